@@ -1,0 +1,120 @@
+/*
+ * RESP, the Redis serialization protocol, versions 2 and 3: requests in, replies out. Bytes only:
+ * no sockets, no storage. Specification: https://redis.io/docs/reference/protocol-spec/
+ *
+ * Threads: a parser or a writer belongs to one thread at a time; nothing is shared.
+ */
+#ifndef VELLUM_RESP_H
+#define VELLUM_RESP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes owned by somebody else. */
+struct resp_slice {
+    const char *data;
+    size_t len;
+};
+
+/* ---- requests ---- */
+
+#define RESP_INLINE_MAX (64 * 1024) /* longest inline command, and longest count line */
+
+enum resp_status {
+    RESP_COMPLETE,   /* one command is in args; `consumed` bytes belong to it */
+    RESP_INCOMPLETE, /* more bytes are needed: see `wanted` */
+    RESP_INVALID,    /* protocol error: see `error`; nothing after it can be understood */
+};
+
+struct resp_limits {
+    uint64_t bulk_max;  /* longest bulk string (proto-max-bulk-len; 16384 before AUTH) */
+    uint64_t count_max; /* most arguments (1024 * 1024 * 1024; 10 before AUTH) */
+};
+
+/*
+ * An incremental parser over the caller's buffer. Call resp_parse with all unconsumed bytes from
+ * the start of the command; on RESP_INCOMPLETE call it again with the same bytes and more behind
+ * them (the buffer may have moved): it goes on where it stopped, so that a command in many pieces
+ * costs linear time. After RESP_COMPLETE drop `consumed` bytes and call again for the next command.
+ * An empty command (blank line, *0) is RESP_COMPLETE with count 0.
+ */
+struct resp_parser {
+    struct resp_slice *args; /* into the buffer of the last call, or into `inline_copy` */
+    size_t count;
+    size_t consumed;
+    size_t wanted; /* RESP_INCOMPLETE: buffer bytes the command needs at least, from its start */
+    const char
+        *error; /* RESP_INVALID: text after "-ERR Protocol error: ", static or in error_text */
+
+    /* private */
+    struct resp_limits limits;
+    size_t args_capacity;
+    size_t position;
+    uint64_t remaining;
+    uint64_t bulk_len;
+    char *inline_copy;
+    int state;
+    char error_text[64];
+};
+
+void resp_parser_init(struct resp_parser *parser, struct resp_limits limits);
+void resp_parser_set_limits(struct resp_parser *parser, struct resp_limits limits);
+void resp_parser_free(struct resp_parser *parser);
+enum resp_status resp_parse(struct resp_parser *parser, const char *data, size_t len);
+
+/* ---- replies ---- */
+
+/*
+ * A growing buffer that replies are written into. `version` (2 or 3) chooses the form of nulls,
+ * doubles, maps, sets, booleans, pushes, big numbers and verbatim strings. When memory runs out
+ * `failed` is set and further writes do nothing: check it once, before sending.
+ */
+struct resp_writer {
+    char *data;
+    size_t len;
+    size_t capacity;
+    uint8_t version;
+    bool failed;
+};
+
+void resp_writer_init(struct resp_writer *writer, uint8_t version);
+void resp_writer_free(struct resp_writer *writer);
+char *resp_reserve(struct resp_writer *writer, size_t size); /* room at data + len, or NULL */
+void resp_truncate(struct resp_writer *writer, size_t len);  /* forget what was written after len */
+
+void resp_raw(struct resp_writer *writer, const char *data, size_t len);
+void resp_ok(struct resp_writer *writer);                       /* +OK */
+void resp_status(struct resp_writer *writer, const char *text); /* +text */
+void resp_error(struct resp_writer *writer, const char *text);  /* -text: code included */
+void resp_errorf(struct resp_writer *writer, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* line breaks in the result become spaces */
+void resp_integer(struct resp_writer *writer, int64_t value);
+void resp_bulk(struct resp_writer *writer, const char *data, size_t len);
+void resp_bulk_header(struct resp_writer *writer,
+                      uint64_t len); /* $len; the bytes and CRLF follow */
+void resp_bulk_string(struct resp_writer *writer, const char *text);
+void resp_bulk_integer(struct resp_writer *writer, int64_t value);
+void resp_null(struct resp_writer *writer);       /* $-1 or _ */
+void resp_null_array(struct resp_writer *writer); /* *-1 or _ */
+void resp_array(struct resp_writer *writer, uint64_t count);
+void resp_map(struct resp_writer *writer, uint64_t pairs);  /* RESP2: array of 2 * pairs */
+void resp_set(struct resp_writer *writer, uint64_t count);  /* RESP2: array */
+void resp_push(struct resp_writer *writer, uint64_t count); /* RESP2: array */
+void resp_boolean(struct resp_writer *writer, bool value);  /* RESP2: integer */
+void resp_double(struct resp_writer *writer, double value); /* RESP2: bulk, shortest round trip */
+void resp_verbatim(struct resp_writer *writer, const char *format, const char *data, size_t len);
+
+/* ---- numbers, as Redis reads them in arguments ---- */
+
+/* Exactly a decimal int64: no spaces, no leading zeros or plus sign. */
+bool resp_read_int64(const char *data, size_t len, int64_t *value);
+/* A finite or infinite double as Redis's string2d / getDoubleFromObject accept it; not NaN. */
+bool resp_read_double(const char *data, size_t len, double *value);
+/* As Redis's INCRBYFLOAT reads and prints: long double, 17 digits after the point, trimmed. */
+bool resp_read_long_double(const char *data, size_t len, long double *value);
+size_t resp_print_long_double(char text[5 * 1024], long double value);
+size_t resp_print_int64(char text[24], int64_t value);
+size_t resp_print_double(char text[40], double value); /* "inf", "-inf", "nan", shortest digits */
+
+#endif

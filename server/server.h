@@ -1,0 +1,34 @@
+/*
+ * The one object that main owns: configuration, store, workers, and what is counted for the whole
+ * process. No other global state exists.
+ */
+#ifndef VELLUM_SERVER_H
+#define VELLUM_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../storage/store.h"
+#include "config.h"
+
+#define VELLUM_VERSION "0.1.0"
+#define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
+
+struct worker;
+
+struct server {
+    struct config config; /* see config.h for its locking */
+    struct store *store;
+    struct worker **workers;
+    uint32_t worker_count;
+    char run_id[41];                          /* 40 hex digits, new at each start */
+    char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
+    int64_t start_ms;                         /* Unix time */
+    _Atomic uint64_t next_session_id;
+    _Atomic uint32_t connected_clients;
+    _Atomic uint64_t total_connections, rejected_connections;
+    _Atomic bool stopping; /* set by SHUTDOWN, SIGTERM, SIGINT; workers leave their loops */
+};
+
+#endif

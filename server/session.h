@@ -1,0 +1,39 @@
+/*
+ * The logical state of one client connection, whatever transport it came by. Owned by its worker:
+ * only that thread touches it (commands about other workers' clients make a tour, see worker.h).
+ */
+#ifndef VELLUM_SESSION_H
+#define VELLUM_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../protocol/resp.h"
+
+struct conn;
+
+enum session_reply_mode {
+    SESSION_REPLY_ON,
+    SESSION_REPLY_OFF,
+    SESSION_REPLY_SKIP_NEXT,
+    SESSION_REPLY_SKIP
+};
+
+struct session {
+    uint64_t id; /* CLIENT ID: unique in the process, rising */
+    struct conn *conn;
+    uint32_t db;
+    uint8_t resp_version; /* 2 or 3 */
+    bool authenticated;
+    bool close_after_reply; /* QUIT, protocol errors, CLIENT KILL of itself */
+    bool no_evict, no_touch;
+    enum session_reply_mode reply_mode;
+    char *name;     /* CLIENT SETNAME; NULL: none */
+    char *lib_name; /* CLIENT SETINFO */
+    char *lib_ver;
+    const char *last_command; /* full name of the command last run, from the table */
+    int64_t created_ms, last_active_ms;
+    uint64_t command_count;
+};
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * The engine's public interface: a durable, transactional key-value store on an SSD.
+ *
+ * A store is a data directory opened by one process. It is divided into partitions (fixed when the
+ * directory is made); any number of worker threads, each with its own struct store_worker, execute
+ * requests on it. A request is a straight-line function over a transaction:
+ *
+ *     run, wait, run again: a read whose page is not in memory returns STORE_WAIT; the function
+ *     returns that at once, the engine loads what is missing and calls it again from the top. Its
+ *     buffered writes are discarded in between, so it must have no other effect before it returns
+ *     something else than STORE_WAIT.
+ *
+ * Units: lengths in bytes, times in Unix milliseconds unless the name says otherwise.
+ * Threads: a store_worker and the requests executed on it belong to one thread. Functions that take
+ * a struct store are safe from any thread.
+ * Errors: every function that can fail returns enum store_result; nothing exits, prints or keeps
+ * errno. Log lines go to store_options.log.
+ */
+#ifndef VELLUM_STORE_H
+#define VELLUM_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define STORE_DB_COUNT 16
+#define STORE_SLOT_COUNT 16384               /* Redis Cluster's hash slots */
+#define STORE_KEY_MAX 2048                   /* longest key */
+#define STORE_VALUE_MAX (512u * 1024 * 1024) /* longest value, as in Redis */
+#define STORE_NO_EXPIRY (-1)
+
+#define STORE_MUST_CHECK __attribute__((warn_unused_result))
+
+enum store_result {
+    STORE_OK = 0,
+    STORE_WAIT,      /* not in memory yet: return this from the run function at once */
+    STORE_ABSENT,    /* no such key */
+    STORE_FULL,      /* no room on disk (maxstore or the file system) for this write */
+    STORE_REFUSED,   /* a write or flush has failed: no more writes are accepted */
+    STORE_DAMAGED,   /* checksum mismatch: the item is lost, and was reported */
+    STORE_IO,        /* the device failed to read */
+    STORE_NO_MEMORY, /* allocation failed */
+    STORE_TOO_LARGE, /* key, value or transaction over its limit */
+    STORE_LOCKED,    /* at open: another process has the directory */
+    STORE_FOREIGN, /* at open: not a data directory of ours, or its files do not belong together */
+    STORE_VERSION, /* at open: a format version we do not know */
+    STORE_CORRUPT, /* at open: superblock or journal damaged beyond use */
+    STORE_INVALID, /* at open: a bad option */
+};
+
+enum store_sync { STORE_SYNC_ALWAYS, STORE_SYNC_EVERYSEC, STORE_SYNC_NO };
+enum store_log_level { STORE_LOG_DEBUG, STORE_LOG_INFO, STORE_LOG_NOTICE, STORE_LOG_WARNING };
+
+struct store;
+struct store_worker;
+struct store_txn;
+
+struct store_options {
+    const char *directory;    /* created if missing (the last component only) */
+    uint32_t partition_count; /* power of two up to 128; used only when the directory is made */
+    uint32_t worker_count;    /* how many store_workers will be attached */
+    uint64_t memory_bytes;    /* bound for index, page frames and journal buffers together */
+    uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
+    uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
+    enum store_sync sync;
+    void (*log)(void *arg, enum store_log_level level, const char *line);
+    void *log_arg;
+};
+
+/* ---- opening and closing ---- */
+
+/* On failure *message (size STORE_MESSAGE_MAX) tells what is wrong and what helps. Recovers, with
+ * progress on the log, and returns when the data are ready to be served. */
+#define STORE_MESSAGE_MAX 512
+STORE_MUST_CHECK enum store_result store_open(const struct store_options *options,
+                                              struct store **store,
+                                              char message[STORE_MESSAGE_MAX]);
+
+/* All workers must be detached. Makes everything acknowledged durable (whatever the policy), writes
+ * back dirty pages, marks the directory clean. Returns STORE_REFUSED if a write failed. */
+enum store_result store_close(struct store *store);
+
+/* Changeable while running. */
+void store_set_sync(struct store *store, enum store_sync sync);
+void store_set_memory(struct store *store, uint64_t memory_bytes);
+void store_set_max_store(struct store *store, uint64_t max_store_bytes);
+
+/* ---- workers ---- */
+
+/* index: 0 .. worker_count - 1. Fails with STORE_NO_MEMORY, or STORE_IO with a message when the
+ * kernel has too few AIO slots. */
+STORE_MUST_CHECK enum store_result store_attach(struct store *store, uint32_t index,
+                                                struct store_worker **worker,
+                                                char message[STORE_MESSAGE_MAX]);
+void store_detach(struct store_worker *worker); /* no request may be in progress on it */
+
+/* An eventfd that becomes readable when store_poll has something to do. */
+int store_worker_fd(const struct store_worker *worker);
+
+/* Reaps I/O, runs requests again that became ready, calls their done functions. Never blocks. */
+void store_poll(struct store_worker *worker);
+
+/* Ends a round: submits queued reads in one system call and starts the journal's next group. To be
+ * called before the thread blocks. */
+void store_submit(struct store_worker *worker);
+
+/* Requests parked on this worker. */
+uint32_t store_parked(const struct store_worker *worker);
+
+/* ---- durability ---- */
+
+/* Commits up to this number are durable. */
+uint64_t store_durable(const struct store *store);
+
+/* A write or flush has failed: nothing can be committed or made durable any more. */
+bool store_has_failed(const struct store *store);
+
+/* ---- requests ---- */
+
+enum store_mode { STORE_SHARED, STORE_EXCLUSIVE };
+
+/* A key as the engine sees it. Filled by store_key(); the bytes stay the caller's and must live as
+ * long as the request. */
+struct store_key {
+    const char *data;
+    uint32_t len;
+    uint16_t slot; /* hash slot */
+    uint8_t db;    /* 0 .. STORE_DB_COUNT - 1 */
+    uint8_t mode;  /* enum store_mode: what the request may do with it */
+    uint64_t hash;
+};
+
+void store_key(struct store_key *key, uint32_t db, const char *data, size_t len,
+               enum store_mode mode);
+uint32_t store_hash_slot(const char *data, size_t len); /* CRC16 of the {tag}, as Redis Cluster */
+
+enum store_scope {
+    STORE_SCOPE_KEYS, /* touches only the declared keys */
+    STORE_SCOPE_NONE, /* declares nothing: may only use store_scan and the counters */
+    STORE_SCOPE_ALL,  /* the whole store, alone: undeclared keys, flushes, swaps */
+};
+
+/* Embedded in the caller's own request. Requests on one key take effect in the order of their
+ * store_execute calls; requests that wait delay only those that share a key with them. */
+struct store_request {
+    /* set by the caller */
+    enum store_result (*run)(struct store_txn *txn, struct store_request *request);
+    void (*done)(struct store_request *request, enum store_result result);
+    const struct store_key *keys; /* declared keys; the same key may occur twice */
+    uint32_t key_count;
+    enum store_scope scope;
+    int64_t now_ms; /* the time this request sees, through all reruns; decides expiry */
+
+    /* set by the engine when it is finished */
+    uint64_t shown; /* commit number that must be durable before the reply may leave under
+                       STORE_SYNC_ALWAYS: the newest it shows, reports or made */
+
+    /* the engine's own */
+    struct store_worker *worker;
+    struct store_parked *parked;
+};
+
+/* Runs the request. Returns its final result at once (done is not called), or STORE_WAIT: then done
+ * is called later from store_poll on the same thread, and request, keys and everything the run
+ * function uses must live until then. The final result is what run returned, or why its writes
+ * could not be committed; if it is not STORE_OK, none of its writes happened. */
+STORE_MUST_CHECK enum store_result store_execute(struct store_worker *worker,
+                                                 struct store_request *request);
+
+/* Starts reading what the keys need, without waiting and without a promise. */
+void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count);
+
+/* ---- inside a run function ---- */
+
+/* A value as found. `bytes` is the whole value while it is small, NULL when it is large; valid
+ * until the run function returns. Types are the caller's: the engine only keeps the number. */
+struct store_item {
+    const char *bytes;
+    uint64_t length;    /* of the value */
+    int64_t expire_ms;  /* or STORE_NO_EXPIRY */
+    uint64_t version;   /* commit number that wrote it; 0: written by this transaction */
+    uint8_t type;       /* 0 .. 255, the caller's */
+    bool large;         /* kept in extents: use store_read or store_load */
+    const void *origin; /* the engine's own */
+};
+
+/* STORE_OK, STORE_ABSENT (also when expired), STORE_WAIT, STORE_DAMAGED, STORE_IO. Sees this
+ * transaction's own writes. The key must be declared, or the scope STORE_SCOPE_ALL. */
+STORE_MUST_CHECK enum store_result store_get(struct store_txn *txn, const struct store_key *key,
+                                             struct store_item *item);
+
+/* Copies bytes [offset, offset + len) of the value, which must lie within it. */
+STORE_MUST_CHECK enum store_result store_read(struct store_txn *txn, const struct store_item *item,
+                                              uint64_t offset, size_t len, char *to);
+
+/* The whole value in one piece, until the request is finished. */
+STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struct store_item *item,
+                                              const char **bytes);
+
+/* Replaces the value, type and expiry of a key. `bytes` must live until the request is finished:
+ * arguments of the request do, and memory from store_alloc. */
+STORE_MUST_CHECK enum store_result store_put(struct store_txn *txn, const struct store_key *key,
+                                             uint8_t type, const char *bytes, size_t len,
+                                             int64_t expire_ms);
+
+/* Overwrites bytes of an existing value from `offset` on, making it longer where needed, with zeros
+ * in between. Keeps type and expiry. Costs a few I/Os whatever the value's length. */
+STORE_MUST_CHECK enum store_result store_patch(struct store_txn *txn, const struct store_key *key,
+                                               const struct store_item *item, uint64_t offset,
+                                               const char *bytes, size_t len);
+
+STORE_MUST_CHECK enum store_result store_set_expiry(struct store_txn *txn,
+                                                    const struct store_key *key,
+                                                    const struct store_item *item,
+                                                    int64_t expire_ms);
+
+STORE_MUST_CHECK enum store_result store_delete(struct store_txn *txn, const struct store_key *key);
+
+/* Gives the item found at `from` the name `to`, over what is there; `from` is gone. Takes no longer
+ * for a large value than for a small one. */
+STORE_MUST_CHECK enum store_result store_rename(struct store_txn *txn, const struct store_key *from,
+                                                const struct store_item *item,
+                                                const struct store_key *to);
+
+/*
+ * A large value read out piece by piece after its request is finished. It keeps showing the version
+ * it was opened on, whatever is overwritten or deleted meanwhile, and holds one piece in memory.
+ */
+struct store_stream;
+
+/* `ready(arg)` is called from store_poll of the same worker after store_stream_next said
+ * STORE_WAIT. Discarded with the other effects of the run on a rerun. */
+STORE_MUST_CHECK enum store_result store_stream_open(struct store_txn *txn,
+                                                     const struct store_item *item,
+                                                     struct store_stream **stream);
+void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg);
+
+/* The next piece, at most STORE_STREAM_PIECE bytes, as `*count` vectors that stay valid and
+ * unchanged until the next call: STORE_OK; STORE_WAIT; STORE_ABSENT at the end; STORE_IO or
+ * STORE_DAMAGED. */
+#define STORE_STREAM_PIECE (128 * 1024)
+STORE_MUST_CHECK enum store_result store_stream_next(struct store_stream *stream,
+                                                     const struct iovec **vectors, int *count);
+void store_stream_close(struct store_stream *stream); /* at any time, also before the end */
+
+/* Memory that lives until the request is finished; discarded on a rerun. NULL when there is none.
+ */
+void *store_alloc(struct store_txn *txn, size_t size);
+
+int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
+
+/* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most `limit` index
+ * entries, and advances *cursor (0: begin, and 0 again: the end is reached). An item present from
+ * the first call to the last is visited at least once, whatever grows, shrinks or restarts in
+ * between. Each call either makes progress or returns STORE_WAIT. */
+STORE_MUST_CHECK enum store_result store_scan(
+    struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t limit,
+    void (*visit)(void *arg, const char *key, uint32_t key_len, const struct store_item *item),
+    void *arg);
+
+/* Scope STORE_SCOPE_ALL only. Take effect with the transaction; O(1), the space comes back in the
+ * background. */
+void store_flush_db(struct store_txn *txn, uint32_t db);
+void store_flush_all(struct store_txn *txn);
+void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b);
+
+/* ---- figures ---- */
+
+struct store_db_stats {
+    uint64_t keys, expires;
+};
+/* Keys that have expired but were not yet removed are counted. */
+struct store_db_stats store_db_stats(const struct store *store, uint32_t db);
+
+struct store_stats {
+    uint64_t index_bytes, frame_bytes, dirty_bytes, journal_buffer_bytes;
+    uint64_t store_bytes; /* size of all files */
+    uint64_t live_slots;  /* items in slabs */
+    uint64_t page_hits, page_misses;
+    uint64_t pages_read, pages_written; /* 4096 B each */
+    uint64_t journal_bytes_written, journal_groups, checkpoints;
+    uint64_t reruns, exclusive_runs, throttled_commits;
+    uint64_t commits, expired_keys;
+    uint64_t read_errors, write_errors, damaged_items;
+    uint64_t recovered_items, recovered_commits, recovery_ms;
+    uint32_t partition_count, worker_count;
+    bool direct_io, failed, full;
+};
+void store_stats(const struct store *store, struct store_stats *stats);
+void store_reset_counters(struct store *store);
+
+#endif
