@@ -61,11 +61,12 @@ enum command_flags {
     CMD_PUBSUB = 1 << 15,
     CMD_BLOCKING = 1 << 16,
     CMD_SKIP_MONITOR = 1 << 17,
+    CMD_CONTAINER = 1 << 18, /* its subcommands are the following rows, as "config|get" */
 };
 
 struct command {
     const char *name; /* lower case; subcommands stand under their container as "config|get" */
-    command_fn *run;  /* NULL for a container of subcommands */
+    command_fn *run;  /* NULL for a container that cannot be called by itself */
     int arity;        /* as Redis: the name included, negative: at least */
     uint32_t flags;
     int first_key, last_key,
@@ -81,11 +82,43 @@ struct command {
 extern const struct command command_table[];
 extern const size_t command_count;
 
+/*
+ * Where to find a command by name: an open-addressing hash over the lower-cased names, built once at
+ * start (rename-command gives some other names, or none) and read-only from then on. Owned by struct
+ * server.
+ */
+#define COMMAND_INDEX_SLOTS 1024
+#define COMMAND_NAME_MAX 64 /* longest name, renamed ones included */
+
+struct command_slot {
+    const char *name; /* lower case; NULL: empty slot */
+    uint32_t len, row;
+};
+
+struct command_index {
+    struct command_slot slots[COMMAND_INDEX_SLOTS];
+};
+
+/* Subcommands are not in the index; `renames` may be empty. Keeps pointers into the names given.
+ * Returns NULL, or what is wrong with the renames. */
+struct command_rename {
+    const char *from, *to; /* lower case; `to` empty: the command is not to be found at all */
+};
+STORE_MUST_CHECK const char *command_index_build(struct command_index *index,
+                                                 const struct command_rename *renames,
+                                                 size_t rename_count);
+
 /* Case-insensitive; NULL if unknown. command_find_sub looks below a container. */
-const struct command *command_find(struct resp_slice name);
+const struct command *command_find(const struct command_index *index, struct resp_slice name);
 const struct command *command_find_sub(const struct command *container, struct resp_slice name);
-bool command_is_container(const struct command *command);
-bool command_arity_ok(const struct command *command, size_t argc);
+static inline bool command_is_container(const struct command *command)
+{
+    return (command->flags & CMD_CONTAINER) != 0;
+}
+static inline bool command_arity_ok(const struct command *command, size_t argc)
+{
+    return command->arity >= 0 ? argc == (size_t)command->arity : argc >= (size_t)-command->arity;
+}
 
 /* ---- helpers that command functions share ---- */
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "../storage/store.h"
+#include "command.h"
 #include "config.h"
 
 #define VELLUM_VERSION "0.1.0"
@@ -19,6 +20,7 @@ struct worker;
 
 struct server {
     struct config config; /* see config.h for its locking */
+    struct command_index commands; /* main builds it from config.renames before workers start */
     struct store *store;
     struct worker **workers;
     uint32_t worker_count;

@@ -1,0 +1,133 @@
+/*
+ * The configuration: every directive of a stock redis.conf, and a few of ours (workers, maxstore,
+ * partitions, journal-size). One table (config_table.c) names each directive with its type, range,
+ * default and flags; the file, the command line, CONFIG GET, CONFIG SET and CONFIG REWRITE read it.
+ *
+ * Threads. Workers read values at any time while one of them changes some:
+ * - numbers (booleans, integers, memory sizes, enums) are relaxed atomics: config_number(), one
+ *   plain load. Two numbers that belong together may be seen half changed for a moment.
+ * - texts stand behind `lock` and are copied out: config_text(). No pointer to one ever leaves.
+ * - everything else in the struct is written before the workers start and constant from then on.
+ */
+#ifndef VELLUM_CONFIG_H
+#define VELLUM_CONFIG_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The directives that code asks for by name. All others live in the table's later rows and are only
+ * kept for CONFIG GET and CONFIG SET. */
+enum config_id {
+    CONFIG_PORT,
+    CONFIG_BIND, /* text: addresses separated by one space, "-" before those that may be missing */
+    CONFIG_UNIXSOCKET,
+    CONFIG_UNIXSOCKETPERM, /* number: the mode; 0: leave it to the umask */
+    CONFIG_TCP_BACKLOG,
+    CONFIG_TCP_KEEPALIVE, /* seconds; 0: off */
+    CONFIG_TIMEOUT,       /* seconds; 0: never */
+    CONFIG_MAXCLIENTS,
+    CONFIG_PROTECTED_MODE,
+    CONFIG_REQUIREPASS,
+    CONFIG_DIR,         /* the data directory, as given; absolute after config_read */
+    CONFIG_APPENDFSYNC, /* number: enum store_sync */
+    CONFIG_MAXMEMORY,   /* bytes; 0: a share of the machine's memory */
+    CONFIG_MAXMEMORY_POLICY,
+    CONFIG_MAXSTORE, /* bytes; 0: no bound but the file system's */
+    CONFIG_WORKERS,
+    CONFIG_PARTITIONS,
+    CONFIG_JOURNAL_SIZE,
+    CONFIG_LOGLEVEL, /* number: enum config_loglevel */
+    CONFIG_LOGFILE,  /* text; empty: standard output */
+    CONFIG_DAEMONIZE,
+    CONFIG_PIDFILE,
+    CONFIG_DATABASES,
+    CONFIG_PROTO_MAX_BULK_LEN,
+    CONFIG_CLIENT_QUERY_BUFFER_LIMIT,
+    CONFIG_CLIENT_OUTPUT_BUFFER_LIMIT, /* use config_output_limit() */
+    CONFIG_HZ,
+    CONFIG_ENABLE_PROTECTED_CONFIGS, /* number: enum config_protection */
+    CONFIG_ENABLE_DEBUG_COMMAND,     /* number: enum config_protection */
+    CONFIG_NAMED
+};
+
+enum config_loglevel {
+    CONFIG_LOG_DEBUG,
+    CONFIG_LOG_VERBOSE,
+    CONFIG_LOG_NOTICE,
+    CONFIG_LOG_WARNING
+};
+enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
+enum config_client_class { CONFIG_CLIENT_NORMAL, CONFIG_CLIENT_REPLICA, CONFIG_CLIENT_PUBSUB };
+#define CONFIG_CLIENT_CLASSES 3
+
+struct config_output_limit {
+    uint64_t hard_bytes, soft_bytes, soft_seconds; /* 0: no limit */
+};
+
+#define CONFIG_ROW_MAX 256
+#define CONFIG_PASSWORD_MAX 512
+
+struct command_rename;
+struct config_note; /* one warning about a directive, kept until the log is open */
+
+struct config {
+    _Atomic int64_t numbers[CONFIG_ROW_MAX]; /* one per table row of a number type */
+    _Atomic uint64_t output_limits[CONFIG_CLIENT_CLASSES * 3];
+    _Atomic bool has_password; /* requirepass is not empty: clients must authenticate */
+
+    pthread_mutex_t lock;
+    char *texts[CONFIG_ROW_MAX]; /* under lock; one per table row of a text type, never NULL */
+
+    char *file;                     /* absolute path of the configuration file, or NULL */
+    struct command_rename *renames; /* rename-command, for command_index_build */
+    size_t rename_count;
+    struct config_note *notes;
+};
+
+/* ---- life ---- */
+
+bool config_init(struct config *config); /* all defaults; false: out of memory */
+void config_free(struct config *config);
+
+/* What main is to do next. */
+enum config_start {
+    CONFIG_START,        /* go on and start */
+    CONFIG_EXIT_SUCCESS, /* --help or --version was answered on `out` */
+    CONFIG_EXIT_FAILURE, /* the reason stands on `err` */
+};
+
+/* Reads the command line and the file it names, in Redis's form:
+ *     vellum-server [/path/to/file.conf] [--directive value ...] [-] */
+enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
+                              FILE *err);
+
+/* Calls `line` for each warning about what was read: to be logged once the log is open. */
+void config_each_note(const struct config *config, void (*line)(void *arg, const char *text),
+                      void *arg);
+
+/* ---- values ---- */
+
+static inline int64_t config_number(const struct config *config, enum config_id id)
+{
+    return atomic_load_explicit(&config->numbers[id], memory_order_relaxed);
+}
+
+static inline bool config_has_password(const struct config *config)
+{
+    return atomic_load_explicit(&config->has_password, memory_order_relaxed);
+}
+
+/* Copies a text with its terminating zero, cut to `size`; returns its whole length. */
+size_t config_text(struct config *config, enum config_id id, char *to, size_t size);
+
+struct config_output_limit config_output_limit(const struct config *config,
+                                               enum config_client_class client);
+
+/* Takes the same time wherever the two differ. */
+bool config_password_matches(struct config *config, const char *password, size_t len);
+
+#endif
