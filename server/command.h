@@ -37,7 +37,23 @@ struct call {
     uint32_t key_count;
     int64_t now_ms;       /* fixed at first entry, the same in every rerun */
     uint64_t random_seed; /* likewise */
-    uint64_t cursor;      /* CMD_STEPS: progress kept between steps; 0 at first */
+
+    /* Kept over reruns, for commands that work in steps (KEYS): what is collected so far. 0 and NULL
+     * at first. The runner calls progress_free(progress), if both are set, when the request ends. */
+    uint64_t cursor;
+    void *progress;
+    void (*progress_free)(void *progress);
+
+    /* Keyspace lookups of this run, counted by commands. The runner clears them before each run and
+     * adds them to INFO's figures after the last. */
+    uint32_t hits, misses;
+
+    /* CMD_TOUR: the function is called once on each worker's thread, `worker` being the one whose
+     * turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through the
+     * whole tour; `session` may be written on the last call only (its fields that no command
+     * changes may be read before). txn is NULL. */
+    uint32_t tour_index; /* 0 at the first call, then 1, 2 ... */
+    bool tour_last;
 };
 
 typedef enum store_result command_fn(struct call *call);
@@ -62,6 +78,7 @@ enum command_flags {
     CMD_BLOCKING = 1 << 16,
     CMD_SKIP_MONITOR = 1 << 17,
     CMD_CONTAINER = 1 << 18, /* its subcommands are the following rows, as "config|get" */
+    CMD_ALLOW_BUSY = 1 << 19,
 };
 
 struct command {
@@ -76,9 +93,13 @@ struct command {
     const char *group; /* COMMAND DOCS: "string", "generic", "bitmap", "connection", "server" */
     const char *complexity;
     const char *summary;
+    const char *key_flags;  /* COMMAND's key specs: flags, space separated. Several specs are divided
+                               by ';': each but the last is about one key, the last about the rest */
+    const char *tips;       /* COMMAND's tips, space separated; NULL: none */
+    const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
 };
 
-/* All commands and subcommands, sorted by group; command_count of them. */
+/* All commands, by group; subcommands follow their container. command_count rows. */
 extern const struct command command_table[];
 extern const size_t command_count;
 
