@@ -12,6 +12,7 @@
 #include "../storage/store.h"
 #include "command.h"
 #include "config.h"
+#include "log.h"
 
 #define VELLUM_VERSION "0.1.0"
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
@@ -20,6 +21,7 @@ struct worker;
 
 struct server {
     struct config config; /* see config.h for its locking */
+    struct log log;
     struct command_index commands; /* main builds it from config.renames before workers start */
     struct store *store;
     struct worker **workers;
@@ -28,9 +30,15 @@ struct server {
     char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
     int64_t start_ms;                         /* Unix time */
     _Atomic uint64_t next_session_id;
-    _Atomic uint32_t connected_clients;
+    _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections;
-    _Atomic bool stopping; /* set by SHUTDOWN, SIGTERM, SIGINT; workers leave their loops */
+    _Atomic bool stopping;         /* set by server_stop alone */
+    _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
+    int stop_fd;                   /* eventfd: the listener's loop ends when it is readable */
 };
+
+/* Begins a graceful stop: no more connections and commands are taken, what runs is finished,
+ * replies leave, the store is closed. From any thread; a second call does nothing. */
+void server_stop(struct server *server);
 
 #endif

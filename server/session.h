@@ -12,6 +12,11 @@
 
 struct conn;
 
+/*
+ * CLIENT REPLY sets ON, OFF, or SKIP_NEXT. The runner discards the replies under OFF, makes SKIP of
+ * SKIP_NEXT when the command that set it has run, and ON of SKIP after one more command. CLIENT
+ * REPLY ON answers OK; the others write nothing.
+ */
 enum session_reply_mode {
     SESSION_REPLY_ON,
     SESSION_REPLY_OFF,
@@ -23,15 +28,16 @@ struct session {
     uint64_t id; /* CLIENT ID: unique in the process, rising */
     struct conn *conn;
     uint32_t db;
-    uint8_t resp_version; /* 2 or 3 */
-    bool authenticated;
+    uint8_t resp_version;   /* 2 or 3; HELLO sets it, and call->reply->version for its own reply */
+    bool authenticated;     /* the runner refuses commands (but CMD_NO_AUTH ones) while it is false
+                               and a password is set; true from the start if none was */
     bool close_after_reply; /* QUIT, protocol errors, CLIENT KILL of itself */
     bool no_evict, no_touch;
     enum session_reply_mode reply_mode;
-    char *name;     /* CLIENT SETNAME; NULL: none */
-    char *lib_name; /* CLIENT SETINFO */
+    char *name;     /* CLIENT SETNAME, from malloc; NULL: none */
+    char *lib_name; /* CLIENT SETINFO, likewise */
     char *lib_ver;
-    const char *last_command; /* full name of the command last run, from the table */
+    const char *last_command; /* full name of the command last run, from the table; NULL: none */
     int64_t created_ms, last_active_ms;
     uint64_t command_count;
 };

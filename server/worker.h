@@ -1,7 +1,11 @@
 /*
  * A worker: one thread, one event loop around libevent, with its own connections and its own
  * store_worker. A round of the loop: socket events, the store's completions, the inbox; then the
- * store is submitted to and replies are written, once.
+ * connections that need attention (commands run on, replies written once), and the store is
+ * submitted to.
+ *
+ * Threads: everything here belongs to the worker's thread, but for worker_post, worker_wake, the
+ * counters and connection_count.
  */
 #ifndef VELLUM_WORKER_H
 #define VELLUM_WORKER_H
@@ -14,16 +18,30 @@
 #include "session.h"
 
 struct event_base;
+struct block;
+struct conn;
+struct request;
 
 /* Counters are written by their worker alone (relaxed atomics) and summed by INFO. */
 struct worker_counters {
     _Atomic uint64_t commands, input_bytes, output_bytes, keyspace_hits, keyspace_misses,
-        protocol_errors, error_replies, expired_keys;
+        protocol_errors, error_replies, expired_keys, reads, writes, query_buffer_closed,
+        output_buffer_closed;
 };
 
-struct command_counters { /* INFO commandstats, one per command_table row */
-    _Atomic uint64_t calls, usec, rejected, failed;
+/* INFO commandstats, one per command_table row. Time is taken for the first calls of a command and
+ * then for one in COMMAND_SAMPLE, which counts that often: no clock on the usual path. */
+#define COMMAND_SAMPLE 64
+struct command_counters {
+    _Atomic uint64_t calls, nsec, rejected, failed;
 };
+
+/* Adds to a counter that only this thread writes. */
+static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + amount, memory_order_relaxed);
+}
 
 struct worker {
     struct server *server;
@@ -31,18 +49,39 @@ struct worker {
     pthread_t thread;
     struct event_base *base;
     struct store_worker *store;
+    int64_t now_ms;                    /* Unix time, read once per round: what commands see */
+    struct conn *conns;                /* open connections, newest first: see conn.h */
+    _Atomic uint32_t connection_count; /* the listener chooses by it */
     struct worker_counters counters;
     struct command_counters *command_counters; /* command_count of them */
-    struct conn *conns;                        /* list of this worker's connections, see conn.h */
-    struct worker_private *private;            /* the loop's own, in worker.c */
+
+    /* shared by the connections, which take turns: see conn.c */
+    struct resp_parser parser; /* at a command's start between turns */
+    struct block *input;       /* what sockets are read into; NULL: to be made */
+    struct resp_writer output; /* replies of the connection whose turn it is; else empty */
+    struct conn *attention;    /* connections to be looked at before the round ends */
+    struct conn *undurable;    /* connections whose replies wait for the journal */
+    struct request *free_requests;
+    uint32_t free_request_count;
+    uint32_t requests_in_flight;
+    uint64_t random_state;
+    struct worker_private *private; /* the loop's own, in worker.c */
 };
 
 STORE_MUST_CHECK bool worker_start(struct server *server, uint32_t index,
                                    char message[STORE_MESSAGE_MAX]);
 void worker_wake(struct worker *worker); /* from any thread */
-void worker_join(struct worker *worker);
+void worker_join(struct worker *worker); /* waits for its end and frees it */
 
-/* Calls visit(worker, arg) on the thread of `to` in its next round. From any thread. */
-void worker_post(struct worker *to, void (*visit)(struct worker *worker, void *arg), void *arg);
+/* A call to be made on another worker's thread: embedded in what it is about, so that posting
+ * cannot fail. Must live until `visit` is called; visit may free or post it again. */
+struct worker_message {
+    void (*visit)(struct worker *worker, struct worker_message *message);
+    struct worker_message *next;
+};
+
+/* Calls message->visit on the thread of `to` in its next round; messages of one thread arrive in
+ * order. From any thread. */
+void worker_post(struct worker *to, struct worker_message *message);
 
 #endif

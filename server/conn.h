@@ -1,0 +1,96 @@
+/*
+ * A connection: a session, its transport, unfinished input and unsent output. What its commands do
+ * is the runner's business (runner.h).
+ *
+ * Threads: a connection belongs to its worker's thread.
+ */
+#ifndef VELLUM_CONN_H
+#define VELLUM_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../protocol/resp.h"
+#include "session.h"
+#include "worker.h"
+
+struct block;
+struct request;
+struct segment;
+struct transport;
+
+#define CONN_OUTPUT_BOUND (1024 * 1024) /* above it no input is read and no command is started */
+
+struct conn {
+    struct session session;
+    struct worker *worker;
+    struct transport *transport;  /* NULL: closed */
+    struct conn *previous, *next; /* worker->conns */
+
+    /* input: bytes [input_start, input_end) of `input`; both 0 and NULL when there are none */
+    struct block *input;
+    size_t input_start, input_end;
+    struct resp_parser *parser; /* in the middle of a command; NULL: at the start of one */
+
+    /* the runner's: commands not yet answered, in order */
+    struct request *requests, *last_request;
+    uint32_t request_count;
+    uint32_t running; /* of them: started and not finished */
+    bool running_write;
+
+    /* output */
+    struct segment *output, *last_output;
+    uint64_t output_bytes; /* in `output` */
+    uint32_t segment_count;
+    uint64_t shown;              /* newest commit shown by the bytes in worker->output */
+    int64_t soft_limit_since_ms; /* 0: under the soft limit */
+
+    struct conn *attention_next, *undurable_next;
+    bool wants_attention, is_undurable;
+    bool send_blocked; /* the transport took less than it was given */
+    bool kill;         /* to be closed, without waiting for anything */
+};
+
+/* Takes over the transport, also on failure. */
+void conn_open(struct worker *worker, struct transport *transport);
+
+/* Puts it on the list of connections to be looked at in this round. */
+void conn_attend(struct conn *conn);
+
+/* Closes at the end of the round, unsent replies lost: safe in the middle of anything, and for the
+ * connection of the running command (which should use session.close_after_reply instead, so that
+ * its reply leaves). */
+void conn_kill(struct conn *conn);
+
+/* One turn of a connection on the attention list. */
+void conn_turn(struct conn *conn);
+
+/* Once a second: idle clients, output over its soft limit. */
+void conn_tick(struct conn *conn);
+
+/* Nothing more is to be done for it: a stopping worker may end. */
+bool conn_settled(const struct conn *conn);
+
+/* ---- for CLIENT LIST ---- */
+
+const char *conn_peer_name(const struct conn *conn); /* "127.0.0.1:40000", "/path/socket:0" */
+const char *conn_local_name(const struct conn *conn);
+int conn_fd(const struct conn *conn);
+bool conn_is_unix(const struct conn *conn);
+size_t conn_query_bytes(const struct conn *conn);     /* qbuf */
+size_t conn_query_free(const struct conn *conn);      /* qbuf-free */
+size_t conn_output_list(const struct conn *conn);     /* oll: pieces that wait */
+uint64_t conn_output_memory(const struct conn *conn); /* omem */
+uint64_t conn_total_memory(const struct conn *conn);  /* tot-mem */
+const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
+
+/* ---- the runner's: output ---- */
+
+/* Appends a stream behind all bytes written so far, and takes it over. */
+void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length);
+
+/* Moves a writer's bytes behind all written so far, without copying. */
+void conn_output_take(struct conn *conn, struct resp_writer *writer);
+
+#endif
