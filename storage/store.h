@@ -259,6 +259,10 @@ STORE_MUST_CHECK enum store_result store_scan(
     void (*visit)(void *arg, const char *key, uint32_t key_len, const struct store_item *item),
     void *arg);
 
+/* A cursor for store_scan at a place of the walk chosen by `random`, weighted by where keys are as
+ * well as is cheap: for RANDOMKEY. Any thread. */
+uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random);
+
 /* Scope STORE_SCOPE_ALL only. Take effect with the transaction; O(1), the space comes back in the
  * background. */
 void store_flush_db(struct store_txn *txn, uint32_t db);

@@ -1,0 +1,124 @@
+/*
+ * What the parts of the model share: model_store.c (store, workers, requests, streams),
+ * model_txn.c (what run functions call), model_table.c (values and hash tables).
+ */
+#ifndef VELLUM_MODEL_PRIVATE_H
+#define VELLUM_MODEL_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "model_store.h"
+
+#define MODEL_WORKERS_MAX 64
+#define STREAM_VECTORS 4
+#define MAP_EMPTY (-1)
+
+struct value {
+    _Atomic uint32_t refs;
+    struct value *next_held; /* in a transaction that must keep it readable to its end */
+    uint64_t len;
+    char bytes[];
+};
+
+struct entry {
+    struct entry *next;
+    struct value *value; /* NULL, only in a transaction's table: the key is deleted */
+    int64_t expire_ms;
+    uint64_t version;
+    uint64_t hash;
+    uint32_t key_len;
+    uint8_t type;
+    char key[];
+};
+
+/* A bucket is the top `bits` of the hash; each bucket's list is sorted by hash. */
+struct table {
+    struct entry **buckets; /* NULL while nothing was ever inserted */
+    uint32_t bits;
+    uint64_t count, expires;
+};
+
+struct store_parked {
+    struct store_parked *next;
+    struct store_request *request;
+    enum store_result result;
+    uint64_t loaded; /* touches that will not wait again */
+};
+
+struct store_stream {
+    struct store_stream *next; /* of its transaction's, then of its worker's waiting ones */
+    struct store_worker *worker;
+    struct value *value;
+    uint64_t position;
+    bool waiting;
+    void (*ready)(void *arg);
+    void *arg;
+    struct iovec vectors[STREAM_VECTORS];
+};
+
+struct store_worker {
+    struct store *store;
+    int event_fd;
+    uint32_t parked_count;
+    uint64_t random;
+    struct store_stream *waiting_streams;
+};
+
+struct store {
+    pthread_mutex_t mutex;
+    struct table dbs[STORE_DB_COUNT];
+    struct store_parked *parked;
+    struct store_worker *workers[MODEL_WORKERS_MAX];
+    uint32_t worker_count;
+    uint32_t wait_per_mille;
+    uint64_t random;
+    int64_t clock_ms; /* latest time seen */
+    uint32_t sweep_db;
+    uint64_t sweep_hash;
+    struct store_stats stats;
+    _Atomic uint64_t commits, durable;
+    _Atomic uint64_t keys[STORE_DB_COUNT], expires[STORE_DB_COUNT];
+};
+
+struct chunk {
+    struct chunk *next;
+    _Alignas(16) char bytes[];
+};
+
+struct store_txn {
+    struct store_worker *worker;
+    struct store_request *request;
+    struct table written[STORE_DB_COUNT];
+    int map[STORE_DB_COUNT]; /* the store's database that lies under each of ours */
+    bool dirty;
+    uint64_t touches, *loaded;
+    struct chunk *chunks;
+    struct value *held;
+    struct store_stream *streams;
+};
+
+/* ---- model_table.c ---- */
+
+void *model_alloc(size_t size); /* zeroed; ends the process when there is none */
+uint64_t model_random(uint64_t *state);
+
+struct value *value_new(uint64_t len);
+struct value *value_ref(struct value *value);
+void value_unref(struct value *value);
+
+struct entry *entry_new(const struct store_key *key);
+void entry_free(struct entry *entry);
+bool entry_expired(const struct entry *entry, int64_t now_ms);
+
+struct entry *table_find(const struct table *table, const struct store_key *key);
+/* First entry whose hash is not below `hash`. */
+struct entry *table_from(const struct table *table, uint64_t hash);
+/* The key must not be there yet. */
+void table_insert(struct table *table, struct entry *entry);
+void table_remove(struct table *table, struct entry *entry);
+void table_clear(struct table *table);
+
+bool same_key(const struct store_key *a, const struct store_key *b);
+
+#endif

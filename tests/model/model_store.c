@@ -1,0 +1,508 @@
+/*
+ * The plain model of storage/store.h: the same interface over hash tables in memory. It keeps
+ * nothing on disk. The engine is compared with it, and the server's tests can run on it.
+ *
+ * Invariants:
+ * 1. One mutex guards everything: a run function executes under it, alone, so that a transaction
+ *    sees and leaves one state. done and ready functions are called without it.
+ * 2. A transaction writes into tables of its own (one per database, laid over the store's) and
+ *    they are merged only when it ends with STORE_OK: nothing else leaves a trace.
+ * 3. `parked` is in the order of store_execute, over all workers; a request runs only when no
+ *    earlier one in it conflicts.
+ * 4. Values are immutable and counted: an item, a stream and the table may share one.
+ * 5. A scan cursor is the hash to go on with; tables are sorted by hash, so it outlives growth.
+ * 6. Memory that cannot be had ends the process: the model serves tests.
+ */
+#include "model_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define SWEEP_ENTRIES 16
+
+/* ---- opening and closing ---- */
+
+void model_store_set_waits(struct store *store, uint64_t seed, uint32_t per_mille)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->random = seed;
+    store->wait_per_mille = per_mille;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+enum store_result store_open(const struct store_options *options, struct store **store,
+                             char message[STORE_MESSAGE_MAX])
+{
+    message[0] = '\0';
+    if (options->worker_count == 0 || options->worker_count > MODEL_WORKERS_MAX) {
+        snprintf(message, STORE_MESSAGE_MAX, "the model store takes 1 to %d workers",
+                 MODEL_WORKERS_MAX);
+        return STORE_INVALID;
+    }
+    struct store *opened = model_alloc(sizeof(*opened));
+    pthread_mutex_init(&opened->mutex, NULL);
+    opened->worker_count = options->worker_count;
+    opened->stats.partition_count = options->partition_count;
+    opened->stats.worker_count = options->worker_count;
+#ifdef VELLUM_WAIT
+    model_store_set_waits(opened, 1, 300);
+#endif
+    *store = opened;
+    return STORE_OK;
+}
+
+enum store_result store_close(struct store *store)
+{
+    for (uint32_t i = 0; i < store->worker_count; i++)
+        assert(store->workers[i] == NULL);
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        table_clear(&store->dbs[db]);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+    return STORE_OK;
+}
+
+/* Nothing here depends on sync policy or bounds: memory is all there is. */
+void store_set_sync(struct store *store, enum store_sync sync)
+{
+    (void)store, (void)sync;
+}
+
+void store_set_memory(struct store *store, uint64_t memory_bytes)
+{
+    (void)store, (void)memory_bytes;
+}
+
+void store_set_max_store(struct store *store, uint64_t max_store_bytes)
+{
+    (void)store, (void)max_store_bytes;
+}
+
+uint64_t store_durable(const struct store *store)
+{
+    return store->durable;
+}
+
+bool store_has_failed(const struct store *store)
+{
+    (void)store;
+    return false;
+}
+
+/* ---- workers ---- */
+
+enum store_result store_attach(struct store *store, uint32_t index, struct store_worker **worker,
+                               char message[STORE_MESSAGE_MAX])
+{
+    assert(index < store->worker_count && store->workers[index] == NULL);
+    struct store_worker *attached = model_alloc(sizeof(*attached));
+    attached->store = store;
+    attached->random = index;
+    attached->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (attached->event_fd < 0) {
+        snprintf(message, STORE_MESSAGE_MAX, "no eventfd for worker %u", index);
+        free(attached);
+        return STORE_IO;
+    }
+    pthread_mutex_lock(&store->mutex);
+    store->workers[index] = attached;
+    pthread_mutex_unlock(&store->mutex);
+    *worker = attached;
+    return STORE_OK;
+}
+
+void store_detach(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    assert(worker->parked_count == 0 && worker->waiting_streams == NULL);
+    pthread_mutex_lock(&store->mutex);
+    for (uint32_t i = 0; i < store->worker_count; i++)
+        if (store->workers[i] == worker)
+            store->workers[i] = NULL;
+    pthread_mutex_unlock(&store->mutex);
+    close(worker->event_fd);
+    free(worker);
+}
+
+int store_worker_fd(const struct store_worker *worker)
+{
+    return worker->event_fd;
+}
+
+uint32_t store_parked(const struct store_worker *worker)
+{
+    return worker->parked_count;
+}
+
+static void worker_signal(struct store_worker *worker)
+{
+    /* Fails only when the counter is at its top, and then the fd is readable already. */
+    (void)!write(worker->event_fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+/* ---- commit ---- */
+
+/* Puts the store's databases in the places the transaction gave them; clears the dropped ones. */
+static void commit_map(struct store *store, const int map[STORE_DB_COUNT])
+{
+    struct table old[STORE_DB_COUNT];
+    bool used[STORE_DB_COUNT] = {false};
+    memcpy(old, store->dbs, sizeof(old));
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
+        memset(&store->dbs[db], 0, sizeof(store->dbs[db]));
+        if (map[db] != MAP_EMPTY) {
+            store->dbs[db] = old[map[db]];
+            used[map[db]] = true;
+        }
+    }
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        if (!used[db])
+            table_clear(&old[db]);
+}
+
+static void commit_table(struct table *below, struct table *written, uint64_t version)
+{
+    uint64_t bucket_count = written->buckets == NULL ? 0 : (uint64_t)1 << written->bits;
+    for (uint64_t i = 0; i < bucket_count; i++)
+        for (struct entry *entry = written->buckets[i], *next; entry != NULL; entry = next) {
+            next = entry->next;
+            struct store_key key = {.data = entry->key, .len = entry->key_len, .hash = entry->hash};
+            struct entry *old = table_find(below, &key);
+            if (old != NULL)
+                table_remove(below, old);
+            entry->version = version;
+            if (entry->value != NULL)
+                table_insert(below, entry);
+            else
+                entry_free(entry);
+        }
+    free(written->buckets);
+    memset(written, 0, sizeof(*written));
+}
+
+static void publish_counts(struct store *store)
+{
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
+        atomic_store_explicit(&store->keys[db], store->dbs[db].count, memory_order_relaxed);
+        atomic_store_explicit(&store->expires[db], store->dbs[db].expires, memory_order_relaxed);
+    }
+}
+
+static void txn_commit(struct store_txn *txn)
+{
+    struct store *store = txn->worker->store;
+    if (!txn->dirty)
+        return;
+    uint64_t version = store->commits + 1;
+    commit_map(store, txn->map);
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        commit_table(&store->dbs[db], &txn->written[db], version);
+    publish_counts(store);
+    store->commits = version;
+    /* When waits are wanted, those for durability are too: see store_submit. */
+    if (store->wait_per_mille == 0)
+        store->durable = version;
+}
+
+static void txn_end(struct store_txn *txn, bool keep_streams)
+{
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        table_clear(&txn->written[db]);
+    for (struct chunk *chunk; (chunk = txn->chunks) != NULL;) {
+        txn->chunks = chunk->next;
+        free(chunk);
+    }
+    for (struct value *value; (value = txn->held) != NULL;) {
+        txn->held = value->next_held;
+        value_unref(value);
+    }
+    for (struct store_stream *stream; (stream = txn->streams) != NULL;) {
+        txn->streams = stream->next;
+        stream->next = NULL;
+        if (!keep_streams)
+            store_stream_close(stream);
+    }
+}
+
+/* ---- requests ---- */
+
+static void remove_expired_keys(struct store *store, const struct store_request *request)
+{
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        struct table *table = &store->dbs[request->keys[i].db];
+        struct entry *entry = table_find(table, &request->keys[i]);
+        if (entry == NULL || !entry_expired(entry, request->now_ms))
+            continue;
+        table_remove(table, entry);
+        store->stats.expired_keys++;
+        publish_counts(store);
+    }
+}
+
+static enum store_result run_request(struct store_worker *worker, struct store_request *request,
+                                     uint64_t *loaded)
+{
+    struct store *store = worker->store;
+    struct store_txn txn = {.worker = worker, .request = request, .loaded = loaded};
+    for (int db = 0; db < STORE_DB_COUNT; db++)
+        txn.map[db] = db;
+    if (request->now_ms > store->clock_ms)
+        store->clock_ms = request->now_ms;
+    remove_expired_keys(store, request);
+    enum store_result result = request->run(&txn, request);
+    if (result == STORE_OK)
+        txn_commit(&txn);
+    else if (result == STORE_WAIT)
+        store->stats.reruns++;
+    txn_end(&txn, result == STORE_OK);
+    request->shown = store->commits;
+    return result;
+}
+
+static bool conflict(const struct store_request *a, const struct store_request *b)
+{
+    if (a->scope == STORE_SCOPE_ALL || b->scope == STORE_SCOPE_ALL)
+        return true;
+    for (uint32_t i = 0; i < a->key_count; i++)
+        for (uint32_t j = 0; j < b->key_count; j++)
+            if ((a->keys[i].mode == STORE_EXCLUSIVE || b->keys[j].mode == STORE_EXCLUSIVE) &&
+                same_key(&a->keys[i], &b->keys[j]))
+                return true;
+    return false;
+}
+
+/* Does a parked request before `end` (NULL: any) stand in the way? */
+static bool must_queue(const struct store *store, const struct store_request *request,
+                       const struct store_parked *end)
+{
+    for (const struct store_parked *p = store->parked; p != end; p = p->next)
+        if (conflict(p->request, request))
+            return true;
+    return false;
+}
+
+static void park(struct store_worker *worker, struct store_request *request, uint64_t loaded)
+{
+    struct store_parked *parked = model_alloc(sizeof(*parked));
+    parked->request = request;
+    parked->loaded = loaded;
+    request->parked = parked;
+    struct store_parked **link = &worker->store->parked;
+    while (*link != NULL)
+        link = &(*link)->next;
+    *link = parked;
+    worker->parked_count++;
+    worker_signal(worker);
+}
+
+enum store_result store_execute(struct store_worker *worker, struct store_request *request)
+{
+    struct store *store = worker->store;
+    uint64_t loaded = 0;
+    enum store_result result = STORE_WAIT;
+    request->worker = worker;
+    request->parked = NULL;
+    pthread_mutex_lock(&store->mutex);
+    if (!must_queue(store, request, NULL))
+        result = run_request(worker, request, &loaded);
+    if (result == STORE_WAIT)
+        park(worker, request, loaded);
+    pthread_mutex_unlock(&store->mutex);
+    return result;
+}
+
+void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count)
+{
+    (void)worker, (void)keys, (void)count;
+}
+
+/* Runs what is free to run among this worker's parked requests; returns the finished ones. About
+ * half of them are left for another time, so that requests overtake each other where they may. */
+static struct store_parked *run_parked(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    struct store_parked *finished = NULL, **finished_end = &finished;
+    for (struct store_parked **link = &store->parked, *p; (p = *link) != NULL;) {
+        if (p->request->worker == worker && !must_queue(store, p->request, p) &&
+            (model_random(&store->random) & 1) != 0) {
+            p->result = run_request(worker, p->request, &p->loaded);
+            if (p->result != STORE_WAIT) {
+                *link = p->next;
+                p->next = NULL;
+                *finished_end = p;
+                finished_end = &p->next;
+                worker->parked_count--;
+                continue;
+            }
+        }
+        link = &p->next;
+    }
+    return finished;
+}
+
+static void wake_streams(struct store_worker *worker)
+{
+    struct store_stream *last = worker->waiting_streams;
+    while (last != NULL && last->next != NULL)
+        last = last->next;
+    for (struct store_stream *stream; (stream = worker->waiting_streams) != NULL;) {
+        worker->waiting_streams = stream->next;
+        stream->next = NULL;
+        stream->waiting = false;
+        bool done = stream == last; /* those that wait again in the meantime stand behind it */
+        stream->ready(stream->arg);
+        if (done)
+            break;
+    }
+}
+
+void store_poll(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    uint64_t count;
+    (void)!read(worker->event_fd, &count, sizeof(count)); /* empty is fine too */
+    pthread_mutex_lock(&store->mutex);
+    store->durable = store->commits;
+    struct store_parked *finished = run_parked(worker);
+    if (worker->parked_count > 0)
+        worker_signal(worker);
+    pthread_mutex_unlock(&store->mutex);
+    for (struct store_parked *p; (p = finished) != NULL;) {
+        finished = p->next;
+        p->request->parked = NULL;
+        p->request->done(p->request, p->result);
+        free(p);
+    }
+    wake_streams(worker);
+}
+
+/* Removes expired items little by little. Not while requests are parked: they may have seen them
+ * alive and must see the same when they run again. */
+static void sweep(struct store *store)
+{
+    struct table *table = &store->dbs[store->sweep_db];
+    struct entry *entry = NULL;
+    for (int i = 0; i < SWEEP_ENTRIES && store->parked == NULL; i++) {
+        entry = table_from(table, store->sweep_hash);
+        if (entry == NULL)
+            break;
+        store->sweep_hash = entry->hash + 1;
+        if (entry_expired(entry, store->clock_ms)) {
+            table_remove(table, entry);
+            store->stats.expired_keys++;
+        }
+    }
+    publish_counts(store);
+    if (entry == NULL || store->sweep_hash == 0) {
+        store->sweep_hash = 0;
+        store->sweep_db = (store->sweep_db + 1) % STORE_DB_COUNT;
+    }
+}
+
+void store_submit(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    pthread_mutex_lock(&store->mutex);
+    sweep(store);
+    if (store->durable != store->commits)
+        worker_signal(worker);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* ---- streams ---- */
+
+enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
+                                    struct store_stream **stream)
+{
+    struct store_stream *opened = model_alloc(sizeof(*opened));
+    opened->worker = txn->worker;
+    opened->value = value_ref((struct value *)item->origin);
+    opened->next = txn->streams;
+    txn->streams = opened;
+    *stream = opened;
+    return STORE_OK;
+}
+
+void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg)
+{
+    stream->ready = ready;
+    stream->arg = arg;
+}
+
+static void stream_wait(struct store_stream *stream)
+{
+    struct store_stream **link = &stream->worker->waiting_streams;
+    while (*link != NULL)
+        link = &(*link)->next;
+    *link = stream;
+    stream->waiting = true;
+    worker_signal(stream->worker);
+}
+
+enum store_result store_stream_next(struct store_stream *stream, const struct iovec **vectors,
+                                    int *count)
+{
+    struct store_worker *worker = stream->worker;
+    uint64_t left = stream->value->len - stream->position;
+    if (left == 0)
+        return STORE_ABSENT;
+    if (stream->waiting)
+        return STORE_WAIT;
+    if (model_random(&worker->random) % 1000 < worker->store->wait_per_mille) {
+        stream_wait(stream);
+        return STORE_WAIT;
+    }
+    *count = 0;
+    for (; left > 0 && *count < STREAM_VECTORS; ++*count) {
+        size_t part = STORE_STREAM_PIECE / STREAM_VECTORS;
+        struct iovec *vector = &stream->vectors[*count];
+        vector->iov_base = stream->value->bytes + stream->position;
+        vector->iov_len = left < part ? (size_t)left : part;
+        stream->position += vector->iov_len;
+        left -= vector->iov_len;
+    }
+    *vectors = stream->vectors;
+    return STORE_OK;
+}
+
+void store_stream_close(struct store_stream *stream)
+{
+    if (stream->waiting) {
+        struct store_stream **link = &stream->worker->waiting_streams;
+        while (*link != stream)
+            link = &(*link)->next;
+        *link = stream->next;
+    }
+    value_unref(stream->value);
+    free(stream);
+}
+
+/* ---- figures ---- */
+
+struct store_db_stats store_db_stats(const struct store *store, uint32_t db)
+{
+    return (struct store_db_stats){.keys = store->keys[db], .expires = store->expires[db]};
+}
+
+void store_stats(const struct store *store, struct store_stats *stats)
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)&store->mutex; /* the store itself is not const */
+    pthread_mutex_lock(mutex);
+    *stats = store->stats;
+    pthread_mutex_unlock(mutex);
+    stats->commits = store->commits;
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        stats->live_slots += store->keys[db];
+}
+
+void store_reset_counters(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->stats.reruns = 0;
+    store->stats.expired_keys = 0;
+    pthread_mutex_unlock(&store->mutex);
+}

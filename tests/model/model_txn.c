@@ -1,0 +1,290 @@
+/*
+ * What a run function calls: reads, buffered writes and scans of the model store's transactions.
+ * Everything here happens under the store's mutex (invariant 1 of model_store.c), and writes only
+ * into the transaction (invariant 2).
+ */
+#include "model_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE_FROM 4096 /* longer values are shown as large, so that callers meet both kinds */
+
+/* ---- transactions ---- */
+
+/* A transaction may only touch what its request declared, and only write what it declared so. */
+static void check_declared(const struct store_txn *txn, const struct store_key *key,
+                           enum store_mode mode)
+{
+    const struct store_request *request = txn->request;
+    if (request->scope == STORE_SCOPE_ALL)
+        return;
+    if (key >= request->keys && key < request->keys + request->key_count && key->mode >= mode)
+        return;
+    for (uint32_t i = 0; i < request->key_count; i++)
+        if (request->keys[i].mode >= mode && same_key(&request->keys[i], key))
+            return;
+    assert(!"key was not declared for this use");
+}
+
+/* True when this touch has to wait. Reruns repeat their touches in order, so that counting them
+ * tells which ones are new. */
+static bool must_wait(struct store_txn *txn)
+{
+    struct store *store = txn->worker->store;
+    if (store->wait_per_mille == 0 || txn->touches++ < *txn->loaded)
+        return false;
+    *txn->loaded = txn->touches;
+    return model_random(&store->random) % 1000 < store->wait_per_mille;
+}
+
+static const struct table *table_below(const struct store_txn *txn, uint32_t db)
+{
+    static const struct table empty;
+    int below = txn->map[db];
+    return below == MAP_EMPTY ? &empty : &txn->worker->store->dbs[below];
+}
+
+/* The key's live entry as this transaction sees it, or NULL. */
+static struct entry *txn_find(const struct store_txn *txn, const struct store_key *key)
+{
+    struct entry *entry = table_find(&txn->written[key->db], key);
+    if (entry == NULL)
+        entry = table_find(table_below(txn, key->db), key);
+    bool live =
+        entry != NULL && entry->value != NULL && !entry_expired(entry, txn->request->now_ms);
+    return live ? entry : NULL;
+}
+
+static void item_fill(struct store_item *item, const struct entry *entry)
+{
+    bool large = entry->value->len > LARGE_FROM;
+    *item = (struct store_item){.bytes = large ? NULL : entry->value->bytes,
+                                .length = entry->value->len,
+                                .expire_ms = entry->expire_ms,
+                                .version = entry->version,
+                                .type = entry->type,
+                                .large = large,
+                                .origin = entry->value};
+}
+
+enum store_result store_get(struct store_txn *txn, const struct store_key *key,
+                            struct store_item *item)
+{
+    check_declared(txn, key, STORE_SHARED);
+    if (must_wait(txn))
+        return STORE_WAIT;
+    struct entry *entry = txn_find(txn, key);
+    if (entry == NULL)
+        return STORE_ABSENT;
+    item_fill(item, entry);
+    return STORE_OK;
+}
+
+enum store_result store_read(struct store_txn *txn, const struct store_item *item, uint64_t offset,
+                             size_t len, char *to)
+{
+    const struct value *value = item->origin;
+    assert(offset <= value->len && len <= value->len - offset);
+    if (item->large && must_wait(txn))
+        return STORE_WAIT;
+    memcpy(to, value->bytes + offset, len);
+    return STORE_OK;
+}
+
+enum store_result store_load(struct store_txn *txn, const struct store_item *item,
+                             const char **bytes)
+{
+    if (item->large && must_wait(txn))
+        return STORE_WAIT;
+    *bytes = ((const struct value *)item->origin)->bytes;
+    return STORE_OK;
+}
+
+/* Gives the key this value (NULL: deletes it) in the transaction's own table; takes the value. */
+static void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
+                      struct value *value, int64_t expire_ms)
+{
+    struct table *table = &txn->written[key->db];
+    struct entry *old = table_find(table, key);
+    if (old != NULL) {
+        if (old->value != NULL) {
+            struct value *kept = value_ref(old->value); /* items may still point into it */
+            kept->next_held = txn->held;
+            txn->held = kept;
+        }
+        table_remove(table, old);
+    }
+    struct entry *entry = entry_new(key);
+    entry->type = type;
+    entry->value = value;
+    entry->expire_ms = expire_ms;
+    table_insert(table, entry);
+    txn->dirty = true;
+}
+
+enum store_result store_put(struct store_txn *txn, const struct store_key *key, uint8_t type,
+                            const char *bytes, size_t len, int64_t expire_ms)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    if (key->len > STORE_KEY_MAX || len > STORE_VALUE_MAX)
+        return STORE_TOO_LARGE;
+    struct value *value = value_new(len);
+    if (len > 0)
+        memcpy(value->bytes, bytes, len);
+    txn_write(txn, key, type, value, expire_ms);
+    return STORE_OK;
+}
+
+enum store_result store_patch(struct store_txn *txn, const struct store_key *key,
+                              const struct store_item *item, uint64_t offset, const char *bytes,
+                              size_t len)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    if (len > STORE_VALUE_MAX || offset > STORE_VALUE_MAX - len)
+        return STORE_TOO_LARGE;
+    if (item->large && must_wait(txn))
+        return STORE_WAIT;
+    const struct entry *entry = txn_find(txn, key);
+    assert(entry != NULL);
+    uint64_t old_len = entry->value->len;
+    struct value *value = value_new(old_len > offset + len ? old_len : offset + len);
+    memcpy(value->bytes, entry->value->bytes, old_len);
+    if (len > 0)
+        memcpy(value->bytes + offset, bytes, len);
+    txn_write(txn, key, entry->type, value, entry->expire_ms);
+    return STORE_OK;
+}
+
+enum store_result store_set_expiry(struct store_txn *txn, const struct store_key *key,
+                                   const struct store_item *item, int64_t expire_ms)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    (void)item;
+    const struct entry *entry = txn_find(txn, key);
+    assert(entry != NULL);
+    txn_write(txn, key, entry->type, value_ref(entry->value), expire_ms);
+    return STORE_OK;
+}
+
+enum store_result store_delete(struct store_txn *txn, const struct store_key *key)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    if (txn_find(txn, key) != NULL)
+        txn_write(txn, key, 0, NULL, STORE_NO_EXPIRY);
+    return STORE_OK;
+}
+
+enum store_result store_rename(struct store_txn *txn, const struct store_key *from,
+                               const struct store_item *item, const struct store_key *to)
+{
+    check_declared(txn, from, STORE_EXCLUSIVE);
+    check_declared(txn, to, STORE_EXCLUSIVE);
+    assert(!same_key(from, to));
+    if (to->len > STORE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    (void)item;
+    const struct entry *entry = txn_find(txn, from);
+    assert(entry != NULL);
+    txn_write(txn, to, entry->type, value_ref(entry->value), entry->expire_ms);
+    txn_write(txn, from, 0, NULL, STORE_NO_EXPIRY);
+    return STORE_OK;
+}
+
+void *store_alloc(struct store_txn *txn, size_t size)
+{
+    struct chunk *chunk = malloc(sizeof(*chunk) + size);
+    if (chunk == NULL)
+        return NULL;
+    chunk->next = txn->chunks;
+    txn->chunks = chunk;
+    return chunk->bytes;
+}
+
+int64_t store_now(const struct store_txn *txn)
+{
+    return txn->request->now_ms;
+}
+
+/* ---- scans, flushes and swaps ---- */
+
+uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random)
+{
+    (void)store, (void)db;
+    return random;
+}
+
+/* Visits the live items with exactly this hash; returns how many entries were looked at. */
+static uint32_t scan_hash(const struct store_txn *txn, uint32_t db, uint64_t hash,
+                          void (*visit)(void *arg, const char *key, uint32_t key_len,
+                                        const struct store_item *item),
+                          void *arg)
+{
+    uint32_t seen = 0;
+    const struct table *layers[2] = {&txn->written[db], table_below(txn, db)};
+    for (int layer = 0; layer < 2; layer++) {
+        const struct entry *entry = table_from(layers[layer], hash);
+        for (; entry != NULL && entry->hash == hash; entry = entry->next, seen++) {
+            struct store_key key = {
+                .data = entry->key, .len = entry->key_len, .db = (uint8_t)db, .hash = hash};
+            if (txn_find(txn, &key) != entry)
+                continue; /* deleted, expired, or covered by the upper layer */
+            struct store_item item;
+            item_fill(&item, entry);
+            visit(arg, entry->key, entry->key_len, &item);
+        }
+    }
+    return seen;
+}
+
+enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t limit,
+                             void (*visit)(void *arg, const char *key, uint32_t key_len,
+                                           const struct store_item *item),
+                             void *arg)
+{
+    assert(txn->request->scope != STORE_SCOPE_KEYS && db < STORE_DB_COUNT && limit > 0);
+    if (must_wait(txn))
+        return STORE_WAIT;
+    for (uint32_t seen = 0; seen < limit;) {
+        const struct entry *upper = table_from(&txn->written[db], *cursor);
+        const struct entry *lower = table_from(table_below(txn, db), *cursor);
+        if (upper == NULL && lower == NULL) {
+            *cursor = 0;
+            return STORE_OK;
+        }
+        bool take_upper = upper != NULL && (lower == NULL || upper->hash < lower->hash);
+        uint64_t hash = take_upper ? upper->hash : lower->hash;
+        seen += scan_hash(txn, db, hash, visit, arg);
+        *cursor = hash + 1;
+        if (*cursor == 0)
+            break;
+    }
+    return STORE_OK;
+}
+
+void store_flush_db(struct store_txn *txn, uint32_t db)
+{
+    assert(txn->request->scope == STORE_SCOPE_ALL && db < STORE_DB_COUNT);
+    table_clear(&txn->written[db]);
+    txn->map[db] = MAP_EMPTY;
+    txn->dirty = true;
+}
+
+void store_flush_all(struct store_txn *txn)
+{
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        store_flush_db(txn, db);
+}
+
+void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b)
+{
+    assert(txn->request->scope == STORE_SCOPE_ALL && a < STORE_DB_COUNT && b < STORE_DB_COUNT);
+    struct table table = txn->written[a];
+    txn->written[a] = txn->written[b];
+    txn->written[b] = table;
+    int map = txn->map[a];
+    txn->map[a] = txn->map[b];
+    txn->map[b] = map;
+    txn->dirty = true;
+}
