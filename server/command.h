@@ -38,8 +38,9 @@ struct call {
     int64_t now_ms;       /* fixed at first entry, the same in every rerun */
     uint64_t random_seed; /* likewise */
 
-    /* Kept over reruns, for commands that work in steps (KEYS): what is collected so far. 0 and NULL
-     * at first. The runner calls progress_free(progress), if both are set, when the request ends. */
+    /* Kept over reruns, for commands that work in steps (KEYS): what is collected so far. 0 and
+     * NULL at first. The runner calls progress_free(progress), if both are set, when the request
+     * ends. */
     uint64_t cursor;
     void *progress;
     void (*progress_free)(void *progress);
@@ -79,6 +80,7 @@ enum command_flags {
     CMD_SKIP_MONITOR = 1 << 17,
     CMD_CONTAINER = 1 << 18, /* its subcommands are the following rows, as "config|get" */
     CMD_ALLOW_BUSY = 1 << 19,
+    CMD_OTHER_DB = 1 << 20, /* may touch a key in another database: see call_other_db_keys */
 };
 
 struct command {
@@ -93,9 +95,9 @@ struct command {
     const char *group; /* COMMAND DOCS: "string", "generic", "bitmap", "connection", "server" */
     const char *complexity;
     const char *summary;
-    const char *key_flags;  /* COMMAND's key specs: flags, space separated. Several specs are divided
-                               by ';': each but the last is about one key, the last about the rest */
-    const char *tips;       /* COMMAND's tips, space separated; NULL: none */
+    const char *key_flags; /* COMMAND's key specs: flags, space separated. Several specs are divided
+                              by ';': each but the last is about one key, the last about the rest */
+    const char *tips;      /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
 };
 
@@ -104,9 +106,9 @@ extern const struct command command_table[];
 extern const size_t command_count;
 
 /*
- * Where to find a command by name: an open-addressing hash over the lower-cased names, built once at
- * start (rename-command gives some other names, or none) and read-only from then on. Owned by struct
- * server.
+ * Where to find a command by name: an open-addressing hash over the lower-cased names, built once
+ * at start (rename-command gives some other names, or none) and read-only from then on. Owned by
+ * struct server.
  */
 #define COMMAND_INDEX_SLOTS 1024
 #define COMMAND_NAME_MAX 64 /* longest name, renamed ones included */
@@ -140,6 +142,16 @@ static inline bool command_arity_ok(const struct command *command, size_t argc)
 {
     return command->arity >= 0 ? argc == (size_t)command->arity : argc >= (size_t)-command->arity;
 }
+
+/*
+ * COPY and MOVE touch a key in a database that is not the session's (CMD_OTHER_DB). After filling
+ * `keys` (room for one more needed) from the table's positions and the session's database, and
+ * before executing, the runner lets this correct them; returns how many there are then. Arguments
+ * that the command will refuse change nothing.
+ */
+uint32_t call_other_db_keys(const struct command *command, size_t argc,
+                            const struct resp_slice *argv, struct store_key *keys,
+                            uint32_t key_count);
 
 /* ---- helpers that command functions share ---- */
 

@@ -115,7 +115,7 @@ const struct command command_table[] = {
      .summary = "Sets one bit of a string and answers with what it was.", .key_flags = RW},
 
     /* ---- generic ---- */
-    {"copy", cmd_copy, -3, W | OOM, 1, 2, 1, "keyspace", "6.2.0", "generic",
+    {"copy", cmd_copy, -3, W | OOM | CMD_OTHER_DB, 1, 2, 1, "keyspace", "6.2.0", "generic",
      "O(N), N being the length of the value",
      .summary = "Copies a key's value and expiry to another key.",
      .key_flags = "RO access;OW update"},
@@ -135,7 +135,7 @@ const struct command command_table[] = {
      "O(N), N being the number of keys in the database",
      .summary = "Lists the keys that match a pattern.",
      .tips = "request_policy:all_shards " VARYING_ORDER},
-    {"move", cmd_move, 3, W | FAST, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
+    {"move", cmd_move, 3, W | FAST | CMD_OTHER_DB, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
      .summary = "Moves a key to another database.", .key_flags = RW},
     {"object", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.2.3", "generic",
      "Depends on the subcommand.", .summary = "Tells how a key is kept."},
