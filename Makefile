@@ -1,0 +1,205 @@
+# Vellum. `make help` lists the targets.
+#
+# One tree per variant, so that they do not disturb each other: VARIANT=clang|asan|tsan|ubsan builds
+# in build/VARIANT; WAIT=1 makes the store's reads wait at random, in build/wait or
+# build/VARIANT-wait. Every source file stands in a list below (`make check` sees to it).
+
+VARIANT ?=
+WAIT ?=
+PREFIX ?= /usr/local
+PYTHON ?= /usr/bin/python3
+FUZZ_SECONDS ?= 60
+
+# ---- sources ----
+
+PROTOCOL_SRC := \
+	protocol/resp_number.c \
+	protocol/resp_parse.c \
+	protocol/resp_write.c
+
+STORAGE_SRC := \
+	storage/arena.c \
+	storage/disk.c \
+	storage/disk_file.c \
+	storage/format.c \
+	storage/hash_slot.c \
+	storage/index.c \
+	storage/journal.c \
+	storage/ordered_table.c \
+	storage/space.c
+
+SERVER_SRC := \
+	server/call.c \
+	server/cmd_bitfield.c \
+	server/cmd_bitmap.c \
+	server/cmd_lcs.c \
+	server/cmd_string.c \
+	server/cmd_string_number.c \
+	server/command.c \
+	server/command_table.c \
+	server/config_table.c \
+	server/glob.c \
+	server/log.c \
+	server/request.c \
+	server/transport_socket.c
+
+# The plain in-memory model of storage/store.h: what the server's unit tests run on.
+MODEL_SRC := \
+	tests/model/model_store.c \
+	tests/model/model_table.c \
+	tests/model/model_txn.c
+
+# Unit tests, each a program of its own, and what each is linked with (in the linker's order).
+UNIT_TESTS := test_resp
+
+test_resp_LINK = $(PROTOCOL_LIB)
+
+# Fuzzers, likewise.
+FUZZERS := fuzz_resp
+
+fuzz_resp_LINK = $(PROTOCOL_LIB)
+
+# ---- variants ----
+
+WARNINGS := -Wall -Wextra -Wshadow -Wimplicit-fallthrough -Werror
+CPPFLAGS := -D_GNU_SOURCE
+CFLAGS := -std=c11 -O2 -g $(WARNINGS)
+LDFLAGS :=
+CC := gcc
+
+ifneq ($(filter-out clang asan tsan ubsan fuzz,$(VARIANT)),)
+$(error VARIANT is one of clang asan tsan ubsan)
+endif
+ifneq ($(VARIANT),)
+CC := clang
+endif
+SANITIZE_asan := -fsanitize=address
+SANITIZE_tsan := -fsanitize=thread
+SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
+SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+SANITIZE := $(SANITIZE_$(VARIANT))
+ifneq ($(SANITIZE),)
+CFLAGS += $(SANITIZE) -fno-omit-frame-pointer
+LDFLAGS += $(SANITIZE)
+endif
+ifneq ($(WAIT),)
+CPPFLAGS += -DVELLUM_WAIT
+endif
+
+empty :=
+space := $(empty) $(empty)
+BUILD := $(subst $(space),/,$(strip build $(subst $(space),-,$(strip $(VARIANT) $(if $(WAIT),wait)))))
+OBJ := $(BUILD)/obj
+LIB := $(BUILD)/lib
+BIN := $(BUILD)/bin
+
+objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
+
+STORAGE_LIB := $(LIB)/libvellum-storage.a
+PROTOCOL_LIB := $(LIB)/libvellum-protocol.a
+SERVER_LIBS := -levent_core -lpthread -lm
+STORAGE_LIBS := -laio -lpthread
+
+SERVER := $(BIN)/vellum-server
+UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS))
+
+# ---- targets ----
+
+.PHONY: all server unit test check asan tsan ubsan fuzz bench conformance install clean help FORCE
+.DELETE_ON_ERROR:
+
+all: server
+
+server: $(SERVER)
+
+unit: $(UNIT_PROGRAMS)
+
+help:
+	@echo 'make              the server: build/bin/vellum-server, and the libraries in build/lib'
+	@echo 'make test         every test; the last line sums the test cases'
+	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
+	@echo 'make asan | tsan | ubsan'
+	@echo '                  unit and server tests with a sanitizer'
+	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
+	@echo 'make conformance  the units of the Redis test suite that cover what is there'
+	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
+	@echo 'make clean        removes build/'
+	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
+
+test: all unit
+	$(MAKE) WAIT=1 server
+	VELLUM_UNIT_TESTS='$(UNIT_TESTS)' tests/run
+
+check:
+	tests/check/check.sh
+
+asan tsan ubsan:
+	$(MAKE) VARIANT=$@ all unit
+	VELLUM_UNIT_TESTS='$(UNIT_TESTS)' tests/run --build build/$@ unit server
+
+fuzz:
+	$(MAKE) VARIANT=fuzz $(addprefix build/fuzz/fuzz/,$(FUZZERS))
+	for fuzzer in $(FUZZERS); do \
+	    build/fuzz/fuzz/$$fuzzer -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 \
+	        -artifact_prefix=build/fuzz/ -print_final_stats=0 -verbosity=0 || exit 1; \
+	done
+
+conformance: all
+	tests/run conformance
+
+install: all
+	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/vellum-server
+
+clean:
+	rm -rf build
+
+# ---- rules ----
+
+# Changes when the flags do, and has everything compiled again.
+$(OBJ)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CPPFLAGS) $(CFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS)' >$@
+
+FORCE:
+
+$(OBJ)/%.o: %.c $(OBJ)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Made anew each time: a member whose source has gone must not stay.
+define archive
+@mkdir -p $(@D)
+@rm -f $@
+$(AR) rcs $@ $^
+endef
+
+$(PROTOCOL_LIB): $(call objects,$(PROTOCOL_SRC))
+	$(archive)
+
+$(STORAGE_LIB): $(call objects,$(STORAGE_SRC))
+	$(archive)
+
+$(SERVER): $(call objects,$(SERVER_SRC)) $(PROTOCOL_LIB) $(STORAGE_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS) $(STORAGE_LIBS)
+
+# The server over the model instead of the engine: tells a fault of the one from one of the other.
+$(BIN)/vellum-server-model: $(call objects,$(SERVER_SRC) $(MODEL_SRC)) $(PROTOCOL_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS)
+
+define unit_rule
+$(BUILD)/tests/$(1): $(OBJ)/tests/unit/$(1).o $(value $(1)_LINK)
+	@mkdir -p $$(@D)
+	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS)
+endef
+$(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))
+
+define fuzz_rule
+$(BUILD)/fuzz/$(1): $(OBJ)/tests/fuzz/$(1).o $(value $(1)_LINK)
+	@mkdir -p $$(@D)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $(SERVER_LIBS)
+endef
+$(foreach fuzzer,$(FUZZERS),$(eval $(call fuzz_rule,$(fuzzer))))
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""The rules of the house that can be read off the text: layers, sizes, walks, names.
+
+Usage: rules.py FILE... (paths relative to the working directory, the top of the tree).
+Prints a line per breach; exit code 1 if there is any.
+"""
+
+import os
+import re
+import sys
+
+FILE_LINES_MAX = 800
+FUNCTION_LINES_MAX = 70
+FILE_BYTES_MAX = 1000000
+
+TOP_LEVEL = {
+    "Makefile", "README.md", "ARCHITECTURE.md", "LICENSE",
+    "server", "protocol", "rdma-ext", "storage", "tests", "clients", "benchmarks",
+}
+
+LIBC = set("""
+    alloca.h assert.h ctype.h dirent.h endian.h errno.h fcntl.h float.h fnmatch.h getopt.h
+    inttypes.h limits.h locale.h malloc.h math.h poll.h pthread.h sched.h signal.h stdalign.h
+    stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h
+    strings.h syslog.h termios.h time.h unistd.h
+""".split())
+# The compiler's own, and what the kernel offers through libc.
+MACHINE = {"immintrin.h", "nmmintrin.h", "x86intrin.h", "arm_acle.h", "arm_neon.h"}
+SYSTEM = re.compile(r"^(sys|linux|asm)/\w+\.h$")
+SOCKETS = re.compile(r"^(sys/socket|sys/un|netinet/\w+|arpa/\w+|net/\w+|netdb|ifaddrs)\.h$")
+
+
+def is_libc(name):
+    return name in LIBC or name in MACHINE or (bool(SYSTEM.match(name)) and not SOCKETS.match(name))
+
+
+# folder: (system headers it may include besides libc, headers of other folders it may include)
+LAYERS = {
+    "protocol": (r"$^", ()),
+    "storage": (r"libaio\.h|xxhash\.h", ()),
+    "server": (
+        SOCKETS.pattern + r"|event2/\w+\.h|lua\.h|lualib\.h|lauxlib\.h",
+        ("protocol/resp.h", "storage/store.h"),
+    ),
+    "rdma-ext": (
+        SOCKETS.pattern + r"|infiniband/\w+\.h|rdma/\w+\.h",
+        ("server/transport.h",),
+    ),
+    "clients": (
+        SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h",
+        ("protocol/resp.h", "storage/store.h"),
+    ),
+    "benchmarks": (
+        SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|libaio\.h",
+        ("protocol/resp.h", "storage/store.h"),
+    ),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
+MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK|stub|not implemented)\b")
+# Paths of somebody's machine.
+PLACE = re.compile(r"(?<![\w.])/(root|home|work)/")
+WALK = re.compile(r"^\s*[-*] `?([\w./-]+\.[ch]):(\w+)`?")
+
+
+class Source:
+    def __init__(self, path):
+        self.path = path
+        with open(path, encoding="utf-8") as f:
+            self.lines = f.read().split("\n")
+        if self.lines and not self.lines[-1]:
+            self.lines.pop()
+        self.folder = path.split("/")[0]
+
+    def functions(self):
+        """(name, first line, last line) of each function; relies on the enforced format: the body
+        stands between a { and a } at the beginning of a line."""
+        opened = None
+        for number, line in enumerate(self.lines):
+            if line == "{":
+                opened = number
+            elif line == "}" and opened is not None:
+                name = self.name_before(opened)
+                if name:
+                    yield name, opened + 1, number + 1
+                opened = None
+
+    def name_before(self, brace):
+        head = []
+        for line in reversed(self.lines[:brace]):
+            if not line or line[0] in "}#/" or line.endswith((";", "*/")):
+                break
+            head.insert(0, line)
+        text = re.sub(r"__attribute__\s*\(\(.*?\)\)", "", " ".join(head))
+        found = re.search(r"(\w+)\s*\(", text)
+        return found.group(1) if found else None
+
+
+def layer_breaches(source):
+    if source.folder not in LAYERS:
+        return
+    system, foreign = LAYERS[source.folder]
+    for number, line in enumerate(source.lines, 1):
+        found = INCLUDE.match(line)
+        if not found:
+            continue
+        angled, quoted = found.groups()
+        if angled:
+            if not is_libc(angled) and not re.fullmatch(system, angled):
+                yield f"{source.path}:{number}: {source.folder}/ may not include <{angled}>"
+            continue
+        target = os.path.normpath(os.path.join(os.path.dirname(source.path), quoted))
+        if target.split("/")[0] != source.folder and target not in foreign:
+            yield f"{source.path}:{number}: {source.folder}/ may not include {target}"
+
+
+def own_header_breach(source):
+    stem, extension = os.path.splitext(source.path)
+    if extension != ".c" or not os.path.exists(stem + ".h"):
+        return
+    for number, line in enumerate(source.lines, 1):
+        found = INCLUDE.match(line)
+        if found:
+            if found.group(2) != os.path.basename(stem) + ".h":
+                yield f"{source.path}:{number}: its own header comes first"
+            return
+
+
+def size_breaches(source):
+    if source.folder == "tests":
+        return
+    if len(source.lines) > FILE_LINES_MAX:
+        yield f"{source.path}: {len(source.lines)} lines (at most {FILE_LINES_MAX})"
+    for name, first, last in source.functions():
+        if last - first + 1 > FUNCTION_LINES_MAX:
+            yield (f"{source.path}:{first}: {name} has {last - first + 1} lines"
+                   f" (at most {FUNCTION_LINES_MAX})")
+
+
+def text_breaches(path):
+    if os.path.getsize(path) > FILE_BYTES_MAX:
+        yield f"{path}: over {FILE_BYTES_MAX} bytes"
+    if path.startswith("tests/check/"):
+        return
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for number, line in enumerate(f, 1):
+            if MARK.search(line):
+                yield f"{path}:{number}: a mark left behind: {line.strip()}"
+            if PLACE.search(line):
+                yield f"{path}:{number}: a path of somebody's machine: {line.strip()}"
+
+
+def top_level_breaches(paths):
+    for name in sorted({path.split("/")[0] for path in paths}):
+        if not name.startswith(".") and name not in TOP_LEVEL:
+            yield f"{name}: not one of the given names of the top level"
+
+
+def list_breaches(paths):
+    """Every C source stands in the Makefile, and everything the Makefile lists is there."""
+    with open("Makefile", encoding="utf-8") as f:
+        text = re.sub(r"#.*", "", f.read())
+    words = set(re.findall(r"[\w./-]+", text))
+    listed = set(re.findall(r"[\w./-]+\.c\b", text))
+    # A unit test or a fuzzer is listed by its name alone.
+    for path in sorted(p for p in paths if p.endswith(".c")):
+        name = os.path.splitext(os.path.basename(path))[0]
+        by_name = path.startswith(("tests/unit/", "tests/fuzz/")) and name in words
+        if path not in listed and not by_name:
+            yield f"{path}: in no list of the Makefile"
+    for path in sorted(listed):
+        if not os.path.exists(path):
+            yield f"Makefile: lists {path}, which is not there"
+
+
+def walk_breaches(sources):
+    """`file.c:function` at the beginning of a list line of ARCHITECTURE.md names a function that
+    is defined there."""
+    if not os.path.exists("ARCHITECTURE.md"):
+        return
+    defined = {s.path: {name for name, _, _ in s.functions()} for s in sources}
+    walks = 0
+    with open("ARCHITECTURE.md", encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            found = WALK.match(line)
+            if not found:
+                continue
+            walks += 1
+            path, name = found.groups()
+            if path not in defined:
+                yield f"ARCHITECTURE.md:{number}: no file {path}"
+            elif name not in defined[path]:
+                yield f"ARCHITECTURE.md:{number}: {path} does not define {name}"
+    if not walks:
+        yield "ARCHITECTURE.md: holds no walk that could be checked"
+
+
+def breaches(paths):
+    sources = [Source(path) for path in paths if path.endswith((".c", ".h"))]
+    for source in sources:
+        yield from layer_breaches(source)
+        yield from own_header_breach(source)
+        yield from size_breaches(source)
+    for path in paths:
+        yield from text_breaches(path)
+    yield from top_level_breaches(paths)
+    yield from list_breaches(paths)
+    yield from walk_breaches(sources)
+
+
+def main(paths):
+    found = list(breaches(paths))
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

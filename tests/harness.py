@@ -1,0 +1,262 @@
+"""What the tests that talk to a running server share: a server process in a directory of its own,
+and a client that shows replies exactly as they came.
+
+The program is $VELLUM_SERVER (default build/bin/vellum-server). With VELLUM_SERVER=redis-server the
+tests run against stock Redis: what they demand there is Redis's behaviour.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import redis
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAM = os.environ.get("VELLUM_SERVER") or os.path.join(TOP, "build", "bin", "vellum-server")
+IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
+
+# Not /tmp: that may be memory, and the engine wants a file system with O_DIRECT.
+TEMPORARY = os.path.join(TOP, "build", "tmp")
+
+START_LIMIT_S = 60
+STOP_LIMIT_S = 60
+COMPLAINT = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|REDIS BUG REPORT")
+
+
+def stock_redis():
+    """Redis's server program. Debian's redis-tools holds it under another name: it looks at the
+    name it is called by."""
+    found = shutil.which("redis-server")
+    if found:
+        return found
+    link = os.path.join(TEMPORARY, "redis-server")
+    if not os.path.exists(link):
+        os.makedirs(TEMPORARY, exist_ok=True)
+        os.symlink(shutil.which("redis-check-rdb"), link)
+    return link
+
+
+def free_port():
+    while True:
+        port = random.randrange(7100, 8000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+def fresh_directory():
+    os.makedirs(TEMPORARY, exist_ok=True)
+    return tempfile.mkdtemp(dir=TEMPORARY)
+
+
+class StartError(Exception):
+    """The server ended before it answered; holds what it said."""
+
+
+class Server:
+    """One server on one directory; may be stopped, killed and started again."""
+
+    def __init__(self, workers=1, program=PROGRAM, **options):
+        self.program = program
+        self.is_redis = os.path.basename(program) == "redis-server"
+        if self.is_redis:
+            self.program = stock_redis()
+        self.workers = workers
+        self.options = options
+        self.directory = fresh_directory()
+        self.data = os.path.join(self.directory, "data")
+        self.log = os.path.join(self.directory, "log")
+        self.port = None
+        self.process = None
+        if self.is_redis:
+            os.mkdir(self.data)
+
+    def arguments(self):
+        options = {"port": self.port, "dir": self.data, "appendfsync": "everysec"}
+        if self.is_redis:
+            options.update({"save": "", "appendonly": "yes"})
+        else:
+            options.update({"workers": self.workers, "maxmemory": "128mb", "journal-size": "32mb"})
+        for name, value in self.options.items():
+            options[name.replace("_", "-")] = value
+        return [word for name, value in options.items() for word in ("--" + name, str(value))]
+
+    def start(self):
+        for _ in range(5):
+            self.port = free_port()
+            begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
+            with open(self.log, "ab") as log:
+                self.process = subprocess.Popen([self.program, *self.arguments()], stdout=log,
+                                                stderr=log, cwd=self.directory)
+            try:
+                self._await_answer()
+                return self
+            except StartError:
+                # Somebody else may have taken the port meanwhile.
+                if "Address already in use" not in self.said()[begin:]:
+                    raise
+        raise StartError(self.said())
+
+    def _await_answer(self):
+        limit = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < limit:
+            if self.process.poll() is not None:
+                raise StartError(f"exit {self.process.returncode}: {self.said()}")
+            try:
+                with Raw(self.port) as raw:
+                    if not raw.call("PING").startswith(b"-LOADING"):
+                        return
+            except (OSError, EOFError):
+                pass
+            time.sleep(0.02)
+        self.kill9()
+        raise StartError(f"no answer in {START_LIMIT_S} s: {self.said()}")
+
+    def said(self):
+        if not os.path.exists(self.log):
+            return ""
+        with open(self.log, errors="replace") as log:
+            return log.read()
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self):
+        """Graceful, as a service manager does it; anything but a clean end is an error."""
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"does not stop in {STOP_LIMIT_S} s: {self.said()[-4000:]}")
+        self.check_log()
+        assert code == 0, f"exit {code}: {self.said()[-8000:]}"
+
+    def kill9(self):
+        process, self.process = self.process, None
+        process.kill()
+        process.wait()
+        self.check_log()
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def check_log(self):
+        assert not COMPLAINT.search(self.said()), self.said()[-8000:]
+
+    def remove(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def client(self, **options):
+        return redis.Redis(port=self.port, socket_timeout=60, **options)
+
+    def raw(self, **options):
+        return Raw(self.port, **options)
+
+    def cli(self, *words, text=None):
+        """redis-cli's output; its failure is an error."""
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *words], input=text,
+                              capture_output=True, text=True, timeout=120, check=True)
+        return done.stdout
+
+
+class Raw:
+    """A connection that returns each reply as the bytes that came, whole."""
+
+    def __init__(self, port, timeout=60, receive_buffer=None):
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(timeout)
+        try:
+            self.socket.connect(("127.0.0.1", port))
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            self.socket.close()
+            raise
+        self.unread = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def call(self, *words):
+        self.send(encode(*words))
+        return self.reply()
+
+    def more(self):
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise EOFError("closed by the server")
+        self.unread += data
+
+    def line(self):
+        while True:
+            end = self.unread.find(b"\r\n")
+            if end >= 0:
+                line, self.unread = self.unread[:end + 2], self.unread[end + 2:]
+                return line
+            self.more()
+
+    def exactly(self, size):
+        parts, have = [self.unread], len(self.unread)
+        while have < size:
+            data = self.socket.recv(min(1 << 20, size - have))
+            if not data:
+                raise EOFError("closed by the server")
+            parts.append(data)
+            have += len(data)
+        data = b"".join(parts)
+        data, self.unread = data[:size], data[size:]
+        return data
+
+    def reply(self):
+        line = self.line()
+        kind, rest = line[:1], line[1:-2]
+        if kind in b"$=!" and rest != b"-1":
+            return line + self.exactly(int(rest) + 2)
+        if kind in b"*~>" and rest != b"-1":
+            return line + b"".join(self.reply() for _ in range(int(rest)))
+        if kind in b"%|":
+            return line + b"".join(self.reply() for _ in range(2 * int(rest)))
+        assert kind in b"+-:$*_,#(", line
+        return line
+
+    def closed(self):
+        """The server closes the connection, in time, with nothing more to say."""
+        try:
+            return not self.unread and self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def encode(*words):
+    words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)

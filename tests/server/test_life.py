@@ -1,0 +1,368 @@
+"""Starting, stopping, being killed: what is said, what is refused, what is kept."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import harness
+from harness import encode
+
+
+@pytest.fixture
+def directory():
+    made = harness.fresh_directory()
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def refuses(directory, *arguments):
+    """Runs the server, which must give up at once with exit code 1; returns what it says."""
+    program = harness.stock_redis() if harness.IS_REDIS else harness.PROGRAM
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=30,
+                          cwd=directory)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert not harness.COMPLAINT.search(said), said
+    return said
+
+
+@pytest.mark.parametrize("arguments,reason", [
+    (["--port", "seven"], "argument couldn't be parsed into an integer"),
+    (["--port", "70000"], "argument must be between 0 and 65535 inclusive"),
+    (["--no-such-option", "1"], "Bad directive or wrong number of arguments"),
+    (["--maxmemory", "lots"], "argument must be a memory value"),
+    (["--appendfsync", "sometimes"], "argument(s) must be one of the following"),
+    (["--port"], "wrong number of arguments"),
+])
+def test_a_wrong_option_is_named(directory, arguments, reason):
+    said = refuses(directory, *arguments)
+    assert "FATAL CONFIG FILE ERROR" in said
+    assert arguments[0][2:] in said and reason in said
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("arguments", [["--workers", "0"], ["--workers", "many"],
+                                       ["--partitions", "3"], ["--databases", "64"]])
+def test_a_wrong_option_of_ours_is_named(directory, arguments):
+    assert arguments[0][2:] in refuses(directory, *arguments)
+    assert os.listdir(directory) == []
+
+
+def test_a_missing_configuration_file_is_named(directory):
+    assert "/nowhere/vellum.conf" in refuses(directory, "/nowhere/vellum.conf")
+
+
+def test_a_wrong_line_of_the_file_is_shown(directory):
+    path = os.path.join(directory, "wrong.conf")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("# fine\nport 7000\n\nmaxclients few\n")
+    said = refuses(directory, path)
+    assert "at line 4" in said and "'maxclients few'" in said
+
+
+def test_a_taken_port_is_refused(server, directory):
+    port = str(server.port)
+    said = refuses(directory, "--port", port, "--dir", directory)
+    assert "Address already in use" in said and port in said
+
+
+@pytest.mark.vellum
+def test_a_directory_serves_one_server(server):
+    server.client().set("k", "v")
+    said = refuses(server.directory, "--port", str(harness.free_port()), "--dir", server.data)
+    assert server.data in said
+    assert server.client().get("k") == b"v"
+
+
+@pytest.mark.vellum
+def test_a_directory_of_something_else_is_left_alone(directory):
+    path = os.path.join(directory, "superblock")
+    with open(path, "wb") as f:
+        f.write(b"a letter to my aunt" * 1000)
+    said = refuses(directory, "--port", str(harness.free_port()), "--dir", directory)
+    assert directory in said
+    with open(path, "rb") as f:
+        assert f.read() == b"a letter to my aunt" * 1000
+
+
+def test_a_data_directory_that_cannot_be_is_named(directory):
+    path = os.path.join(directory, "file")
+    with open(path, "w", encoding="ascii"):
+        pass
+    said = refuses(directory, "--port", str(harness.free_port()), "--dir", path)
+    assert path in said
+
+
+def quoted(value):
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# Names of files, and what would make another server of it than the test wants.
+LEFT_OUT = {"port", "dir", "logfile", "pidfile", "bind", "unixsocket", "aclfile", "replicaof",
+            "slaveof", "daemonize", "tls-port", "save", "cluster-enabled", "bind-source-addr"}
+
+
+def test_a_stock_configuration_is_accepted(directory):
+    """A file with every directive that stock Redis reports, at its value there."""
+    stock = harness.Server(program="redis-server")
+    try:
+        values = stock.start().client().config_get("*")
+    finally:
+        stock.remove()
+    assert len(values) > 150
+    path = os.path.join(directory, "stock.conf")
+    with open(path, "w", encoding="ascii") as f:
+        for name, value in values.items():
+            multiple = name in ("client-output-buffer-limit", "oom-score-adj-values")
+            if name not in LEFT_OUT:
+                f.write(f"{name} {value if multiple else quoted(value)}\n")
+        f.write('save 900 1\nsave 300 10\ndaemonize no\nbind 127.0.0.1 -::1\n')
+    server = harness.Server(1)
+    try:
+        process_arguments = server.arguments
+        server.arguments = lambda: [path, *process_arguments()]
+        server.start()
+        got = server.client().config_get("*")
+        for name in values.keys() - LEFT_OUT:
+            assert name in got
+        assert got["slowlog-max-len"] == values["slowlog-max-len"]
+        assert got["hash-max-listpack-entries"] == values["hash-max-listpack-entries"]
+        server.stop()
+    finally:
+        server.remove()
+
+
+def test_config_rewrite_survives_a_restart(directory):
+    path = os.path.join(directory, "own.conf")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("# a comment to be kept\nmaxclients 77\n")
+    server = harness.Server(1)
+    try:
+        plain = server.arguments
+        server.arguments = lambda: [path, *plain()]
+        server.start()
+        client = server.client()
+        assert client.config_get("maxclients") == {"maxclients": "77"}
+        client.config_set("maxclients", 78)
+        client.config_rewrite()
+        with open(path, encoding="ascii") as f:
+            text = f.read()
+        assert text.startswith("# a comment to be kept\nmaxclients 78\n")
+        server.restart()
+        assert server.client().config_get("maxclients") == {"maxclients": "78"}
+        server.stop()
+    finally:
+        server.remove()
+
+
+def test_restart_keeps_keys_types_and_expiries(server):
+    client = server.client()
+    client.set("plain", "value")
+    client.set("number", 41)
+    client.incr("number")
+    client.set("mortal", "value", ex=1000)
+    client.set("gone", "value", px=150)
+    client.set("deleted", "value")
+    client.delete("deleted")
+    client.setbit("bits", 1000, 1)
+    client.rename("plain", "renamed")
+    client.execute_command("SELECT 9")
+    server.client(db=9).set("ninth", "9")
+    time.sleep(0.3)
+    for _ in range(2):
+        server.restart()
+        client = server.client()
+        assert sorted(client.keys("*")) == [b"bits", b"mortal", b"number", b"renamed"]
+        assert client.get("renamed") == b"value"
+        assert client.get("number") == b"42"
+        assert 990 <= client.ttl("mortal") <= 1000
+        assert client.ttl("renamed") == -1
+        assert client.getbit("bits", 1000) == 1 and client.strlen("bits") == 126
+        assert client.dbsize() == 4
+        assert server.client(db=9).get("ninth") == b"9"
+
+
+def test_flushed_is_flushed_after_a_restart(server):
+    client = server.client()
+    for db in (0, 1):
+        other = server.client(db=db)
+        for i in range(500):
+            other.set(f"k:{i}", "x" * i)
+    client.flushdb()
+    client.set("new", "1")
+    server.restart()
+    client = server.client()
+    assert client.keys("*") == [b"new"] and server.client(db=1).dbsize() == 500
+    client.flushall()
+    server.restart()
+    assert server.client().dbsize() == 0 and server.client(db=1).dbsize() == 0
+
+
+def test_many_keys_survive_restarts_with_changes(server):
+    """Several rounds of random changes to 5,000 keys, each checked whole after a restart."""
+    chance = random.Random(7)
+    model = {}
+    for _ in range(3):
+        with server.raw() as raw:
+            for _ in range(5):
+                sent = []
+                for _ in range(2000):
+                    key = b"k:%d" % chance.randrange(5000)
+                    if chance.random() < 0.25:
+                        model.pop(key, None)
+                        sent.append(encode("DEL", key))
+                    else:
+                        model[key] = b"%d:" % chance.randrange(10**9) * chance.randrange(60)
+                        sent.append(encode("SET", key, model[key]))
+                raw.send(b"".join(sent))
+                for _ in sent:
+                    assert raw.reply()[:1] in b"+:"
+        server.restart()
+        client = server.client()
+        assert client.dbsize() == len(model)
+        keys = [b"k:%d" % i for i in range(5000)]
+        assert client.mget(keys) == [model.get(key) for key in keys]
+
+
+@pytest.mark.vellum
+def test_the_number_of_workers_may_change(workers):
+    server = harness.Server(workers)
+    try:
+        server.start()
+        client = server.client()
+        for i in range(1000):
+            client.set(f"k:{i}", i)
+        for server.workers in (4, 1, 2):
+            server.restart()
+            client = server.client()
+            assert client.mget([f"k:{i}" for i in range(1000)]) == \
+                [b"%d" % i for i in range(1000)]
+            client.set("k:5", 5)
+        server.stop()
+    finally:
+        server.remove()
+
+
+def write_until_stopped(port, stop, name, acknowledged, sent):
+    """Two keys by one MSET each time, in turn over 50 pairs, one at a time."""
+    try:
+        with harness.Raw(port) as raw:
+            for number in range(1, 10**9):
+                if stop.is_set():
+                    return
+                pair = number % 50
+                sent[name, pair] = number
+                raw.send(encode("MSET", f"{name}:{pair}:a", number, f"{name}:{pair}:b", number))
+                if raw.reply() != b"+OK\r\n":
+                    return
+                acknowledged[name, pair] = number
+    except (OSError, EOFError):
+        pass
+
+
+def run_writers(server, seconds, end):
+    stop, acknowledged, sent = threading.Event(), {}, {}
+    threads = [threading.Thread(target=write_until_stopped,
+                                args=(server.port, stop, f"w{n}", acknowledged, sent))
+               for n in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    end()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return acknowledged, sent
+
+
+def check_writers(server, acknowledged, sent):
+    client = server.client()
+    for (name, pair), number in acknowledged.items():
+        a, b = client.mget(f"{name}:{pair}:a", f"{name}:{pair}:b")
+        assert a == b, "half a transaction"
+        assert a is not None and number <= int(a) <= sent[name, pair]
+
+
+def test_kill_9_loses_nothing_acknowledged(make_server):
+    server = make_server(appendfsync="always")
+    total = 0
+    for _ in range(4):
+        acknowledged, sent = run_writers(server, 0.7, server.kill9)
+        server.start()
+        check_writers(server, acknowledged, sent)
+        total += len(acknowledged)
+        server.client().flushall()
+    assert total > 50
+
+
+def test_kill_9_brings_nothing_back(make_server):
+    server = make_server(appendfsync="always")
+    client = server.client()
+    for i in range(300):
+        client.set(f"k:{i}", "x" * i)
+        client.set(f"mortal:{i}", "x", px=1)
+    for i in range(0, 300, 3):
+        client.delete(f"k:{i}")
+    for i in range(1, 300, 3):
+        client.set(f"k:{i}", "newer")
+    server.kill9()
+    server.start()
+    client = server.client()
+    for i in range(300):
+        wanted = [None, b"newer", b"x" * i][i % 3]
+        assert client.get(f"k:{i}") == wanted
+        assert client.get(f"mortal:{i}") is None
+
+
+def test_kill_9_under_everysec_keeps_a_prefix(server):
+    times = []
+    with server.raw() as raw:
+        begin = time.monotonic()
+        while time.monotonic() < begin + 3.5:
+            assert raw.call("SET", f"k:{len(times)}", len(times)) == b"+OK\r\n"
+            times.append(time.monotonic())
+            time.sleep(0.002)
+    killed = time.monotonic()
+    server.kill9()
+    server.start()
+    client = server.client()
+    count = client.dbsize()
+    assert client.mget([f"k:{i}" for i in range(count)]) == [b"%d" % i for i in range(count)]
+    # One second, and what a flush may take on a busy machine.
+    assert count >= sum(1 for t in times if t < killed - 2)
+
+
+def test_sigterm_keeps_everything_acknowledged(server):
+    acknowledged, sent = run_writers(server, 0.7, server.stop)
+    server.start()
+    check_writers(server, acknowledged, sent)
+    assert len(acknowledged) > 50
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_well(server, how):
+    with server.raw() as idle, server.raw() as busy:
+        idle.call("PING")
+        busy.send(b"*2\r\n$3\r\nGET\r\n$100\r\nabc")
+        process = server.process
+        process.send_signal(how)
+        assert process.wait(20) == 0
+        assert idle.closed()
+
+
+@pytest.mark.parametrize("words", [["SHUTDOWN"], ["SHUTDOWN", "NOSAVE"], ["shutdown", "save"]])
+def test_shutdown_command(server, words):
+    server.client().set("k", "v")
+    with server.raw() as raw:
+        raw.send(encode(*words))
+        assert raw.closed()
+    assert server.process.wait(20) == 0
+    if words[-1] != "NOSAVE":
+        server.start()
+        assert server.client().get("k") == b"v"
