@@ -163,7 +163,12 @@ bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */
 
-/* store_get and a check of the type: on another type than `type` answers WRONGTYPE, sets *done and
+/* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others do it by hand).
+ */
+enum store_result call_find(struct call *call, const struct store_key *key,
+                            struct store_item *item);
+
+/* call_find and a check of the type: on another type than `type` answers WRONGTYPE, sets *done and
  * returns STORE_OK. */
 enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
                            struct store_item *item, bool *done);

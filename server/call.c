@@ -1,0 +1,93 @@
+/*
+ * Helpers that command functions share; see command.h.
+ */
+#include "command.h"
+
+#include <string.h>
+
+bool slice_is(struct resp_slice slice, const char *text)
+{
+    for (size_t i = 0; i < slice.len; i++) {
+        unsigned char a = (unsigned char)slice.data[i], b = (unsigned char)text[i];
+        if (b == '\0') /* also keeps us inside `text` */
+            return false;
+        if (a >= 'A' && a <= 'Z')
+            a |= 0x20;
+        if (b >= 'A' && b <= 'Z')
+            b |= 0x20;
+        if (a != b)
+            return false;
+    }
+    return text[slice.len] == '\0';
+}
+
+bool call_int64(struct call *call, struct resp_slice arg, int64_t *value)
+{
+    if (resp_read_int64(arg.data, arg.len, value))
+        return true;
+    resp_error(call->reply, "ERR value is not an integer or out of range");
+    return false;
+}
+
+bool call_syntax_error(struct call *call)
+{
+    resp_error(call->reply, "ERR syntax error");
+    return false;
+}
+
+bool call_wrong_type(struct call *call)
+{
+    resp_error(call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    return false;
+}
+
+enum store_result call_find(struct call *call, const struct store_key *key, struct store_item *item)
+{
+    enum store_result result = store_get(call->txn, key, item);
+    if ((call->command->flags & CMD_READONLY) != 0) {
+        call->hits += result == STORE_OK;
+        call->misses += result == STORE_ABSENT;
+    }
+    return result;
+}
+
+enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
+                           struct store_item *item, bool *done)
+{
+    enum store_result result = call_find(call, key, item);
+    *done = result == STORE_OK && item->type != type;
+    if (*done)
+        call_wrong_type(call);
+    return result;
+}
+
+/* The database that COPY's options name; false: none, or COPY will refuse it. */
+static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
+{
+    bool named = false;
+    for (size_t i = 3; i < argc; i++) {
+        if (slice_is(argv[i], "replace"))
+            continue;
+        if (!slice_is(argv[i], "db") || ++i == argc ||
+            !resp_read_int64(argv[i].data, argv[i].len, db))
+            return false;
+        named = true;
+    }
+    return named && *db >= 0 && *db < STORE_DB_COUNT;
+}
+
+uint32_t call_other_db_keys(const struct command *command, size_t argc,
+                            const struct resp_slice *argv, struct store_key *keys,
+                            uint32_t key_count)
+{
+    int64_t db = 0;
+    if (strcmp(command->name, "copy") == 0) {
+        if (key_count == 2 && copy_db(argc, argv, &db))
+            store_key(&keys[1], (uint32_t)db, keys[1].data, keys[1].len, keys[1].mode);
+    } else if (key_count == 1 && argc == 3 && resp_read_int64(argv[2].data, argv[2].len, &db) &&
+               db >= 0 && db < STORE_DB_COUNT && db != keys[0].db) {
+        store_key(&keys[1], (uint32_t)db, keys[0].data, keys[0].len, keys[0].mode);
+        return 2;
+    }
+    return key_count;
+}
