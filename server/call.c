@@ -5,6 +5,16 @@
 
 #include <string.h>
 
+const char *call_type_name(uint8_t type)
+{
+    static const char *const names[] = {[TYPE_STRING] = "string",
+                                        [TYPE_LIST] = "list",
+                                        [TYPE_SET] = "set",
+                                        [TYPE_ZSET] = "zset",
+                                        [TYPE_HASH] = "hash"};
+    return type < sizeof(names) / sizeof(names[0]) ? names[type] : "unknown";
+}
+
 bool slice_is(struct resp_slice slice, const char *text)
 {
     for (size_t i = 0; i < slice.len; i++) {

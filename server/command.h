@@ -155,6 +155,8 @@ uint32_t call_other_db_keys(const struct command *command, size_t argc,
 
 /* ---- helpers that command functions share ---- */
 
+const char *call_type_name(uint8_t type); /* of an item, as TYPE names it: "string" */
+
 bool slice_is(struct resp_slice slice, const char *text); /* case-insensitive */
 
 /* Each answers with Redis's error and returns false when the argument is not what it should be. */

@@ -42,4 +42,69 @@ command_fn cmd_info;
 command_fn cmd_shutdown;
 command_fn cmd_time;
 
+/* ---- strings ---- */
+command_fn cmd_append;
+command_fn cmd_decr;
+command_fn cmd_decrby;
+command_fn cmd_get;
+command_fn cmd_getdel;
+command_fn cmd_getex;
+command_fn cmd_getrange;
+command_fn cmd_getset;
+command_fn cmd_incr;
+command_fn cmd_incrby;
+command_fn cmd_incrbyfloat;
+command_fn cmd_lcs;
+command_fn cmd_mget;
+command_fn cmd_mset;
+command_fn cmd_msetnx;
+command_fn cmd_psetex;
+command_fn cmd_set;
+command_fn cmd_setex;
+command_fn cmd_setnx;
+command_fn cmd_setrange;
+command_fn cmd_strlen;
+command_fn cmd_substr;
+
+/* ---- bitmaps ---- */
+command_fn cmd_bitcount;
+command_fn cmd_bitfield;
+command_fn cmd_bitfield_ro;
+command_fn cmd_bitop;
+command_fn cmd_bitpos;
+command_fn cmd_getbit;
+command_fn cmd_setbit;
+
+/* ---- keys of any type, whole databases ---- */
+command_fn cmd_del;
+command_fn cmd_unlink;
+command_fn cmd_exists;
+command_fn cmd_touch;
+command_fn cmd_type;
+command_fn cmd_rename;
+command_fn cmd_renamenx;
+command_fn cmd_copy;
+command_fn cmd_move;
+command_fn cmd_object_encoding;
+command_fn cmd_object_freq;
+command_fn cmd_object_help;
+command_fn cmd_object_idletime;
+command_fn cmd_object_refcount;
+command_fn cmd_expire;
+command_fn cmd_pexpire;
+command_fn cmd_expireat;
+command_fn cmd_pexpireat;
+command_fn cmd_persist;
+command_fn cmd_ttl;
+command_fn cmd_pttl;
+command_fn cmd_expiretime;
+command_fn cmd_pexpiretime;
+command_fn cmd_keys;
+command_fn cmd_scan;
+command_fn cmd_randomkey;
+command_fn cmd_dbsize;
+command_fn cmd_flushdb;
+command_fn cmd_flushall;
+command_fn cmd_swapdb;
+
 #endif

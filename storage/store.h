@@ -253,7 +253,8 @@ int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
 /* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most `limit` index
  * entries, and advances *cursor (0: begin, and 0 again: the end is reached). An item present from
  * the first call to the last is visited at least once, whatever grows, shrinks or restarts in
- * between. Each call either makes progress or returns STORE_WAIT. */
+ * between. Each call either makes progress or returns STORE_WAIT; unless it returns STORE_OK,
+ * nothing was visited and *cursor is as it was. Damaged items are skipped. */
 STORE_MUST_CHECK enum store_result store_scan(
     struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t limit,
     void (*visit)(void *arg, const char *key, uint32_t key_len, const struct store_item *item),
