@@ -49,7 +49,6 @@ enum config_id {
     CONFIG_CLIENT_QUERY_BUFFER_LIMIT,
     CONFIG_CLIENT_OUTPUT_BUFFER_LIMIT, /* use config_output_limit() */
     CONFIG_HZ,
-    CONFIG_ENABLE_PROTECTED_CONFIGS, /* number: enum config_protection */
     CONFIG_ENABLE_DEBUG_COMMAND,     /* number: enum config_protection */
     CONFIG_NAMED
 };
@@ -61,6 +60,16 @@ enum config_loglevel {
     CONFIG_LOG_WARNING
 };
 enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
+enum config_policy { /* maxmemory-policy, in the order of its names in config_table.c */
+    CONFIG_POLICY_VOLATILE_LRU,
+    CONFIG_POLICY_VOLATILE_LFU,
+    CONFIG_POLICY_VOLATILE_RANDOM,
+    CONFIG_POLICY_VOLATILE_TTL,
+    CONFIG_POLICY_ALLKEYS_LRU,
+    CONFIG_POLICY_ALLKEYS_LFU,
+    CONFIG_POLICY_ALLKEYS_RANDOM,
+    CONFIG_POLICY_NOEVICTION
+};
 enum config_client_class { CONFIG_CLIENT_NORMAL, CONFIG_CLIENT_REPLICA, CONFIG_CLIENT_PUBSUB };
 #define CONFIG_CLIENT_CLASSES 3
 
@@ -101,7 +110,7 @@ enum config_start {
 };
 
 /* Reads the command line and the file it names, in Redis's form:
- *     vellum-server [/path/to/file.conf] [--directive value ...] [-] */
+ *     vellum-server [/path/to/file.conf] [--directive value ...] */
 enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
                               FILE *err);
 
