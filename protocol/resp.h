@@ -27,9 +27,14 @@ enum resp_status {
     RESP_INVALID,    /* protocol error: see `error`; nothing after it can be understood */
 };
 
+/* What a client may send before AUTH, whatever the other limits say. */
+#define RESP_UNAUTHENTICATED_BULK_MAX 16384
+#define RESP_UNAUTHENTICATED_COUNT_MAX 10
+
 struct resp_limits {
-    uint64_t bulk_max;  /* longest bulk string (proto-max-bulk-len; 16384 before AUTH) */
-    uint64_t count_max; /* most arguments (1024 * 1024 * 1024; 10 before AUTH) */
+    uint64_t bulk_max;    /* longest bulk string (proto-max-bulk-len) */
+    uint64_t count_max;   /* most arguments; never more than INT32_MAX */
+    bool unauthenticated; /* RESP_UNAUTHENTICATED_... apply as well, with their own error texts */
 };
 
 /*
@@ -37,20 +42,24 @@ struct resp_limits {
  * the start of the command; on RESP_INCOMPLETE call it again with the same bytes and more behind
  * them (the buffer may have moved): it goes on where it stopped, so that a command in many pieces
  * costs linear time. After RESP_COMPLETE drop `consumed` bytes and call again for the next command.
- * An empty command (blank line, *0) is RESP_COMPLETE with count 0.
+ * An empty command (blank line, *0) is RESP_COMPLETE with count 0. After RESP_INVALID every further
+ * call returns RESP_INVALID.
+ *
+ * The results hold until the next call of resp_parse; args hold only after RESP_COMPLETE. New
+ * limits take effect with the next length that is read, also within a command.
  */
 struct resp_parser {
     struct resp_slice *args; /* into the buffer of the last call, or into `inline_copy` */
     size_t count;
     size_t consumed;
     size_t wanted; /* RESP_INCOMPLETE: buffer bytes the command needs at least, from its start */
-    const char
-        *error; /* RESP_INVALID: text after "-ERR Protocol error: ", static or in error_text */
+    const char *error; /* RESP_INVALID: text after "-ERR Protocol error: ", static or error_text */
 
-    /* private */
+    /* private: see resp_parse.c */
     struct resp_limits limits;
     size_t args_capacity;
     size_t position;
+    size_t scanned;
     uint64_t remaining;
     uint64_t bulk_len;
     char *inline_copy;
@@ -88,7 +97,7 @@ void resp_ok(struct resp_writer *writer);                       /* +OK */
 void resp_status(struct resp_writer *writer, const char *text); /* +text */
 void resp_error(struct resp_writer *writer, const char *text);  /* -text: code included */
 void resp_errorf(struct resp_writer *writer, const char *format, ...)
-    __attribute__((format(printf, 2, 3))); /* line breaks in the result become spaces */
+    __attribute__((format(printf, 2, 3))); /* line breaks become spaces, but fall off at the end */
 void resp_integer(struct resp_writer *writer, int64_t value);
 void resp_bulk(struct resp_writer *writer, const char *data, size_t len);
 void resp_bulk_header(struct resp_writer *writer,
@@ -103,17 +112,22 @@ void resp_set(struct resp_writer *writer, uint64_t count);  /* RESP2: array */
 void resp_push(struct resp_writer *writer, uint64_t count); /* RESP2: array */
 void resp_boolean(struct resp_writer *writer, bool value);  /* RESP2: integer */
 void resp_double(struct resp_writer *writer, double value); /* RESP2: bulk, shortest round trip */
+/* `format` has three letters ("txt"). RESP2: bulk, without the format. */
 void resp_verbatim(struct resp_writer *writer, const char *format, const char *data, size_t len);
 
 /* ---- numbers, as Redis reads them in arguments ---- */
 
 /* Exactly a decimal int64: no spaces, no leading zeros or plus sign. */
 bool resp_read_int64(const char *data, size_t len, int64_t *value);
-/* A finite or infinite double as Redis's string2d / getDoubleFromObject accept it; not NaN. */
+/* A double as Redis reads scores: also "inf", exponents and hexadecimal; neither NaN nor what
+ * overflows or underflows to zero; at most RESP_NUMBER_MAX - 1 bytes. Locale "C" is assumed. */
 bool resp_read_double(const char *data, size_t len, double *value);
 /* As Redis's INCRBYFLOAT reads and prints: long double, 17 digits after the point, trimmed. */
 bool resp_read_long_double(const char *data, size_t len, long double *value);
-size_t resp_print_long_double(char text[5 * 1024], long double value);
+
+/* Each returns the length; a NUL stands behind it. */
+#define RESP_NUMBER_MAX (5 * 1024) /* holds every long double */
+size_t resp_print_long_double(char text[RESP_NUMBER_MAX], long double value);
 size_t resp_print_int64(char text[24], int64_t value);
 size_t resp_print_double(char text[40], double value); /* "inf", "-inf", "nan", shortest digits */
 
