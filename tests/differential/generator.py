@@ -1,0 +1,319 @@
+"""Random commands of the groups string, bitmap and generic: mostly sensible, often at an edge,
+sometimes nonsense. One seed gives one stream."""
+
+import random
+import time
+
+EDGES = [0, 1, -1, 2, 7, 8, 63, 64, 255, 256, 2**31 - 1, 2**31, -2**31, 2**32 - 1, 2**32, 2**53,
+         2**63 - 1, 2**63, -2**63, -2**63 - 1, 2**64]
+NOT_NUMBERS = [b"", b" 1", b"1 ", b"+1", b"01", b"-0", b"1.5", b"abc", b"0x10", b"1e3", b"nan",
+               b"inf", b"99999999999999999999999"]
+FLOATS = [b"0", b"1", b"-1", b"0.1", b"3.0e3", b"-2.5e-7", b"1e17", b"1e308", b"-1e308", b"5e-324",
+          b"inf", b"-inf", b"nan", b"1.", b".5", b"0x1p3", b" 1", b"1 ", b"", b"12345678.87654321",
+          b"9223372036854775807", b"1e400", b"3.0000000000000001"]
+PATTERNS = [b"*", b"k*", b"k?", b"k[0-5]", b"k[^0-5]", b"*1*", b"k\\1", b"{*", b"", b"[", b"k[1",
+            b"k[5-0]", b"**a**", b"k1"]
+
+
+class Generator:
+    def __init__(self, seed, names):
+        """`names`: the commands to choose from, upper case; each must have a method here."""
+        self.random = random.Random(seed)
+        self.names = sorted(names & set(self.methods()))
+        self.now_s = int(time.time())
+
+    @classmethod
+    def methods(cls):
+        """Command names that have a generator: methods in upper case."""
+        return {name for name in dir(cls) if name.isupper()}
+
+    def next(self):
+        name = self.random.choice(self.names)
+        # Those that empty everything, rarely.
+        if name in ("FLUSHALL", "FLUSHDB") and not self.chance(0.02):
+            return self.next()
+        words = [name if self.chance(0.9) else self.any_case(name)]
+        words += getattr(self, name)()
+        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        return self.spoiled(words) if self.chance(0.04) else words
+
+    def spoiled(self, words):
+        """One argument missing, doubled, out of place or replaced."""
+        way = self.random.randrange(5)
+        if len(words) == 1 or way == 0:
+            return words + [self.value()]
+        at = self.random.randrange(1, len(words))
+        if way == 1:
+            return words[:at] + words[at + 1:]
+        if way == 2:
+            return words[:at] + [words[at]] + words[at:]
+        if way == 3:
+            other = self.random.randrange(1, len(words))
+            words[at], words[other] = words[other], words[at]
+            return words
+        words[at] = self.random.choice([b"NX", b"XX", b"GET", b"nosuch", b"-1", b"", b"KEEPTTL"])
+        return words
+
+    # ---- pieces ----
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def any_case(self, word):
+        return "".join(c.upper() if self.chance(0.5) else c.lower() for c in word)
+
+    def option(self, *words):
+        """The words in half of the cases, else nothing."""
+        return list(words) if self.chance(0.5) else []
+
+    def options(self, choices, most):
+        """Some of the choices (each a list of words), in any order, conflicts and all."""
+        count = min(self.random.randrange(most + 1), len(choices))
+        chosen = self.random.sample(choices, count)
+        return [self.any_case(w) if isinstance(w, str) and self.chance(0.3) else w
+                for words in chosen for w in words]
+
+    def key(self):
+        way = self.random.random()
+        if way < 0.85:
+            return b"k%d" % self.random.randrange(12)
+        if way < 0.95:
+            return b"{tag}%d" % self.random.randrange(3)
+        return self.random.choice([b"", b"a\r\nb", b"\x00\xff", b"k" * 300])
+
+    def keys(self, most=4):
+        return [self.key() for _ in range(self.random.randrange(1, most + 1))]
+
+    def integer(self, small=20):
+        way = self.random.random()
+        if way < 0.7:
+            return self.random.randrange(-small // 4, small)
+        if way < 0.95:
+            return self.random.choice(EDGES)
+        return self.random.choice(NOT_NUMBERS)
+
+    def float(self):
+        if self.chance(0.5):
+            return b"%.*f" % (self.random.randrange(18), self.random.uniform(-1000, 1000))
+        return self.random.choice(FLOATS)
+
+    def text(self):
+        size = self.random.choice([0, 1, 3, 10, 43, 44, 45, 100, 1000, 3000, 4096, 5000])
+        return bytes(self.random.choices(b"abcab\x00\xff10", k=size))
+
+    def value(self):
+        way = self.random.random()
+        if way < 0.35:
+            return b"%d" % self.random.randrange(-100, 20000)
+        if way < 0.45:
+            return b"%d" % self.random.choice(EDGES)
+        if way < 0.5:
+            return self.random.choice(NOT_NUMBERS + FLOATS)
+        if way < 0.502:
+            return self.random.randbytes(self.random.randrange(60000, 300000))
+        return self.text()
+
+    def span(self, per_second):
+        """A time span that neither ends during the run nor equals another one."""
+        way = self.random.random()
+        if way < 0.8:
+            return self.random.randrange(10**3, 10**8) * per_second
+        if way < 0.9:
+            return self.random.choice([0, -1, -1000, 2**63 - 1, -2**63, 2**62])
+        return self.random.choice(NOT_NUMBERS)
+
+    def when(self, per_second):
+        """A point in time, likewise; sometimes long past."""
+        if self.chance(0.1):
+            return self.span(per_second)
+        return (self.now_s + self.random.randrange(10**3, 10**8)) * per_second
+
+    def expiry(self):
+        return self.random.choice([
+            lambda: ["EX", self.span(1)], lambda: ["PX", self.span(1000)],
+            lambda: ["EXAT", self.when(1)], lambda: ["PXAT", self.when(1000)],
+        ])()
+
+    # ---- string ----
+
+    def SET(self):
+        choices = [["NX"], ["XX"], ["GET"], ["KEEPTTL"], self.expiry(), self.expiry()]
+        return [self.key(), self.value()] + self.options(choices, 3 if self.chance(0.4) else 0)
+
+    def GET(self):
+        return [self.key()]
+
+    GETDEL = STRLEN = INCR = DECR = GET
+
+    def SETNX(self):
+        return [self.key(), self.value()]
+
+    GETSET = APPEND = SETNX
+
+    def SETEX(self):
+        return [self.key(), self.span(1), self.value()]
+
+    def PSETEX(self):
+        return [self.key(), self.span(1000), self.value()]
+
+    def GETEX(self):
+        return [self.key()] + self.options([["PERSIST"], self.expiry(), self.expiry()], 2)
+
+    def INCRBY(self):
+        return [self.key(), self.integer(100000)]
+
+    DECRBY = INCRBY
+
+    def INCRBYFLOAT(self):
+        return [self.key(), self.float()]
+
+    def GETRANGE(self):
+        return [self.key(), self.integer(50), self.integer(50)]
+
+    SUBSTR = GETRANGE
+
+    def SETRANGE(self):
+        return [self.key(), self.offset(6000), self.text() if self.chance(0.9) else b""]
+
+    def offset(self, small):
+        """Not so far out that the value would grow to hundreds of megabytes."""
+        way = self.random.random()
+        if way < 0.8:
+            return self.random.randrange(small)
+        if way < 0.9:
+            return self.random.choice([-1, -2**63, 2**63 - 1, 2**32, 2**63, 2**32 + 1])
+        return self.random.choice(NOT_NUMBERS)
+
+    def MGET(self):
+        return self.keys(8)
+
+    def MSET(self):
+        return [w for key in self.keys(6) for w in (key, self.value())]
+
+    MSETNX = MSET
+
+    def LCS(self):
+        choices = [["LEN"], ["IDX"], ["WITHMATCHLEN"], ["MINMATCHLEN", self.integer(5)]]
+        return [self.key(), self.key()] + self.options(choices, 4)
+
+    # ---- bitmap ----
+
+    def bit(self):
+        return self.random.choice([0, 1, 0, 1, 0, 1, 2, -1, b"x"])
+
+    def SETBIT(self):
+        return [self.key(), self.offset(50000), self.bit()]
+
+    def GETBIT(self):
+        return [self.key(), self.offset(50000)]
+
+    def BITCOUNT(self):
+        unit = self.option(self.random.choice(["BYTE", "BIT", "bit", "x"]))
+        return [self.key()] + self.option(self.integer(80), self.integer(80), *unit)
+
+    def BITPOS(self):
+        unit = self.option(self.random.choice(["BYTE", "BIT", "byte", "x"]))
+        return [self.key(), self.bit()] + self.option(
+            self.integer(80), *self.option(self.integer(80), *unit))
+
+    def BITOP(self):
+        name = self.random.choice(["AND", "OR", "XOR", "NOT", "not", "Xor", "NAND"])
+        return [name, self.key()] + ([self.key()] if name == "NOT" else self.keys())
+
+    def field_type(self):
+        return self.random.choice("uiuiuix") + str(self.random.choice(
+            [1, 2, 3, 5, 7, 8, 8, 8, 13, 16, 31, 32, 33, 62, 63, 63, 64, 64, 65, 0, -1]))
+
+    def field_offset(self):
+        return ("#%d" % self.random.randrange(300) if self.chance(0.4) else self.offset(3000))
+
+    def BITFIELD(self):
+        words = [self.key()]
+        for _ in range(self.random.randrange(5)):
+            words += self.random.choice([
+                lambda: ["GET", self.field_type(), self.field_offset()],
+                lambda: ["SET", self.field_type(), self.field_offset(), self.integer(300)],
+                lambda: ["INCRBY", self.field_type(), self.field_offset(), self.integer(300)],
+                lambda: ["OVERFLOW", self.random.choice(["WRAP", "SAT", "FAIL", "sat", "NO"])],
+            ])()
+        return words
+
+    def BITFIELD_RO(self):
+        words = [self.key()]
+        for _ in range(self.random.randrange(4)):
+            words += ["GET", self.field_type(), self.field_offset()]
+        return words + (["SET", "u8", 0, 1] if self.chance(0.05) else [])
+
+    # ---- generic ----
+
+    def DEL(self):
+        return self.keys()
+
+    UNLINK = EXISTS = TOUCH = DEL
+    TYPE = TTL = PTTL = EXPIRETIME = PEXPIRETIME = PERSIST = GET
+
+    def RENAME(self):
+        return [self.key(), self.key()]
+
+    RENAMENX = RENAME
+
+    def conditions(self):
+        return self.options([["NX"], ["XX"], ["GT"], ["LT"], ["WHEN"]], 2)
+
+    def EXPIRE(self):
+        return [self.key(), self.span(1)] + self.conditions()
+
+    def PEXPIRE(self):
+        return [self.key(), self.span(1000)] + self.conditions()
+
+    def EXPIREAT(self):
+        return [self.key(), self.when(1)] + self.conditions()
+
+    def PEXPIREAT(self):
+        return [self.key(), self.when(1000)] + self.conditions()
+
+    def database(self):
+        return self.random.choice([0, 1, 2, 0, 1, 2, 15, 16, -1, b"x"])
+
+    def COPY(self):
+        return [self.key(), self.key()] + self.options([["DB", self.database()], ["REPLACE"]], 2)
+
+    def MOVE(self):
+        return [self.key(), self.database()]
+
+    def KEYS(self):
+        return [self.random.choice(PATTERNS)]
+
+    def SCAN(self):
+        cursor = self.random.choice([b"0", b"0", b"0", b"x", b"-1", b""])
+        choices = [["MATCH", self.random.choice(PATTERNS)], ["COUNT", self.integer(50)],
+                   ["TYPE", self.random.choice(["string", "hash", "STRING"])], ["NOSUCH"]]
+        return [cursor] + self.options(choices, 2)
+
+    def RANDOMKEY(self):
+        return []
+
+    DBSIZE = RANDOMKEY
+
+    def OBJECT(self):
+        return [self.random.choice(["ENCODING", "encoding", "REFCOUNT", "IDLETIME", "FREQ", "X"]),
+                self.key()]
+
+    # ---- the database as a whole ----
+
+    def SELECT(self):
+        return [self.random.choice([0, 0, 0, 1, 2, 16, -1, b"x"])]
+
+    def SWAPDB(self):
+        return [self.database(), self.database()]
+
+    def FLUSHDB(self):
+        return self.options([["ASYNC"], ["SYNC"], ["NOW"]], 1)
+
+    FLUSHALL = FLUSHDB
+
+    def ECHO(self):
+        return [self.value()]
+
+    def PING(self):
+        return self.option(self.value())
