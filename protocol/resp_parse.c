@@ -144,8 +144,8 @@ static void args_to_pointers(struct resp_parser *parser, size_t end, const char 
 
 /* ---- lines ---- */
 
-/* Finds the end of the line at `position`. A line without end in its first RESP_INLINE_MAX bytes
- * is refused with `too_big`. */
+/* Finds the end of the line at `position`. A line of more than RESP_INLINE_MAX bytes is refused with
+ * `too_big`. */
 static enum resp_status find_line_end(struct resp_parser *parser, const char *data, size_t len,
                                       char end, const char *too_big, size_t *line_len)
 {
@@ -156,7 +156,6 @@ static enum resp_status find_line_end(struct resp_parser *parser, const char *da
     const char *found = memchr(line + parser->scanned, end, available - parser->scanned);
     if (found != NULL) {
         *line_len = (size_t)(found - line);
-        parser->scanned = *line_len;
         return RESP_COMPLETE;
     }
     parser->scanned = available;
@@ -424,10 +423,7 @@ static enum resp_status parse_inline(struct resp_parser *parser, const char *dat
         find_line_end(parser, data, len, '\n', "too big inline request", &line_len);
     if (status != RESP_COMPLETE)
         return status;
-    const char *end = data + line_len;
-    if (line_len > 0 && end[-1] == '\r')
-        end--;
-    status = split_line(parser, data, end);
+    status = split_line(parser, data, data + line_len); /* a CR at its end is a blank */
     return status == RESP_COMPLETE ? complete(parser, line_len + 1) : status;
 }
 

@@ -242,6 +242,8 @@ static void bad_bulk_lengths(void **state)
     expect("*1\r\n$9223372036854775807\r\n", error);
     expect("*1\r\n$18446744073709551615\r\n", error);
     expect("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$blabla\r\n", error);
+    expect("*2\r\n$4\r\nECHO\r\n$01\r\nx\r\n", error);
+    expect("*2\r\n$4\r\nECHO\r\n$-1\r\n\r\n", error);
     expect("*1\r\n$536870912\r\nx", "...");
 }
 
@@ -275,6 +277,7 @@ static void limits_that_are_set(void **state)
     (void)state;
     struct resp_limits small = {.bulk_max = 3, .count_max = 2};
     expect_with(small, "*2\r\n$3\r\nGET\r\n$4\r\n", 17, "!invalid bulk length");
+    expect_with(small, "*2\r\n$3\r\nGET\r\n$4\r\nabcd\r\n", 23, "!invalid bulk length");
     expect_with(small, "*3\r\n", 4, "!invalid multibulk length");
     expect_with(small, "*12\r\n", 5, "!invalid multibulk length");
     expect_with(small, "*2\r\n$3\r\nGET\r\n$3\r\nabc\r\n", 22, "(3:GET 3:abc)");
@@ -844,6 +847,8 @@ static void doubles_printed(void **state)
     expect_printed(-4503599627370497.0, "-4503599627370497");
     expect_printed(9007199254740992.0, "9007199254740992");
     expect_printed(123456789012345680.0, "123456789012345680");
+    expect_printed(12345678910000000.0, "12345678910000000");
+    expect_printed(12345678900000000.0, "1.23456789e+16");
     expect_printed(1e17, "1e+17");
     expect_printed(1.5e17, "1.5e+17");
     expect_printed(1e21, "1e+21");
