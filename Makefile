@@ -17,31 +17,20 @@ PROTOCOL_SRC := \
 	protocol/resp_parse.c \
 	protocol/resp_write.c
 
-STORAGE_SRC := \
-	storage/arena.c \
-	storage/disk.c \
-	storage/disk_file.c \
-	storage/format.c \
-	storage/hash_slot.c \
-	storage/index.c \
-	storage/journal.c \
-	storage/ordered_table.c \
-	storage/space.c
+STORAGE_SRC :=
 
 SERVER_SRC := \
 	server/call.c \
-	server/cmd_bitfield.c \
-	server/cmd_bitmap.c \
-	server/cmd_lcs.c \
-	server/cmd_string.c \
-	server/cmd_string_number.c \
+	server/cmd_expire.c \
+	server/cmd_generic.c \
+	server/cmd_scan.c \
 	server/command.c \
 	server/command_table.c \
+	server/config.c \
+	server/config_file.c \
 	server/config_table.c \
-	server/glob.c \
-	server/log.c \
-	server/request.c \
-	server/transport_socket.c
+	server/config_words.c \
+	server/glob.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
@@ -50,9 +39,17 @@ MODEL_SRC := \
 	tests/model/model_txn.c
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
-UNIT_TESTS := test_resp
+UNIT_TESTS := test_resp test_glob test_cmd_bitmap test_cmd_string
 
 test_resp_LINK = $(PROTOCOL_LIB)
+test_glob_LINK = $(call objects,server/glob.c)
+test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
+test_cmd_string_LINK = $(COMMAND_TEST_LINK)
+
+# Commands run on the model, by a driver that stands for the runner.
+COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
+	server/call.c server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
+	server/cmd_string_number.c $(MODEL_SRC)) $(PROTOCOL_LIB)
 
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp

@@ -19,7 +19,7 @@ TOP_LEVEL = {
 }
 
 LIBC = set("""
-    alloca.h assert.h ctype.h dirent.h endian.h errno.h fcntl.h float.h fnmatch.h getopt.h
+    alloca.h assert.h ctype.h dirent.h endian.h errno.h fcntl.h float.h fnmatch.h getopt.h glob.h
     inttypes.h limits.h locale.h malloc.h math.h poll.h pthread.h sched.h signal.h stdalign.h
     stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h
     strings.h syslog.h termios.h time.h unistd.h
