@@ -144,8 +144,8 @@ static void args_to_pointers(struct resp_parser *parser, size_t end, const char 
 
 /* ---- lines ---- */
 
-/* Finds the end of the line at `position`. A line of more than RESP_INLINE_MAX bytes is refused with
- * `too_big`. */
+/* Finds the end of the line at `position`. A line of more than RESP_INLINE_MAX bytes is refused
+ * with `too_big`. */
 static enum resp_status find_line_end(struct resp_parser *parser, const char *data, size_t len,
                                       char end, const char *too_big, size_t *line_len)
 {
