@@ -119,15 +119,19 @@ enum store_result cmd_keys(struct call *call)
     return result;
 }
 
+/* As liberal as Redis: a sign is taken, a negative number wraps, nothing at all is 0. */
 static bool read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor)
 {
-    bool valid = arg.len > 0;
+    bool is_signed = arg.len > 1 && (arg.data[0] == '-' || arg.data[0] == '+');
+    bool valid = true;
     *cursor = 0;
-    for (size_t i = 0; valid && i < arg.len; i++) {
+    for (size_t i = is_signed; valid && i < arg.len; i++) {
         uint64_t digit = (uint64_t)(unsigned char)arg.data[i] - '0';
         valid = digit <= 9 && *cursor <= (UINT64_MAX - digit) / 10;
         *cursor = *cursor * 10 + digit;
     }
+    if (is_signed && arg.data[0] == '-')
+        *cursor = 0 - *cursor;
     if (!valid)
         resp_error(call->reply, "ERR invalid cursor");
     return valid;
