@@ -118,6 +118,7 @@ help:
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
+	@echo 'make bench        redis-benchmark against this server and stock Redis'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
 	@echo 'make clean        removes build/'
@@ -140,6 +141,9 @@ fuzz:
 	    build/fuzz/fuzz/$$fuzzer -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 \
 	        -artifact_prefix=build/fuzz/ -print_final_stats=0 -verbosity=0 || exit 1; \
 	done
+
+bench: all
+	benchmarks/run
 
 conformance: all
 	tests/run conformance

@@ -1,0 +1,224 @@
+"""What operators and client libraries ask a server about itself."""
+
+import os
+import socket
+import stat
+import time
+
+import pytest
+import redis
+
+import harness
+from harness import encode
+
+
+@pytest.fixture(scope="module")
+def stock():
+    server = harness.Server(program="redis-server")
+    yield server.start()
+    server.remove()
+
+
+# What dashboards and exporters read.
+INFO_FIELDS = """
+    redis_version redis_mode os arch_bits process_id run_id tcp_port uptime_in_seconds
+    uptime_in_days executable config_file
+    connected_clients blocked_clients maxclients
+    used_memory used_memory_human used_memory_rss maxmemory maxmemory_policy mem_fragmentation_ratio
+    loading aof_enabled
+    total_connections_received total_commands_processed instantaneous_ops_per_sec
+    total_net_input_bytes total_net_output_bytes rejected_connections expired_keys evicted_keys
+    keyspace_hits keyspace_misses total_error_replies
+    role connected_slaves master_replid master_repl_offset
+    used_cpu_sys used_cpu_user
+""".split()
+
+
+def test_info_has_what_dashboards_read(server, stock):
+    client = server.client()
+    client.mset({"a": 1, "b": 2})
+    client.get("a")
+    client.get("nothing")
+    client.expire("a", 1000)
+    info = client.info()
+    assert [field for field in INFO_FIELDS if field not in info] == []
+    assert [field for field in INFO_FIELDS if field not in stock.client().info()] == []
+    assert info["keyspace_hits"] == 1 and info["keyspace_misses"] == 1
+    assert info["db0"]["keys"] == 2 and info["db0"]["expires"] == 1
+    assert info["tcp_port"] == server.port and info["process_id"] == server.process.pid
+    # INFO counts itself when it is done.
+    assert info["total_commands_processed"] >= 4
+    everything = client.info("everything")
+    assert everything["cmdstat_get"]["calls"] == 2
+    assert everything["cmdstat_mset"]["calls"] == 1
+
+
+def test_info_by_section(server):
+    client = server.client()
+    text = client.execute_command("INFO", "memory").keys()
+    assert "used_memory" in text and "role" not in text
+    with server.raw() as raw:
+        assert raw.call("INFO", "nosuchsection") == b"$0\r\n\r\n"
+        both = raw.call("INFO", "cpu", "keyspace")
+        assert b"# CPU\r\n" in both and b"# Keyspace\r\n" in both and b"# Memory" not in both
+
+
+def test_config_resetstat(server):
+    client = server.client()
+    for _ in range(10):
+        client.get("nothing")
+    client.config_resetstat()
+    info = client.info("all")
+    assert info["keyspace_misses"] == 0 and "cmdstat_get" not in info
+
+
+@pytest.mark.vellum
+def test_info_of_ours(server):
+    info = server.client().info("everything")
+    assert info["redis_version"].startswith("7.2.") and info["vellum_version"]
+    assert info["workers"] == server.workers
+
+
+def test_config_set_is_all_or_nothing(server):
+    with server.raw() as raw:
+        before = raw.call("CONFIG", "GET", "maxclients")
+        assert raw.call("CONFIG", "SET", "maxclients", "555", "timeout", "never").startswith(
+            b"-ERR CONFIG SET failed (possibly related to argument 'timeout') - ")
+        assert raw.call("CONFIG", "GET", "maxclients") == before
+        assert raw.call("CONFIG", "SET", "nosuch", "1") == \
+            b"-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n"
+        assert raw.call("CONFIG", "SET", "maxclients", "555", "timeout", "77") == b"+OK\r\n"
+        assert raw.call("CONFIG", "GET", "maxclients", "timeou?") in (
+            b"*4\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n$7\r\ntimeout\r\n$2\r\n77\r\n",
+            b"*4\r\n$7\r\ntimeout\r\n$2\r\n77\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n")
+
+
+def test_config_set_of_a_password_takes_effect(server):
+    with server.raw() as old, server.raw() as late:
+        assert old.call("CONFIG", "SET", "requirepass", "pass") == b"+OK\r\n"
+        assert old.call("PING") == b"+PONG\r\n"
+        late.send(encode("AUTH", "pass") + encode("PING"))
+        assert late.reply() == b"+OK\r\n"
+    with server.raw() as new:
+        assert new.call("PING") == b"-NOAUTH Authentication required.\r\n"
+
+
+def facts_of_commands(server, names):
+    with server.raw() as raw:
+        raw.send(encode("COMMAND", "INFO", *names))
+        assert raw.line() == b"*%d\r\n" % len(names)
+        facts = {}
+        for name in names:
+            raw.line()
+            row = [raw.reply() for _ in range(6)]
+            # Tips, key specifications and subcommands may be worded otherwise.
+            for _ in range(4):
+                raw.reply()
+            facts[name] = {"arity": row[1], "flags": set(row[2].split(b"\r\n")[1:]),
+                           "first": row[3], "last": row[4], "step": row[5]}
+        return facts
+
+
+def test_commands_are_described_as_stock_does(server, stock):
+    names = sorted(n.decode() for n in server.client().execute_command("COMMAND LIST"))
+    known = {n.decode() for n in stock.client().execute_command("COMMAND LIST")}
+    assert len(names) > 80
+    names = [n for n in names if n in known and "|" not in n]
+    ours, theirs = facts_of_commands(server, names), facts_of_commands(stock, names)
+    assert {n: f for n, f in ours.items() if f != theirs[n]} == {}
+
+
+def test_every_listed_command_answers(server):
+    """Whatever COMMAND lists exists: called with no arguments it does not say 'unknown'."""
+    names = [n.decode() for n in server.client().execute_command("COMMAND LIST")]
+    with server.raw() as raw:
+        for name in names:
+            if name.lower() in ("quit", "shutdown", "monitor", "sync", "psync", "subscribe",
+                                "psubscribe", "ssubscribe", "reset"):
+                continue
+            assert b"unknown" not in raw.call(*name.split("|")).lower(), name
+
+
+def test_command_docs_cover_all(server):
+    client = server.client()
+    docs = client.execute_command("COMMAND DOCS")
+    assert len(docs) // 2 == client.execute_command("COMMAND COUNT")
+    for facts in docs[1::2]:
+        named = dict(zip(facts[::2], facts[1::2]))
+        assert named[b"summary"] and named[b"since"] and named[b"group"]
+
+
+def test_client_list_and_kill_reach_every_worker(server):
+    raws = [server.raw() for _ in range(9)]
+    try:
+        for number, raw in enumerate(raws):
+            assert raw.call("CLIENT", "SETNAME", f"conn{number}") == b"+OK\r\n"
+        client = server.client()
+        listed = {c["name"]: c for c in client.client_list()}
+        assert {f"conn{n}" for n in range(9)} <= listed.keys()
+        assert len({c["id"] for c in listed.values()}) == len(listed)
+        assert client.client_kill_filter(_id=listed["conn3"]["id"]) == 1
+        assert raws[3].closed()
+        assert client.client_kill_filter(_id=listed["conn3"]["id"]) == 0
+        assert client.client_kill(listed["conn4"]["addr"]) is True
+        assert raws[4].closed()
+        with pytest.raises(redis.ResponseError, match="No such client"):
+            client.client_kill("127.0.0.1:1")
+        # All others of the normal type, but not the one that asks.
+        assert client.client_kill_filter(_type="normal", skipme=True) == 7
+        for number in (0, 1, 2, 5, 6, 7, 8):
+            assert raws[number].closed()
+        assert client.ping()
+    finally:
+        for raw in raws:
+            raw.close()
+
+
+def test_client_info_and_setinfo(server):
+    with server.raw() as raw:
+        assert raw.call("CLIENT", "SETNAME", "with space").startswith(b"-ERR Client names cannot")
+        raw.call("CLIENT", "SETNAME", "me")
+        raw.call("SELECT", "3")
+        info = raw.call("CLIENT", "INFO")
+        number = raw.call("CLIENT", "ID")[1:-2]
+        assert b"id=%s " % number in info and b" name=me " in info and b" db=3 " in info
+        assert b" cmd=client|info " in info
+        assert raw.call("CLIENT", "GETNAME") == b"$2\r\nme\r\n"
+        assert raw.call("RESET") == b"+RESET\r\n"
+        assert raw.call("CLIENT", "GETNAME") == b"$-1\r\n"
+
+
+def test_unix_socket(make_server, tmp_path_factory):
+    # Such a path may have a hundred characters at most: not in the build tree.
+    path = str(tmp_path_factory.mktemp("s") / "s")
+    server = make_server(unixsocket=path, unixsocketperm="700")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o700
+    with socket.socket(socket.AF_UNIX) as local:
+        local.connect(path)
+        local.sendall(encode("SET", "k", "v") + encode("GET", "k"))
+        time.sleep(0.1)
+        assert local.recv(100) == b"+OK\r\n$1\r\nv\r\n"
+    assert server.client().get("k") == b"v"
+
+
+def own_address():
+    """This machine's address towards the world, if it has one; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return probe.getsockname()[0]
+        except OSError:
+            return None
+
+
+def test_protected_mode_denies_strangers(make_server):
+    address = own_address()
+    if not address:
+        pytest.skip("no address but the loopback's")
+    server = make_server(bind="* -::*", protected_mode="yes")
+    with socket.create_connection((address, server.port), timeout=10) as stranger:
+        assert stranger.recv(1000).startswith(b"-DENIED ")
+    server.client().config_set("protected-mode", "no")
+    with socket.create_connection((address, server.port), timeout=10) as stranger:
+        stranger.sendall(encode("PING"))
+        assert stranger.recv(100) == b"+PONG\r\n"
