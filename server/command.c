@@ -105,3 +105,20 @@ const struct command *command_find_sub(const struct command *container, struct r
     }
     return NULL;
 }
+
+void call_help(struct call *call, const char *const *lines)
+{
+    size_t count = 0;
+    while (lines[count] != NULL)
+        count++;
+    char heading[COMMAND_NAME_MAX + 80], *end = heading;
+    for (const char *at = call->command->name; *at != '|' && *at != '\0'; at++)
+        *end++ = (char)(*at - 'a' + 'A');
+    strcpy(end, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    resp_array(call->reply, count + 3);
+    resp_status(call->reply, heading);
+    for (size_t i = 0; i < count; i++)
+        resp_status(call->reply, lines[i]);
+    resp_status(call->reply, "HELP");
+    resp_status(call->reply, "    Show these lines.");
+}

@@ -175,6 +175,9 @@ enum store_result call_find(struct call *call, const struct store_key *key,
 enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
                            struct store_item *item, bool *done);
 
+/* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
+void call_help(struct call *call, const char *const *lines);
+
 /* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
  * bytes, so that its length never stands in memory. */
 enum store_result call_reply_item(struct call *call, const struct store_item *item);

@@ -1,0 +1,513 @@
+/*
+ * COMMAND: the command table, told in Redis's forms.
+ */
+#include "commands.h"
+
+#include <string.h>
+
+#include "glob.h"
+#include "server.h"
+
+#define CATEGORIES_MAX 12
+#define TEXT_MAX 24
+
+/* ---- lists of words ---- */
+
+static size_t count_words(const char *text)
+{
+    size_t count = 0;
+    for (size_t i = 0; text != NULL && text[i] != '\0'; i++)
+        count += text[i] != ' ' && (i == 0 || text[i - 1] == ' ');
+    return count;
+}
+
+/* Calls write(reply, word, len) for each word of a space-separated text. */
+static void write_words(struct resp_writer *reply, const char *text,
+                        void (*write)(struct resp_writer *reply, const char *word, size_t len))
+{
+    while (text != NULL && *text != '\0') {
+        size_t len = strcspn(text, " ");
+        write(reply, text, len);
+        text += len;
+        text += strspn(text, " ");
+    }
+}
+
+static void write_status_word(struct resp_writer *reply, const char *word, size_t len)
+{
+    char text[TEXT_MAX];
+    snprintf(text, sizeof text, "%.*s", (int)len, word);
+    resp_status(reply, text);
+}
+
+static void write_bulk_word(struct resp_writer *reply, const char *word, size_t len)
+{
+    resp_bulk(reply, word, len);
+}
+
+/* ---- flags and categories ---- */
+
+static const struct {
+    uint32_t flag;
+    const char *name;
+} flag_names[] = {
+    {CMD_WRITE, "write"},
+    {CMD_READONLY, "readonly"},
+    {CMD_DENYOOM, "denyoom"},
+    {CMD_ADMIN, "admin"},
+    {CMD_PUBSUB, "pubsub"},
+    {CMD_NOSCRIPT, "noscript"},
+    {CMD_BLOCKING, "blocking"},
+    {CMD_LOADING, "loading"},
+    {CMD_STALE, "stale"},
+    {CMD_SKIP_MONITOR, "skip_monitor"},
+    {CMD_FAST, "fast"},
+    {CMD_NO_AUTH, "no_auth"},
+    {CMD_NO_MULTI, "no_multi"},
+    {CMD_MOVABLE_KEYS, "movablekeys"},
+    {CMD_ALLOW_BUSY, "allow_busy"},
+};
+#define FLAG_NAMES (sizeof flag_names / sizeof flag_names[0])
+
+static void reply_flags(struct resp_writer *reply, uint32_t flags)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < FLAG_NAMES; i++)
+        count += (flags & flag_names[i].flag) != 0;
+    resp_set(reply, count);
+    for (size_t i = 0; i < FLAG_NAMES; i++)
+        if ((flags & flag_names[i].flag) != 0)
+            resp_status(reply, flag_names[i].name);
+}
+
+struct categories {
+    size_t count;
+    char names[CATEGORIES_MAX][TEXT_MAX]; /* without the @ */
+};
+
+static void add_category(struct categories *list, const char *name, size_t len)
+{
+    if (len == 0 || list->count == CATEGORIES_MAX)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        if (strlen(list->names[i]) == len && memcmp(list->names[i], name, len) == 0)
+            return;
+    snprintf(list->names[list->count++], TEXT_MAX, "%.*s", (int)len, name);
+}
+
+/* Those that the flags imply, and those of the table's row. */
+static void list_categories(const struct command *command, struct categories *list)
+{
+    static const struct {
+        uint32_t flag;
+        const char *name;
+    } implied[] = {
+        {CMD_WRITE, "write"},     {CMD_READONLY, "read"}, {CMD_ADMIN, "admin"},
+        {CMD_ADMIN, "dangerous"}, {CMD_PUBSUB, "pubsub"}, {CMD_BLOCKING, "blocking"},
+    };
+    list->count = 0;
+    for (const char *at = command->acl; at != NULL && *at != '\0';) {
+        size_t len = strcspn(at, " ");
+        add_category(list, at, len);
+        at += len + (at[len] == ' ');
+    }
+    for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
+        if ((command->flags & implied[i].flag) != 0)
+            add_category(list, implied[i].name, strlen(implied[i].name));
+    const char *speed = (command->flags & CMD_FAST) != 0 ? "fast" : "slow";
+    add_category(list, speed, strlen(speed));
+}
+
+static void reply_categories(struct resp_writer *reply, const struct command *command)
+{
+    struct categories list;
+    list_categories(command, &list);
+    resp_set(reply, list.count);
+    for (size_t i = 0; i < list.count; i++) {
+        char text[TEXT_MAX + 1];
+        snprintf(text, sizeof text, "@%s", list.names[i]);
+        resp_status(reply, text);
+    }
+}
+
+/* ---- key specifications ---- */
+
+/* One part of key_flags: which keys it is about. `last` as in the table. */
+struct key_spec {
+    char flags[64];
+    int first, last, step;
+};
+
+#define KEY_SPECS_MAX 4
+
+static size_t list_key_specs(const struct command *command, struct key_spec specs[KEY_SPECS_MAX])
+{
+    size_t count = 0;
+    const char *at = command->first_key == 0 ? NULL : command->key_flags;
+    while (at != NULL && count < KEY_SPECS_MAX) {
+        struct key_spec *spec = &specs[count];
+        size_t len = strcspn(at, ";");
+        bool is_last = at[len] == '\0';
+        snprintf(spec->flags, sizeof spec->flags, "%.*s", (int)len, at);
+        spec->step = command->key_step;
+        spec->first = command->first_key + (int)count * command->key_step;
+        spec->last = is_last ? command->last_key : spec->first;
+        at = is_last ? NULL : at + len + 1;
+        count++;
+    }
+    return count;
+}
+
+static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
+{
+    resp_map(reply, 3);
+    resp_bulk_string(reply, "flags");
+    resp_set(reply, count_words(spec->flags));
+    write_words(reply, spec->flags, write_status_word);
+    resp_bulk_string(reply, "begin_search");
+    resp_map(reply, 2);
+    resp_bulk_string(reply, "type");
+    resp_bulk_string(reply, "index");
+    resp_bulk_string(reply, "spec");
+    resp_map(reply, 1);
+    resp_bulk_string(reply, "index");
+    resp_integer(reply, spec->first);
+    resp_bulk_string(reply, "find_keys");
+    resp_map(reply, 2);
+    resp_bulk_string(reply, "type");
+    resp_bulk_string(reply, "range");
+    resp_bulk_string(reply, "spec");
+    resp_map(reply, 3);
+    resp_bulk_string(reply, "lastkey"); /* counted from the first, unless from the end */
+    resp_integer(reply, spec->last < 0 ? spec->last : spec->last - spec->first);
+    resp_bulk_string(reply, "keystep");
+    resp_integer(reply, spec->step);
+    resp_bulk_string(reply, "limit");
+    resp_integer(reply, 0);
+}
+
+static void reply_key_specs(struct resp_writer *reply, const struct command *command)
+{
+    struct key_spec specs[KEY_SPECS_MAX];
+    size_t count = list_key_specs(command, specs);
+    resp_set(reply, count);
+    for (size_t i = 0; i < count; i++)
+        reply_spec(reply, &specs[i]);
+}
+
+/* ---- subcommands ---- */
+
+static bool is_subcommand(const struct command *command)
+{
+    return strchr(command->name, '|') != NULL;
+}
+
+static size_t count_subcommands(const struct command *command)
+{
+    size_t count = 0;
+    if (command_is_container(command))
+        while (command + count + 1 < command_table + command_count &&
+               is_subcommand(command + count + 1))
+            count++;
+    return count;
+}
+
+static size_t count_commands(void)
+{
+    size_t count = 0;
+    for (size_t row = 0; row < command_count; row++)
+        count += !is_subcommand(&command_table[row]);
+    return count;
+}
+
+/* A command by the name "get" or "config|get". */
+static const struct command *find_full(const struct call *call, struct resp_slice name)
+{
+    const char *bar = memchr(name.data, '|', name.len);
+    if (bar == NULL)
+        return command_find(&call->server->commands, name);
+    size_t len = (size_t)(bar - name.data);
+    const struct command *container =
+        command_find(&call->server->commands, (struct resp_slice){.data = name.data, .len = len});
+    if (container == NULL || !command_is_container(container))
+        return NULL;
+    return command_find_sub(container,
+                            (struct resp_slice){.data = bar + 1, .len = name.len - len - 1});
+}
+
+/* ---- COMMAND INFO ---- */
+
+static void reply_info(struct resp_writer *reply, const struct command *command)
+{
+    size_t subcommands = count_subcommands(command);
+    resp_array(reply, 10);
+    resp_bulk_string(reply, command->name);
+    resp_integer(reply, command->arity);
+    reply_flags(reply, command->flags);
+    resp_integer(reply, command->first_key);
+    resp_integer(reply, command->last_key);
+    resp_integer(reply, command->key_step);
+    reply_categories(reply, command);
+    resp_array(reply, count_words(command->tips));
+    write_words(reply, command->tips, write_bulk_word);
+    reply_key_specs(reply, command);
+    resp_array(reply, subcommands);
+    for (size_t i = 0; i < subcommands; i++) /* one level: subcommands contain no others */
+        reply_info(reply, command + 1 + i);
+}
+
+enum store_result cmd_command(struct call *call)
+{
+    resp_array(call->reply, count_commands());
+    for (size_t row = 0; row < command_count; row++)
+        if (!is_subcommand(&command_table[row]))
+            reply_info(call->reply, &command_table[row]);
+    return STORE_OK;
+}
+
+enum store_result cmd_command_info(struct call *call)
+{
+    if (call->argc == 2)
+        return cmd_command(call);
+    resp_array(call->reply, call->argc - 2);
+    for (size_t i = 2; i < call->argc; i++) {
+        const struct command *command = find_full(call, call->argv[i]);
+        if (command != NULL)
+            reply_info(call->reply, command);
+        else
+            resp_null_array(call->reply);
+    }
+    return STORE_OK;
+}
+
+enum store_result cmd_command_count(struct call *call)
+{
+    resp_integer(call->reply, (int64_t)count_commands());
+    return STORE_OK;
+}
+
+/* ---- COMMAND DOCS ---- */
+
+static void reply_deprecation(struct resp_writer *reply, const char *deprecated)
+{
+    size_t version = strcspn(deprecated, " ");
+    resp_bulk_string(reply, "doc_flags");
+    resp_set(reply, 1);
+    resp_status(reply, "deprecated");
+    resp_bulk_string(reply, "deprecated_since");
+    resp_bulk(reply, deprecated, version);
+    resp_bulk_string(reply, "replaced_by");
+    resp_bulk_string(reply, deprecated + version + 1);
+}
+
+static void reply_docs(struct resp_writer *reply, const struct command *command)
+{
+    size_t subcommands = count_subcommands(command);
+    resp_bulk_string(reply, command->name);
+    resp_map(reply, 4 + (command->deprecated != NULL ? 3 : 0) + (subcommands > 0));
+    resp_bulk_string(reply, "summary");
+    resp_bulk_string(reply, command->summary);
+    resp_bulk_string(reply, "since");
+    resp_bulk_string(reply, command->since);
+    resp_bulk_string(reply, "group");
+    resp_bulk_string(reply, command->group);
+    resp_bulk_string(reply, "complexity");
+    resp_bulk_string(reply, command->complexity);
+    if (command->deprecated != NULL)
+        reply_deprecation(reply, command->deprecated);
+    if (subcommands == 0)
+        return;
+    resp_bulk_string(reply, "subcommands");
+    resp_map(reply, subcommands);
+    for (size_t i = 0; i < subcommands; i++) /* one level, as above */
+        reply_docs(reply, command + 1 + i);
+}
+
+enum store_result cmd_command_docs(struct call *call)
+{
+    size_t found = 0;
+    if (call->argc == 2) {
+        resp_map(call->reply, count_commands());
+        for (size_t row = 0; row < command_count; row++)
+            if (!is_subcommand(&command_table[row]))
+                reply_docs(call->reply, &command_table[row]);
+        return STORE_OK;
+    }
+    for (size_t i = 2; i < call->argc; i++)
+        found += find_full(call, call->argv[i]) != NULL;
+    resp_map(call->reply, found);
+    for (size_t i = 2; i < call->argc; i++) {
+        const struct command *command = find_full(call, call->argv[i]);
+        if (command != NULL)
+            reply_docs(call->reply, command);
+    }
+    return STORE_OK;
+}
+
+/* ---- COMMAND LIST ---- */
+
+enum list_filter { LIST_ALL, LIST_NONE, LIST_CATEGORY, LIST_PATTERN };
+
+static bool is_listed(const struct command *command, enum list_filter filter,
+                      struct resp_slice wanted)
+{
+    struct categories list;
+    switch (filter) {
+    case LIST_ALL:
+        return true;
+    case LIST_NONE:
+        return false;
+    case LIST_PATTERN:
+        return glob_match(wanted.data, wanted.len, command->name, strlen(command->name), true);
+    case LIST_CATEGORY:
+        list_categories(command, &list);
+        for (size_t i = 0; i < list.count; i++)
+            if (slice_is(wanted, list.names[i]))
+                return true;
+        return false;
+    }
+    return false;
+}
+
+enum store_result cmd_command_list(struct call *call)
+{
+    const struct resp_slice *argv = call->argv;
+    struct resp_slice wanted = {.len = 0};
+    enum list_filter filter = LIST_ALL;
+    if (call->argc > 2) {
+        bool good = call->argc == 5 && slice_is(argv[2], "filterby");
+        if (good && slice_is(argv[3], "module"))
+            filter = LIST_NONE; /* there are no modules */
+        else if (good && slice_is(argv[3], "aclcat"))
+            filter = LIST_CATEGORY;
+        else if (good && slice_is(argv[3], "pattern"))
+            filter = LIST_PATTERN;
+        else {
+            call_syntax_error(call);
+            return STORE_OK;
+        }
+        wanted = argv[4];
+    }
+    uint64_t count = 0;
+    for (size_t row = 0; row < command_count; row++)
+        count += is_listed(&command_table[row], filter, wanted);
+    resp_set(call->reply, count);
+    for (size_t row = 0; row < command_count; row++)
+        if (is_listed(&command_table[row], filter, wanted))
+            resp_bulk_string(call->reply, command_table[row].name);
+    return STORE_OK;
+}
+
+/* ---- COMMAND GETKEYS ---- */
+
+/* The command that argv[2 ...] would be, if that is well formed and has keys; else replies. */
+static const struct command *inner_command(struct call *call)
+{
+    const struct resp_slice *argv = call->argv + 2;
+    size_t argc = call->argc - 2;
+    const struct command *command = command_find(&call->server->commands, argv[0]);
+    if (command != NULL && command_is_container(command) && argc > 1)
+        command = command_find_sub(command, argv[1]);
+    if (command == NULL) {
+        resp_error(call->reply, "ERR Invalid command specified");
+    } else if (command->first_key == 0) {
+        resp_error(call->reply, "ERR The command has no key arguments");
+    } else if (!command_arity_ok(command, argc)) {
+        resp_error(call->reply, "ERR Invalid number of arguments specified for command");
+    } else {
+        return command;
+    }
+    return NULL;
+}
+
+static bool has_argument(struct call *call, size_t from, const char *text)
+{
+    for (size_t i = from; i < call->argc; i++)
+        if (slice_is(call->argv[i], text))
+            return true;
+    return false;
+}
+
+/* What is done with a key may depend on the arguments. */
+static const char *flags_in_call(struct call *call, const struct command *command,
+                                 const struct key_spec *spec)
+{
+    if (strstr(spec->flags, "variable_flags") == NULL)
+        return spec->flags;
+    if (strcmp(command->name, "set") == 0)
+        return has_argument(call, 5, "get") ? "RW access update" : "OW update";
+    return has_argument(call, 4, "set") || has_argument(call, 4, "incrby") ? "RW access update"
+                                                                           : "RO access";
+}
+
+static size_t spec_end(const struct key_spec *spec, size_t argc)
+{
+    return spec->last < 0 ? argc + (size_t)(spec->last + 1) : (size_t)spec->last + 1;
+}
+
+static void reply_spec_keys(struct call *call, const struct command *command,
+                            const struct key_spec *spec, bool with_flags)
+{
+    const struct resp_slice *argv = call->argv + 2;
+    const char *flags = flags_in_call(call, command, spec);
+    for (size_t i = (size_t)spec->first; i < spec_end(spec, call->argc - 2);
+         i += (size_t)spec->step) {
+        if (with_flags)
+            resp_array(call->reply, 2);
+        resp_bulk(call->reply, argv[i].data, argv[i].len);
+        if (with_flags) {
+            resp_set(call->reply, count_words(flags));
+            write_words(call->reply, flags, write_status_word);
+        }
+    }
+}
+
+static enum store_result reply_keys(struct call *call, bool with_flags)
+{
+    const struct command *command = inner_command(call);
+    if (command == NULL)
+        return STORE_OK;
+    struct key_spec specs[KEY_SPECS_MAX];
+    size_t spec_count = list_key_specs(command, specs), count = 0;
+    for (size_t i = 0; i < spec_count; i++)
+        for (size_t at = (size_t)specs[i].first; at < spec_end(&specs[i], call->argc - 2);
+             at += (size_t)specs[i].step)
+            count++;
+    resp_array(call->reply, count);
+    for (size_t i = 0; i < spec_count; i++)
+        reply_spec_keys(call, command, &specs[i], with_flags);
+    return STORE_OK;
+}
+
+enum store_result cmd_command_getkeys(struct call *call)
+{
+    return reply_keys(call, false);
+}
+
+enum store_result cmd_command_getkeysandflags(struct call *call)
+{
+    return reply_keys(call, true);
+}
+
+enum store_result cmd_command_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "(no subcommand)",
+        "    Describe all commands.",
+        "COUNT",
+        "    Count the commands.",
+        "DOCS [<command-name> ...]",
+        "    Document these commands, or all.",
+        "GETKEYS <full-command>",
+        "    Find the keys among the arguments.",
+        "GETKEYSANDFLAGS <full-command>",
+        "    Find the keys among the arguments and tell what is done with them.",
+        "INFO [<command-name> ...]",
+        "    Describe these commands, or all.",
+        "LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
+        "    List the commands' names.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}
