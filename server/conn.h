@@ -36,8 +36,12 @@ struct conn {
     /* the runner's: commands not yet answered, in order */
     struct request *requests, *last_request;
     uint32_t request_count;
-    uint32_t running; /* of them: started and not finished */
-    bool running_write;
+    struct request *first_parked; /* the first of them that has not started */
+    uint32_t running;             /* of them: started and not finished */
+    bool running_write;           /* something else than reads runs */
+    bool refused;                 /* a protocol error: no more input is taken */
+    char *refusal;                /* its text, while it has to wait behind requests */
+    uint64_t held_bytes;          /* of replies that wait behind others */
 
     /* output */
     struct segment *output, *last_output;
@@ -49,6 +53,8 @@ struct conn {
     struct conn *attention_next, *undurable_next;
     bool wants_attention, is_undurable;
     bool send_blocked; /* the transport took less than it was given */
+    bool send_yielded; /* it would take more: the other connections' turn */
+    bool input_ended;  /* the peer sends no more */
     bool kill;         /* to be closed, without waiting for anything */
 };
 
@@ -85,12 +91,17 @@ uint64_t conn_output_memory(const struct conn *conn); /* omem */
 uint64_t conn_total_memory(const struct conn *conn);  /* tot-mem */
 const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
 
-/* ---- the runner's: output ---- */
+/* ---- output; on failure (memory) the connection is killed ---- */
 
-/* Appends a stream behind all bytes written so far, and takes it over. */
-void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length);
+/* Each appends to the queue, behind which worker->output follows: that must be empty. */
+void conn_output_bytes(struct conn *conn, const char *data, size_t len);
+void conn_output_stream(struct conn *conn, struct store_stream *stream);
 
-/* Moves a writer's bytes behind all written so far, without copying. */
+/* Moves a writer's buffer behind everything written so far, without copying it. */
 void conn_output_take(struct conn *conn, struct resp_writer *writer);
+
+/* Sends what may leave and what the transport takes; keeps the rest. */
+void conn_output_flush(struct conn *conn);
+void conn_output_free(struct conn *conn);
 
 #endif

@@ -34,11 +34,14 @@ struct server {
     _Atomic uint64_t total_connections, rejected_connections;
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
-    int stop_fd;                   /* eventfd: the listener's loop ends when it is readable */
+    int stop_fd;                   /* eventfd: readable from server_stop on */
 };
 
 /* Begins a graceful stop: no more connections and commands are taken, what runs is finished,
  * replies leave, the store is closed. From any thread; a second call does nothing. */
 void server_stop(struct server *server);
+
+/* The store's part of maxmemory (0: half of what the process may have): the rest is for clients. */
+uint64_t server_store_memory(uint64_t maxmemory);
 
 #endif

@@ -46,7 +46,4 @@ struct transport {
 /* Takes over a connected, non-blocking socket, and closes it also on failure (NULL). */
 struct transport *transport_socket(struct event_base *base, int fd, bool is_unix);
 
-/* "address:port" of a socket's own or peer's end, in CLIENT LIST's form. */
-void transport_socket_names(struct transport *transport, int fd, bool is_unix);
-
 #endif

@@ -43,35 +43,50 @@ static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
     atomic_store_explicit(counter, value + amount, memory_order_relaxed);
 }
 
+#define WORKER_SPARE_PARSERS 16
+
 struct worker {
     struct server *server;
     uint32_t index;
     pthread_t thread;
     struct event_base *base;
     struct store_worker *store;
-    int64_t now_ms;                    /* Unix time, read once per round: what commands see */
-    struct conn *conns;                /* open connections, newest first: see conn.h */
+    int64_t now_ms;     /* Unix time of this round; 0: not read yet, see worker_now() */
+    struct conn *conns; /* open connections, newest first: see conn.h */
     _Atomic uint32_t connection_count; /* the listener chooses by it */
     struct worker_counters counters;
     struct command_counters *command_counters; /* command_count of them */
 
     /* shared by the connections, which take turns: see conn.c */
-    struct resp_parser parser; /* at a command's start between turns */
-    struct block *input;       /* what sockets are read into; NULL: to be made */
+    struct resp_parser *parser; /* at a command's start between turns */
+    struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
+    uint32_t spare_parser_count;
+    struct block *input;       /* what transports are read into; NULL: to be made */
     struct resp_writer output; /* replies of the connection whose turn it is; else empty */
     struct conn *attention;    /* connections to be looked at before the round ends */
     struct conn *undurable;    /* connections whose replies wait for the journal */
+
+    /* the runner's: see runner.c */
     struct request *free_requests;
     uint32_t free_request_count;
-    uint32_t requests_in_flight;
+    uint32_t running; /* requests started and not finished */
     uint64_t random_state;
+    int64_t browser_logged_ms;
+
     struct worker_private *private; /* the loop's own, in worker.c */
 };
 
-STORE_MUST_CHECK bool worker_start(struct server *server, uint32_t index,
-                                   char message[STORE_MESSAGE_MAX]);
+/* All workers are made before the first is started, and all joined before the first is freed:
+ * they know each other through server->workers. */
+STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
+                                  char message[STORE_MESSAGE_MAX]);
+STORE_MUST_CHECK bool worker_start(struct worker *worker);
 void worker_wake(struct worker *worker); /* from any thread */
-void worker_join(struct worker *worker); /* waits for its end and frees it */
+void worker_join(struct worker *worker); /* waits for its end */
+void worker_free(struct worker *worker);
+
+/* The round's time, read at its first use. */
+int64_t worker_now(struct worker *worker);
 
 /* A call to be made on another worker's thread: embedded in what it is about, so that posting
  * cannot fail. Must live until `visit` is called; visit may free or post it again. */

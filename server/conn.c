@@ -1,0 +1,510 @@
+/*
+ * A connection's life and its input.
+ *
+ *     conn_open -> open -> (kill, or the last reply sent) -> closed -> freed
+ *
+ * A connection has its turn when its transport is ready or it is on worker->attention. In a turn it
+ * may use what its worker's connections share: the input block, the parser and worker->output.
+ *
+ * Invariants:
+ * 1. Between turns the shared parser is at a command's start and worker->output is empty.
+ * 2. A connection without unfinished input holds no input memory: bytes that could not be parsed
+ *    or run yet are in its own block; `parser` is its own only in the middle of a command.
+ * 3. Bytes that a request holds are not moved: a block with other holders is only added to.
+ * 4. A closed connection has transport NULL, is not in worker->conns, and is freed when none of its
+ *    requests runs any more and it is on no list.
+ */
+#include "conn.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+#include "log.h"
+#include "runner.h"
+#include "transport.h"
+
+#define READ_BLOCK (256 * 1024) /* the shared block: several reads, if requests hold parts of it   \
+                                 */
+#define READ_MAX (64 * 1024)    /* one read into it */
+#define SHARED_WANTED_MAX (32 * 1024) /* longer commands are read into the connection's own block  \
+                                       */
+
+/* ---- life ---- */
+
+static void link_conn(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    conn->next = worker->conns;
+    if (conn->next != NULL)
+        conn->next->previous = conn;
+    worker->conns = conn;
+}
+
+static void unlink_conn(struct conn *conn)
+{
+    if (conn->previous != NULL)
+        conn->previous->next = conn->next;
+    else
+        conn->worker->conns = conn->next;
+    if (conn->next != NULL)
+        conn->next->previous = conn->previous;
+    conn->previous = conn->next = NULL;
+}
+
+static void forget_client(struct worker *worker)
+{
+    atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&worker->server->connected_clients, 1, memory_order_relaxed);
+}
+
+static void on_ready(void *arg, unsigned ready);
+
+void conn_open(struct worker *worker, struct transport *transport)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (conn == NULL) {
+        transport->ops->close(transport);
+        forget_client(worker);
+        return;
+    }
+    struct server *server = worker->server;
+    conn->worker = worker;
+    conn->transport = transport;
+    transport->ready = on_ready;
+    transport->arg = conn;
+    conn->session = (struct session){
+        .id = atomic_fetch_add_explicit(&server->next_session_id, 1, memory_order_relaxed) + 1,
+        .conn = conn,
+        .resp_version = 2,
+        .authenticated = !config_has_password(&server->config),
+        .created_ms = worker_now(worker),
+        .last_active_ms = worker_now(worker),
+    };
+    link_conn(conn);
+    transport->ops->want(transport, TRANSPORT_READABLE);
+}
+
+void conn_attend(struct conn *conn)
+{
+    if (conn->wants_attention)
+        return;
+    conn->wants_attention = true;
+    conn->attention_next = conn->worker->attention;
+    conn->worker->attention = conn;
+}
+
+void conn_kill(struct conn *conn)
+{
+    conn->kill = true;
+    conn_attend(conn);
+}
+
+/* A parser that is between commands goes back to the worker. */
+static void give_back_parser(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    if (worker->spare_parser_count < WORKER_SPARE_PARSERS && conn->parser->args_capacity <= 1024) {
+        worker->spare_parsers[worker->spare_parser_count++] = conn->parser;
+    } else {
+        resp_parser_free(conn->parser);
+        free(conn->parser);
+    }
+    conn->parser = NULL;
+}
+
+static void drop_input(struct conn *conn)
+{
+    block_release(conn->input);
+    conn->input = NULL;
+    conn->input_start = conn->input_end = 0;
+}
+
+static void close_conn(struct conn *conn)
+{
+    if (conn->transport == NULL)
+        return;
+    conn->transport->ops->close(conn->transport);
+    conn->transport = NULL;
+    unlink_conn(conn);
+    forget_client(conn->worker);
+    conn_output_free(conn);
+    drop_input(conn);
+    if (conn->parser != NULL) {
+        resp_parser_free(conn->parser);
+        free(conn->parser);
+        conn->parser = NULL;
+    }
+    runner_abandon(conn);
+    conn_attend(conn);
+}
+
+static void free_closed(struct conn *conn)
+{
+    runner_abandon(conn);
+    if (conn->running > 0 || conn->is_undurable || conn->wants_attention)
+        return;
+    assert(conn->requests == NULL && conn->output == NULL && conn->input == NULL);
+    free(conn->refusal);
+    free(conn->session.name);
+    free(conn->session.lib_name);
+    free(conn->session.lib_ver);
+    free(conn);
+}
+
+/* ---- input ---- */
+
+static void set_limits(struct conn *conn, struct resp_parser *parser)
+{
+    const struct config *config = &conn->worker->server->config;
+    struct resp_limits limits = {
+        .bulk_max = (uint64_t)config_number(config, CONFIG_PROTO_MAX_BULK_LEN),
+        .count_max = INT32_MAX,
+        .unauthenticated = !conn->session.authenticated && config_has_password(config),
+    };
+    resp_parser_set_limits(parser, limits);
+}
+
+/* Takes commands from bytes [start, end); returns where the first one begins that was not taken. */
+static size_t take_commands(struct conn *conn, struct block *block, size_t start, size_t end)
+{
+    struct resp_parser *parser = conn->parser != NULL ? conn->parser : conn->worker->parser;
+    bool was_authenticated = conn->session.authenticated;
+    enum resp_status status = RESP_COMPLETE;
+    set_limits(conn, parser);
+    while (start < end && status == RESP_COMPLETE && runner_may_take(conn)) {
+        status = resp_parse(parser, block->data + start, end - start);
+        if (status != RESP_COMPLETE)
+            break;
+        start += parser->consumed;
+        if (parser->count > 0)
+            runner_take(conn, block, parser->args, parser->count);
+        if (conn->session.authenticated != was_authenticated) {
+            was_authenticated = conn->session.authenticated;
+            set_limits(conn, parser);
+        }
+    }
+    if (status == RESP_INVALID) {
+        runner_refuse(conn, parser->error);
+        resp_parser_free(parser);
+        resp_parser_init(parser, (struct resp_limits){0});
+        start = end;
+    }
+    if (status == RESP_INCOMPLETE && conn->parser == NULL) {
+        conn->parser = parser;
+        conn->worker->parser = NULL;
+    } else if (status != RESP_INCOMPLETE && conn->parser != NULL) {
+        give_back_parser(conn);
+    }
+    return start;
+}
+
+/* Keeps unfinished bytes of the shared block. */
+static void keep_input(struct conn *conn, const char *data, size_t len)
+{
+    drop_input(conn);
+    if (len == 0)
+        return;
+    conn->input = block_new(len);
+    if (conn->input == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    memcpy(conn->input->data, data, len);
+    conn->input_end = len;
+}
+
+static bool ensure_parser(struct worker *worker)
+{
+    if (worker->parser != NULL)
+        return true;
+    if (worker->spare_parser_count > 0) {
+        worker->parser = worker->spare_parsers[--worker->spare_parser_count];
+        return true;
+    }
+    worker->parser = malloc(sizeof *worker->parser);
+    if (worker->parser != NULL)
+        resp_parser_init(worker->parser, (struct resp_limits){0});
+    return worker->parser != NULL;
+}
+
+/* Takes what there is in the connection's own block. */
+static void take_own(struct conn *conn)
+{
+    if (!ensure_parser(conn->worker)) {
+        conn_kill(conn);
+        return;
+    }
+    conn->input_start = take_commands(conn, conn->input, conn->input_start, conn->input_end);
+    if (conn->input_start == conn->input_end)
+        drop_input(conn);
+}
+
+/* Room for one read in the shared block, behind what requests hold of it. */
+static struct block *shared_block(struct worker *worker)
+{
+    struct block *block = worker->input;
+    if (block != NULL && block->holders == 1)
+        block->used = 0;
+    if (block != NULL && block->capacity - block->used >= READ_MAX)
+        return block;
+    block_release(block);
+    worker->input = block_new(READ_BLOCK);
+    return worker->input;
+}
+
+/* Counts what was read; false: nothing was. */
+static bool note_read(struct conn *conn, ssize_t count)
+{
+    if (count == TRANSPORT_AGAIN)
+        return false;
+    if (count == TRANSPORT_CLOSED) {
+        conn->input_ended = true;
+        return false;
+    }
+    struct worker *worker = conn->worker;
+    conn->session.last_active_ms = worker_now(worker);
+    counter_add(&worker->counters.reads, 1);
+    counter_add(&worker->counters.input_bytes, (uint64_t)count);
+    return true;
+}
+
+/* Reads behind the unfinished bytes, which are copied to the shared block: they are few. */
+static void read_shared(struct conn *conn)
+{
+    struct block *block = shared_block(conn->worker);
+    if (block == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    size_t start = block->used, kept = conn->input_end - conn->input_start;
+    assert(kept < READ_MAX);
+    struct transport *transport = conn->transport;
+    ssize_t count = transport->ops->read(transport, block->data + start + kept, READ_MAX - kept);
+    if (!note_read(conn, count))
+        return;
+    if (kept > 0)
+        memcpy(block->data + start, conn->input->data + conn->input_start, kept);
+    size_t end = start + kept + (size_t)count;
+    size_t rest = take_commands(conn, block, start, end);
+    keep_input(conn, block->data + rest, end - rest);
+    if (block->holders > 1)
+        block->used = end;
+}
+
+/* A block of the connection's own with room for the command it is in the middle of: of exactly the
+ * size it wants, when that is known to be long. */
+static bool grow_own(struct conn *conn)
+{
+    struct block *block = conn->input;
+    size_t len = conn->input_end - conn->input_start;
+    size_t wanted = conn->parser->wanted;
+    if (conn->input_start + wanted <= block->capacity && conn->input_end < block->capacity)
+        return true;
+    size_t more = len / 2 > READ_MAX ? len / 2 : READ_MAX;
+    size_t capacity = wanted > len + more ? wanted : len + more;
+    if (block->holders == 1 && conn->input_start == 0) {
+        block = realloc(block, sizeof *block + capacity);
+        if (block == NULL)
+            return false;
+        block->capacity = capacity;
+    } else {
+        block = block_new(capacity);
+        if (block == NULL)
+            return false;
+        memcpy(block->data, conn->input->data + conn->input_start, len);
+        block_release(conn->input);
+    }
+    conn->input = block;
+    conn->input_start = 0;
+    conn->input_end = len;
+    return true;
+}
+
+static void read_own(struct conn *conn)
+{
+    if (!grow_own(conn)) {
+        conn_kill(conn);
+        return;
+    }
+    struct block *block = conn->input;
+    struct transport *transport = conn->transport;
+    ssize_t count = transport->ops->read(transport, block->data + conn->input_end,
+                                         block->capacity - conn->input_end);
+    if (!note_read(conn, count))
+        return;
+    conn->input_end += (size_t)count;
+    take_own(conn);
+}
+
+static void check_query_limit(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    int64_t limit = config_number(&worker->server->config, CONFIG_CLIENT_QUERY_BUFFER_LIMIT);
+    if (limit <= 0 || conn->input_end - conn->input_start <= (uint64_t)limit)
+        return;
+    counter_add(&worker->counters.query_buffer_closed, 1);
+    log_line(&worker->server->log, CONFIG_LOG_WARNING,
+             "Client %s closed: its command is over client-query-buffer-limit",
+             conn_peer_name(conn));
+    conn_kill(conn);
+}
+
+static void read_input(struct conn *conn)
+{
+    if (!ensure_parser(conn->worker)) {
+        conn_kill(conn);
+        return;
+    }
+    size_t kept = conn->input_end - conn->input_start;
+    bool is_long = conn->parser != NULL && conn->parser->wanted > SHARED_WANTED_MAX;
+    if (is_long || kept > SHARED_WANTED_MAX)
+        read_own(conn);
+    else
+        read_shared(conn);
+    check_query_limit(conn);
+}
+
+/* ---- turns ---- */
+
+/* Whole commands lie in the connection's own block, and may be taken now. */
+static bool can_go_on(const struct conn *conn)
+{
+    return conn->input != NULL && conn->parser == NULL && runner_may_take(conn);
+}
+
+/* Reads are not wanted while earlier input is not taken. */
+static bool can_read(const struct conn *conn)
+{
+    return !conn->input_ended && (conn->input == NULL || conn->parser != NULL) &&
+           runner_may_take(conn);
+}
+
+/* Everything it asked for has been sent, or it cannot be. A client that has ended its side is not
+ * waited for when it does not read. */
+static bool is_over(const struct conn *conn)
+{
+    if (conn->kill)
+        return true;
+    if (conn->running > 0 || (!conn->session.close_after_reply && !conn->input_ended))
+        return false;
+    if (conn->output != NULL)
+        return conn->send_blocked && conn->input_ended;
+    return conn->session.close_after_reply ||
+           (conn->requests == NULL && (conn->input == NULL || conn->parser != NULL));
+}
+
+static void end_turn(struct conn *conn)
+{
+    for (;;) {
+        runner_advance(conn);
+        if (can_go_on(conn))
+            take_own(conn);
+        conn_output_flush(conn);
+        if (conn->kill || (!can_go_on(conn) && !runner_can_advance(conn)))
+            break;
+    }
+    if (is_over(conn)) {
+        close_conn(conn);
+        return;
+    }
+    unsigned wanted = can_read(conn) ? TRANSPORT_READABLE : 0;
+    if (conn->send_blocked || conn->send_yielded)
+        wanted |= TRANSPORT_WRITABLE;
+    conn->transport->ops->want(conn->transport, wanted);
+}
+
+static void on_ready(void *arg, unsigned ready)
+{
+    struct conn *conn = arg;
+    if ((ready & TRANSPORT_WRITABLE) != 0)
+        conn->send_blocked = conn->send_yielded = false;
+    if ((ready & TRANSPORT_READABLE) != 0 && can_read(conn) && !conn->kill)
+        read_input(conn);
+    end_turn(conn);
+}
+
+void conn_turn(struct conn *conn)
+{
+    if (conn->transport != NULL)
+        end_turn(conn);
+    else
+        free_closed(conn);
+}
+
+void conn_tick(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    int64_t timeout = config_number(&worker->server->config, CONFIG_TIMEOUT);
+    int64_t idle_ms = worker_now(worker) - conn->session.last_active_ms;
+    if (timeout > 0 && idle_ms > timeout * 1000 && conn->request_count == 0) {
+        log_line(&worker->server->log, CONFIG_LOG_VERBOSE, "Closing idle client %s",
+                 conn_peer_name(conn));
+        conn_kill(conn);
+    } else if (conn->soft_limit_since_ms != 0) {
+        conn_attend(conn);
+    }
+}
+
+bool conn_settled(const struct conn *conn)
+{
+    return conn->running == 0 && !conn->is_undurable;
+}
+
+/* ---- for CLIENT LIST ---- */
+
+const char *conn_peer_name(const struct conn *conn)
+{
+    return conn->transport == NULL ? "?:0" : conn->transport->peer;
+}
+
+const char *conn_local_name(const struct conn *conn)
+{
+    return conn->transport == NULL ? "?:0" : conn->transport->local;
+}
+
+int conn_fd(const struct conn *conn)
+{
+    return conn->transport == NULL ? -1 : conn->transport->fd;
+}
+
+bool conn_is_unix(const struct conn *conn)
+{
+    return conn->transport != NULL && conn->transport->is_unix;
+}
+
+size_t conn_query_bytes(const struct conn *conn)
+{
+    return conn->input_end - conn->input_start;
+}
+
+size_t conn_query_free(const struct conn *conn)
+{
+    return conn->input == NULL ? 0 : conn->input->capacity - conn->input_end;
+}
+
+size_t conn_output_list(const struct conn *conn)
+{
+    return conn->segment_count;
+}
+
+uint64_t conn_output_memory(const struct conn *conn)
+{
+    return conn->output_bytes + conn->held_bytes;
+}
+
+uint64_t conn_total_memory(const struct conn *conn)
+{
+    uint64_t total = sizeof *conn + conn_output_memory(conn);
+    if (conn->input != NULL)
+        total += sizeof *conn->input + conn->input->capacity;
+    if (conn->parser != NULL)
+        total += sizeof *conn->parser + conn->parser->args_capacity * sizeof(struct resp_slice);
+    return total;
+}
+
+const char *conn_events(const struct conn *conn)
+{
+    return conn->send_blocked ? "rw" : "r";
+}

@@ -1,0 +1,363 @@
+/*
+ * The output of a connection: a queue of segments, each a run of bytes or a stream from the store,
+ * and behind it worker->output, while the connection has its turn.
+ *
+ * Invariants:
+ * 1. Bytes leave in the order they were written; worker->output is empty between turns.
+ * 2. Under appendfsync always a segment leaves only when all commits up to its `shown` are durable;
+ *    a connection whose first segment may not leave yet is on worker->undurable.
+ * 3. A segment that waits for durability is sealed: later replies, which show later commits, do not
+ *    hold it up.
+ * 4. At most one piece of one stream per connection is in memory.
+ * 5. output_bytes counts a stream as one piece, however long it is.
+ */
+#include "conn.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "log.h"
+#include "transport.h"
+
+#define SEGMENT_MIN (16 * 1024)
+#define SEND_VECTORS 64
+#define SEND_MAX (1024 * 1024)        /* per system call */
+#define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
+
+struct segment {
+    struct segment *next;
+    uint64_t shown;
+    bool is_sealed;
+
+    char *data; /* bytes [sent, len) wait; NULL: a stream */
+    size_t sent, len, capacity;
+
+    struct store_stream *stream;
+    const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
+    int vector_count;
+    size_t piece_len;
+};
+
+static uint64_t segment_cost(const struct segment *segment)
+{
+    return segment->stream != NULL ? STORE_STREAM_PIECE : segment->len - segment->sent;
+}
+
+static void append(struct conn *conn, struct segment *segment)
+{
+    segment->shown = conn->shown;
+    if (conn->output == NULL)
+        conn->output = segment;
+    else
+        conn->last_output->next = segment;
+    conn->last_output = segment;
+    conn->output_bytes += segment_cost(segment);
+    conn->segment_count++;
+}
+
+/* Also one half sent: its unsent bytes are still counted. */
+static void drop_first(struct conn *conn)
+{
+    struct segment *segment = conn->output;
+    conn->output_bytes -= segment_cost(segment);
+    conn->segment_count--;
+    conn->output = segment->next;
+    if (conn->output == NULL)
+        conn->last_output = NULL;
+    if (segment->stream != NULL)
+        store_stream_close(segment->stream);
+    free(segment->data);
+    free(segment);
+}
+
+void conn_output_free(struct conn *conn)
+{
+    while (conn->output != NULL)
+        drop_first(conn);
+    assert(conn->output_bytes == 0 && conn->segment_count == 0);
+}
+
+static bool append_new(struct conn *conn, const char *data, size_t len)
+{
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL)
+        return false;
+    segment->capacity = len < SEGMENT_MIN ? SEGMENT_MIN : len;
+    segment->data = malloc(segment->capacity);
+    if (segment->data == NULL) {
+        free(segment);
+        return false;
+    }
+    memcpy(segment->data, data, len);
+    segment->len = len;
+    append(conn, segment);
+    return true;
+}
+
+void conn_output_bytes(struct conn *conn, const char *data, size_t len)
+{
+    struct segment *last = conn->last_output;
+    if (len == 0)
+        return;
+    if (last != NULL && !last->is_sealed && last->data != NULL &&
+        last->capacity - last->len >= len) {
+        memcpy(last->data + last->len, data, len);
+        last->len += len;
+        last->shown = conn->shown;
+        conn->output_bytes += len;
+    } else if (!append_new(conn, data, len)) {
+        conn_kill(conn);
+    }
+}
+
+static void on_stream_ready(void *conn)
+{
+    conn_attend(conn);
+}
+
+void conn_output_stream(struct conn *conn, struct store_stream *stream)
+{
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) {
+        store_stream_close(stream);
+        conn_kill(conn);
+        return;
+    }
+    segment->stream = stream;
+    store_stream_on_ready(stream, on_stream_ready, conn);
+    append(conn, segment);
+}
+
+/* Empties the shared buffer into the queue. */
+static void settle(struct conn *conn)
+{
+    struct resp_writer *output = &conn->worker->output;
+    conn_output_bytes(conn, output->data, output->len);
+    resp_truncate(output, 0);
+}
+
+void conn_output_take(struct conn *conn, struct resp_writer *writer)
+{
+    settle(conn);
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    segment->data = writer->data;
+    segment->len = writer->len;
+    segment->capacity = writer->capacity;
+    resp_writer_init(writer, writer->version);
+    append(conn, segment);
+}
+
+/* ---- sending ---- */
+
+static bool waits_for_journal(const struct conn *conn, uint64_t shown)
+{
+    struct server *server = conn->worker->server;
+    return config_number(&server->config, CONFIG_APPENDFSYNC) == STORE_SYNC_ALWAYS &&
+           shown > store_durable(server->store);
+}
+
+/* Nothing leaves before it is durable; what never will be is never acknowledged. */
+static void wait_for_journal(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    if (store_has_failed(worker->server->store)) {
+        conn_kill(conn);
+        return;
+    }
+    conn->last_output->is_sealed = true;
+    if (conn->is_undurable)
+        return;
+    conn->is_undurable = true;
+    conn->undurable_next = worker->undurable;
+    worker->undurable = conn;
+}
+
+static ssize_t send_vectors(struct conn *conn, const struct iovec *vectors, int count)
+{
+    ssize_t sent = conn->transport->ops->write(conn->transport, vectors, count);
+    counter_add(&conn->worker->counters.writes, 1);
+    if (sent > 0) {
+        counter_add(&conn->worker->counters.output_bytes, (uint64_t)sent);
+        return sent;
+    }
+    if (sent == TRANSPORT_CLOSED)
+        conn_kill(conn);
+    conn->send_blocked = true;
+    return 0;
+}
+
+/* The usual way: nothing is queued, and all of it leaves from the shared buffer. */
+static void send_directly(struct conn *conn)
+{
+    struct resp_writer *output = &conn->worker->output;
+    struct iovec vector = {.iov_base = output->data, .iov_len = output->len};
+    size_t sent = (size_t)send_vectors(conn, &vector, 1);
+    if (sent < output->len) {
+        conn->send_blocked = true;
+        conn_output_bytes(conn, output->data + sent, output->len - sent);
+    }
+    resp_truncate(output, 0);
+}
+
+static void send_bytes(struct conn *conn)
+{
+    struct iovec vectors[SEND_VECTORS];
+    int count = 0;
+    size_t total = 0;
+    for (struct segment *segment = conn->output;
+         segment != NULL && segment->data != NULL && count < SEND_VECTORS && total < SEND_MAX &&
+         !waits_for_journal(conn, segment->shown);
+         segment = segment->next) {
+        vectors[count].iov_base = segment->data + segment->sent;
+        vectors[count].iov_len = segment->len - segment->sent;
+        total += vectors[count++].iov_len;
+    }
+    size_t sent = (size_t)send_vectors(conn, vectors, count);
+    conn->send_blocked = sent < total;
+    while (sent > 0) {
+        struct segment *segment = conn->output;
+        size_t part = segment->len - segment->sent;
+        if (part > sent) {
+            segment->sent += sent;
+            conn->output_bytes -= sent;
+            return;
+        }
+        drop_first(conn);
+        sent -= part;
+    }
+}
+
+static int remaining_vectors(const struct segment *segment, struct iovec vectors[SEND_VECTORS])
+{
+    size_t skip = segment->sent;
+    int count = 0;
+    for (int i = 0; i < segment->vector_count && count < SEND_VECTORS; i++) {
+        struct iovec vector = segment->vectors[i];
+        if (skip >= vector.iov_len) {
+            skip -= vector.iov_len;
+            continue;
+        }
+        vectors[count].iov_base = (char *)vector.iov_base + skip;
+        vectors[count++].iov_len = vector.iov_len - skip;
+        skip = 0;
+    }
+    return count;
+}
+
+/* The next piece of the first segment's stream; false: there is none now, or no stream any more. */
+static bool load_piece(struct conn *conn)
+{
+    struct segment *segment = conn->output;
+    if (segment->sent < segment->piece_len)
+        return true;
+    segment->vector_count = 0;
+    segment->sent = segment->piece_len = 0;
+    enum store_result result =
+        store_stream_next(segment->stream, &segment->vectors, &segment->vector_count);
+    if (result == STORE_WAIT)
+        return false;
+    if (result == STORE_OK) {
+        for (int i = 0; i < segment->vector_count; i++)
+            segment->piece_len += segment->vectors[i].iov_len;
+        return segment->piece_len > 0;
+    }
+    if (result != STORE_ABSENT) {
+        log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
+                 "A stored value could not be read while it was sent: closing client %s",
+                 conn_peer_name(conn));
+        conn_kill(conn);
+        return false;
+    }
+    drop_first(conn);
+    return false;
+}
+
+/* False: the stream has nothing to send now. */
+static bool send_piece(struct conn *conn)
+{
+    const struct segment *first = conn->output;
+    if (!load_piece(conn))
+        return conn->output != first && !conn->kill;
+    struct iovec vectors[SEND_VECTORS];
+    int count = remaining_vectors(first, vectors);
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += vectors[i].iov_len;
+    size_t sent = (size_t)send_vectors(conn, vectors, count);
+    conn->output->sent += sent;
+    conn->send_blocked = sent < total;
+    return true;
+}
+
+/* After SEND_MAX bytes the others have their turns; the transport, still writable, calls again. */
+static void send_queue(struct conn *conn)
+{
+    uint64_t before =
+        atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
+    while (conn->output != NULL && !conn->send_blocked && !conn->send_yielded && !conn->kill) {
+        if (waits_for_journal(conn, conn->output->shown)) {
+            wait_for_journal(conn);
+            return;
+        }
+        if (conn->output->data != NULL)
+            send_bytes(conn);
+        else if (!send_piece(conn))
+            return;
+        uint64_t now =
+            atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
+        conn->send_yielded = now - before >= SEND_MAX && conn->output != NULL;
+    }
+}
+
+/* ---- limits ---- */
+
+static void check_limit(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    struct config_output_limit limit =
+        config_output_limit(&worker->server->config, CONFIG_CLIENT_NORMAL);
+    uint64_t bytes = conn->output_bytes;
+    bool is_over_soft = limit.soft_bytes != 0 && bytes > limit.soft_bytes;
+    int64_t now_ms = worker_now(worker);
+    if (!is_over_soft)
+        conn->soft_limit_since_ms = 0;
+    else if (conn->soft_limit_since_ms == 0)
+        conn->soft_limit_since_ms = now_ms;
+    bool is_late =
+        is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
+    if (!is_late && (limit.hard_bytes == 0 || bytes <= limit.hard_bytes))
+        return;
+    counter_add(&worker->counters.output_buffer_closed, 1);
+    log_line(&worker->server->log, CONFIG_LOG_WARNING,
+             "Client %s closed: it does not read its replies and is over its output buffer limit",
+             conn_peer_name(conn));
+    conn_kill(conn);
+}
+
+void conn_output_flush(struct conn *conn)
+{
+    struct resp_writer *output = &conn->worker->output;
+    if (output->failed)
+        conn_kill(conn);
+    if (conn->kill || conn->transport == NULL) {
+        resp_truncate(output, 0);
+    } else {
+        if (conn->output == NULL && output->len > 0 && !waits_for_journal(conn, conn->shown))
+            send_directly(conn);
+        settle(conn);
+        send_queue(conn);
+    }
+    if (conn->output != NULL)
+        check_limit(conn);
+    conn->shown = 0;
+    if (output->capacity > KEPT_OUTPUT_MAX || output->failed) {
+        resp_writer_free(output);
+        resp_writer_init(output, 2);
+    }
+}

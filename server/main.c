@@ -1,0 +1,268 @@
+/*
+ * vellum-server: reads its configuration, opens the store, starts the workers, accepts until it is
+ * told to stop, and undoes all that in the opposite order.
+ */
+#include "server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "listener.h"
+#include "log.h"
+#include "process.h"
+#include "worker.h"
+
+static void log_note(void *server, const char *text)
+{
+    log_line(&((struct server *)server)->log, CONFIG_LOG_WARNING, "%s", text);
+}
+
+static void log_of_store(void *server, enum store_log_level level, const char *line)
+{
+    static const enum config_loglevel levels[] = {
+        [STORE_LOG_DEBUG] = CONFIG_LOG_DEBUG,
+        [STORE_LOG_INFO] = CONFIG_LOG_VERBOSE,
+        [STORE_LOG_NOTICE] = CONFIG_LOG_NOTICE,
+        [STORE_LOG_WARNING] = CONFIG_LOG_WARNING,
+    };
+    log_line(&((struct server *)server)->log, levels[level], "%s", line);
+}
+
+/* ---- starting ---- */
+
+static void make_run_id(struct server *server)
+{
+    unsigned char bytes[20];
+    for (size_t have = 0; have < sizeof bytes;) {
+        ssize_t got = getrandom(bytes + have, sizeof bytes - have, 0);
+        if (got > 0)
+            have += (size_t)got;
+    }
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(server->run_id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void note_paths(struct server *server)
+{
+    ssize_t len = readlink("/proc/self/exe", server->executable, sizeof server->executable - 1);
+    server->executable[len > 0 ? len : 0] = '\0';
+    if (server->config.file != NULL)
+        snprintf(server->config_file, sizeof server->config_file, "%s", server->config.file);
+}
+
+static void log_start(struct server *server)
+{
+    static const char *const policies[] = {"always", "everysec", "no"};
+    struct config *config = &server->config;
+    char directory[4096];
+    config_text(config, CONFIG_DIR, directory, sizeof directory);
+    const struct log *log = &server->log;
+    log_line(log, CONFIG_LOG_NOTICE, "Vellum %s (Redis %s) starting, pid %d", VELLUM_VERSION,
+             VELLUM_REDIS_VERSION, (int)getpid());
+    if (server->config_file[0] == '\0')
+        log_line(log, CONFIG_LOG_NOTICE, "No configuration file: using the defaults");
+    else
+        log_line(log, CONFIG_LOG_NOTICE, "Configuration file: %s", server->config_file);
+    uint64_t memory = (uint64_t)config_number(config, CONFIG_MAXMEMORY);
+    log_line(log, CONFIG_LOG_NOTICE,
+             "Port %d, data directory %s, %u workers, appendfsync %s, maxmemory %llu MB%s",
+             (int)config_number(config, CONFIG_PORT), directory, server->worker_count,
+             policies[config_number(config, CONFIG_APPENDFSYNC)],
+             (unsigned long long)((memory != 0 ? memory : process_memory() / 2) >> 20),
+             memory != 0 ? "" : " (half of this machine's)");
+}
+
+static bool open_store(struct server *server)
+{
+    struct config *config = &server->config;
+    char directory[4096], message[STORE_MESSAGE_MAX] = "";
+    config_text(config, CONFIG_DIR, directory, sizeof directory);
+    struct store_options options = {
+        .directory = directory,
+        .partition_count = (uint32_t)config_number(config, CONFIG_PARTITIONS),
+        .worker_count = server->worker_count,
+        .memory_bytes = server_store_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)),
+        .max_store_bytes = (uint64_t)config_number(config, CONFIG_MAXSTORE),
+        .journal_bytes = (uint64_t)config_number(config, CONFIG_JOURNAL_SIZE),
+        .sync = (enum store_sync)config_number(config, CONFIG_APPENDFSYNC),
+        .log = log_of_store,
+        .log_arg = server,
+    };
+    if (store_open(&options, &server->store, message) != STORE_OK) {
+        log_line(&server->log, CONFIG_LOG_WARNING, "Cannot open the store: %s", message);
+        return false;
+    }
+    struct store_stats stats;
+    store_stats(server->store, &stats);
+    log_line(&server->log, CONFIG_LOG_NOTICE,
+             "Store open: %llu items, %llu commits recovered in %llu ms, %u partitions%s",
+             (unsigned long long)stats.recovered_items, (unsigned long long)stats.recovered_commits,
+             (unsigned long long)stats.recovery_ms, stats.partition_count,
+             stats.direct_io ? "" : ", without O_DIRECT");
+    return true;
+}
+
+static void end_workers(struct server *server, uint32_t started, uint32_t made)
+{
+    for (uint32_t i = 0; i < started; i++)
+        worker_wake(server->workers[i]);
+    for (uint32_t i = 0; i < started; i++)
+        worker_join(server->workers[i]);
+    for (uint32_t i = 0; i < made; i++)
+        worker_free(server->workers[i]);
+}
+
+/* Workers run; until they do, failing leaves none behind. */
+static bool start_workers(struct server *server)
+{
+    char message[STORE_MESSAGE_MAX] = "";
+    uint32_t made = 0, started = 0;
+    while (made < server->worker_count && worker_make(server, made, message))
+        made++;
+    atomic_store(&server->workers_busy, server->worker_count);
+    if (made == server->worker_count) {
+        snprintf(message, sizeof message, "cannot start a thread");
+        while (started < made && worker_start(server->workers[started]))
+            started++;
+    }
+    if (started == server->worker_count)
+        return true;
+    log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start the workers: %s", message);
+    atomic_store(&server->workers_busy, 0);
+    end_workers(server, started, made);
+    return false;
+}
+
+static void log_ready(struct server *server)
+{
+    char path[256];
+    if (config_number(&server->config, CONFIG_PORT) != 0)
+        log_line(&server->log, CONFIG_LOG_NOTICE, "Ready to accept connections tcp");
+    if (config_text(&server->config, CONFIG_UNIXSOCKET, path, sizeof path) > 0)
+        log_line(&server->log, CONFIG_LOG_NOTICE, "Ready to accept connections unix");
+}
+
+/* ---- running ---- */
+
+static bool serve(struct server *server, struct listener *listener)
+{
+    if (!start_workers(server))
+        return false;
+    bool is_listening = listener_listen(listener);
+    if (is_listening) {
+        log_ready(server);
+        listener_run(listener);
+    } else {
+        server_stop(server);
+    }
+    log_line(&server->log, CONFIG_LOG_NOTICE, "Finishing what runs");
+    end_workers(server, server->worker_count, server->worker_count);
+    return is_listening;
+}
+
+static bool serve_store(struct server *server, struct listener *listener)
+{
+    if (!open_store(server))
+        return false;
+    bool is_well = atomic_load(&server->stopping) || serve(server, listener);
+    log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");
+    if (store_close(server->store) != STORE_OK) {
+        log_line(&server->log, CONFIG_LOG_WARNING,
+                 "Writing to the store has failed: what was not acknowledged may be lost");
+        is_well = false;
+    }
+    return is_well;
+}
+
+static bool run_server(struct server *server)
+{
+    log_start(server);
+    const char *problem =
+        command_index_build(&server->commands, server->config.renames, server->config.rename_count);
+    if (problem != NULL) {
+        log_line(&server->log, CONFIG_LOG_WARNING, "rename-command: %s", problem);
+        return false;
+    }
+    if (!process_raise_descriptors(server))
+        return false;
+    struct listener *listener = listener_bind(server);
+    if (listener == NULL)
+        return false;
+    process_write_pidfile(server);
+    bool is_well = serve_store(server, listener);
+    listener_free(listener);
+    process_remove_pidfile(server);
+    return is_well;
+}
+
+/* The log is open: from here on everything is told there. */
+static bool run_process(struct server *server)
+{
+    pthread_t signals;
+    config_each_note(&server->config, log_note, server);
+    server->worker_count = (uint32_t)config_number(&server->config, CONFIG_WORKERS);
+    server->workers = calloc(server->worker_count, sizeof *server->workers);
+    server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->workers == NULL || server->stop_fd < 0 ||
+        !process_catch_signals(server, &signals)) {
+        log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
+        return false;
+    }
+    bool is_well = run_server(server);
+    log_line(&server->log, CONFIG_LOG_NOTICE, "Vellum has ended%s, bye",
+             is_well ? "" : " after a failure");
+    process_release_signals(signals);
+    close(server->stop_fd);
+    free(server->workers);
+    return is_well;
+}
+
+static bool start(struct server *server)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    server->start_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    tzset();
+    make_run_id(server);
+    note_paths(server);
+    log_init(&server->log, &server->config);
+    if (!log_file_usable(&server->log)) {
+        fprintf(stderr, "Can't open the log file %s: %s\n", server->log.file, strerror(errno));
+        return false;
+    }
+    if (config_number(&server->config, CONFIG_DAEMONIZE) != 0 && !process_daemonize()) {
+        fprintf(stderr, "Cannot become a daemon: %s\n", strerror(errno));
+        return false;
+    }
+    return run_process(server);
+}
+
+int main(int argc, char *argv[])
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (server == NULL || !config_init(&server->config)) {
+        fprintf(stderr, "Out of memory\n");
+        free(server);
+        return EXIT_FAILURE;
+    }
+    int status = EXIT_FAILURE;
+    switch (config_read(&server->config, argc, argv, stdout, stderr)) {
+    case CONFIG_START:
+        status = start(server) ? EXIT_SUCCESS : EXIT_FAILURE;
+        break;
+    case CONFIG_EXIT_SUCCESS:
+        status = EXIT_SUCCESS;
+        break;
+    case CONFIG_EXIT_FAILURE:
+        break;
+    }
+    config_free(&server->config);
+    free(server);
+    return status;
+}

@@ -1,0 +1,178 @@
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "log.h"
+
+#define RESERVED_DESCRIPTORS 32 /* listening sockets, files of the store, log */
+#define WORKER_DESCRIPTORS 16
+#define PIDFILE_DEFAULT "/var/run/vellum.pid"
+
+bool process_raise_descriptors(struct server *server)
+{
+    struct config *config = &server->config;
+    rlim_t clients = (rlim_t)config_number(config, CONFIG_MAXCLIENTS);
+    rlim_t workers = (rlim_t)config_number(config, CONFIG_WORKERS);
+    rlim_t own = RESERVED_DESCRIPTORS + workers * WORKER_DESCRIPTORS;
+    rlim_t wanted = clients + own;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return true;
+    rlim_t had = limit.rlim_cur;
+    struct rlimit raised = {.rlim_cur = wanted, .rlim_max = limit.rlim_max};
+    if (raised.rlim_max < wanted)
+        raised.rlim_max = wanted; /* for root alone */
+    if (setrlimit(RLIMIT_NOFILE, &raised) != 0) {
+        raised.rlim_max = limit.rlim_max;
+        raised.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &raised) != 0)
+            raised.rlim_cur = had;
+    }
+    if (raised.rlim_cur >= wanted) {
+        log_line(&server->log, CONFIG_LOG_NOTICE,
+                 "Increased maximum number of open files to %llu (it was originally set to %llu).",
+                 (unsigned long long)wanted, (unsigned long long)had);
+        return true;
+    }
+    if (raised.rlim_cur <= own) {
+        log_line(&server->log, CONFIG_LOG_WARNING,
+                 "The limit of %llu open files (ulimit -n) leaves none for clients",
+                 (unsigned long long)raised.rlim_cur);
+        return false;
+    }
+    rlim_t granted = raised.rlim_cur - own;
+    atomic_store_explicit(&config->numbers[CONFIG_MAXCLIENTS], (int64_t)granted,
+                          memory_order_relaxed);
+    log_line(&server->log, CONFIG_LOG_WARNING,
+             "maxclients lowered from %llu to %llu: the system allows %llu open files (ulimit -n)",
+             (unsigned long long)clients, (unsigned long long)granted,
+             (unsigned long long)raised.rlim_cur);
+    return true;
+}
+
+bool process_daemonize(void)
+{
+    pid_t child = fork();
+    if (child < 0)
+        return false;
+    if (child > 0)
+        _exit(0);
+    setsid();
+    int null = open("/dev/null", O_RDWR);
+    if (null < 0)
+        return true;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    if (null > STDERR_FILENO)
+        close(null);
+    return true;
+}
+
+/* False: none is to be written. */
+static bool pidfile_name(struct server *server, char *name, size_t size)
+{
+    if (config_text(&server->config, CONFIG_PIDFILE, name, size) > 0)
+        return true;
+    snprintf(name, size, "%s", PIDFILE_DEFAULT);
+    return config_number(&server->config, CONFIG_DAEMONIZE) != 0;
+}
+
+void process_write_pidfile(struct server *server)
+{
+    char name[4096];
+    if (!pidfile_name(server, name, sizeof name))
+        return;
+    FILE *file = fopen(name, "w");
+    if (file == NULL) {
+        log_line(&server->log, CONFIG_LOG_WARNING, "Failed to write PID file %s: %s", name,
+                 strerror(errno));
+        return;
+    }
+    fprintf(file, "%d\n", (int)getpid());
+    fclose(file);
+}
+
+void process_remove_pidfile(struct server *server)
+{
+    char name[4096];
+    if (pidfile_name(server, name, sizeof name))
+        unlink(name);
+}
+
+/* ---- signals ---- */
+
+static void ending_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+}
+
+static void *wait_for_signals(void *arg)
+{
+    struct server *server = arg;
+    sigset_t set;
+    ending_signals(&set);
+    for (bool is_stopping = false;; is_stopping = true) {
+        int number = 0;
+        if (sigwait(&set, &number) != 0)
+            continue;
+        const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
+        if (is_stopping) {
+            log_line(&server->log, CONFIG_LOG_WARNING, "%s again: exiting at once", name);
+            _exit(1);
+        }
+        log_line(&server->log, CONFIG_LOG_WARNING, "%s received: stopping in order", name);
+        server_stop(server);
+    }
+    return NULL;
+}
+
+bool process_catch_signals(struct server *server, pthread_t *thread)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    sigset_t set;
+    ending_signals(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    return pthread_create(thread, NULL, wait_for_signals, server) == 0;
+}
+
+void process_release_signals(pthread_t thread)
+{
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+}
+
+/* ---- memory ---- */
+
+static uint64_t read_number_file(const char *path, uint64_t otherwise)
+{
+    uint64_t number = otherwise;
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return otherwise;
+    if (fscanf(file, "%" SCNu64, &number) != 1) /* "max" is no number */
+        number = otherwise;
+    fclose(file);
+    return number;
+}
+
+uint64_t process_memory(void)
+{
+    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t group = read_number_file("/sys/fs/cgroup/memory.max", machine);
+    uint64_t old_group = read_number_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", machine);
+    if (group < machine)
+        machine = group;
+    return old_group < machine ? old_group : machine;
+}

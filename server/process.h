@@ -1,0 +1,30 @@
+/*
+ * What main does about its process: descriptors, daemon, pidfile, signals.
+ */
+#ifndef VELLUM_PROCESS_H
+#define VELLUM_PROCESS_H
+
+#include <stdbool.h>
+
+#include "server.h"
+
+/* Makes room for maxclients and what the server opens itself; lowers maxclients where the system
+ * does not grant that. False: not even one client would fit; it is logged. */
+bool process_raise_descriptors(struct server *server);
+
+/* Goes on as a child of its own session, without terminal. Before any thread is started. */
+bool process_daemonize(void);
+
+/* Written if a pidfile is configured, or the process is a daemon. */
+void process_write_pidfile(struct server *server);
+void process_remove_pidfile(struct server *server);
+
+/* A thread that waits for SIGTERM and SIGINT: the first stops the server in order, the second ends
+ * the process at once. Blocks them for all threads started later. */
+bool process_catch_signals(struct server *server, pthread_t *thread);
+void process_release_signals(pthread_t thread);
+
+/* The memory this process may use at most: the machine's, or its control group's. */
+uint64_t process_memory(void);
+
+#endif

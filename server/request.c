@@ -1,0 +1,199 @@
+#include "request.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conn.h"
+
+#define FREE_REQUESTS_MAX 1024
+#define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
+#define KEPT_REPLY_MAX (16 * 1024)
+
+static void request_destroy(struct request *request)
+{
+    free(request->argv);
+    free(request->keys);
+    free(request->streams);
+    resp_writer_free(&request->reply);
+    free(request);
+}
+
+struct request *request_new(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    struct request *request = worker->free_requests;
+    if (request != NULL) {
+        worker->free_requests = request->next;
+        worker->free_request_count--;
+    } else {
+        request = calloc(1, sizeof *request);
+        if (request == NULL)
+            return NULL;
+        resp_writer_init(&request->reply, 2);
+        request->call.server = worker->server;
+    }
+    request->conn = conn;
+    request->next = NULL;
+    request->state = REQUEST_PARKED;
+    request->call.session = &conn->session;
+    request->call.worker = worker;
+    return request;
+}
+
+static void trim(struct request *request)
+{
+    if (request->argv_capacity > KEPT_ENTRIES_MAX) {
+        free(request->argv);
+        request->argv = NULL;
+        request->argv_capacity = 0;
+    }
+    if (request->key_capacity > KEPT_ENTRIES_MAX) {
+        free(request->keys);
+        request->keys = NULL;
+        request->key_capacity = 0;
+    }
+    if (request->reply.capacity > KEPT_REPLY_MAX || request->reply.failed) {
+        resp_writer_free(&request->reply);
+        resp_writer_init(&request->reply, 2);
+    }
+    resp_truncate(&request->reply, 0);
+}
+
+void request_free(struct request *request)
+{
+    struct worker *worker = request->conn->worker;
+    struct call *call = &request->call;
+    assert(request->stream_count == 0 && request->state != REQUEST_RUNNING);
+    if (call->progress != NULL && call->progress_free != NULL)
+        call->progress_free(call->progress);
+    call->progress = NULL;
+    call->progress_free = NULL;
+    call->cursor = 0;
+    block_release(request->block);
+    request->block = NULL;
+    request->is_read = request->discard = request->rejected = false;
+    request->reply_start = 0;
+    if (worker->free_request_count >= FREE_REQUESTS_MAX) {
+        request_destroy(request);
+        return;
+    }
+    trim(request);
+    request->next = worker->free_requests;
+    worker->free_requests = request;
+    worker->free_request_count++;
+}
+
+void request_free_spares(struct worker *worker)
+{
+    for (struct request *request; (request = worker->free_requests) != NULL;) {
+        worker->free_requests = request->next;
+        request_destroy(request);
+    }
+    worker->free_request_count = 0;
+}
+
+/* Arguments that the parser keeps itself (inline commands) are gone with the next command: they
+ * move to a block of their own. */
+static struct block *copy_arguments(struct resp_slice *argv, size_t count)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += argv[i].len;
+    struct block *block = block_new(total + 1);
+    if (block == NULL)
+        return NULL;
+    char *to = block->data;
+    for (size_t i = 0; i < count; i++) {
+        if (argv[i].len > 0)
+            memcpy(to, argv[i].data, argv[i].len);
+        argv[i].data = to;
+        to += argv[i].len;
+    }
+    return block;
+}
+
+bool request_reserve_arguments(struct request *request, size_t count)
+{
+    if (count <= request->argv_capacity)
+        return true;
+    size_t capacity = count < 16 ? 16 : count;
+    struct resp_slice *argv = realloc(request->argv, capacity * sizeof *argv);
+    if (argv == NULL)
+        return false;
+    request->argv = argv;
+    request->argv_capacity = capacity;
+    return true;
+}
+
+void request_hold(struct request *request, struct block *block)
+{
+    struct call *call = &request->call;
+    assert(request->block == NULL && call->argc <= request->argv_capacity);
+    memcpy(request->argv, call->argv, call->argc * sizeof *request->argv);
+    request->block = block_hold(block);
+    call->argv = request->argv;
+}
+
+bool request_hold_copy(struct request *request)
+{
+    struct call *call = &request->call;
+    assert(request->block == NULL && call->argc <= request->argv_capacity);
+    memcpy(request->argv, call->argv, call->argc * sizeof *request->argv);
+    request->block = copy_arguments(request->argv, call->argc);
+    call->argv = request->argv;
+    return request->block != NULL;
+}
+
+bool request_reserve_keys(struct request *request, size_t count)
+{
+    if (count <= request->key_capacity)
+        return true;
+    size_t capacity = count < 8 ? 8 : count;
+    struct store_key *keys = realloc(request->keys, capacity * sizeof *keys);
+    if (keys == NULL)
+        return false;
+    request->keys = keys;
+    request->key_capacity = capacity;
+    return true;
+}
+
+void request_drop_streams(struct request *request, bool are_ours)
+{
+    for (uint32_t i = 0; are_ours && i < request->stream_count; i++)
+        store_stream_close(request->streams[i].stream);
+    request->stream_count = 0;
+}
+
+static bool reserve_stream(struct request *request)
+{
+    if (request->stream_count < request->stream_capacity)
+        return true;
+    uint32_t capacity = request->stream_capacity == 0 ? 4 : 2 * request->stream_capacity;
+    struct reply_stream *streams = realloc(request->streams, capacity * sizeof *streams);
+    if (streams == NULL)
+        return false;
+    request->streams = streams;
+    request->stream_capacity = capacity;
+    return true;
+}
+
+enum store_result call_reply_item(struct call *call, const struct store_item *item)
+{
+    if (!item->large) {
+        resp_bulk(call->reply, item->bytes, item->length);
+        return STORE_OK;
+    }
+    struct request *request = request_of_call(call);
+    if (!reserve_stream(request))
+        return STORE_NO_MEMORY;
+    struct reply_stream *added = &request->streams[request->stream_count];
+    enum store_result result = store_stream_open(call->txn, item, &added->stream);
+    if (result != STORE_OK)
+        return result;
+    request->stream_count++;
+    resp_bulk_header(call->reply, item->length);
+    added->offset = call->reply->len;
+    resp_raw(call->reply, "\r\n", 2);
+    return STORE_OK;
+}

@@ -1,0 +1,77 @@
+/*
+ * One command in flight, from its arrival to its reply. Requests are kept for reuse by their worker
+ * together with their arrays, so that the usual path allocates nothing.
+ *
+ *     request_new -> [held] -> started -> finished -> answered, request_free
+ *
+ * A request that does not finish where it started is `held`: its arguments are its own, the bytes
+ * they point to are kept alive by `block`, and its reply goes to a buffer of its own.
+ *
+ * Threads: a request belongs to its connection's worker, but for the calls of a tour, which happen
+ * on the other workers one after the other.
+ */
+#ifndef VELLUM_REQUEST_H
+#define VELLUM_REQUEST_H
+
+#include "block.h"
+#include "command.h"
+#include "worker.h"
+
+enum request_state { REQUEST_PARKED, REQUEST_RUNNING, REQUEST_FINISHED };
+
+/* A large value, to be sent when `offset` bytes of the reply have been. */
+struct reply_stream {
+    size_t offset;
+    struct store_stream *stream;
+};
+
+struct request {
+    struct store_request store;
+    struct call call;
+    struct conn *conn;
+    struct request *next; /* of the connection, or of the worker's free ones */
+    enum request_state state;
+    enum store_result result; /* when finished */
+    bool is_read;             /* may run beside other reads */
+    bool discard;             /* CLIENT REPLY: nobody wants the reply */
+    bool rejected;            /* never ran: the reply says why */
+    size_t reply_start;       /* in *call.reply */
+
+    struct block *block; /* NULL: not held, or no arguments */
+    struct resp_slice *argv;
+    size_t argv_capacity;
+    struct store_key *keys;
+    size_t key_capacity;
+    struct resp_writer reply;
+
+    struct reply_stream *streams; /* of the last run, in the order of their offsets */
+    uint32_t stream_count, stream_capacity;
+
+    struct worker_message message; /* of a tour */
+};
+
+static inline struct request *request_of_call(struct call *call)
+{
+    return (struct request *)((char *)call - offsetof(struct request, call));
+}
+
+struct request *request_new(struct conn *conn); /* NULL: out of memory */
+void request_free(struct request *request);
+void request_free_spares(struct worker *worker); /* those kept for reuse */
+
+/* Room for the arguments, so that holding them cannot fail later; false: out of memory. */
+bool request_reserve_arguments(struct request *request, size_t count);
+
+/* Makes the arguments the request's own: by holding the block they lie in, or by copying them.
+ * Keys must be declared after a copy, but may be before a hold. */
+void request_hold(struct request *request, struct block *block);
+bool request_hold_copy(struct request *request); /* false: out of memory */
+
+/* Makes sure of `count` keys; false: out of memory. */
+bool request_reserve_keys(struct request *request, size_t count);
+
+/* Drops the streams of a run: `are_ours` if the run's transaction has succeeded (else the engine
+ * has closed them). */
+void request_drop_streams(struct request *request, bool are_ours);
+
+#endif

@@ -1,0 +1,601 @@
+/*
+ * The runner. A command that meets nothing before it of its connection runs at once and writes its
+ * reply where the connection's output is gathered; only what waits is queued:
+ *
+ *     runner_take --> start --> finished: answer
+ *          |            '-----> STORE_WAIT: queue, running  --done--> finished
+ *          '-> may not start: queue, parked  --runner_advance--> start
+ *
+ * Invariants:
+ * 1. conn->requests holds the commands not yet answered, in the order they came in; parked ones
+ *    stand behind all that have started.
+ * 2. A read starts only when everything that runs is a read; anything else only when nothing runs.
+ * 3. conn->running counts those that have started and not finished; when it is 0, everything before
+ *    the first parked request is finished.
+ * 4. Replies leave in the queue's order: a finished request behind a running one keeps its reply.
+ * 5. While requests are queued no reply is written past them.
+ */
+#include "runner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "log.h"
+#include "request.h"
+#include "runner_reply.h"
+
+#define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
+
+/* ---- finding out what is to be run ---- */
+
+/* A web page makes a browser send its form here (cross-protocol scripting): the first line of
+ * HTTP, or its Host line, never is a command of ours. */
+static bool is_browser_request(struct resp_slice name)
+{
+    return slice_is(name, "post") || slice_is(name, "host:");
+}
+
+#define BROWSER_LOG_MS 60000
+
+static void repel_browser(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    int64_t now_ms = worker_now(worker);
+    if (now_ms - worker->browser_logged_ms >= BROWSER_LOG_MS) {
+        worker->browser_logged_ms = now_ms;
+        log_line(&worker->server->log, CONFIG_LOG_WARNING,
+                 "Possible SECURITY ATTACK detected: %s sent HTTP, as a browser does that was made "
+                 "to talk to this server. Connection closed.",
+                 conn_peer_name(conn));
+    }
+    conn_kill(conn);
+}
+
+/* The command, or NULL when an error was written. */
+static const struct command *resolve(struct request *request)
+{
+    struct call *call = &request->call;
+    const struct command *command = command_find(&call->server->commands, call->argv[0]);
+    if (command == NULL) {
+        if (is_browser_request(call->argv[0]))
+            repel_browser(request->conn);
+        reply_unknown_command(call);
+        return NULL;
+    }
+    if (command_is_container(command) && call->argc > 1) {
+        const struct command *sub = command_find_sub(command, call->argv[1]);
+        if (sub == NULL) {
+            reply_unknown_subcommand(call, command);
+            return NULL;
+        }
+        command = sub;
+    }
+    if (!command_arity_ok(command, call->argc) || command->run == NULL) {
+        reply_wrong_arity(call, command);
+        return NULL;
+    }
+    return command;
+}
+
+static bool is_allowed(const struct request *request, const struct command *command)
+{
+    const struct call *call = &request->call;
+    return call->session->authenticated || (command->flags & CMD_NO_AUTH) != 0 ||
+           !config_has_password(&call->server->config);
+}
+
+static bool runs_as_read(const struct command *command)
+{
+    const uint32_t apart = CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE;
+    return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
+}
+
+/* Declares the keys that the table names. False: out of memory. */
+static bool declare_keys(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    uint32_t count = 0;
+    if (command->first_key > 0) {
+        enum store_mode mode =
+            (command->flags & CMD_READONLY) != 0 ? STORE_SHARED : STORE_EXCLUSIVE;
+        int64_t argc = (int64_t)call->argc;
+        int64_t last = command->last_key < 0 ? argc + command->last_key : command->last_key;
+        if (last >= argc)
+            last = argc - 1;
+        if (!request_reserve_keys(request, call->argc + 1))
+            return false;
+        for (int64_t i = command->first_key; i <= last; i += command->key_step) {
+            const struct resp_slice *name = &call->argv[i];
+            store_key(&request->keys[count++], call->session->db, name->data, name->len, mode);
+        }
+        if ((command->flags & CMD_OTHER_DB) != 0)
+            count = call_other_db_keys(command, call->argc, call->argv, request->keys, count);
+    }
+    call->keys = request->store.keys = request->keys;
+    call->key_count = request->store.key_count = count;
+    return true;
+}
+
+/* ---- running ---- */
+
+_Static_assert(offsetof(struct request, store) == 0, "a store_request is its request");
+
+static enum store_result run_in_store(struct store_txn *txn, struct store_request *store_request)
+{
+    struct request *request = (struct request *)store_request;
+    struct call *call = &request->call;
+    call->txn = txn;
+    call->hits = call->misses = 0;
+    resp_truncate(call->reply, request->reply_start);
+    request->stream_count = 0;
+    return call->command->run(call);
+}
+
+static void finish(struct request *request, enum store_result result)
+{
+    struct conn *conn = request->conn;
+    request->state = REQUEST_FINISHED;
+    request->result = result;
+    conn->held_bytes += request->reply.len;
+    conn->running--;
+    conn->worker->running--;
+    if (!request->is_read)
+        conn->running_write = false;
+    conn_attend(conn);
+}
+
+static void on_done(struct store_request *store_request, enum store_result result)
+{
+    finish((struct request *)store_request, result);
+}
+
+static enum store_result run_on_store(struct request *request, const struct command *command)
+{
+    struct store_request *store = &request->store;
+    if (!declare_keys(request, command))
+        return STORE_NO_MEMORY;
+    store->run = run_in_store;
+    store->done = on_done;
+    store->now_ms = request->call.now_ms;
+    store->scope = (command->flags & CMD_ALL_KEYS) != 0  ? STORE_SCOPE_ALL
+                   : (command->flags & CMD_NO_KEYS) != 0 ? STORE_SCOPE_NONE
+                                                         : STORE_SCOPE_KEYS;
+    return store_execute(request->conn->worker->store, store);
+}
+
+/* One stop of a tour; the message goes on to the next worker, and home at last. */
+static void visit_worker(struct worker *worker, struct worker_message *message)
+{
+    struct request *request =
+        (struct request *)((char *)message - offsetof(struct request, message));
+    struct call *call = &request->call;
+    struct worker *home = request->conn->worker;
+    call->worker = worker;
+    call->tour_last = worker == home;
+    enum store_result result = call->command->run(call);
+    if (worker == home) {
+        finish(request, result);
+        return;
+    }
+    assert(result == STORE_OK);
+    uint32_t next = worker->index + 1;
+    if (next == home->index)
+        next++;
+    call->tour_index++;
+    struct server *server = call->server;
+    worker_post(next < server->worker_count ? server->workers[next] : home, message);
+}
+
+static enum store_result begin_tour(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    call->tour_index = 0;
+    call->tour_last = call->server->worker_count == 1;
+    return call->tour_last ? command->run(call) : STORE_WAIT;
+}
+
+/* What has to come after a waiting request is held, because other threads see it then. */
+static void set_off(struct request *request)
+{
+    struct call *call = &request->call;
+    if ((call->command->flags & CMD_TOUR) == 0)
+        return;
+    uint32_t first = request->conn->worker->index == 0 ? 1 : 0;
+    request->message.visit = visit_worker;
+    worker_post(call->server->workers[first], &request->message);
+}
+
+static enum store_result run(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    call->txn = NULL;
+    call->keys = NULL;
+    call->key_count = 0;
+    if ((command->flags & CMD_TOUR) != 0)
+        return begin_tour(request, command);
+    if ((command->flags & CMD_LOCAL) != 0)
+        return command->run(call);
+    return run_on_store(request, command);
+}
+
+static uint64_t clock_nsec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Runs it, with the clock for those calls that are sampled. */
+static enum store_result run_counted(struct request *request, const struct command *command)
+{
+    struct command_counters *counters =
+        &request->conn->worker->command_counters[command - command_table];
+    uint64_t calls = atomic_load_explicit(&counters->calls, memory_order_relaxed);
+    counter_add(&counters->calls, 1);
+    if (calls >= COMMAND_SAMPLE && calls % COMMAND_SAMPLE != 0)
+        return run(request, command);
+    uint64_t began = clock_nsec();
+    enum store_result result = run(request, command);
+    uint64_t weight = calls < COMMAND_SAMPLE ? 1 : COMMAND_SAMPLE;
+    counter_add(&counters->nsec, weight * (clock_nsec() - began));
+    return result;
+}
+
+static uint64_t next_random(struct worker *worker)
+{
+    uint64_t x = worker->random_state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    worker->random_state = x;
+    return x;
+}
+
+/* CLIENT REPLY SKIP silences the one command after it. */
+static void take_skip(struct request *request)
+{
+    struct session *session = request->call.session;
+    if (session->reply_mode == SESSION_REPLY_SKIP) {
+        session->reply_mode = SESSION_REPLY_ON;
+        request->discard = true;
+    }
+}
+
+/* Starts a request whose reply goes to call.reply. STORE_WAIT: it runs, and finish() is called
+ * later; else it is finished with that result. */
+static enum store_result start(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct call *call = &request->call;
+    struct session *session = call->session;
+    const struct command *command = resolve(request);
+    if (session->reply_mode != SESSION_REPLY_ON)
+        take_skip(request);
+    request->rejected = true;
+    call->command = command;
+    call->hits = call->misses = 0;
+    request->store.shown = 0;
+    if (command == NULL)
+        return STORE_OK;
+    if (!is_allowed(request, command)) {
+        resp_error(call->reply, "NOAUTH Authentication required.");
+        return STORE_OK;
+    }
+    request->rejected = false;
+    request->is_read = runs_as_read(command);
+    call->now_ms = worker_now(conn->worker);
+    call->random_seed = next_random(conn->worker);
+    session->last_command = command->name;
+    session->command_count++;
+    enum store_result result = run_counted(request, command);
+    if (result == STORE_WAIT) {
+        request->state = REQUEST_RUNNING;
+        conn->running++;
+        conn->worker->running++;
+        if (!request->is_read)
+            conn->running_write = true;
+    }
+    return result;
+}
+
+/* ---- answering ---- */
+
+static void account(struct request *request)
+{
+    struct call *call = &request->call;
+    struct worker *worker = request->conn->worker;
+    bool is_error =
+        call->reply->len > request->reply_start && call->reply->data[request->reply_start] == '-';
+    counter_add(&worker->counters.commands, 1);
+    if (is_error)
+        counter_add(&worker->counters.error_replies, 1);
+    if (call->command == NULL)
+        return;
+    if (call->hits != 0)
+        counter_add(&worker->counters.keyspace_hits, call->hits);
+    if (call->misses != 0)
+        counter_add(&worker->counters.keyspace_misses, call->misses);
+    if (is_error) {
+        struct command_counters *counters =
+            &worker->command_counters[call->command - command_table];
+        counter_add(request->rejected ? &counters->rejected : &counters->failed, 1);
+    }
+}
+
+/* Puts out a reply that streams belong to: its bytes in pieces, the streams between them. */
+static void put_out_streams(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct resp_writer *reply = request->call.reply;
+    size_t at = request->reply_start;
+    struct resp_writer *output = &conn->worker->output;
+    conn_output_bytes(conn, output->data, reply == output ? at : output->len);
+    resp_truncate(output, 0); /* the bytes of `reply`, if it is the same, are still there */
+    for (uint32_t i = 0; i < request->stream_count; i++) {
+        struct reply_stream *stream = &request->streams[i];
+        conn_output_bytes(conn, reply->data + at, stream->offset - at);
+        conn_output_stream(conn, stream->stream);
+        at = stream->offset;
+    }
+    conn_output_bytes(conn, reply->data + at, reply->len - at);
+    request->stream_count = 0;
+    resp_truncate(reply, 0);
+}
+
+static void put_out(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct resp_writer *output = &conn->worker->output;
+    struct resp_writer *reply = request->call.reply;
+    if (request->stream_count > 0) {
+        put_out_streams(request);
+    } else if (reply != output) {
+        if (reply->len > COPY_REPLY_MAX)
+            conn_output_take(conn, reply);
+        else
+            resp_raw(output, reply->data, reply->len);
+    }
+}
+
+/* CLIENT REPLY SKIP itself is not answered either. */
+static bool is_silenced(struct request *request)
+{
+    struct session *session = request->call.session;
+    if (session->reply_mode == SESSION_REPLY_SKIP_NEXT) {
+        session->reply_mode = SESSION_REPLY_SKIP;
+        return true;
+    }
+    return request->discard || session->reply_mode == SESSION_REPLY_OFF;
+}
+
+/* The oldest request of its connection is finished: its reply goes out. */
+static void answer(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct call *call = &request->call;
+    if (request->store.shown > conn->shown)
+        conn->shown = request->store.shown;
+    if (request->result != STORE_OK) {
+        request_drop_streams(request, false);
+        resp_truncate(call->reply, request->reply_start);
+        reply_failure(call, request->result);
+    }
+    account(request);
+    if (call->reply->failed) {
+        conn_kill(conn);
+        request_drop_streams(request, true);
+    } else if (call->session->reply_mode != SESSION_REPLY_ON || request->discard) {
+        if (is_silenced(request)) {
+            request_drop_streams(request, true);
+            resp_truncate(call->reply, request->reply_start);
+        } else {
+            put_out(request);
+        }
+    } else if (call->reply != &conn->worker->output || request->stream_count > 0) {
+        put_out(request);
+    }
+}
+
+/* ---- the queue ---- */
+
+static void enqueue(struct conn *conn, struct request *request)
+{
+    if (conn->requests == NULL)
+        conn->requests = request;
+    else
+        conn->last_request->next = request;
+    conn->last_request = request;
+    conn->request_count++;
+    if (request->state == REQUEST_PARKED && conn->first_parked == NULL)
+        conn->first_parked = request;
+}
+
+static struct request *dequeue(struct conn *conn)
+{
+    struct request *request = conn->requests;
+    conn->requests = request->next;
+    if (conn->requests == NULL)
+        conn->last_request = NULL;
+    conn->request_count--;
+    return request;
+}
+
+static void answer_finished(struct conn *conn)
+{
+    while (conn->requests != NULL && conn->requests->state == REQUEST_FINISHED) {
+        struct request *request = dequeue(conn);
+        conn->held_bytes -= request->reply.len;
+        answer(request);
+        request_free(request);
+    }
+}
+
+static bool may_start(const struct conn *conn, const struct request *request)
+{
+    return conn->running == 0 || (request->is_read && !conn->running_write);
+}
+
+/* A held request starts; what it writes stays with it until its turn. */
+static void start_held(struct request *request)
+{
+    struct call *call = &request->call;
+    call->reply = &request->reply;
+    call->reply->version = call->session->resp_version;
+    enum store_result result = start(request);
+    if (result == STORE_WAIT) {
+        set_off(request);
+        return;
+    }
+    request->state = REQUEST_FINISHED;
+    request->result = result;
+    request->conn->held_bytes += request->reply.len;
+}
+
+static bool output_is_full(const struct conn *conn)
+{
+    return conn->output_bytes + conn->held_bytes + conn->worker->output.len > CONN_OUTPUT_BOUND;
+}
+
+static bool is_ending(const struct conn *conn)
+{
+    return conn->transport == NULL || conn->kill || conn->session.close_after_reply ||
+           atomic_load_explicit(&conn->worker->server->stopping, memory_order_relaxed);
+}
+
+bool runner_may_take(const struct conn *conn)
+{
+    return conn->request_count < RUNNER_IN_FLIGHT_MAX && !output_is_full(conn) && !conn->refused &&
+           !is_ending(conn);
+}
+
+/* Parks a request, or starts it beside the reads that run. */
+static void take_behind(struct conn *conn, struct request *request)
+{
+    struct call *call = &request->call;
+    call->reply = &request->reply;
+    const struct command *command = resolve(request);
+    resp_truncate(call->reply, 0); /* errors are found again when it starts */
+    request->is_read = command == NULL || runs_as_read(command);
+    if (conn->first_parked == NULL && may_start(conn, request)) {
+        start_held(request);
+    } else if (command != NULL && command->first_key > 0 && declare_keys(request, command)) {
+        store_prefetch(conn->worker->store, request->keys, call->key_count);
+    }
+    enqueue(conn, request);
+}
+
+/* Nothing is in flight: the reply is written where it leaves from. */
+static void take_first(struct conn *conn, struct request *request, struct block *block)
+{
+    struct call *call = &request->call;
+    struct resp_writer *output = &conn->worker->output;
+    call->reply = output;
+    output->version = conn->session.resp_version;
+    request->reply_start = output->len;
+    size_t start_len = output->len;
+    enum store_result result = start(request);
+    if (result != STORE_WAIT) {
+        request->result = result;
+        answer(request);
+        request_free(request);
+        return;
+    }
+    resp_truncate(output, start_len);
+    if (request->block == NULL)
+        request_hold(request, block);
+    call->reply = &request->reply;
+    call->reply->version = conn->session.resp_version;
+    request->reply_start = 0;
+    enqueue(conn, request);
+    set_off(request);
+}
+
+void runner_take(struct conn *conn, struct block *block, const struct resp_slice *args,
+                 size_t count)
+{
+    struct request *request = request_new(conn);
+    if (request == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    request->call.argc = count;
+    request->call.argv = args;
+    bool is_own = request_reserve_arguments(request, count);
+    if (is_own && !block_contains(block, args[0].data))
+        is_own = request_hold_copy(request);
+    if (!is_own) {
+        request_free(request);
+        conn_kill(conn);
+        return;
+    }
+    if (conn->request_count == 0) {
+        take_first(conn, request, block);
+        return;
+    }
+    if (request->block == NULL)
+        request_hold(request, block);
+    take_behind(conn, request);
+}
+
+static void write_refusal(struct conn *conn, const char *text)
+{
+    conn->worker->output.version = conn->session.resp_version;
+    resp_errorf(&conn->worker->output, "ERR Protocol error: %s", text);
+    conn->session.close_after_reply = true;
+}
+
+void runner_refuse(struct conn *conn, const char *text)
+{
+    counter_add(&conn->worker->counters.protocol_errors, 1);
+    counter_add(&conn->worker->counters.error_replies, 1);
+    conn->refused = true;
+    if (conn->request_count == 0) {
+        write_refusal(conn, text);
+        return;
+    }
+    conn->refusal = strdup(text);
+    if (conn->refusal == NULL)
+        conn_kill(conn);
+}
+
+bool runner_can_advance(const struct conn *conn)
+{
+    return conn->first_parked != NULL && !output_is_full(conn) && !is_ending(conn) &&
+           may_start(conn, conn->first_parked);
+}
+
+void runner_advance(struct conn *conn)
+{
+    answer_finished(conn);
+    while (runner_can_advance(conn)) {
+        struct request *request = conn->first_parked;
+        conn->first_parked = request->next;
+        start_held(request);
+        answer_finished(conn);
+    }
+    if (conn->refusal != NULL && conn->request_count == 0) {
+        write_refusal(conn, conn->refusal);
+        free(conn->refusal);
+        conn->refusal = NULL;
+    }
+}
+
+void runner_abandon(struct conn *conn)
+{
+    struct request *request, *next = conn->requests;
+    conn->requests = conn->last_request = conn->first_parked = NULL;
+    conn->request_count = 0;
+    while ((request = next) != NULL) {
+        next = request->next;
+        request->next = NULL;
+        if (request->state == REQUEST_RUNNING) {
+            enqueue(conn, request);
+            continue;
+        }
+        request_drop_streams(request,
+                             request->state == REQUEST_FINISHED && request->result == STORE_OK);
+        request_free(request);
+    }
+}

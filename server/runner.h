@@ -1,0 +1,34 @@
+/*
+ * The runner: takes the commands of a connection one by one, runs them on the store in the order
+ * that the connection's program has, and puts their replies out in that order.
+ */
+#ifndef VELLUM_RUNNER_H
+#define VELLUM_RUNNER_H
+
+#include "block.h"
+#include "command.h"
+#include "conn.h"
+#include "worker.h"
+
+#define RUNNER_IN_FLIGHT_MAX 128 /* commands of one connection that are taken and not answered */
+
+/* Whether another command may be taken from the connection's input now. */
+bool runner_may_take(const struct conn *conn);
+
+/* Takes a command. `block` is what the arguments lie in, unless the parser copied them. */
+void runner_take(struct conn *conn, struct block *block, const struct resp_slice *args,
+                 size_t count);
+
+/* Answers with an error behind all that is in flight and ends the connection after it. */
+void runner_refuse(struct conn *conn, const char *text);
+
+/* Answers what has finished, starts what may start. */
+void runner_advance(struct conn *conn);
+
+/* Whether a parked command may start now. */
+bool runner_can_advance(const struct conn *conn);
+
+/* The connection is closed: forgets what has not started and what has finished. */
+void runner_abandon(struct conn *conn);
+
+#endif

@@ -1,0 +1,83 @@
+#include "runner_reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHOWN_MAX 128 /* how much of a client's words an error repeats */
+
+static int shown_len(struct resp_slice slice, size_t max)
+{
+    return (int)(slice.len < max ? slice.len : max);
+}
+
+void reply_unknown_command(struct call *call)
+{
+    char args[SHOWN_MAX + 8] = "";
+    size_t len = 0;
+    for (size_t i = 1; i < call->argc && len < SHOWN_MAX; i++) {
+        snprintf(args + len, sizeof args - len, "'%.*s' ",
+                 shown_len(call->argv[i], SHOWN_MAX - len), call->argv[i].data);
+        len += strlen(args + len);
+    }
+    resp_errorf(call->reply, "ERR unknown command '%.*s', with args beginning with: %s",
+                shown_len(call->argv[0], SHOWN_MAX), call->argv[0].data, args);
+}
+
+void reply_unknown_subcommand(struct call *call, const struct command *container)
+{
+    char name[COMMAND_NAME_MAX + 1];
+    size_t len = 0;
+    for (; container->name[len] != '\0' && len < COMMAND_NAME_MAX; len++) {
+        char c = container->name[len];
+        name[len] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    name[len] = '\0';
+    resp_errorf(call->reply, "ERR unknown subcommand '%.*s'. Try %s HELP.",
+                shown_len(call->argv[1], SHOWN_MAX), call->argv[1].data, name);
+}
+
+void reply_wrong_arity(struct call *call, const struct command *command)
+{
+    resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command", command->name);
+}
+
+static bool has_long_key(const struct call *call)
+{
+    for (uint32_t i = 0; i < call->key_count; i++)
+        if (call->keys[i].len > STORE_KEY_MAX)
+            return true;
+    return false;
+}
+
+void reply_failure(struct call *call, enum store_result result)
+{
+    struct resp_writer *reply = call->reply;
+    switch (result) {
+    case STORE_FULL:
+        resp_error(reply, "MISCONF No room left on disk (maxstore or the file system): this write "
+                          "was not done. Reading, deleting and expiry go on.");
+        return;
+    case STORE_REFUSED:
+        resp_error(reply, "MISCONF Errors writing to the journal: this write was not done, and no "
+                          "other will be until the server is started again. See the log.");
+        return;
+    case STORE_DAMAGED:
+        resp_error(reply, "ERR the stored value is damaged (checksum mismatch)");
+        return;
+    case STORE_IO:
+        resp_error(reply, "ERR the storage device failed to read the value");
+        return;
+    case STORE_NO_MEMORY:
+        resp_error(reply, "OOM command not allowed when used memory > 'maxmemory'.");
+        return;
+    case STORE_TOO_LARGE:
+        if (has_long_key(call))
+            resp_errorf(reply, "ERR key is longer than %d bytes", STORE_KEY_MAX);
+        else
+            resp_error(reply, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+        return;
+    default:
+        assert(!"a command returned what is no final result");
+    }
+}

@@ -1,0 +1,16 @@
+/*
+ * The runner's own replies: why a command was not run, or did not succeed.
+ */
+#ifndef VELLUM_RUNNER_REPLY_H
+#define VELLUM_RUNNER_REPLY_H
+
+#include "command.h"
+
+void reply_unknown_command(struct call *call);
+void reply_unknown_subcommand(struct call *call, const struct command *container);
+void reply_wrong_arity(struct call *call, const struct command *command);
+
+/* What a result other than STORE_OK and STORE_WAIT means to a client. */
+void reply_failure(struct call *call, enum store_result result);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * A worker's thread and loop. The outer loop is ours: libevent tells which descriptors are ready,
+ * everything else of a round happens in end_round.
+ *
+ *     running -> draining (the server stops: nothing new starts) -> settled (nothing of ours runs,
+ *     every worker's is waited for, because a tour may still come by) -> ended
+ *
+ * Invariants:
+ * 1. Between rounds worker->attention is empty and everything submitted to the store has been
+ *    handed to the kernel.
+ * 2. The thread blocks only when its inbox is empty or its eventfd readable.
+ * 3. A worker leaves its loop only when server->workers_busy is 0.
+ */
+#include "worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "block.h"
+#include "conn.h"
+#include "log.h"
+#include "request.h"
+
+struct worker_private {
+    _Atomic(struct worker_message *) inbox; /* newest first */
+    int wake_fd;
+    struct event *woken, *store_ready, *second;
+    uint64_t durable_seen; /* as of the last look at worker->undurable */
+    bool is_ticking;       /* `second` is pending */
+    bool is_settled;       /* counted out of server->workers_busy */
+};
+
+int64_t worker_now(struct worker *worker)
+{
+    if (worker->now_ms == 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        worker->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    return worker->now_ms;
+}
+
+/* ---- the inbox ---- */
+
+void worker_wake(struct worker *worker)
+{
+    uint64_t one = 1;
+    ssize_t written = write(worker->private->wake_fd, &one, sizeof one);
+    assert(written == sizeof one || errno == EAGAIN);
+}
+
+void worker_post(struct worker *to, struct worker_message *message)
+{
+    _Atomic(struct worker_message *) *inbox = &to->private->inbox;
+    struct worker_message *head = atomic_load_explicit(inbox, memory_order_relaxed);
+    do
+        message->next = head;
+    while (!atomic_compare_exchange_weak_explicit(inbox, &head, message, memory_order_release,
+                                                  memory_order_relaxed));
+    if (head == NULL) /* else the one who posted that has woken it */
+        worker_wake(to);
+}
+
+static void on_woken(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct worker *worker = arg;
+    uint64_t count;
+    ssize_t got = read((int)fd, &count, sizeof count);
+    (void)got; /* the inbox tells what there is */
+    struct worker_message *newest =
+        atomic_exchange_explicit(&worker->private->inbox, NULL, memory_order_acquire);
+    struct worker_message *oldest = NULL;
+    while (newest != NULL) {
+        struct worker_message *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest != NULL) {
+        struct worker_message *message = oldest;
+        oldest = message->next;
+        message->visit(worker, message);
+    }
+}
+
+/* ---- rounds ---- */
+
+static void on_store_ready(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct worker *worker = arg;
+    store_poll(worker->store);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct worker *worker = arg;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        conn_tick(conn);
+}
+
+/* The seconds tick only for connections: a worker without any sleeps. */
+static void keep_ticking(struct worker *worker)
+{
+    struct worker_private *private = worker->private;
+    bool is_wanted = worker->conns != NULL;
+    if (is_wanted == private->is_ticking)
+        return;
+    const struct timeval second = {.tv_sec = 1};
+    if (is_wanted)
+        event_add(private->second, &second);
+    else
+        event_del(private->second);
+    private->is_ticking = is_wanted;
+}
+
+/* Connections whose replies wait for the journal, when it has moved or never will. */
+static void look_at_undurable(struct worker *worker)
+{
+    if (worker->undurable == NULL)
+        return;
+    uint64_t durable = store_durable(worker->server->store);
+    if (durable == worker->private->durable_seen && !store_has_failed(worker->server->store))
+        return;
+    worker->private->durable_seen = durable;
+    struct conn *next = worker->undurable;
+    worker->undurable = NULL;
+    for (struct conn *conn; (conn = next) != NULL;) {
+        next = conn->undurable_next;
+        conn->is_undurable = false;
+        conn_attend(conn);
+    }
+}
+
+static void give_turns(struct worker *worker)
+{
+    for (struct conn *conn; (conn = worker->attention) != NULL;) {
+        worker->attention = conn->attention_next;
+        conn->wants_attention = false;
+        conn_turn(conn);
+    }
+}
+
+/* The server stops: connections with nothing in progress are closed, and when none is left, the
+ * worker tells so, once. */
+static void drain(struct worker *worker)
+{
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        if (conn_settled(conn))
+            conn_kill(conn);
+    give_turns(worker);
+    if (worker->private->is_settled || worker->running > 0 || worker->conns != NULL)
+        return;
+    worker->private->is_settled = true;
+    struct server *server = worker->server;
+    if (atomic_fetch_sub(&server->workers_busy, 1) > 1)
+        return;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        worker_wake(server->workers[i]);
+}
+
+static void end_round(struct worker *worker)
+{
+    look_at_undurable(worker);
+    give_turns(worker);
+    store_submit(worker->store);
+    if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
+        drain(worker);
+    keep_ticking(worker);
+    worker->now_ms = 0;
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *worker = arg;
+    char name[16];
+    snprintf(name, sizeof name, "worker-%u", worker->index);
+    pthread_setname_np(pthread_self(), name);
+    while (atomic_load(&worker->server->workers_busy) > 0) {
+        event_base_loop(worker->base, EVLOOP_ONCE);
+        end_round(worker);
+    }
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static struct event_base *new_base(void)
+{
+    struct event_config *config = event_config_new();
+    if (config == NULL)
+        return NULL;
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+    struct event_base *base = event_base_new_with_config(config);
+    event_config_free(config);
+    return base;
+}
+
+static bool make_events(struct worker *worker)
+{
+    struct worker_private *private = worker->private;
+    worker->base = new_base();
+    if (worker->base == NULL || private->wake_fd < 0)
+        return false;
+    const short readable = EV_READ | EV_PERSIST;
+    private->woken = event_new(worker->base, private->wake_fd, readable, on_woken, worker);
+    private->store_ready =
+        event_new(worker->base, store_worker_fd(worker->store), readable, on_store_ready, worker);
+    private->second = event_new(worker->base, -1, EV_PERSIST, on_second, worker);
+    return private->woken != NULL && private->store_ready != NULL && private->second != NULL &&
+           event_add(private->woken, NULL) == 0 && event_add(private->store_ready, NULL) == 0;
+}
+
+void worker_free(struct worker *worker)
+{
+    struct worker_private *private = worker->private;
+    if (private != NULL) {
+        struct event *events[] = {private->woken, private->store_ready, private->second};
+        for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+            if (events[i] != NULL)
+                event_free(events[i]);
+        if (private->wake_fd >= 0)
+            close(private->wake_fd);
+    }
+    if (worker->base != NULL)
+        event_base_free(worker->base);
+    if (worker->store != NULL)
+        store_detach(worker->store);
+    if (worker->parser != NULL)
+        worker->spare_parsers[worker->spare_parser_count++] = worker->parser;
+    while (worker->spare_parser_count > 0) {
+        struct resp_parser *parser = worker->spare_parsers[--worker->spare_parser_count];
+        resp_parser_free(parser);
+        free(parser);
+    }
+    request_free_spares(worker);
+    block_release(worker->input);
+    resp_writer_free(&worker->output);
+    free(worker->command_counters);
+    free(worker->private);
+    free(worker);
+}
+
+static struct worker *new_worker(struct server *server, uint32_t index)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (worker == NULL)
+        return NULL;
+    worker->server = server;
+    worker->index = index;
+    resp_writer_init(&worker->output, 2);
+    worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
+    worker->private = calloc(1, sizeof *worker->private);
+    if (worker->private != NULL)
+        worker->private->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (getrandom(&worker->random_state, sizeof worker->random_state, 0) < 0 ||
+        worker->random_state == 0)
+        worker->random_state = 0x9e3779b97f4a7c15 + index; /* any but 0 */
+    if (worker->command_counters != NULL && worker->private != NULL)
+        return worker;
+    worker_free(worker);
+    return NULL;
+}
+
+bool worker_make(struct server *server, uint32_t index, char message[STORE_MESSAGE_MAX])
+{
+    snprintf(message, STORE_MESSAGE_MAX, "worker %u: out of memory or descriptors", index);
+    struct worker *worker = new_worker(server, index);
+    if (worker == NULL)
+        return false;
+    server->workers[index] = worker;
+    if (store_attach(server->store, index, &worker->store, message) != STORE_OK)
+        goto fail;
+    if (!make_events(worker))
+        goto fail;
+    return true;
+fail:
+    server->workers[index] = NULL;
+    worker_free(worker);
+    return false;
+}
+
+bool worker_start(struct worker *worker)
+{
+    return pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+}
+
+void worker_join(struct worker *worker)
+{
+    int error = pthread_join(worker->thread, NULL);
+    assert(error == 0);
+    (void)error;
+}
