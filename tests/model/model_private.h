@@ -16,7 +16,6 @@
 
 struct value {
     _Atomic uint32_t refs;
-    struct value *next_held; /* in a transaction that must keep it readable to its end */
     uint64_t len;
     char bytes[];
 };
@@ -94,7 +93,7 @@ struct store_txn {
     bool dirty;
     uint64_t touches, *loaded;
     struct chunk *chunks;
-    struct value *held;
+    struct entry *held; /* overwritten within the transaction, readable to its end */
     struct store_stream *streams;
 };
 
@@ -116,6 +115,7 @@ struct entry *table_find(const struct table *table, const struct store_key *key)
 struct entry *table_from(const struct table *table, uint64_t hash);
 /* The key must not be there yet. */
 void table_insert(struct table *table, struct entry *entry);
+void table_unlink(struct table *table, struct entry *entry); /* does not free it */
 void table_remove(struct table *table, struct entry *entry);
 void table_clear(struct table *table);
 

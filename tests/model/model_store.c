@@ -216,9 +216,9 @@ static void txn_end(struct store_txn *txn, bool keep_streams)
         txn->chunks = chunk->next;
         free(chunk);
     }
-    for (struct value *value; (value = txn->held) != NULL;) {
-        txn->held = value->next_held;
-        value_unref(value);
+    for (struct entry *entry; (entry = txn->held) != NULL;) {
+        txn->held = entry->next;
+        entry_free(entry);
     }
     for (struct store_stream *stream; (stream = txn->streams) != NULL;) {
         txn->streams = stream->next;

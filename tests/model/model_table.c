@@ -111,13 +111,18 @@ struct entry *table_from(const struct table *table, uint64_t hash)
     return NULL;
 }
 
-void table_remove(struct table *table, struct entry *entry)
+void table_unlink(struct table *table, struct entry *entry)
 {
     struct entry **link = table_place(table, entry->hash, entry->key, entry->key_len);
     assert(*link == entry);
     *link = entry->next;
     table->count--;
     table->expires -= entry->expire_ms != STORE_NO_EXPIRY;
+}
+
+void table_remove(struct table *table, struct entry *entry)
+{
+    table_unlink(table, entry);
     entry_free(entry);
 }
 

@@ -108,13 +108,10 @@ static void txn_write(struct store_txn *txn, const struct store_key *key, uint8_
 {
     struct table *table = &txn->written[key->db];
     struct entry *old = table_find(table, key);
-    if (old != NULL) {
-        if (old->value != NULL) {
-            struct value *kept = value_ref(old->value); /* items may still point into it */
-            kept->next_held = txn->held;
-            txn->held = kept;
-        }
-        table_remove(table, old);
+    if (old != NULL) { /* items may still point into its value */
+        table_unlink(table, old);
+        old->next = txn->held;
+        txn->held = old;
     }
     struct entry *entry = entry_new(key);
     entry->type = type;
