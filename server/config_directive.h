@@ -62,6 +62,9 @@ void config_take(struct config *config, size_t row, struct config_value *value);
 /* The value as CONFIG GET shows it; to be freed; NULL: out of memory. */
 char *config_show(struct config *config, size_t row);
 
+/* Writes the present values into config->file. On failure false, and why; the file is as it was. */
+bool config_rewrite(struct config *config, char error[DIRECTIVE_ERROR_MAX]);
+
 /* Keeps a warning for config_each_note; the same text once. False: out of memory. */
 bool config_note(struct config *config, const char *text);
 void config_notes_free(struct config *config);

@@ -19,6 +19,12 @@
 
 struct worker;
 
+/* What INFO showed last: of commands, bytes in, bytes out. */
+struct info_rates {
+    _Atomic int64_t taken_ms;
+    _Atomic uint64_t totals[3], per_second[3];
+};
+
 struct server {
     struct config config; /* see config.h for its locking */
     struct log log;
@@ -32,6 +38,8 @@ struct server {
     _Atomic uint64_t next_session_id;
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections;
+    struct info_rates rates;
+    _Atomic uint64_t memory_peak;  /* of used_memory, as far as INFO has seen it */
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
     int stop_fd;                   /* eventfd: readable from server_stop on */

@@ -1,0 +1,241 @@
+/*
+ * CONFIG: shows and changes directives. A CONFIG SET of several is checked as a whole before
+ * anything is changed.
+ */
+#include "commands.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+
+#include "config_directive.h"
+#include "glob.h"
+#include "machine.h"
+#include "server.h"
+#include "worker.h"
+
+/* ---- GET ---- */
+
+static bool matches_any(const struct call *call, const char *name)
+{
+    for (size_t i = 2; name != NULL && i < call->argc; i++)
+        if (glob_match(call->argv[i].data, call->argv[i].len, name, strlen(name), true))
+            return true;
+    return false;
+}
+
+enum store_result cmd_config_get(struct call *call)
+{
+    struct config *config = &call->server->config;
+    uint64_t count = 0;
+    for (size_t row = 0; row < directive_count; row++)
+        count += (uint64_t)matches_any(call, directive_table[row].name) +
+                 (uint64_t)matches_any(call, directive_table[row].alias);
+    resp_map(call->reply, count);
+    for (size_t row = 0; row < directive_count && count > 0; row++) {
+        const char *names[] = {directive_table[row].name, directive_table[row].alias};
+        for (size_t i = 0; i < 2; i++) {
+            if (!matches_any(call, names[i]))
+                continue;
+            char *value = config_show(config, row);
+            if (value == NULL)
+                return STORE_NO_MEMORY;
+            resp_bulk_string(call->reply, names[i]);
+            resp_bulk_string(call->reply, value);
+            free(value);
+        }
+    }
+    return STORE_OK;
+}
+
+/* ---- SET ---- */
+
+struct change {
+    size_t row;
+    struct config_value value;
+};
+
+static bool refuse(struct call *call, struct resp_slice name, const char *why)
+{
+    resp_errorf(call->reply, "ERR CONFIG SET failed (possibly related to argument '%.*s') - %s",
+                name.len < 128 ? (int)name.len : 128, name.data, why);
+    return false;
+}
+
+static bool find_row(struct call *call, struct resp_slice name, size_t *row)
+{
+    char text[64];
+    *row = directive_count;
+    if (name.len < sizeof text && memchr(name.data, '\0', name.len) == NULL) {
+        memcpy(text, name.data, name.len);
+        text[name.len] = '\0';
+        *row = directive_find(text);
+    }
+    if (*row < directive_count)
+        return true;
+    resp_errorf(call->reply, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+                name.len < 128 ? (int)name.len : 128, name.data);
+    return false;
+}
+
+static bool is_repeated(const struct call *call, size_t at)
+{
+    for (size_t i = 2; i < at; i += 2)
+        if (call->argv[i].len == call->argv[at].len &&
+            strncasecmp(call->argv[i].data, call->argv[at].data, call->argv[at].len) == 0)
+            return true;
+    return false;
+}
+
+static bool find_rows(struct call *call, struct change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!find_row(call, call->argv[2 + i * 2], &changes[i].row))
+            return false;
+    for (size_t i = 0; i < count; i++) {
+        struct resp_slice name = call->argv[2 + i * 2];
+        if ((directive_table[changes[i].row].flags & DIRECTIVE_FIXED) != 0)
+            return refuse(call, name, "can't set immutable config");
+        if (is_repeated(call, 2 + i * 2))
+            return refuse(call, name, "duplicate parameter");
+    }
+    return true;
+}
+
+/* More clients need more file descriptors, which the system may refuse. */
+static bool allow_clients(int64_t clients, char error[DIRECTIVE_ERROR_MAX])
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)clients + MACHINE_RESERVED_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return true;
+    struct rlimit raised = {.rlim_cur = wanted,
+                            .rlim_max = limit.rlim_max > wanted ? limit.rlim_max : wanted};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+        return true;
+    snprintf(error, DIRECTIVE_ERROR_MAX,
+             "The operating system is not able to handle the specified number of clients, try "
+             "with %lld",
+             (long long)limit.rlim_max - MACHINE_RESERVED_FILES);
+    return false;
+}
+
+static bool parse_change(struct call *call, size_t at, struct change *change)
+{
+    char error[DIRECTIVE_ERROR_MAX];
+    struct resp_slice given = call->argv[at + 1];
+    if (memchr(given.data, '\0', given.len) != NULL)
+        return refuse(call, call->argv[at], "argument contains a zero byte");
+    char *text = strndup(given.data, given.len);
+    if (text == NULL)
+        return refuse(call, call->argv[at], "out of memory");
+    bool good =
+        directive_parse(&call->server->config, change->row, 1, &text, &change->value, error);
+    free(text);
+    if (good && change->row == CONFIG_MAXCLIENTS)
+        good = allow_clients(change->value.number, error);
+    return good || refuse(call, call->argv[at], error);
+}
+
+/* What does not read its number from the configuration at each use is told of the change. */
+static void make_effective(struct server *server, size_t row)
+{
+    const struct config *config = &server->config;
+    switch (row) {
+    case CONFIG_APPENDFSYNC:
+        store_set_sync(server->store, (enum store_sync)config_number(config, CONFIG_APPENDFSYNC));
+        break;
+    case CONFIG_MAXMEMORY:
+        store_set_memory(server->store, machine_memory_bound(config));
+        break;
+    case CONFIG_MAXSTORE:
+        store_set_max_store(server->store, (uint64_t)config_number(config, CONFIG_MAXSTORE));
+        break;
+    default:
+        break;
+    }
+}
+
+enum store_result cmd_config_set(struct call *call)
+{
+    if (call->argc % 2 != 0) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    size_t count = (call->argc - 2) / 2;
+    struct change *changes = calloc(count, sizeof *changes);
+    if (changes == NULL)
+        return STORE_NO_MEMORY;
+    bool good = find_rows(call, changes, count);
+    for (size_t i = 0; i < count && good; i++)
+        good = parse_change(call, 2 + i * 2, &changes[i]);
+    for (size_t i = 0; i < count && good; i++) {
+        config_take(&call->server->config, changes[i].row, &changes[i].value);
+        make_effective(call->server, changes[i].row);
+    }
+    if (good)
+        resp_ok(call->reply);
+    for (size_t i = 0; i < count; i++)
+        free(changes[i].value.text);
+    free(changes);
+    return STORE_OK;
+}
+
+/* ---- the rest ---- */
+
+enum store_result cmd_config_rewrite(struct call *call)
+{
+    char error[DIRECTIVE_ERROR_MAX];
+    if (call->server->config.file == NULL)
+        resp_error(call->reply, "ERR The server is running without a config file");
+    else if (config_rewrite(&call->server->config, error))
+        resp_ok(call->reply);
+    else
+        resp_errorf(call->reply, "ERR Rewriting config file: %s", error);
+    return STORE_OK;
+}
+
+static void clear_counters(_Atomic uint64_t *counters, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&counters[i], 0, memory_order_relaxed);
+}
+
+/* A tour, since only a worker itself writes its counters. */
+enum store_result cmd_config_resetstat(struct call *call)
+{
+    struct worker *worker = call->worker;
+    _Static_assert(sizeof worker->counters % sizeof(uint64_t) == 0 &&
+                       sizeof worker->command_counters[0] % sizeof(uint64_t) == 0,
+                   "both consist of counters alone");
+    clear_counters((_Atomic uint64_t *)&worker->counters,
+                   sizeof worker->counters / sizeof(uint64_t));
+    clear_counters((_Atomic uint64_t *)worker->command_counters,
+                   command_count * sizeof worker->command_counters[0] / sizeof(uint64_t));
+    if (!call->tour_last)
+        return STORE_OK;
+    clear_counters(&call->server->total_connections, 1);
+    clear_counters(&call->server->rejected_connections, 1);
+    store_reset_counters(call->server->store);
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+enum store_result cmd_config_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "GET <pattern> [<pattern> ...]",
+        "    Show the directives that match a pattern.",
+        "RESETSTAT",
+        "    Set INFO's counters to zero.",
+        "REWRITE",
+        "    Write the directives as they are now into the configuration file.",
+        "SET <directive> <value> [<directive> <value> ...]",
+        "    Change directives, all or none.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}

@@ -1,0 +1,21 @@
+/*
+ * INFO's text, by section.
+ */
+#ifndef VELLUM_INFO_H
+#define VELLUM_INFO_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct server;
+
+struct info_section {
+    const char *name; /* lower case, as INFO's argument */
+    void (*write)(FILE *to, struct server *server);
+    bool usual; /* shown without arguments */
+};
+
+extern const struct info_section info_sections[];
+extern const size_t info_section_count;
+
+#endif
