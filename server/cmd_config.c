@@ -12,7 +12,7 @@
 
 #include "config_directive.h"
 #include "glob.h"
-#include "machine.h"
+#include "process.h"
 #include "server.h"
 #include "worker.h"
 
@@ -105,10 +105,11 @@ static bool find_rows(struct call *call, struct change *changes, size_t count)
 }
 
 /* More clients need more file descriptors, which the system may refuse. */
-static bool allow_clients(int64_t clients, char error[DIRECTIVE_ERROR_MAX])
+static bool allow_clients(const struct config *config, int64_t clients,
+                          char error[DIRECTIVE_ERROR_MAX])
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)clients + MACHINE_RESERVED_FILES;
+    rlim_t own = process_own_descriptors(config), wanted = (rlim_t)clients + own;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return true;
     struct rlimit raised = {.rlim_cur = wanted,
@@ -118,7 +119,7 @@ static bool allow_clients(int64_t clients, char error[DIRECTIVE_ERROR_MAX])
     snprintf(error, DIRECTIVE_ERROR_MAX,
              "The operating system is not able to handle the specified number of clients, try "
              "with %lld",
-             (long long)limit.rlim_max - MACHINE_RESERVED_FILES);
+             (long long)limit.rlim_max - (long long)own);
     return false;
 }
 
@@ -135,7 +136,7 @@ static bool parse_change(struct call *call, size_t at, struct change *change)
         directive_parse(&call->server->config, change->row, 1, &text, &change->value, error);
     free(text);
     if (good && change->row == CONFIG_MAXCLIENTS)
-        good = allow_clients(change->value.number, error);
+        good = allow_clients(&call->server->config, change->value.number, error);
     return good || refuse(call, call->argv[at], error);
 }
 
@@ -148,7 +149,8 @@ static void make_effective(struct server *server, size_t row)
         store_set_sync(server->store, (enum store_sync)config_number(config, CONFIG_APPENDFSYNC));
         break;
     case CONFIG_MAXMEMORY:
-        store_set_memory(server->store, machine_memory_bound(config));
+        store_set_memory(server->store,
+                         server_store_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)));
         break;
     case CONFIG_MAXSTORE:
         store_set_max_store(server->store, (uint64_t)config_number(config, CONFIG_MAXSTORE));

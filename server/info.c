@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "config_directive.h"
-#include "machine.h"
+#include "process.h"
 #include "server.h"
 #include "worker.h"
 
@@ -132,6 +132,16 @@ struct memory {
     uint64_t heap_in_use, heap_size;
 };
 
+static uint64_t resident_bytes(void)
+{
+    unsigned long long size, pages;
+    FILE *file = fopen("/proc/self/statm", "re");
+    bool good = file != NULL && fscanf(file, "%llu %llu", &size, &pages) == 2;
+    if (file != NULL)
+        fclose(file);
+    return good ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
 static void measure_memory(struct server *server, struct memory *memory)
 {
     struct store_stats stats;
@@ -141,7 +151,7 @@ static void measure_memory(struct server *server, struct memory *memory)
     memory->heap_size = heap.arena + heap.hblkhd;
     memory->used =
         memory->heap_in_use + stats.index_bytes + stats.dirty_bytes + stats.journal_buffer_bytes;
-    memory->resident = machine_resident();
+    memory->resident = resident_bytes();
     memory->peak = atomic_load_explicit(&server->memory_peak, memory_order_relaxed);
     while (memory->peak < memory->used &&
            !atomic_compare_exchange_weak(&server->memory_peak, &memory->peak, memory->used))
@@ -205,7 +215,7 @@ static void write_memory(FILE *to, struct server *server)
     measure_memory(server, &memory);
     fprintf(to, "# Memory\r\n");
     write_used(to, &memory, &stats);
-    write_size(to, "total_system_memory", machine_memory());
+    write_size(to, "total_system_memory", process_memory());
     fprintf(to, "used_memory_lua:0\r\nused_memory_vm_eval:0\r\nused_memory_lua_human:0B\r\n");
     fprintf(to, "used_memory_scripts_eval:0\r\nnumber_of_cached_scripts:0\r\n");
     fprintf(to, "number_of_functions:0\r\nnumber_of_libraries:0\r\n");
@@ -446,7 +456,8 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "workers:%u\r\npartitions:%u\r\n", server->worker_count, stats.partition_count);
     fprintf(to, "appendfsync:%s\r\n", sync != NULL ? sync : "");
     free(sync);
-    fprintf(to, "memory_bound:%llu\r\n", U(machine_memory_bound(&server->config)));
+    fprintf(to, "store_memory:%llu\r\n",
+            U(server_store_memory((uint64_t)config_number(&server->config, CONFIG_MAXMEMORY))));
     fprintf(to, "maxstore:%lld\r\n", (long long)config_number(&server->config, CONFIG_MAXSTORE));
     write_engine_memory(to, &stats);
     write_engine_work(to, &stats);

@@ -16,12 +16,17 @@
 #define WORKER_DESCRIPTORS 16
 #define PIDFILE_DEFAULT "/var/run/vellum.pid"
 
+uint64_t process_own_descriptors(const struct config *config)
+{
+    uint64_t workers = (uint64_t)config_number(config, CONFIG_WORKERS);
+    return RESERVED_DESCRIPTORS + workers * WORKER_DESCRIPTORS;
+}
+
 bool process_raise_descriptors(struct server *server)
 {
     struct config *config = &server->config;
     rlim_t clients = (rlim_t)config_number(config, CONFIG_MAXCLIENTS);
-    rlim_t workers = (rlim_t)config_number(config, CONFIG_WORKERS);
-    rlim_t own = RESERVED_DESCRIPTORS + workers * WORKER_DESCRIPTORS;
+    rlim_t own = process_own_descriptors(config);
     rlim_t wanted = clients + own;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)

@@ -12,6 +12,9 @@
  * does not grant that. False: not even one client would fit; it is logged. */
 bool process_raise_descriptors(struct server *server);
 
+/* Descriptors that the server needs besides those of clients. */
+uint64_t process_own_descriptors(const struct config *config);
+
 /* Goes on as a child of its own session, without terminal. Before any thread is started. */
 bool process_daemonize(void);
 
