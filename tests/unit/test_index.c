@@ -317,6 +317,34 @@ static void clearing_drops_everything(void **state)
     free(model);
 }
 
+/* A table that shrinks keeps the room that was promised, at its end too. */
+static void promises_outlast_shrinking(void **state)
+{
+    (void)state;
+    struct random random = seeded(__func__);
+    struct model *model = calloc(1, sizeof *model);
+    struct index ix;
+    assert_true(index_init(&ix, FIRST_SLOT, SLOT_COUNT));
+    for (uint32_t i = 0; i < 3000; i++) {
+        assert_true(insert_both(&ix, model, random_entry(&random, TAGS_EVEN)));
+    }
+    for (uint32_t i = 0; i < 60; i++) {
+        assert_true(index_reserve(&ix, FIRST_SLOT + 7));
+    }
+    while (model->count > 0) {
+        remove_both(&ix, model, below(&random, model->count));
+    }
+    index_check(&ix);
+    ix.memory.pool.limit = 0;
+    for (uint32_t i = 0; i < 60; i++) {
+        struct known entry = {.slot = FIRST_SLOT + 7, .tag = INDEX_TAG_MAX, .page = i + 1};
+        assert_true(insert_both(&ix, model, entry));
+    }
+    assert_same(&ix, model);
+    index_free(&ix);
+    free(model);
+}
+
 static void a_failed_insert_changes_nothing(void **state)
 {
     (void)state;
@@ -559,6 +587,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_does_what_a_sorted_array_does),
         cmocka_unit_test(clearing_drops_everything),
+        cmocka_unit_test(promises_outlast_shrinking),
         cmocka_unit_test(a_failed_insert_changes_nothing),
         cmocka_unit_test(a_scan_sees_what_is_there_throughout),
         cmocka_unit_test(an_empty_index_is_scanned_in_one_call),

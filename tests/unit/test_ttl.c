@@ -106,7 +106,15 @@ static void name_in_model(void *arg, uint32_t slot, uint32_t tag)
     }
 }
 
-/* One whole walk names each expired entry once, and nothing else. */
+static void ignore_named(void *arg, uint32_t slot, uint32_t tag)
+{
+    (void)arg;
+    (void)slot;
+    (void)tag;
+}
+
+/* One whole walk, from wherever the last one stopped, names each expired entry once, and nothing
+ * else. */
 static void assert_same(struct ttl *ttl, struct model *model)
 {
     ttl_check(ttl);
@@ -114,6 +122,7 @@ static void assert_same(struct ttl *ttl, struct model *model)
     for (uint32_t i = 0; i < model->count; i++) {
         model->entries[i].named = 0;
     }
+    (void)ttl_step(ttl, model->now_ms, model->count / 3, ignore_named, NULL);
     assert_int_equal(ttl_step(ttl, model->now_ms, UINT64_MAX, name_in_model, model), model->count);
     assert_int_equal(model->strangers, 0);
     for (uint32_t i = 0; i < model->count; i++) {
@@ -226,7 +235,9 @@ static void times_out_of_range_are_kept(void **state)
     for (uint32_t i = 0; i < 5; i++) {
         assert_true(ttl_add(ttl, i, 7, past[i]));
     }
-    assert_int_equal(named_at(ttl, BASE_MS + TTL_UNIT_MS), 5);
+    assert_true(ttl_add(ttl, 0, 0, BASE_MS - 2 * TTL_UNIT_MS));
+    assert_int_equal(named_at(ttl, BASE_MS + TTL_UNIT_MS), 6);
+    assert_true(ttl_remove(ttl, 0, 0, BASE_MS - 2 * TTL_UNIT_MS));
     assert_int_equal(named_at(ttl, 0), 0); /* a clock set back names nothing */
     for (uint32_t i = 0; i < 5; i++) {
         assert_true(ttl_remove(ttl, i, 7, past[i]));
@@ -286,6 +297,25 @@ static void a_round_of_small_steps_names_all(void **state)
     ttl_clear(ttl);
     free(passing);
     free(model);
+    free(ttl);
+}
+
+/* More equal keys than the budget do not hold the walk up. */
+static void a_walk_passes_equal_keys(void **state)
+{
+    (void)state;
+    struct named named = {.count = 0};
+    struct ttl *ttl = malloc(sizeof *ttl);
+    ttl_init(ttl, 0, 16384, BASE_MS);
+    for (uint32_t i = 0; i < 10; i++) {
+        assert_true(ttl_add(ttl, 9, 256, BASE_MS));
+    }
+    assert_true(ttl_add(ttl, 9, 512, BASE_MS));
+    assert_int_equal(ttl_step(ttl, BASE_MS + 1000, 3, count_named, &named), 10);
+    assert_int_equal(named.tag, 256);
+    assert_int_equal(ttl_step(ttl, BASE_MS + 1000, 1, count_named, &named), 1);
+    assert_int_equal(named.tag, 512);
+    ttl_clear(ttl);
     free(ttl);
 }
 
@@ -349,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_key_is_named_when_it_has_expired),
         cmocka_unit_test(times_out_of_range_are_kept),
         cmocka_unit_test(a_round_of_small_steps_names_all),
+        cmocka_unit_test(a_walk_passes_equal_keys),
         cmocka_unit_test(a_promised_add_needs_no_memory),
         cmocka_unit_test(an_expiry_costs_16_bytes_at_most),
     };
