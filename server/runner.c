@@ -328,11 +328,10 @@ static void account(struct request *request)
 static void put_out_streams(struct request *request)
 {
     struct conn *conn = request->conn;
+    struct resp_writer *output = &conn->worker->output;
     struct resp_writer *reply = request->call.reply;
     size_t at = request->reply_start;
-    struct resp_writer *output = &conn->worker->output;
     conn_output_bytes(conn, output->data, reply == output ? at : output->len);
-    resp_truncate(output, 0); /* the bytes of `reply`, if it is the same, are still there */
     for (uint32_t i = 0; i < request->stream_count; i++) {
         struct reply_stream *stream = &request->streams[i];
         conn_output_bytes(conn, reply->data + at, stream->offset - at);
@@ -341,7 +340,7 @@ static void put_out_streams(struct request *request)
     }
     conn_output_bytes(conn, reply->data + at, reply->len - at);
     request->stream_count = 0;
-    resp_truncate(reply, 0);
+    resp_truncate(output, 0);
 }
 
 static void put_out(struct request *request)
