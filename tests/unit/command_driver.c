@@ -1,0 +1,343 @@
+#include "command_driver.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../server/server.h"
+#include "../model/model_store.h"
+
+#define KEYS_MAX 64
+#define FIRST_NOW_MS 1700000000000
+#define WAITS_PER_MILLE 400
+
+struct driver {
+    struct store_request request;
+    struct call call;
+    struct server server;
+    struct store_worker *worker;
+    struct store_key keys[KEYS_MAX];
+    struct resp_writer reply;
+    struct resp_parser parser;
+    bool is_done;
+    uint32_t hits, misses; /* of the last command */
+    enum store_result result;
+};
+
+/* ---- what the driver itself can do ---- */
+
+static enum store_result own_list(struct call *call)
+{
+    resp_ok(call->reply);
+    return store_put(call->txn, call->keys, TYPE_LIST, "element", 7, STORE_NO_EXPIRY);
+}
+
+static enum store_result own_fill(struct call *call)
+{
+    int64_t len;
+    assert_true(resp_read_int64(call->argv[2].data, call->argv[2].len, &len));
+    char *bytes = store_alloc(call->txn, (size_t)len);
+    assert_non_null(bytes);
+    memset(bytes, call->argv[3].data[0], (size_t)len);
+    resp_ok(call->reply);
+    return store_put(call->txn, call->keys, TYPE_STRING, bytes, (size_t)len, STORE_NO_EXPIRY);
+}
+
+static enum store_result own_ttl(struct call *call)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    if (result == STORE_WAIT)
+        return result;
+    if (result == STORE_ABSENT)
+        resp_integer(call->reply, -2);
+    else
+        resp_integer(call->reply,
+                     item.expire_ms == STORE_NO_EXPIRY ? -1 : item.expire_ms - call->now_ms);
+    return STORE_OK;
+}
+
+static enum store_result own_pass(struct call *call)
+{
+    struct driver *driver = (struct driver *)call->session;
+    int64_t ms;
+    assert_true(resp_read_int64(call->argv[1].data, call->argv[1].len, &ms));
+    driver->request.now_ms += ms;
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+static enum store_result own_lookups(struct call *call)
+{
+    const struct driver *driver = (struct driver *)call->session;
+    resp_array(call->reply, 2);
+    resp_integer(call->reply, driver->hits);
+    resp_integer(call->reply, driver->misses);
+    return STORE_OK;
+}
+
+static enum store_result own_limit(struct call *call)
+{
+    int64_t bytes;
+    assert_true(resp_read_int64(call->argv[1].data, call->argv[1].len, &bytes));
+    call->server->config.numbers[CONFIG_PROTO_MAX_BULK_LEN] = bytes;
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* Stands for the connection's, which streams large values. */
+enum store_result call_reply_item(struct call *call, const struct store_item *item)
+{
+    const char *bytes = item->bytes;
+    if (item->large) {
+        enum store_result result = store_load(call->txn, item, &bytes);
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_bulk(call->reply, bytes, item->length);
+    return STORE_OK;
+}
+
+#define WRITES(word, first, last, step)                                                            \
+    {                                                                                              \
+        .name = #word, .run = cmd_##word, .flags = CMD_WRITE, .first_key = first,                  \
+        .last_key = last, .key_step = step                                                         \
+    }
+#define READS(word, first, last, step)                                                             \
+    {                                                                                              \
+        .name = #word, .run = cmd_##word, .flags = CMD_READONLY, .first_key = first,               \
+        .last_key = last, .key_step = step                                                         \
+    }
+
+static const struct command known[] = {
+    WRITES(append, 1, 1, 1),
+    READS(bitcount, 1, 1, 1),
+    WRITES(bitfield, 1, 1, 1),
+    READS(bitfield_ro, 1, 1, 1),
+    WRITES(bitop, 2, -1, 1),
+    READS(bitpos, 1, 1, 1),
+    WRITES(decr, 1, 1, 1),
+    WRITES(decrby, 1, 1, 1),
+    READS(get, 1, 1, 1),
+    READS(getbit, 1, 1, 1),
+    WRITES(getdel, 1, 1, 1),
+    WRITES(getex, 1, 1, 1),
+    READS(getrange, 1, 1, 1),
+    WRITES(getset, 1, 1, 1),
+    WRITES(incr, 1, 1, 1),
+    WRITES(incrby, 1, 1, 1),
+    WRITES(incrbyfloat, 1, 1, 1),
+    READS(lcs, 1, 2, 1),
+    READS(mget, 1, -1, 1),
+    WRITES(mset, 1, -1, 2),
+    WRITES(msetnx, 1, -1, 2),
+    WRITES(psetex, 1, 1, 1),
+    WRITES(set, 1, 1, 1),
+    WRITES(setbit, 1, 1, 1),
+    WRITES(setex, 1, 1, 1),
+    WRITES(setnx, 1, 1, 1),
+    WRITES(setrange, 1, 1, 1),
+    READS(strlen, 1, 1, 1),
+    READS(substr, 1, 1, 1),
+    {.name = "@list",
+     .run = own_list,
+     .flags = CMD_WRITE,
+     .first_key = 1,
+     .last_key = 1,
+     .key_step = 1},
+    {.name = "@fill",
+     .run = own_fill,
+     .flags = CMD_WRITE,
+     .first_key = 1,
+     .last_key = 1,
+     .key_step = 1},
+    {.name = "@ttl",
+     .run = own_ttl,
+     .flags = CMD_READONLY,
+     .first_key = 1,
+     .last_key = 1,
+     .key_step = 1},
+    {.name = "@pass", .run = own_pass},
+    {.name = "@lookups", .run = own_lookups},
+    {.name = "@limit", .run = own_limit},
+};
+
+static const struct command *find_command(struct resp_slice name)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (slice_is(name, known[i].name))
+            return &known[i];
+    fail_msg("no command %.*s", (int)name.len, name.data);
+    return NULL;
+}
+
+/* ---- running ---- */
+
+static enum store_result run(struct store_txn *txn, struct store_request *request)
+{
+    struct driver *driver = (struct driver *)request;
+    resp_truncate(&driver->reply, 0);
+    driver->call.hits = driver->call.misses = 0;
+    driver->call.txn = txn;
+    return driver->call.command->run(&driver->call);
+}
+
+static void done(struct store_request *request, enum store_result result)
+{
+    struct driver *driver = (struct driver *)request;
+    driver->is_done = true;
+    driver->result = result;
+}
+
+static void log_nothing(void *arg, enum store_log_level level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
+struct driver *driver_open(uint8_t resp_version, uint64_t wait_seed)
+{
+    char message[STORE_MESSAGE_MAX];
+    struct store_options options = {.directory = "unused",
+                                    .partition_count = 1,
+                                    .worker_count = 1,
+                                    .memory_bytes = 64 << 20,
+                                    .journal_bytes = 64 << 20,
+                                    .sync = STORE_SYNC_NO,
+                                    .log = log_nothing};
+    struct driver *driver = calloc(1, sizeof(*driver));
+    assert_non_null(driver);
+    assert_int_equal(store_open(&options, &driver->server.store, message), STORE_OK);
+    assert_int_equal(store_attach(driver->server.store, 0, &driver->worker, message), STORE_OK);
+    if (wait_seed != DRIVER_NO_WAITS)
+        model_store_set_waits(driver->server.store, wait_seed, WAITS_PER_MILLE);
+    driver->server.config.numbers[CONFIG_PROTO_MAX_BULK_LEN] = STORE_VALUE_MAX;
+    resp_writer_init(&driver->reply, resp_version);
+    resp_parser_init(&driver->parser,
+                     (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = 1024});
+    driver->request = (struct store_request){
+        .run = run, .done = done, .keys = driver->keys, .now_ms = FIRST_NOW_MS};
+    return driver;
+}
+
+void driver_close(struct driver *driver)
+{
+    store_detach(driver->worker);
+    assert_int_equal(store_close(driver->server.store), STORE_OK);
+    resp_writer_free(&driver->reply);
+    resp_parser_free(&driver->parser);
+    free(driver);
+}
+
+static void declare_keys(struct driver *driver, const struct command *command,
+                         const struct resp_slice *argv, size_t argc)
+{
+    size_t last = command->last_key < 0 ? argc - 1 : (size_t)command->last_key;
+    uint32_t count = 0;
+    for (size_t i = (size_t)command->first_key; i > 0 && i <= last && i < argc;
+         i += (size_t)command->key_step) {
+        assert_true(count < KEYS_MAX);
+        store_key(&driver->keys[count++], 0, argv[i].data, argv[i].len,
+                  (command->flags & CMD_WRITE) != 0 ? STORE_EXCLUSIVE : STORE_SHARED);
+    }
+    driver->request.key_count = count;
+}
+
+struct resp_slice driver_run(struct driver *driver, const struct resp_slice *argv, size_t argc)
+{
+    const struct command *command = find_command(argv[0]);
+    declare_keys(driver, command, argv, argc);
+    driver->call = (struct call){.server = &driver->server,
+                                 .session = (struct session *)driver,
+                                 .command = command,
+                                 .reply = &driver->reply,
+                                 .argc = argc,
+                                 .argv = argv,
+                                 .keys = driver->keys,
+                                 .key_count = driver->request.key_count,
+                                 .now_ms = driver->request.now_ms};
+    driver->is_done = false;
+    driver->result = store_execute(driver->worker, &driver->request);
+    bool waited = driver->result == STORE_WAIT;
+    for (int rounds = 0; waited && !driver->is_done; rounds++) {
+        assert_true(rounds < 100000);
+        store_submit(driver->worker);
+        store_poll(driver->worker);
+    }
+    assert_int_equal(driver->result, STORE_OK);
+    assert_false(driver->reply.failed);
+    driver->hits = driver->call.hits;
+    driver->misses = driver->call.misses;
+    return (struct resp_slice){driver->reply.data, driver->reply.len};
+}
+
+struct resp_slice driver_run_line(struct driver *driver, const char *line)
+{
+    char buffer[1024];
+    int len = snprintf(buffer, sizeof(buffer), "%s\r\n", line);
+    assert_in_range(len, 3, sizeof(buffer) - 1);
+    assert_int_equal(resp_parse(&driver->parser, buffer, (size_t)len), RESP_COMPLETE);
+    return driver_run(driver, driver->parser.args, driver->parser.count);
+}
+
+/* ---- scripts ---- */
+
+/* The reply with zero bytes made visible, as scripts write them. */
+static void show(struct resp_slice reply, char *to, size_t size)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < reply.len && len + 3 < size; i++) {
+        if (reply.data[i] == '\0')
+            to[len++] = '\\';
+        to[len++] = reply.data[i] == '\0' ? '0' : reply.data[i];
+    }
+    to[len] = '\0';
+}
+
+/* RESP2's null in a literal becomes RESP3's. */
+static void as_version3(const char *reply, char *to, size_t size)
+{
+    size_t len = 0;
+    while (*reply != '\0' && len + 2 < size) {
+        bool null = strncmp(reply, NIL, strlen(NIL)) == 0;
+        if (null)
+            to[len++] = '_';
+        else
+            to[len++] = *reply;
+        reply += null ? strlen("$-1") : 1;
+    }
+    to[len] = '\0';
+}
+
+static void run_steps(const struct step *script, uint8_t version, uint64_t wait_seed)
+{
+    enum { SIZE = 4096 };
+    char expected[SIZE], shown[SIZE];
+    struct driver *driver = driver_open(version, wait_seed);
+    for (; script->command != NULL; script++) {
+        show(driver_run_line(driver, script->command), shown, SIZE);
+        if (version == 3 && script->reply3 == NULL)
+            as_version3(script->reply, expected, SIZE);
+        else
+            snprintf(expected, SIZE, "%s", version == 3 ? script->reply3 : script->reply);
+        if (strcmp(shown, expected) != 0)
+            fail_msg("RESP%d, waits %d: %s\nexpected: %s\nreplied:  %s", version, wait_seed != 0,
+                     script->command, expected, shown);
+    }
+    driver_close(driver);
+}
+
+void driver_run_script(const struct step *script)
+{
+    for (uint8_t version = 2; version <= 3; version++) {
+        run_steps(script, version, DRIVER_NO_WAITS);
+        for (uint64_t seed = 1; seed <= 5; seed++)
+            run_steps(script, version, seed);
+    }
+}
