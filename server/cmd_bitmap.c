@@ -1,0 +1,400 @@
+#include "cmd_bitmap.h"
+
+#include <string.h>
+
+#include "cmd_string.h"
+#include "commands.h"
+
+/* ---- words ---- */
+
+#define WORD_BYTES sizeof(uint64_t)
+
+static uint64_t load_word(const char *from)
+{
+    uint64_t word;
+    memcpy(&word, from, WORD_BYTES);
+    return word;
+}
+
+static void store_word(char *to, uint64_t word)
+{
+    memcpy(to, &word, WORD_BYTES);
+}
+
+/* How many bits each byte of a word has set, in that byte. */
+static uint64_t byte_counts(uint64_t word)
+{
+    word -= word >> 1 & 0x5555555555555555;
+    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+    return (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+}
+
+static uint64_t sum_of_bytes(uint64_t word)
+{
+    uint64_t pairs = (word & 0x00ff00ff00ff00ff) + (word >> 8 & 0x00ff00ff00ff00ff);
+    return pairs * 0x0001000100010001 >> 48;
+}
+
+static uint64_t count_bits(const char *bytes, size_t len)
+{
+    enum { WORDS = 31 }; /* so many counts of 8 fit a byte */
+    uint64_t total = 0;
+    size_t i = 0;
+    while (len - i >= WORD_BYTES) {
+        size_t words = (len - i) / WORD_BYTES;
+        uint64_t counts = 0;
+        for (size_t n = words < WORDS ? words : WORDS; n > 0; n--, i += WORD_BYTES)
+            counts += byte_counts(load_word(bytes + i));
+        total += sum_of_bytes(counts);
+    }
+    for (; i < len; i++)
+        total += byte_counts((uint8_t)bytes[i]);
+    return total;
+}
+
+/* ---- single bits ---- */
+
+bool bitmap_offset(struct call *call, struct resp_slice arg, unsigned field_bits, uint64_t *offset)
+{
+    int64_t value;
+    bool fields = field_bits > 0 && arg.len > 0 && arg.data[0] == '#';
+    int64_t unit = fields ? field_bits : 1;
+    if (resp_read_int64(arg.data + fields, arg.len - fields, &value) && value >= 0 &&
+        value <= INT64_MAX / unit && (uint64_t)(value * unit) / 8 < string_limit(call)) {
+        *offset = (uint64_t)(value * unit);
+        return true;
+    }
+    resp_error(call->reply, "ERR bit offset is not an integer or out of range");
+    return false;
+}
+
+/* The byte of a string at `position`; beyond its end all bits are 0. */
+static enum store_result read_byte(struct call *call, const struct string_value *value,
+                                   uint64_t position, uint8_t *byte)
+{
+    const char *bytes = NULL;
+    *byte = 0;
+    if (position >= value->length)
+        return STORE_OK;
+    enum store_result result = string_view(call, &value->item, position, 1, &bytes);
+    if (result == STORE_OK)
+        *byte = (uint8_t)*bytes;
+    return result;
+}
+
+enum store_result cmd_getbit(struct call *call)
+{
+    struct string_value value;
+    uint64_t offset;
+    uint8_t byte;
+    bool done;
+    if (!bitmap_offset(call, call->argv[2], 0, &offset))
+        return STORE_OK;
+    enum store_result result = string_find(call, call->keys, &value, &done);
+    if (result == STORE_OK && !done)
+        result = read_byte(call, &value, offset / 8, &byte);
+    if (result == STORE_OK && !done)
+        resp_integer(call->reply, byte >> (7 - offset % 8) & 1);
+    return result;
+}
+
+static enum store_result write_bit(struct call *call, const struct string_value *value,
+                                   uint64_t offset, bool on)
+{
+    uint8_t old;
+    enum store_result result = read_byte(call, value, offset / 8, &old);
+    if (result != STORE_OK)
+        return result;
+    uint8_t mask = (uint8_t)(1u << (7 - offset % 8));
+    resp_integer(call->reply, (old & mask) != 0);
+    if (offset / 8 < value->length && ((old & mask) != 0) == on)
+        return STORE_OK;
+    char *byte = store_alloc(call->txn, 1);
+    if (byte == NULL)
+        return STORE_NO_MEMORY;
+    *byte = (char)(on ? old | mask : old & ~mask);
+    return string_write(call, call->keys, value, offset / 8, byte, 1);
+}
+
+enum store_result cmd_setbit(struct call *call)
+{
+    struct string_value value;
+    uint64_t offset;
+    int64_t bit;
+    bool done;
+    if (!bitmap_offset(call, call->argv[2], 0, &offset))
+        return STORE_OK;
+    if (!resp_read_int64(call->argv[3].data, call->argv[3].len, &bit) || bit < 0 || bit > 1) {
+        resp_error(call->reply, "ERR bit is not an integer or out of range");
+        return STORE_OK;
+    }
+    enum store_result result = string_find(call, call->keys, &value, &done);
+    if (result != STORE_OK || done)
+        return result;
+    return write_bit(call, &value, offset, bit == 1);
+}
+
+/* ---- ranges of bits ---- */
+
+/* [start [end [BYTE|BIT]]] as given, before the string's length is known. */
+struct bit_range {
+    int64_t first, last;
+    bool by_bit;
+};
+
+/* Arguments that are not there leave what is preset. */
+static bool read_position(struct call *call, size_t at, int64_t *position)
+{
+    return at >= call->argc || call_int64(call, call->argv[at], position);
+}
+
+static bool read_unit(struct call *call, size_t at, bool *by_bit)
+{
+    if (at >= call->argc)
+        return true;
+    *by_bit = slice_is(call->argv[at], "BIT");
+    return *by_bit || slice_is(call->argv[at], "BYTE") || call_syntax_error(call);
+}
+
+/* The bits of a range: whole bytes, of which the first and the last may count in part. */
+struct bit_span {
+    const char *bytes;
+    size_t len;
+    uint64_t first_bit;                 /* position of bytes[0]'s first bit in the string */
+    uint8_t skipped_head, skipped_tail; /* masks of the bits outside the range */
+};
+
+/* *found: something is left of the range in this string. */
+static enum store_result view_range(struct call *call, const struct string_value *value,
+                                    struct bit_range range, struct bit_span *span, bool *found)
+{
+    int64_t unit = range.by_bit ? 8 : 1;
+    int64_t total = (int64_t)value->length * unit;
+    *found = string_range(&range.first, &range.last, total);
+    if (!*found)
+        return STORE_OK;
+    *span = (struct bit_span){0};
+    if (range.by_bit) {
+        span->skipped_head = (uint8_t) ~(0xff >> range.first % 8);
+        span->skipped_tail = (uint8_t)(0x7f >> range.last % 8);
+    }
+    uint64_t first_byte = (uint64_t)(range.first / unit);
+    span->len = (size_t)((uint64_t)(range.last / unit) - first_byte + 1);
+    span->first_bit = first_byte * 8;
+    return string_view(call, &value->item, first_byte, span->len, &span->bytes);
+}
+
+static uint64_t count_span(const struct bit_span *span)
+{
+    uint8_t first = (uint8_t)span->bytes[0], last = (uint8_t)span->bytes[span->len - 1];
+    return count_bits(span->bytes, span->len) - byte_counts(first & span->skipped_head) -
+           byte_counts(last & span->skipped_tail);
+}
+
+enum store_result cmd_bitcount(struct call *call)
+{
+    struct string_value value;
+    struct bit_range range = {.first = 0, .last = -1};
+    struct bit_span span;
+    bool done, found = false;
+    /* A start needs an end here. */
+    if (call->argc == 3 || call->argc > 5) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    if (!read_position(call, 2, &range.first) || !read_position(call, 3, &range.last) ||
+        !read_unit(call, 4, &range.by_bit))
+        return STORE_OK;
+    enum store_result result = string_find(call, call->keys, &value, &done);
+    if (result == STORE_OK && !done && !string_range_is_backwards(range.first, range.last))
+        result = view_range(call, &value, range, &span, &found);
+    if (result == STORE_OK && !done)
+        resp_integer(call->reply, found ? (int64_t)count_span(&span) : 0);
+    return result;
+}
+
+/* Index of the first byte in [from, len) that is not `skipped`; len if there is none. */
+static size_t find_other_byte(const char *bytes, size_t from, size_t len, uint8_t skipped)
+{
+    uint64_t skipped_word = skipped * UINT64_C(0x0101010101010101);
+    while (len - from >= WORD_BYTES && load_word(bytes + from) == skipped_word)
+        from += WORD_BYTES;
+    while (from < len && (uint8_t)bytes[from] == skipped)
+        from++;
+    return from;
+}
+
+/* Position in the string of the first bit that equals `bit`, -1 if there is none. */
+static int64_t find_bit(const struct bit_span *span, bool bit)
+{
+    uint8_t other = bit ? 0 : 0xff;
+    for (size_t i = 0; i < span->len; i++) {
+        /* Bits outside the range are given the value that is not looked for. */
+        uint8_t outside = i == 0 ? span->skipped_head : 0;
+        if (i == span->len - 1)
+            outside |= span->skipped_tail;
+        uint8_t byte = (uint8_t)(((uint8_t)span->bytes[i] & ~outside) | (other & outside));
+        for (int n = 0; byte != other && n < 8; n++)
+            if ((byte >> (7 - n) & 1) == bit)
+                return (int64_t)(span->first_bit + i * 8 + (unsigned)n);
+        i = find_other_byte(span->bytes, i + 1, span->len, other) - 1;
+    }
+    return -1;
+}
+
+static bool read_bitpos(struct call *call, bool *bit, struct bit_range *range)
+{
+    int64_t value;
+    if (!call_int64(call, call->argv[2], &value))
+        return false;
+    if (value != 0 && value != 1) {
+        resp_error(call->reply, "ERR The bit argument must be 1 or 0.");
+        return false;
+    }
+    *bit = value == 1;
+    *range = (struct bit_range){.first = 0, .last = -1};
+    if (call->argc > 6)
+        return call_syntax_error(call);
+    return read_position(call, 3, &range->first) && read_unit(call, 5, &range->by_bit) &&
+           read_position(call, 4, &range->last);
+}
+
+enum store_result cmd_bitpos(struct call *call)
+{
+    struct string_value value;
+    struct bit_range range;
+    struct bit_span span;
+    bool bit, done, found;
+    if (!read_bitpos(call, &bit, &range))
+        return STORE_OK;
+    enum store_result result = string_find(call, call->keys, &value, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (!value.exists) { /* nothing but zeros, without end */
+        resp_integer(call->reply, bit ? -1 : 0);
+        return STORE_OK;
+    }
+    result = view_range(call, &value, range, &span, &found);
+    if (result != STORE_OK)
+        return result;
+    int64_t position = found ? find_bit(&span, bit) : -1;
+    /* Where no end is given, the string goes on in zeros behind its last byte. */
+    if (found && position < 0 && !bit && call->argc < 5)
+        position = (int64_t)value.length * 8;
+    resp_integer(call->reply, position);
+    return STORE_OK;
+}
+
+/* ---- BITOP ---- */
+
+enum bit_operation { BIT_AND, BIT_OR, BIT_XOR, BIT_NOT };
+
+static bool read_operation(struct call *call, enum bit_operation *operation)
+{
+    static const char *const names[] = {"AND", "OR", "XOR", "NOT"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!slice_is(call->argv[1], names[i]))
+            continue;
+        *operation = (enum bit_operation)i;
+        if (i != BIT_NOT || call->argc == 4)
+            return true;
+        resp_error(call->reply, "ERR BITOP NOT must be called with a single source key.");
+        return false;
+    }
+    return call_syntax_error(call);
+}
+
+static uint64_t combine_words(enum bit_operation operation, uint64_t a, uint64_t b)
+{
+    switch (operation) {
+    case BIT_AND:
+        return a & b;
+    case BIT_OR:
+        return a | b;
+    default:
+        return a ^ b;
+    }
+}
+
+/* to = to OPERATION from. */
+static void combine(enum bit_operation operation, char *to, const char *from, size_t len)
+{
+    size_t i = 0;
+    for (; len - i >= WORD_BYTES; i += WORD_BYTES)
+        store_word(to + i, combine_words(operation, load_word(to + i), load_word(from + i)));
+    for (; i < len; i++)
+        to[i] = (char)combine_words(operation, (uint8_t)to[i], (uint8_t)from[i]);
+}
+
+static void invert(char *bytes, size_t len)
+{
+    size_t i = 0;
+    for (; len - i >= WORD_BYTES; i += WORD_BYTES)
+        store_word(bytes + i, ~load_word(bytes + i));
+    for (; i < len; i++)
+        bytes[i] = (char)~bytes[i];
+}
+
+/* Finds all sources, so that a wrong type is known before anything is computed. */
+static enum store_result longest_source(struct call *call, size_t *longest, bool *done)
+{
+    *longest = 0;
+    *done = false;
+    for (uint32_t i = 1; i < call->key_count && !*done; i++) {
+        struct string_value source;
+        enum store_result result = string_look_up(call, &call->keys[i], &source, done);
+        if (result != STORE_OK)
+            return result;
+        if (source.length > *longest)
+            *longest = source.length;
+    }
+    return STORE_OK;
+}
+
+/* Works the source into the first `len` bytes of `to`; it ends in zeros where it is shorter. */
+static enum store_result apply_source(struct call *call, const struct store_key *key, bool first,
+                                      enum bit_operation operation, char *to, size_t len)
+{
+    struct string_value source;
+    const char *bytes = "";
+    bool done;
+    enum store_result result = string_find(call, key, &source, &done);
+    if (result == STORE_OK && source.length > 0)
+        result = string_view(call, &source.item, 0, source.length, &bytes);
+    if (result != STORE_OK)
+        return result;
+    if (first)
+        memcpy(to, bytes, source.length);
+    else
+        combine(operation, to, bytes, source.length);
+    if (first || operation == BIT_AND)
+        memset(to + source.length, 0, len - source.length);
+    return STORE_OK;
+}
+
+enum store_result cmd_bitop(struct call *call)
+{
+    enum bit_operation operation = BIT_NOT;
+    size_t len;
+    bool done;
+    if (!read_operation(call, &operation))
+        return STORE_OK;
+    enum store_result result = longest_source(call, &len, &done);
+    if (result != STORE_OK || done)
+        return result;
+    resp_integer(call->reply, (int64_t)len);
+    if (len == 0) {
+        result = store_delete(call->txn, &call->keys[0]);
+        return result == STORE_ABSENT ? STORE_OK : result;
+    }
+    char *to = store_alloc(call->txn, len);
+    if (to == NULL)
+        return STORE_NO_MEMORY;
+    for (uint32_t i = 1; i < call->key_count && result == STORE_OK; i++)
+        result = apply_source(call, &call->keys[i], i == 1, operation, to, len);
+    if (result != STORE_OK)
+        return result;
+    if (operation == BIT_NOT)
+        invert(to, len);
+    return store_put(call->txn, &call->keys[0], TYPE_STRING, to, len, STORE_NO_EXPIRY);
+}
