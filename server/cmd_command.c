@@ -8,8 +8,7 @@
 #include "glob.h"
 #include "server.h"
 
-#define CATEGORIES_MAX 12
-#define TEXT_MAX 24
+#define WORD_MAX 24
 
 /* ---- lists of words ---- */
 
@@ -35,7 +34,7 @@ static void write_words(struct resp_writer *reply, const char *text,
 
 static void write_status_word(struct resp_writer *reply, const char *word, size_t len)
 {
-    char text[TEXT_MAX];
+    char text[WORD_MAX];
     snprintf(text, sizeof text, "%.*s", (int)len, word);
     resp_status(reply, text);
 }
@@ -80,54 +79,47 @@ static void reply_flags(struct resp_writer *reply, uint32_t flags)
             resp_status(reply, flag_names[i].name);
 }
 
-struct categories {
-    size_t count;
-    char names[CATEGORIES_MAX][TEXT_MAX]; /* without the @ */
-};
-
-static void add_category(struct categories *list, const char *name, size_t len)
+static bool has_word(const char *text, const char *word)
 {
-    if (len == 0 || list->count == CATEGORIES_MAX)
-        return;
-    for (size_t i = 0; i < list->count; i++)
-        if (strlen(list->names[i]) == len && memcmp(list->names[i], name, len) == 0)
-            return;
-    snprintf(list->names[list->count++], TEXT_MAX, "%.*s", (int)len, name);
+    size_t len = strlen(word);
+    for (const char *at = text; at != NULL && *at != '\0';) {
+        size_t found = strcspn(at, " ");
+        if (found == len && memcmp(at, word, len) == 0)
+            return true;
+        at += found + (at[found] == ' ');
+    }
+    return false;
 }
 
-/* Those that the flags imply, and those of the table's row. */
-static void list_categories(const struct command *command, struct categories *list)
+/* ACL categories in Redis's order, and the flags that imply them. */
+static const struct {
+    const char *name;
+    uint32_t implied_by;
+} categories[] = {
+    {"@keyspace", 0}, {"@read", CMD_READONLY},     {"@write", CMD_WRITE},     {"@string", 0},
+    {"@bitmap", 0},   {"@pubsub", CMD_PUBSUB},     {"@admin", CMD_ADMIN},     {"@fast", CMD_FAST},
+    {"@slow", 0},     {"@blocking", CMD_BLOCKING}, {"@dangerous", CMD_ADMIN}, {"@connection", 0},
+};
+#define CATEGORIES (sizeof categories / sizeof categories[0])
+
+static bool is_in_category(const struct command *command, size_t category)
 {
-    static const struct {
-        uint32_t flag;
-        const char *name;
-    } implied[] = {
-        {CMD_WRITE, "write"},     {CMD_READONLY, "read"}, {CMD_ADMIN, "admin"},
-        {CMD_ADMIN, "dangerous"}, {CMD_PUBSUB, "pubsub"}, {CMD_BLOCKING, "blocking"},
-    };
-    list->count = 0;
-    for (const char *at = command->acl; at != NULL && *at != '\0';) {
-        size_t len = strcspn(at, " ");
-        add_category(list, at, len);
-        at += len + (at[len] == ' ');
-    }
-    for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
-        if ((command->flags & implied[i].flag) != 0)
-            add_category(list, implied[i].name, strlen(implied[i].name));
-    const char *speed = (command->flags & CMD_FAST) != 0 ? "fast" : "slow";
-    add_category(list, speed, strlen(speed));
+    const char *name = categories[category].name;
+    if (strcmp(name, "@slow") == 0)
+        return (command->flags & CMD_FAST) == 0;
+    return (command->flags & categories[category].implied_by) != 0 ||
+           has_word(command->acl, name + 1);
 }
 
 static void reply_categories(struct resp_writer *reply, const struct command *command)
 {
-    struct categories list;
-    list_categories(command, &list);
-    resp_set(reply, list.count);
-    for (size_t i = 0; i < list.count; i++) {
-        char text[TEXT_MAX + 1];
-        snprintf(text, sizeof text, "@%s", list.names[i]);
-        resp_status(reply, text);
-    }
+    uint64_t count = 0;
+    for (size_t i = 0; i < CATEGORIES; i++)
+        count += is_in_category(command, i);
+    resp_set(reply, count);
+    for (size_t i = 0; i < CATEGORIES; i++)
+        if (is_in_category(command, i))
+            resp_status(reply, categories[i].name);
 }
 
 /* ---- key specifications ---- */
@@ -248,10 +240,13 @@ static void reply_info(struct resp_writer *reply, const struct command *command)
     resp_integer(reply, command->last_key);
     resp_integer(reply, command->key_step);
     reply_categories(reply, command);
-    resp_array(reply, count_words(command->tips));
+    resp_set(reply, count_words(command->tips));
     write_words(reply, command->tips, write_bulk_word);
     reply_key_specs(reply, command);
-    resp_array(reply, subcommands);
+    if (subcommands == 0) /* Redis says "none" by an empty set, and "some" by an array */
+        resp_set(reply, 0);
+    else
+        resp_array(reply, subcommands);
     for (size_t i = 0; i < subcommands; i++) /* one level: subcommands contain no others */
         reply_info(reply, command + 1 + i);
 }
@@ -275,7 +270,7 @@ enum store_result cmd_command_info(struct call *call)
         if (command != NULL)
             reply_info(call->reply, command);
         else
-            resp_null_array(call->reply);
+            resp_null(call->reply);
     }
     return STORE_OK;
 }
@@ -351,7 +346,6 @@ enum list_filter { LIST_ALL, LIST_NONE, LIST_CATEGORY, LIST_PATTERN };
 static bool is_listed(const struct command *command, enum list_filter filter,
                       struct resp_slice wanted)
 {
-    struct categories list;
     switch (filter) {
     case LIST_ALL:
         return true;
@@ -360,10 +354,9 @@ static bool is_listed(const struct command *command, enum list_filter filter,
     case LIST_PATTERN:
         return glob_match(wanted.data, wanted.len, command->name, strlen(command->name), true);
     case LIST_CATEGORY:
-        list_categories(command, &list);
-        for (size_t i = 0; i < list.count; i++)
-            if (slice_is(wanted, list.names[i]))
-                return true;
+        for (size_t i = 0; i < CATEGORIES; i++)
+            if (slice_is(wanted, categories[i].name + 1))
+                return is_in_category(command, i);
         return false;
     }
     return false;
@@ -391,7 +384,7 @@ enum store_result cmd_command_list(struct call *call)
     uint64_t count = 0;
     for (size_t row = 0; row < command_count; row++)
         count += is_listed(&command_table[row], filter, wanted);
-    resp_set(call->reply, count);
+    resp_array(call->reply, count);
     for (size_t row = 0; row < command_count; row++)
         if (is_listed(&command_table[row], filter, wanted))
             resp_bulk_string(call->reply, command_table[row].name);

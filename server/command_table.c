@@ -45,7 +45,7 @@ const struct command command_table[] = {
      .key_flags = RO},
     {"getset", cmd_getset, 3, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
      .summary = "Sets a string and answers with the one that was there.", .key_flags = RW,
-     .deprecated = "6.2.0 `SET` with the `GET` argument"},
+     .deprecated = "6.2.0 `SET` with the `!GET` argument"},
     {"incr", cmd_incr, 2, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
      .summary = "Adds one to the integer at a key; a missing key counts as 0.", .key_flags = RW},
     {"incrby", cmd_incrby, 3, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",

@@ -79,33 +79,37 @@ static bool read_memory(const char *text, int64_t *number)
     return true;
 }
 
-static bool read_percent(const char *text, int64_t *number)
+/* "5%" is -5; false without a reason: it is no percentage at all. */
+static bool read_percent(const char *text, int64_t *number, char error[DIRECTIVE_ERROR_MAX])
 {
+    char digits[16];
     size_t len = strlen(text);
-    if (len < 2 || len > 4 || text[len - 1] != '%')
+    error[0] = '\0';
+    if (len < 2 || len > sizeof digits || text[len - 1] != '%')
         return false;
-    char digits[8];
     memcpy(digits, text, len - 1);
     digits[len - 1] = '\0';
-    if (!read_integer(digits, 10, number) || *number < 0 || *number > 100)
+    if (!read_integer(digits, 10, number) || *number < 0)
         return false;
+    if (*number > 100)
+        return fail(error, "percentage argument must be less or equal to 100");
     *number = -*number;
     return true;
 }
 
-static bool read_choice(const char *const *choices, const char *text, int64_t *number,
+static bool read_choice(const struct directive_choice *choices, const char *text, int64_t *number,
                         char error[DIRECTIVE_ERROR_MAX])
 {
-    for (int i = 0; choices[i] != NULL; i++) {
-        if (strcasecmp(choices[i], text) == 0) {
-            *number = i;
+    for (int i = 0; choices[i].name != NULL; i++) {
+        if (strcasecmp(choices[i].name, text) == 0) {
+            *number = choices[i].number;
             return true;
         }
     }
     size_t used = (size_t)snprintf(error, DIRECTIVE_ERROR_MAX,
-                                   "argument(s) must be one of the following: %s", choices[0]);
-    for (int i = 1; choices[i] != NULL && used < DIRECTIVE_ERROR_MAX; i++)
-        used += (size_t)snprintf(error + used, DIRECTIVE_ERROR_MAX - used, ", %s", choices[i]);
+                                   "argument(s) must be one of the following: %s", choices[0].name);
+    for (int i = 1; choices[i].name != NULL && used < DIRECTIVE_ERROR_MAX; i++)
+        used += (size_t)snprintf(error + used, DIRECTIVE_ERROR_MAX - used, ", %s", choices[i].name);
     return false;
 }
 
@@ -126,8 +130,9 @@ static bool read_number(const struct directive *directive, const char *text, int
     case DIRECTIVE_MEMORY:
         return read_memory(text, number) || fail(error, "argument must be a memory value");
     case DIRECTIVE_PERCENT:
-        return read_percent(text, number) || read_memory(text, number) ||
-               fail(error, "argument must be a memory or percent value");
+        if (read_percent(text, number, error) || read_memory(text, number))
+            return true;
+        return error[0] == '\0' ? fail(error, "argument must be a memory or percent value") : false;
     case DIRECTIVE_ENUM:
         return read_choice(directive->choices, text, number, error);
     default:
@@ -419,6 +424,15 @@ bool config_password_matches(struct config *config, const char *password, size_t
 
 /* ---- showing values ---- */
 
+static const char *choice_name(const struct directive_choice *choices, int64_t number)
+{
+    while (choices->number != number || choices->name == NULL) {
+        assert(choices->name != NULL);
+        choices++;
+    }
+    return choices->name;
+}
+
 static char *show_number(const struct directive *directive, int64_t number)
 {
     char text[32];
@@ -426,7 +440,7 @@ static char *show_number(const struct directive *directive, int64_t number)
     case DIRECTIVE_BOOL:
         return strdup(number != 0 ? "yes" : "no");
     case DIRECTIVE_ENUM:
-        return strdup(directive->choices[number]);
+        return strdup(choice_name(directive->choices, number));
     case DIRECTIVE_OCTAL:
         snprintf(text, sizeof text, "%llo", (unsigned long long)number);
         break;

@@ -49,7 +49,7 @@ enum config_id {
     CONFIG_CLIENT_QUERY_BUFFER_LIMIT,
     CONFIG_CLIENT_OUTPUT_BUFFER_LIMIT, /* use config_output_limit() */
     CONFIG_HZ,
-    CONFIG_ENABLE_DEBUG_COMMAND,     /* number: enum config_protection */
+    CONFIG_ENABLE_DEBUG_COMMAND, /* number: enum config_protection */
     CONFIG_NAMED
 };
 
@@ -61,14 +61,14 @@ enum config_loglevel {
 };
 enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
 enum config_policy { /* maxmemory-policy, in the order of its names in config_table.c */
-    CONFIG_POLICY_VOLATILE_LRU,
-    CONFIG_POLICY_VOLATILE_LFU,
-    CONFIG_POLICY_VOLATILE_RANDOM,
-    CONFIG_POLICY_VOLATILE_TTL,
-    CONFIG_POLICY_ALLKEYS_LRU,
-    CONFIG_POLICY_ALLKEYS_LFU,
-    CONFIG_POLICY_ALLKEYS_RANDOM,
-    CONFIG_POLICY_NOEVICTION
+                     CONFIG_POLICY_VOLATILE_LRU,
+                     CONFIG_POLICY_VOLATILE_LFU,
+                     CONFIG_POLICY_VOLATILE_RANDOM,
+                     CONFIG_POLICY_VOLATILE_TTL,
+                     CONFIG_POLICY_ALLKEYS_LRU,
+                     CONFIG_POLICY_ALLKEYS_LFU,
+                     CONFIG_POLICY_ALLKEYS_RANDOM,
+                     CONFIG_POLICY_NOEVICTION
 };
 enum config_client_class { CONFIG_CLIENT_NORMAL, CONFIG_CLIENT_REPLICA, CONFIG_CLIENT_PUBSUB };
 #define CONFIG_CLIENT_CLASSES 3

@@ -24,13 +24,18 @@ enum directive_flags {
     DIRECTIVE_FIXED = 1 << 0, /* not to be changed while running */
 };
 
+struct directive_choice {
+    const char *name;
+    int64_t number;
+};
+
 struct directive {
-    const char *name, *alias;             /* alias: an older name, or NULL */
-    const char *initial;                  /* the default, as it would stand in a file */
-    const char *const *choices;           /* ENUM: names in the order of their numbers, then NULL */
-    const char *ignored;                  /* why it has no effect; NULL: it has */
-    const char *(*check)(int64_t number); /* what is wrong with a number in range, or NULL */
-    int64_t min, max;                     /* of numbers; of WORDS: how many */
+    const char *name, *alias;               /* alias: an older name, or NULL */
+    const char *initial;                    /* the default, as it would stand in a file */
+    const struct directive_choice *choices; /* ENUM: the last one has no name */
+    const char *ignored;                    /* why it has no effect; NULL: it has */
+    const char *(*check)(int64_t number);   /* what is wrong with a number in range, or NULL */
+    int64_t min, max;                       /* of numbers; of WORDS: how many */
     uint8_t type, flags;
 };
 

@@ -7,6 +7,8 @@
 
 #include <limits.h>
 
+#include "../storage/store.h"
+
 #define KB 1024LL
 #define MB (1024 * KB)
 #define GB (1024 * MB)
@@ -55,22 +57,48 @@
 #define THREADS UNUSED("'workers' sets the number of threads")
 #define EVICTION UNUSED("no keys are evicted yet")
 
-static const char *const sync_names[] = {"always", "everysec", "no", NULL};
-static const char *const policy_names[] = {"volatile-lru",   "volatile-lfu", "volatile-random",
-                                           "volatile-ttl",   "allkeys-lru",  "allkeys-lfu",
-                                           "allkeys-random", "noeviction",   NULL};
-static const char *const loglevel_names[] = {"debug", "verbose", "notice", "warning", NULL};
-static const char *const protection_names[] = {"no", "yes", "local", NULL};
-static const char *const supervised_names[] = {"upstart", "systemd", "auto", "no", NULL};
-static const char *const facility_names[] = {"user",   "local0", "local1", "local2", "local3",
-                                             "local4", "local5", "local6", "local7", NULL};
-static const char *const diskless_names[] = {"disabled", "on-empty-db", "swapdb", NULL};
-static const char *const sanitize_names[] = {"no", "yes", "clients", NULL};
-static const char *const oom_names[] = {"no", "yes", "relative", "absolute", NULL};
-static const char *const channel_names[] = {"allchannels", "resetchannels", NULL};
-static const char *const endpoint_names[] = {"ip", "hostname", "unknown-endpoint", NULL};
-static const char *const tls_client_names[] = {"no", "yes", "optional", NULL};
-static const char *const propagation_names[] = {"ignore", "panic", "panic-on-replicas", NULL};
+static const struct directive_choice sync_names[] = {{"everysec", STORE_SYNC_EVERYSEC},
+                                                     {"always", STORE_SYNC_ALWAYS},
+                                                     {"no", STORE_SYNC_NO},
+                                                     {NULL, 0}};
+static const struct directive_choice policy_names[] = {
+    {"volatile-lru", CONFIG_POLICY_VOLATILE_LRU},
+    {"volatile-lfu", CONFIG_POLICY_VOLATILE_LFU},
+    {"volatile-random", CONFIG_POLICY_VOLATILE_RANDOM},
+    {"volatile-ttl", CONFIG_POLICY_VOLATILE_TTL},
+    {"allkeys-lru", CONFIG_POLICY_ALLKEYS_LRU},
+    {"allkeys-lfu", CONFIG_POLICY_ALLKEYS_LFU},
+    {"allkeys-random", CONFIG_POLICY_ALLKEYS_RANDOM},
+    {"noeviction", CONFIG_POLICY_NOEVICTION},
+    {NULL, 0}};
+static const struct directive_choice loglevel_names[] = {{"debug", CONFIG_LOG_DEBUG},
+                                                         {"verbose", CONFIG_LOG_VERBOSE},
+                                                         {"notice", CONFIG_LOG_NOTICE},
+                                                         {"warning", CONFIG_LOG_WARNING},
+                                                         {NULL, 0}};
+static const struct directive_choice protection_names[] = {{"no", CONFIG_PROTECT_NO},
+                                                           {"yes", CONFIG_PROTECT_YES},
+                                                           {"local", CONFIG_PROTECT_LOCAL},
+                                                           {NULL, 0}};
+static const struct directive_choice supervised_names[] = {
+    {"upstart", 0}, {"systemd", 1}, {"auto", 2}, {"no", 3}, {NULL, 0}};
+static const struct directive_choice facility_names[] = {
+    {"user", 0},   {"local0", 1}, {"local1", 2}, {"local2", 3}, {"local3", 4},
+    {"local4", 5}, {"local5", 6}, {"local6", 7}, {"local7", 8}, {NULL, 0}};
+static const struct directive_choice diskless_names[] = {
+    {"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}, {NULL, 0}};
+static const struct directive_choice sanitize_names[] = {
+    {"no", 0}, {"yes", 1}, {"clients", 2}, {NULL, 0}};
+static const struct directive_choice oom_names[] = {
+    {"no", 0}, {"yes", 1}, {"relative", 2}, {"absolute", 3}, {NULL, 0}};
+static const struct directive_choice channel_names[] = {
+    {"allchannels", 0}, {"resetchannels", 1}, {NULL, 0}};
+static const struct directive_choice endpoint_names[] = {
+    {"ip", 0}, {"hostname", 1}, {"unknown-endpoint", 2}, {NULL, 0}};
+static const struct directive_choice tls_client_names[] = {
+    {"no", 0}, {"yes", 1}, {"optional", 2}, {NULL, 0}};
+static const struct directive_choice propagation_names[] = {
+    {"ignore", 0}, {"panic", 1}, {"panic-on-replicas", 2}, {NULL, 0}};
 
 static const char *check_databases(int64_t number)
 {
