@@ -181,6 +181,8 @@ static void copy_keeps_the_source(void **state)
     expect(d, "OBJECT ENCODING b", "$3\r\nint\r\n");
     expect(d, "TTL b", ":-1\r\n");
     expect(d, "COPY missing b REPLACE", ":0\r\n");
+    assert_int_equal(d->hits, 10); /* three of them COPY's */
+    assert_int_equal(d->misses, 1);
     expect(d, "EXISTS b", ":1\r\n");
 }
 
@@ -442,7 +444,9 @@ static void randomkey_reaches_every_key(void **state)
         put(d, key, "v");
     }
     for (int i = 0; i < 3000; i++)
-        mark_keys(driver_run(d, "RANDOMKEY"), seen);
+        assert_int_equal(mark_keys(driver_run(d, "RANDOMKEY"), seen) +
+                             (strstr(d->reply.data, "only") != NULL),
+                         1);
     for (int i = 0; i < 100; i++)
         assert_in_range(seen[i], 1, 150); /* 30 expected */
 }
