@@ -54,11 +54,13 @@ def both_some_key(_words, stock, ours):
 
 
 def same_object(words, stock, ours):
-    """OBJECT: stock Redis remembers that a string was changed in place and says raw; it shares
-    small integers; its idle time is a clock's."""
+    """OBJECT: stock Redis remembers how a string came about (raw once it was changed in place,
+    embstr from INCRBYFLOAT), ours goes by the value; it shares small integers; its idle time is a
+    clock's."""
     what = words[1].upper() if len(words) > 1 else b""
     if what == b"ENCODING":
-        return stock == b"$3\r\nraw\r\n" and ours in (b"$6\r\nembstr\r\n", b"$3\r\nint\r\n")
+        order = [b"$3\r\nint\r\n", b"$6\r\nembstr\r\n", b"$3\r\nraw\r\n"]
+        return ours in order and stock in order[order.index(ours) + 1:]
     if what == b"REFCOUNT":
         return integer(stock) is not None and integer(ours) is not None
     if what == b"IDLETIME":

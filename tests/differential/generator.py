@@ -4,6 +4,7 @@ sometimes nonsense. One seed gives one stream."""
 import random
 import time
 
+KEY_MAX = 2048
 EDGES = [0, 1, -1, 2, 7, 8, 63, 64, 255, 256, 2**31 - 1, 2**31, -2**31, 2**32 - 1, 2**32, 2**53,
          2**63 - 1, 2**63, -2**63, -2**63 - 1, 2**64]
 NOT_NUMBERS = [b"", b" 1", b"1 ", b"+1", b"01", b"-0", b"1.5", b"abc", b"0x10", b"1e3", b"nan",
@@ -35,13 +36,16 @@ class Generator:
         words = [name if self.chance(0.9) else self.any_case(name)]
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        return self.spoiled(words) if self.chance(0.04) else words
+        # A long value out of place would be a key longer than ours may be.
+        if self.chance(0.04) and max(map(len, words)) <= KEY_MAX:
+            return self.spoiled(words)
+        return words
 
     def spoiled(self, words):
         """One argument missing, doubled, out of place or replaced."""
         way = self.random.randrange(5)
         if len(words) == 1 or way == 0:
-            return words + [self.value()]
+            return words + [self.value()[:KEY_MAX]]
         at = self.random.randrange(1, len(words))
         if way == 1:
             return words[:at] + words[at + 1:]
