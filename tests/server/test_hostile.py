@@ -1,0 +1,129 @@
+"""Input that nobody sends by accident. The server answers or hangs up; it goes on serving others,
+in bounded time and memory."""
+
+import random
+import time
+
+import pytest
+
+from harness import encode
+
+WORDS = [b"GET", b"SET", b"MSET", b"BITFIELD", b"SCAN", b"CLIENT", b"CONFIG", b"COMMAND", b"HELLO",
+         b"OBJECT", b"INFO", b"GETEX", b"SETRANGE", b"k", b"", b"0", b"-1", b"KILL", b"LIST", b"EX",
+         b"9223372036854775807", b"GETKEYS", b"COUNT", b"*", b"\x00\xff", b"AUTH", b"3", b"x" * 5000]
+
+
+def garbage(chance):
+    """Requests as they should be, with bytes changed, lost, doubled."""
+    data = bytearray()
+    for _ in range(chance.randrange(1, 20)):
+        data += encode(*[chance.choice(WORDS) for _ in range(chance.randrange(1, 6))])
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(data))
+        way = chance.randrange(3)
+        if way == 0:
+            data[at] = chance.choice(b"*$:\r\n0129-\x00\xff")
+        elif way == 1:
+            del data[at:at + chance.randrange(1, 8)]
+        else:
+            data[at:at] = data[at:at + chance.randrange(1, 40)]
+        data = data or bytearray(b"*")
+    return bytes(data)
+
+
+def test_garbage_harms_nobody(server):
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with server.raw() as bystander:
+        for number in range(400):
+            with server.raw(timeout=5) as raw:
+                try:
+                    raw.send(garbage(chance))
+                    if chance.random() < 0.5:
+                        raw.send(garbage(chance))
+                    raw.socket.settimeout(0.002)
+                    while raw.socket.recv(65536):
+                        pass
+                except OSError:
+                    pass
+            assert bystander.call("ECHO", number) == encode(number)[4:]
+    assert server.running()
+
+
+@pytest.mark.parametrize("pattern", ["a*" * 30 + "b", "*a" * 40 + "c", "[a-" * 500, "\\" * 1001,
+                                     "*" * 5000 + "x", "?" * 1000])
+def test_patterns_that_explode(server, pattern):
+    client = server.client()
+    client.mset({"a" * 60 + str(i): i for i in range(20)})
+    began = time.monotonic()
+    assert client.keys(pattern) == []
+    assert list(client.scan_iter(match=pattern)) == []
+    client.config_get(pattern)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("words,error", [
+    (["SETRANGE", "k", "9223372036854775807", "x"], b"string exceeds maximum allowed size"),
+    (["SETRANGE", "k", "536870912", "x"], b"string exceeds maximum allowed size"),
+    (["SETBIT", "k", "4294967296", "1"], b"bit offset is not an integer or out of range"),
+    (["SETBIT", "k", "-1", "1"], b"bit offset is not an integer or out of range"),
+    (["BITFIELD", "k", "SET", "u63", "#9223372036854775807", "1"], b"bit offset is not an integer"),
+    (["BITFIELD", "k", "INCRBY", "u64", "0", "1"], b"Invalid bitfield type"),
+    (["GETEX", "k", "EX", "9223372036854775807"], b"invalid expire time in 'getex' command"),
+    (["SET", "k", "v", "PX", "-9223372036854775808"], b"invalid expire time in 'set' command"),
+    (["EXPIRE", "k", "9223372036854775807"], b"invalid expire time in 'expire' command"),
+    (["DECRBY", "k", "-9223372036854775808"], b"decrement would overflow"),
+    (["INCRBYFLOAT", "n", "1e5000"], b"is not a valid float"),
+    (["SELECT", "99999999999999"], b""),
+    (["LCS", "k", "k", "LEN", "IDX"], b"If you want both the length and indexes"),
+    (["CLIENT", "KILL", "ID", "-1"], b"client-id should be greater than 0"),
+    (["OBJECT", "FREQ", "k"], b"An LFU maxmemory policy is not selected"),
+])
+def test_edges_answer_with_errors(server, words, error):
+    with server.raw() as raw:
+        raw.call("SET", "k", "1")
+        reply = raw.call(*words)
+        assert reply[:1] == b"-" and error in reply, reply
+        assert raw.call("GET", "k") == b"$1\r\n1\r\n"
+
+
+def test_results_beyond_numbers_are_refused(server):
+    client = server.client()
+    client.set("n", "9223372036854775807")
+    with pytest.raises(Exception, match="increment or decrement would overflow"):
+        client.incr("n")
+    client.set("f", "1e308")
+    with pytest.raises(Exception, match="NaN or Infinity"):
+        client.execute_command("INCRBYFLOAT", "f", "inf")
+    assert client.mget("n", "f") == [b"9223372036854775807", b"1e308"]
+
+
+def test_msetnx_with_a_key_twice(server):
+    client = server.client()
+    assert client.execute_command("MSETNX", "k", "1", "k", "2", "k", "3") == 1
+    assert client.get("k") == b"3" and client.dbsize() == 1
+
+
+@pytest.mark.vellum
+def test_a_key_too_long_is_refused_whole(server):
+    client = server.client()
+    client.set("k" * 2048, "v")
+    with pytest.raises(Exception, match="key is longer than 2048 bytes"):
+        client.mset({"a": 1, "k" * 2049: 2})
+    assert client.keys("*") == [b"k" * 2048]
+
+
+def test_replies_before_authentication_stay_small(make_server):
+    """A stranger who never reads cannot make the server hold much for him."""
+    server = make_server(requirepass="pass")
+    with server.raw(receive_buffer=4096) as raw:
+        raw.socket.settimeout(3)
+        try:
+            for _ in range(200):
+                raw.send(encode("GET", "k") * 5000)
+        except OSError:
+            pass
+        with server.raw() as other:
+            assert other.call("AUTH", "pass") == b"+OK\r\n"
+            assert other.call("PING") == b"+PONG\r\n"
