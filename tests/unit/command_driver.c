@@ -83,6 +83,12 @@ static enum store_result own_lookups(struct call *call)
     return STORE_OK;
 }
 
+static enum store_result own_keys(struct call *call)
+{
+    resp_integer(call->reply, (int64_t)store_db_stats(call->server->store, 0).keys);
+    return STORE_OK;
+}
+
 static enum store_result own_limit(struct call *call)
 {
     int64_t bytes;
@@ -166,6 +172,7 @@ static const struct command known[] = {
      .key_step = 1},
     {.name = "@pass", .run = own_pass},
     {.name = "@lookups", .run = own_lookups},
+    {.name = "@keys", .run = own_keys},
     {.name = "@limit", .run = own_limit},
 };
 

@@ -10,6 +10,7 @@
  *     @ttl KEY             milliseconds left, -1 without expiry, -2 if absent
  *     @pass MS             so much time passes
  *     @lookups             keyspace hits and misses of the command before
+ *     @keys                keys that the store holds, expired ones included
  *     @limit BYTES         proto-max-bulk-len
  */
 #ifndef VELLUM_COMMAND_DRIVER_H
