@@ -125,8 +125,8 @@ def test_a_stock_configuration_is_accepted(directory):
         f.write('save 900 1\nsave 300 10\ndaemonize no\nbind 127.0.0.1 -::1\n')
     server = harness.Server(1)
     try:
-        process_arguments = server.arguments
-        server.arguments = lambda: [path, *process_arguments()]
+        options = server.arguments
+        server.arguments = lambda: [path, *options()]
         server.start()
         got = server.client().config_get("*")
         for name in values.keys() - LEFT_OUT:
@@ -138,14 +138,32 @@ def test_a_stock_configuration_is_accepted(directory):
         server.remove()
 
 
+def test_the_stock_configuration_file_is_accepted():
+    """The redis.conf that comes with Redis, as it is."""
+    subprocess.run([os.path.join(harness.TOP, "tests", "conformance", "fetch")], check=True)
+    path = os.path.join(harness.TOP, "build", "conformance", "redis", "redis.conf")
+    server = harness.Server(1)
+    try:
+        options = server.arguments
+        server.arguments = lambda: [path, *options()]
+        server.start()
+        assert server.client().set("k", "v")
+        if not harness.IS_REDIS:
+            # One line for each directive that says nothing here, and no more than that.
+            assert server.said().count("'stop-writes-on-bgsave-error'") == 1, server.said()
+        server.stop()
+    finally:
+        server.remove()
+
+
 def test_config_rewrite_survives_a_restart(directory):
     path = os.path.join(directory, "own.conf")
     with open(path, "w", encoding="ascii") as f:
         f.write("# a comment to be kept\nmaxclients 77\n")
     server = harness.Server(1)
     try:
-        plain = server.arguments
-        server.arguments = lambda: [path, *plain()]
+        options = server.arguments
+        server.arguments = lambda: [path, *options()]
         server.start()
         client = server.client()
         assert client.config_get("maxclients") == {"maxclients": "77"}
