@@ -10,7 +10,7 @@
 
 /* Up to FINE_WORDS every even number is a size; then STEPS sizes per doubling. */
 #define FINE_WORDS 32u
-#define STEPS 16u
+#define STEPS 8u
 
 void cell_pool_init(struct cell_pool *pool)
 {

@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Words of a block: even numbers up to 32, from there 16 sizes per doubling, up to 128 KB. */
-#define CELL_CLASS_COUNT 161
+/* Words of a block: even numbers up to 32, from there 8 sizes per doubling, up to 128 KB. */
+#define CELL_CLASS_COUNT 89
 #define CELL_CLASS_WORDS_MAX 16384u
 
 struct cell_class {

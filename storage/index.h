@@ -13,11 +13,12 @@
  *          2     1  has an expiry (an entry of the expiry table belongs to it)
  *          0     2  age, for eviction; the caller's
  *
- * Cost: below 11 B per key for 1 M keys over 16384 hash slots, below 10 B for 10 M, headers and
- * allocator included. An insertion or removal moves the entries of one cluster (50 of them on
- * average at the highest load). A table grows by an eighth in one pass over its memory: half a
- * microsecond for 600 entries; if 10 M keys share one {tag}, and so one slot, a step passes over
- * 90 MB twice and holds the partition up for some 50 ms, once in a million insertions.
+ * Cost: at the worst point between growth steps 10.6 B per key for 1 M keys over 16384 hash slots,
+ * and 10.1 B for 10 M, headers and unused pages included; up to 12 B where 1 M keys are divided
+ * among 16 partitions. An insertion or removal moves the entries of one cluster. A table grows by
+ * up to an eighth in one pass over its memory: about a microsecond for 600 entries. If 10 M keys
+ * share one {tag}, and so one slot, a step passes over 90 MB twice and holds the partition up for
+ * some 60 ms, once in a million insertions.
  *
  * Scans go in (slot, tag) order, which neither growth nor a restart changes.
  */

@@ -5,11 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
-/* Above this load (11/12) a table grows by an eighth: 5.5 cells are passed on average then, and
- * directly after growth the load is 0.81. Under half of that it shrinks. */
+/* Above this load (11/12) a table grows: 5.5 cells are passed on average then. Under half of what
+ * it has after growth it shrinks. */
 #define SLACK 12
+
+/* A table grows to the pool's next size, which is at most an eighth more; beyond the pool's sizes,
+ * where a step has to be worth a pass, by an eighth itself. */
 #define GROWTH 8
-#define STEP_MIN 2
 
 #define SIZE_MAX_CELLS (UINT32_MAX / 2)
 
@@ -108,12 +110,9 @@ static bool rebuild(struct otable *table, struct otable_memory *memory, uint32_t
 /* Grows by a step, or by more if `wanted` entries ask for more. */
 static bool grow(struct otable *table, struct otable_memory *memory, uint64_t wanted)
 {
-    uint32_t step = table->homes / GROWTH;
-    uint64_t homes = (uint64_t)table->homes + (step > STEP_MIN ? step : STEP_MIN);
+    uint32_t step = table->size < CELL_CLASS_WORDS_MAX - 1 ? 1 : table->homes / GROWTH;
+    uint64_t homes = (uint64_t)table->homes + step;
     uint64_t least = wanted + wanted / (SLACK - 1) + 1;
-    if (table->homes == 0) {
-        homes = 1;
-    }
     if (load_limit((uint32_t)homes) < wanted) {
         homes = least;
     }
