@@ -1,6 +1,6 @@
 /*
  * A worker's thread and loop. The outer loop is ours: libevent tells which descriptors are ready,
- * everything else of a round happens in end_round.
+ * everything else of a round happens in worker_round.
  *
  *     running -> draining (the server stops: nothing new starts) -> settled (nothing of ours runs,
  *     every worker's is waited for, because a tour may still come by) -> ended
@@ -171,8 +171,9 @@ static void drain(struct worker *worker)
         worker_wake(server->workers[i]);
 }
 
-static void end_round(struct worker *worker)
+void worker_round(struct worker *worker, bool may_block)
 {
+    event_base_loop(worker->base, may_block ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
     look_at_undurable(worker);
     give_turns(worker);
     store_submit(worker->store);
@@ -188,10 +189,8 @@ static void *worker_main(void *arg)
     char name[16];
     snprintf(name, sizeof name, "worker-%u", worker->index);
     pthread_setname_np(pthread_self(), name);
-    while (atomic_load(&worker->server->workers_busy) > 0) {
-        event_base_loop(worker->base, EVLOOP_ONCE);
-        end_round(worker);
-    }
+    while (atomic_load(&worker->server->workers_busy) > 0)
+        worker_round(worker, true);
     return NULL;
 }
 

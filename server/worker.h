@@ -81,8 +81,9 @@ struct worker {
 STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
                                   char message[STORE_MESSAGE_MAX]);
 STORE_MUST_CHECK bool worker_start(struct worker *worker);
-void worker_wake(struct worker *worker); /* from any thread */
-void worker_join(struct worker *worker); /* waits for its end */
+void worker_round(struct worker *worker, bool may_block); /* for tests, instead of worker_start */
+void worker_wake(struct worker *worker);                  /* from any thread */
+void worker_join(struct worker *worker);                  /* waits for its end */
 void worker_free(struct worker *worker);
 
 /* The round's time, read at its first use. */
