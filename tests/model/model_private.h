@@ -51,6 +51,7 @@ struct store_stream {
     struct value *value;
     uint64_t position;
     bool waiting;
+    bool loaded; /* the next piece has been waited for */
     void (*ready)(void *arg);
     void *arg;
     struct iovec vectors[STREAM_VECTORS];

@@ -355,6 +355,7 @@ static void wake_streams(struct store_worker *worker)
         worker->waiting_streams = stream->next;
         stream->next = NULL;
         stream->waiting = false;
+        stream->loaded = true;
         bool done = stream == last; /* those that wait again in the meantime stand behind it */
         stream->ready(stream->arg);
         if (done)
@@ -454,10 +455,11 @@ enum store_result store_stream_next(struct store_stream *stream, const struct io
         return STORE_ABSENT;
     if (stream->waiting)
         return STORE_WAIT;
-    if (model_random(&worker->random) % 1000 < worker->store->wait_per_mille) {
+    if (!stream->loaded && model_random(&worker->random) % 1000 < worker->store->wait_per_mille) {
         stream_wait(stream);
         return STORE_WAIT;
     }
+    stream->loaded = false;
     *count = 0;
     for (; left > 0 && *count < STREAM_VECTORS; ++*count) {
         size_t part = STORE_STREAM_PIECE / STREAM_VECTORS;
