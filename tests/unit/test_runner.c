@@ -39,7 +39,8 @@ static void add_bytes(struct bytes *bytes, const void *data, size_t len)
     bytes->len += len;
 }
 
-/* The far end of a connection: what it sends and what it has received. Outlives the transport. */
+/* The far end of a connection: what it sends and what it has received. The fixture's, because it
+ * has to outlive the transport also when a test fails. */
 struct peer {
     struct transport *transport; /* NULL: the server has closed it */
     struct bytes sent, received;
@@ -101,9 +102,13 @@ static const struct transport_ops fake_ops = {
 
 /* ---- a server of one worker, whose rounds the test calls ---- */
 
+#define PEERS_MAX 2
+
 struct fixture {
     struct server server;
     struct worker *worker;
+    struct peer peers[PEERS_MAX];
+    int peer_count;
 };
 
 static int set_up(void **state)
@@ -147,6 +152,10 @@ static int tear_down(void **state)
         turn(fixture);
     assert_int_equal(fixture->worker->running, 0);
     assert_int_equal(atomic_load(&server->connected_clients), 0);
+    for (int i = 0; i < fixture->peer_count; i++) {
+        free(fixture->peers[i].sent.data);
+        free(fixture->peers[i].received.data);
+    }
     worker_free(fixture->worker);
     assert_int_equal(store_close(server->store), STORE_OK);
     close(server->stop_fd);
@@ -155,9 +164,11 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void connect_peer(struct fixture *fixture, struct peer *peer)
+static struct peer *connect_peer(struct fixture *fixture)
 {
     struct fake *fake = calloc(1, sizeof *fake);
+    assert_true(fixture->peer_count < PEERS_MAX);
+    struct peer *peer = &fixture->peers[fixture->peer_count++];
     *peer = (struct peer){.transport = &fake->base, .may_read = SIZE_MAX};
     fake->base.ops = &fake_ops;
     fake->base.fd = -1;
@@ -165,17 +176,12 @@ static void connect_peer(struct fixture *fixture, struct peer *peer)
     atomic_fetch_add(&fixture->server.connected_clients, 1);
     atomic_fetch_add(&fixture->worker->connection_count, 1);
     conn_open(fixture->worker, &fake->base);
+    return peer;
 }
 
 static struct conn *conn_of(const struct peer *peer)
 {
     return peer->transport->arg;
-}
-
-static void forget_peer(struct peer *peer)
-{
-    free(peer->sent.data);
-    free(peer->received.data);
 }
 
 /* Tells the server what its transport is ready for, if it wants to know. */
@@ -319,19 +325,17 @@ static void test_waits_change_nothing(void **state)
         for (int i = 0; i < 600; i++)
             add_random_command(&stream, value, 30000);
         for (uint32_t waits = 0; waits <= 1000; waits += 250) {
-            struct peer peer;
             restart(state);
             struct fixture *fixture = *state;
-            connect_peer(fixture, &peer);
-            add_bytes(&peer.sent, stream.data, stream.len);
+            struct peer *peer = connect_peer(fixture);
+            add_bytes(&peer->sent, stream.data, stream.len);
             model_store_set_waits(fixture->server.store, seed, waits);
-            play(fixture, &peer);
+            play(fixture, peer);
             if (waits == 0)
-                add_bytes(&expected, peer.received.data, peer.received.len);
-            if (peer.received.len != expected.len ||
-                memcmp(peer.received.data, expected.data, expected.len) != 0)
+                add_bytes(&expected, peer->received.data, peer->received.len);
+            if (peer->received.len != expected.len ||
+                memcmp(peer->received.data, expected.data, expected.len) != 0)
                 fail_msg("seed %llu, waits %u", (unsigned long long)seed, waits);
-            forget_peer(&peer);
         }
         assert_true(expected.len > 100000);
         free(stream.data);
@@ -345,93 +349,80 @@ static void test_waits_change_nothing(void **state)
 static void test_replies_in_order(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
-    send_text(&peer, "SET a 1\r\nSET b 2\r\n");
-    run(fixture, &peer, 2);
-    assert_received(&peer, "+OK\r\n+OK\r\n");
+    struct peer *peer = connect_peer(fixture);
+    send_text(peer, "SET a 1\r\nSET b 2\r\n");
+    run(fixture, peer, 2);
+    assert_received(peer, "+OK\r\n+OK\r\n");
     wait_always(fixture);
-    send_text(&peer, "GET a\r\nPING\r\nGET nokey\r\nnonsense\r\nMGET b a\r\nSET a 3\r\nGET a\r\n"
-                     "SELECT 1\r\nGET a\r\nECHO x\r\n");
-    run(fixture, &peer, 50);
-    assert_received(&peer, "$1\r\n1\r\n+PONG\r\n$-1\r\n-ERR unknown command 'nonsense', with args "
-                           "beginning with: \r\n*2\r\n$1\r\n2\r\n$1\r\n1\r\n+OK\r\n$1\r\n3\r\n"
-                           "+OK\r\n$-1\r\n$1\r\nx\r\n");
-    forget_peer(&peer);
+    send_text(peer, "GET a\r\nPING\r\nGET nokey\r\nnonsense\r\nMGET b a\r\nSET a 3\r\nGET a\r\n"
+                    "SELECT 1\r\nGET a\r\nECHO x\r\n");
+    run(fixture, peer, 50);
+    assert_received(peer, "$1\r\n1\r\n+PONG\r\n$-1\r\n-ERR unknown command 'nonsense', with args "
+                          "beginning with: \r\n*2\r\n$1\r\n2\r\n$1\r\n1\r\n+OK\r\n$1\r\n3\r\n"
+                          "+OK\r\n$-1\r\n$1\r\nx\r\n");
 }
 
 static void test_reads_run_side_by_side(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(&peer, "GET a\r\nGET b\r\nMGET c d\r\nSET a 1\r\nGET e\r\n");
-    poke(&peer);
-    assert_int_equal(conn_of(&peer)->running, 3); /* not the write, nor the read behind it */
-    assert_int_equal(conn_of(&peer)->request_count, 5);
-    run(fixture, &peer, 50);
-    assert_received(&peer, "$-1\r\n$-1\r\n*2\r\n$-1\r\n$-1\r\n+OK\r\n$-1\r\n");
-    forget_peer(&peer);
+    send_text(peer, "GET a\r\nGET b\r\nMGET c d\r\nSET a 1\r\nGET e\r\n");
+    poke(peer);
+    assert_int_equal(conn_of(peer)->running, 3); /* not the write, nor the read behind it */
+    assert_int_equal(conn_of(peer)->request_count, 5);
+    run(fixture, peer, 50);
+    assert_received(peer, "$-1\r\n$-1\r\n*2\r\n$-1\r\n$-1\r\n+OK\r\n$-1\r\n");
 }
 
 static void test_nothing_starts_beside_a_write(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(&peer, "INCR a\r\nGET b\r\nPING\r\n");
-    poke(&peer);
-    assert_int_equal(conn_of(&peer)->running, 1);
-    assert_int_equal(conn_of(&peer)->request_count, 3);
-    run(fixture, &peer, 50);
-    assert_received(&peer, ":1\r\n$-1\r\n+PONG\r\n");
-    forget_peer(&peer);
+    send_text(peer, "INCR a\r\nGET b\r\nPING\r\n");
+    poke(peer);
+    assert_int_equal(conn_of(peer)->running, 1);
+    assert_int_equal(conn_of(peer)->request_count, 3);
+    run(fixture, peer, 50);
+    assert_received(peer, ":1\r\n$-1\r\n+PONG\r\n");
 }
 
 static void test_refusal_waits_its_turn(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(&peer, "GET a\r\nGET b\r\n*1\r\n!\r\nPING\r\n");
-    run(fixture, &peer, 50);
-    assert_received(&peer, "$-1\r\n$-1\r\n-ERR Protocol error: expected '$', got '!'\r\n");
-    assert_null(peer.transport);
-    forget_peer(&peer);
+    send_text(peer, "GET a\r\nGET b\r\n*1\r\n!\r\nPING\r\n");
+    run(fixture, peer, 50);
+    assert_received(peer, "$-1\r\n$-1\r\n-ERR Protocol error: expected '$', got '!'\r\n");
+    assert_null(peer->transport);
 }
 
 static void test_quit_behind_waits(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(&peer, "GET a\r\nQUIT\r\nSET a 1\r\nPING\r\n");
-    run(fixture, &peer, 50);
-    assert_received(&peer, "$-1\r\n+OK\r\n");
-    assert_null(peer.transport);
-    forget_peer(&peer);
-    connect_peer(fixture, &peer);
-    send_text(&peer, "GET a\r\n");
-    run(fixture, &peer, 50);
-    assert_received(&peer, "$-1\r\n"); /* what stood behind QUIT was not done */
-    forget_peer(&peer);
+    send_text(peer, "GET a\r\nQUIT\r\nSET a 1\r\nPING\r\n");
+    run(fixture, peer, 50);
+    assert_received(peer, "$-1\r\n+OK\r\n");
+    assert_null(peer->transport);
+    peer = connect_peer(fixture);
+    send_text(peer, "GET a\r\n");
+    run(fixture, peer, 50);
+    assert_received(peer, "$-1\r\n"); /* what stood behind QUIT was not done */
 }
 
 static void test_silence(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(&peer, "CLIENT REPLY SKIP\r\nGET a\r\nSET a 1\r\nCLIENT REPLY OFF\r\nGET a\r\n"
-                     "SET a 2\r\nGET\r\nCLIENT REPLY ON\r\nGET a\r\n");
-    run(fixture, &peer, 100);
-    assert_received(&peer, "+OK\r\n+OK\r\n$1\r\n2\r\n");
-    forget_peer(&peer);
+    send_text(peer, "CLIENT REPLY SKIP\r\nGET a\r\nSET a 1\r\nCLIENT REPLY OFF\r\nGET a\r\n"
+                    "SET a 2\r\nGET\r\nCLIENT REPLY ON\r\nGET a\r\n");
+    run(fixture, peer, 100);
+    assert_received(peer, "+OK\r\n+OK\r\n$1\r\n2\r\n");
 }
 
 /* ---- limits ---- */
@@ -439,67 +430,61 @@ static void test_silence(void **state)
 static void test_commands_in_flight_are_bounded(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
     for (int i = 0; i < 3000; i++)
-        send_text(&peer, "GET a\r\n");
-    poke(&peer);
-    assert_int_equal(conn_of(&peer)->request_count, RUNNER_IN_FLIGHT_MAX);
-    assert_int_equal(peer.wanted & TRANSPORT_READABLE, 0);
-    run(fixture, &peer, 500);
-    assert_int_equal(peer.received.len, 3000 * strlen("$-1\r\n"));
-    assert_int_not_equal(peer.wanted & TRANSPORT_READABLE, 0);
-    forget_peer(&peer);
+        send_text(peer, "GET a\r\n");
+    poke(peer);
+    assert_int_equal(conn_of(peer)->request_count, RUNNER_IN_FLIGHT_MAX);
+    assert_int_equal(peer->wanted & TRANSPORT_READABLE, 0);
+    run(fixture, peer, 500);
+    assert_int_equal(peer->received.len, 3000 * strlen("$-1\r\n"));
+    assert_int_not_equal(peer->wanted & TRANSPORT_READABLE, 0);
 }
 
 static void test_unread_replies_are_bounded(void **state)
 {
     struct fixture *fixture = *state;
     char *value = malloc(3001);
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     memset(value, 'v', 3000);
     value[3000] = '\0';
-    add_command(&peer.sent, 3, (const char *[]){"SET", "a", value});
+    add_command(&peer->sent, 3, (const char *[]){"SET", "a", value});
     for (int i = 0; i < 20000; i++)
-        add_command(&peer.sent, 2, (const char *[]){"GET", "a"});
-    peer.cut = peer.sent.len;
-    peer.may_read = 5;
-    run(fixture, &peer, 100);
-    size_t taken = peer.taken;
-    assert_true(conn_output_memory(conn_of(&peer)) < 2 * CONN_OUTPUT_BOUND);
+        add_command(&peer->sent, 2, (const char *[]){"GET", "a"});
+    peer->cut = peer->sent.len;
+    peer->may_read = 5;
+    run(fixture, peer, 100);
+    size_t taken = peer->taken;
+    assert_true(conn_output_memory(conn_of(peer)) < 2 * CONN_OUTPUT_BOUND);
     assert_true(taken < 100000);
-    run(fixture, &peer, 100);
-    assert_int_equal(peer.taken, taken);
-    peer.may_read = SIZE_MAX;
-    run(fixture, &peer, 1000);
-    assert_int_equal(peer.received.len, 5 + 20000 * (size_t)(7 + 3000 + 2));
+    run(fixture, peer, 100);
+    assert_int_equal(peer->taken, taken);
+    peer->may_read = SIZE_MAX;
+    run(fixture, peer, 1000);
+    assert_int_equal(peer->received.len, 5 + 20000 * (size_t)(7 + 3000 + 2));
     free(value);
-    forget_peer(&peer);
 }
 
 static void test_idle_holds_no_buffers(void **state)
 {
     struct fixture *fixture = *state;
     char *value = malloc(1000001);
-    struct peer peer;
-    connect_peer(fixture, &peer);
+    struct peer *peer = connect_peer(fixture);
     memset(value, 'v', 1000000);
     value[1000000] = '\0';
-    add_command(&peer.sent, 3, (const char *[]){"SET", "a", value});
-    add_command(&peer.sent, 2, (const char *[]){"GET", "a"});
-    for (peer.cut = 0; peer.cut < peer.sent.len; run(fixture, &peer, 1)) {
-        peer.cut += 7001;
-        if (peer.cut > peer.sent.len)
-            peer.cut = peer.sent.len;
-        assert_true(conn_query_bytes(conn_of(&peer)) + conn_query_free(conn_of(&peer)) < 1100000);
+    add_command(&peer->sent, 3, (const char *[]){"SET", "a", value});
+    add_command(&peer->sent, 2, (const char *[]){"GET", "a"});
+    for (peer->cut = 0; peer->cut < peer->sent.len; run(fixture, peer, 1)) {
+        peer->cut += 7001;
+        if (peer->cut > peer->sent.len)
+            peer->cut = peer->sent.len;
+        assert_true(conn_query_bytes(conn_of(peer)) + conn_query_free(conn_of(peer)) < 1100000);
     }
-    run(fixture, &peer, 20);
-    assert_int_equal(peer.received.len, 5 + 10 + 1000000 + 2);
-    assert_int_equal(conn_total_memory(conn_of(&peer)), sizeof(struct conn));
+    run(fixture, peer, 20);
+    assert_int_equal(peer->received.len, 5 + 10 + 1000000 + 2);
+    assert_int_equal(conn_total_memory(conn_of(peer)), sizeof(struct conn));
     free(value);
-    forget_peer(&peer);
 }
 
 /* ---- durability, and the end ---- */
@@ -507,42 +492,36 @@ static void test_idle_holds_no_buffers(void **state)
 static void test_always_waits_for_the_journal(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer, other;
     atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
-    connect_peer(fixture, &peer);
-    connect_peer(fixture, &other);
+    struct peer *peer = connect_peer(fixture);
+    struct peer *other = connect_peer(fixture);
     model_store_set_waits(fixture->server.store, 1, 1); /* durable later, in store_poll */
-    send_text(&peer, "SET a 1\r\n");
-    send_text(&other, "GET a\r\nPING\r\n");
-    poke(&peer);
-    assert_int_equal(peer.received.len, 0);
-    poke(&other); /* sees what is not durable yet: must not tell */
-    assert_int_equal(other.received.len, 0);
-    run(fixture, &peer, 3);
-    assert_received(&peer, "+OK\r\n");
-    assert_received(&other, "$1\r\n1\r\n+PONG\r\n");
-    forget_peer(&peer);
-    forget_peer(&other);
+    send_text(peer, "SET a 1\r\n");
+    send_text(other, "GET a\r\nPING\r\n");
+    poke(peer);
+    assert_int_equal(peer->received.len, 0);
+    poke(other); /* sees what is not durable yet: must not tell */
+    assert_int_equal(other->received.len, 0);
+    run(fixture, peer, 3);
+    assert_received(peer, "+OK\r\n");
+    assert_received(other, "$1\r\n1\r\n+PONG\r\n");
 }
 
 static void test_killed_in_the_middle(void **state)
 {
     struct fixture *fixture = *state;
-    struct peer peer, other;
-    connect_peer(fixture, &other);
-    connect_peer(fixture, &peer);
+    struct peer *other = connect_peer(fixture);
+    struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(&peer, "GET a\r\nMGET a b\r\nSET a 1\r\n*3\r\n$3\r\nSET\r\n$1\r\n");
-    poke(&peer);
-    conn_kill(conn_of(&peer));
-    run(fixture, &peer, 1);
-    assert_null(peer.transport);
+    send_text(peer, "GET a\r\nMGET a b\r\nSET a 1\r\n*3\r\n$3\r\nSET\r\n$1\r\n");
+    poke(peer);
+    conn_kill(conn_of(peer));
+    run(fixture, peer, 1);
+    assert_null(peer->transport);
     assert_int_equal(atomic_load(&fixture->server.connected_clients), 1);
-    send_text(&other, "GET a\r\n");
-    run(fixture, &other, 50);
-    assert_received(&other, "$-1\r\n");
-    forget_peer(&peer);
-    forget_peer(&other);
+    send_text(other, "GET a\r\n");
+    run(fixture, other, 50);
+    assert_received(other, "$-1\r\n");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
