@@ -149,8 +149,8 @@ static void measure_memory(struct server *server, struct memory *memory)
     struct mallinfo2 heap = mallinfo2();
     memory->heap_in_use = heap.uordblks + heap.hblkhd;
     memory->heap_size = heap.arena + heap.hblkhd;
-    memory->used =
-        memory->heap_in_use + stats.index_bytes + stats.dirty_bytes + stats.journal_buffer_bytes;
+    /* The engine maps its index and its page frames; its journal buffers come from the heap. */
+    memory->used = memory->heap_in_use + stats.index_bytes + stats.dirty_bytes;
     memory->resident = resident_bytes();
     memory->peak = atomic_load_explicit(&server->memory_peak, memory_order_relaxed);
     while (memory->peak < memory->used &&
@@ -443,7 +443,6 @@ static void write_engine_work(FILE *to, const struct store_stats *stats)
     fprintf(to, "exclusive_runs:%llu\r\n", U(stats->exclusive_runs));
     fprintf(to, "throttled_commits:%llu\r\n", U(stats->throttled_commits));
     fprintf(to, "commits:%llu\r\n", U(stats->commits));
-    fprintf(to, "expired_keys:%llu\r\n", U(stats->expired_keys));
 }
 
 static void write_engine(FILE *to, struct server *server)
