@@ -292,7 +292,6 @@ static void park(struct store_worker *worker, struct store_request *request, uin
     struct store_parked *parked = model_alloc(sizeof(*parked));
     parked->request = request;
     parked->loaded = loaded;
-    request->parked = parked;
     struct store_parked **link = &worker->store->parked;
     while (*link != NULL)
         link = &(*link)->next;
@@ -307,7 +306,6 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     uint64_t loaded = 0;
     enum store_result result = STORE_WAIT;
     request->worker = worker;
-    request->parked = NULL;
     pthread_mutex_lock(&store->mutex);
     if (!must_queue(store, request, NULL))
         result = run_request(worker, request, &loaded);
@@ -376,7 +374,6 @@ void store_poll(struct store_worker *worker)
     pthread_mutex_unlock(&store->mutex);
     for (struct store_parked *p; (p = finished) != NULL;) {
         finished = p->next;
-        p->request->parked = NULL;
         p->request->done(p->request, p->result);
         free(p);
     }
