@@ -204,11 +204,17 @@ static size_t count_subcommands(const struct command *command)
     return count;
 }
 
-static size_t count_commands(void)
+/* A command of its own, and not taken away by rename-command. */
+static bool is_told(const struct call *call, const struct command *command)
+{
+    return !is_subcommand(command) && command_is_reachable(&call->server->commands, command);
+}
+
+static size_t count_commands(const struct call *call)
 {
     size_t count = 0;
     for (size_t row = 0; row < command_count; row++)
-        count += !is_subcommand(&command_table[row]);
+        count += is_told(call, &command_table[row]);
     return count;
 }
 
@@ -253,9 +259,9 @@ static void reply_info(struct resp_writer *reply, const struct command *command)
 
 enum store_result cmd_command(struct call *call)
 {
-    resp_array(call->reply, count_commands());
+    resp_array(call->reply, count_commands(call));
     for (size_t row = 0; row < command_count; row++)
-        if (!is_subcommand(&command_table[row]))
+        if (is_told(call, &command_table[row]))
             reply_info(call->reply, &command_table[row]);
     return STORE_OK;
 }
@@ -277,7 +283,7 @@ enum store_result cmd_command_info(struct call *call)
 
 enum store_result cmd_command_count(struct call *call)
 {
-    resp_integer(call->reply, (int64_t)count_commands());
+    resp_integer(call->reply, (int64_t)count_commands(call));
     return STORE_OK;
 }
 
@@ -322,9 +328,9 @@ enum store_result cmd_command_docs(struct call *call)
 {
     size_t found = 0;
     if (call->argc == 2) {
-        resp_map(call->reply, count_commands());
+        resp_map(call->reply, count_commands(call));
         for (size_t row = 0; row < command_count; row++)
-            if (!is_subcommand(&command_table[row]))
+            if (is_told(call, &command_table[row]))
                 reply_docs(call->reply, &command_table[row]);
         return STORE_OK;
     }
@@ -343,9 +349,11 @@ enum store_result cmd_command_docs(struct call *call)
 
 enum list_filter { LIST_ALL, LIST_NONE, LIST_CATEGORY, LIST_PATTERN };
 
-static bool is_listed(const struct command *command, enum list_filter filter,
-                      struct resp_slice wanted)
+static bool is_listed(const struct call *call, const struct command *command,
+                      enum list_filter filter, struct resp_slice wanted)
 {
+    if (!command_is_reachable(&call->server->commands, command))
+        return false;
     switch (filter) {
     case LIST_ALL:
         return true;
@@ -383,10 +391,10 @@ enum store_result cmd_command_list(struct call *call)
     }
     uint64_t count = 0;
     for (size_t row = 0; row < command_count; row++)
-        count += is_listed(&command_table[row], filter, wanted);
+        count += is_listed(call, &command_table[row], filter, wanted);
     resp_array(call->reply, count);
     for (size_t row = 0; row < command_count; row++)
-        if (is_listed(&command_table[row], filter, wanted))
+        if (is_listed(call, &command_table[row], filter, wanted))
             resp_bulk_string(call->reply, command_table[row].name);
     return STORE_OK;
 }

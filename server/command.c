@@ -92,6 +92,16 @@ const struct command *command_find(const struct command_index *index, struct res
     }
 }
 
+bool command_is_reachable(const struct command_index *index, const struct command *command)
+{
+    while (is_subcommand(command)) /* reachable as its container is */
+        command--;
+    for (size_t at = 0; at < COMMAND_INDEX_SLOTS; at++)
+        if (index->slots[at].name != NULL && &command_table[index->slots[at].row] == command)
+            return true;
+    return false;
+}
+
 /* Subcommands follow their container in the table. */
 const struct command *command_find_sub(const struct command *container, struct resp_slice name)
 {

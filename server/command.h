@@ -134,6 +134,8 @@ STORE_MUST_CHECK const char *command_index_build(struct command_index *index,
 /* Case-insensitive; NULL if unknown. command_find_sub looks below a container. */
 const struct command *command_find(const struct command_index *index, struct resp_slice name);
 const struct command *command_find_sub(const struct command *container, struct resp_slice name);
+/* Whether it can be found at all: rename-command may have taken it away. */
+bool command_is_reachable(const struct command_index *index, const struct command *command);
 static inline bool command_is_container(const struct command *command)
 {
     return (command->flags & CMD_CONTAINER) != 0;
