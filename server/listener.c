@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -32,6 +33,7 @@
 #define SOCKETS_MAX 17 /* 16 addresses and the Unix socket */
 #define ACCEPTS_PER_EVENT 256
 #define BIND_TEXT_MAX 4096
+#define LEAVING_NSEC (5 * 1000 * 1000)
 
 struct listening {
     struct listener *listener;
@@ -212,13 +214,27 @@ static bool is_local(const struct sockaddr_storage *peer)
     return peer->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
+static bool is_full(const struct server *server)
+{
+    uint32_t clients = atomic_load_explicit(&server->connected_clients, memory_order_relaxed);
+    return clients >= (uint64_t)config_number(&server->config, CONFIG_MAXCLIENTS);
+}
+
+/* A client that has just left may not be counted out yet by its worker, when the next one comes:
+ * once for all that come together, the workers get a moment. */
+static void wait_for_leavers(const struct server *server)
+{
+    const struct timespec moment = {.tv_nsec = LEAVING_NSEC};
+    if (is_full(server))
+        nanosleep(&moment, NULL);
+}
+
 /* Why this client may not connect, as a reply; NULL: it may. */
 static const char *refusal_of(struct server *server, const struct sockaddr_storage *peer,
                               bool is_unix)
 {
     const struct config *config = &server->config;
-    uint32_t clients = atomic_load_explicit(&server->connected_clients, memory_order_relaxed);
-    if (clients >= (uint64_t)config_number(config, CONFIG_MAXCLIENTS))
+    if (is_full(server))
         return "-ERR max number of clients reached\r\n";
     if (config_number(config, CONFIG_PROTECTED_MODE) != 0 && !config_has_password(config) &&
         !is_unix && !is_local(peer))
@@ -304,6 +320,7 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *arg)
     (void)what;
     struct listening *listening = arg;
     struct listener *listener = listening->listener;
+    wait_for_leavers(listener->server);
     for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
         struct sockaddr_storage peer = {0};
         socklen_t len = sizeof peer;
