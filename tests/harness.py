@@ -24,6 +24,9 @@ IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
 # Not /tmp: that may be memory, and the engine wants a file system with O_DIRECT.
 TEMPORARY = os.path.join(TOP, "build", "tmp")
 
+# The address sanitizer takes its own clean-up of a thread's signal stack for an overflow.
+ENVIRONMENT = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "use_sigaltstack=0"))
+
 START_LIMIT_S = 60
 STOP_LIMIT_S = 60
 COMPLAINT = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|REDIS BUG REPORT")
@@ -96,7 +99,8 @@ class Server:
             begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
             with open(self.log, "ab") as log:
                 self.process = subprocess.Popen([self.program, *self.arguments()], stdout=log,
-                                                stderr=log, cwd=self.directory)
+                                                stderr=log, cwd=self.directory,
+                                                env=ENVIRONMENT)
             try:
                 self._await_answer()
                 return self
