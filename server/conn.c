@@ -25,11 +25,11 @@
 #include "runner.h"
 #include "transport.h"
 
-#define READ_BLOCK (256 * 1024) /* the shared block: several reads, if requests hold parts of it   \
-                                 */
+#define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
-#define SHARED_WANTED_MAX (32 * 1024) /* longer commands are read into the connection's own block  \
-                                       */
+
+/* A command known to be longer is read into the connection's own block. */
+#define SHARED_WANTED_MAX (32 * 1024)
 
 /* ---- life ---- */
 

@@ -485,6 +485,24 @@ static void take_behind(struct conn *conn, struct request *request)
     enqueue(conn, request);
 }
 
+/* A request that waits gets its reply for itself. What it has written already counts: it may be the
+ * commit alone that waits, so that the command is not run again. */
+static void take_reply_along(struct request *request)
+{
+    struct call *call = &request->call;
+    struct resp_writer *shared = call->reply;
+    size_t start = request->reply_start;
+    if (shared == &request->reply)
+        return;
+    call->reply = &request->reply;
+    call->reply->version = shared->version;
+    resp_raw(call->reply, shared->data + start, shared->len - start);
+    resp_truncate(shared, start);
+    for (uint32_t i = 0; i < request->stream_count; i++)
+        request->streams[i].offset -= start;
+    request->reply_start = 0;
+}
+
 /* Nothing is in flight: the reply is written where it leaves from. */
 static void take_first(struct conn *conn, struct request *request, struct block *block)
 {
@@ -493,7 +511,6 @@ static void take_first(struct conn *conn, struct request *request, struct block 
     call->reply = output;
     output->version = conn->session.resp_version;
     request->reply_start = output->len;
-    size_t start_len = output->len;
     enum store_result result = start(request);
     if (result != STORE_WAIT) {
         request->result = result;
@@ -501,12 +518,9 @@ static void take_first(struct conn *conn, struct request *request, struct block 
         request_free(request);
         return;
     }
-    resp_truncate(output, start_len);
+    take_reply_along(request);
     if (request->block == NULL)
         request_hold(request, block);
-    call->reply = &request->reply;
-    call->reply->version = conn->session.resp_version;
-    request->reply_start = 0;
     enqueue(conn, request);
     set_off(request);
 }
