@@ -170,6 +170,15 @@ static size_t argument_bytes(const struct call *call)
     return bytes;
 }
 
+/* The running command's bytes as they were received, unless it came as an inline line. */
+static size_t command_bytes(const struct call *call)
+{
+    size_t bytes = argument_bytes(call) + (size_t)snprintf(NULL, 0, "*%zu\r\n", call->argc);
+    for (size_t i = 0; i < call->argc; i++)
+        bytes += (size_t)snprintf(NULL, 0, "$%zu\r\n\r\n", call->argv[i].len);
+    return bytes;
+}
+
 static void client_flags(const struct conn *conn, char flags[8])
 {
     char *to = flags;
@@ -211,8 +220,8 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         or_empty(session->name),
         (long long)(now > session->created_ms ? (now - session->created_ms) / 1000 : 0),
         (long long)(now > session->last_active_ms ? (now - session->last_active_ms) / 1000 : 0),
-        flags, session->db, conn_query_bytes(conn), conn_query_free(conn),
-        self ? argument_bytes(call) : 0, conn_output_list(conn),
+        flags, session->db, conn_query_bytes(conn) + (self ? command_bytes(call) : 0),
+        conn_query_free(conn), self ? argument_bytes(call) : 0, conn_output_list(conn),
         (unsigned long long)conn_output_memory(conn), (unsigned long long)conn_total_memory(conn),
         conn_events(conn),
         self                            ? call->command->name
