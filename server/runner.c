@@ -22,6 +22,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "commands.h"
 #include "log.h"
 #include "request.h"
 #include "runner_reply.h"
@@ -366,7 +367,10 @@ static bool is_silenced(struct request *request)
         session->reply_mode = SESSION_REPLY_SKIP;
         return true;
     }
-    return request->discard || session->reply_mode == SESSION_REPLY_OFF;
+    /* CLIENT REPLY ON is heard although it was to be skipped. */
+    bool is_heard = session->reply_mode == SESSION_REPLY_ON && request->call.command != NULL &&
+                    request->call.command->run == cmd_client_reply;
+    return (request->discard && !is_heard) || session->reply_mode == SESSION_REPLY_OFF;
 }
 
 /* The oldest request of its connection is finished: its reply goes out. */
