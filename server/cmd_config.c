@@ -123,6 +123,19 @@ static bool allow_clients(const struct config *config, int64_t clients,
     return false;
 }
 
+static bool is_kept(struct config *config, const struct change *change,
+                    char error[DIRECTIVE_ERROR_MAX])
+{
+    char *now = config_show(config, change->row);
+    bool same = change->value.text == NULL
+                    ? config_number(config, (enum config_id)change->row) == change->value.number
+                    : now != NULL && strcmp(now, change->value.text) == 0;
+    free(now);
+    if (!same)
+        snprintf(error, DIRECTIVE_ERROR_MAX, "can't set immutable config");
+    return same;
+}
+
 static bool parse_change(struct call *call, size_t at, struct change *change)
 {
     char error[DIRECTIVE_ERROR_MAX];
@@ -135,6 +148,8 @@ static bool parse_change(struct call *call, size_t at, struct change *change)
     bool good =
         directive_parse(&call->server->config, change->row, 1, &text, &change->value, error);
     free(text);
+    if (good && (directive_table[change->row].flags & DIRECTIVE_KEPT) != 0)
+        good = is_kept(&call->server->config, change, error);
     if (good && change->row == CONFIG_MAXCLIENTS)
         good = allow_clients(&call->server->config, change->value.number, error);
     return good || refuse(call, call->argv[at], error);

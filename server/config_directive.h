@@ -22,6 +22,7 @@ enum directive_type {
 
 enum directive_flags {
     DIRECTIVE_FIXED = 1 << 0, /* not to be changed while running */
+    DIRECTIVE_KEPT = 1 << 1,  /* likewise, but may be set to what it is, as tools do that set all */
 };
 
 struct directive_choice {

@@ -279,14 +279,39 @@ static const char usage[] =
     "       vellum-server /etc/vellum.conf --loglevel verbose\n";
 
 /* How many of argv[0 ...] belong to the option argv[0]: as in Redis its first value may begin with
- * dashes, and only `save` may stand without one. */
+ * dashes, and only `save` and options that hold their values may stand without one. */
 static int option_length(int argc, char *const argv[])
 {
     int length = 1;
-    bool may_be_alone = strcasecmp(argv[0], "--save") == 0;
+    bool may_be_alone = strcasecmp(argv[0], "--save") == 0 || strchr(argv[0], ' ') != NULL;
     while (length < argc && (strncmp(argv[length], "--", 2) != 0 || (length == 1 && !may_be_alone)))
         length++;
     return length;
+}
+
+static bool obey_words(struct reader *reader, struct config_words *option)
+{
+    if (option->words[0][0] != '\0' ? obey(reader, option)
+                                    : fail(reader, "Bad directive or wrong number of arguments"))
+        return true;
+    char line[1024];
+    size_t used = (size_t)snprintf(line, sizeof line, "%s", option->words[0]);
+    for (size_t i = 1; i < option->count && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, " \"%s\"", option->words[i]);
+    return report(reader, "Reading the command line", line);
+}
+
+/* "--port 7000" given as one argument. */
+static bool obey_whole_option(struct reader *reader, const char *text)
+{
+    struct config_words option;
+    if (!config_split(text, &option) || option.count == 0) {
+        fail(reader, "Unbalanced quotes in configuration line");
+        return report(reader, "Reading the command line", text);
+    }
+    bool good = obey_words(reader, &option);
+    config_words_free(&option);
+    return good;
 }
 
 static bool obey_option(struct reader *reader, int argc, char *const argv[])
@@ -294,20 +319,14 @@ static bool obey_option(struct reader *reader, int argc, char *const argv[])
     char *words[argc + 1];
     char empty[] = "";
     struct config_words option = {.count = (size_t)argc, .words = words};
+    if (argc == 1 && strchr(argv[0], ' ') != NULL)
+        return obey_whole_option(reader, argv[0] + 2);
     words[0] = argv[0] + 2;
     for (int i = 1; i < argc; i++)
         words[i] = argv[i];
     if (argc == 1 && strcasecmp(words[0], "save") == 0)
         words[option.count++] = empty;
-    if (words[0][0] != '\0' && obey(reader, &option))
-        return true;
-    if (words[0][0] == '\0')
-        fail(reader, "Bad directive or wrong number of arguments");
-    char line[1024];
-    size_t used = (size_t)snprintf(line, sizeof line, "%s", words[0]);
-    for (size_t i = 1; i < option.count && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, " \"%s\"", words[i]);
-    return report(reader, "Reading the command line", line);
+    return obey_words(reader, &option);
 }
 
 static bool read_options(struct reader *reader, int argc, char *const argv[])

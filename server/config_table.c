@@ -40,6 +40,7 @@
         .name = n, .type = DIRECTIVE_WORDS, .min = low, .max = high, .initial = value, __VA_ARGS__ \
     }
 #define FIXED .flags = DIRECTIVE_FIXED
+#define KEPT .flags = DIRECTIVE_KEPT
 #define UNUSED(reason) .ignored = reason
 
 #define RDB UNUSED("there are no RDB snapshots; every acknowledged write is in the journal")
@@ -111,8 +112,8 @@ static const char *check_power_of_two(int64_t number)
 }
 
 const struct directive directive_table[] = {
-    [CONFIG_PORT] = INT("port", 0, 65535, "6379", FIXED),
-    [CONFIG_BIND] = WORDS("bind", 0, 16, "* -::*", FIXED),
+    [CONFIG_PORT] = INT("port", 0, 65535, "6379", KEPT),
+    [CONFIG_BIND] = WORDS("bind", 0, 16, "* -::*", KEPT),
     [CONFIG_UNIXSOCKET] = TEXT("unixsocket", "", FIXED),
     [CONFIG_UNIXSOCKETPERM] =
         {.name = "unixsocketperm", .type = DIRECTIVE_OCTAL, .max = 0777, .initial = "0", FIXED},
@@ -122,14 +123,14 @@ const struct directive directive_table[] = {
     [CONFIG_MAXCLIENTS] = INT("maxclients", 1, UINT_MAX, "10000"),
     [CONFIG_PROTECTED_MODE] = BOOL("protected-mode", "yes"),
     [CONFIG_REQUIREPASS] = TEXT("requirepass", "", .max = CONFIG_PASSWORD_MAX),
-    [CONFIG_DIR] = TEXT("dir", "./vellum-data", FIXED),
+    [CONFIG_DIR] = TEXT("dir", "./vellum-data", KEPT),
     [CONFIG_APPENDFSYNC] = ENUM("appendfsync", sync_names, "everysec"),
     [CONFIG_MAXMEMORY] = MEMORY("maxmemory", 0, INT64_MAX, "0"),
     [CONFIG_MAXMEMORY_POLICY] = ENUM("maxmemory-policy", policy_names, "noeviction", EVICTION),
     [CONFIG_MAXSTORE] = MEMORY("maxstore", 0, INT64_MAX, "0"),
-    [CONFIG_WORKERS] = INT("workers", 1, 128, "1", FIXED),
-    [CONFIG_PARTITIONS] = INT("partitions", 1, 128, "16", FIXED, .check = check_power_of_two),
-    [CONFIG_JOURNAL_SIZE] = MEMORY("journal-size", MB, 64 * GB, "256mb", FIXED),
+    [CONFIG_WORKERS] = INT("workers", 1, 128, "1", KEPT),
+    [CONFIG_PARTITIONS] = INT("partitions", 1, 128, "16", KEPT, .check = check_power_of_two),
+    [CONFIG_JOURNAL_SIZE] = MEMORY("journal-size", MB, 64 * GB, "256mb", KEPT),
     [CONFIG_LOGLEVEL] = ENUM("loglevel", loglevel_names, "notice"),
     [CONFIG_LOGFILE] = TEXT("logfile", "", FIXED),
     [CONFIG_DAEMONIZE] = BOOL("daemonize", "no", FIXED),

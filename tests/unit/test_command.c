@@ -209,6 +209,10 @@ static void config_set_changes_all_or_nothing(void **state)
                  "parameter\r\n");
     ASSERT_REPLY("config set timeout 6 nosuch 7",
                  "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n");
+    ASSERT_REPLY("config set timeout 6 daemonize no",
+                 "-ERR CONFIG SET failed (possibly related to argument 'daemonize') - can't set "
+                 "immutable config\r\n");
+    ASSERT_REPLY("config set port 6379 workers 1 journal-size 256mb", "+OK\r\n");
     ASSERT_REPLY("config get timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n5\r\n");
     ASSERT_REPLY("config get nosuch", "*0\r\n");
     ASSERT_REPLY("config get repl-ping-*period",

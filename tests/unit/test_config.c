@@ -376,6 +376,11 @@ static void command_line_rules(void **state)
     /* The first value may look like an option. */
     assert_int_equal(start(fixture, "--requirepass", "--x", "--port", "1", NULL), CONFIG_START);
     assert_true(config_password_matches(&fixture->config, "--x", 3));
+    assert_int_equal(start(fixture, "--maxmemory 5mb", "--logfile '--a b'", "--timeout", "3", NULL),
+                     CONFIG_START);
+    assert_shown(fixture, "maxmemory", "5242880");
+    assert_shown(fixture, "logfile", "--a b");
+    assert_shown(fixture, "timeout", "3");
     assert_null(fixture->config.file);
 }
 
