@@ -33,7 +33,8 @@
 #define SOCKETS_MAX 17 /* 16 addresses and the Unix socket */
 #define ACCEPTS_PER_EVENT 256
 #define BIND_TEXT_MAX 4096
-#define LEAVING_NSEC (5 * 1000 * 1000)
+#define LEAVING_NSEC (2 * 1000 * 1000)
+#define LEAVING_MOMENTS 10
 
 struct listening {
     struct listener *listener;
@@ -221,11 +222,11 @@ static bool is_full(const struct server *server)
 }
 
 /* A client that has just left may not be counted out yet by its worker, when the next one comes:
- * once for all that come together, the workers get a moment. */
+ * once for all that come together, the workers get some moments. */
 static void wait_for_leavers(const struct server *server)
 {
     const struct timespec moment = {.tv_nsec = LEAVING_NSEC};
-    if (is_full(server))
+    for (int i = 0; i < LEAVING_MOMENTS && is_full(server); i++)
         nanosleep(&moment, NULL);
 }
 
