@@ -164,7 +164,7 @@ const struct directive directive_table[] = {
     BOOL("aof-use-rdb-preamble", "yes", AOF),
     BOOL("aof-timestamp-enabled", "no", AOF),
     BOOL("aof-rewrite-incremental-fsync", "yes", AOF),
-    BOOL("aof-disable-auto-gc", "no", FIXED, AOF),
+    BOOL("aof-disable-auto-gc", "no", AOF),
     TEXT("aof_rewrite_cpulist", "", FIXED, AOF),
 
     /* ---- replication ---- */
@@ -319,7 +319,7 @@ const struct directive directive_table[] = {
     TEXT("syslog-ident", "redis", FIXED, PROCESS),
     ENUM("syslog-facility", facility_names, "local0", FIXED, PROCESS),
     BOOL("crash-log-enabled", "yes", PROCESS),
-    BOOL("crash-memcheck-enabled", "yes", FIXED, PROCESS),
+    BOOL("crash-memcheck-enabled", "yes", PROCESS),
     TEXT("ignore-warnings", "", PROCESS),
     WORDS("shutdown-on-sigint", 1, 4, "default", PROCESS),
     WORDS("shutdown-on-sigterm", 1, 4, "default", PROCESS),
