@@ -321,13 +321,17 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *arg)
     (void)what;
     struct listening *listening = arg;
     struct listener *listener = listening->listener;
-    wait_for_leavers(listener->server);
+    bool has_waited = false;
     for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
         struct sockaddr_storage peer = {0};
         socklen_t len = sizeof peer;
         int fd = accept4((int)listening_fd, (struct sockaddr *)&peer, &len,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
+            if (!has_waited && is_full(listener->server)) {
+                wait_for_leavers(listener->server);
+                has_waited = true;
+            }
             welcome(listener->server, fd, &peer, listening->is_unix);
             continue;
         }
