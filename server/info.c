@@ -397,8 +397,13 @@ static void write_commandstats(FILE *to, struct server *server)
 
 static void write_errorstats(FILE *to, struct server *server)
 {
-    (void)server;
+    struct errorstats sum = {.used = 0};
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        errorstats_add(&sum, &server->workers[i]->errors);
     fprintf(to, "# Errorstats\r\n");
+    for (uint32_t i = 0; i < sum.used; i++)
+        if (sum.counts[i] > 0)
+            fprintf(to, "errorstat_%s:count=%llu\r\n", sum.codes[i], LOAD(sum.counts[i]));
 }
 
 static void write_latencystats(FILE *to, struct server *server)

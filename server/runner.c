@@ -310,8 +310,11 @@ static void account(struct request *request)
     bool is_error =
         call->reply->len > request->reply_start && call->reply->data[request->reply_start] == '-';
     counter_add(&worker->counters.commands, 1);
-    if (is_error)
+    if (is_error) {
         counter_add(&worker->counters.error_replies, 1);
+        errorstats_count(&worker->errors, call->reply->data + request->reply_start,
+                         call->reply->len - request->reply_start);
+    }
     if (call->command == NULL)
         return;
     if (call->hits != 0)

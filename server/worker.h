@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "command.h"
+#include "errorstats.h"
 #include "server.h"
 #include "session.h"
 
@@ -55,6 +56,7 @@ struct worker {
     struct conn *conns; /* open connections, newest first: see conn.h */
     _Atomic uint32_t connection_count; /* the listener chooses by it */
     struct worker_counters counters;
+    struct errorstats errors;
     struct command_counters *command_counters; /* command_count of them */
 
     /* shared by the connections, which take turns: see conn.c */

@@ -285,6 +285,35 @@ static void databases_are_chosen(void **state)
     assert_false(fixture->server.stopping);
 }
 
+static void errors_are_counted_by_code(void **state)
+{
+    (void)state;
+    struct errorstats one = {.used = 0}, other = {.used = 0}, sum = {.used = 0};
+    const char *const replies[] = {"-ERR a\r\n",    "-ERR b\r\n",
+                                   "-ERRX c\r\n",   "-NOCODE\r\n",
+                                   "- no code\r\n", "-A23456789012345678901234 long\r\n"};
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++)
+        errorstats_count(&one, replies[i], strlen(replies[i]));
+    errorstats_count(&other, "-ERR a\r\n", 8);
+    errorstats_add(&sum, &one);
+    errorstats_add(&sum, &other);
+    assert_int_equal(sum.used, 3);
+    assert_string_equal(sum.codes[0], "ERR");
+    assert_int_equal(sum.counts[0], 3);
+    assert_string_equal(sum.codes[1], "ERRX");
+    assert_int_equal(sum.counts[1], 1);
+    assert_string_equal(sum.codes[2], "NOCODE");
+    for (int i = 0; i < 2 * ERRORSTATS_CODES; i++) {
+        char reply[16];
+        errorstats_count(&one, reply, (size_t)snprintf(reply, sizeof reply, "-E%d x\r\n", i));
+    }
+    assert_int_equal(one.used, ERRORSTATS_CODES);
+    errorstats_clear(&one);
+    errorstats_count(&one, "-ERR a\r\n", 8);
+    assert_int_equal(one.counts[0], 1);
+    assert_int_equal(one.counts[1], 0);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -293,7 +322,7 @@ int main(void)
         TEST(others_are_not_found), TEST(commands_can_be_renamed),
         TEST(hello_and_auth),       TEST(config_set_changes_all_or_nothing),
         TEST(keys_of_commands),     TEST(client_settings),
-        TEST(databases_are_chosen),
+        TEST(databases_are_chosen), TEST(errors_are_counted_by_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
