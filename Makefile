@@ -17,20 +17,75 @@ PROTOCOL_SRC := \
 	protocol/resp_parse.c \
 	protocol/resp_write.c
 
-STORAGE_SRC :=
+STORAGE_SRC := \
+	storage/admission.c \
+	storage/arena.c \
+	storage/cell_pool.c \
+	storage/commit.c \
+	storage/databases.c \
+	storage/disk.c \
+	storage/disk_file.c \
+	storage/expire.c \
+	storage/extent.c \
+	storage/format.c \
+	storage/free.c \
+	storage/hash_slot.c \
+	storage/index.c \
+	storage/journal.c \
+	storage/keeper.c \
+	storage/load.c \
+	storage/ordered_table.c \
+	storage/recover.c \
+	storage/request.c \
+	storage/scan.c \
+	storage/space.c \
+	storage/stage.c \
+	storage/store.c \
+	storage/stream.c \
+	storage/superblock.c \
+	storage/sweep.c \
+	storage/ttl.c \
+	storage/txn.c \
+	storage/worker.c \
+	storage/writeback.c
 
 SERVER_SRC := \
 	server/call.c \
+	server/cmd_bitfield.c \
+	server/cmd_bitmap.c \
+	server/cmd_client.c \
+	server/cmd_command.c \
+	server/cmd_config.c \
+	server/cmd_connection.c \
 	server/cmd_expire.c \
 	server/cmd_generic.c \
+	server/cmd_lcs.c \
 	server/cmd_scan.c \
+	server/cmd_server.c \
+	server/cmd_string.c \
+	server/cmd_string_number.c \
 	server/command.c \
 	server/command_table.c \
 	server/config.c \
 	server/config_file.c \
+	server/config_rewrite.c \
 	server/config_table.c \
 	server/config_words.c \
-	server/glob.c
+	server/conn.c \
+	server/conn_output.c \
+	server/errorstats.c \
+	server/glob.c \
+	server/info.c \
+	server/listener.c \
+	server/log.c \
+	server/main.c \
+	server/process.c \
+	server/request.c \
+	server/runner.c \
+	server/runner_reply.c \
+	server/server.c \
+	server/transport_socket.c \
+	server/worker.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
@@ -39,17 +94,45 @@ MODEL_SRC := \
 	tests/model/model_txn.c
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
-UNIT_TESTS := test_resp test_glob test_cmd_bitmap test_cmd_string
+UNIT_TESTS := \
+	test_cmd_bitmap \
+	test_cmd_string \
+	test_command \
+	test_config \
+	test_generic \
+	test_glob \
+	test_hash_slot \
+	test_index \
+	test_model_store \
+	test_resp \
+	test_runner \
+	test_ttl
 
-test_resp_LINK = $(PROTOCOL_LIB)
-test_glob_LINK = $(call objects,server/glob.c)
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
+test_command_LINK = $(SERVER_TEST_LINK)
+test_config_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
+	server/config_table.c server/config_words.c)
+test_generic_LINK = $(GENERIC_TEST_LINK)
+test_glob_LINK = $(call objects,server/glob.c)
+test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
+test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
+test_model_store_LINK = $(call objects,$(MODEL_SRC))
+test_resp_LINK = $(PROTOCOL_LIB)
+test_runner_LINK = $(SERVER_TEST_LINK)
+test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
 
-# Commands run on the model, by a driver that stands for the runner.
+# The whole server but its main, on the model.
+SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) $(MODEL_SRC)) \
+	$(PROTOCOL_LIB)
+
+# Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
 	server/call.c server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
 	server/cmd_string_number.c $(MODEL_SRC)) $(PROTOCOL_LIB)
+GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
+	server/call.c server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c \
+	$(MODEL_SRC)) $(PROTOCOL_LIB)
 
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp

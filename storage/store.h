@@ -158,7 +158,7 @@ struct store_request {
 
     /* the engine's own */
     struct store_worker *worker;
-    struct store_parked *parked;
+    struct store_txn *parked;
 };
 
 /* Runs the request. Returns its final result at once (done is not called), or STORE_WAIT: then done
@@ -279,7 +279,9 @@ struct store_db_stats {
 struct store_db_stats store_db_stats(const struct store *store, uint32_t db);
 
 struct store_stats {
-    uint64_t index_bytes, frame_bytes, dirty_bytes, journal_buffer_bytes;
+    uint64_t index_bytes; /* index and expiry tables */
+    uint64_t table_bytes; /* page tables, free slots */
+    uint64_t frame_bytes, dirty_bytes, journal_buffer_bytes;
     uint64_t store_bytes; /* size of all files */
     uint64_t live_slots;  /* items in slabs */
     uint64_t page_hits, page_misses;

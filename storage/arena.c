@@ -1,0 +1,84 @@
+#include "arena.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void arena_init(struct arena *arena, uint32_t limit)
+{
+    memset(arena, 0, sizeof *arena);
+    pthread_mutex_init(&arena->lock, NULL);
+    arena->limit = limit;
+}
+
+void arena_free(struct arena *arena)
+{
+    for (uint32_t i = 0; i < arena->chunk_count; i++) {
+        munmap(arena->memory[i], (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE);
+        free(arena->frames[i]);
+    }
+    pthread_mutex_destroy(&arena->lock);
+}
+
+/* Untouched memory costs nothing: a chunk is mapped whole and used from its start. */
+static bool add_chunk(struct arena *arena)
+{
+    if (arena->chunk_count == ARENA_CHUNK_MAX)
+        return false;
+    size_t size = (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    struct frame *frames = calloc(ARENA_CHUNK_FRAMES, sizeof *frames);
+    if (!frames) {
+        munmap(memory, size);
+        return false;
+    }
+    arena->memory[arena->chunk_count] = memory;
+    arena->frames[arena->chunk_count] = frames;
+    arena->chunk_count++;
+    arena->fresh = arena->chunk_count == 1 ? 1 : 0; /* number 0 is 'none' */
+    return true;
+}
+
+static uint32_t take_locked(struct arena *arena)
+{
+    uint32_t number = arena->free_list;
+    if (number) {
+        arena->free_list = arena_frame(arena, number)->older;
+        return number;
+    }
+    bool exhausted = arena->chunk_count == 0 || arena->fresh == ARENA_CHUNK_FRAMES;
+    if (exhausted && !add_chunk(arena))
+        return 0;
+    return (arena->chunk_count - 1) << ARENA_CHUNK_SHIFT | arena->fresh++;
+}
+
+uint32_t arena_take(struct arena *arena, bool urgent)
+{
+    uint32_t limit = atomic_load_explicit(&arena->limit, memory_order_relaxed);
+    if (urgent)
+        limit += limit / 2 + SEGMENT_PAGES;
+    if (atomic_load_explicit(&arena->used, memory_order_relaxed) >= limit)
+        return 0;
+    pthread_mutex_lock(&arena->lock);
+    uint32_t number = take_locked(arena);
+    if (number)
+        atomic_fetch_add_explicit(&arena->used, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&arena->lock);
+    return number;
+}
+
+void arena_give(struct arena *arena, uint32_t number)
+{
+    struct frame *frame = arena_frame(arena, number);
+    assert(frame->refs == 0 && !frame->waiters);
+    pthread_mutex_lock(&arena->lock);
+    *frame = (struct frame){.older = arena->free_list};
+    arena->free_list = number;
+    atomic_fetch_sub_explicit(&arena->used, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&arena->lock);
+}

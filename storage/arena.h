@@ -1,0 +1,77 @@
+/*
+ * Memory for page frames: chunks of 64 MB, each mapped on its own so that it can be registered with
+ * a NIC or given back alone. Frames are numbered through all chunks; number 0 is 'none'.
+ *
+ * Invariants
+ * 1. A frame is on the free list, or belongs to exactly one space, whose lock protects it.
+ * 2. used counts the frames that belong to spaces. Beyond limit only arena_take with `urgent`
+ * takes.
+ *
+ * Threads: arena_take and arena_give lock inside; a leaf lock.
+ */
+#ifndef VELLUM_STORE_ARENA_H
+#define VELLUM_STORE_ARENA_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format.h"
+
+#define ARENA_CHUNK_SHIFT 14u /* frames in a chunk: 64 MB */
+#define ARENA_CHUNK_FRAMES (1u << ARENA_CHUNK_SHIFT)
+#define ARENA_CHUNK_MAX 4096u /* 256 GB */
+
+enum frame_state {
+    FRAME_FREE,
+    FRAME_LOADING, /* a read is in flight; in the page table, content not valid */
+    FRAME_VALID,   /* in the page table */
+    FRAME_ORPHAN,  /* replaced or dropped while referenced: freed with its last reference */
+};
+
+struct waiter; /* space.h */
+
+struct frame {
+    struct waiter *waiters; /* transactions that wait for the load */
+    uint64_t commit;        /* newest commit applied to it: must be durable before a write-back */
+    uint32_t page;
+    uint32_t refs;         /* I/O in flight, transactions and streams that need it to stay */
+    uint32_t newer, older; /* eviction queue of its space */
+    uint8_t space;
+    uint8_t state; /* enum frame_state */
+    bool dirty;    /* differs from the file */
+    bool writing;  /* being written: immutable, a change goes to a fresh frame */
+    bool visited;  /* used since the eviction hand passed */
+    bool checked;  /* an extent's page: verified with the rest of it since it was read */
+};
+
+struct arena {
+    pthread_mutex_t lock;
+    struct frame *frames[ARENA_CHUNK_MAX];
+    char *memory[ARENA_CHUNK_MAX];
+    uint32_t chunk_count;
+    uint32_t fresh;     /* frames of the last chunk from here on were never used */
+    uint32_t free_list; /* linked by `older` */
+    _Atomic uint32_t used;
+    _Atomic uint32_t limit;
+};
+
+void arena_init(struct arena *arena, uint32_t limit);
+void arena_free(struct arena *arena);
+
+/* 0 when there is none. urgent: the limit may be passed by half, for a commit that has begun. */
+uint32_t arena_take(struct arena *arena, bool urgent);
+void arena_give(struct arena *arena, uint32_t number);
+
+static inline struct frame *arena_frame(struct arena *arena, uint32_t number)
+{
+    return &arena->frames[number >> ARENA_CHUNK_SHIFT][number & (ARENA_CHUNK_FRAMES - 1)];
+}
+
+static inline char *arena_memory(struct arena *arena, uint32_t number)
+{
+    return arena->memory[number >> ARENA_CHUNK_SHIFT] +
+           (size_t)(number & (ARENA_CHUNK_FRAMES - 1)) * PAGE_SIZE;
+}
+
+#endif

@@ -1,0 +1,494 @@
+/*
+ * Committing: reserve everything that can be lacking, then number, journal and apply at one
+ * instant.
+ *
+ * Invariants
+ * 1. Until journal_begin succeeds nothing is changed but reservations, which commit_abandon gives
+ *    back; after it nothing can fail or wait.
+ * 2. The locks of all partitions concerned are held from the first look-up to the last change, so
+ *    that no other transaction sees half of it.
+ * 3. A page is written back only after its frame's newest commit is durable (keeper.c), and the
+ *    journal is kept until the page is: so each slot's newest version is always in one of the two.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+static uint64_t padded(uint64_t length)
+{
+    return (length + 7) & ~7ull;
+}
+
+/* ---- reserving ---- */
+
+enum store_result commit_assign_segment(struct store *store, struct space *space, uint32_t class)
+{
+    if (space->segment_assigned + 2 >= space->segment_count && !space->growing) {
+        space->growing = true;
+        keeper_ask(store);
+    }
+    if (space->segment_assigned == space->segment_count)
+        return atomic_load(&store->full) ? STORE_FULL : STORE_WAIT;
+    uint32_t segment = space->segment_assigned;
+    uint32_t page = segment * SEGMENT_PAGES;
+    uint32_t frame = space_add_frame(space, page, true);
+    if (!frame)
+        return STORE_WAIT;
+    char *record;
+    uint64_t commit_number;
+    uint64_t length = sizeof(struct format_record) + sizeof(struct format_operation);
+    enum store_result result = journal_begin(&store->journal, length, &record, &commit_number);
+    if (result != STORE_OK) {
+        space_drop(space, page);
+        return result;
+    }
+    *(struct format_record *)record = (struct format_record){(uint32_t)length, 1};
+    *(struct format_operation *)(record + sizeof(struct format_record)) = (struct format_operation){
+        .kind = FORMAT_ASSIGN, .space = space->id, .page = page, .slot = (uint8_t) class};
+    journal_end(&store->journal, NULL);
+    space_assign(space, segment, class);
+    space_segment_header(space, segment, arena_memory(&store->arena, frame));
+    arena_frame(&store->arena, frame)->state = FRAME_VALID;
+    space_mark_dirty(space, frame, commit_number);
+    return STORE_OK;
+}
+
+static enum store_result take_slot(struct store_txn *txn, struct space *space, uint32_t class,
+                                   struct write *write)
+{
+    while (!space_take_slot(space, class, &write->new_page, &write->new_slot)) {
+        enum store_result result = commit_assign_segment(txn->store, space, class);
+        if (result == STORE_WAIT)
+            keeper_throttle(txn);
+        if (result != STORE_OK)
+            return result;
+    }
+    write->slot_taken = true;
+    return STORE_OK;
+}
+
+/* The frame of the slot's page; a page with nothing else on it need not be read. */
+static enum store_result slot_frame(struct store_txn *txn, struct space *space, struct write *write)
+{
+    if (space->table[write->new_page] == 0 &&
+        space_page_unused(space, write->new_page, write->new_slot)) {
+        uint32_t number = space_add_frame(space, write->new_page, true);
+        if (!number) {
+            keeper_throttle(txn);
+            return STORE_WAIT;
+        }
+        memset(arena_memory(&txn->store->arena, number), 0, PAGE_SIZE);
+        arena_frame(&txn->store->arena, number)->state = FRAME_VALID;
+    }
+    return load_page(txn, space, write->new_page, &write->new_frame);
+}
+
+/* A frame that may be changed, and that stays until release(). */
+static enum store_result hold(struct store_txn *txn, struct space *space, uint32_t *frame)
+{
+    if (!space_writable(space, frame)) {
+        keeper_throttle(txn);
+        *frame = 0;
+        return STORE_WAIT;
+    }
+    space_ref(space, *frame);
+    return STORE_OK;
+}
+
+static void give_back_slot(struct store_txn *txn, struct write *write)
+{
+    if (write->slot_taken)
+        space_give_slot(&engine_partition(txn->store, write->key.slot)->space, write->new_page,
+                        write->new_slot);
+    write->slot_taken = false;
+}
+
+static enum store_result prepare_put(struct store_txn *txn, struct space *space,
+                                     struct write *write)
+{
+    uint32_t payload = write->large ? write->large->root_bytes : write->len;
+    uint32_t head =
+        (uint32_t)sizeof(struct format_item) + (write->expire_ms == STORE_NO_EXPIRY ? 0u : 8u);
+    write->item_len = head + write->key.len + payload;
+    uint32_t class = format_class_for(write->item_len);
+    if (write->old_page && space_class_of(space, write->old_page) == class) {
+        give_back_slot(txn, write);
+        write->new_page = write->old_page;
+        write->new_slot = write->old_slot;
+        return STORE_OK;
+    }
+    if (!write->slot_taken) {
+        enum store_result result = take_slot(txn, space, class, write);
+        if (result != STORE_OK)
+            return result;
+    }
+    enum store_result result = slot_frame(txn, space, write);
+    if (result != STORE_OK) {
+        write->new_frame = 0;
+        return result;
+    }
+    return hold(txn, space, &write->new_frame);
+}
+
+static enum store_result keep_root(struct store_txn *txn, const struct format_item *item,
+                                   const struct format_root **root)
+{
+    void *copy = store_alloc(txn, item->payload_len);
+    if (!copy)
+        return STORE_NO_MEMORY;
+    *root = memcpy(copy, format_payload(item), item->payload_len);
+    return STORE_OK;
+}
+
+/* Finds what the write replaces, and reserves place and frames for it. */
+static enum store_result prepare(struct store_txn *txn, struct write *write)
+{
+    struct space *space = &engine_partition(txn->store, write->key.slot)->space;
+    struct found found;
+    enum store_result result = txn_find(txn, &write->key, &found);
+    if (result == STORE_DAMAGED) /* what was damaged stays aside; the key gets a new item */
+        found.item = NULL;
+    else if (result != STORE_OK)
+        return result;
+    write->database = txn->store->databases.ids[write->key.db];
+    write->tag = engine_tag(write->key.hash, write->database);
+    write->old_page = found.item ? found.page : 0;
+    write->old_slot = found.slot;
+    write->old_root = NULL;
+    if (found.item && found.item->flags & FORMAT_LARGE) {
+        result = keep_root(txn, found.item, &write->old_root);
+        if (result != STORE_OK)
+            return result;
+    }
+    if (found.item) {
+        uint32_t frame = found.frame;
+        result = hold(txn, space, &frame);
+        if (result != STORE_OK)
+            return result;
+        write->old_frame = frame;
+    }
+    return write->kind == WRITE_PUT ? prepare_put(txn, space, write) : STORE_OK;
+}
+
+/* Room in the index and the expiry table. */
+static bool reserve_entries(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct write *write = &txn->writes[i];
+        struct partition *partition = engine_partition(txn->store, write->key.slot);
+        if (write->kind != WRITE_PUT)
+            continue;
+        if (!write->old_page && !index_reserve(&partition->index, write->key.slot))
+            return false;
+        if (write->expire_ms != STORE_NO_EXPIRY && !ttl_reserve(&partition->ttl, write->tag)) {
+            if (!write->old_page)
+                index_release(&partition->index, write->key.slot);
+            return false;
+        }
+        write->reserved = true;
+    }
+    return true;
+}
+
+static void release_entries(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct write *write = &txn->writes[i];
+        struct partition *partition = engine_partition(txn->store, write->key.slot);
+        if (!write->reserved)
+            continue;
+        write->reserved = false;
+        if (!write->old_page)
+            index_release(&partition->index, write->key.slot);
+        if (write->expire_ms != STORE_NO_EXPIRY)
+            ttl_release(&partition->ttl, write->tag);
+    }
+}
+
+static void release_frames(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct write *write = &txn->writes[i];
+        struct space *space = &engine_partition(txn->store, write->key.slot)->space;
+        if (write->old_frame)
+            space_unref(space, write->old_frame);
+        if (write->new_frame)
+            space_unref(space, write->new_frame);
+        write->old_frame = write->new_frame = 0;
+    }
+}
+
+void commit_abandon(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        give_back_slot(txn, &txn->writes[i]);
+    extent_abandon(txn);
+}
+
+/* ---- the record ---- */
+
+static bool moves(const struct write *write)
+{
+    return write->old_page &&
+           (write->old_page != write->new_page || write->old_slot != write->new_slot);
+}
+
+static bool does_nothing(const struct write *write)
+{
+    return write->kind == WRITE_DELETE && !write->old_page;
+}
+
+static bool changes_databases(const struct store_txn *txn)
+{
+    return txn->flush_mask || txn->swap_count;
+}
+
+static uint64_t record_length(const struct store_txn *txn, uint32_t *op_count)
+{
+    uint64_t length = sizeof(struct format_record), op = sizeof(struct format_operation);
+    *op_count = 0;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct write *write = &txn->writes[i];
+        if (does_nothing(write))
+            continue;
+        bool erases = write->kind == WRITE_DELETE || moves(write);
+        length += (erases ? op : 0) + (write->kind == WRITE_PUT ? op + padded(write->item_len) : 0);
+        *op_count += erases + (write->kind == WRITE_PUT);
+    }
+    if (changes_databases(txn)) {
+        length += op + padded(sizeof(struct format_databases));
+        ++*op_count;
+    }
+    return length;
+}
+
+static char *add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
+                           uint32_t slot, uint32_t length)
+{
+    *(struct format_operation *)at = (struct format_operation){.kind = (uint8_t)kind,
+                                                               .space = (uint8_t)space,
+                                                               .length = (uint16_t)length,
+                                                               .page = page,
+                                                               .slot = (uint8_t)slot};
+    return at + sizeof(struct format_operation);
+}
+
+/* The item as it will stand in its slot. */
+static char *add_item(const struct store_txn *txn, char *at, const struct write *write,
+                      uint32_t space, uint64_t commit_number)
+{
+    struct format_item *item = (struct format_item *)at;
+    uint32_t payload = write->large ? write->large->root_bytes : write->len;
+    *item = (struct format_item){.database = write->database,
+                                 .version = commit_number,
+                                 .key_len = (uint16_t)write->key.len,
+                                 .payload_len = (uint16_t)payload,
+                                 .type = write->type};
+    if (write->large)
+        item->flags |= FORMAT_LARGE;
+    if (write->expire_ms != STORE_NO_EXPIRY) {
+        item->flags |= FORMAT_HAS_EXPIRY;
+        memcpy(item + 1, &write->expire_ms, sizeof write->expire_ms);
+    }
+    char *key = at + format_head_length(item);
+    memcpy(key, write->key.data, write->key.len);
+    if (payload)
+        memcpy(key + write->key.len, write->large ? (const char *)write->large->root : write->bytes,
+               payload);
+    memset(at + write->item_len, 0, padded(write->item_len) - write->item_len);
+    uint32_t mix =
+        format_place_mix(txn->store->super.seed, space, write->new_page, write->new_slot);
+    item->checksum = format_item_checksum(item, write->item_len, mix);
+    return at + padded(write->item_len);
+}
+
+/* ---- applying ---- */
+
+static uint32_t locate(const struct partition *partition, const struct write *write)
+{
+    const struct index *index = &partition->index;
+    uint32_t at = index_find(index, write->key.slot, write->tag);
+    for (; at != INDEX_NONE; at = index_next(index, write->key.slot, at)) {
+        uint64_t entry = index_get(index, write->key.slot, at);
+        if (index_page(entry) == write->old_page && index_item_slot(entry) == write->old_slot)
+            return at;
+    }
+    assert(!"an item that was found is in the index");
+    return INDEX_NONE;
+}
+
+static struct format_item *slot_memory(struct space *space, uint32_t frame, uint32_t page,
+                                       uint32_t slot)
+{
+    uint32_t size = format_class_size(space_class_of(space, page));
+    return (struct format_item *)(arena_memory(space->arena, frame) + slot * size);
+}
+
+/* What was counted for the old item is taken back. */
+static void uncount_old(struct partition *partition, const struct write *write,
+                        const struct format_item *old)
+{
+    int64_t expiry = format_expiry(old);
+    partition->databases[write->key.db].keys--;
+    if (expiry == STORE_NO_EXPIRY)
+        return;
+    partition->databases[write->key.db].expires--;
+    ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);
+}
+
+static void erase_old(struct partition *partition, const struct write *write, uint64_t commit)
+{
+    struct format_item *old =
+        slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+    memset(old, 0, sizeof *old);
+    space_mark_dirty(&partition->space, write->old_frame, commit);
+    space_give_slot(&partition->space, write->old_page, write->old_slot);
+}
+
+static void count_new(struct partition *partition, struct write *write)
+{
+    partition->databases[write->key.db].keys++;
+    if (write->expire_ms == STORE_NO_EXPIRY)
+        return;
+    partition->databases[write->key.db].expires++;
+    bool added = ttl_add(&partition->ttl, write->key.slot, write->tag, write->expire_ms);
+    assert(added);
+    (void)added;
+}
+
+static void apply_put(struct partition *partition, struct write *write, const char *image,
+                      uint64_t commit)
+{
+    struct space *space = &partition->space;
+    bool expires = write->expire_ms != STORE_NO_EXPIRY;
+    uint32_t frame = write->new_frame ? write->new_frame : write->old_frame;
+    if (write->old_page) {
+        uncount_old(partition, write,
+                    slot_memory(space, write->old_frame, write->old_page, write->old_slot));
+        index_set(&partition->index, write->key.slot, locate(partition, write), write->new_page,
+                  write->new_slot, expires);
+        if (moves(write))
+            erase_old(partition, write, commit);
+    } else {
+        bool inserted = index_insert(&partition->index, write->key.slot, write->tag,
+                                     write->new_page, write->new_slot, expires);
+        assert(inserted);
+        (void)inserted;
+    }
+    memcpy(slot_memory(space, frame, write->new_page, write->new_slot), image, write->item_len);
+    space_mark_dirty(space, frame, commit);
+    count_new(partition, write);
+    write->slot_taken = false;
+    write->reserved = false;
+}
+
+static void apply_delete(struct partition *partition, struct write *write, uint64_t commit)
+{
+    uncount_old(partition, write,
+                slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot));
+    index_remove(&partition->index, write->key.slot, locate(partition, write));
+    erase_old(partition, write, commit);
+    partition->last_removal = commit;
+}
+
+static char *put_and_apply(struct store_txn *txn, struct write *write, char *at, uint64_t commit)
+{
+    struct partition *partition = engine_partition(txn->store, write->key.slot);
+    uint32_t space = partition->space.id;
+    if (does_nothing(write))
+        return at;
+    if (write->kind == WRITE_DELETE || moves(write))
+        at = add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
+    if (write->kind == WRITE_DELETE) {
+        apply_delete(partition, write, commit);
+        return at;
+    }
+    at = add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot, write->item_len);
+    char *image = at;
+    at = add_item(txn, at, write, space, commit);
+    apply_put(partition, write, image, commit);
+    return at;
+}
+
+/* Large values that this transaction gave up. One that lives on under another name or expiry is the
+ * base of a write. */
+static void free_replaced(struct store_txn *txn, uint64_t commit)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct format_root *old = txn->writes[i].old_root;
+        bool lives_on = false;
+        for (uint32_t j = 0; old && j < txn->write_count; j++) {
+            const struct large_write *large = txn->writes[j].large;
+            if (large && large->base && large->base->count == old->count &&
+                memcmp(large->base, old, sizeof *old + old->count * sizeof(struct format_extent)) ==
+                    0)
+                lives_on = true;
+        }
+        if (old && !lives_on)
+            extent_free_root(txn->store, old, commit);
+    }
+    extent_free_patched(txn, commit);
+}
+
+static enum store_result journal_and_apply(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    uint32_t op_count;
+    uint64_t length = record_length(txn, &op_count);
+    if (op_count == 0)
+        return STORE_OK;
+    char *record;
+    uint64_t commit_number;
+    enum store_result result = journal_begin(&store->journal, length, &record, &commit_number);
+    if (result == STORE_WAIT)
+        keeper_throttle(txn);
+    if (result != STORE_OK)
+        return result;
+    *(struct format_record *)record = (struct format_record){(uint32_t)length, op_count};
+    char *at = record + sizeof(struct format_record);
+    uint64_t dead = 0;
+    if (changes_databases(txn)) {
+        dead = databases_change(txn, commit_number);
+        at = add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
+        memcpy(at, &store->databases, sizeof store->databases);
+        at += padded(sizeof store->databases);
+    }
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        at = put_and_apply(txn, &txn->writes[i], at, commit_number);
+    assert(at == record + length);
+    journal_end(&store->journal, changes_databases(txn) ? &store->databases : NULL);
+    free_replaced(txn, commit_number);
+    databases_reclaim(txn, dead, commit_number);
+    txn->shown = commit_number;
+    return STORE_OK;
+}
+
+/* Writers wait while too much of the cache is dirty; readers do not. */
+static bool over_dirty_limit(const struct store *store)
+{
+    uint32_t limit = atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 2;
+    return atomic_load_explicit(&store->dirty_frames, memory_order_relaxed) > limit;
+}
+
+enum store_result commit(struct store_txn *txn)
+{
+    if (txn->write_count == 0 && !changes_databases(txn))
+        return STORE_OK;
+    if (engine_failed(txn->store))
+        return STORE_REFUSED;
+    if (over_dirty_limit(txn->store)) {
+        keeper_throttle(txn);
+        return STORE_WAIT;
+    }
+    enum store_result result = extent_stage(txn);
+    for (uint32_t i = 0; i < txn->write_count && result == STORE_OK; i++)
+        result = prepare(txn, &txn->writes[i]);
+    if (result == STORE_OK && !reserve_entries(txn))
+        result = STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = journal_and_apply(txn);
+    release_entries(txn);
+    release_frames(txn);
+    return result;
+}

@@ -1,0 +1,411 @@
+/*
+ * The engine's inner structures. Private to storage/.
+ *
+ * WHO RUNS. Worker threads execute requests; any worker may execute any request, under the locks of
+ * the partitions it touches. One keeper thread does what needs no client: it grows files, writes
+ * dirty pages back, makes checkpoints, keeps the everysec promise.
+ *
+ * LOCKS, outermost first; a thread takes further ones only downwards in this list
+ *   1. partitions' locks (struct space.lock), in rising order of their numbers
+ *   2. free_lock
+ *   3. extents.lock
+ *   4. barrier_lock
+ *   5. leaves: journal.lock, arena.lock, a worker's inbox_lock, throttle_lock, keeper_lock
+ * Only eviction looks sideways, with trylock.
+ *
+ * A TRANSACTION'S WAY (request.c)
+ *
+ *   store_execute --keys are free--> RUN --run() is OK--> COMMIT --committed--> finished
+ *         |                          ^ ^ |                  ^ |
+ *         | keys are claimed         | | | STORE_WAIT       | | slot's page, extents, journal,
+ *         v                  granted | | v loads            | v dirty limit
+ *       parked ----------------------+ parked              parked
+ *   Parked, it holds its keys' claims, so that what it has read stays true until it has committed.
+ */
+#ifndef VELLUM_STORE_ENGINE_H
+#define VELLUM_STORE_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "arena.h"
+#include "disk.h"
+#include "format.h"
+#include "index.h"
+#include "journal.h"
+#include "space.h"
+#include "store.h"
+#include "ttl.h"
+
+#define RERUN_LIMIT 3u /* then a run waits for the disk in place */
+#define QUEUE_DEPTH 512u
+#define CLAIM_BUCKETS 1024u
+
+/* ---- order per key (admission.c) ---- */
+
+/* A parked transaction's place in the queue of one key. Queues are found by the key's hash: a
+ * collision makes two keys share one, which delays but does no harm. */
+struct claim {
+    struct claim *next; /* behind it in the same key's queue */
+    struct claim
+        *next_bucket; /* first of the next key's queue; kept by the first claim of a queue */
+    struct store_txn *txn;
+    uint64_t hash;
+    uint16_t partition;
+    bool exclusive, granted;
+};
+
+/* ---- partitions ---- */
+
+struct partition {
+    struct space space; /* its lock is the partition's */
+    struct index index;
+    struct ttl ttl;
+    struct claim *claims[CLAIM_BUCKETS];
+    uint32_t claim_count;
+    uint64_t last_removal; /* newest commit that made a key absent: what an absence shows */
+    struct store_db_stats databases[STORE_DB_COUNT];
+    uint64_t expired; /* items deleted because their time had come */
+} __attribute__((aligned(64)));
+
+/* ---- transactions ---- */
+
+enum write_kind { WRITE_PUT, WRITE_DELETE };
+
+/* Bytes laid over a large value. */
+struct patch {
+    struct patch *next;
+    uint64_t offset, len;
+    const char *bytes;
+};
+
+/* A large value to be written: what stays of `base`, with patches over it (extent.c). */
+struct large_write {
+    uint64_t length;
+    const struct format_root *base; /* a copy of the old root, or NULL */
+    struct patch *patches;          /* in the order they were made */
+    struct format_root *root;       /* the result, once all extents are durable */
+    uint32_t root_bytes;
+    struct staging *staging; /* in progress */
+};
+
+/* A change buffered by the transaction. */
+struct write {
+    struct store_key key;
+    enum write_kind kind;
+    uint8_t type;
+    int64_t expire_ms;
+    const char *bytes; /* small value */
+    uint32_t len;
+    struct large_write *large;
+
+    /* found by prepare, all anew at each attempt */
+    uint32_t database;
+    uint32_t tag;
+    uint32_t old_page, old_slot; /* old_page 0: the key is not there */
+    uint32_t old_frame, new_frame;
+    uint32_t item_len;
+    const struct format_root *old_root; /* of a large value that goes with this write */
+    bool reserved;                      /* room in the index */
+    /* kept between attempts */
+    uint32_t new_page, new_slot;
+    bool slot_taken;
+};
+
+struct pin {
+    struct space *space;
+    uint32_t frame;
+};
+
+enum txn_phase { TXN_RUN, TXN_COMMIT };
+
+struct store_txn {
+    struct store *store;
+    struct store_worker *worker;
+    struct store_request *request;
+    struct store_txn *next; /* in the worker's free list, its ready list, or the barrier */
+    struct store_txn *next_throttled;
+
+    enum txn_phase phase;
+    bool parked;
+    bool in_place;      /* waits for the disk instead of returning STORE_WAIT */
+    bool out_of_memory; /* for its claims */
+    bool holds_barrier;
+    bool counts_active; /* has claims: an exclusive request must wait for it */
+    uint32_t reruns;
+    _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
+    uint64_t shown;
+    uint64_t locked[2]; /* partitions whose locks this attempt holds */
+
+    struct write *writes;
+    uint32_t write_count, write_capacity;
+    uint32_t *write_table; /* open addressing over writes, when there are many; 0: empty */
+    uint32_t write_table_size, write_table_room;
+
+    struct pin *pins;
+    uint32_t pin_count, pin_capacity;
+    struct claim *claims;
+    uint32_t claim_count, claim_capacity;
+    struct store_stream *streams; /* opened by this run */
+    int stage_error;              /* to be returned once the writes in flight are done */
+    struct whole *wholes;         /* large values being gathered for store_load */
+
+    struct space *failed_space; /* a load that failed since the last attempt */
+    uint32_t failed_page;
+    uint32_t flush_mask; /* logical databases emptied */
+    uint8_t swaps[8][2];
+    uint32_t swap_count;
+
+    struct memory_block *blocks; /* store_alloc's */
+    uint64_t random;             /* of the wait build */
+};
+
+/* ---- workers ---- */
+
+struct store_worker {
+    struct store *store;
+    uint32_t index;
+    struct disk_queue *queue;
+    struct disk_queue *sync_queue; /* for waiting in place: nothing else completes on it */
+    int fd;
+    struct store_txn *free_txns;
+    struct store_txn *ready, *ready_last; /* to be attempted by this thread */
+    uint32_t parked;
+    bool polling;
+    struct expiry *expiries; /* expired items to be deleted (expire.c) */
+    uint32_t expiry_count;
+    _Atomic bool expire_due; /* set by the keeper's clock */
+
+    pthread_mutex_t inbox_lock;
+    struct store_txn *inbox, *inbox_last; /* made ready by other threads */
+};
+
+/* ---- the store ---- */
+
+struct deferred_free { /* free.c: runs to be free once `commit` is durable and unseen */
+    struct deferred_free *next;
+    uint64_t commit;
+    uint32_t count, depth;
+    struct format_extent extents[];
+};
+
+struct store {
+    struct disk *disk;
+    struct disk_queue *keeper_queue;
+    struct disk_file *super_file;
+    struct format_superblock super;
+    char *super_page;
+    struct arena arena;
+    struct journal journal;
+    struct partition *partitions;
+    uint32_t partition_count;
+    uint32_t slot_shift; /* hash slot >> slot_shift = partition */
+    struct space extents;
+    struct format_databases databases; /* changed under all partitions' locks */
+
+    struct store_worker **workers;
+    uint32_t worker_count;
+    _Atomic int sync;
+    _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
+    _Atomic bool failed, full;
+    _Atomic uint32_t dirty_frames;
+    _Atomic uint32_t stream_pages; /* pinned by streams */
+
+    pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
+    struct store_txn *barrier, *barrier_last;
+    struct store_txn *barrier_holder;
+    _Atomic uint32_t barrier_count; /* queued, and the holder */
+    _Atomic uint32_t active;        /* parked transactions with claims */
+
+    pthread_mutex_t throttle_lock; /* transactions that wait for the keeper */
+    struct store_txn *throttled;   /* linked by next_throttled */
+    _Atomic uint64_t throttle_count, reruns, in_place_runs;
+
+    pthread_mutex_t free_lock;                      /* taken before extents.lock */
+    struct deferred_free *deferred, *deferred_last; /* under extents.lock */
+    struct store_stream *open_streams;              /* under extents.lock */
+
+    pthread_t keeper;
+    bool keeper_running;
+    pthread_mutex_t keeper_lock;
+    pthread_cond_t keeper_wake;
+    bool keeper_stop, keeper_asked;
+    int64_t grow_retry_ms;    /* after ENOSPC */
+    _Atomic bool sweep_asked; /* items of flushed databases are still in the index */
+    bool sweeping;            /* the keeper's own, with where it is */
+    uint32_t sweep_partition, sweep_segment;
+
+    _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
+    _Atomic uint64_t damaged;
+    uint64_t recovered_items, recovered_commits, recovery_ms;
+
+    void (*log)(void *arg, enum store_log_level level, const char *line);
+    void *log_arg;
+};
+
+/* ---- store.c ---- */
+
+void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int64_t engine_clock_ms(void); /* monotonic */
+int64_t engine_wall_ms(void);
+/* After this nothing is committed any more. */
+void engine_fail(struct store *store, const char *doing, int error);
+static inline bool engine_failed(const struct store *store)
+{
+    return atomic_load_explicit(&store->failed, memory_order_relaxed);
+}
+void engine_durable_advanced(struct store *store); /* wakes who waits for it */
+void engine_wake_workers(struct store *store);
+void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
+
+static inline struct partition *engine_partition(struct store *store, uint32_t slot)
+{
+    return &store->partitions[slot >> store->slot_shift];
+}
+
+static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
+{
+    uint64_t mixed = (key_hash ^ database * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    return (uint32_t)(mixed >> (64 - INDEX_TAG_BITS));
+}
+
+/* ---- superblock.c ---- */
+
+STORE_MUST_CHECK enum store_result
+superblock_create(struct store *store, const struct store_options *options, char *message);
+STORE_MUST_CHECK enum store_result superblock_read(struct store *store, char *message);
+STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *queue);
+
+/* ---- recover.c ---- */
+
+STORE_MUST_CHECK enum store_result recover(struct store *store, char *message);
+
+/* ---- load.c: pages into the cache ---- */
+
+/* The page's valid frame: STORE_OK; STORE_WAIT after starting to read it, with txn waiting for it;
+ * STORE_IO. The space's lock is held. The frame stays while the lock is held, and if the
+ * transaction waits until it is finished. */
+STORE_MUST_CHECK enum store_result load_page(struct store_txn *txn, struct space *space,
+                                             uint32_t page, uint32_t *frame);
+/* Starts reading [page, page + count) where it is not resident; txn may be NULL (prefetch). */
+STORE_MUST_CHECK enum store_result load_pages(struct store_txn *txn, struct space *space,
+                                              uint32_t page, uint32_t count);
+void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page);
+void load_release_pins(struct store_txn *txn);
+void load_release_extent_pins(struct store_txn *txn); /* of pages that have arrived */
+
+/* ---- txn.c ---- */
+
+struct found {
+    const struct format_item *item; /* NULL: absent */
+    uint32_t page, slot, frame;
+};
+/* Looks the key up and verifies it on the page. Expired items are found too. */
+STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct store_key *key,
+                                            struct found *found);
+void txn_begin(struct store_txn *txn, struct store_request *request);
+void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
+void txn_reset(struct store_txn *txn);   /* everything: finished */
+void txn_free(struct store_txn *txn);
+struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
+
+/* ---- commit.c ---- */
+
+/* STORE_OK: committed and applied. STORE_WAIT: to be called again when the waits are over. */
+STORE_MUST_CHECK enum store_result commit(struct store_txn *txn);
+void commit_abandon(struct store_txn *txn); /* gives back what was reserved */
+/* A fresh segment for the class, journaled. STORE_WAIT: ask the keeper for room; STORE_FULL. */
+STORE_MUST_CHECK enum store_result commit_assign_segment(struct store *store, struct space *space,
+                                                         uint32_t class);
+
+/* ---- databases.c ---- */
+
+/* Applies the transaction's flushes and swaps to the map. All partitions' locks are held, here and
+ * in databases_reclaim, which gives back what the flushes emptied. How many keys are dead now. */
+uint64_t databases_change(struct store_txn *txn, uint64_t commit);
+void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
+/* An id that no logical database has any more: its items are garbage. */
+bool databases_is_dead(const struct store *store, uint32_t id);
+/* Logical database of an id, or -1. */
+int databases_logical(const struct store *store, uint32_t id);
+
+/* ---- admission.c ---- */
+
+bool admission_conflicts(const struct partition *partition, uint64_t hash, bool exclusive);
+STORE_MUST_CHECK bool
+admission_claim(struct store_txn *txn); /* queues all keys; false: no memory */
+void admission_release(struct store_txn *txn, struct store_worker *from);
+
+/* ---- request.c ---- */
+
+void request_wait(struct store_txn *txn); /* one more thing to wait for */
+void request_wake(struct store_txn *txn, struct store_worker *from); /* one less; from: this
+                                                                        thread's worker or NULL */
+void request_notify(struct store_worker *worker); /* makes its eventfd readable */
+void request_run_ready(struct store_worker *worker);
+void request_lock(struct store_txn *txn);
+void request_unlock(struct store_txn *txn);
+bool request_holds(const struct store_txn *txn, uint32_t partition);
+struct store_txn *request_new_txn(struct store_worker *worker);
+
+/* ---- keeper.c ---- */
+
+STORE_MUST_CHECK int keeper_start(struct store *store);
+void keeper_finish(struct store *store); /* final checkpoint, then the thread ends */
+void keeper_ask(struct store *store);    /* there is work */
+/* The transaction waits until the keeper has made progress, or the journal has. */
+void keeper_throttle(struct store_txn *txn);
+void keeper_release(struct store *store);         /* all that wait so try again */
+void keeper_nap(struct store *store, int64_t ms); /* the keeper's thread; asking ends it */
+
+/* ---- extent.c ---- */
+
+/* Goes on writing the large values of the transaction; STORE_OK when all are durable. */
+STORE_MUST_CHECK enum store_result extent_stage(struct store_txn *txn);
+void extent_abandon(struct store_txn *txn);
+STORE_MUST_CHECK enum store_result extent_read(struct store_txn *txn,
+                                               const struct format_root *root, uint64_t offset,
+                                               uint64_t len, char *to);
+void extent_overlay(const struct patch *patch, uint64_t offset, size_t len, char *to);
+void extent_drop_loads(struct store_txn *txn);
+/* The descriptor of the value's extent number i; a hole's where there is none. */
+STORE_MUST_CHECK enum store_result extent_locate(struct store_txn *txn,
+                                                 const struct format_root *root, uint32_t i,
+                                                 struct format_extent *extent);
+/* Makes the extent's pages resident, verified and pinned; extents.lock is held. */
+STORE_MUST_CHECK enum store_result extent_fetch(struct store_txn *txn,
+                                                const struct format_extent *extent);
+/* Bytes of one extent; zeros where it is a hole or shorter. */
+STORE_MUST_CHECK enum store_result extent_copy(struct store_txn *txn,
+                                               const struct format_extent *extent, uint32_t offset,
+                                               uint32_t len, char *to);
+/* As store_load, for a committed large item. */
+STORE_MUST_CHECK enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
+                                               const char **bytes);
+/* ---- free.c: runs given up by a commit are free once it is durable and nobody reads them ---- */
+
+void extent_free_root(struct store *store, const struct format_root *root, uint64_t commit);
+void extent_free_list(struct store *store, const struct format_extent *extents, uint32_t count,
+                      uint32_t depth, uint64_t commit);
+/* The extents and nodes that patches replaced. */
+void extent_free_patched(struct store_txn *txn, uint64_t commit);
+void extent_free_item(struct store *store, const struct format_item *item);
+void extent_forget_deferred(struct store *store);
+bool extent_free_due(struct store *store); /* the keeper's; may read; whether there was any */
+void extent_free_all(struct store *store, uint64_t commit);
+
+/* ---- stream.c ---- */
+
+void stream_leave(struct store_stream *stream); /* no longer the run's, but the caller's */
+
+/* ---- sweep.c: items of flushed databases, where others live on ---- */
+
+void sweep_ask(struct store *store);
+bool sweep_step(struct store *store); /* the keeper's; false: nothing is left to do */
+
+/* ---- expire.c ---- */
+
+void expire_step(struct store_worker *worker); /* some of what the tables say is due */
+
+#endif

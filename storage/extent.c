@@ -1,0 +1,268 @@
+/*
+ * Reading large values: arrays of extents, each verified as a whole whenever one of its pages had
+ * to be read. Extents are written once, durable before anything names them, and never changed: so
+ * what the disk has is always right, and a reader that may not wait can read past the cache.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define GATHER_EXTENTS 4u /* read ahead while a whole value is gathered */
+
+static uint32_t pages_of(const struct format_extent *extent)
+{
+    return (extent->length + PAGE_SIZE - 1) / PAGE_SIZE;
+}
+
+static const char *page_memory(struct space *space, uint32_t page)
+{
+    return arena_memory(space->arena, space->table[page]);
+}
+
+/* ---- one extent ---- */
+
+static enum store_result damaged(struct store *store, const struct format_extent *extent)
+{
+    engine_log(store, STORE_LOG_WARNING,
+               "Damaged extent at page %u of the large values: it is not served", extent->page);
+    atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
+    return STORE_DAMAGED;
+}
+
+static bool all_checked(const struct space *space, const struct format_extent *extent)
+{
+    for (uint32_t i = 0; i < pages_of(extent); i++)
+        if (!arena_frame(space->arena, space->table[extent->page + i])->checked)
+            return false;
+    return true;
+}
+
+static enum store_result check(struct space *space, const struct format_extent *extent)
+{
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    uint32_t left = extent->length;
+    for (uint32_t i = 0; left > 0; i++) {
+        uint32_t len = left < PAGE_SIZE ? left : PAGE_SIZE;
+        XXH3_64bits_update(&state, page_memory(space, extent->page + i), len);
+        left -= len;
+    }
+    if (XXH3_64bits_digest(&state) != extent->checksum)
+        return damaged(space->engine, extent);
+    for (uint32_t i = 0; i < pages_of(extent); i++)
+        arena_frame(space->arena, space->table[extent->page + i])->checked = true;
+    return STORE_OK;
+}
+
+static bool plausible(const struct store *store, const struct format_extent *extent)
+{
+    return extent->length <= FORMAT_EXTENT_BYTES && extent->length > 0 &&
+           extent->page + pages_of(extent) <= store->extents.segment_count * SEGMENT_PAGES;
+}
+
+enum store_result extent_fetch(struct store_txn *txn, const struct format_extent *extent)
+{
+    struct space *space = &txn->store->extents;
+    if (!plausible(txn->store, extent))
+        return damaged(txn->store, extent);
+    enum store_result result = load_pages(txn, space, extent->page, pages_of(extent));
+    if (result != STORE_OK || all_checked(space, extent))
+        return result;
+    return check(space, extent);
+}
+
+static enum store_result read_past_cache(struct store_txn *txn, const struct format_extent *extent,
+                                         uint32_t offset, uint32_t len, char *to)
+{
+    struct store *store = txn->store;
+    if (!plausible(store, extent))
+        return damaged(store, extent);
+    char *buffer = disk_alloc(FORMAT_EXTENT_BYTES);
+    if (!buffer)
+        return STORE_NO_MEMORY;
+    enum store_result result = STORE_OK;
+    uint32_t pages = pages_of(extent);
+    atomic_fetch_add_explicit(&store->pages_read, pages, memory_order_relaxed);
+    if (disk_read(txn->worker->sync_queue, store->extents.file, buffer, pages * PAGE_SIZE,
+                  (uint64_t)extent->page * PAGE_SIZE) != 0) {
+        atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
+        result = STORE_IO;
+    } else if (XXH3_64bits(buffer, extent->length) != extent->checksum) {
+        result = damaged(store, extent);
+    } else {
+        memcpy(to, buffer + offset, len);
+    }
+    free(buffer);
+    return result;
+}
+
+static void copy_from_frames(struct space *space, const struct format_extent *extent,
+                             uint32_t offset, uint32_t len, char *to)
+{
+    while (len > 0) {
+        uint32_t within = offset % PAGE_SIZE;
+        uint32_t step = PAGE_SIZE - within < len ? PAGE_SIZE - within : len;
+        memcpy(to, page_memory(space, extent->page + offset / PAGE_SIZE) + within, step);
+        to += step;
+        offset += step;
+        len -= step;
+    }
+}
+
+enum store_result extent_copy(struct store_txn *txn, const struct format_extent *extent,
+                              uint32_t offset, uint32_t len, char *to)
+{
+    uint32_t there = extent->page && offset < extent->length ? extent->length - offset : 0;
+    if (there > len)
+        there = len;
+    memset(to + there, 0, len - there);
+    if (there == 0)
+        return STORE_OK;
+    if (txn->in_place)
+        return read_past_cache(txn, extent, offset, there, to);
+    struct space *space = &txn->store->extents;
+    pthread_mutex_lock(&space->lock);
+    enum store_result result = extent_fetch(txn, extent);
+    if (result == STORE_OK)
+        copy_from_frames(space, extent, offset, there, to);
+    pthread_mutex_unlock(&space->lock);
+    return result;
+}
+
+/* ---- the array ---- */
+
+enum store_result extent_locate(struct store_txn *txn, const struct format_root *root, uint32_t i,
+                                struct format_extent *extent)
+{
+    *extent = (struct format_extent){0};
+    if (root->depth == 0) {
+        if (i < root->count)
+            *extent = root->extents[i];
+        return STORE_OK;
+    }
+    if (i / FORMAT_NODE_FANOUT >= root->count)
+        return STORE_OK;
+    return extent_copy(txn, &root->extents[i / FORMAT_NODE_FANOUT],
+                       i % FORMAT_NODE_FANOUT * (uint32_t)sizeof *extent, sizeof *extent,
+                       (char *)extent);
+}
+
+enum store_result extent_read(struct store_txn *txn, const struct format_root *root,
+                              uint64_t offset, uint64_t len, char *to)
+{
+    while (len > 0) {
+        uint32_t within = (uint32_t)(offset % FORMAT_EXTENT_BYTES);
+        uint64_t step = FORMAT_EXTENT_BYTES - within < len ? FORMAT_EXTENT_BYTES - within : len;
+        struct format_extent extent;
+        enum store_result result =
+            extent_locate(txn, root, (uint32_t)(offset / FORMAT_EXTENT_BYTES), &extent);
+        if (result == STORE_OK)
+            result = extent_copy(txn, &extent, within, (uint32_t)step, to);
+        if (result != STORE_OK)
+            return result;
+        to += step;
+        offset += step;
+        len -= step;
+    }
+    return STORE_OK;
+}
+
+void extent_overlay(const struct patch *patch, uint64_t offset, size_t len, char *to)
+{
+    for (; patch; patch = patch->next) {
+        uint64_t from = patch->offset > offset ? patch->offset : offset;
+        uint64_t end = offset + len, patch_end = patch->offset + patch->len;
+        uint64_t until = patch_end < end ? patch_end : end;
+        if (from < until)
+            memcpy(to + (from - offset), patch->bytes + (from - patch->offset), until - from);
+    }
+}
+
+/* ---- whole values ---- */
+
+/* A value being gathered in memory over several attempts: its pages are let go as they are copied.
+ */
+struct whole {
+    struct whole *next;
+    struct format_root *root;
+    char *bytes;
+    uint64_t gathered;
+};
+
+void extent_drop_loads(struct store_txn *txn)
+{
+    while (txn->wholes) {
+        struct whole *whole = txn->wholes;
+        txn->wholes = whole->next;
+        free(whole->root);
+        free(whole->bytes);
+        free(whole);
+    }
+}
+
+static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_t root_bytes)
+{
+    for (struct whole *whole = txn->wholes; whole; whole = whole->next)
+        if (memcmp(whole->root, root, root_bytes) == 0)
+            return whole;
+    struct whole *whole = calloc(1, sizeof *whole);
+    uint64_t length;
+    memcpy(&length, root, sizeof length);
+    if (!whole)
+        return NULL;
+    whole->root = malloc(root_bytes);
+    whole->bytes = malloc(length);
+    if (!whole->root || !whole->bytes) {
+        free(whole->root);
+        free(whole->bytes);
+        free(whole);
+        return NULL;
+    }
+    memcpy(whole->root, root, root_bytes);
+    whole->next = txn->wholes;
+    return txn->wholes = whole;
+}
+
+/* Starts reading the extents behind the one that is waited for. Their failures show when their turn
+ * comes. */
+static void read_ahead(struct store_txn *txn, const struct whole *whole)
+{
+    uint32_t first = (uint32_t)(whole->gathered / FORMAT_EXTENT_BYTES) + 1;
+    for (uint32_t i = first; i < first + GATHER_EXTENTS; i++) {
+        struct format_extent extent;
+        char byte;
+        if ((uint64_t)i * FORMAT_EXTENT_BYTES >= whole->root->length ||
+            extent_locate(txn, whole->root, i, &extent) != STORE_OK ||
+            extent_copy(txn, &extent, 0, 1, &byte) == STORE_NO_MEMORY)
+            return;
+    }
+}
+
+enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
+                              const char **bytes)
+{
+    const struct format_item *found = item->origin;
+    struct whole *whole = find_whole(txn, format_payload(found), found->payload_len);
+    if (!whole)
+        return STORE_NO_MEMORY;
+    while (whole->gathered < item->length) {
+        uint64_t left = item->length - whole->gathered;
+        uint64_t step = left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
+        enum store_result result =
+            extent_read(txn, whole->root, whole->gathered, step, whole->bytes + whole->gathered);
+        if (result == STORE_WAIT && !txn->in_place)
+            read_ahead(txn, whole);
+        if (result != STORE_OK)
+            return result;
+        whole->gathered += step;
+        txn->reruns = 0; /* it gets on: no need to wait in place */
+        load_release_extent_pins(txn);
+    }
+    *bytes = whole->bytes;
+    return STORE_OK;
+}

@@ -1,0 +1,237 @@
+/*
+ * The data directory, byte by byte. All integers are little-endian.
+ *
+ *   superblock   identity, geometry, the last checkpoint     (2 x 4096 B, written in turn)
+ *   journal      redo records, a ring of groups               (preallocated)
+ *   slabs-NN     one per partition: items of up to a page
+ *   extents      large values: runs of pages without headers
+ *
+ * Slab and extent files are arrays of 4096 B pages, in segments of 256. Page 0 of a segment is its
+ * header and names its class; the others hold slots (or runs) of that class. Page 0 of a file is
+ * therefore never an item's place, and 0 can mean 'none'.
+ *
+ * SEGMENT HEADER PAGE
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 FORMAT_SEGMENT_MAGIC
+ *        8    8 store's seed
+ *       16    4 segment number
+ *       20    1 space: partition number, or FORMAT_EXTENT_SPACE
+ *       21    1 class
+ *       22    2 zero
+ *       24    8 XXH3-64 of bytes 0..23
+ *
+ * ITEM, at the start of its slot; a free slot's header is all zeros
+ *   OFFSET SIZE DESCRIPTION
+ *        0    4 checksum: low half of XXH3-64 over bytes 4..end, xor format_place_mix()
+ *        4    4 database id: a number from the superblock's map, never used twice
+ *        8    8 version: number of the commit that wrote it
+ *       16    2 key length
+ *       18    2 payload length
+ *       20    1 type, the caller's
+ *       21    1 flags: FORMAT_HAS_EXPIRY, FORMAT_LARGE
+ *       22    2 zero
+ *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
+ *        .    . key
+ *        .    . payload: the value, or with FORMAT_LARGE a large root
+ *
+ * LARGE ROOT: a value as an array of extents of FORMAT_EXTENT_BYTES, the last one shorter
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 length of the value
+ *        8    4 number of descriptors that follow
+ *       12    4 depth: 0 = they name extents, 1 = they name nodes
+ *       16  16n descriptors
+ *   A node is a run of one page with FORMAT_NODE_FANOUT descriptors of extents (the last may have
+ *   fewer; the rest is zero).
+ *
+ * EXTENT DESCRIPTOR
+ *        0    4 first page in `extents`; 0: a hole, all zeros
+ *        4    4 length in bytes
+ *        8    8 XXH3-64 of the bytes
+ *
+ * JOURNAL GROUP, at a multiple of 4096, padded with zeros to one; never wraps
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 FORMAT_GROUP_MAGIC
+ *        8    8 epoch: counts the starts of the server
+ *       16    8 sequence number, consecutive
+ *       24    8 number of its first commit; its records are consecutive commits
+ *       32    4 number of records
+ *       36    4 length of header and records in bytes
+ *       40    8 checksum of the group before (a chain: a group of a history that was cut off can
+ *               never follow one of the history that was kept)
+ *       48    8 reserved, zero
+ *       56    8 XXH3-64 of header (without this field) and records
+ *   A group with 0 records says: go on at the journal's start.
+ *
+ * JOURNAL RECORD: one transaction                JOURNAL OPERATION, 8-aligned
+ *        0    4 length, multiple of 8                0    1 kind: enum format_op
+ *        4    4 number of operations                 1    1 space
+ *        8    . operations                           2    2 length of the bytes that follow
+ *                                                    4    4 page
+ *                                                    8    1 slot (PUT, ERASE) or class (ASSIGN)
+ *                                                    9    7 zero
+ *                                                   16    . bytes, padded to 8
+ * Redo is physical: applying a journal's operations in order to the pages gives the pages; doing so
+ * twice gives the same.
+ */
+#ifndef VELLUM_STORE_FORMAT_H
+#define VELLUM_STORE_FORMAT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "store.h"
+
+#define FORMAT_VERSION 1u
+#define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
+#define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
+#define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
+
+#define PAGE_SIZE 4096u
+#define SEGMENT_PAGES 256u
+#define SEGMENT_BYTES (SEGMENT_PAGES * PAGE_SIZE)
+#define FORMAT_PARTITION_MAX 128u
+#define FORMAT_EXTENT_SPACE 255u /* the space number of the file `extents` */
+#define FORMAT_EXTENT_PAGES 32u
+#define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
+#define FORMAT_NODE_FANOUT 256u
+#define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
+
+enum format_flags { FORMAT_HAS_EXPIRY = 1, FORMAT_LARGE = 2 };
+#define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
+
+enum format_op { FORMAT_PUT = 1, FORMAT_ERASE = 2, FORMAT_ASSIGN = 3, FORMAT_DATABASES = 4 };
+
+struct format_segment {
+    uint64_t magic;
+    uint64_t seed;
+    uint32_t segment;
+    uint8_t space;
+    uint8_t class;
+    uint16_t zero;
+    uint64_t checksum;
+};
+
+struct format_item {
+    uint32_t checksum;
+    uint32_t database;
+    uint64_t version;
+    uint16_t key_len;
+    uint16_t payload_len;
+    uint8_t type;
+    uint8_t flags;
+    uint16_t zero;
+};
+
+struct format_extent {
+    uint32_t page;
+    uint32_t length;
+    uint64_t checksum;
+};
+
+struct format_root {
+    uint64_t length;
+    uint32_t count;
+    uint32_t depth;
+    struct format_extent extents[];
+};
+
+struct format_group {
+    uint64_t magic;
+    uint64_t epoch;
+    uint64_t sequence;
+    uint64_t first_commit;
+    uint32_t record_count;
+    uint32_t length;
+    uint64_t previous;
+    uint64_t reserved;
+    uint64_t checksum;
+};
+
+struct format_record {
+    uint32_t length;
+    uint32_t op_count;
+};
+
+struct format_operation {
+    uint8_t kind;
+    uint8_t space;
+    uint16_t length;
+    uint32_t page;
+    uint8_t slot;
+    uint8_t zero[7];
+};
+
+/* The logical databases' current ids: SWAPDB exchanges two, FLUSHDB gives a new one. */
+struct format_databases {
+    uint32_t ids[STORE_DB_COUNT];
+    uint32_t next_id;
+    uint32_t zero;
+};
+
+struct format_superblock {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t partition_count;
+    uint8_t store_id[16];
+    uint64_t seed; /* of checksums: bytes a client wrote never pass for an item */
+    uint64_t journal_bytes;
+    uint64_t sequence;      /* the valid copy with the higher one counts */
+    uint64_t epoch;         /* of the running or last start */
+    uint64_t tail_position; /* where in the journal redo begins */
+    uint64_t tail_sequence; /* of the group expected there */
+    uint64_t tail_previous; /* its `previous` */
+    uint64_t tail_commit;   /* its first commit's number */
+    uint64_t clock_ms;      /* highest time seen: expiry never runs backwards */
+    uint32_t clean;         /* 1: stopped in order, the journal is empty */
+    uint32_t zero;
+    struct format_databases databases; /* as of the tail */
+    uint64_t checksum;                 /* XXH3-64 of what is before */
+};
+
+static_assert(sizeof(struct format_segment) == 32, "on disk");
+static_assert(sizeof(struct format_item) == 24, "on disk");
+static_assert(sizeof(struct format_extent) == 16, "on disk");
+static_assert(sizeof(struct format_root) == 16, "on disk");
+static_assert(sizeof(struct format_group) == 64, "on disk");
+static_assert(sizeof(struct format_record) == 8, "on disk");
+static_assert(sizeof(struct format_operation) == 16, "on disk");
+static_assert(sizeof(struct format_databases) == 72, "on disk");
+static_assert(sizeof(struct format_superblock) == 192, "on disk");
+
+/* Size classes of slabs: as many equal slots as a page divides into. Class 0 is 'unassigned'. */
+#define FORMAT_SLAB_CLASSES 26u
+/* Classes of extents are FORMAT_RUN_CLASS + pages in a run, 1 .. FORMAT_EXTENT_PAGES. */
+#define FORMAT_RUN_CLASS 64u
+
+uint32_t format_class_slots(uint32_t class);  /* slots in a page */
+uint32_t format_class_size(uint32_t class);   /* bytes in a slot */
+uint32_t format_class_for(uint32_t item_len); /* smallest class that holds it */
+uint32_t format_run_class_for(uint32_t bytes);
+
+#define FORMAT_ITEM_MAX PAGE_SIZE
+
+/* Ties an item to its place, so that a misdirected or copied page is noticed. */
+uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);
+uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
+
+/* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
+uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);
+
+uint64_t format_hash(const char *data, size_t len); /* XXH3-64 */
+uint64_t format_checksum(const void *data, size_t len);
+
+static inline uint32_t format_head_length(const struct format_item *item)
+{
+    return (uint32_t)sizeof *item + (item->flags & FORMAT_HAS_EXPIRY ? 8u : 0u);
+}
+static inline const char *format_key(const struct format_item *item)
+{
+    return (const char *)item + format_head_length(item);
+}
+static inline const char *format_payload(const struct format_item *item)
+{
+    return format_key(item) + item->key_len;
+}
+int64_t format_expiry(const struct format_item *item); /* or STORE_NO_EXPIRY */
+
+#endif

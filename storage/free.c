@@ -1,0 +1,150 @@
+/*
+ * Giving back the runs of large values. A commit that gives some up defers them here; the keeper
+ * frees them when two things are true:
+ * 1. the commit is durable: until then a crash brings the old value back, with its extents;
+ * 2. no stream is open that began before it: streams read a version after its transaction is over.
+ *
+ * A run is in at most one entry: free_lock keeps the keeper's freeing and a flush of everything,
+ * which lists all runs in use, apart.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream.h"
+
+static void defer(struct store *store, struct deferred_free *entry)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    if (store->deferred)
+        store->deferred_last->next = entry;
+    else
+        store->deferred = entry;
+    store->deferred_last = entry;
+    pthread_mutex_unlock(&store->extents.lock);
+}
+
+void extent_free_list(struct store *store, const struct format_extent *extents, uint32_t count,
+                      uint32_t depth, uint64_t commit)
+{
+    if (count == 0)
+        return;
+    struct deferred_free *entry = malloc(sizeof *entry + count * sizeof *extents);
+    if (!entry) {
+        engine_log(store, STORE_LOG_WARNING,
+                   "Out of memory: the space of a deleted value comes back with the next start");
+        return;
+    }
+    *entry = (struct deferred_free){.commit = commit, .count = count, .depth = depth};
+    memcpy(entry->extents, extents, count * sizeof *extents);
+    defer(store, entry);
+}
+
+void extent_free_root(struct store *store, const struct format_root *root, uint64_t commit)
+{
+    extent_free_list(store, root->extents, root->count, root->depth, commit);
+}
+
+/* From an item in the page; its commit is the newest that was made. */
+void extent_free_item(struct store *store, const struct format_item *item)
+{
+    struct format_root *root = malloc(item->payload_len);
+    if (!root)
+        return;
+    memcpy(root, format_payload(item), item->payload_len);
+    extent_free_root(store, root, atomic_load(&store->journal.appended));
+    free(root);
+}
+
+void extent_forget_deferred(struct store *store)
+{
+    while (store->deferred) {
+        struct deferred_free *entry = store->deferred;
+        store->deferred = entry->next;
+        free(entry);
+    }
+}
+
+/* Every run that is in use now, those given up before included: all databases were emptied. */
+void extent_free_all(struct store *store, uint64_t commit)
+{
+    struct space *space = &store->extents;
+    pthread_mutex_lock(&store->free_lock);
+    pthread_mutex_lock(&space->lock);
+    extent_forget_deferred(store);
+    uint32_t used = space_used_runs(space, NULL);
+    struct format_extent *runs = malloc((used + 1) * sizeof *runs);
+    if (runs)
+        space_used_runs(space, runs);
+    pthread_mutex_unlock(&space->lock);
+    if (!runs)
+        engine_log(store, STORE_LOG_WARNING,
+                   "Out of memory: the space of large values comes back with the next start");
+    else
+        extent_free_list(store, runs, used, 0, commit);
+    pthread_mutex_unlock(&store->free_lock);
+    free(runs);
+}
+
+static void free_extents(struct space *space, const struct format_extent *extents, uint32_t count)
+{
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        if (extents[i].page == 0)
+            continue;
+        uint32_t pages = space_run_pages(space_class_of(space, extents[i].page));
+        for (uint32_t j = 0; j < pages; j++)
+            space_drop(space, extents[i].page + j);
+        space_give_slot(space, extents[i].page, 0);
+    }
+    pthread_mutex_unlock(&space->lock);
+}
+
+/* The node is read past the cache; one that cannot be read leaves its extents to the next start. */
+static void free_node(struct store *store, const struct format_extent *node)
+{
+    struct format_extent *extents = disk_alloc(PAGE_SIZE);
+    if (node->page && extents &&
+        disk_read(store->keeper_queue, store->extents.file, extents, PAGE_SIZE,
+                  (uint64_t)node->page * PAGE_SIZE) == 0 &&
+        format_checksum(extents, node->length) == node->checksum)
+        free_extents(&store->extents, extents, FORMAT_NODE_FANOUT);
+    free(extents);
+}
+
+static struct deferred_free *take_due(struct store *store)
+{
+    uint64_t durable = store_durable(store);
+    pthread_mutex_lock(&store->extents.lock);
+    struct deferred_free *entry = store->deferred;
+    if (entry && entry->commit <= durable && entry->commit <= stream_oldest(store))
+        store->deferred = entry->next;
+    else
+        entry = NULL;
+    pthread_mutex_unlock(&store->extents.lock);
+    return entry;
+}
+
+static bool free_one(struct store *store)
+{
+    pthread_mutex_lock(&store->free_lock);
+    struct deferred_free *entry = take_due(store);
+    if (entry) {
+        for (uint32_t i = 0; entry->depth == 1 && i < entry->count; i++)
+            free_node(store, &entry->extents[i]);
+        free_extents(&store->extents, entry->extents, entry->count);
+    }
+    pthread_mutex_unlock(&store->free_lock);
+    bool any = entry != NULL;
+    free(entry);
+    return any;
+}
+
+bool extent_free_due(struct store *store)
+{
+    bool any = false;
+    while (free_one(store))
+        any = true;
+    return any;
+}

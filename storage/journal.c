@@ -1,0 +1,266 @@
+#include "journal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+bool journal_init(struct journal *journal, struct store *engine, uint64_t size)
+{
+    memset(journal, 0, sizeof *journal);
+    pthread_mutex_init(&journal->lock, NULL);
+    journal->engine = engine;
+    journal->size = size;
+    journal->filler = disk_alloc(PAGE_SIZE);
+    struct journal_buffer *buffers[] = {&journal->filling, &journal->flying};
+    for (int i = 0; i < 2; i++) {
+        buffers[i]->capacity = 2 * JOURNAL_GROUP_TARGET;
+        buffers[i]->memory = disk_alloc(buffers[i]->capacity);
+    }
+    return journal->filler && journal->filling.memory && journal->flying.memory;
+}
+
+void journal_free(struct journal *journal)
+{
+    free(journal->filler);
+    free(journal->filling.memory);
+    free(journal->flying.memory);
+    pthread_mutex_destroy(&journal->lock);
+}
+
+void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch)
+{
+    journal->epoch = epoch;
+    journal->sequence = mark->sequence;
+    journal->previous = mark->previous;
+    journal->position = mark->position;
+    journal->used = 0;
+    journal->next_commit = mark->commit;
+    journal->databases = journal->sealed_databases = mark->databases;
+    journal->durable = mark->commit - 1;
+    journal->appended = mark->commit - 1;
+}
+
+uint64_t journal_record_limit(const struct journal *journal)
+{
+    return journal->size / 4;
+}
+
+/* Bytes of the ring that a group of `length` takes, with the filler where it must wrap. */
+static uint64_t ring_cost(const struct journal *journal, uint64_t length)
+{
+    uint64_t padded = journal_padded(length);
+    uint64_t left = journal->size - journal->position;
+    return padded <= left ? padded : left + padded;
+}
+
+static bool make_room(struct journal_buffer *buffer, uint64_t length)
+{
+    uint64_t needed = journal_padded(buffer->length + length);
+    if (needed <= buffer->capacity)
+        return true;
+    uint64_t capacity = journal_padded(needed + needed / 2);
+    char *memory = disk_alloc(capacity);
+    if (!memory)
+        return false;
+    memcpy(memory, buffer->memory, buffer->length);
+    free(buffer->memory);
+    buffer->memory = memory;
+    buffer->capacity = capacity;
+    return true;
+}
+
+enum store_result journal_begin(struct journal *journal, uint64_t length, char **record,
+                                uint64_t *commit)
+{
+    assert(length % 8 == 0 && length >= sizeof(struct format_record));
+    if (length > journal_record_limit(journal))
+        return STORE_TOO_LARGE;
+    pthread_mutex_lock(&journal->lock);
+    struct journal_buffer *filling = &journal->filling;
+    uint64_t before = filling->length ? filling->length : sizeof(struct format_group);
+    enum store_result result = STORE_OK;
+    if (engine_failed(journal->engine))
+        result = STORE_REFUSED;
+    else if (filling->length > JOURNAL_GROUP_LIMIT ||
+             journal->used + ring_cost(journal, before + length) + PAGE_SIZE > journal->size)
+        result = STORE_WAIT;
+    else if (!make_room(filling, length + (before - filling->length)))
+        result = STORE_NO_MEMORY;
+    if (result != STORE_OK) {
+        pthread_mutex_unlock(&journal->lock);
+        return result;
+    }
+    if (filling->length == 0) {
+        filling->length = before;
+        filling->first_commit = journal->next_commit;
+        filling->record_count = 0;
+        journal->oldest_ms = engine_clock_ms();
+    }
+    *record = filling->memory + filling->length;
+    *commit = journal->next_commit++;
+    filling->length += length;
+    filling->record_count++;
+    return STORE_OK;
+}
+
+void journal_end(struct journal *journal, const struct format_databases *databases)
+{
+    if (databases)
+        journal->databases = *databases;
+    atomic_store_explicit(&journal->appended, journal->next_commit - 1, memory_order_release);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+uint64_t journal_group_checksum(const struct format_group *header, const char *records)
+{
+    uint64_t head = XXH3_64bits(header, offsetof(struct format_group, checksum));
+    return XXH3_64bits_withSeed(records, header->length - sizeof *header, head);
+}
+
+/* ---- writing a group ---- */
+
+static void written(struct disk_op *op)
+{
+    struct journal *journal = op->arg;
+    if (op->error)
+        engine_fail(journal->engine, "writing the journal", op->error);
+    pthread_mutex_lock(&journal->lock);
+    bool last = --journal->writes_left == 0;
+    if (last) {
+        struct journal_buffer *flying = &journal->flying;
+        journal->in_flight = false;
+        if (!engine_failed(journal->engine))
+            atomic_store_explicit(&journal->durable,
+                                  flying->first_commit + flying->record_count - 1,
+                                  memory_order_release);
+        flying->length = 0;
+    }
+    pthread_mutex_unlock(&journal->lock);
+    if (last)
+        engine_durable_advanced(journal->engine);
+}
+
+static void seal(struct journal *journal, struct format_group *header, uint64_t length,
+                 uint64_t first_commit, uint32_t record_count)
+{
+    *header = (struct format_group){.magic = FORMAT_GROUP_MAGIC,
+                                    .epoch = journal->epoch,
+                                    .sequence = journal->sequence++,
+                                    .first_commit = first_commit,
+                                    .record_count = record_count,
+                                    .length = (uint32_t)length,
+                                    .previous = journal->previous};
+    header->checksum = journal_group_checksum(header, (const char *)(header + 1));
+    journal->previous = header->checksum;
+}
+
+static void queue_write(struct journal *journal, struct disk_queue *queue, int i, char *from,
+                        uint64_t len)
+{
+    journal->vectors[i] = (struct iovec){from, len};
+    journal->operations[i] = (struct disk_op){.kind = DISK_WRITE,
+                                              .durable = true,
+                                              .file = journal->file,
+                                              .vectors = &journal->vectors[i],
+                                              .vector_count = 1,
+                                              .offset = journal->position,
+                                              .done = written,
+                                              .arg = journal};
+    journal->writes_left++;
+    journal->position += len;
+    journal->used += len;
+    disk_queue_op(queue, &journal->operations[i]);
+    atomic_fetch_add_explicit(&journal->bytes_written, len, memory_order_relaxed);
+}
+
+/* Behind the ring's end there is room for the group: says so with a filler and goes on at 0. */
+static void wrap(struct journal *journal, struct disk_queue *queue, uint64_t first_commit)
+{
+    uint64_t left = journal->size - journal->position;
+    if (left > 0) {
+        memset(journal->filler, 0, PAGE_SIZE);
+        seal(journal, (struct format_group *)journal->filler, sizeof(struct format_group),
+             first_commit, 0);
+        queue_write(journal, queue, 1, journal->filler, PAGE_SIZE);
+        journal->used += left - PAGE_SIZE;
+    }
+    journal->position = 0;
+}
+
+void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)
+{
+    pthread_mutex_lock(&journal->lock);
+    if (journal->in_flight || journal->filling.length == 0 || journal->filling.length < least ||
+        engine_failed(journal->engine)) {
+        pthread_mutex_unlock(&journal->lock);
+        return;
+    }
+    struct journal_buffer group = journal->filling;
+    journal->filling = journal->flying;
+    journal->filling.length = 0;
+    journal->flying = group;
+    journal->in_flight = true;
+    journal->sealed_databases = journal->databases;
+
+    uint64_t padded = journal_padded(group.length);
+    memset(group.memory + group.length, 0, padded - group.length);
+    if (padded > journal->size - journal->position)
+        wrap(journal, queue, group.first_commit);
+    seal(journal, (struct format_group *)group.memory, group.length, group.first_commit,
+         group.record_count);
+    queue_write(journal, queue, 0, group.memory, padded);
+    atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+int64_t journal_age(struct journal *journal, int64_t now_ms)
+{
+    pthread_mutex_lock(&journal->lock);
+    int64_t age = journal->filling.length ? now_ms - journal->oldest_ms : -1;
+    pthread_mutex_unlock(&journal->lock);
+    return age;
+}
+
+uint64_t journal_buffer_bytes(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    uint64_t bytes = journal->filling.capacity + journal->flying.capacity;
+    pthread_mutex_unlock(&journal->lock);
+    return bytes;
+}
+
+/* ---- checkpoints ---- */
+
+void journal_mark(struct journal *journal, struct journal_mark *mark)
+{
+    pthread_mutex_lock(&journal->lock);
+    *mark = (struct journal_mark){.position = journal->position,
+                                  .sequence = journal->sequence,
+                                  .previous = journal->previous,
+                                  .commit = journal->filling.length ? journal->filling.first_commit
+                                                                    : journal->next_commit,
+                                  .databases = journal->sealed_databases};
+    pthread_mutex_unlock(&journal->lock);
+}
+
+void journal_release(struct journal *journal, const struct journal_mark *mark)
+{
+    pthread_mutex_lock(&journal->lock);
+    journal->used = journal->position >= mark->position
+                        ? journal->position - mark->position
+                        : journal->size - mark->position + journal->position;
+    pthread_mutex_unlock(&journal->lock);
+}
+
+bool journal_needs_checkpoint(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    bool needed = journal->used > journal->size / 2;
+    pthread_mutex_unlock(&journal->lock);
+    return needed;
+}

@@ -1,0 +1,106 @@
+/*
+ * The redo journal: one ring of groups for the whole store. Every commit is a record in it; records
+ * are collected in memory and written as a group, one group at a time.
+ *
+ * Invariants
+ * 1. Commit numbers are consecutive in the order of records; so are the sequence numbers of groups.
+ * 2. At most one group is in flight. `durable` is the last commit of the last group that arrived;
+ * it never goes back.
+ * 3. From the tail (the last checkpoint) to `position` the ring holds every group, unbroken: an
+ * append that would reach the tail is refused until a checkpoint moves it.
+ * 4. After a failed write nothing is appended, written or acknowledged any more.
+ *
+ *     append: filling --start--> in flight --written--> durable --checkpoint--> forgotten
+ *
+ * Threads: all functions lock inside (a leaf lock). Between journal_begin and journal_end the lock
+ * is held. The write runs on the queue of whoever started it; journal_written is called there.
+ */
+#ifndef VELLUM_STORE_JOURNAL_H
+#define VELLUM_STORE_JOURNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "disk.h"
+#include "format.h"
+
+#define JOURNAL_MIN_BYTES (8u << 20)
+#define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
+#define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for the group in flight */
+
+struct store;
+
+struct journal_buffer {
+    char *memory;
+    uint64_t capacity;
+    uint64_t length; /* header included; 0: no record yet */
+    uint64_t first_commit;
+    uint32_t record_count;
+};
+
+/* A group boundary: where redo can begin. */
+struct journal_mark {
+    uint64_t position, sequence, previous, commit;
+    struct format_databases databases;
+};
+
+struct journal {
+    pthread_mutex_t lock;
+    struct store *engine;
+    struct disk_file *file;
+    uint64_t size;
+    uint64_t epoch;
+    uint64_t sequence; /* of the next group to be sealed */
+    uint64_t previous; /* checksum of the last sealed group */
+    uint64_t position; /* where the next group goes */
+    uint64_t used;     /* from the tail to position */
+    uint64_t next_commit;
+    int64_t oldest_ms; /* when the oldest record of `filling` came (monotonic clock) */
+    struct journal_buffer filling, flying;
+    bool in_flight;
+    uint32_t writes_left;
+    struct disk_op operations[2];
+    struct iovec vectors[2];
+    char *filler;
+    struct format_databases databases, sealed_databases;
+    _Atomic uint64_t durable;
+    _Atomic uint64_t appended;
+    _Atomic uint64_t bytes_written, groups;
+};
+
+STORE_MUST_CHECK bool journal_init(struct journal *journal, struct store *engine, uint64_t size);
+void journal_free(struct journal *journal);
+/* Begins a new history at `mark`, after recovery or on a new store. */
+void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch);
+
+/* Room for a record of exactly `length` bytes (a multiple of 8), and its commit number. STORE_WAIT:
+ * the ring or the buffers are full. STORE_TOO_LARGE. STORE_REFUSED: the journal has failed. On
+ * STORE_OK the lock is held until journal_end. */
+STORE_MUST_CHECK enum store_result journal_begin(struct journal *journal, uint64_t length,
+                                                 char **record, uint64_t *commit);
+/* databases: the new map if the record changes it, or NULL. */
+void journal_end(struct journal *journal, const struct format_databases *databases);
+
+uint64_t journal_record_limit(const struct journal *journal);
+
+/* Starts writing what has gathered, if nothing is in flight and at least `least` bytes are there.
+ */
+void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least);
+/* Milliseconds since the oldest record that is not in flight or durable came; -1: there is none. */
+int64_t journal_age(struct journal *journal, int64_t now_ms);
+uint64_t journal_buffer_bytes(struct journal *journal);
+
+void journal_mark(struct journal *journal, struct journal_mark *mark);
+/* A checkpoint at `mark` is durable: the ring before it may be reused. */
+void journal_release(struct journal *journal, const struct journal_mark *mark);
+bool journal_needs_checkpoint(struct journal *journal);
+
+/* Checks and checksums, shared with recovery. */
+uint64_t journal_group_checksum(const struct format_group *header, const char *records);
+
+static inline uint64_t journal_padded(uint64_t length)
+{
+    return (length + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+}
+
+#endif

@@ -1,0 +1,333 @@
+/*
+ * Reading pages into the cache.
+ *
+ * Invariants
+ * 1. A frame in state LOADING has exactly one read in flight, which holds a reference.
+ * 2. Every waiter on a frame counts once in its transaction's `waits`, and holds a pin.
+ * 3. Items are verified once, when their page arrives; a damaged one is marked in the frame, so
+ * that it is never served.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct load {
+    struct disk_op op;
+    struct space *space;
+    struct store_worker *worker;
+    uint32_t page, count;
+    uint32_t frames[SPACE_BATCH_PAGES];
+    struct iovec vectors[SPACE_BATCH_PAGES];
+};
+
+/* ---- pins ---- */
+
+static bool pinned(const struct store_txn *txn, const struct space *space, uint32_t frame)
+{
+    for (uint32_t i = txn->pin_count; i > 0; i--)
+        if (txn->pins[i - 1].space == space && txn->pins[i - 1].frame == frame)
+            return true;
+    return false;
+}
+
+static bool pin(struct store_txn *txn, struct space *space, uint32_t frame)
+{
+    if (txn->pin_count == txn->pin_capacity) {
+        uint32_t capacity = txn->pin_capacity ? 2 * txn->pin_capacity : 8;
+        struct pin *grown = realloc(txn->pins, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        txn->pins = grown;
+        txn->pin_capacity = capacity;
+    }
+    txn->pins[txn->pin_count++] = (struct pin){space, frame};
+    space_ref(space, frame);
+    return true;
+}
+
+void load_release_pins(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->pin_count; i++) {
+        struct space *space = txn->pins[i].space;
+        bool held = space->id != FORMAT_EXTENT_SPACE && request_holds(txn, space->id);
+        if (!held)
+            pthread_mutex_lock(&space->lock);
+        space_unref(space, txn->pins[i].frame);
+        if (!held)
+            pthread_mutex_unlock(&space->lock);
+    }
+    txn->pin_count = 0;
+}
+
+void load_release_extent_pins(struct store_txn *txn)
+{
+    struct space *space = &txn->store->extents;
+    uint32_t kept = 0;
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < txn->pin_count; i++) {
+        struct pin held = txn->pins[i];
+        bool extents = held.space == space;
+        if (extents && arena_frame(space->arena, held.frame)->state != FRAME_LOADING)
+            space_unref(space, held.frame);
+        else
+            txn->pins[kept++] = held;
+    }
+    txn->pin_count = kept;
+    pthread_mutex_unlock(&space->lock);
+}
+
+/* More pages than a run may hold: it goes on in place, which needs no pins. */
+static void check_budget(struct store_txn *txn)
+{
+    uint32_t budget = atomic_load_explicit(&txn->store->arena.limit, memory_order_relaxed) / 8;
+    if (txn->pin_count > budget)
+        txn->in_place = true;
+}
+
+/* ---- arrival ---- */
+
+static void verify_items(struct space *space, uint32_t page, char *memory)
+{
+    static const struct format_item blank;
+    uint32_t class = space_class_of(space, page);
+    if (page % SEGMENT_PAGES == 0 || class == 0 || class >= FORMAT_RUN_CLASS)
+        return;
+    uint32_t size = format_class_size(class), count = format_class_slots(class);
+    uint64_t seed = space->engine->super.seed;
+    for (uint32_t slot = 0; slot < count; slot++) {
+        struct format_item *item = (struct format_item *)(memory + slot * size);
+        if (memcmp(item, &blank, sizeof blank) == 0)
+            continue;
+        uint32_t length = format_item_length(item, size);
+        uint32_t mix = format_place_mix(seed, space->id, page, slot);
+        if (length && item->checksum == format_item_checksum(item, length, mix))
+            continue;
+        if (item->database != FORMAT_DAMAGED) {
+            engine_log(space->engine, STORE_LOG_WARNING,
+                       "Damaged item in partition %u, page %u, slot %u: it is not served",
+                       space->id, page, slot);
+            atomic_fetch_add_explicit(&space->engine->damaged, 1, memory_order_relaxed);
+        }
+        item->database = FORMAT_DAMAGED;
+    }
+}
+
+static void wake_waiters(struct frame *frame, struct space *space, bool failed,
+                         struct store_worker *from)
+{
+    while (frame->waiters) {
+        struct waiter *waiter = frame->waiters;
+        frame->waiters = waiter->next;
+        if (failed) {
+            waiter->txn->failed_space = space;
+            waiter->txn->failed_page = frame->page;
+        }
+        request_wake(waiter->txn, from);
+        free(waiter);
+    }
+}
+
+static void arrived(struct load *load, uint32_t i, bool failed)
+{
+    struct space *space = load->space;
+    uint32_t number = load->frames[i];
+    struct frame *frame = arena_frame(space->arena, number);
+    if (frame->state == FRAME_LOADING) {
+        if (!failed) {
+            verify_items(space, frame->page, arena_memory(space->arena, number));
+            frame->state = FRAME_VALID;
+        }
+        wake_waiters(frame, space, failed, load->worker);
+        if (failed)
+            space_drop(space, frame->page);
+    }
+    space_unref(space, number);
+}
+
+static void loaded(struct disk_op *op)
+{
+    struct load *load = op->arg;
+    struct space *space = load->space;
+    struct store *store = space->engine;
+    atomic_fetch_add_explicit(&store->pages_read, load->count, memory_order_relaxed);
+    if (op->error) {
+        atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
+        engine_log(store, STORE_LOG_WARNING, "Reading page %u of space %u failed: %s", load->page,
+                   space->id, strerror(op->error));
+    }
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < load->count; i++)
+        arrived(load, i, op->error != 0);
+    pthread_mutex_unlock(&space->lock);
+    free(load);
+}
+
+/* ---- departure ---- */
+
+/* Frames for up to `count` absent pages from `page` on; how many there were to be had. */
+static uint32_t gather(struct load *load, uint32_t count)
+{
+    struct space *space = load->space;
+    while (load->count < count && load->count < SPACE_BATCH_PAGES) {
+        uint32_t page = load->page + load->count;
+        if (space->table[page])
+            break;
+        uint32_t number = space_add_frame(space, page, false);
+        if (!number)
+            break;
+        space_ref(space, number);
+        load->frames[load->count] = number;
+        load->vectors[load->count] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+        load->count++;
+    }
+    return load->count;
+}
+
+/* Queues one read of absent pages from `page` on. How many it covers; 0: no frame or no memory. */
+static uint32_t start(struct store_worker *worker, struct space *space, uint32_t page,
+                      uint32_t count)
+{
+    struct load *load = malloc(sizeof *load);
+    if (!load)
+        return 0;
+    load->space = space;
+    load->worker = worker;
+    load->page = page;
+    load->count = 0;
+    uint32_t covered = gather(load, count);
+    if (covered == 0) {
+        free(load);
+        return 0;
+    }
+    load->op = (struct disk_op){.kind = DISK_READ,
+                                .file = space->file,
+                                .vectors = load->vectors,
+                                .vector_count = (int)covered,
+                                .offset = (uint64_t)page * PAGE_SIZE,
+                                .done = loaded,
+                                .arg = load};
+    disk_queue_op(worker->queue, &load->op);
+    return covered;
+}
+
+static enum store_result wait_for(struct store_txn *txn, struct space *space, uint32_t number)
+{
+    struct frame *frame = arena_frame(space->arena, number);
+    struct waiter *waiter = malloc(sizeof *waiter);
+    if (!waiter || !pin(txn, space, number)) {
+        free(waiter);
+        return STORE_NO_MEMORY;
+    }
+    *waiter = (struct waiter){frame->waiters, txn};
+    frame->waiters = waiter;
+    request_wait(txn);
+    check_budget(txn);
+    return STORE_WAIT;
+}
+
+/* Reads one page while everybody waits: only transactions that could not get on otherwise do. */
+static enum store_result load_in_place(struct store_txn *txn, struct space *space, uint32_t page,
+                                       uint32_t *number)
+{
+    *number = space_add_frame(space, page, true);
+    if (!*number)
+        return STORE_NO_MEMORY;
+    struct store *store = space->engine;
+    struct frame *frame = arena_frame(space->arena, *number);
+    char *memory = arena_memory(space->arena, *number);
+    int error = disk_read(txn->worker->sync_queue, space->file, memory, PAGE_SIZE,
+                          (uint64_t)page * PAGE_SIZE);
+    atomic_fetch_add_explicit(&store->pages_read, 1, memory_order_relaxed);
+    if (error) {
+        atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
+        space_drop(space, page);
+        return STORE_IO;
+    }
+    verify_items(space, page, memory);
+    frame->state = FRAME_VALID;
+    return STORE_OK;
+}
+
+#ifdef VELLUM_WAIT
+/* In the test build a page that is there is as good as absent, now and then, on first touch. */
+static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t number)
+{
+    if (txn->in_place || pinned(txn, space, number))
+        return false;
+    txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
+    return txn->random >> 62 == 0 && pin(txn, space, number);
+}
+#else
+static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t number)
+{
+    (void)txn;
+    (void)space;
+    (void)number;
+    return false;
+}
+#endif
+
+static enum store_result load_absent(struct store_txn *txn, struct space *space, uint32_t page,
+                                     uint32_t *number)
+{
+    if (txn->failed_space == space && txn->failed_page == page)
+        return STORE_IO;
+    space->misses++;
+    if (txn->in_place)
+        return load_in_place(txn, space, page, number);
+    if (start(txn->worker, space, page, 1) == 0) {
+        keeper_throttle(txn);
+        return STORE_WAIT;
+    }
+    return wait_for(txn, space, space->table[page]);
+}
+
+enum store_result load_page(struct store_txn *txn, struct space *space, uint32_t page,
+                            uint32_t *number)
+{
+    *number = space->table[page];
+    if (!*number)
+        return load_absent(txn, space, page, number);
+    struct frame *frame = arena_frame(space->arena, *number);
+    if (frame->state == FRAME_LOADING)
+        return pinned(txn, space, *number) ? STORE_WAIT : wait_for(txn, space, *number);
+    if (!frame->visited)
+        frame->visited = true;
+    space->hits++;
+    return pretend_absent(txn, space, *number) ? STORE_WAIT : STORE_OK;
+}
+
+enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_t page,
+                             uint32_t count)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = space->table[page + i];
+        if (!number && txn->failed_space == space && txn->failed_page == page + i)
+            return STORE_IO;
+        if (!number && start(txn->worker, space, page + i, count - i) == 0) {
+            keeper_throttle(txn);
+            return STORE_WAIT;
+        }
+        number = space->table[page + i];
+        if (arena_frame(space->arena, number)->state == FRAME_VALID) {
+            if (!pinned(txn, space, number) && !pin(txn, space, number))
+                return STORE_NO_MEMORY;
+            continue;
+        }
+        enum store_result waited =
+            pinned(txn, space, number) ? STORE_WAIT : wait_for(txn, space, number);
+        if (waited != STORE_WAIT)
+            return waited;
+        result = STORE_WAIT;
+    }
+    return result;
+}
+
+void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page)
+{
+    if (!space->table[page])
+        start(worker, space, page, 1);
+}

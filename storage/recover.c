@@ -1,0 +1,637 @@
+/*
+ * Recovery: from what the files say to a store that can be served.
+ *
+ *   1. Read the journal from the last checkpoint's tail up to the first group that is missing or of
+ *      another history; collect its operations, the last one for each slot.
+ *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
+ * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
+ *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
+ *   3. Everything durable: begin a new epoch with an empty journal.
+ *
+ * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
+ * crash during recovery changes nothing: doing it again gives the same pages.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define READ_AHEAD 4u
+#define NODES_STEP 64u
+
+/* The last operation on a slot. */
+struct redo {
+    uint32_t page;
+    uint8_t space, slot;
+    const struct format_operation *operation;
+    uint64_t order;
+};
+
+struct group_memory {
+    struct group_memory *next;
+    char *bytes;
+};
+
+struct journal_scan {
+    struct group_memory *groups;
+    struct redo *redo;
+    uint64_t redo_count, redo_capacity;
+    uint64_t position, sequence, previous, commit;
+    uint64_t commits;
+};
+
+/* One thread's share. */
+struct scan {
+    struct store *store;
+    const struct journal_scan *journal;
+    struct disk_queue *queue;
+    pthread_t thread;
+    uint32_t first; /* partition; then every thread_count-th */
+    uint32_t step;
+    char *buffers[READ_AHEAD];
+    enum store_result result;
+    int error;
+    struct format_extent *nodes; /* of large values of more than one level */
+    uint32_t node_count, node_capacity;
+    uint64_t items, damaged;
+};
+
+/* ---- the journal ---- */
+
+static bool add_redo(struct journal_scan *scan, const struct format_operation *operation)
+{
+    if (scan->redo_count == scan->redo_capacity) {
+        uint64_t capacity = scan->redo_capacity ? 2 * scan->redo_capacity : 4096;
+        struct redo *grown = realloc(scan->redo, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        scan->redo = grown;
+        scan->redo_capacity = capacity;
+    }
+    scan->redo[scan->redo_count] = (struct redo){.page = operation->page,
+                                                 .space = operation->space,
+                                                 .slot = operation->slot,
+                                                 .operation = operation,
+                                                 .order = scan->redo_count};
+    scan->redo_count++;
+    return true;
+}
+
+static struct space *space_of(struct store *store, uint32_t id)
+{
+    if (id == FORMAT_EXTENT_SPACE)
+        return &store->extents;
+    return id < store->partition_count ? &store->partitions[id].space : NULL;
+}
+
+static enum store_result apply_operation(struct store *store, struct journal_scan *scan,
+                                         const struct format_operation *operation)
+{
+    struct space *space = space_of(store, operation->space);
+    if (operation->kind == FORMAT_DATABASES) {
+        memcpy(&store->databases, operation + 1, sizeof store->databases);
+        return STORE_OK;
+    }
+    if (!space || operation->page >= space->segment_count * SEGMENT_PAGES)
+        return STORE_CORRUPT;
+    if (operation->kind == FORMAT_ASSIGN) {
+        space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;
+        return STORE_OK;
+    }
+    return add_redo(scan, operation) ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static enum store_result apply_record(struct store *store, struct journal_scan *scan,
+                                      const char *at)
+{
+    const struct format_record *record = (const void *)at;
+    const char *end = at + record->length;
+    at += sizeof *record;
+    for (uint32_t i = 0; i < record->op_count; i++) {
+        const struct format_operation *operation = (const void *)at;
+        enum store_result result = apply_operation(store, scan, operation);
+        if (result != STORE_OK)
+            return result;
+        at += sizeof *operation + ((operation->length + 7u) & ~7u);
+    }
+    return at == end ? STORE_OK : STORE_CORRUPT;
+}
+
+static bool follows(const struct store *store, const struct journal_scan *scan,
+                    const struct format_group *group)
+{
+    return group->magic == FORMAT_GROUP_MAGIC && group->epoch == store->super.epoch &&
+           group->sequence == scan->sequence && group->previous == scan->previous &&
+           group->first_commit == scan->commit && group->length >= sizeof *group &&
+           journal_padded(group->length) <= store->super.journal_bytes - scan->position;
+}
+
+/* The group at the scan's position, or STORE_ABSENT where the history ends. */
+static enum store_result read_group(struct store *store, struct journal_scan *scan,
+                                    struct format_group **group)
+{
+    char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    struct disk_queue *queue = store->keeper_queue;
+    if (disk_read(queue, store->journal.file, head, PAGE_SIZE, scan->position) != 0)
+        return STORE_IO;
+    struct format_group *header = (struct format_group *)head;
+    if (!follows(store, scan, header))
+        return STORE_ABSENT;
+    uint64_t length = journal_padded(header->length);
+    struct group_memory *memory = malloc(sizeof *memory);
+    char *bytes = disk_alloc(length);
+    if (!memory || !bytes) {
+        free(memory);
+        free(bytes);
+        return STORE_NO_MEMORY;
+    }
+    *memory = (struct group_memory){scan->groups, bytes};
+    scan->groups = memory;
+    if (disk_read(queue, store->journal.file, bytes, length, scan->position) != 0)
+        return STORE_IO;
+    *group = (struct format_group *)bytes;
+    uint64_t sum = journal_group_checksum(*group, bytes + sizeof **group);
+    return sum == (*group)->checksum && memcmp(*group, header, sizeof *header) == 0 ? STORE_OK
+                                                                                    : STORE_ABSENT;
+}
+
+static enum store_result apply_group(struct store *store, struct journal_scan *scan,
+                                     const struct format_group *group)
+{
+    const char *at = (const char *)(group + 1), *end = (const char *)group + group->length;
+    for (uint32_t i = 0; i < group->record_count; i++) {
+        const struct format_record *record = (const void *)at;
+        if (end - at < (ptrdiff_t)sizeof *record || record->length > end - at)
+            return STORE_CORRUPT;
+        enum store_result result = apply_record(store, scan, at);
+        if (result != STORE_OK)
+            return result;
+        at += record->length;
+    }
+    scan->sequence++;
+    scan->previous = group->checksum;
+    scan->commit += group->record_count;
+    scan->commits += group->record_count;
+    scan->position = group->record_count ? scan->position + journal_padded(group->length) : 0;
+    if (scan->position == store->super.journal_bytes)
+        scan->position = 0;
+    return STORE_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct redo *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space < y->space ? -1 : 1;
+    if (x->page != y->page)
+        return x->page < y->page ? -1 : 1;
+    if (x->slot != y->slot)
+        return x->slot < y->slot ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* Sorted by place, only the last of each place kept. */
+static void settle(struct journal_scan *scan)
+{
+    uint64_t kept = 0;
+    if (scan->redo_count)
+        qsort(scan->redo, scan->redo_count, sizeof *scan->redo, by_place);
+    for (uint64_t i = 0; i < scan->redo_count; i++) {
+        const struct redo *this = &scan->redo[i], *next = this + 1;
+        bool last = i + 1 == scan->redo_count || next->space != this->space ||
+                    next->page != this->page || next->slot != this->slot;
+        if (last)
+            scan->redo[kept++] = *this;
+    }
+    scan->redo_count = kept;
+}
+
+static enum store_result read_journal(struct store *store, struct journal_scan *scan)
+{
+    scan->position = store->super.tail_position;
+    scan->sequence = store->super.tail_sequence;
+    scan->previous = store->super.tail_previous;
+    scan->commit = store->super.tail_commit;
+    store->databases = store->super.databases;
+    for (;;) {
+        struct format_group *group;
+        enum store_result result = read_group(store, scan, &group);
+        if (result == STORE_ABSENT)
+            break;
+        if (result == STORE_OK)
+            result = apply_group(store, scan, group);
+        if (result != STORE_OK)
+            return result;
+    }
+    settle(scan);
+    return STORE_OK;
+}
+
+static void free_journal(struct journal_scan *scan)
+{
+    while (scan->groups) {
+        struct group_memory *group = scan->groups;
+        scan->groups = group->next;
+        free(group->bytes);
+        free(group);
+    }
+    free(scan->redo);
+}
+
+/* ---- large values ---- */
+
+/* A run that a root or node names is in use. */
+static void keep_extent(struct scan *scan, const struct format_extent *extent)
+{
+    struct space *space = &scan->store->extents;
+    if (extent->page == 0)
+        return;
+    pthread_mutex_lock(&space->lock);
+    if (!space_try_keep_run(space, extent->page)) {
+        scan->damaged++;
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "A large value names page %u of `extents`, which is not its own: damaged",
+                   extent->page);
+    }
+    pthread_mutex_unlock(&space->lock);
+}
+
+static bool remember_node(struct scan *scan, const struct format_extent *node)
+{
+    if (scan->node_count == scan->node_capacity) {
+        uint32_t capacity = scan->node_capacity + NODES_STEP;
+        struct format_extent *grown = realloc(scan->nodes, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        scan->nodes = grown;
+        scan->node_capacity = capacity;
+    }
+    scan->nodes[scan->node_count++] = *node;
+    return true;
+}
+
+static bool keep_root(struct scan *scan, const struct format_item *item)
+{
+    struct format_root root;
+    const char *at = format_payload(item) + sizeof root;
+    if (item->payload_len < sizeof root)
+        return false;
+    memcpy(&root, format_payload(item), sizeof root);
+    if (item->payload_len != sizeof root + root.count * sizeof(struct format_extent))
+        return false;
+    for (uint32_t i = 0; i < root.count; i++, at += sizeof(struct format_extent)) {
+        struct format_extent extent;
+        memcpy(&extent, at, sizeof extent);
+        keep_extent(scan, &extent);
+        if (root.depth > 0 && extent.page && !remember_node(scan, &extent))
+            return false;
+    }
+    return true;
+}
+
+static void keep_nodes(struct scan *scan)
+{
+    struct format_extent *extents = disk_alloc(PAGE_SIZE);
+    for (uint32_t i = 0; i < scan->node_count; i++) {
+        const struct format_extent *node = &scan->nodes[i];
+        bool good = extents && node->length == PAGE_SIZE &&
+                    disk_read(scan->queue, scan->store->extents.file, extents, PAGE_SIZE,
+                              (uint64_t)node->page * PAGE_SIZE) == 0 &&
+                    format_checksum(extents, PAGE_SIZE) == node->checksum;
+        if (!good)
+            scan->damaged++;
+        for (uint32_t j = 0; good && j < FORMAT_NODE_FANOUT; j++)
+            keep_extent(scan, &extents[j]);
+    }
+    free(extents);
+}
+
+/* ---- slabs ---- */
+
+/* Enters the item of a slot, if there is a valid one of a living database. */
+static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
+                               uint32_t slot, const struct format_item *item)
+{
+    static const struct format_item blank;
+    struct store *store = scan->store;
+    struct space *space = &partition->space;
+    uint32_t size = format_class_size(space_class_of(space, page));
+    if (memcmp(item, &blank, sizeof blank) == 0)
+        return STORE_OK;
+    uint32_t length = format_item_length(item, size);
+    uint32_t mix = format_place_mix(store->super.seed, space->id, page, slot);
+    if (!length || item->checksum != format_item_checksum(item, length, mix)) {
+        engine_log(store, STORE_LOG_WARNING,
+                   "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page,
+                   slot);
+        scan->damaged++;
+        space_keep_slot(space, page, slot);
+        return STORE_OK;
+    }
+    int db = databases_logical(store, item->database);
+    if (db < 0)
+        return STORE_OK;
+    const char *key = format_key(item);
+    uint32_t hash_slot = store_hash_slot(key, item->key_len);
+    uint32_t tag = engine_tag(format_hash(key, item->key_len), item->database);
+    int64_t expiry = format_expiry(item);
+    bool expires = expiry != STORE_NO_EXPIRY;
+    if (!index_insert(&partition->index, hash_slot, tag, page, slot, expires) ||
+        (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) ||
+        (item->flags & FORMAT_LARGE && !keep_root(scan, item)))
+        return STORE_NO_MEMORY;
+    space_keep_slot(space, page, slot);
+    partition->databases[db].keys++;
+    partition->databases[db].expires += expires;
+    scan->items++;
+    return STORE_OK;
+}
+
+static const struct redo *first_redo(const struct journal_scan *scan, uint32_t space, uint32_t page)
+{
+    uint64_t low = 0, high = scan->redo_count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        const struct redo *redo = &scan->redo[middle];
+        if (redo->space < space || (redo->space == space && redo->page < page))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &scan->redo[low];
+}
+
+/* Lays the journal's operations over a segment. Whether there were any. */
+static bool overlay(struct scan *scan, struct space *space, uint32_t segment, char *bytes)
+{
+    uint32_t first = segment * SEGMENT_PAGES;
+    const struct redo *end = scan->journal->redo + scan->journal->redo_count;
+    const struct redo *redo = first_redo(scan->journal, space->id, first);
+    uint32_t size = format_class_size(space->segment_class[segment]);
+    bool any = false;
+    for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++) {
+        char *slot = bytes + (size_t)(redo->page - first) * PAGE_SIZE + redo->slot * size;
+        if (redo->operation->kind == FORMAT_PUT)
+            memcpy(slot, redo->operation + 1, redo->operation->length);
+        else
+            memset(slot, 0, sizeof(struct format_item));
+        any = true;
+    }
+    return any;
+}
+
+/* The class of a segment: the journal's word for it (already in segment_class), or its header's. */
+static int class_of(struct scan *scan, struct space *space, uint32_t segment, const char *header,
+                    bool *journaled)
+{
+    int class = space_segment_class(space, segment, header);
+    *journaled = space->segment_class[segment] != 0;
+    if (*journaled)
+        return space->segment_class[segment];
+    if (class < 0) {
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "The header of segment %u of space %u is damaged: its items are not served",
+                   segment, space->id);
+        scan->damaged++;
+    }
+    return class;
+}
+
+static enum store_result scan_segment(struct scan *scan, struct partition *partition,
+                                      uint32_t segment, char *bytes)
+{
+    struct space *space = &partition->space;
+    bool changed;
+    int class = class_of(scan, space, segment, bytes, &changed);
+    if (class <= 0) {
+        if (class < 0 && segment >= space->segment_assigned)
+            space->segment_assigned = segment + 1;
+        return STORE_OK;
+    }
+    space_assign(space, segment, (uint32_t) class);
+    if (changed)
+        space_segment_header(space, segment, bytes);
+    changed |= overlay(scan, space, segment, bytes);
+    if (changed && (scan->error = disk_write(scan->queue, space->file, bytes, SEGMENT_BYTES,
+                                             (uint64_t)segment * SEGMENT_BYTES, false)))
+        return STORE_IO;
+    uint32_t size = format_class_size((uint32_t) class);
+    uint32_t count = format_class_slots((uint32_t) class);
+    for (uint32_t page = 1; page < SEGMENT_PAGES; page++)
+        for (uint32_t slot = 0; slot < count; slot++) {
+            const char *at = bytes + (size_t)page * PAGE_SIZE + slot * size;
+            enum store_result result = enter(scan, partition, segment * SEGMENT_PAGES + page, slot,
+                                             (const struct format_item *)at);
+            if (result != STORE_OK)
+                return result;
+        }
+    return STORE_OK;
+}
+
+struct segment_read {
+    struct disk_op op;
+    struct iovec vector;
+    bool done;
+};
+
+static void segment_arrived(struct disk_op *op)
+{
+    ((struct segment_read *)op->arg)->done = true;
+}
+
+static void start_read(struct scan *scan, struct space *space, struct segment_read *reads,
+                       uint32_t segment)
+{
+    struct segment_read *read = &reads[segment % READ_AHEAD];
+    read->vector = (struct iovec){scan->buffers[segment % READ_AHEAD], SEGMENT_BYTES};
+    read->done = false;
+    read->op = (struct disk_op){.kind = DISK_READ,
+                                .file = space->file,
+                                .vectors = &read->vector,
+                                .vector_count = 1,
+                                .offset = (uint64_t)segment * SEGMENT_BYTES,
+                                .done = segment_arrived,
+                                .arg = read};
+    disk_queue_op(scan->queue, &read->op);
+    scan->queue->disk->ops->submit(scan->queue);
+}
+
+/* Segment by segment, with the next ones being read meanwhile. */
+static enum store_result scan_partition(struct scan *scan, struct partition *partition)
+{
+    struct space *space = &partition->space;
+    struct segment_read reads[READ_AHEAD];
+    uint32_t started = 0;
+    enum store_result result = STORE_OK;
+    for (uint32_t segment = 0; segment < space->segment_count && result == STORE_OK; segment++) {
+        while (started < space->segment_count && started < segment + READ_AHEAD)
+            start_read(scan, space, reads, started++);
+        struct segment_read *read = &reads[segment % READ_AHEAD];
+        while (!read->done)
+            scan->queue->disk->ops->reap(scan->queue, 1);
+        scan->error = read->op.error;
+        result = scan->error
+                     ? STORE_IO
+                     : scan_segment(scan, partition, segment, scan->buffers[segment % READ_AHEAD]);
+    }
+    while (scan->queue->in_flight)
+        scan->queue->disk->ops->reap(scan->queue, 1);
+    if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))
+        result = STORE_IO;
+    return result;
+}
+
+static void *scan_thread(void *arg)
+{
+    struct scan *scan = arg;
+    struct store *store = scan->store;
+    for (uint32_t i = scan->first; i < store->partition_count && scan->result == STORE_OK;
+         i += scan->step)
+        scan->result = scan_partition(scan, &store->partitions[i]);
+    if (scan->result == STORE_OK)
+        keep_nodes(scan);
+    return NULL;
+}
+
+/* ---- extents: only their headers; what is used the roots tell ---- */
+
+static enum store_result scan_extent_headers(struct scan *scan)
+{
+    struct space *space = &scan->store->extents;
+    for (uint32_t segment = 0; segment < space->segment_count; segment++) {
+        char *header = scan->buffers[0];
+        uint64_t offset = (uint64_t)segment * SEGMENT_BYTES;
+        bool journaled;
+        if ((scan->error = disk_read(scan->queue, space->file, header, PAGE_SIZE, offset)))
+            return STORE_IO;
+        int class = class_of(scan, space, segment, header, &journaled);
+        if (class > 0)
+            space_assign(space, segment, (uint32_t) class);
+        else if (class < 0)
+            space->segment_assigned = segment + 1;
+        if (!journaled)
+            continue;
+        space_segment_header(space, segment, header);
+        if ((scan->error = disk_write(scan->queue, space->file, header, PAGE_SIZE, offset, true)))
+            return STORE_IO;
+    }
+    return STORE_OK;
+}
+
+/* ---- all of it ---- */
+
+static bool prepare_scan(struct scan *scan, struct store *store, const struct journal_scan *journal)
+{
+    scan->store = store;
+    scan->journal = journal;
+    for (uint32_t i = 0; i < READ_AHEAD; i++)
+        if (!(scan->buffers[i] = disk_alloc(SEGMENT_BYTES)))
+            return false;
+    return store->disk->ops->queue_create(store->disk, 2 * READ_AHEAD, &scan->queue) == 0;
+}
+
+static void end_scan(struct scan *scan)
+{
+    for (uint32_t i = 0; i < READ_AHEAD; i++)
+        free(scan->buffers[i]);
+    free(scan->nodes);
+    if (scan->queue)
+        scan->queue->disk->ops->queue_free(scan->queue);
+}
+
+/* One scan per thread; the first runs here. */
+static enum store_result scan_all(struct store *store, struct scan *scans, uint32_t count,
+                                  const struct journal_scan *journal, int *error)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        scans[i].first = i;
+        scans[i].step = count;
+        if (!prepare_scan(&scans[i], store, journal))
+            return STORE_NO_MEMORY;
+    }
+    result = scan_extent_headers(&scans[0]);
+    *error = scans[0].error;
+    if (result != STORE_OK)
+        return result;
+    uint32_t started = 1;
+    while (started < count &&
+           pthread_create(&scans[started].thread, NULL, scan_thread, &scans[started]) == 0)
+        started++;
+    scan_thread(&scans[0]);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(scans[i].thread, NULL);
+    for (uint32_t i = started; i < count; i++)
+        scan_thread(&scans[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        store->recovered_items += scans[i].items;
+        atomic_fetch_add(&store->damaged, scans[i].damaged);
+        if (scans[i].result != STORE_OK && result == STORE_OK) {
+            result = scans[i].result;
+            *error = scans[i].error;
+        }
+    }
+    return result;
+}
+
+/* From here on the old journal is history. */
+static int begin_epoch(struct store *store, const struct journal_scan *scan)
+{
+    struct journal_mark mark = {
+        .sequence = scan->sequence, .commit = scan->commit, .databases = store->databases};
+    if (getrandom(&mark.previous, sizeof mark.previous, 0) != sizeof mark.previous)
+        return EIO;
+    struct format_superblock *super = &store->super;
+    super->epoch++;
+    super->tail_position = mark.position;
+    super->tail_sequence = mark.sequence;
+    super->tail_previous = mark.previous;
+    super->tail_commit = mark.commit;
+    super->databases = store->databases;
+    super->clean = 0;
+    journal_start_at(&store->journal, &mark, super->epoch);
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        store->partitions[i].last_removal = mark.commit - 1;
+    return superblock_write(store, store->keeper_queue);
+}
+
+static void explain(enum store_result result, int error, char *message)
+{
+    if (result == STORE_IO)
+        snprintf(message, STORE_MESSAGE_MAX, "Recovery failed: %s",
+                 error ? strerror(error) : "the journal cannot be read");
+    else if (result == STORE_NO_MEMORY)
+        snprintf(message, STORE_MESSAGE_MAX, "Out of memory during recovery");
+    else if (result == STORE_CORRUPT)
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "The journal is whole but names places that the slabs do not have: the files do "
+                 "not belong together");
+}
+
+enum store_result recover(struct store *store, char *message)
+{
+    int64_t start = engine_clock_ms();
+    struct journal_scan journal = {0};
+    uint32_t threads =
+        store->worker_count < store->partition_count ? store->worker_count : store->partition_count;
+    struct scan *scans = calloc(threads, sizeof *scans);
+    int error = 0;
+    enum store_result result = scans ? read_journal(store, &journal) : STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = scan_all(store, scans, threads, &journal, &error);
+    if (result == STORE_OK && (error = begin_epoch(store, &journal)))
+        result = STORE_IO;
+    store->recovered_commits = journal.commits;
+    store->recovery_ms = (uint64_t)(engine_clock_ms() - start);
+    for (uint32_t i = 0; scans && i < threads; i++)
+        end_scan(&scans[i]);
+    free(scans);
+    free_journal(&journal);
+    if (result != STORE_OK)
+        explain(result, error, message);
+    return result;
+}

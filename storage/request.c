@@ -1,0 +1,323 @@
+/*
+ * Requests: admission in order, run, wait, run again; see the diagram in engine.h.
+ *
+ * Invariants
+ * 1. `waits` of a transaction counts what it waits for, and one more while it is being attempted:
+ * so nothing can make it ready under the hands of the thread that attempts it.
+ * 2. A parked transaction is in the ready list exactly when waits has fallen to 0; only its own
+ *    worker attempts it.
+ * 3. While barrier_count > 0 no new request with keys is admitted: it queues behind the exclusive
+ *    one. barrier_count changes from 0, and `active` to 0, only under a lock that the other's
+ * reader holds too, so that an exclusive request and the last active one cannot miss each other.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- waiting and waking ---- */
+
+void request_wait(struct store_txn *txn)
+{
+    atomic_fetch_add_explicit(&txn->waits, 1, memory_order_relaxed);
+}
+
+void request_notify(struct store_worker *worker)
+{
+    uint64_t one = 1;
+    if (write(worker->fd, &one, sizeof one) < 0) {
+        /* the counter is at its maximum: it is readable all the same */
+    }
+}
+
+static void append(struct store_txn **first, struct store_txn **last, struct store_txn *txn)
+{
+    txn->next = NULL;
+    if (*first)
+        (*last)->next = txn;
+    else
+        *first = txn;
+    *last = txn;
+}
+
+void request_wake(struct store_txn *txn, struct store_worker *from)
+{
+    if (atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel) != 1)
+        return;
+    struct store_worker *worker = txn->worker;
+    if (worker == from) {
+        append(&worker->ready, &worker->ready_last, txn);
+        if (!worker->polling)
+            request_notify(worker);
+        return;
+    }
+    pthread_mutex_lock(&worker->inbox_lock);
+    append(&worker->inbox, &worker->inbox_last, txn);
+    pthread_mutex_unlock(&worker->inbox_lock);
+    request_notify(worker);
+}
+
+/* ---- locks ---- */
+
+bool request_holds(const struct store_txn *txn, uint32_t partition)
+{
+    return txn->locked[partition / 64] >> (partition % 64) & 1;
+}
+
+void request_lock(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    const struct store_request *request = txn->request;
+    txn->locked[0] = txn->locked[1] = 0;
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        uint32_t partition = request->keys[i].slot >> store->slot_shift;
+        txn->locked[partition / 64] |= 1ull << (partition % 64);
+    }
+    if (request->scope == STORE_SCOPE_ALL)
+        for (uint32_t i = 0; i < store->partition_count; i++)
+            txn->locked[i / 64] |= 1ull << (i % 64);
+    for (uint32_t word = 0; word < 2; word++)
+        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
+            pthread_mutex_lock(
+                &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+}
+
+void request_unlock(struct store_txn *txn)
+{
+    for (uint32_t word = 0; word < 2; word++)
+        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
+            pthread_mutex_unlock(
+                &txn->store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+    txn->locked[0] = txn->locked[1] = 0;
+}
+
+/* ---- the barrier ---- */
+
+static void barrier_queue(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    request_wait(txn);
+    pthread_mutex_lock(&store->barrier_lock);
+    append(&store->barrier, &store->barrier_last, txn);
+    atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->barrier_lock);
+}
+
+/* An exclusive request at the head goes once nothing is active. */
+static void barrier_try(struct store *store, struct store_worker *from)
+{
+    pthread_mutex_lock(&store->barrier_lock);
+    struct store_txn *head = store->barrier;
+    bool goes = head && !store->barrier_holder && head->request->scope == STORE_SCOPE_ALL &&
+                atomic_load_explicit(&store->active, memory_order_relaxed) == 0;
+    if (goes) {
+        store->barrier = head->next;
+        store->barrier_holder = head;
+        head->holds_barrier = true;
+    }
+    pthread_mutex_unlock(&store->barrier_lock);
+    if (goes)
+        request_wake(head, from);
+}
+
+/* The exclusive request is finished (all partitions' locks are held): those behind it are admitted
+ * in their order, up to the next exclusive one. */
+static void barrier_open(struct store *store, struct store_worker *from)
+{
+    pthread_mutex_lock(&store->barrier_lock);
+    store->barrier_holder = NULL;
+    atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    struct store_txn *admitted = store->barrier, *last = NULL;
+    while (store->barrier && store->barrier->request->scope != STORE_SCOPE_ALL) {
+        last = store->barrier;
+        store->barrier = last->next;
+        atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    }
+    if (last)
+        last->next = NULL;
+    else
+        admitted = NULL;
+    pthread_mutex_unlock(&store->barrier_lock);
+    while (admitted) {
+        struct store_txn *txn = admitted;
+        admitted = txn->next;
+        txn->out_of_memory = !admission_claim(txn);
+        request_wake(txn, from);
+    }
+    barrier_try(store, from);
+}
+
+/* ---- attempts ---- */
+
+static enum store_result attempt(struct store_txn *txn)
+{
+    if (txn->out_of_memory)
+        return STORE_NO_MEMORY;
+    if (txn->phase == TXN_RUN) {
+        enum store_result result = txn->request->run(txn, txn->request);
+        if (result == STORE_WAIT) {
+            txn_discard(txn);
+            atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
+            if (++txn->reruns >= RERUN_LIMIT && !txn->in_place) {
+                atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
+                txn->in_place = true;
+            }
+            return STORE_WAIT;
+        }
+        if (result != STORE_OK)
+            return result;
+        txn->phase = TXN_COMMIT;
+    }
+    return commit(txn);
+}
+
+/* The last step of a transaction, under its partitions' locks. */
+static void finish(struct store_txn *txn, enum store_result result, struct store_worker *from)
+{
+    struct store *store = txn->store;
+    if (result != STORE_OK)
+        txn_discard(txn);
+    txn->request->shown = txn->shown;
+    admission_release(txn, from);
+    if (txn->holds_barrier)
+        barrier_open(store, from);
+    else if (atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0)
+        barrier_try(store, from);
+}
+
+struct store_txn *request_new_txn(struct store_worker *worker)
+{
+    struct store_txn *txn = worker->free_txns;
+    if (txn) {
+        worker->free_txns = txn->next;
+        return txn;
+    }
+    txn = calloc(1, sizeof *txn);
+    if (!txn)
+        return NULL;
+    txn->store = worker->store;
+    txn->worker = worker;
+    txn->random = (uint64_t)(uintptr_t)txn;
+    return txn;
+}
+
+static bool conflicts(const struct store_txn *txn)
+{
+    const struct store_request *request = txn->request;
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        const struct store_key *key = &request->keys[i];
+        if (admission_conflicts(engine_partition(txn->store, key->slot), key->hash + key->db,
+                                key->mode == STORE_EXCLUSIVE))
+            return true;
+    }
+    return false;
+}
+
+/* What cannot run now is queued; returns whether it was. */
+static bool queue(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    bool alone = txn->request->scope == STORE_SCOPE_ALL;
+    bool behind = atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0;
+    bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;
+    if (txn->request->scope == STORE_SCOPE_NONE)
+        return false;
+    if (behind || busy) {
+        barrier_queue(txn);
+        return true;
+    }
+    if (!conflicts(txn))
+        return false;
+    txn->out_of_memory = !admission_claim(txn);
+    return true;
+}
+
+/* First attempt said wait: from now on it holds its keys, or everything. */
+static void hold_place(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    if (txn->request->scope == STORE_SCOPE_KEYS) {
+        txn->out_of_memory = !admission_claim(txn);
+    } else if (txn->request->scope == STORE_SCOPE_ALL) {
+        pthread_mutex_lock(&store->barrier_lock);
+        store->barrier_holder = txn;
+        txn->holds_barrier = true;
+        atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
+        pthread_mutex_unlock(&store->barrier_lock);
+    }
+}
+
+enum store_result store_execute(struct store_worker *worker, struct store_request *request)
+{
+    struct store_txn *txn = request_new_txn(worker);
+    if (!txn)
+        return STORE_NO_MEMORY;
+    txn_begin(txn, request);
+    atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
+    request_lock(txn);
+    bool queued = queue(txn);
+    enum store_result result = queued ? STORE_WAIT : attempt(txn);
+    if (result == STORE_WAIT) {
+        if (!queued)
+            hold_place(txn);
+        txn->parked = true;
+        worker->parked++;
+        request_unlock(txn);
+        request_wake(txn, worker);
+        return STORE_WAIT;
+    }
+    finish(txn, result, worker);
+    if (txn->pin_count)
+        load_release_pins(txn);
+    request_unlock(txn);
+    txn_reset(txn);
+    return result;
+}
+
+static void run_again(struct store_txn *txn)
+{
+    struct store_worker *worker = txn->worker;
+    struct store_request *request = txn->request;
+    atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
+    request_lock(txn);
+    enum store_result result = attempt(txn);
+    if (result == STORE_WAIT) {
+        request_unlock(txn);
+        request_wake(txn, worker);
+        return;
+    }
+    finish(txn, result, worker);
+    load_release_pins(txn);
+    request_unlock(txn);
+    txn_reset(txn);
+    worker->parked--;
+    request->done(request, result);
+}
+
+/* Only what is ready now: what becomes ready meanwhile has its turn in the next round. */
+void request_run_ready(struct store_worker *worker)
+{
+    pthread_mutex_lock(&worker->inbox_lock);
+    struct store_txn *inbox = worker->inbox;
+    worker->inbox = worker->inbox_last = NULL;
+    pthread_mutex_unlock(&worker->inbox_lock);
+    while (inbox) {
+        struct store_txn *txn = inbox;
+        inbox = txn->next;
+        append(&worker->ready, &worker->ready_last, txn);
+    }
+    struct store_txn *ready = worker->ready;
+    worker->ready = worker->ready_last = NULL;
+    while (ready) {
+        struct store_txn *txn = ready;
+        ready = txn->next;
+        run_again(txn);
+    }
+}
+
+uint32_t store_parked(const struct store_worker *worker)
+{
+    return worker->parked;
+}

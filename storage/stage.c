@@ -1,0 +1,459 @@
+/*
+ * Writing large values: before the commit that names them, the extents that a transaction changes
+ * are written anew, whole, to free runs, and are durable when extent_stage returns STORE_OK. The
+ * commit then carries only the new root.
+ *
+ * A value of many extents is staged a few at a time, so that memory stays bounded; the extents and
+ * nodes that no patch touches are shared with the value's former version.
+ *
+ * Invariants
+ * 1. Every run in `fresh` belongs to this transaction alone: given back by extent_abandon, or
+ * handed over to the value by the commit.
+ * 2. What is in `replaced` belongs to the old version: freed after the commit, by the keeper.
+ * 3. A frame of a fresh run is referenced until its write is done.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define WINDOW 4u /* extents of a value being written at once */
+
+/* A growing list of descriptors. */
+struct extent_list {
+    struct format_extent *at;
+    uint32_t count, capacity;
+};
+
+struct node {
+    struct format_extent *extents; /* FORMAT_NODE_FANOUT of them; NULL: as it was */
+    struct format_extent written;
+};
+
+struct staging {
+    struct store_txn *txn;
+    const struct large_write *large;
+    uint32_t extent_count, node_count, depth;
+    uint32_t next;      /* extent to look at next */
+    uint32_t next_node; /* then: node to write next */
+    uint32_t in_flight;
+    struct node *nodes; /* depth 0 has one, that becomes the root itself */
+    struct extent_list fresh, replaced;
+};
+
+struct extent_write {
+    struct disk_op op;
+    struct staging *staging;
+    uint32_t count;
+    uint32_t frames[FORMAT_EXTENT_PAGES];
+    struct iovec vectors[FORMAT_EXTENT_PAGES];
+};
+
+static bool list_room(struct extent_list *list)
+{
+    if (list->count < list->capacity)
+        return true;
+    uint32_t capacity = list->capacity ? 2 * list->capacity : 8;
+    struct format_extent *grown = realloc(list->at, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    list->at = grown;
+    list->capacity = capacity;
+    return true;
+}
+
+static bool list_add(struct extent_list *list, struct format_extent extent)
+{
+    if (!list_room(list))
+        return false;
+    list->at[list->count++] = extent;
+    return true;
+}
+
+/* ---- begin and end ---- */
+
+static uint32_t divided(uint64_t value, uint32_t by)
+{
+    return (uint32_t)((value + by - 1) / by);
+}
+
+static struct staging *begin(struct store_txn *txn, struct large_write *large)
+{
+    struct staging *staging = calloc(1, sizeof *staging);
+    if (!staging)
+        return NULL;
+    staging->txn = txn;
+    staging->large = large;
+    staging->extent_count = divided(large->length, FORMAT_EXTENT_BYTES);
+    staging->depth =
+        staging->extent_count > FORMAT_ROOT_EXTENTS || (large->base && large->base->depth == 1);
+    staging->node_count = divided(staging->extent_count, FORMAT_NODE_FANOUT);
+    staging->nodes = calloc(staging->node_count, sizeof *staging->nodes);
+    if (!staging->nodes) {
+        free(staging);
+        return NULL;
+    }
+    return staging;
+}
+
+static void end(struct large_write *large)
+{
+    struct staging *staging = large->staging;
+    for (uint32_t i = 0; i < staging->node_count; i++)
+        free(staging->nodes[i].extents);
+    free(staging->nodes);
+    free(staging->fresh.at);
+    free(staging->replaced.at);
+    free(staging);
+    large->staging = NULL;
+}
+
+static void give_back_run(struct space *space, const struct format_extent *extent)
+{
+    for (uint32_t i = 0; i < divided(extent->length, PAGE_SIZE); i++)
+        space_drop(space, extent->page + i);
+    space_give_slot(space, extent->page, 0);
+}
+
+void extent_abandon(struct store_txn *txn)
+{
+    struct space *space = &txn->store->extents;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct large_write *large = txn->writes[i].large;
+        if (!large || !large->staging)
+            continue;
+        assert(large->staging->in_flight == 0);
+        pthread_mutex_lock(&space->lock);
+        for (uint32_t j = 0; j < large->staging->fresh.count; j++)
+            give_back_run(space, &large->staging->fresh.at[j]);
+        pthread_mutex_unlock(&space->lock);
+        end(large);
+    }
+}
+
+void extent_free_patched(struct store_txn *txn, uint64_t commit)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct large_write *large = txn->writes[i].large;
+        if (!large || !large->staging)
+            continue;
+        extent_free_list(txn->store, large->staging->replaced.at, large->staging->replaced.count, 0,
+                         commit);
+        end(large);
+    }
+}
+
+/* ---- descriptors ---- */
+
+/* The node that describes extent i, with its descriptors in memory. */
+static enum store_result open_node(struct staging *staging, uint32_t i, struct node **result)
+{
+    struct node *node = &staging->nodes[i / FORMAT_NODE_FANOUT];
+    const struct format_root *base = staging->large->base;
+    uint32_t number = i / FORMAT_NODE_FANOUT;
+    *result = node;
+    if (node->extents)
+        return STORE_OK;
+    struct format_extent *extents = calloc(FORMAT_NODE_FANOUT, sizeof *extents);
+    if (!extents)
+        return STORE_NO_MEMORY;
+    enum store_result copied = STORE_OK;
+    if (base && base->depth == 0 && number == 0)
+        memcpy(extents, base->extents, base->count * sizeof *extents);
+    else if (base && base->depth == 1 && number < base->count)
+        copied = extent_copy(staging->txn, &base->extents[number], 0, PAGE_SIZE, (char *)extents);
+    bool replaces = base && base->depth == 1 && number < base->count && base->extents[number].page;
+    if (copied == STORE_OK && replaces && !list_add(&staging->replaced, base->extents[number]))
+        copied = STORE_NO_MEMORY;
+    if (copied != STORE_OK) {
+        free(extents);
+        return copied;
+    }
+    node->extents = extents;
+    return STORE_OK;
+}
+
+/* The first extent from i on that a patch touches; extent_count: none. */
+static uint32_t next_touched(const struct staging *staging, uint32_t i)
+{
+    uint32_t found = staging->extent_count;
+    for (const struct patch *patch = staging->large->patches; patch; patch = patch->next) {
+        uint32_t first = (uint32_t)(patch->offset / FORMAT_EXTENT_BYTES);
+        uint32_t last = (uint32_t)((patch->offset + patch->len - 1) / FORMAT_EXTENT_BYTES);
+        uint32_t candidate = first > i ? first : i;
+        if (candidate <= last && candidate < found)
+            found = candidate;
+    }
+    return found;
+}
+
+/* How long extent i becomes: up to the last patched byte, or as long as it was. */
+static uint32_t new_length(const struct staging *staging, uint32_t i, uint32_t old_length)
+{
+    uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES, length = old_length;
+    for (const struct patch *patch = staging->large->patches; patch; patch = patch->next) {
+        uint64_t end_at = patch->offset + patch->len;
+        if (end_at <= start || patch->offset >= start + FORMAT_EXTENT_BYTES)
+            continue;
+        uint64_t within = end_at - start;
+        if (within > FORMAT_EXTENT_BYTES)
+            within = FORMAT_EXTENT_BYTES;
+        if (within > length)
+            length = within;
+    }
+    return (uint32_t)length;
+}
+
+/* ---- writing ---- */
+
+static void written(struct disk_op *op)
+{
+    struct extent_write *write = op->arg;
+    struct staging *staging = write->staging;
+    struct store_txn *txn = staging->txn;
+    struct space *space = &txn->store->extents;
+    if (op->error)
+        engine_fail(txn->store, "writing a large value", op->error);
+    atomic_fetch_add_explicit(&txn->store->pages_written, write->count, memory_order_relaxed);
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < write->count; i++)
+        space_unref(space, write->frames[i]);
+    pthread_mutex_unlock(&space->lock);
+    staging->in_flight--;
+    free(write);
+    request_wake(txn, txn->worker);
+}
+
+/* A free run, with frames for its pages. extents.lock is held. */
+static enum store_result take_run(struct staging *staging, uint32_t length,
+                                  struct extent_write *write, uint32_t *page)
+{
+    struct store_txn *txn = staging->txn;
+    struct space *space = &txn->store->extents;
+    uint32_t class = format_run_class_for(length), slot;
+    while (!space_take_slot(space, class, page, &slot)) {
+        enum store_result result = commit_assign_segment(txn->store, space, class);
+        if (result == STORE_WAIT)
+            keeper_throttle(txn);
+        if (result != STORE_OK)
+            return result;
+    }
+    write->count = divided(length, PAGE_SIZE);
+    for (uint32_t i = 0; i < write->count; i++) {
+        space_drop(space, *page + i);
+        uint32_t number = space_add_frame(space, *page + i, txn->in_place);
+        if (!number) {
+            while (i-- > 0) {
+                space_unref(space, write->frames[i]);
+                space_drop(space, *page + i);
+            }
+            space_give_slot(space, *page, 0);
+            keeper_throttle(txn);
+            return STORE_WAIT;
+        }
+        space_ref(space, number);
+        arena_frame(space->arena, number)->state = FRAME_VALID;
+        arena_frame(space->arena, number)->checked = true;
+        write->frames[i] = number;
+        write->vectors[i] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+    }
+    return STORE_OK;
+}
+
+static uint64_t checksum_of(const struct extent_write *write, uint32_t length)
+{
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    for (uint32_t i = 0; length > 0; i++) {
+        uint32_t len = length < PAGE_SIZE ? length : PAGE_SIZE;
+        XXH3_64bits_update(&state, write->vectors[i].iov_base, len);
+        length -= len;
+    }
+    return XXH3_64bits_digest(&state);
+}
+
+/* Writes `length` bytes, which fill(arg, offset, len, to) gives page by page, to a new run. */
+static enum store_result write_run(struct staging *staging, uint32_t length,
+                                   void (*fill)(void *arg, uint32_t offset, uint32_t len, char *to),
+                                   void *arg, struct format_extent *extent)
+{
+    struct store_txn *txn = staging->txn;
+    struct space *space = &txn->store->extents;
+    struct extent_write *write = list_room(&staging->fresh) ? malloc(sizeof *write) : NULL;
+    if (!write)
+        return STORE_NO_MEMORY;
+    uint32_t page;
+    pthread_mutex_lock(&space->lock);
+    enum store_result result = take_run(staging, length, write, &page);
+    pthread_mutex_unlock(&space->lock);
+    if (result != STORE_OK) {
+        free(write);
+        return result;
+    }
+    for (uint32_t i = 0; i < write->count; i++) {
+        uint32_t left = length - i * PAGE_SIZE;
+        uint32_t len = left < PAGE_SIZE ? left : PAGE_SIZE;
+        char *memory = write->vectors[i].iov_base;
+        fill(arg, i * PAGE_SIZE, len, memory);
+        memset(memory + len, 0, PAGE_SIZE - len);
+    }
+    *extent = (struct format_extent){page, length, checksum_of(write, length)};
+    write->staging = staging;
+    write->op = (struct disk_op){.kind = DISK_WRITE,
+                                 .durable = true,
+                                 .file = space->file,
+                                 .vectors = write->vectors,
+                                 .vector_count = (int)write->count,
+                                 .offset = (uint64_t)page * PAGE_SIZE,
+                                 .done = written,
+                                 .arg = write};
+    staging->in_flight++;
+    request_wait(txn);
+    disk_queue_op(txn->worker->queue, &write->op);
+    staging->fresh.at[staging->fresh.count++] = *extent;
+    return STORE_OK;
+}
+
+/* ---- extents ---- */
+
+struct filling {
+    const struct staging *staging;
+    uint64_t start; /* of the extent within the value */
+    const char *old;
+};
+
+static void fill_extent(void *arg, uint32_t offset, uint32_t len, char *to)
+{
+    const struct filling *filling = arg;
+    if (filling->old)
+        memcpy(to, filling->old + offset, len);
+    else
+        memset(to, 0, len);
+    extent_overlay(filling->staging->large->patches, filling->start + offset, len, to);
+}
+
+/* One patch covers all of it: its old bytes need not be read. */
+static bool covered(const struct staging *staging, uint64_t start, uint32_t length)
+{
+    for (const struct patch *patch = staging->large->patches; patch; patch = patch->next)
+        if (patch->offset <= start && patch->offset + patch->len >= start + length)
+            return true;
+    return false;
+}
+
+static enum store_result stage_extent(struct staging *staging, uint32_t i)
+{
+    struct node *node;
+    enum store_result result = open_node(staging, i, &node);
+    if (result != STORE_OK)
+        return result;
+    struct format_extent *extent = &node->extents[i % FORMAT_NODE_FANOUT], old = *extent;
+    struct filling filling = {staging, (uint64_t)i * FORMAT_EXTENT_BYTES, NULL};
+    uint32_t length = new_length(staging, i, old.length);
+    char *bytes = NULL;
+    if (old.page && !covered(staging, filling.start, length)) {
+        bytes = malloc(length);
+        if (!bytes)
+            return STORE_NO_MEMORY;
+        result = extent_copy(staging->txn, &old, 0, length, bytes);
+        filling.old = bytes;
+    }
+    if (result == STORE_OK)
+        result = write_run(staging, length, fill_extent, &filling, extent);
+    if (result == STORE_OK && old.page && !list_add(&staging->replaced, old))
+        result = STORE_NO_MEMORY;
+    free(bytes);
+    return result;
+}
+
+/* ---- nodes and root ---- */
+
+static void fill_node(void *arg, uint32_t offset, uint32_t len, char *to)
+{
+    memcpy(to, (const char *)arg + offset, len);
+}
+
+static enum store_result stage_nodes(struct staging *staging)
+{
+    for (; staging->next_node < staging->node_count; staging->next_node++) {
+        struct node *node = &staging->nodes[staging->next_node];
+        if (!node->extents)
+            continue;
+        if (staging->in_flight >= WINDOW)
+            return STORE_WAIT;
+        enum store_result result =
+            write_run(staging, PAGE_SIZE, fill_node, node->extents, &node->written);
+        if (result != STORE_OK)
+            return result;
+    }
+    return staging->in_flight ? STORE_WAIT : STORE_OK;
+}
+
+static enum store_result build_root(struct store_txn *txn, struct large_write *large)
+{
+    struct staging *staging = large->staging;
+    const struct format_root *base = large->base;
+    uint32_t count = staging->depth ? staging->node_count : staging->extent_count;
+    large->root_bytes = (uint32_t)(sizeof *large->root + count * sizeof(struct format_extent));
+    large->root = store_alloc(txn, large->root_bytes);
+    if (!large->root)
+        return STORE_NO_MEMORY;
+    *large->root =
+        (struct format_root){.length = large->length, .count = count, .depth = staging->depth};
+    memset(large->root->extents, 0, count * sizeof(struct format_extent));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct node *node = &staging->nodes[staging->depth ? i : i / FORMAT_NODE_FANOUT];
+        if (node->extents)
+            large->root->extents[i] = staging->depth ? node->written : node->extents[i];
+        else if (base && i < base->count)
+            large->root->extents[i] = base->extents[i];
+    }
+    return STORE_OK;
+}
+
+static enum store_result stage(struct store_txn *txn, struct large_write *large)
+{
+    if (large->root)
+        return STORE_OK;
+    if (!large->staging && !(large->staging = begin(txn, large)))
+        return STORE_NO_MEMORY;
+    struct staging *staging = large->staging;
+    while ((staging->next = next_touched(staging, staging->next)) < staging->extent_count) {
+        if (staging->in_flight >= WINDOW)
+            return STORE_WAIT;
+        enum store_result result = stage_extent(staging, staging->next);
+        if (result != STORE_OK)
+            return result;
+        staging->next++;
+    }
+    enum store_result result = staging->depth ? stage_nodes(staging) : STORE_OK;
+    if (result == STORE_OK && staging->in_flight)
+        result = STORE_WAIT;
+    return result == STORE_OK ? build_root(txn, large) : result;
+}
+
+/* An error while writes are in flight has to wait for them: they refer to the transaction. */
+enum store_result extent_stage(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct large_write *large = txn->writes[i].large;
+        if (!large)
+            continue;
+        enum store_result result =
+            txn->stage_error ? (enum store_result)txn->stage_error : stage(txn, large);
+        if (result != STORE_OK && result != STORE_WAIT && large->staging &&
+            large->staging->in_flight) {
+            txn->stage_error = (int)result;
+            return STORE_WAIT;
+        }
+        if (result == STORE_WAIT)
+            load_release_extent_pins(txn);
+        if (result != STORE_OK)
+            return result;
+    }
+    return STORE_OK;
+}

@@ -1,0 +1,413 @@
+/*
+ * Opening and closing a store, its options and its figures.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine.h"
+
+#define FRAMES_LEAST 256u
+#define KEEPER_DEPTH 64u
+
+/* ---- small things all files use ---- */
+
+void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
+{
+    char line[STORE_MESSAGE_MAX];
+    va_list arguments;
+    if (!store->log)
+        return;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    store->log(store->log_arg, level, line);
+}
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
+}
+
+int64_t engine_clock_ms(void)
+{
+    return clock_ms(CLOCK_MONOTONIC_COARSE);
+}
+
+int64_t engine_wall_ms(void)
+{
+    return clock_ms(CLOCK_REALTIME);
+}
+
+void engine_wake_workers(struct store *store)
+{
+    pthread_mutex_lock(&store->keeper_lock);
+    for (uint32_t i = 0; i < store->worker_count; i++)
+        if (store->workers[i])
+            request_notify(store->workers[i]);
+    pthread_mutex_unlock(&store->keeper_lock);
+}
+
+void engine_fail(struct store *store, const char *doing, int error)
+{
+    atomic_fetch_add(&store->write_errors, 1);
+    if (atomic_exchange(&store->failed, true))
+        return;
+    engine_log(store, STORE_LOG_WARNING,
+               "An error occurred while %s: %s. Nothing more is written or acknowledged; reads go "
+               "on. Repair the device and start again",
+               doing, strerror(error));
+    engine_wake_workers(store);
+}
+
+void engine_durable_advanced(struct store *store)
+{
+    if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS)
+        engine_wake_workers(store);
+    keeper_release(store);
+}
+
+uint64_t store_durable(const struct store *store)
+{
+    return atomic_load_explicit(&store->journal.durable, memory_order_acquire);
+}
+
+bool store_has_failed(const struct store *store)
+{
+    return engine_failed(store);
+}
+
+/* ---- memory ---- */
+
+/* Frames get what the index and the rest leave; pressure drops frames, never keys. */
+void engine_adjust_memory(struct store *store)
+{
+    struct store_stats stats;
+    store_stats(store, &stats);
+    uint64_t others = stats.index_bytes + stats.table_bytes + stats.journal_buffer_bytes;
+    uint64_t budget = atomic_load(&store->memory_bytes);
+    uint64_t left = budget > others ? budget - others : 0;
+    uint64_t frames = left / (PAGE_SIZE + sizeof(struct frame));
+    uint64_t most = (uint64_t)ARENA_CHUNK_MAX * ARENA_CHUNK_FRAMES / 2;
+    frames = frames < FRAMES_LEAST ? FRAMES_LEAST : frames > most ? most : frames;
+    atomic_store_explicit(&store->arena.limit, (uint32_t)frames, memory_order_relaxed);
+}
+
+void store_set_memory(struct store *store, uint64_t memory_bytes)
+{
+    atomic_store(&store->memory_bytes, memory_bytes);
+    engine_adjust_memory(store);
+    keeper_ask(store);
+}
+
+void store_set_sync(struct store *store, enum store_sync sync)
+{
+    atomic_store(&store->sync, (int)sync);
+    engine_wake_workers(store);
+}
+
+void store_set_max_store(struct store *store, uint64_t max_store_bytes)
+{
+    atomic_store(&store->max_store_bytes, max_store_bytes);
+    keeper_ask(store);
+}
+
+/* ---- opening ---- */
+
+static enum store_result open_space(struct store *store, struct space *space, const char *name,
+                                    uint8_t id, char *message)
+{
+    if (!space_init(space, store, id))
+        return STORE_NO_MEMORY;
+    int error = store->disk->ops->open(store->disk, name, false, &space->file);
+    if (error) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot open %s of the data directory: %s", name,
+                 strerror(error));
+        return error == ENOENT ? STORE_CORRUPT : STORE_IO;
+    }
+    uint64_t size = store->disk->ops->size(space->file);
+    if (!space_make_room(space, (uint32_t)(size / SEGMENT_BYTES)))
+        return STORE_NO_MEMORY;
+    space->segment_count = (uint32_t)(size / SEGMENT_BYTES);
+    atomic_fetch_add(&store->store_bytes, size);
+    return STORE_OK;
+}
+
+static enum store_result open_partitions(struct store *store, char *message)
+{
+    uint32_t count = store->super.partition_count;
+    uint32_t slots = STORE_SLOT_COUNT / count;
+    store->partition_count = count;
+    store->slot_shift = (uint32_t)__builtin_ctz(slots);
+    store->partitions = aligned_alloc(64, count * sizeof *store->partitions);
+    if (!store->partitions)
+        return STORE_NO_MEMORY;
+    memset(store->partitions, 0, count * sizeof *store->partitions);
+    for (uint32_t i = 0; i < count; i++) {
+        struct partition *partition = &store->partitions[i];
+        char name[16];
+        snprintf(name, sizeof name, "slabs-%02x", i);
+        enum store_result result = open_space(store, &partition->space, name, (uint8_t)i, message);
+        if (result != STORE_OK)
+            return result;
+        if (!index_init(&partition->index, i * slots, slots))
+            return STORE_NO_MEMORY;
+        ttl_init(&partition->ttl, i * slots, slots, engine_wall_ms());
+    }
+    return open_space(store, &store->extents, "extents", FORMAT_EXTENT_SPACE, message);
+}
+
+static enum store_result open_journal(struct store *store, char *message)
+{
+    int error = store->disk->ops->open(store->disk, "journal", false, &store->journal.file);
+    if (!error && store->disk->ops->size(store->journal.file) < store->super.journal_bytes)
+        error = EINVAL;
+    if (error) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot open the journal: %s",
+                 error == EINVAL ? "it is shorter than the superblock says" : strerror(error));
+        return error == EINVAL || error == ENOENT ? STORE_CORRUPT : STORE_IO;
+    }
+    atomic_fetch_add(&store->store_bytes, store->super.journal_bytes);
+    return STORE_OK;
+}
+
+static enum store_result open_superblock(struct store *store, const struct store_options *options,
+                                         char *message)
+{
+    int error = store->disk->ops->open(store->disk, "superblock", false, &store->super_file);
+    if (error == ENOENT) {
+        engine_log(store, STORE_LOG_NOTICE,
+                   "Making a new data directory: %u partitions, journal %llu MB",
+                   options->partition_count, (unsigned long long)options->journal_bytes >> 20);
+        return superblock_create(store, options, message);
+    }
+    if (error) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
+        return STORE_IO;
+    }
+    return superblock_read(store, message);
+}
+
+static enum store_result open_files(struct store *store, const struct store_options *options,
+                                    char *message)
+{
+    int error = store->disk->ops->queue_create(store->disk, KEEPER_DEPTH, &store->keeper_queue);
+    if (error) {
+        snprintf(message, STORE_MESSAGE_MAX,
+                 error == EAGAIN ? "Too few AIO slots: raise /proc/sys/fs/aio-max-nr (sysctl -w "
+                                   "fs.aio-max-nr=1048576)"
+                                 : "Cannot set up asynchronous I/O");
+        return STORE_IO;
+    }
+    if (!(store->super_page = disk_alloc(PAGE_SIZE)))
+        return STORE_NO_MEMORY;
+    enum store_result result = open_superblock(store, options, message);
+    if (result == STORE_OK && !journal_init(&store->journal, store, store->super.journal_bytes))
+        result = STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = open_journal(store, message);
+    if (result == STORE_OK)
+        result = open_partitions(store, message);
+    return result;
+}
+
+static struct store *new_store(const struct store_options *options)
+{
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return NULL;
+    store->log = options->log;
+    store->log_arg = options->log_arg;
+    store->worker_count = options->worker_count;
+    store->workers = calloc(options->worker_count, sizeof *store->workers);
+    atomic_store(&store->sync, (int)options->sync);
+    atomic_store(&store->memory_bytes, options->memory_bytes);
+    atomic_store(&store->max_store_bytes, options->max_store_bytes);
+    arena_init(&store->arena, FRAMES_LEAST);
+    pthread_mutex_init(&store->barrier_lock, NULL);
+    pthread_mutex_init(&store->throttle_lock, NULL);
+    pthread_mutex_init(&store->free_lock, NULL);
+    pthread_mutex_init(&store->keeper_lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->keeper_wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return store;
+}
+
+static void close_file(struct store *store, struct disk_file *file)
+{
+    if (file)
+        store->disk->ops->close(file);
+}
+
+static void destroy(struct store *store)
+{
+    for (uint32_t i = 0; i < store->partition_count && store->partitions; i++) {
+        close_file(store, store->partitions[i].space.file);
+        index_free(&store->partitions[i].index);
+        ttl_clear(&store->partitions[i].ttl);
+        space_free(&store->partitions[i].space);
+    }
+    close_file(store, store->extents.file);
+    space_free(&store->extents);
+    close_file(store, store->journal.file);
+    if (store->journal.size)
+        journal_free(&store->journal);
+    close_file(store, store->super_file);
+    if (store->keeper_queue)
+        store->disk->ops->queue_free(store->keeper_queue);
+    if (store->disk)
+        store->disk->ops->free(store->disk);
+    extent_forget_deferred(store);
+    free(store->super_page);
+    free(store->partitions);
+    free(store->workers);
+    arena_free(&store->arena);
+    pthread_cond_destroy(&store->keeper_wake);
+    pthread_mutex_destroy(&store->keeper_lock);
+    pthread_mutex_destroy(&store->free_lock);
+    pthread_mutex_destroy(&store->throttle_lock);
+    pthread_mutex_destroy(&store->barrier_lock);
+    free(store);
+}
+
+static enum store_result start(struct store *store, char *message)
+{
+    if (!store->disk->ops->direct(store->disk))
+        engine_log(store, STORE_LOG_WARNING,
+                   "The file system does not support O_DIRECT: the kernel caches the data once "
+                   "more, outside of maxmemory");
+    enum store_result result = recover(store, message);
+    if (result != STORE_OK)
+        return result;
+    engine_adjust_memory(store);
+    engine_log(store, STORE_LOG_NOTICE,
+               "Recovered %llu items and %llu commits of the journal in %.3f seconds",
+               (unsigned long long)store->recovered_items,
+               (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
+    if (keeper_start(store) != 0) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
+        return STORE_NO_MEMORY;
+    }
+    return STORE_OK;
+}
+
+enum store_result store_open(const struct store_options *options, struct store **store,
+                             char message[STORE_MESSAGE_MAX])
+{
+    snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
+    if (options->worker_count == 0) {
+        snprintf(message, STORE_MESSAGE_MAX, "At least one worker is needed");
+        return STORE_INVALID;
+    }
+    struct store *s = new_store(options);
+    if (!s || !s->workers) {
+        free(s);
+        return STORE_NO_MEMORY;
+    }
+    enum store_result result = disk_open_directory(options->directory, &s->disk, message);
+    if (result == STORE_OK)
+        result = open_files(s, options, message);
+    if (result == STORE_OK)
+        result = start(s, message);
+    if (result != STORE_OK) {
+        destroy(s);
+        return result;
+    }
+    *store = s;
+    return STORE_OK;
+}
+
+enum store_result store_close(struct store *store)
+{
+    keeper_finish(store);
+    bool failed = engine_failed(store);
+    destroy(store);
+    return failed ? STORE_REFUSED : STORE_OK;
+}
+
+/* ---- figures ---- */
+
+struct store_db_stats store_db_stats(const struct store *store, uint32_t db)
+{
+    struct store_db_stats sum = {0};
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        struct partition *partition = &store->partitions[i];
+        pthread_mutex_lock(&partition->space.lock);
+        sum.keys += partition->databases[db].keys;
+        sum.expires += partition->databases[db].expires;
+        pthread_mutex_unlock(&partition->space.lock);
+    }
+    return sum;
+}
+
+static void add_partition(struct store_stats *stats, struct partition *partition)
+{
+    pthread_mutex_lock(&partition->space.lock);
+    stats->index_bytes += index_bytes(&partition->index) + ttl_bytes(&partition->ttl);
+    stats->table_bytes += space_table_bytes(&partition->space);
+    stats->live_slots += index_count(&partition->index);
+    stats->page_hits += partition->space.hits;
+    stats->page_misses += partition->space.misses;
+    stats->expired_keys += partition->expired;
+    pthread_mutex_unlock(&partition->space.lock);
+}
+
+void store_stats(const struct store *store, struct store_stats *stats)
+{
+    *stats = (struct store_stats){0};
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        add_partition(stats, &store->partitions[i]);
+    struct store *s = (struct store *)store;
+    pthread_mutex_lock(&s->extents.lock);
+    stats->table_bytes += space_table_bytes(&s->extents);
+    pthread_mutex_unlock(&s->extents.lock);
+    stats->frame_bytes = (uint64_t)atomic_load(&s->arena.used) * PAGE_SIZE;
+    stats->dirty_bytes = (uint64_t)atomic_load(&s->dirty_frames) * PAGE_SIZE;
+    stats->journal_buffer_bytes = journal_buffer_bytes(&s->journal);
+    stats->store_bytes = atomic_load(&s->store_bytes);
+    stats->pages_read = atomic_load(&s->pages_read);
+    stats->pages_written = atomic_load(&s->pages_written);
+    stats->journal_bytes_written = atomic_load(&s->journal.bytes_written);
+    stats->journal_groups = atomic_load(&s->journal.groups);
+    stats->checkpoints = atomic_load(&s->checkpoints);
+    stats->commits = atomic_load(&s->journal.appended);
+    stats->reruns = atomic_load(&s->reruns);
+    stats->exclusive_runs = atomic_load(&s->in_place_runs);
+    stats->throttled_commits = atomic_load(&s->throttle_count);
+    stats->read_errors = atomic_load(&s->read_errors);
+    stats->write_errors = atomic_load(&s->write_errors);
+    stats->damaged_items = atomic_load(&s->damaged);
+    stats->recovered_items = s->recovered_items;
+    stats->recovered_commits = s->recovered_commits;
+    stats->recovery_ms = s->recovery_ms;
+    stats->partition_count = s->partition_count;
+    stats->worker_count = s->worker_count;
+    stats->direct_io = s->disk->ops->direct(s->disk);
+    stats->failed = engine_failed(s);
+    stats->full = atomic_load(&s->full);
+}
+
+void store_reset_counters(struct store *store)
+{
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        struct partition *partition = &store->partitions[i];
+        pthread_mutex_lock(&partition->space.lock);
+        partition->space.hits = partition->space.misses = partition->expired = 0;
+        pthread_mutex_unlock(&partition->space.lock);
+    }
+    _Atomic uint64_t *counters[] = {&store->pages_read,     &store->pages_written,
+                                    &store->read_errors,    &store->write_errors,
+                                    &store->checkpoints,    &store->throttle_count,
+                                    &store->reruns,         &store->in_place_runs,
+                                    &store->journal.groups, &store->journal.bytes_written};
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+        atomic_store(counters[i], 0);
+}

@@ -1,0 +1,260 @@
+/*
+ * Streams: a large value read out extent by extent after its transaction is over.
+ *
+ * Invariants
+ * 1. From opening to closing a stream is in store->open_streams, which keeps the runs of its
+ * version from being reused (free.c).
+ * 2. Between two calls of store_stream_next the frames of one extent are referenced, or the piece
+ * is a private copy: that when streams pin too much of the cache, or the extent was read past it.
+ *
+ *     IDLE --next: request--> LOADING --done--> LOADED --next--> handed out, IDLE ...
+ *                                          (a request that needs no wait goes straight through)
+ */
+#include "stream.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum stream_state { STREAM_IDLE, STREAM_LOADING, STREAM_LOADED };
+
+struct store_stream {
+    struct store_request request; /* first: run and done get it back */
+    struct store *store;
+    struct store_worker *worker;
+    struct store_txn *txn; /* the run that opened it, until that is over */
+    struct store_stream *next_of_txn;
+    struct store_stream *next_open, *previous_open;
+    struct format_root *root;
+    uint64_t seen; /* commits up to this were made when it was opened */
+    uint32_t next; /* extent */
+    uint32_t extent_count;
+    enum stream_state state;
+    enum store_result result;
+    bool closed; /* while its request was under way: freed when that is done */
+    void (*ready)(void *arg);
+    void *ready_arg;
+
+    uint32_t frames[FORMAT_EXTENT_PAGES];
+    uint32_t frame_count;
+    char *copy;
+    struct iovec vectors[FORMAT_EXTENT_PAGES];
+    int vector_count;
+};
+
+static const char zeros[PAGE_SIZE];
+
+uint64_t stream_oldest(const struct store *store)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (const struct store_stream *s = store->open_streams; s; s = s->next_open)
+        if (s->seen < oldest)
+            oldest = s->seen;
+    return oldest;
+}
+
+/* ---- life ---- */
+
+enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
+                                    struct store_stream **stream)
+{
+    assert(item->large && item->version != 0);
+    const struct format_item *found = item->origin;
+    struct store_stream *s = calloc(1, sizeof *s);
+    struct format_root *root = malloc(found->payload_len);
+    if (!s || !root) {
+        free(s);
+        free(root);
+        return STORE_NO_MEMORY;
+    }
+    memcpy(root, format_payload(found), found->payload_len);
+    s->store = txn->store;
+    s->worker = txn->worker;
+    s->root = root;
+    s->extent_count = (uint32_t)((root->length + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES);
+    s->txn = txn;
+    s->next_of_txn = txn->streams;
+    txn->streams = s;
+    pthread_mutex_lock(&s->store->extents.lock);
+    s->seen = atomic_load(&s->store->journal.appended);
+    s->next_open = s->store->open_streams;
+    if (s->next_open)
+        s->next_open->previous_open = s;
+    s->store->open_streams = s;
+    pthread_mutex_unlock(&s->store->extents.lock);
+    *stream = s;
+    return STORE_OK;
+}
+
+void stream_leave(struct store_stream *stream)
+{
+    struct store_stream **at = &stream->txn->streams;
+    while (*at != stream)
+        at = &(*at)->next_of_txn;
+    *at = stream->next_of_txn;
+    stream->txn = NULL;
+}
+
+void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg)
+{
+    stream->ready = ready;
+    stream->ready_arg = arg;
+}
+
+static void release_piece(struct store_stream *stream)
+{
+    struct space *space = &stream->store->extents;
+    if (stream->frame_count) {
+        pthread_mutex_lock(&space->lock);
+        for (uint32_t i = 0; i < stream->frame_count; i++)
+            space_unref(space, stream->frames[i]);
+        pthread_mutex_unlock(&space->lock);
+        atomic_fetch_sub_explicit(&stream->store->stream_pages, stream->frame_count,
+                                  memory_order_relaxed);
+    }
+    stream->frame_count = 0;
+    free(stream->copy);
+    stream->copy = NULL;
+}
+
+static void destroy(struct store_stream *stream)
+{
+    struct store *store = stream->store;
+    release_piece(stream);
+    pthread_mutex_lock(&store->extents.lock);
+    if (stream->previous_open)
+        stream->previous_open->next_open = stream->next_open;
+    else
+        store->open_streams = stream->next_open;
+    if (stream->next_open)
+        stream->next_open->previous_open = stream->previous_open;
+    pthread_mutex_unlock(&store->extents.lock);
+    free(stream->root);
+    free(stream);
+}
+
+void store_stream_close(struct store_stream *stream)
+{
+    if (stream->txn)
+        stream_leave(stream);
+    if (stream->state == STREAM_LOADING)
+        stream->closed = true;
+    else
+        destroy(stream);
+}
+
+/* ---- pieces ---- */
+
+static uint32_t piece_length(const struct store_stream *stream)
+{
+    uint64_t left = stream->root->length - (uint64_t)stream->next * FORMAT_EXTENT_BYTES;
+    return left < FORMAT_EXTENT_BYTES ? (uint32_t)left : FORMAT_EXTENT_BYTES;
+}
+
+static void add_vector(struct store_stream *stream, const char *data, uint32_t len)
+{
+    stream->vectors[stream->vector_count++] = (struct iovec){(void *)(uintptr_t)data, len};
+}
+
+/* Straight from the frames, with zeros where the extent is shorter than the piece. */
+static void point_at_frames(struct store_stream *stream, const struct format_extent *extent)
+{
+    struct space *space = &stream->store->extents;
+    uint32_t piece = piece_length(stream);
+    stream->vector_count = 0;
+    for (uint32_t offset = 0; offset < piece; offset += PAGE_SIZE) {
+        uint32_t len = piece - offset < PAGE_SIZE ? piece - offset : PAGE_SIZE;
+        if (extent->page == 0 || offset >= extent->length) {
+            add_vector(stream, zeros, len);
+            continue;
+        }
+        uint32_t number = space->table[extent->page + offset / PAGE_SIZE];
+        space_ref(space, number);
+        stream->frames[stream->frame_count++] = number;
+        add_vector(stream, arena_memory(space->arena, number), len); /* pages end in zeros */
+    }
+    atomic_fetch_add_explicit(&stream->store->stream_pages, stream->frame_count,
+                              memory_order_relaxed);
+}
+
+static enum store_result copy_piece(struct store_txn *txn, struct store_stream *stream,
+                                    const struct format_extent *extent)
+{
+    uint32_t piece = piece_length(stream);
+    if (!stream->copy)
+        stream->copy = malloc(piece);
+    if (!stream->copy)
+        return STORE_NO_MEMORY;
+    enum store_result result = extent_copy(txn, extent, 0, piece, stream->copy);
+    stream->vector_count = 0;
+    add_vector(stream, stream->copy, piece);
+    return result;
+}
+
+static bool cache_is_tight(const struct store *store)
+{
+    return atomic_load_explicit(&store->stream_pages, memory_order_relaxed) >
+           atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 4;
+}
+
+static enum store_result load_piece(struct store_txn *txn, struct store_request *request)
+{
+    struct store_stream *stream = (struct store_stream *)request;
+    struct space *space = &stream->store->extents;
+    struct format_extent extent;
+    enum store_result result = extent_locate(txn, stream->root, stream->next, &extent);
+    if (result != STORE_OK)
+        return result;
+    if (extent.page && (txn->in_place || cache_is_tight(stream->store)))
+        return copy_piece(txn, stream, &extent);
+    pthread_mutex_lock(&space->lock);
+    if (extent.page)
+        result = extent_fetch(txn, &extent);
+    if (result == STORE_OK)
+        point_at_frames(stream, &extent);
+    pthread_mutex_unlock(&space->lock);
+    return result;
+}
+
+static void piece_loaded(struct store_request *request, enum store_result result)
+{
+    struct store_stream *stream = (struct store_stream *)request;
+    stream->state = STREAM_LOADED;
+    stream->result = result;
+    if (stream->closed)
+        destroy(stream);
+    else if (stream->ready)
+        stream->ready(stream->ready_arg);
+}
+
+static enum store_result begin_piece(struct store_stream *stream)
+{
+    stream->request =
+        (struct store_request){.run = load_piece, .done = piece_loaded, .scope = STORE_SCOPE_NONE};
+    stream->state = STREAM_LOADING;
+    enum store_result result = store_execute(stream->worker, &stream->request);
+    if (result == STORE_WAIT)
+        return STORE_WAIT;
+    stream->state = STREAM_LOADED;
+    stream->result = result;
+    return STORE_OK;
+}
+
+enum store_result store_stream_next(struct store_stream *stream, const struct iovec **vectors,
+                                    int *count)
+{
+    if (stream->state == STREAM_IDLE) {
+        release_piece(stream);
+        if (stream->next == stream->extent_count)
+            return STORE_ABSENT;
+        if (begin_piece(stream) == STORE_WAIT)
+            return STORE_WAIT;
+    }
+    if (stream->state == STREAM_LOADING)
+        return STORE_WAIT;
+    stream->state = STREAM_IDLE;
+    stream->next++;
+    *vectors = stream->vectors;
+    *count = stream->vector_count;
+    return stream->result;
+}

@@ -1,0 +1,521 @@
+/*
+ * The inside of a transaction: what a run function calls. Changes are buffered as writes, one per
+ * key, and seen by the transaction's own reads; nothing leaves it before commit.c applies them.
+ *
+ * Invariants
+ * 1. One write per (database, key): a later change of the same key replaces or extends it.
+ * 2. Everything a write refers to is the request's arguments or the transaction's own memory: a
+ *    frame may be gone by the time of the commit.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_SIZE 16384u
+#define WRITES_SEARCHED 8u /* a longer list gets a table */
+
+struct memory_block {
+    struct memory_block *next;
+    size_t used, size;
+    char bytes[];
+};
+
+/* ---- memory ---- */
+
+void *store_alloc(struct store_txn *txn, size_t size)
+{
+    size = (size + 15) & ~(size_t)15;
+    struct memory_block *block = txn->blocks;
+    if (!block || block->size - block->used < size) {
+        size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        struct memory_block *fresh = malloc(sizeof *fresh + room);
+        if (!fresh)
+            return NULL;
+        *fresh = (struct memory_block){.next = block, .size = room};
+        txn->blocks = block = fresh;
+    }
+    void *memory = block->bytes + block->used;
+    block->used += size;
+    return memory;
+}
+
+/* Keeps the first block: a transaction that is used again rarely needs another. */
+static void release_memory(struct store_txn *txn)
+{
+    while (txn->blocks && txn->blocks->next) {
+        struct memory_block *next = txn->blocks->next;
+        free(txn->blocks);
+        txn->blocks = next;
+    }
+    if (txn->blocks && txn->blocks->size > BLOCK_SIZE) {
+        free(txn->blocks);
+        txn->blocks = NULL;
+    }
+    if (txn->blocks)
+        txn->blocks->used = 0;
+}
+
+/* ---- life ---- */
+
+void txn_begin(struct store_txn *txn, struct store_request *request)
+{
+    txn->request = request;
+    txn->phase = TXN_RUN;
+    txn->shown = 0;
+    request->shown = 0;
+    request->worker = txn->worker;
+    request->parked = txn;
+}
+
+void txn_discard(struct store_txn *txn)
+{
+    commit_abandon(txn);
+    while (txn->streams) {
+        struct store_stream *stream = txn->streams;
+        store_stream_close(stream);
+    }
+    txn->write_count = 0;
+    txn->write_table_size = 0;
+    txn->flush_mask = 0;
+    txn->swap_count = 0;
+    txn->shown = 0;
+    release_memory(txn);
+}
+
+void txn_reset(struct store_txn *txn)
+{
+    while (txn->streams)
+        stream_leave(txn->streams);
+    txn->write_count = 0;
+    txn->write_table_size = 0;
+    txn->flush_mask = 0;
+    txn->swap_count = 0;
+    release_memory(txn);
+    extent_drop_loads(txn);
+    if (txn->pin_count)
+        load_release_pins(txn);
+    txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
+    txn->reruns = 0;
+    txn->failed_space = NULL;
+    txn->stage_error = 0;
+    txn->next = txn->worker->free_txns;
+    txn->worker->free_txns = txn;
+}
+
+void txn_free(struct store_txn *txn)
+{
+    release_memory(txn);
+    free(txn->blocks);
+    free(txn->writes);
+    free(txn->write_table);
+    free(txn->pins);
+    free(txn->claims);
+    free(txn);
+}
+
+int64_t store_now(const struct store_txn *txn)
+{
+    return txn->request->now_ms;
+}
+
+/* ---- looking up ---- */
+
+enum store_result txn_find(struct store_txn *txn, const struct store_key *key, struct found *found)
+{
+    struct store *store = txn->store;
+    struct partition *partition = engine_partition(store, key->slot);
+    uint32_t database = store->databases.ids[key->db];
+    uint32_t tag = engine_tag(key->hash, database);
+    const struct index *index = &partition->index;
+    bool damaged = false;
+    found->item = NULL;
+    for (uint32_t at = index_find(index, key->slot, tag); at != INDEX_NONE;
+         at = index_next(index, key->slot, at)) {
+        uint64_t entry = index_get(index, key->slot, at);
+        found->page = index_page(entry);
+        found->slot = index_item_slot(entry);
+        enum store_result result = load_page(txn, &partition->space, found->page, &found->frame);
+        if (result != STORE_OK)
+            return result;
+        uint32_t size = format_class_size(space_class_of(&partition->space, found->page));
+        const char *memory = arena_memory(&store->arena, found->frame);
+        const struct format_item *item = (const void *)(memory + found->slot * size);
+        damaged |= item->database == FORMAT_DAMAGED;
+        if (item->database == database && item->key_len == key->len &&
+            memcmp(format_key(item), key->data, key->len) == 0) {
+            found->item = item;
+            return STORE_OK;
+        }
+    }
+    return damaged ? STORE_DAMAGED : STORE_OK;
+}
+
+static bool same_key(const struct store_key *a, const struct store_key *b)
+{
+    return a->hash == b->hash && a->db == b->db && a->len == b->len &&
+           memcmp(a->data, b->data, a->len) == 0;
+}
+
+static uint32_t *table_place(const struct store_txn *txn, const struct store_key *key)
+{
+    uint32_t mask = txn->write_table_size - 1;
+    uint32_t at = (uint32_t)(key->hash + key->db) & mask;
+    while (txn->write_table[at] && !same_key(&txn->writes[txn->write_table[at] - 1].key, key))
+        at = (at + 1) & mask;
+    return &txn->write_table[at];
+}
+
+struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
+{
+    if (txn->write_table_size) {
+        uint32_t place = *table_place(txn, key);
+        return place ? &txn->writes[place - 1] : NULL;
+    }
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        if (same_key(&txn->writes[i].key, key))
+            return &txn->writes[i];
+    return NULL;
+}
+
+static void item_from_write(const struct write *write, struct store_item *item)
+{
+    *item = (struct store_item){.bytes = write->large ? NULL : write->bytes,
+                                .length = write->large ? write->large->length : write->len,
+                                .expire_ms = write->expire_ms,
+                                .type = write->type,
+                                .large = write->large != NULL,
+                                .origin = write};
+}
+
+static enum store_result item_from_disk(struct store_txn *txn, const struct format_item *found,
+                                        struct store_item *item)
+{
+    if (txn->in_place) { /* the next look-up may evict the page */
+        uint32_t length = format_head_length(found) + found->key_len + found->payload_len;
+        struct format_item *copy = store_alloc(txn, length);
+        if (!copy)
+            return STORE_NO_MEMORY;
+        found = memcpy(copy, found, length);
+    }
+    *item = (struct store_item){.bytes = format_payload(found),
+                                .length = found->payload_len,
+                                .expire_ms = format_expiry(found),
+                                .version = found->version,
+                                .type = found->type,
+                                .large = (found->flags & FORMAT_LARGE) != 0,
+                                .origin = found};
+    if (item->large) {
+        memcpy(&item->length, item->bytes, sizeof item->length);
+        item->bytes = NULL;
+    }
+    return STORE_OK;
+}
+
+static void show(struct store_txn *txn, uint64_t commit)
+{
+    if (commit > txn->shown)
+        txn->shown = commit;
+}
+
+enum store_result store_get(struct store_txn *txn, const struct store_key *key,
+                            struct store_item *item)
+{
+    if (txn->write_count) {
+        const struct write *write = txn_find_write(txn, key);
+        if (write && write->kind == WRITE_DELETE)
+            return STORE_ABSENT;
+        if (write) {
+            item_from_write(write, item);
+            return STORE_OK;
+        }
+    }
+    struct found found;
+    enum store_result result = txn_find(txn, key, &found);
+    if (result != STORE_OK)
+        return result;
+    if (!found.item) {
+        show(txn, engine_partition(txn->store, key->slot)->last_removal);
+        return STORE_ABSENT;
+    }
+    int64_t expiry = format_expiry(found.item);
+    show(txn, found.item->version);
+    if (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms)
+        return STORE_ABSENT;
+    return item_from_disk(txn, found.item, item);
+}
+
+/* ---- large values ---- */
+
+/* An aligned copy of a committed item's root, that outlives its page. */
+static struct format_root *copy_root(struct store_txn *txn, const struct store_item *item)
+{
+    const struct format_item *found = item->origin;
+    struct format_root *root = store_alloc(txn, found->payload_len);
+    return root ? memcpy(root, format_payload(found), found->payload_len) : NULL;
+}
+
+static enum store_result read_own(struct store_txn *txn, const struct large_write *large,
+                                  uint64_t offset, size_t len, char *to)
+{
+    memset(to, 0, len);
+    if (large->base && offset < large->base->length) {
+        uint64_t left = large->base->length - offset;
+        enum store_result result =
+            extent_read(txn, large->base, offset, left < len ? left : len, to);
+        if (result != STORE_OK)
+            return result;
+    }
+    extent_overlay(large->patches, offset, len, to);
+    return STORE_OK;
+}
+
+enum store_result store_read(struct store_txn *txn, const struct store_item *item, uint64_t offset,
+                             size_t len, char *to)
+{
+    assert(offset <= item->length && len <= item->length - offset);
+    if (!item->large) {
+        memcpy(to, item->bytes + offset, len);
+        return STORE_OK;
+    }
+    if (item->version == 0)
+        return read_own(txn, ((const struct write *)item->origin)->large, offset, len, to);
+    const struct format_root *root = copy_root(txn, item);
+    return root ? extent_read(txn, root, offset, len, to) : STORE_NO_MEMORY;
+}
+
+enum store_result store_load(struct store_txn *txn, const struct store_item *item,
+                             const char **bytes)
+{
+    if (!item->large) {
+        *bytes = item->bytes;
+        return STORE_OK;
+    }
+    if (item->version != 0)
+        return extent_load(txn, item, bytes);
+    char *memory = store_alloc(txn, item->length);
+    *bytes = memory;
+    return memory ? store_read(txn, item, 0, item->length, memory) : STORE_NO_MEMORY;
+}
+
+/* ---- changing ---- */
+
+static bool grow_writes(struct store_txn *txn)
+{
+    uint32_t capacity = txn->write_capacity ? 2 * txn->write_capacity : 8;
+    struct write *grown = realloc(txn->writes, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    txn->writes = grown;
+    txn->write_capacity = capacity;
+    return true;
+}
+
+static bool build_table(struct store_txn *txn)
+{
+    uint32_t size = 4 * txn->write_capacity;
+    if (size > txn->write_table_room) {
+        uint32_t *table = realloc(txn->write_table, size * sizeof *table);
+        if (!table)
+            return false;
+        txn->write_table = table;
+        txn->write_table_room = size;
+    }
+    memset(txn->write_table, 0, size * sizeof *txn->write_table);
+    txn->write_table_size = size;
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        *table_place(txn, &txn->writes[i].key) = i + 1;
+    return true;
+}
+
+/* The key's write, made anew: what it said before is forgotten. */
+static struct write *new_write(struct store_txn *txn, const struct store_key *key,
+                               enum write_kind kind)
+{
+    struct write *write = txn->write_count ? txn_find_write(txn, key) : NULL;
+    if (!write) {
+        bool grows = txn->write_count == txn->write_capacity;
+        if (grows && !grow_writes(txn))
+            return NULL;
+        bool table_due = txn->write_count == WRITES_SEARCHED || (grows && txn->write_table_size);
+        if (table_due && !build_table(txn))
+            return NULL;
+        write = &txn->writes[txn->write_count++];
+        if (txn->write_table_size)
+            *table_place(txn, key) = txn->write_count;
+    }
+    *write = (struct write){.key = *key, .kind = kind, .expire_ms = STORE_NO_EXPIRY};
+    return write;
+}
+
+static bool fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
+{
+    uint64_t head = sizeof(struct format_item) + (expire_ms == STORE_NO_EXPIRY ? 0 : 8);
+    return head + key->len + len <= FORMAT_ITEM_MAX;
+}
+
+static enum store_result put_small(struct store_txn *txn, const struct store_key *key, uint8_t type,
+                                   const char *bytes, size_t len, int64_t expire_ms)
+{
+    struct write *write = new_write(txn, key, WRITE_PUT);
+    if (!write)
+        return STORE_NO_MEMORY;
+    write->type = type;
+    write->bytes = bytes;
+    write->len = (uint32_t)len;
+    write->expire_ms = expire_ms;
+    return STORE_OK;
+}
+
+static bool add_patch(struct store_txn *txn, struct large_write *large, uint64_t offset,
+                      const char *bytes, size_t len)
+{
+    if (len == 0)
+        return true;
+    struct patch *patch = store_alloc(txn, sizeof *patch);
+    if (!patch)
+        return false;
+    *patch = (struct patch){.offset = offset, .len = len, .bytes = bytes};
+    struct patch **last = &large->patches;
+    while (*last)
+        last = &(*last)->next;
+    *last = patch;
+    if (offset + len > large->length)
+        large->length = offset + len;
+    return true;
+}
+
+static struct large_write *put_large(struct store_txn *txn, const struct store_key *key,
+                                     uint8_t type, int64_t expire_ms)
+{
+    struct large_write *large = store_alloc(txn, sizeof *large);
+    struct write *write = large ? new_write(txn, key, WRITE_PUT) : NULL;
+    if (!write)
+        return NULL;
+    *large = (struct large_write){0};
+    write->type = type;
+    write->expire_ms = expire_ms;
+    write->large = large;
+    return large;
+}
+
+/* A large write that begins as what `item` is, for a new name, a new expiry or patches. */
+static struct large_write *put_again(struct store_txn *txn, const struct store_key *key,
+                                     const struct store_item *item, int64_t expire_ms)
+{
+    struct large_write from = {0};
+    if (item->version == 0) {
+        from = *((const struct write *)item->origin)->large;
+    } else {
+        from.base = copy_root(txn, item);
+        from.length = item->length;
+        if (!from.base)
+            return NULL;
+    }
+    struct large_write *large = put_large(txn, key, item->type, expire_ms);
+    if (large)
+        *large = from;
+    return large;
+}
+
+enum store_result store_put(struct store_txn *txn, const struct store_key *key, uint8_t type,
+                            const char *bytes, size_t len, int64_t expire_ms)
+{
+    if (key->len > STORE_KEY_MAX || len > STORE_VALUE_MAX)
+        return STORE_TOO_LARGE;
+    if (fits(key, len, expire_ms))
+        return put_small(txn, key, type, bytes, len, expire_ms);
+    struct large_write *large = put_large(txn, key, type, expire_ms);
+    return large && add_patch(txn, large, 0, bytes, len) ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static enum store_result patch_small(struct store_txn *txn, const struct store_key *key,
+                                     const struct store_item *item, uint64_t length,
+                                     uint64_t offset, const char *bytes, size_t len)
+{
+    char *memory = store_alloc(txn, length + 1);
+    if (!memory)
+        return STORE_NO_MEMORY;
+    memcpy(memory, item->bytes, item->length);
+    memset(memory + item->length, 0, length - item->length);
+    memcpy(memory + offset, bytes, len);
+    return put_small(txn, key, item->type, memory, length, item->expire_ms);
+}
+
+enum store_result store_patch(struct store_txn *txn, const struct store_key *key,
+                              const struct store_item *item, uint64_t offset, const char *bytes,
+                              size_t len)
+{
+    if (offset > STORE_VALUE_MAX || len > STORE_VALUE_MAX - offset)
+        return STORE_TOO_LARGE;
+    uint64_t length = offset + len > item->length ? offset + len : item->length;
+    if (!item->large && fits(key, length, item->expire_ms))
+        return patch_small(txn, key, item, length, offset, bytes, len);
+    struct large_write *large;
+    if (item->large) {
+        large = put_again(txn, key, item, item->expire_ms);
+    } else {
+        char *old = store_alloc(txn, item->length + 1);
+        uint64_t old_len = item->length;
+        if (!old)
+            return STORE_NO_MEMORY;
+        memcpy(old, item->bytes, old_len);
+        large = put_large(txn, key, item->type, item->expire_ms);
+        if (large && !add_patch(txn, large, 0, old, old_len))
+            large = NULL;
+    }
+    return large && add_patch(txn, large, offset, bytes, len) ? STORE_OK : STORE_NO_MEMORY;
+}
+
+/* The item again, under `key` and with this expiry. */
+static enum store_result put_same(struct store_txn *txn, const struct store_key *key,
+                                  const struct store_item *item, int64_t expire_ms)
+{
+    if (item->large)
+        return put_again(txn, key, item, expire_ms) ? STORE_OK : STORE_NO_MEMORY;
+    char *bytes = store_alloc(txn, item->length + 1);
+    if (!bytes)
+        return STORE_NO_MEMORY;
+    memcpy(bytes, item->bytes, item->length);
+    return store_put(txn, key, item->type, bytes, item->length, expire_ms);
+}
+
+enum store_result store_set_expiry(struct store_txn *txn, const struct store_key *key,
+                                   const struct store_item *item, int64_t expire_ms)
+{
+    return put_same(txn, key, item, expire_ms);
+}
+
+enum store_result store_delete(struct store_txn *txn, const struct store_key *key)
+{
+    return new_write(txn, key, WRITE_DELETE) ? STORE_OK : STORE_NO_MEMORY;
+}
+
+enum store_result store_rename(struct store_txn *txn, const struct store_key *from,
+                               const struct store_item *item, const struct store_key *to)
+{
+    if (same_key(from, to))
+        return STORE_OK;
+    if (to->len > STORE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    enum store_result result = put_same(txn, to, item, item->expire_ms);
+    return result == STORE_OK ? store_delete(txn, from) : result;
+}
+
+void store_flush_db(struct store_txn *txn, uint32_t db)
+{
+    txn->flush_mask |= 1u << db;
+}
+
+void store_flush_all(struct store_txn *txn)
+{
+    txn->flush_mask = (1u << STORE_DB_COUNT) - 1;
+}
+
+void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b)
+{
+    assert(txn->swap_count < sizeof txn->swaps / sizeof *txn->swaps);
+    txn->swaps[txn->swap_count][0] = (uint8_t)a;
+    txn->swaps[txn->swap_count++][1] = (uint8_t)b;
+}

@@ -1,0 +1,133 @@
+/*
+ * Workers: the engine's side of a thread that executes requests.
+ */
+#include "engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum store_result queue_failed(int error, char *message)
+{
+    if (error == EAGAIN)
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "Too few AIO slots: %u more are needed. Raise /proc/sys/fs/aio-max-nr "
+                 "(sysctl -w fs.aio-max-nr=1048576)",
+                 QUEUE_DEPTH);
+    else
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot set up asynchronous I/O: %s", strerror(error));
+    return STORE_IO;
+}
+
+enum store_result store_attach(struct store *store, uint32_t index, struct store_worker **worker,
+                               char message[STORE_MESSAGE_MAX])
+{
+    assert(index < store->worker_count && !store->workers[index]);
+    struct store_worker *w = calloc(1, sizeof *w);
+    if (!w) {
+        snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
+        return STORE_NO_MEMORY;
+    }
+    w->store = store;
+    w->index = index;
+    const struct disk_ops *ops = store->disk->ops;
+    int error = ops->queue_create(store->disk, QUEUE_DEPTH, &w->queue);
+    if (!error)
+        error = ops->queue_create(store->disk, 4, &w->sync_queue);
+    if (error) {
+        if (w->queue)
+            ops->queue_free(w->queue);
+        free(w);
+        return queue_failed(error, message);
+    }
+    w->fd = ops->queue_fd(w->queue);
+    pthread_mutex_init(&w->inbox_lock, NULL);
+    pthread_mutex_lock(&store->keeper_lock);
+    store->workers[index] = w;
+    pthread_mutex_unlock(&store->keeper_lock);
+    *worker = w;
+    return STORE_OK;
+}
+
+void store_detach(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    while (worker->queue->in_flight || worker->queue->queued) { /* prefetches, a journal group */
+        store->disk->ops->submit(worker->queue);
+        store->disk->ops->reap(worker->queue, 1);
+    }
+    assert(worker->parked == 0);
+    pthread_mutex_lock(&store->keeper_lock);
+    store->workers[worker->index] = NULL;
+    pthread_mutex_unlock(&store->keeper_lock);
+    while (worker->free_txns) {
+        struct store_txn *txn = worker->free_txns;
+        worker->free_txns = txn->next;
+        txn_free(txn);
+    }
+    store->disk->ops->queue_free(worker->queue);
+    store->disk->ops->queue_free(worker->sync_queue);
+    pthread_mutex_destroy(&worker->inbox_lock);
+    free(worker);
+}
+
+int store_worker_fd(const struct store_worker *worker)
+{
+    return worker->fd;
+}
+
+void store_poll(struct store_worker *worker)
+{
+    uint64_t count;
+    if (read(worker->fd, &count, sizeof count) < 0) {
+        /* nothing was signalled: a look costs little */
+    }
+    worker->polling = true;
+    worker->store->disk->ops->reap(worker->queue, 0);
+    request_run_ready(worker);
+    if (atomic_exchange_explicit(&worker->expire_due, false, memory_order_relaxed))
+        expire_step(worker);
+    worker->polling = false;
+    if (worker->ready)
+        request_notify(worker);
+}
+
+void store_submit(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    int sync = atomic_load_explicit(&store->sync, memory_order_relaxed);
+    journal_kick(&store->journal, worker->queue,
+                 sync == STORE_SYNC_ALWAYS ? 0 : JOURNAL_GROUP_TARGET);
+    if (worker->queue->first)
+        store->disk->ops->submit(worker->queue);
+}
+
+void store_key(struct store_key *key, uint32_t db, const char *data, size_t len,
+               enum store_mode mode)
+{
+    *key = (struct store_key){.data = data,
+                              .len = (uint32_t)len,
+                              .slot = (uint16_t)store_hash_slot(data, len),
+                              .db = (uint8_t)db,
+                              .mode = (uint8_t)mode,
+                              .hash = format_hash(data, len)};
+}
+
+/* Only pages are fetched whose frames are to be had at once. */
+void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count)
+{
+    struct store *store = worker->store;
+    for (uint32_t i = 0; i < count; i++) {
+        struct partition *partition = engine_partition(store, keys[i].slot);
+        pthread_mutex_lock(&partition->space.lock);
+        uint32_t tag = engine_tag(keys[i].hash, store->databases.ids[keys[i].db]);
+        uint32_t at = index_find(&partition->index, keys[i].slot, tag);
+        if (at != INDEX_NONE)
+            load_prefetch(worker, &partition->space,
+                          index_page(index_get(&partition->index, keys[i].slot, at)));
+        pthread_mutex_unlock(&partition->space.lock);
+    }
+}
