@@ -41,10 +41,4 @@ static inline void block_release(struct block *block)
         free(block);
 }
 
-static inline bool block_contains(const struct block *block, const char *at)
-{
-    return (uintptr_t)at >= (uintptr_t)block->data &&
-           (uintptr_t)at < (uintptr_t)block->data + block->capacity;
-}
-
 #endif

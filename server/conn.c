@@ -177,9 +177,10 @@ static size_t take_commands(struct conn *conn, struct block *block, size_t start
         status = resp_parse(parser, block->data + start, end - start);
         if (status != RESP_COMPLETE)
             break;
+        bool is_inline = block->data[start] != '*';
         start += parser->consumed;
         if (parser->count > 0)
-            runner_take(conn, block, parser->args, parser->count);
+            runner_take(conn, is_inline ? NULL : block, parser->args, parser->count);
         if (conn->session.authenticated != was_authenticated) {
             was_authenticated = conn->session.authenticated;
             set_limits(conn, parser);

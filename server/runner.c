@@ -503,7 +503,8 @@ static void take_reply_along(struct request *request)
         return;
     call->reply = &request->reply;
     call->reply->version = shared->version;
-    resp_raw(call->reply, shared->data + start, shared->len - start);
+    if (shared->len > start)
+        resp_raw(call->reply, shared->data + start, shared->len - start);
     resp_truncate(shared, start);
     for (uint32_t i = 0; i < request->stream_count; i++)
         request->streams[i].offset -= start;
@@ -543,7 +544,7 @@ void runner_take(struct conn *conn, struct block *block, const struct resp_slice
     request->call.argc = count;
     request->call.argv = args;
     bool is_own = request_reserve_arguments(request, count);
-    if (is_own && !block_contains(block, args[0].data))
+    if (is_own && block == NULL)
         is_own = request_hold_copy(request);
     if (!is_own) {
         request_free(request);

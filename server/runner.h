@@ -15,7 +15,8 @@
 /* Whether another command may be taken from the connection's input now. */
 bool runner_may_take(const struct conn *conn);
 
-/* Takes a command. `block` is what the arguments lie in, unless the parser copied them. */
+/* Takes a command. `block` is what the arguments lie in; NULL: some are the parser's own, as it is
+ * with inline commands. */
 void runner_take(struct conn *conn, struct block *block, const struct resp_slice *args,
                  size_t count);
 

@@ -362,6 +362,18 @@ static void test_replies_in_order(void **state)
                           "+OK\r\n$-1\r\n$1\r\nx\r\n");
 }
 
+/* The parser keeps the words of such a line itself, until the next one. */
+static void test_quoted_words_outlive_their_line(void **state)
+{
+    struct fixture *fixture = *state;
+    struct peer *peer = connect_peer(fixture);
+    wait_always(fixture);
+    send_text(peer,
+              "SET \"a\" \"1\"\r\nSET \"b\" \"2\"\r\nGET \"a\"\r\nGET \"b\"\r\nPING \"c\"\r\n");
+    run(fixture, peer, 50);
+    assert_received(peer, "+OK\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\nc\r\n");
+}
+
 static void test_reads_run_side_by_side(void **state)
 {
     struct fixture *fixture = *state;
@@ -507,6 +519,25 @@ static void test_always_waits_for_the_journal(void **state)
     assert_received(other, "$1\r\n1\r\n+PONG\r\n");
 }
 
+/* A reply that has to wait stands behind one that only the slow client holds up. */
+static void test_always_waits_behind_a_slow_client(void **state)
+{
+    struct fixture *fixture = *state;
+    atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
+    struct peer *peer = connect_peer(fixture);
+    model_store_set_waits(fixture->server.store, 1, 1);
+    peer->may_read = 0;
+    send_text(peer, "PING\r\n");
+    poke(peer);
+    send_text(peer, "SET a 1\r\n");
+    poke(peer);
+    peer->may_read = SIZE_MAX;
+    poke(peer);
+    assert_received(peer, "");
+    run(fixture, peer, 3);
+    assert_received(peer, "+PONG\r\n+OK\r\n");
+}
+
 static void test_killed_in_the_middle(void **state)
 {
     struct fixture *fixture = *state;
@@ -531,6 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_waits_change_nothing),
         TEST(test_replies_in_order),
+        TEST(test_quoted_words_outlive_their_line),
         TEST(test_reads_run_side_by_side),
         TEST(test_nothing_starts_beside_a_write),
         TEST(test_refusal_waits_its_turn),
@@ -540,6 +572,7 @@ int main(void)
         TEST(test_unread_replies_are_bounded),
         TEST(test_idle_holds_no_buffers),
         TEST(test_always_waits_for_the_journal),
+        TEST(test_always_waits_behind_a_slow_client),
         TEST(test_killed_in_the_middle),
     };
     return cmocka_run_group_tests_name("runner", tests, NULL, NULL);
