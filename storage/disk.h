@@ -89,4 +89,10 @@ void *disk_alloc(uint64_t len);
 STORE_MUST_CHECK enum store_result disk_open_directory(const char *directory, struct disk **disk,
                                                        char message[STORE_MESSAGE_MAX]);
 
+/* store_open on any disk, which the store frees when it is closed or cannot be opened. */
+STORE_MUST_CHECK enum store_result store_open_on(struct disk *disk,
+                                                 const struct store_options *options,
+                                                 struct store **store,
+                                                 char message[STORE_MESSAGE_MAX]);
+
 #endif

@@ -125,6 +125,7 @@ struct store_txn {
     struct store_request *request;
     struct store_txn *next; /* in the worker's free list, its ready list, or the barrier */
     struct store_txn *next_throttled;
+    bool throttled; /* in store->throttled, under its lock */
 
     enum txn_phase phase;
     bool parked;

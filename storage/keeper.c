@@ -51,12 +51,15 @@ void keeper_nap(struct store *store, int64_t ms)
 void keeper_throttle(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    request_wait(txn);
-    atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);
     pthread_mutex_lock(&store->throttle_lock);
-    txn->next_throttled = store->throttled;
-    store->throttled = txn;
+    if (!txn->throttled) {
+        request_wait(txn);
+        txn->throttled = true;
+        txn->next_throttled = store->throttled;
+        store->throttled = txn;
+    }
     pthread_mutex_unlock(&store->throttle_lock);
+    atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);
     keeper_ask(store);
 }
 
@@ -65,6 +68,8 @@ void keeper_release(struct store *store)
     pthread_mutex_lock(&store->throttle_lock);
     struct store_txn *waiting = store->throttled;
     store->throttled = NULL;
+    for (struct store_txn *txn = waiting; txn; txn = txn->next_throttled)
+        txn->throttled = false;
     pthread_mutex_unlock(&store->throttle_lock);
     while (waiting) {
         struct store_txn *txn = waiting;

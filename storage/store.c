@@ -299,22 +299,18 @@ static enum store_result start(struct store *store, char *message)
     return STORE_OK;
 }
 
-enum store_result store_open(const struct store_options *options, struct store **store,
-                             char message[STORE_MESSAGE_MAX])
+enum store_result store_open_on(struct disk *disk, const struct store_options *options,
+                                struct store **store, char message[STORE_MESSAGE_MAX])
 {
     snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
-    if (options->worker_count == 0) {
-        snprintf(message, STORE_MESSAGE_MAX, "At least one worker is needed");
-        return STORE_INVALID;
-    }
     struct store *s = new_store(options);
     if (!s || !s->workers) {
         free(s);
+        disk->ops->free(disk);
         return STORE_NO_MEMORY;
     }
-    enum store_result result = disk_open_directory(options->directory, &s->disk, message);
-    if (result == STORE_OK)
-        result = open_files(s, options, message);
+    s->disk = disk;
+    enum store_result result = open_files(s, options, message);
     if (result == STORE_OK)
         result = start(s, message);
     if (result != STORE_OK) {
@@ -323,6 +319,18 @@ enum store_result store_open(const struct store_options *options, struct store *
     }
     *store = s;
     return STORE_OK;
+}
+
+enum store_result store_open(const struct store_options *options, struct store **store,
+                             char message[STORE_MESSAGE_MAX])
+{
+    struct disk *disk;
+    if (options->worker_count == 0) {
+        snprintf(message, STORE_MESSAGE_MAX, "At least one worker is needed");
+        return STORE_INVALID;
+    }
+    enum store_result result = disk_open_directory(options->directory, &disk, message);
+    return result == STORE_OK ? store_open_on(disk, options, store, message) : result;
 }
 
 enum store_result store_close(struct store *store)
