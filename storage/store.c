@@ -1,6 +1,8 @@
 /*
  * Opening and closing a store, its options and its figures.
  */
+#include "store.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
