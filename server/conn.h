@@ -20,7 +20,10 @@ struct request;
 struct segment;
 struct transport;
 
-#define CONN_OUTPUT_BOUND (1024 * 1024) /* above it no input is read and no command is started */
+/* With more unsent output no input is read and no command is started. Strangers get little room:
+ * they may be many. */
+#define CONN_OUTPUT_BOUND (1024 * 1024)
+#define CONN_STRANGER_OUTPUT_BOUND 4096
 
 struct conn {
     struct session session;

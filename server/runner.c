@@ -461,7 +461,11 @@ static void start_held(struct request *request)
 
 static bool output_is_full(const struct conn *conn)
 {
-    return conn->output_bytes + conn->held_bytes + conn->worker->output.len > CONN_OUTPUT_BOUND;
+    uint64_t unsent = conn->output_bytes + conn->held_bytes + conn->worker->output.len;
+    if (unsent <= CONN_STRANGER_OUTPUT_BOUND)
+        return false;
+    return unsent > CONN_OUTPUT_BOUND ||
+           (!conn->session.authenticated && config_has_password(&conn->worker->server->config));
 }
 
 static bool is_ending(const struct conn *conn)

@@ -478,6 +478,22 @@ static void test_unread_replies_are_bounded(void **state)
     free(value);
 }
 
+static void test_strangers_get_little_room(void **state)
+{
+    struct fixture *fixture = *state;
+    atomic_store(&fixture->server.config.has_password, true);
+    struct peer *peer = connect_peer(fixture);
+    for (int i = 0; i < 5000; i++)
+        send_text(peer, "GET a\r\n");
+    peer->may_read = 0;
+    run(fixture, peer, 10);
+    assert_in_range(conn_output_memory(conn_of(peer)), CONN_STRANGER_OUTPUT_BOUND,
+                    2 * CONN_STRANGER_OUTPUT_BOUND);
+    peer->may_read = SIZE_MAX;
+    run(fixture, peer, 200);
+    assert_int_equal(peer->received.len, 5000 * strlen("-NOAUTH Authentication required.\r\n"));
+}
+
 static void test_idle_holds_no_buffers(void **state)
 {
     struct fixture *fixture = *state;
@@ -570,6 +586,7 @@ int main(void)
         TEST(test_silence),
         TEST(test_commands_in_flight_are_bounded),
         TEST(test_unread_replies_are_bounded),
+        TEST(test_strangers_get_little_room),
         TEST(test_idle_holds_no_buffers),
         TEST(test_always_waits_for_the_journal),
         TEST(test_always_waits_behind_a_slow_client),
