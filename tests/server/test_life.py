@@ -319,6 +319,38 @@ def test_kill_9_loses_nothing_acknowledged(make_server):
     assert total > 50
 
 
+@pytest.mark.parametrize("size", [3000, 5000, 300_000])
+def test_kill_9_tears_no_value(make_server, size):
+    """One key written over and over with whole values of one number: what is there after a kill is
+    one of them, whole, and not older than the last acknowledged."""
+    server = make_server(appendfsync="always")
+    for _ in range(3):
+        acknowledged, sent = [0], [0]
+
+        def write(port=server.port, acknowledged=acknowledged, sent=sent):
+            try:
+                with harness.Raw(port) as raw:
+                    while True:
+                        sent[0] += 1
+                        raw.send(encode("SET", "k", b"%010d" % sent[0] * (size // 10)))
+                        if raw.reply() != b"+OK\r\n":
+                            return
+                        acknowledged[0] = sent[0]
+            except (OSError, EOFError):
+                pass
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        time.sleep(0.5)
+        server.kill9()
+        writer.join()
+        server.start()
+        value = server.client().get("k")
+        number = int(value[:10])
+        assert value == b"%010d" % number * (size // 10)
+        assert 0 < acknowledged[0] <= number <= sent[0]
+
+
 def test_kill_9_brings_nothing_back(make_server):
     server = make_server(appendfsync="always")
     client = server.client()
