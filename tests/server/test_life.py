@@ -25,7 +25,7 @@ def refuses(directory, *arguments):
     """Runs the server, which must give up at once with exit code 1; returns what it says."""
     program = harness.stock_redis() if harness.IS_REDIS else harness.PROGRAM
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=30,
-                          cwd=directory)
+                          cwd=directory, env=harness.ENVIRONMENT)
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
     assert not harness.COMPLAINT.search(said), said
