@@ -214,12 +214,11 @@ bool space_writable(struct space *space, uint32_t *number)
                             .commit = old->commit,
                             .visited = true};
     memcpy(arena_memory(space->arena, copy), arena_memory(space->arena, *number), PAGE_SIZE);
-    bool was_dirty = old->dirty;
     detach(space, *number);
     space->table[page] = copy;
     queue_add(space, copy);
-    if (was_dirty)
-        space_mark_dirty(space, copy, frame->commit);
+    space_mark_dirty(space, copy, frame->commit); /* clean it could go, and be read before the
+                                                     write of the old one has arrived */
     *number = copy;
     return true;
 }

@@ -219,12 +219,17 @@ static void show(struct store_txn *txn, uint64_t commit)
         txn->shown = commit;
 }
 
+static bool expired(const struct store_txn *txn, int64_t expire_ms)
+{
+    return expire_ms != STORE_NO_EXPIRY && expire_ms < txn->request->now_ms;
+}
+
 enum store_result store_get(struct store_txn *txn, const struct store_key *key,
                             struct store_item *item)
 {
     if (txn->write_count) {
         const struct write *write = txn_find_write(txn, key);
-        if (write && write->kind == WRITE_DELETE)
+        if (write && (write->kind == WRITE_DELETE || expired(txn, write->expire_ms)))
             return STORE_ABSENT;
         if (write) {
             item_from_write(write, item);
@@ -241,7 +246,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
     }
     int64_t expiry = format_expiry(found.item);
     show(txn, found.item->version);
-    if (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms)
+    if (expired(txn, expiry))
         return STORE_ABSENT;
     return item_from_disk(txn, found.item, item);
 }
