@@ -15,6 +15,11 @@ bool databases_is_dead(const struct store *store, uint32_t id)
     return databases_logical(store, id) < 0;
 }
 
+bool databases_is_past(const struct store *store, uint32_t id)
+{
+    return id < store->databases.next_id && databases_is_dead(store, id);
+}
+
 int databases_logical(const struct store *store, uint32_t id)
 {
     for (int db = 0; db < STORE_DB_COUNT; db++)

@@ -328,6 +328,9 @@ uint64_t databases_change(struct store_txn *txn, uint64_t commit);
 void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */
 bool databases_is_dead(const struct store *store, uint32_t id);
+/* An id that was in use once, or 0. A page that held such items and is used anew is written over
+ * without them: where the power fails in between, an item may be torn, and that is no damage. */
+bool databases_is_past(const struct store *store, uint32_t id);
 /* Logical database of an id, or -1. */
 int databases_logical(const struct store *store, uint32_t id);
 

@@ -98,11 +98,13 @@ static void verify_items(struct space *space, uint32_t page, char *memory)
     uint64_t seed = space->engine->super.seed;
     for (uint32_t slot = 0; slot < count; slot++) {
         struct format_item *item = (struct format_item *)(memory + slot * size);
-        if (memcmp(item, &blank, sizeof blank) == 0)
+        bool empty = space->free_slots[page] >> slot & 1;
+        if (empty || memcmp(item, &blank, sizeof blank) == 0)
             continue;
         uint32_t length = format_item_length(item, size);
         uint32_t mix = format_place_mix(seed, space->id, page, slot);
-        if (length && item->checksum == format_item_checksum(item, length, mix))
+        if ((length && item->checksum == format_item_checksum(item, length, mix)) ||
+            databases_is_past(space->engine, item->database))
             continue;
         if (item->database != FORMAT_DAMAGED) {
             engine_log(space->engine, STORE_LOG_WARNING,
