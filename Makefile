@@ -134,6 +134,11 @@ GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
 	server/call.c server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c \
 	$(MODEL_SRC)) $(PROTOCOL_LIB)
 
+# What both benchmark programs, load and engine_bench, are linked with.
+BENCH_SRC := \
+	benchmarks/histogram.c \
+	benchmarks/keys.c
+
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp
 
@@ -182,10 +187,12 @@ STORAGE_LIBS := -laio -lpthread
 
 SERVER := $(BIN)/vellum-server
 UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS))
+BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
 
 # ---- targets ----
 
-.PHONY: all server unit test check asan tsan ubsan fuzz bench conformance install clean help FORCE
+.PHONY: all server unit test check asan tsan ubsan fuzz bench bench-tools bench-compare \
+	bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server
@@ -201,7 +208,8 @@ help:
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
-	@echo 'make bench        redis-benchmark against this server and stock Redis'
+	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
+	@echo '                  bench-recover, bench-workers, bench-index; BENCH=... for options'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
 	@echo 'make clean        removes build/'
@@ -225,8 +233,13 @@ fuzz:
 	        -artifact_prefix=build/fuzz/ -print_final_stats=0 -verbosity=0 || exit 1; \
 	done
 
-bench: all
-	benchmarks/run
+# Each by itself; a figure is the median of several rounds. BENCH holds more options.
+bench: bench-compare bench-device bench-recover bench-workers bench-index
+
+bench-tools: server $(BENCH_PROGRAMS)
+
+bench-compare bench-device bench-recover bench-workers bench-index: bench-%: bench-tools
+	$(PYTHON) benchmarks/$*.py --build $(BUILD) $(BENCH)
 
 conformance: all
 	tests/run conformance
@@ -271,6 +284,14 @@ $(SERVER): $(call objects,$(SERVER_SRC)) $(PROTOCOL_LIB) $(STORAGE_LIB)
 $(BIN)/vellum-server-model: $(call objects,$(SERVER_SRC) $(MODEL_SRC)) $(PROTOCOL_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS)
+
+$(BIN)/bench-load: $(call objects,benchmarks/load.c $(BENCH_SRC))
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lm
+
+$(BIN)/bench-engine: $(call objects,benchmarks/engine_bench.c $(BENCH_SRC)) $(STORAGE_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(STORAGE_LIBS) -lm
 
 define unit_rule
 $(BUILD)/tests/$(1): $(OBJ)/tests/unit/$(1).o $(value $(1)_LINK)

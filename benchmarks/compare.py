@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Our server beside stock Redis: rates, latencies, CPU and memory per key, SET under everysec and
+always. Each server has one core, the load generator (bench-load) the other; they take turns.
+"""
+
+import sys
+import time
+
+from bench import (MB, Failure, Place, Server, medians, options, print_table, progress,
+                   resident_bytes, spread)
+
+SERVER_CORE, LOAD_CORE = 1, 0
+HEAD = ["", "", "K ops/s", "(min-max)", "p50 us", "p99 us", "p99.9 us", "CPU us/op", "ops ratio",
+        "CPU ratio"]
+
+
+def steady(server, opt):
+    """SETs until checkpoints keep pace with them: three are done, and the amount of dirty pages no
+    longer rises. Returns what was seen, for the reader."""
+    first, highest, since = server.number("checkpoints"), 0, time.monotonic()
+    limit = time.monotonic() + opt.steady_limit
+    while time.monotonic() < limit:
+        server.load("--keys", opt.keys, "--value", 100, "--pipeline", 16, core=LOAD_CORE, seconds=1)
+        info = server.info()
+        dirty = int(info["dirty_bytes"])
+        if dirty > highest * 1.05:
+            highest, since = dirty, time.monotonic()
+        done = int(info["checkpoints"]) - first
+        if done >= 3 and time.monotonic() - since > 3:
+            return f"{done} checkpoints, dirty pages up to {highest / MB:.0f} MB"
+    return f"NOT steady after {opt.steady_limit} s: {done} checkpoints, {highest / MB:.0f} MB dirty"
+
+
+def measure(servers, reads, pipeline, opt):
+    rounds = {server: [] for server in servers}
+    for _ in range(opt.rounds):
+        for server in servers:
+            rounds[server].append(server.load(
+                "--keys", opt.keys, "--value", 100, "--reads", reads, "--pipeline", pipeline,
+                "--connections", opt.connections, core=LOAD_CORE, seconds=opt.seconds))
+    return rounds
+
+
+def compare(servers, what, reads, pipeline, opt):
+    """Rows for the table: ours, then Redis."""
+    progress(f"{what}, pipeline {pipeline}")
+    measured = measure(servers, reads, pipeline, opt)
+    absent = sum(f["absent"] for rounds in measured.values() for f in rounds)
+    if absent:
+        raise Failure(f"{absent:.0f} keys that were set were not found")
+    middle = {server: medians(measured[server]) for server in servers}
+    peer = middle[servers[1]]
+    rows = []
+    for server in servers:
+        m = middle[server]
+        row = [f"{what}, pipeline {pipeline}", server.name, f"{m['rate'] / 1e3:.1f}",
+               spread(measured[server], "rate")]
+        row += [f"{m[name]:.0f}" for name in ("p50_us", "p99_us", "p999_us")]
+        row += [f"{m['cpu_us']:.2f}"]
+        ours = server is servers[0]
+        row += [f"{m['rate'] / peer['rate']:.2f}", f"{m['cpu_us'] / peer['cpu_us']:.2f}"] if ours \
+            else ["", ""]
+        rows.append(row)
+    return rows
+
+
+def measure_speed(place, opt):
+    servers = [Server.vellum(place, core=SERVER_CORE, maxmemory=opt.maxmemory),
+               Server.redis(place, core=SERVER_CORE)]
+    rows = []
+    for server in servers:
+        progress(f"preloading {server.name}")
+        server.load("--fill", "--keys", opt.keys, "--value", 100, "--pipeline", 16, core=LOAD_CORE)
+    for pipeline in (1, 16, 64):
+        rows += compare(servers, "GET", 100, pipeline, opt)
+    seen = steady(servers[0], opt)
+    for pipeline in (1, 16, 64):
+        rows += compare(servers, "SET everysec", 0, pipeline, opt)
+    for server in servers:
+        server.ask("CONFIG", "SET", "appendfsync", "always")
+    for pipeline in (1, 16):
+        rows += compare(servers, "SET always", 0, pipeline, opt)
+    info = servers[0].info()
+    print_table(f"{opt.keys} keys of 16 B, values of 100 B, {opt.connections} connections; medians "
+                f"of {opt.rounds} rounds of {opt.seconds:g} s in turn; one core each", HEAD, rows)
+    print(f"Before the SETs: {seen}. After: {info['checkpoints']} checkpoints, "
+          f"{int(info['dirty_bytes']) / MB:.0f} MB dirty, {info['throttled_commits']} commits "
+          f"had waited. CPU: all threads of the server, user and system.")
+    for server in servers:
+        server.stop()
+
+
+def memory_row(server, keys):
+    resident = resident_bytes(server.process.pid)
+    row = [server.name, keys, f"{resident / keys:.1f}"]
+    if server.name == "redis":
+        return row + ["", "", "", ""], resident
+    info = server.info()
+    index, frames = int(info["index_bytes"]), int(info["frame_bytes"])
+    row += [f"{part / keys:.1f}" for part in (index, frames, resident - index - frames)]
+    return row, resident
+
+
+def measure_memory(place, opt):
+    servers = [Server.vellum(place, core=SERVER_CORE, maxmemory=opt.memory_maxmemory),
+               Server.redis(place, core=SERVER_CORE)]
+    rows = []
+    for keys in (opt.keys, 5 * opt.keys):
+        measured = []
+        for server in servers:
+            progress(f"{keys} keys in {server.name}")
+            server.load("--fill", "--keys", keys, "--value", 100, "--pipeline", 16, core=LOAD_CORE)
+            measured.append(memory_row(server, keys))
+        (ours, ours_bytes), (redis, redis_bytes) = measured
+        rows += [ours + [f"{ours_bytes / redis_bytes:.2f}"], redis]
+    print_table(f"Resident bytes per key, values of 100 B; ours with maxmemory "
+                f"{opt.memory_maxmemory}: its frames are cache, and shrink where memory is less",
+                ["", "keys", "resident", "index", "frames", "rest", "ratio"], rows)
+    for server in servers:
+        server.stop()
+
+
+def main():
+    opt = options(__doc__, keys=1000000, connections=50, rounds=3, seconds=3.0,
+                  maxmemory="512mb", memory_maxmemory="1gb", steady_limit=60)
+    with Place(opt.build) as place:
+        measure_speed(place, opt)
+        measure_memory(place, opt)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
