@@ -207,9 +207,11 @@ void extent_drop_loads(struct store_txn *txn)
 
 static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_t root_bytes)
 {
-    for (struct whole *whole = txn->wholes; whole; whole = whole->next)
-        if (memcmp(whole->root, root, root_bytes) == 0)
+    for (struct whole *whole = txn->wholes; whole; whole = whole->next) {
+        uint64_t bytes = sizeof *whole->root + whole->root->count * sizeof(struct format_extent);
+        if (bytes == root_bytes && memcmp(whole->root, root, root_bytes) == 0)
             return whole;
+    }
     struct whole *whole = calloc(1, sizeof *whole);
     uint64_t length;
     memcpy(&length, root, sizeof length);
