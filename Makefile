@@ -9,6 +9,7 @@ WAIT ?=
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
+POWERCUT_SECONDS ?= 600
 
 # ---- sources ----
 
@@ -122,6 +123,19 @@ test_resp_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(SERVER_TEST_LINK)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
 
+# Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
+STORAGE_TESTS := \
+	test_concurrent \
+	test_faults \
+	test_powercut \
+	test_random
+
+STORAGE_TEST_SRC := \
+	tests/storage/fault_disk.c \
+	tests/storage/harness.c \
+	tests/storage/oracle.c \
+	tests/storage/workload.c
+
 # The whole server but its main, on the model.
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) $(MODEL_SRC)) \
 	$(PROTOCOL_LIB)
@@ -186,12 +200,12 @@ SERVER_LIBS := -levent_core -lpthread -lm
 STORAGE_LIBS := -laio -lpthread
 
 SERVER := $(BIN)/vellum-server
-UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS))
+UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS) $(STORAGE_TESTS))
 BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
 
 # ---- targets ----
 
-.PHONY: all server unit test check asan tsan ubsan fuzz bench bench-tools bench-compare \
+.PHONY: all server unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
 	bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -207,6 +221,7 @@ help:
 	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
+	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), twice'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
 	@echo '                  bench-recover, bench-workers, bench-index; BENCH=... for options'
@@ -216,15 +231,20 @@ help:
 	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
 
 test: all unit
-	$(MAKE) WAIT=1 server
-	VELLUM_UNIT_TESTS='$(UNIT_TESTS)' tests/run
+	$(MAKE) WAIT=1 server build/wait/tests/test_random
+	VELLUM_UNIT_TESTS=test_random tests/run --build build/wait unit
+	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
 
 check:
 	tests/check/check.sh
 
 asan tsan ubsan:
 	$(MAKE) VARIANT=$@ all unit
-	VELLUM_UNIT_TESTS='$(UNIT_TESTS)' tests/run --build build/$@ unit server
+	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --build build/$@ unit server
+
+# The long run: random cuts, then every point of random scripts, each for POWERCUT_SECONDS.
+powercut: $(BUILD)/tests/test_powercut
+	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_powercut
 
 fuzz:
 	$(MAKE) VARIANT=fuzz $(addprefix build/fuzz/fuzz/,$(FUZZERS))
@@ -299,6 +319,13 @@ $(BUILD)/tests/$(1): $(OBJ)/tests/unit/$(1).o $(value $(1)_LINK)
 	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS)
 endef
 $(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))
+
+define storage_test_rule
+$(BUILD)/tests/$(1): $(OBJ)/tests/storage/$(1).o $(call objects,$(STORAGE_TEST_SRC)) $(STORAGE_LIB)
+	@mkdir -p $$(@D)
+	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(STORAGE_LIBS)
+endef
+$(foreach test,$(STORAGE_TESTS),$(eval $(call storage_test_rule,$(test))))
 
 define fuzz_rule
 $(BUILD)/fuzz/$(1): $(OBJ)/tests/fuzz/$(1).o $(value $(1)_LINK)

@@ -1,0 +1,405 @@
+/* Devices that fail, fill up or lie, and directories that cannot be opened: what is refused, what
+ * goes on, and what is said about it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../storage/format.h"
+#include "workload.h"
+
+#define SPREAD 600u /* keys that do not all fit into the cache with their values */
+
+static void open_rig(struct rig *rig, struct medium *medium)
+{
+    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+}
+
+static void start(struct rig *rig, struct medium **medium)
+{
+    *medium = medium_new(1);
+    rig_defaults(rig);
+    open_rig(rig, *medium);
+}
+
+static void name_of(uint32_t i, char name[32])
+{
+    snprintf(name, 32, "spread:%u", i);
+}
+
+/* Values of 3 KB: one in a page. */
+static void fill(struct rig *rig)
+{
+    struct rng rng = {7};
+    for (uint32_t i = 0; i < SPREAD; i++) {
+        char name[32];
+        name_of(i, name);
+        must(do_put(rig, name, blob_random(&rng, 3000)) == STORE_OK, "put");
+    }
+}
+
+/* How many of the keys end with each result. */
+static void read_all(struct rig *rig, uint32_t counts[16])
+{
+    memset(counts, 0, 16 * sizeof *counts);
+    for (uint32_t i = 0; i < SPREAD; i++) {
+        char name[32];
+        enum store_result result;
+        name_of(i, name);
+        blob_unref(do_get(rig, name, &result));
+        counts[result]++;
+    }
+}
+
+/* ---- failing devices ---- */
+
+static void a_read_error_fails_one_command(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    uint32_t counts[16];
+    start(&rig, &medium);
+    fill(&rig);
+    medium_fail(medium, FAULT_READ, "slabs", 5, EIO, false);
+    read_all(&rig, counts);
+    must(counts[STORE_IO] == 1 && counts[STORE_OK] == SPREAD - 1, "%u fail", counts[STORE_IO]);
+    read_all(&rig, counts);
+    must(counts[STORE_OK] == SPREAD, "%u are read", counts[STORE_OK]);
+    must(do_set(&rig, "after", "works") == STORE_OK && has_value(&rig, "after", "works"), "set");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+static void after_a_failed_write(enum fault_kind kind, const char *file)
+{
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    must(do_set(&rig, "before", "kept") == STORE_OK, "set");
+    medium_fail(medium, kind, file, 1, EIO, true);
+    struct rng rng = {3};
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < 4000 && refused < 3; i++) {
+        char name[32];
+        name_of(i % SPREAD, name);
+        enum store_result result = do_put(&rig, name, blob_random(&rng, 3000));
+        must(result == STORE_OK || result == STORE_REFUSED, "put: %d", result);
+        must(result != STORE_OK || refused == 0, "a write is acknowledged after a failure");
+        refused += result == STORE_REFUSED;
+    }
+    must(refused == 3 && store_has_failed(rig.store) && rig.warnings > 0, "nothing was refused");
+    must(has_value(&rig, "before", "kept"), "reads do not go on");
+    must(do_delete(&rig, "before") == STORE_REFUSED, "a delete is not refused");
+    must(rig_close(&rig) == STORE_REFUSED, "closing does not tell");
+    medium_fail(medium, kind, NULL, 0, 0, false);
+    medium_cut_now(medium);
+    open_rig(&rig, medium);
+    must(has_value(&rig, "before", "kept"), "what was acknowledged is gone");
+    must(do_set(&rig, "after", "works") == STORE_OK, "set");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+static void a_write_error_refuses_writes(void **state)
+{
+    (void)state;
+    after_a_failed_write(FAULT_WRITE, "journal");
+    after_a_failed_write(FAULT_WRITE, "slabs");
+    after_a_failed_write(FAULT_WRITE, "superblock");
+    after_a_failed_write(FAULT_FLUSH, NULL);
+}
+
+/* The nth I/O of any kind fails once, for every n. */
+static void any_operation_may_fail(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("faults");
+    for (uint32_t n = 1; n <= 60; n++)
+        for (enum fault_kind kind = FAULT_READ; kind <= FAULT_FLUSH; kind++) {
+            struct medium *medium = medium_new(seed + n);
+            struct workload load;
+            struct rig rig;
+            rig_defaults(&rig);
+            open_rig(&rig, medium);
+            workload_init(&load, &rig, seed + n);
+            load.tolerant = true;
+            load.medium = medium;
+            medium_fail(medium, kind, NULL, n * 3, EIO, false);
+            for (uint32_t i = 0; i < 400; i++)
+                workload_step(&load);
+            workload_drain(&load);
+            uint64_t durable = store_durable(rig.store);
+            if (rig_close(&rig) == STORE_OK)
+                durable = load.last_commit;
+            medium_fail(medium, kind, NULL, 0, 0, false);
+            medium_cut_now(medium);
+            open_rig(&rig, medium);
+            struct store_stats stats;
+            store_stats(rig.store, &stats);
+            must(stats.commits >= durable, "what was durable is gone");
+            workload_rewind(&load, stats.commits);
+            oracle_compare(load.now, &rig);
+            must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+            workload_free(&load);
+            medium_free(medium);
+        }
+}
+
+static void a_full_disk_takes_deletes(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    uint32_t counts[16];
+    start(&rig, &medium);
+    fill(&rig);
+    medium_set_room(medium, medium_bytes(medium) + (3 << 20));
+    struct rng rng = {5};
+    enum store_result result = STORE_OK;
+    uint32_t more = 0;
+    for (; more < 20000 && result == STORE_OK; more++) {
+        char name[32];
+        snprintf(name, sizeof name, "more:%u", more);
+        result = do_put(&rig, name, blob_random(&rng, 3000));
+    }
+    must(result == STORE_FULL, "a full disk gives %d", result);
+    read_all(&rig, counts);
+    must(counts[STORE_OK] == SPREAD, "reads do not go on");
+    must(do_delete(&rig, "more:0") == STORE_OK && do_delete(&rig, "spread:1") == STORE_OK,
+         "deletes do not go on");
+    medium_set_room(medium, 0);
+    rig_run(&rig, 1500);
+    for (uint32_t i = 0; i < 2000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "again:%u", i);
+        must(do_put(&rig, name, blob_random(&rng, 3000)) == STORE_OK, "still full");
+    }
+    must(rig_close(&rig) == STORE_OK, "close");
+    open_rig(&rig, medium);
+    must(has_value(&rig, "spread:1", NULL) && has_value(&rig, "more:0", NULL), "deleted");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* ---- bytes that are not as they were written ---- */
+
+/* Where the item of a key stands in its file, found by its name. */
+static uint64_t find_bytes(struct medium *medium, const char *file, const char *bytes, size_t len)
+{
+    uint64_t size = medium_size(medium, file);
+    char *all = malloc(size);
+    must(all, "out of memory");
+    medium_peek(medium, file, 0, all, size);
+    const char *found = memmem(all, size, bytes, len);
+    uint64_t offset = found ? (uint64_t)(found - all) : UINT64_MAX;
+    free(all);
+    return offset;
+}
+
+static void flip(struct medium *medium, const char *file, uint64_t offset)
+{
+    char byte;
+    medium_peek(medium, file, offset, &byte, 1);
+    byte = (char)(byte ^ 0x10);
+    medium_poke(medium, file, offset, &byte, 1);
+}
+
+static void flip_value(struct medium *medium, const char *value)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        char file[16];
+        snprintf(file, sizeof file, "slabs-%02x", i);
+        uint64_t offset = find_bytes(medium, file, value, strlen(value));
+        if (offset != UINT64_MAX) {
+            flip(medium, file, offset);
+            return;
+        }
+    }
+    must(false, "the value %s is in no slab", value);
+}
+
+/* Found at the start: set aside and counted. The rest is served. */
+static void a_flipped_byte_is_noticed_at_the_start(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct store_stats stats;
+    start(&rig, &medium);
+    must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
+    must(do_set(&rig, "well", "value-left-alone") == STORE_OK, "set");
+    must(rig_close(&rig) == STORE_OK, "close");
+    flip_value(medium, "value-to-be-hurt");
+    open_rig(&rig, medium);
+    store_stats(rig.store, &stats);
+    must(stats.damaged_items == 1 && rig.warnings == 1, "%llu are counted",
+         (unsigned long long)stats.damaged_items);
+    must(!has_value(&rig, "hurt", "value-to-be-hurt"), "a damaged value is served");
+    must(has_value(&rig, "well", "value-left-alone"), "the rest is not served");
+    must(do_set(&rig, "hurt", "healed") == STORE_OK && has_value(&rig, "hurt", "healed"), "set");
+    must(rig_close(&rig) == STORE_OK, "close");
+    open_rig(&rig, medium);
+    must(has_value(&rig, "hurt", "healed"), "the new value is gone");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* While the store runs: the page is read after it was damaged. */
+static void a_flipped_byte_is_noticed_when_it_is_read(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    enum store_result result;
+    uint32_t counts[16];
+    start(&rig, &medium);
+    must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
+    fill(&rig);
+    must(rig_close(&rig) == STORE_OK, "close");
+    open_rig(&rig, medium);
+    flip_value(medium, "value-to-be-hurt");
+    must(!do_get(&rig, "hurt", &result) && result == STORE_DAMAGED, "a damaged value: %d", result);
+    struct store_stats stats;
+    store_stats(rig.store, &stats);
+    must(stats.damaged_items == 1, "it is not counted");
+    read_all(&rig, counts);
+    must(counts[STORE_OK] == SPREAD, "the rest is not served");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+static void a_flipped_byte_of_a_large_value_is_noticed(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    enum store_result result;
+    struct rng rng = {11};
+    start(&rig, &medium);
+    struct blob *value = blob_random(&rng, 300000);
+    must(do_put(&rig, "large", blob_ref(value)) == STORE_OK, "put");
+    must(rig_close(&rig) == STORE_OK, "close");
+    uint64_t offset = find_bytes(medium, "extents", value->bytes + 5000, 16);
+    must(offset != UINT64_MAX, "the large value is not in its file");
+    flip(medium, "extents", offset);
+    open_rig(&rig, medium);
+    must(!do_get(&rig, "large", &result) && result == STORE_DAMAGED, "it is served: %d", result);
+    must(do_put(&rig, "large", blob_ref(value)) == STORE_OK, "put");
+    struct blob *found = do_get(&rig, "large", &result);
+    must(found && memcmp(found->bytes, value->bytes, value->len) == 0, "written anew: %d", result);
+    blob_unref(found);
+    blob_unref(value);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* ---- directories that cannot be opened ---- */
+
+static void a_directory_is_opened_once(void **state)
+{
+    (void)state;
+    struct rig first, second;
+    char directory[256];
+    scratch_make(directory);
+    rig_defaults(&first);
+    first.options.directory = directory;
+    second = first;
+    must(rig_open(&first, NULL) == STORE_OK, "open: %s", first.message);
+    must(rig_open(&second, NULL) == STORE_LOCKED && strstr(second.message, "in use"), "%s",
+         second.message);
+    must(do_set(&first, "key", "value") == STORE_OK, "set");
+    must(rig_close(&first) == STORE_OK, "close");
+    must(rig_open(&second, NULL) == STORE_OK && has_value(&second, "key", "value"), "%s",
+         second.message);
+    must(rig_close(&second) == STORE_OK, "close");
+    scratch_remove(directory);
+}
+
+/* A store with one key, closed; its superblock's two copies. */
+static struct medium *closed_store(struct rig *rig)
+{
+    struct medium *medium;
+    start(rig, &medium);
+    must(do_set(rig, "key", "value") == STORE_OK, "set");
+    must(rig_close(rig) == STORE_OK, "close");
+    return medium;
+}
+
+static void expect_refusal(struct rig *rig, struct medium *medium, enum store_result expected,
+                           const char *words)
+{
+    enum store_result result = rig_open(rig, medium_disk(medium));
+    must(result == expected, "opening gives %d: %s", result, rig->message);
+    must(strstr(rig->message, words), "the message is: %s", rig->message);
+}
+
+static void one_copy_of_the_superblock_is_enough(void **state)
+{
+    (void)state;
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        struct rig rig;
+        struct medium *medium = closed_store(&rig);
+        flip(medium, "superblock", copy * PAGE_SIZE + 50);
+        open_rig(&rig, medium);
+        must(has_value(&rig, "key", "value"), "the key is gone");
+        must(rig_close(&rig) == STORE_OK, "close");
+        flip(medium, "superblock", 50);
+        flip(medium, "superblock", PAGE_SIZE + 50);
+        expect_refusal(&rig, medium, STORE_CORRUPT, "damaged");
+        medium_free(medium);
+    }
+}
+
+static void an_unknown_version_is_named(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = closed_store(&rig);
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        struct format_superblock super;
+        medium_peek(medium, "superblock", copy * PAGE_SIZE, &super, sizeof super);
+        super.version = FORMAT_VERSION + 8;
+        super.checksum = format_checksum(&super, offsetof(struct format_superblock, checksum));
+        medium_poke(medium, "superblock", copy * PAGE_SIZE, &super, sizeof super);
+    }
+    expect_refusal(&rig, medium, STORE_VERSION, "version 9");
+    medium_free(medium);
+}
+
+static void a_foreign_file_is_left_alone(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = closed_store(&rig);
+    static const char text[2 * PAGE_SIZE] = "somebody else's notes";
+    char after[sizeof text];
+    medium_poke(medium, "superblock", 0, text, sizeof text);
+    expect_refusal(&rig, medium, STORE_FOREIGN, "not Vellum's");
+    medium_peek(medium, "superblock", 0, after, sizeof after);
+    must(memcmp(text, after, sizeof text) == 0, "it was written to");
+    medium_free(medium);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_read_error_fails_one_command),
+        cmocka_unit_test(a_write_error_refuses_writes),
+        cmocka_unit_test(any_operation_may_fail),
+        cmocka_unit_test(a_full_disk_takes_deletes),
+        cmocka_unit_test(a_flipped_byte_is_noticed_at_the_start),
+        cmocka_unit_test(a_flipped_byte_is_noticed_when_it_is_read),
+        cmocka_unit_test(a_flipped_byte_of_a_large_value_is_noticed),
+        cmocka_unit_test(a_directory_is_opened_once),
+        cmocka_unit_test(one_copy_of_the_superblock_is_enough),
+        cmocka_unit_test(an_unknown_version_is_named),
+        cmocka_unit_test(a_foreign_file_is_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
