@@ -122,7 +122,7 @@ def durable(place, engine, path, items, opt):
             groups = figures["journal_groups"]
             size = max(4096, round(figures["journal_bytes"] / groups / 4096) * 4096)
             per_group = figures["ops"] / groups
-            peer = fio(place, filename=path, size=256 * MB, rw="write", bs=size, iodepth=1,
+            peer = fio(place, filename=path, size=min(256, opt.data_mb) * MB, rw="write", bs=size, iodepth=1,
                        sync="dsync", runtime=f"{opt.seconds:g}s", time_based=1)
             peer["rate"] *= per_group
             peer["cpu_us"] /= per_group
@@ -132,9 +132,9 @@ def durable(place, engine, path, items, opt):
             shared.append(per_group)
         rows += rows_of_pair(f"{what} ({sorted(shared)[len(shared) // 2]:.1f} in "
                              f"{sorted(sizes)[len(sizes) // 2] // 1024} KB)", "engine", ours, peers)
-    print_table(f"Durable SETs of {VALUE} B on {opt.small_mb} MB in {opt.small_memory_mb} MB. fio: "
-                "the journal's writes, O_DSYNC, one at a time; without the engine's reads and "
-                "write-behind", HEAD[:-1], [cells[:-1] for cells in rows])
+    print_table(f"Durable SETs of {VALUE} B, {items} keys, all in the cache. fio: the journal's "
+                "writes, O_DSYNC, one at a time, without the engine's write-behind", HEAD[:-1],
+                [cells[:-1] for cells in rows])
 
 
 def written(place, opt):
@@ -172,9 +172,9 @@ def main():
         ycsb(place, engine, path, items, opt)
         engine.stop()
         through_server(place, directory, path, items, opt)
-        small = opt.small_mb * MB // ITEM
-        engine, _ = fill(place, small, opt.small_memory_mb * MB, VALUE)
-        durable(place, engine, path, small, opt)
+        few = opt.memory_mb * MB // ITEM // 4
+        engine, _ = fill(place, few, opt.memory_mb * MB, VALUE)
+        durable(place, engine, path, few, opt)
         engine.stop()
         written(place, opt)
     return 0

@@ -29,6 +29,7 @@
 
 #define DEPTH_MAX 1024u
 #define STALL_S 60
+#define SUBMIT_EVERY 8 /* the device begins while the rest is being started */
 #define VALUE_MAX 65536u
 
 struct job {
@@ -197,6 +198,8 @@ static void run_job(struct bench *b)
             struct slot *slot = b->free;
             b->free = slot->next;
             start_request(b, slot);
+            if (i % SUBMIT_EVERY == SUBMIT_EVERY - 1)
+                store_submit(b->worker);
         }
         more = more && wants_more(b);
         store_submit(b->worker);
