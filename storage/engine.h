@@ -128,6 +128,7 @@ struct store_txn {
     bool throttled; /* in store->throttled, under its lock */
 
     enum txn_phase phase;
+    enum store_result failure; /* to be returned once nothing is waited for any more */
     bool parked;
     bool in_place;      /* waits for the disk instead of returning STORE_WAIT */
     bool out_of_memory; /* for its claims */

@@ -151,7 +151,7 @@ static void barrier_open(struct store *store, struct store_worker *from)
 
 /* ---- attempts ---- */
 
-static enum store_result attempt(struct store_txn *txn)
+static enum store_result run_and_commit(struct store_txn *txn)
 {
     if (txn->out_of_memory)
         return STORE_NO_MEMORY;
@@ -171,6 +171,20 @@ static enum store_result attempt(struct store_txn *txn)
         txn->phase = TXN_COMMIT;
     }
     return commit(txn);
+}
+
+/* One that fails while it still waits for something, for other pages say, is finished when all that
+ * has come: whatever it waits for refers to it. */
+static enum store_result attempt(struct store_txn *txn)
+{
+    if (txn->failure)
+        return txn->failure;
+    enum store_result result = run_and_commit(txn);
+    if (result == STORE_OK || result == STORE_WAIT ||
+        atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
+        return result;
+    txn->failure = result;
+    return STORE_WAIT;
 }
 
 /* The last step of a transaction, under its partitions' locks. */

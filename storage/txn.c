@@ -63,6 +63,7 @@ void txn_begin(struct store_txn *txn, struct store_request *request)
 {
     txn->request = request;
     txn->phase = TXN_RUN;
+    txn->failure = STORE_OK;
     txn->shown = 0;
     request->shown = 0;
     request->worker = txn->worker;
