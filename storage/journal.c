@@ -182,13 +182,11 @@ static void queue_write(struct journal *journal, struct disk_queue *queue, int i
 static void wrap(struct journal *journal, struct disk_queue *queue, uint64_t first_commit)
 {
     uint64_t left = journal->size - journal->position;
-    if (left > 0) {
-        memset(journal->filler, 0, PAGE_SIZE);
-        seal(journal, (struct format_group *)journal->filler, sizeof(struct format_group),
-             first_commit, 0);
-        queue_write(journal, queue, 1, journal->filler, PAGE_SIZE);
-        journal->used += left - PAGE_SIZE;
-    }
+    memset(journal->filler, 0, PAGE_SIZE);
+    seal(journal, (struct format_group *)journal->filler, sizeof(struct format_group), first_commit,
+         0);
+    queue_write(journal, queue, 1, journal->filler, PAGE_SIZE);
+    journal->used += left - PAGE_SIZE;
     journal->position = 0;
 }
 
@@ -214,6 +212,8 @@ void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t le
     seal(journal, (struct format_group *)group.memory, group.length, group.first_commit,
          group.record_count);
     queue_write(journal, queue, 0, group.memory, padded);
+    if (journal->position == journal->size) /* as recovery goes on: it may begin here */
+        journal->position = 0;
     atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
     pthread_mutex_unlock(&journal->lock);
 }
