@@ -101,7 +101,7 @@ static void note_full(struct store *store, int error)
 static void grow(struct store *store, struct space *space)
 {
     uint32_t count = growth(store, space);
-    uint64_t before = store->disk->ops->size(space->file);
+    uint64_t before = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
     int error =
         count ? store->disk->ops->extend(space->file, before + (uint64_t)count * SEGMENT_BYTES)
               : ENOSPC;
