@@ -10,7 +10,8 @@
  *   2. free_lock
  *   3. extents.lock
  *   4. barrier_lock
- *   5. leaves: journal.lock, arena.lock, a worker's inbox_lock, throttle_lock, keeper_lock
+ *   5. throttle_lock
+ *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, keeper_lock
  * Only eviction looks sideways, with trylock.
  *
  * A TRANSACTION'S WAY (request.c)
@@ -135,6 +136,8 @@ struct store_txn {
     bool holds_barrier;
     bool counts_active; /* has claims: an exclusive request must wait for it */
     uint32_t reruns;
+    uint32_t frame_waits;
+    bool starved; /* this attempt found no frame */
     _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
@@ -174,6 +177,7 @@ struct store_worker {
     struct store_txn *ready, *ready_last; /* to be attempted by this thread */
     uint32_t parked;
     bool polling;
+    bool stopping; /* being detached: begins nothing of its own */
     struct expiry *expiries; /* expired items to be deleted (expire.c) */
     uint32_t expiry_count;
     _Atomic bool expire_due; /* set by the keeper's clock */
@@ -276,6 +280,7 @@ static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
 
 STORE_MUST_CHECK enum store_result
 superblock_create(struct store *store, const struct store_options *options, char *message);
+/* STORE_ABSENT: the directory was never finished, and holds nothing. */
 STORE_MUST_CHECK enum store_result superblock_read(struct store *store, char *message);
 STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *queue);
 
@@ -294,6 +299,8 @@ STORE_MUST_CHECK enum store_result load_page(struct store_txn *txn, struct space
 STORE_MUST_CHECK enum store_result load_pages(struct store_txn *txn, struct space *space,
                                               uint32_t page, uint32_t count);
 void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page);
+/* No frame is to be had: STORE_WAIT for the keeper, or in the end STORE_NO_MEMORY. */
+STORE_MUST_CHECK enum store_result load_no_frame(struct store_txn *txn);
 void load_release_pins(struct store_txn *txn);
 void load_release_extent_pins(struct store_txn *txn); /* of pages that have arrived */
 

@@ -182,7 +182,8 @@ static enum store_result open_superblock(struct store *store, const struct store
                                          char *message)
 {
     int error = store->disk->ops->open(store->disk, "superblock", false, &store->super_file);
-    if (error == ENOENT) {
+    enum store_result result = error ? STORE_ABSENT : superblock_read(store, message);
+    if ((error == 0 || error == ENOENT) && result == STORE_ABSENT) {
         engine_log(store, STORE_LOG_NOTICE,
                    "Making a new data directory: %u partitions, journal %llu MB",
                    options->partition_count, (unsigned long long)options->journal_bytes >> 20);
@@ -192,7 +193,7 @@ static enum store_result open_superblock(struct store *store, const struct store
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
         return STORE_IO;
     }
-    return superblock_read(store, message);
+    return result;
 }
 
 static enum store_result open_files(struct store *store, const struct store_options *options,

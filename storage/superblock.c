@@ -54,7 +54,7 @@ static bool fill_random(void *to, size_t len)
     return getrandom(to, len, 0) == (ssize_t)len;
 }
 
-/* The superblock file comes last: without it the directory counts as new. */
+/* The superblock file comes last: without it, or while it is blank, the directory counts as new. */
 enum store_result superblock_create(struct store *store, const struct store_options *options,
                                     char *message)
 {
@@ -93,7 +93,9 @@ enum store_result superblock_create(struct store *store, const struct store_opti
     if (!fill_random(super->store_id, sizeof super->store_id) ||
         !fill_random(&super->seed, sizeof super->seed))
         return creation_failed("superblock", errno, message);
-    int error = store->disk->ops->open(store->disk, "superblock", true, &store->super_file);
+    int error = store->disk->ops->sync_directory(store->disk);
+    if (!error && !store->super_file)
+        error = store->disk->ops->open(store->disk, "superblock", true, &store->super_file);
     if (!error)
         error = store->disk->ops->extend(store->super_file, 2 * PAGE_SIZE);
     if (!error)
@@ -134,6 +136,25 @@ static enum store_result judge(const struct format_superblock *found, uint64_t m
     return STORE_OK;
 }
 
+static bool is_blank(const char *bytes, size_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+/* Nothing was ever committed here: the power failed while the directory was made. */
+static bool journal_is_blank(struct store *store, char *page)
+{
+    struct disk_file *file;
+    int error = store->disk->ops->open(store->disk, "journal", false, &file);
+    if (error)
+        return error == ENOENT;
+    bool blank = store->disk->ops->size(file) < PAGE_SIZE ||
+                 (disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0 &&
+                  is_blank(page, PAGE_SIZE));
+    store->disk->ops->close(file);
+    return blank;
+}
+
 enum store_result superblock_read(struct store *store, char *message)
 {
     char *pages = disk_alloc(2 * PAGE_SIZE);
@@ -141,9 +162,15 @@ enum store_result superblock_read(struct store *store, char *message)
         snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
         return STORE_NO_MEMORY;
     }
-    int error = store->disk->ops->size(store->super_file) < 2 * PAGE_SIZE
+    bool short_file = store->disk->ops->size(store->super_file) < 2 * PAGE_SIZE;
+    int error = short_file
                     ? EINVAL
                     : disk_read(store->keeper_queue, store->super_file, pages, 2 * PAGE_SIZE, 0);
+    if ((short_file || (!error && is_blank(pages, 2 * PAGE_SIZE))) &&
+        journal_is_blank(store, pages)) {
+        free(pages);
+        return STORE_ABSENT;
+    }
     if (error) {
         free(pages);
         snprintf(message, STORE_MESSAGE_MAX, "Cannot read the superblock: %s", strerror(error));

@@ -214,6 +214,27 @@ static void every_point_of_short_scripts(void **state)
     fprintf(stderr, "# %u scripts, %u cuts\n", scripts, cuts);
 }
 
+/* ---- a new directory ---- */
+
+static void a_directory_may_be_cut_while_it_is_made(void **state)
+{
+    (void)state;
+    struct cutter cutter;
+    bool whole = false;
+    uint64_t seed = rng_seed("new directories");
+    for (uint32_t cut = 1; !whole; cut++)
+        for (uint32_t again = 0; again < 5; again++) {
+            begin(&cutter, seed + again);
+            whole = try_open(&cutter, cut);
+            must(whole || try_open(&cutter, 0), "opening");
+            must(do_set(&cutter.rig, "key", "value") == STORE_OK, "set");
+            must(rig_close(&cutter.rig) == STORE_OK, "close");
+            must(try_open(&cutter, 0) && has_value(&cutter.rig, "key", "value"), "the key");
+            must(rig_close(&cutter.rig) == STORE_OK, "close");
+            end(&cutter);
+        }
+}
+
 /* ---- the ring's end ---- */
 
 /* Every set is a group of one page: around so many the ring of 2048 ends, in one case exactly. */
@@ -242,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_durable_survives),
         cmocka_unit_test(every_point_of_short_scripts),
+        cmocka_unit_test(a_directory_may_be_cut_while_it_is_made),
         cmocka_unit_test(a_journal_may_end_where_the_ring_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
