@@ -59,6 +59,7 @@ static enum store_result check(struct space *space, const struct format_extent *
     return STORE_OK;
 }
 
+/* extents.lock is held. */
 static bool plausible(const struct store *store, const struct format_extent *extent)
 {
     return extent->length <= FORMAT_EXTENT_BYTES && extent->length > 0 &&
@@ -80,7 +81,10 @@ static enum store_result read_past_cache(struct store_txn *txn, const struct for
                                          uint32_t offset, uint32_t len, char *to)
 {
     struct store *store = txn->store;
-    if (!plausible(store, extent))
+    pthread_mutex_lock(&store->extents.lock); /* the file may be growing */
+    bool good = plausible(store, extent);
+    pthread_mutex_unlock(&store->extents.lock);
+    if (!good)
         return damaged(store, extent);
     char *buffer = disk_alloc(FORMAT_EXTENT_BYTES);
     if (!buffer)
