@@ -85,7 +85,7 @@ static void after_a_failed_write(enum fault_kind kind, const char *file)
     medium_fail(medium, kind, file, 1, EIO, true);
     struct rng rng = {3};
     uint32_t refused = 0;
-    for (uint32_t i = 0; i < 4000 && refused < 3; i++) {
+    for (uint32_t i = 0; i < 40000 && refused < 3; i++) {
         char name[32];
         name_of(i % SPREAD, name);
         enum store_result result = do_put(&rig, name, blob_random(&rng, 3000));
