@@ -37,6 +37,7 @@ STORAGE_SRC := \
 	storage/load.c \
 	storage/ordered_table.c \
 	storage/recover.c \
+	storage/prefetch.c \
 	storage/request.c \
 	storage/scan.c \
 	storage/space.c \
@@ -79,6 +80,7 @@ SERVER_SRC := \
 	server/info.c \
 	server/listener.c \
 	server/log.c \
+	server/look_ahead.c \
 	server/main.c \
 	server/process.c \
 	server/request.c \

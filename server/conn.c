@@ -22,6 +22,7 @@
 
 #include "block.h"
 #include "log.h"
+#include "look_ahead.h"
 #include "runner.h"
 #include "transport.h"
 
@@ -172,8 +173,13 @@ static size_t take_commands(struct conn *conn, struct block *block, size_t start
     struct resp_parser *parser = conn->parser != NULL ? conn->parser : conn->worker->parser;
     bool was_authenticated = conn->session.authenticated;
     enum resp_status status = RESP_COMPLETE;
+    bool is_middle = conn->parser != NULL;
+    unsigned turns = 0;
     set_limits(conn, parser);
     while (start < end && status == RESP_COMPLETE && runner_may_take(conn)) {
+        if (!is_middle && turns++ % LOOK_AHEAD_COMMANDS == 0 && conn->session.authenticated)
+            look_ahead(conn->worker, &conn->session, block->data + start, end - start);
+        is_middle = false;
         status = resp_parse(parser, block->data + start, end - start);
         if (status != RESP_COMPLETE)
             break;

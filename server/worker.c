@@ -247,6 +247,7 @@ void worker_free(struct worker *worker)
     request_free_spares(worker);
     block_release(worker->input);
     resp_writer_free(&worker->output);
+    resp_parser_free(&worker->scout);
     free(worker->command_counters);
     free(worker->private);
     free(worker);
@@ -260,6 +261,8 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     worker->server = server;
     worker->index = index;
     resp_writer_init(&worker->output, 2);
+    resp_parser_init(&worker->scout,
+                     (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});
     worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
     worker->private = calloc(1, sizeof *worker->private);
     if (worker->private != NULL)

@@ -61,6 +61,7 @@ struct worker {
 
     /* shared by the connections, which take turns: see conn.c */
     struct resp_parser *parser; /* at a command's start between turns */
+    struct resp_parser scout;   /* of look_ahead.c */
     struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
     uint32_t spare_parser_count;
     struct block *input;       /* what transports are read into; NULL: to be made */

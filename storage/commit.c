@@ -74,10 +74,8 @@ static enum store_result slot_frame(struct store_txn *txn, struct space *space, 
     if (space->table[write->new_page] == 0 &&
         space_page_unused(space, write->new_page, write->new_slot)) {
         uint32_t number = space_add_frame(space, write->new_page, true);
-        if (!number) {
-            keeper_throttle(txn);
-            return STORE_WAIT;
-        }
+        if (!number)
+            return load_no_frame(txn);
         memset(arena_memory(&txn->store->arena, number), 0, PAGE_SIZE);
         arena_frame(&txn->store->arena, number)->state = FRAME_VALID;
     }
@@ -88,9 +86,8 @@ static enum store_result slot_frame(struct store_txn *txn, struct space *space, 
 static enum store_result hold(struct store_txn *txn, struct space *space, uint32_t *frame)
 {
     if (!space_writable(space, frame)) {
-        keeper_throttle(txn);
         *frame = 0;
-        return STORE_WAIT;
+        return load_no_frame(txn);
     }
     space_ref(space, *frame);
     return STORE_OK;
@@ -169,6 +166,22 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
         write->old_frame = frame;
     }
     return write->kind == WRITE_PUT ? prepare_put(txn, space, write) : STORE_OK;
+}
+
+/* What one write waits for does not keep the others from asking for their pages. */
+static enum store_result prepare_all(struct store_txn *txn)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        enum store_result prepared = prepare(txn, &txn->writes[i]);
+        if (prepared == STORE_WAIT)
+            result = STORE_WAIT;
+        else if (prepared != STORE_OK)
+            return prepared;
+        if (txn->starved)
+            return STORE_WAIT;
+    }
+    return result;
 }
 
 /* Room in the index and the expiry table. */
@@ -481,9 +494,10 @@ enum store_result commit(struct store_txn *txn)
         keeper_throttle(txn);
         return STORE_WAIT;
     }
+    txn->starved = false;
     enum store_result result = extent_stage(txn);
-    for (uint32_t i = 0; i < txn->write_count && result == STORE_OK; i++)
-        result = prepare(txn, &txn->writes[i]);
+    if (result == STORE_OK)
+        result = prepare_all(txn);
     if (result == STORE_OK && !reserve_entries(txn))
         result = STORE_NO_MEMORY;
     if (result == STORE_OK)

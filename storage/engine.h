@@ -137,7 +137,7 @@ struct store_txn {
     bool counts_active; /* has claims: an exclusive request must wait for it */
     uint32_t reruns;
     uint32_t frame_waits;
-    bool starved; /* this attempt found no frame */
+    bool starved;           /* this attempt found no frame */
     _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
@@ -177,7 +177,7 @@ struct store_worker {
     struct store_txn *ready, *ready_last; /* to be attempted by this thread */
     uint32_t parked;
     bool polling;
-    bool stopping; /* being detached: begins nothing of its own */
+    bool stopping;           /* being detached: begins nothing of its own */
     struct expiry *expiries; /* expired items to be deleted (expire.c) */
     uint32_t expiry_count;
     _Atomic bool expire_due; /* set by the keeper's clock */

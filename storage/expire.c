@@ -153,7 +153,7 @@ static void note_due(void *arg, uint32_t slot, uint32_t tag)
 void expire_step(struct store_worker *worker)
 {
     struct store *store = worker->store;
-    struct names *names = malloc(sizeof *names);
+    struct names *names = worker->stopping ? NULL : malloc(sizeof *names);
     if (!names)
         return;
     for (uint32_t i = worker->index; i < store->partition_count; i += store->worker_count) {

@@ -82,6 +82,11 @@ uint64_t index_get(const struct index *ix, uint32_t slot, uint32_t position)
     return *cell_at(ix, slot, position);
 }
 
+void index_prefetch_table(const struct index *ix, uint32_t slot)
+{
+    __builtin_prefetch(table_of(ix, slot));
+}
+
 void index_prefetch(const struct index *ix, uint32_t slot, uint32_t tag)
 {
     const struct otable *table = table_of(ix, slot);

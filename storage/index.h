@@ -113,6 +113,7 @@ uint32_t index_next(const struct index *ix, uint32_t slot, uint32_t position);
 uint64_t index_get(const struct index *ix, uint32_t slot, uint32_t position);
 
 /* Fetches the cache lines that index_find will look at. */
+void index_prefetch_table(const struct index *ix, uint32_t slot);
 void index_prefetch(const struct index *ix, uint32_t slot, uint32_t tag);
 
 /* False: no memory; nothing changed. Does not look for an entry of the same key. */

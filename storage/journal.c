@@ -260,7 +260,7 @@ void journal_release(struct journal *journal, const struct journal_mark *mark)
 bool journal_needs_checkpoint(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    bool needed = journal->used > journal->size / 2;
+    bool needed = journal->used > journal->size / 3;
     pthread_mutex_unlock(&journal->lock);
     return needed;
 }

@@ -25,6 +25,7 @@
 #include "format.h"
 
 #define JOURNAL_MIN_BYTES (8u << 20)
+#define JOURNAL_MAX_BYTES (8ull << 30)    /* lengths of records fit 32 bits */
 #define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
 #define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for the group in flight */
 

@@ -43,8 +43,10 @@ static void wait_ms(struct store *store, int64_t ms)
 
 void keeper_nap(struct store *store, int64_t ms)
 {
+    int64_t end = engine_clock_ms() + ms, left;
     pthread_mutex_lock(&store->keeper_lock);
-    wait_ms(store, ms);
+    while ((left = end - engine_clock_ms()) > 0 && !store->keeper_stop)
+        wait_ms(store, left);
     pthread_mutex_unlock(&store->keeper_lock);
 }
 
@@ -68,14 +70,13 @@ void keeper_release(struct store *store)
     pthread_mutex_lock(&store->throttle_lock);
     struct store_txn *waiting = store->throttled;
     store->throttled = NULL;
-    for (struct store_txn *txn = waiting; txn; txn = txn->next_throttled)
-        txn->throttled = false;
-    pthread_mutex_unlock(&store->throttle_lock);
     while (waiting) {
         struct store_txn *txn = waiting;
         waiting = txn->next_throttled;
+        txn->throttled = false;
         request_wake(txn, NULL);
     }
+    pthread_mutex_unlock(&store->throttle_lock);
 }
 
 /* ---- growing files ---- */
@@ -273,4 +274,8 @@ void keeper_finish(struct store *store)
         checkpoint(store, false);
     if (!engine_failed(store))
         checkpoint(store, true); /* the first one's own last records included */
+    while (store->keeper_queue->in_flight || store->keeper_queue->queued) { /* after a failure */
+        store->disk->ops->submit(store->keeper_queue);
+        store->disk->ops->reap(store->keeper_queue, 1);
+    }
 }

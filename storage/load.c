@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FRAME_WAIT_LIMIT 400u /* of the keeper's rounds, about a millisecond each */
+
 struct load {
     struct disk_op op;
     struct space *space;
@@ -271,6 +273,19 @@ static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t 
 }
 #endif
 
+/* Frames come free as pages are written and others finish; but a transaction may itself hold what
+ * it waits for. */
+enum store_result load_no_frame(struct store_txn *txn)
+{
+    txn->starved = true;
+    if (++txn->frame_waits > FRAME_WAIT_LIMIT)
+        return STORE_NO_MEMORY;
+    if (txn->frame_waits > FRAME_WAIT_LIMIT / 2)
+        txn->in_place = true;
+    keeper_throttle(txn);
+    return STORE_WAIT;
+}
+
 static enum store_result load_absent(struct store_txn *txn, struct space *space, uint32_t page,
                                      uint32_t *number)
 {
@@ -279,10 +294,8 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
     space->misses++;
     if (txn->in_place)
         return load_in_place(txn, space, page, number);
-    if (start(txn->worker, space, page, 1) == 0) {
-        keeper_throttle(txn);
-        return STORE_WAIT;
-    }
+    if (start(txn->worker, space, page, 1) == 0)
+        return load_no_frame(txn);
     return wait_for(txn, space, space->table[page]);
 }
 
@@ -305,14 +318,12 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
                              uint32_t count)
 {
     enum store_result result = STORE_OK;
+    if (txn->failed_space == space && txn->failed_page - page < count)
+        return STORE_IO;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = space->table[page + i];
-        if (!number && txn->failed_space == space && txn->failed_page == page + i)
-            return STORE_IO;
-        if (!number && start(txn->worker, space, page + i, count - i) == 0) {
-            keeper_throttle(txn);
-            return STORE_WAIT;
-        }
+        if (!number && start(txn->worker, space, page + i, count - i) == 0)
+            return load_no_frame(txn);
         number = space->table[page + i];
         if (arena_frame(space->arena, number)->state == FRAME_VALID) {
             if (!pinned(txn, space, number) && !pin(txn, space, number))

@@ -335,6 +335,8 @@ static enum store_result enter(struct scan *scan, struct partition *partition, u
         space_keep_slot(space, page, slot);
         return STORE_OK;
     }
+    if (item->version >= scan->journal->commit)
+        return STORE_CORRUPT; /* its commit was durable before the page was written */
     int db = databases_logical(store, item->database);
     if (db < 0)
         return STORE_OK;
@@ -372,6 +374,8 @@ static const struct redo *first_redo(const struct journal_scan *scan, uint32_t s
 static bool overlay(struct scan *scan, struct space *space, uint32_t segment, char *bytes)
 {
     uint32_t first = segment * SEGMENT_PAGES;
+    if (scan->journal->redo_count == 0)
+        return false;
     const struct redo *end = scan->journal->redo + scan->journal->redo_count;
     const struct redo *redo = first_redo(scan->journal, space->id, first);
     uint32_t size = format_class_size(space->segment_class[segment]);
@@ -474,15 +478,19 @@ static enum store_result scan_partition(struct scan *scan, struct partition *par
         while (started < space->segment_count && started < segment + READ_AHEAD)
             start_read(scan, space, reads, started++);
         struct segment_read *read = &reads[segment % READ_AHEAD];
-        while (!read->done)
+        while (!read->done) {
+            scan->queue->disk->ops->submit(scan->queue); /* what a short read has left */
             scan->queue->disk->ops->reap(scan->queue, 1);
+        }
         scan->error = read->op.error;
         result = scan->error
                      ? STORE_IO
                      : scan_segment(scan, partition, segment, scan->buffers[segment % READ_AHEAD]);
     }
-    while (scan->queue->in_flight)
+    while (scan->queue->in_flight || scan->queue->queued) {
+        scan->queue->disk->ops->submit(scan->queue);
         scan->queue->disk->ops->reap(scan->queue, 1);
+    }
     if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))
         result = STORE_IO;
     return result;
@@ -610,9 +618,10 @@ static void explain(enum store_result result, int error, char *message)
     else if (result == STORE_NO_MEMORY)
         snprintf(message, STORE_MESSAGE_MAX, "Out of memory during recovery");
     else if (result == STORE_CORRUPT)
-        snprintf(message, STORE_MESSAGE_MAX,
-                 "The journal is whole but names places that the slabs do not have: the files do "
-                 "not belong together");
+        snprintf(
+            message, STORE_MESSAGE_MAX,
+            "Journal and slabs do not belong together, or commits that were durable are missing "
+            "from a damaged journal: restore the directory from a backup");
 }
 
 enum store_result recover(struct store *store, char *message)

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SUBMIT_EARLY 8u /* reads */
+
 /* ---- waiting and waking ---- */
 
 void request_wait(struct store_txn *txn)
@@ -55,8 +57,8 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     }
     pthread_mutex_lock(&worker->inbox_lock);
     append(&worker->inbox, &worker->inbox_last, txn);
+    request_notify(worker); /* under the lock: store_detach takes it last */
     pthread_mutex_unlock(&worker->inbox_lock);
-    request_notify(worker);
 }
 
 /* ---- locks ---- */
@@ -236,7 +238,7 @@ static bool queue(struct store_txn *txn)
     bool alone = txn->request->scope == STORE_SCOPE_ALL;
     bool behind = atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0;
     bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;
-    if (txn->request->scope == STORE_SCOPE_NONE)
+    if (!alone && txn->request->key_count == 0) /* nothing to be in order with */
         return false;
     if (behind || busy) {
         barrier_queue(txn);
@@ -252,7 +254,7 @@ static bool queue(struct store_txn *txn)
 static void hold_place(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    if (txn->request->scope == STORE_SCOPE_KEYS) {
+    if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0) {
         txn->out_of_memory = !admission_claim(txn);
     } else if (txn->request->scope == STORE_SCOPE_ALL) {
         pthread_mutex_lock(&store->barrier_lock);
@@ -261,6 +263,13 @@ static void hold_place(struct store_txn *txn)
         atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
         pthread_mutex_unlock(&store->barrier_lock);
     }
+}
+
+/* A round may start many reads: the device begins on the first while the rest are found. */
+static void submit_early(struct store_worker *worker)
+{
+    if (worker->queue->queued >= SUBMIT_EARLY)
+        worker->store->disk->ops->submit(worker->queue);
 }
 
 enum store_result store_execute(struct store_worker *worker, struct store_request *request)
@@ -280,6 +289,7 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
         worker->parked++;
         request_unlock(txn);
         request_wake(txn, worker);
+        submit_early(worker);
         return STORE_WAIT;
     }
     finish(txn, result, worker);

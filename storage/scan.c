@@ -10,16 +10,30 @@
 
 /* Entries of one step, first named, then loaded, then shown. */
 struct step {
+    struct store_txn *txn;
     uint64_t *entries;
     const struct format_item **items;
     uint32_t count, capacity;
 };
 
+/* Entries with one tag come in one step, however many hostile keys share it. */
+static bool grow(struct step *step)
+{
+    uint32_t capacity = 2 * step->capacity;
+    uint64_t *entries = store_alloc(step->txn, capacity * sizeof *entries);
+    if (!entries)
+        return false;
+    memcpy(entries, step->entries, step->count * sizeof *entries);
+    step->entries = entries;
+    step->capacity = capacity;
+    return true;
+}
+
 static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
 {
     struct step *step = arg;
     (void)slot;
-    if (step->count == step->capacity)
+    if (step->count == step->capacity && !grow(step))
         return false;
     step->entries[step->count++] = entry;
     return true;
@@ -45,7 +59,9 @@ static enum store_result load_items(struct store_txn *txn, struct space *space, 
         if (loaded != STORE_OK)
             return loaded;
         const struct format_item *item = item_at(space, frame, step->entries[i]);
-        if (txn->in_place && item->database != FORMAT_DAMAGED) {
+        if (item->database == FORMAT_DAMAGED) {
+            item = NULL;
+        } else if (txn->in_place) {
             uint32_t length = format_head_length(item) + item->key_len + item->payload_len;
             void *copy = store_alloc(txn, length);
             if (!copy)
@@ -64,8 +80,8 @@ static void show_items(struct store_txn *txn, uint32_t db, const struct step *st
 {
     for (uint32_t i = 0; i < step->count; i++) {
         const struct format_item *found = step->items[i];
-        int64_t expiry = format_expiry(found);
-        if (found->database != txn->store->databases.ids[db] ||
+        int64_t expiry = found ? format_expiry(found) : STORE_NO_EXPIRY;
+        if (!found || found->database != txn->store->databases.ids[db] ||
             (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms))
             continue;
         struct store_item item = {.bytes = format_payload(found),
@@ -89,12 +105,14 @@ static enum store_result scan_step(struct store_txn *txn, struct partition *part
                                                  const struct store_item *item),
                                    void *arg)
 {
-    struct step step = {.capacity = 2 * limit + 64};
+    struct step step = {.txn = txn, .capacity = limit + 16};
     step.entries = store_alloc(txn, step.capacity * sizeof *step.entries);
-    step.items = store_alloc(txn, step.capacity * sizeof *step.items);
-    if (!step.entries || !step.items)
+    if (!step.entries)
         return STORE_NO_MEMORY;
     index_scan(&partition->index, at, limit, add_entry, &step);
+    step.items = store_alloc(txn, step.count * sizeof *step.items);
+    if (!step.items)
+        return STORE_NO_MEMORY;
     enum store_result result = load_items(txn, &partition->space, &step);
     if (result == STORE_OK)
         show_items(txn, db, &step, visit, arg);

@@ -252,8 +252,7 @@ static enum store_result take_run(struct staging *staging, uint32_t length,
                 space_drop(space, *page + i);
             }
             space_give_slot(space, *page, 0);
-            keeper_throttle(txn);
-            return STORE_WAIT;
+            return load_no_frame(txn);
         }
         space_ref(space, number);
         arena_frame(space->arena, number)->state = FRAME_VALID;
@@ -430,7 +429,11 @@ static enum store_result stage(struct store_txn *txn, struct large_write *large)
             return result;
         staging->next++;
     }
-    enum store_result result = staging->depth ? stage_nodes(staging) : STORE_OK;
+    struct node *first;
+    bool deepens = staging->depth == 1 && large->base && large->base->depth == 0;
+    enum store_result result = deepens ? open_node(staging, 0, &first) : STORE_OK;
+    if (result == STORE_OK && staging->depth)
+        result = stage_nodes(staging);
     if (result == STORE_OK && staging->in_flight)
         result = STORE_WAIT;
     return result == STORE_OK ? build_root(txn, large) : result;

@@ -65,9 +65,9 @@ enum store_result superblock_create(struct store *store, const struct store_opti
                  FORMAT_PARTITION_MAX);
         return STORE_INVALID;
     }
-    if (journal < JOURNAL_MIN_BYTES) {
-        snprintf(message, STORE_MESSAGE_MAX, "journal-size must be at least %u MB",
-                 JOURNAL_MIN_BYTES >> 20);
+    if (journal < JOURNAL_MIN_BYTES || journal > JOURNAL_MAX_BYTES) {
+        snprintf(message, STORE_MESSAGE_MAX, "journal-size must be from %u MB to %llu MB",
+                 JOURNAL_MIN_BYTES >> 20, JOURNAL_MAX_BYTES >> 20);
         return STORE_INVALID;
     }
     enum store_result result = create_file(store, "journal", journal, message);

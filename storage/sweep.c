@@ -33,8 +33,11 @@ static bool remove_entry(struct partition *partition, uint32_t slot, uint32_t ta
 static void sweep_item(struct store *store, struct partition *partition, uint32_t page,
                        uint32_t item_slot, const struct format_item *item)
 {
-    if (item->database == 0 || item->database == FORMAT_DAMAGED ||
-        !databases_is_dead(store, item->database))
+    uint32_t size = format_class_size(space_class_of(&partition->space, page));
+    uint32_t length = format_item_length(item, size);
+    uint32_t mix = format_place_mix(store->super.seed, partition->space.id, page, item_slot);
+    if (item->database == 0 || !databases_is_dead(store, item->database) || !length ||
+        item->checksum != format_item_checksum(item, length, mix))
         return;
     const char *key = format_key(item);
     uint32_t slot = store_hash_slot(key, item->key_len);
@@ -78,7 +81,7 @@ static void sweep_segment(struct store *store, struct partition *partition, uint
         for (uint32_t slot = 0; slot < count; slot++) {
             const struct format_item *item = (const void *)(bytes + slot * size);
             bool used = !(space->free_slots[page] >> slot & 1);
-            if (used && format_item_length(item, size))
+            if (used)
                 sweep_item(store, partition, page, slot, item);
         }
     }

@@ -99,6 +99,7 @@ void txn_reset(struct store_txn *txn)
         load_release_pins(txn);
     txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
     txn->reruns = 0;
+    txn->frame_waits = 0;
     txn->failed_space = NULL;
     txn->stage_error = 0;
     txn->next = txn->worker->free_txns;
@@ -187,7 +188,7 @@ static void item_from_write(const struct write *write, struct store_item *item)
                                 .expire_ms = write->expire_ms,
                                 .type = write->type,
                                 .large = write->large != NULL,
-                                .origin = write};
+                                .origin = write->large};
 }
 
 static enum store_result item_from_disk(struct store_txn *txn, const struct format_item *found,
@@ -286,7 +287,7 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
         return STORE_OK;
     }
     if (item->version == 0)
-        return read_own(txn, ((const struct write *)item->origin)->large, offset, len, to);
+        return read_own(txn, item->origin, offset, len, to);
     const struct format_root *root = copy_root(txn, item);
     return root ? extent_read(txn, root, offset, len, to) : STORE_NO_MEMORY;
 }
@@ -412,7 +413,7 @@ static struct large_write *put_again(struct store_txn *txn, const struct store_k
 {
     struct large_write from = {0};
     if (item->version == 0) {
-        from = *((const struct write *)item->origin)->large;
+        from = *(const struct large_write *)item->origin;
     } else {
         from.base = copy_root(txn, item);
         from.length = item->length;

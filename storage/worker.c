@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,14 +56,19 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
 void store_detach(struct store_worker *worker)
 {
     struct store *store = worker->store;
-    while (worker->queue->in_flight || worker->queue->queued) { /* prefetches, a journal group */
-        store->disk->ops->submit(worker->queue);
-        store->disk->ops->reap(worker->queue, 1);
+    worker->stopping = true;
+    /* The engine's own requests (expiry, closed streams), prefetches, a group of the journal. */
+    while (worker->parked || worker->queue->in_flight || worker->queue->queued) {
+        struct pollfd readable = {.fd = worker->fd, .events = POLLIN};
+        store_submit(worker);
+        poll(&readable, 1, 10);
+        store_poll(worker);
     }
-    assert(worker->parked == 0);
     pthread_mutex_lock(&store->keeper_lock);
     store->workers[worker->index] = NULL;
     pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_lock(&worker->inbox_lock); /* whoever woke its last transaction has let go */
+    pthread_mutex_unlock(&worker->inbox_lock);
     while (worker->free_txns) {
         struct store_txn *txn = worker->free_txns;
         worker->free_txns = txn->next;
@@ -114,20 +120,4 @@ void store_key(struct store_key *key, uint32_t db, const char *data, size_t len,
                               .db = (uint8_t)db,
                               .mode = (uint8_t)mode,
                               .hash = format_hash(data, len)};
-}
-
-/* Only pages are fetched whose frames are to be had at once. */
-void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count)
-{
-    struct store *store = worker->store;
-    for (uint32_t i = 0; i < count; i++) {
-        struct partition *partition = engine_partition(store, keys[i].slot);
-        pthread_mutex_lock(&partition->space.lock);
-        uint32_t tag = engine_tag(keys[i].hash, store->databases.ids[keys[i].db]);
-        uint32_t at = index_find(&partition->index, keys[i].slot, tag);
-        if (at != INDEX_NONE)
-            load_prefetch(worker, &partition->space,
-                          index_page(index_get(&partition->index, keys[i].slot, at)));
-        pthread_mutex_unlock(&partition->space.lock);
-    }
 }
