@@ -93,10 +93,10 @@ static void after_a_failed_write(enum fault_kind kind, const char *file)
         must(result != STORE_OK || refused == 0, "a write is acknowledged after a failure");
         refused += result == STORE_REFUSED;
     }
-    must(refused == 3 && store_has_failed(rig.store) && rig.warnings > 0, "nothing was refused");
+    must(refused == 3 && store_has_failed(rig.store), "nothing was refused");
     must(has_value(&rig, "before", "kept"), "reads do not go on");
     must(do_delete(&rig, "before") == STORE_REFUSED, "a delete is not refused");
-    must(rig_close(&rig) == STORE_REFUSED, "closing does not tell");
+    must(rig_close(&rig) == STORE_REFUSED && rig.warnings > 0, "closing does not tell");
     medium_fail(medium, kind, NULL, 0, 0, false);
     medium_cut_now(medium);
     open_rig(&rig, medium);
@@ -120,7 +120,7 @@ static void any_operation_may_fail(void **state)
 {
     (void)state;
     uint64_t seed = rng_seed("faults");
-    for (uint32_t n = 1; n <= 60; n++)
+    for (uint32_t n = 1; n <= 30; n++)
         for (enum fault_kind kind = FAULT_READ; kind <= FAULT_FLUSH; kind++) {
             struct medium *medium = medium_new(seed + n);
             struct workload load;
@@ -130,7 +130,7 @@ static void any_operation_may_fail(void **state)
             workload_init(&load, &rig, seed + n);
             load.tolerant = true;
             load.medium = medium;
-            medium_fail(medium, kind, NULL, n * 3, EIO, false);
+            medium_fail(medium, kind, NULL, n * n / 4 + n, EIO, false);
             for (uint32_t i = 0; i < 400; i++)
                 workload_step(&load);
             workload_drain(&load);
