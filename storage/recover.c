@@ -22,6 +22,8 @@
 
 #define READ_AHEAD 4u
 #define NODES_STEP 64u
+#define WRITE_GAP 4u /* unchanged pages that one write of changed ones goes over */
+#define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
 
 /* The last operation on a slot. */
 struct redo {
@@ -44,6 +46,16 @@ struct journal_scan {
     uint64_t commits;
 };
 
+/* A segment on its way through memory. */
+struct segment_buffer {
+    char *bytes;
+    uint32_t pending; /* operations in flight */
+    int error;
+    uint64_t changed[SEGMENT_PAGES / 64]; /* pages that are not as on disk */
+    struct disk_op read, writes[WRITES_MOST];
+    struct iovec read_vector, write_vectors[WRITES_MOST];
+};
+
 /* One thread's share. */
 struct scan {
     struct store *store;
@@ -52,7 +64,7 @@ struct scan {
     pthread_t thread;
     uint32_t first; /* partition; then every thread_count-th */
     uint32_t step;
-    char *buffers[READ_AHEAD];
+    struct segment_buffer buffers[READ_AHEAD];
     enum store_result result;
     int error;
     struct format_extent *nodes; /* of large values of more than one level */
@@ -370,25 +382,37 @@ static const struct redo *first_redo(const struct journal_scan *scan, uint32_t s
     return &scan->redo[low];
 }
 
-/* Lays the journal's operations over a segment. Whether there were any. */
-static bool overlay(struct scan *scan, struct space *space, uint32_t segment, char *bytes)
+static void mark_changed(struct segment_buffer *buffer, uint32_t page)
+{
+    buffer->changed[page / 64] |= 1ull << (page % 64);
+}
+
+static void lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t page,
+                uint32_t slot_size)
+{
+    static const struct format_item blank;
+    char *slot = buffer->bytes + (size_t)page * PAGE_SIZE + redo->slot * slot_size;
+    bool put = redo->operation->kind == FORMAT_PUT;
+    const void *image = put ? (const void *)(redo->operation + 1) : &blank;
+    uint32_t length = put ? redo->operation->length : (uint32_t)sizeof blank;
+    if (memcmp(slot, image, length) == 0)
+        return;
+    memcpy(slot, image, length);
+    mark_changed(buffer, page);
+}
+
+/* Lays the journal's operations over a segment. */
+static void overlay(struct scan *scan, struct space *space, uint32_t segment,
+                    struct segment_buffer *buffer)
 {
     uint32_t first = segment * SEGMENT_PAGES;
+    uint32_t size = format_class_size(space->segment_class[segment]);
     if (scan->journal->redo_count == 0)
-        return false;
+        return;
     const struct redo *end = scan->journal->redo + scan->journal->redo_count;
     const struct redo *redo = first_redo(scan->journal, space->id, first);
-    uint32_t size = format_class_size(space->segment_class[segment]);
-    bool any = false;
-    for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++) {
-        char *slot = bytes + (size_t)(redo->page - first) * PAGE_SIZE + redo->slot * size;
-        if (redo->operation->kind == FORMAT_PUT)
-            memcpy(slot, redo->operation + 1, redo->operation->length);
-        else
-            memset(slot, 0, sizeof(struct format_item));
-        any = true;
-    }
-    return any;
+    for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++)
+        lay(buffer, redo, redo->page - first, size);
 }
 
 /* The class of a segment: the journal's word for it (already in segment_class), or its header's. */
@@ -408,29 +432,80 @@ static int class_of(struct scan *scan, struct space *space, uint32_t segment, co
     return class;
 }
 
+static void arrived(struct disk_op *op)
+{
+    struct segment_buffer *buffer = op->arg;
+    buffer->pending--;
+    if (op->error)
+        buffer->error = op->error;
+}
+
+static void wait_for(struct scan *scan, struct segment_buffer *buffer)
+{
+    while (buffer->pending) {
+        scan->queue->disk->ops->submit(scan->queue); /* also what a short transfer has left */
+        scan->queue->disk->ops->reap(scan->queue, 1);
+    }
+}
+
+static uint32_t next_changed(const struct segment_buffer *buffer, uint32_t page)
+{
+    while (page < SEGMENT_PAGES && !(buffer->changed[page / 64] >> (page % 64) & 1))
+        page++;
+    return page;
+}
+
+/* Starts writing the changed pages; the buffer is used again only when they are written. */
+static void write_changed(struct scan *scan, struct space *space, uint32_t segment,
+                          struct segment_buffer *buffer)
+{
+    uint32_t count = 0, page = next_changed(buffer, 0);
+    while (page < SEGMENT_PAGES) {
+        uint32_t first = page, last = page, next;
+        while ((next = next_changed(buffer, last + 1)) < SEGMENT_PAGES && next - last <= WRITE_GAP)
+            last = next;
+        assert(count < WRITES_MOST);
+        buffer->write_vectors[count] = (struct iovec){buffer->bytes + (size_t)first * PAGE_SIZE,
+                                                      (size_t)(last - first + 1) * PAGE_SIZE};
+        buffer->writes[count] =
+            (struct disk_op){.kind = DISK_WRITE,
+                             .file = space->file,
+                             .vectors = &buffer->write_vectors[count],
+                             .vector_count = 1,
+                             .offset = ((uint64_t)segment * SEGMENT_PAGES + first) * PAGE_SIZE,
+                             .done = arrived,
+                             .arg = buffer};
+        disk_queue_op(scan->queue, &buffer->writes[count++]);
+        buffer->pending++;
+        page = next;
+    }
+    scan->queue->disk->ops->submit(scan->queue);
+}
+
 static enum store_result scan_segment(struct scan *scan, struct partition *partition,
-                                      uint32_t segment, char *bytes)
+                                      uint32_t segment, struct segment_buffer *buffer)
 {
     struct space *space = &partition->space;
-    bool changed;
-    int class = class_of(scan, space, segment, bytes, &changed);
+    bool journaled;
+    memset(buffer->changed, 0, sizeof buffer->changed);
+    int class = class_of(scan, space, segment, buffer->bytes, &journaled);
     if (class <= 0) {
         if (class < 0 && segment >= space->segment_assigned)
             space->segment_assigned = segment + 1;
         return STORE_OK;
     }
     space_assign(space, segment, (uint32_t) class);
-    if (changed)
-        space_segment_header(space, segment, bytes);
-    changed |= overlay(scan, space, segment, bytes);
-    if (changed && (scan->error = disk_write(scan->queue, space->file, bytes, SEGMENT_BYTES,
-                                             (uint64_t)segment * SEGMENT_BYTES, false)))
-        return STORE_IO;
+    if (journaled) {
+        space_segment_header(space, segment, buffer->bytes);
+        mark_changed(buffer, 0);
+    }
+    overlay(scan, space, segment, buffer);
+    write_changed(scan, space, segment, buffer);
     uint32_t size = format_class_size((uint32_t) class);
     uint32_t count = format_class_slots((uint32_t) class);
     for (uint32_t page = 1; page < SEGMENT_PAGES; page++)
         for (uint32_t slot = 0; slot < count; slot++) {
-            const char *at = bytes + (size_t)page * PAGE_SIZE + slot * size;
+            const char *at = buffer->bytes + (size_t)page * PAGE_SIZE + slot * size;
             enum store_result result = enter(scan, partition, segment * SEGMENT_PAGES + page, slot,
                                              (const struct format_item *)at);
             if (result != STORE_OK)
@@ -439,57 +514,57 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
     return STORE_OK;
 }
 
-struct segment_read {
-    struct disk_op op;
-    struct iovec vector;
-    bool done;
-};
-
-static void segment_arrived(struct disk_op *op)
+/* Before a buffer is used again, what was changed in it is on its way no more. */
+static enum store_result start_read(struct scan *scan, struct space *space, uint32_t segment)
 {
-    ((struct segment_read *)op->arg)->done = true;
+    struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
+    wait_for(scan, buffer);
+    if ((scan->error = buffer->error))
+        return STORE_IO;
+    buffer->read_vector = (struct iovec){buffer->bytes, SEGMENT_BYTES};
+    buffer->read = (struct disk_op){.kind = DISK_READ,
+                                    .file = space->file,
+                                    .vectors = &buffer->read_vector,
+                                    .vector_count = 1,
+                                    .offset = (uint64_t)segment * SEGMENT_BYTES,
+                                    .done = arrived,
+                                    .arg = buffer};
+    buffer->pending++;
+    disk_queue_op(scan->queue, &buffer->read);
+    scan->queue->disk->ops->submit(scan->queue);
+    return STORE_OK;
 }
 
-static void start_read(struct scan *scan, struct space *space, struct segment_read *reads,
-                       uint32_t segment)
+static enum store_result scan_next(struct scan *scan, struct partition *partition, uint32_t segment,
+                                   uint32_t *started)
 {
-    struct segment_read *read = &reads[segment % READ_AHEAD];
-    read->vector = (struct iovec){scan->buffers[segment % READ_AHEAD], SEGMENT_BYTES};
-    read->done = false;
-    read->op = (struct disk_op){.kind = DISK_READ,
-                                .file = space->file,
-                                .vectors = &read->vector,
-                                .vector_count = 1,
-                                .offset = (uint64_t)segment * SEGMENT_BYTES,
-                                .done = segment_arrived,
-                                .arg = read};
-    disk_queue_op(scan->queue, &read->op);
-    scan->queue->disk->ops->submit(scan->queue);
+    struct space *space = &partition->space;
+    struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
+    while (*started < space->segment_count && *started < segment + READ_AHEAD) {
+        enum store_result result = start_read(scan, space, (*started)++);
+        if (result != STORE_OK)
+            return result;
+    }
+    wait_for(scan, buffer);
+    if ((scan->error = buffer->error))
+        return STORE_IO;
+    return scan_segment(scan, partition, segment, buffer);
 }
 
 /* Segment by segment, with the next ones being read meanwhile. */
 static enum store_result scan_partition(struct scan *scan, struct partition *partition)
 {
     struct space *space = &partition->space;
-    struct segment_read reads[READ_AHEAD];
     uint32_t started = 0;
     enum store_result result = STORE_OK;
-    for (uint32_t segment = 0; segment < space->segment_count && result == STORE_OK; segment++) {
-        while (started < space->segment_count && started < segment + READ_AHEAD)
-            start_read(scan, space, reads, started++);
-        struct segment_read *read = &reads[segment % READ_AHEAD];
-        while (!read->done) {
-            scan->queue->disk->ops->submit(scan->queue); /* what a short read has left */
-            scan->queue->disk->ops->reap(scan->queue, 1);
+    for (uint32_t segment = 0; segment < space->segment_count && result == STORE_OK; segment++)
+        result = scan_next(scan, partition, segment, &started);
+    for (uint32_t i = 0; i < READ_AHEAD; i++) {
+        wait_for(scan, &scan->buffers[i]);
+        if (scan->buffers[i].error && result == STORE_OK) {
+            scan->error = scan->buffers[i].error;
+            result = STORE_IO;
         }
-        scan->error = read->op.error;
-        result = scan->error
-                     ? STORE_IO
-                     : scan_segment(scan, partition, segment, scan->buffers[segment % READ_AHEAD]);
-    }
-    while (scan->queue->in_flight || scan->queue->queued) {
-        scan->queue->disk->ops->submit(scan->queue);
-        scan->queue->disk->ops->reap(scan->queue, 1);
     }
     if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))
         result = STORE_IO;
@@ -514,7 +589,7 @@ static enum store_result scan_extent_headers(struct scan *scan)
 {
     struct space *space = &scan->store->extents;
     for (uint32_t segment = 0; segment < space->segment_count; segment++) {
-        char *header = scan->buffers[0];
+        char *header = scan->buffers[0].bytes;
         uint64_t offset = (uint64_t)segment * SEGMENT_BYTES;
         bool journaled;
         if ((scan->error = disk_read(scan->queue, space->file, header, PAGE_SIZE, offset)))
@@ -540,15 +615,15 @@ static bool prepare_scan(struct scan *scan, struct store *store, const struct jo
     scan->store = store;
     scan->journal = journal;
     for (uint32_t i = 0; i < READ_AHEAD; i++)
-        if (!(scan->buffers[i] = disk_alloc(SEGMENT_BYTES)))
+        if (!(scan->buffers[i].bytes = disk_alloc(SEGMENT_BYTES)))
             return false;
-    return store->disk->ops->queue_create(store->disk, 2 * READ_AHEAD, &scan->queue) == 0;
+    return store->disk->ops->queue_create(store->disk, 64, &scan->queue) == 0;
 }
 
 static void end_scan(struct scan *scan)
 {
     for (uint32_t i = 0; i < READ_AHEAD; i++)
-        free(scan->buffers[i]);
+        free(scan->buffers[i].bytes);
     free(scan->nodes);
     if (scan->queue)
         scan->queue->disk->ops->queue_free(scan->queue);
