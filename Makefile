@@ -37,6 +37,7 @@ STORAGE_SRC := \
 	storage/load.c \
 	storage/ordered_table.c \
 	storage/recover.c \
+	storage/redo.c \
 	storage/prefetch.c \
 	storage/request.c \
 	storage/scan.c \

@@ -47,7 +47,7 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
 
 uint64_t journal_record_limit(const struct journal *journal)
 {
-    return journal->size / 4;
+    return journal->size / 8;
 }
 
 /* Bytes of the ring that a group of `length` takes, with the filler where it must wrap. */
@@ -260,7 +260,7 @@ void journal_release(struct journal *journal, const struct journal_mark *mark)
 bool journal_needs_checkpoint(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    bool needed = journal->used > journal->size / 3;
+    bool needed = journal->used > journal->size / 8 * 5;
     pthread_mutex_unlock(&journal->lock);
     return needed;
 }

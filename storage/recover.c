@@ -1,7 +1,7 @@
 /*
  * Recovery: from what the files say to a store that can be served.
  *
- *   1. Read the journal from the last checkpoint's tail up to the first group that is missing or of
+ *   1. (redo.c) Read the journal from the last checkpoint's tail up to the first group that is missing or of
  *      another history; collect its operations, the last one for each slot.
  *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
  * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
@@ -11,7 +11,7 @@
  * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
  * crash during recovery changes nothing: doing it again gives the same pages.
  */
-#include "engine.h"
+#include "redo.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,27 +24,6 @@
 #define NODES_STEP 64u
 #define WRITE_GAP 4u /* unchanged pages that one write of changed ones goes over */
 #define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
-
-/* The last operation on a slot. */
-struct redo {
-    uint32_t page;
-    uint8_t space, slot;
-    const struct format_operation *operation;
-    uint64_t order;
-};
-
-struct group_memory {
-    struct group_memory *next;
-    char *bytes;
-};
-
-struct journal_scan {
-    struct group_memory *groups;
-    struct redo *redo;
-    uint64_t redo_count, redo_capacity;
-    uint64_t position, sequence, previous, commit;
-    uint64_t commits;
-};
 
 /* A segment on its way through memory. */
 struct segment_buffer {
@@ -59,7 +38,7 @@ struct segment_buffer {
 /* One thread's share. */
 struct scan {
     struct store *store;
-    const struct journal_scan *journal;
+    const struct redo_log *journal;
     struct disk_queue *queue;
     pthread_t thread;
     uint32_t first; /* partition; then every thread_count-th */
@@ -71,188 +50,6 @@ struct scan {
     uint32_t node_count, node_capacity;
     uint64_t items, damaged;
 };
-
-/* ---- the journal ---- */
-
-static bool add_redo(struct journal_scan *scan, const struct format_operation *operation)
-{
-    if (scan->redo_count == scan->redo_capacity) {
-        uint64_t capacity = scan->redo_capacity ? 2 * scan->redo_capacity : 4096;
-        struct redo *grown = realloc(scan->redo, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        scan->redo = grown;
-        scan->redo_capacity = capacity;
-    }
-    scan->redo[scan->redo_count] = (struct redo){.page = operation->page,
-                                                 .space = operation->space,
-                                                 .slot = operation->slot,
-                                                 .operation = operation,
-                                                 .order = scan->redo_count};
-    scan->redo_count++;
-    return true;
-}
-
-static struct space *space_of(struct store *store, uint32_t id)
-{
-    if (id == FORMAT_EXTENT_SPACE)
-        return &store->extents;
-    return id < store->partition_count ? &store->partitions[id].space : NULL;
-}
-
-static enum store_result apply_operation(struct store *store, struct journal_scan *scan,
-                                         const struct format_operation *operation)
-{
-    struct space *space = space_of(store, operation->space);
-    if (operation->kind == FORMAT_DATABASES) {
-        memcpy(&store->databases, operation + 1, sizeof store->databases);
-        return STORE_OK;
-    }
-    if (!space || operation->page >= space->segment_count * SEGMENT_PAGES)
-        return STORE_CORRUPT;
-    if (operation->kind == FORMAT_ASSIGN) {
-        space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;
-        return STORE_OK;
-    }
-    return add_redo(scan, operation) ? STORE_OK : STORE_NO_MEMORY;
-}
-
-static enum store_result apply_record(struct store *store, struct journal_scan *scan,
-                                      const char *at)
-{
-    const struct format_record *record = (const void *)at;
-    const char *end = at + record->length;
-    at += sizeof *record;
-    for (uint32_t i = 0; i < record->op_count; i++) {
-        const struct format_operation *operation = (const void *)at;
-        enum store_result result = apply_operation(store, scan, operation);
-        if (result != STORE_OK)
-            return result;
-        at += sizeof *operation + ((operation->length + 7u) & ~7u);
-    }
-    return at == end ? STORE_OK : STORE_CORRUPT;
-}
-
-static bool follows(const struct store *store, const struct journal_scan *scan,
-                    const struct format_group *group)
-{
-    return group->magic == FORMAT_GROUP_MAGIC && group->epoch == store->super.epoch &&
-           group->sequence == scan->sequence && group->previous == scan->previous &&
-           group->first_commit == scan->commit && group->length >= sizeof *group &&
-           journal_padded(group->length) <= store->super.journal_bytes - scan->position;
-}
-
-/* The group at the scan's position, or STORE_ABSENT where the history ends. */
-static enum store_result read_group(struct store *store, struct journal_scan *scan,
-                                    struct format_group **group)
-{
-    char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
-    struct disk_queue *queue = store->keeper_queue;
-    if (disk_read(queue, store->journal.file, head, PAGE_SIZE, scan->position) != 0)
-        return STORE_IO;
-    struct format_group *header = (struct format_group *)head;
-    if (!follows(store, scan, header))
-        return STORE_ABSENT;
-    uint64_t length = journal_padded(header->length);
-    struct group_memory *memory = malloc(sizeof *memory);
-    char *bytes = disk_alloc(length);
-    if (!memory || !bytes) {
-        free(memory);
-        free(bytes);
-        return STORE_NO_MEMORY;
-    }
-    *memory = (struct group_memory){scan->groups, bytes};
-    scan->groups = memory;
-    if (disk_read(queue, store->journal.file, bytes, length, scan->position) != 0)
-        return STORE_IO;
-    *group = (struct format_group *)bytes;
-    uint64_t sum = journal_group_checksum(*group, bytes + sizeof **group);
-    return sum == (*group)->checksum && memcmp(*group, header, sizeof *header) == 0 ? STORE_OK
-                                                                                    : STORE_ABSENT;
-}
-
-static enum store_result apply_group(struct store *store, struct journal_scan *scan,
-                                     const struct format_group *group)
-{
-    const char *at = (const char *)(group + 1), *end = (const char *)group + group->length;
-    for (uint32_t i = 0; i < group->record_count; i++) {
-        const struct format_record *record = (const void *)at;
-        if (end - at < (ptrdiff_t)sizeof *record || record->length > end - at)
-            return STORE_CORRUPT;
-        enum store_result result = apply_record(store, scan, at);
-        if (result != STORE_OK)
-            return result;
-        at += record->length;
-    }
-    scan->sequence++;
-    scan->previous = group->checksum;
-    scan->commit += group->record_count;
-    scan->commits += group->record_count;
-    scan->position = group->record_count ? scan->position + journal_padded(group->length) : 0;
-    if (scan->position == store->super.journal_bytes)
-        scan->position = 0;
-    return STORE_OK;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const struct redo *x = a, *y = b;
-    if (x->space != y->space)
-        return x->space < y->space ? -1 : 1;
-    if (x->page != y->page)
-        return x->page < y->page ? -1 : 1;
-    if (x->slot != y->slot)
-        return x->slot < y->slot ? -1 : 1;
-    return x->order < y->order ? -1 : 1;
-}
-
-/* Sorted by place, only the last of each place kept. */
-static void settle(struct journal_scan *scan)
-{
-    uint64_t kept = 0;
-    if (scan->redo_count)
-        qsort(scan->redo, scan->redo_count, sizeof *scan->redo, by_place);
-    for (uint64_t i = 0; i < scan->redo_count; i++) {
-        const struct redo *this = &scan->redo[i], *next = this + 1;
-        bool last = i + 1 == scan->redo_count || next->space != this->space ||
-                    next->page != this->page || next->slot != this->slot;
-        if (last)
-            scan->redo[kept++] = *this;
-    }
-    scan->redo_count = kept;
-}
-
-static enum store_result read_journal(struct store *store, struct journal_scan *scan)
-{
-    scan->position = store->super.tail_position;
-    scan->sequence = store->super.tail_sequence;
-    scan->previous = store->super.tail_previous;
-    scan->commit = store->super.tail_commit;
-    store->databases = store->super.databases;
-    for (;;) {
-        struct format_group *group;
-        enum store_result result = read_group(store, scan, &group);
-        if (result == STORE_ABSENT)
-            break;
-        if (result == STORE_OK)
-            result = apply_group(store, scan, group);
-        if (result != STORE_OK)
-            return result;
-    }
-    settle(scan);
-    return STORE_OK;
-}
-
-static void free_journal(struct journal_scan *scan)
-{
-    while (scan->groups) {
-        struct group_memory *group = scan->groups;
-        scan->groups = group->next;
-        free(group->bytes);
-        free(group);
-    }
-    free(scan->redo);
-}
 
 /* ---- large values ---- */
 
@@ -368,20 +165,6 @@ static enum store_result enter(struct scan *scan, struct partition *partition, u
     return STORE_OK;
 }
 
-static const struct redo *first_redo(const struct journal_scan *scan, uint32_t space, uint32_t page)
-{
-    uint64_t low = 0, high = scan->redo_count;
-    while (low < high) {
-        uint64_t middle = (low + high) / 2;
-        const struct redo *redo = &scan->redo[middle];
-        if (redo->space < space || (redo->space == space && redo->page < page))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return &scan->redo[low];
-}
-
 static void mark_changed(struct segment_buffer *buffer, uint32_t page)
 {
     buffer->changed[page / 64] |= 1ull << (page % 64);
@@ -410,7 +193,7 @@ static void overlay(struct scan *scan, struct space *space, uint32_t segment,
     if (scan->journal->redo_count == 0)
         return;
     const struct redo *end = scan->journal->redo + scan->journal->redo_count;
-    const struct redo *redo = first_redo(scan->journal, space->id, first);
+    const struct redo *redo = redo_first(scan->journal, space->id, first);
     for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++)
         lay(buffer, redo, redo->page - first, size);
 }
@@ -610,7 +393,7 @@ static enum store_result scan_extent_headers(struct scan *scan)
 
 /* ---- all of it ---- */
 
-static bool prepare_scan(struct scan *scan, struct store *store, const struct journal_scan *journal)
+static bool prepare_scan(struct scan *scan, struct store *store, const struct redo_log *journal)
 {
     scan->store = store;
     scan->journal = journal;
@@ -631,7 +414,7 @@ static void end_scan(struct scan *scan)
 
 /* One scan per thread; the first runs here. */
 static enum store_result scan_all(struct store *store, struct scan *scans, uint32_t count,
-                                  const struct journal_scan *journal, int *error)
+                                  const struct redo_log *journal, int *error)
 {
     enum store_result result = STORE_OK;
     for (uint32_t i = 0; i < count; i++) {
@@ -665,7 +448,7 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
 }
 
 /* From here on the old journal is history. */
-static int begin_epoch(struct store *store, const struct journal_scan *scan)
+static int begin_epoch(struct store *store, const struct redo_log *scan)
 {
     struct journal_mark mark = {
         .sequence = scan->sequence, .commit = scan->commit, .databases = store->databases};
@@ -702,12 +485,12 @@ static void explain(enum store_result result, int error, char *message)
 enum store_result recover(struct store *store, char *message)
 {
     int64_t start = engine_clock_ms();
-    struct journal_scan journal = {0};
+    struct redo_log journal = {0};
     uint32_t threads =
         store->worker_count < store->partition_count ? store->worker_count : store->partition_count;
     struct scan *scans = calloc(threads, sizeof *scans);
     int error = 0;
-    enum store_result result = scans ? read_journal(store, &journal) : STORE_NO_MEMORY;
+    enum store_result result = scans ? redo_read(store, &journal) : STORE_NO_MEMORY;
     if (result == STORE_OK)
         result = scan_all(store, scans, threads, &journal, &error);
     if (result == STORE_OK && (error = begin_epoch(store, &journal)))
@@ -717,7 +500,7 @@ enum store_result recover(struct store *store, char *message)
     for (uint32_t i = 0; scans && i < threads; i++)
         end_scan(&scans[i]);
     free(scans);
-    free_journal(&journal);
+    redo_free(&journal);
     if (result != STORE_OK)
         explain(result, error, message);
     return result;

@@ -1,0 +1,202 @@
+/*
+ * Reading the journal at start: group by group from the tail, as long as each follows the one
+ * before.
+ */
+#include "redo.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool add_redo(struct redo_log *log, const struct format_operation *operation)
+{
+    if (log->redo_count == log->redo_capacity) {
+        uint64_t capacity = log->redo_capacity ? 2 * log->redo_capacity : 4096;
+        struct redo *grown = realloc(log->redo, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        log->redo = grown;
+        log->redo_capacity = capacity;
+    }
+    log->redo[log->redo_count] = (struct redo){.page = operation->page,
+                                               .space = operation->space,
+                                               .slot = operation->slot,
+                                               .operation = operation,
+                                               .order = log->redo_count};
+    log->redo_count++;
+    return true;
+}
+
+static struct space *space_of(struct store *store, uint32_t id)
+{
+    if (id == FORMAT_EXTENT_SPACE)
+        return &store->extents;
+    return id < store->partition_count ? &store->partitions[id].space : NULL;
+}
+
+static enum store_result apply_operation(struct store *store, struct redo_log *log,
+                                         const struct format_operation *operation)
+{
+    struct space *space = space_of(store, operation->space);
+    if (operation->kind == FORMAT_DATABASES) {
+        memcpy(&store->databases, operation + 1, sizeof store->databases);
+        return STORE_OK;
+    }
+    if (!space || operation->page >= space->segment_count * SEGMENT_PAGES)
+        return STORE_CORRUPT;
+    if (operation->kind == FORMAT_ASSIGN) {
+        space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;
+        return STORE_OK;
+    }
+    return add_redo(log, operation) ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static enum store_result apply_record(struct store *store, struct redo_log *log, const char *at)
+{
+    const struct format_record *record = (const void *)at;
+    const char *end = at + record->length;
+    at += sizeof *record;
+    for (uint32_t i = 0; i < record->op_count; i++) {
+        const struct format_operation *operation = (const void *)at;
+        enum store_result result = apply_operation(store, log, operation);
+        if (result != STORE_OK)
+            return result;
+        at += sizeof *operation + ((operation->length + 7u) & ~7u);
+    }
+    return at == end ? STORE_OK : STORE_CORRUPT;
+}
+
+static bool follows(const struct store *store, const struct redo_log *log,
+                    const struct format_group *group)
+{
+    return group->magic == FORMAT_GROUP_MAGIC && group->epoch == store->super.epoch &&
+           group->sequence == log->sequence && group->previous == log->previous &&
+           group->first_commit == log->commit && group->length >= sizeof *group &&
+           journal_padded(group->length) <= store->super.journal_bytes - log->position;
+}
+
+/* The group at the log's position, or STORE_ABSENT where the history ends. */
+static enum store_result read_group(struct store *store, struct redo_log *log,
+                                    struct format_group **group)
+{
+    char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    struct disk_queue *queue = store->keeper_queue;
+    if (disk_read(queue, store->journal.file, head, PAGE_SIZE, log->position) != 0)
+        return STORE_IO;
+    struct format_group *header = (struct format_group *)head;
+    if (!follows(store, log, header))
+        return STORE_ABSENT;
+    uint64_t length = journal_padded(header->length);
+    struct group_memory *memory = malloc(sizeof *memory);
+    char *bytes = disk_alloc(length);
+    if (!memory || !bytes) {
+        free(memory);
+        free(bytes);
+        return STORE_NO_MEMORY;
+    }
+    *memory = (struct group_memory){log->groups, bytes};
+    log->groups = memory;
+    if (disk_read(queue, store->journal.file, bytes, length, log->position) != 0)
+        return STORE_IO;
+    *group = (struct format_group *)bytes;
+    uint64_t sum = journal_group_checksum(*group, bytes + sizeof **group);
+    return sum == (*group)->checksum && memcmp(*group, header, sizeof *header) == 0 ? STORE_OK
+                                                                                    : STORE_ABSENT;
+}
+
+static enum store_result apply_group(struct store *store, struct redo_log *log,
+                                     const struct format_group *group)
+{
+    const char *at = (const char *)(group + 1), *end = (const char *)group + group->length;
+    for (uint32_t i = 0; i < group->record_count; i++) {
+        const struct format_record *record = (const void *)at;
+        if (end - at < (ptrdiff_t)sizeof *record || record->length > end - at)
+            return STORE_CORRUPT;
+        enum store_result result = apply_record(store, log, at);
+        if (result != STORE_OK)
+            return result;
+        at += record->length;
+    }
+    log->sequence++;
+    log->previous = group->checksum;
+    log->commit += group->record_count;
+    log->commits += group->record_count;
+    log->position = group->record_count ? log->position + journal_padded(group->length) : 0;
+    if (log->position == store->super.journal_bytes)
+        log->position = 0;
+    return STORE_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct redo *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space < y->space ? -1 : 1;
+    if (x->page != y->page)
+        return x->page < y->page ? -1 : 1;
+    if (x->slot != y->slot)
+        return x->slot < y->slot ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* Sorted by place, only the last of each place kept. */
+static void settle(struct redo_log *log)
+{
+    uint64_t kept = 0;
+    if (log->redo_count)
+        qsort(log->redo, log->redo_count, sizeof *log->redo, by_place);
+    for (uint64_t i = 0; i < log->redo_count; i++) {
+        const struct redo *this = &log->redo[i], *next = this + 1;
+        bool last = i + 1 == log->redo_count || next->space != this->space ||
+                    next->page != this->page || next->slot != this->slot;
+        if (last)
+            log->redo[kept++] = *this;
+    }
+    log->redo_count = kept;
+}
+
+enum store_result redo_read(struct store *store, struct redo_log *log)
+{
+    log->position = store->super.tail_position;
+    log->sequence = store->super.tail_sequence;
+    log->previous = store->super.tail_previous;
+    log->commit = store->super.tail_commit;
+    store->databases = store->super.databases;
+    for (;;) {
+        struct format_group *group;
+        enum store_result result = read_group(store, log, &group);
+        if (result == STORE_ABSENT)
+            break;
+        if (result == STORE_OK)
+            result = apply_group(store, log, group);
+        if (result != STORE_OK)
+            return result;
+    }
+    settle(log);
+    return STORE_OK;
+}
+
+void redo_free(struct redo_log *log)
+{
+    while (log->groups) {
+        struct group_memory *group = log->groups;
+        log->groups = group->next;
+        free(group->bytes);
+        free(group);
+    }
+    free(log->redo);
+}
+
+const struct redo *redo_first(const struct redo_log *log, uint32_t space, uint32_t page)
+{
+    uint64_t low = 0, high = log->redo_count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        const struct redo *redo = &log->redo[middle];
+        if (redo->space < space || (redo->space == space && redo->page < page))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &log->redo[low];
+}
