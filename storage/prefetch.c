@@ -11,6 +11,8 @@
 #include "engine.h"
 
 #define BATCH 16
+#define LINE 64
+#define ITEM_BYTES 256 /* of a longer item the processor fetches the rest as it is copied */
 
 struct hint {
     struct partition *partition;
@@ -45,8 +47,8 @@ static void fetch_page(struct store_worker *worker, const struct hint *hint)
         uint32_t size = format_class_size(space_class_of(space, hint->page));
         const char *item = arena_memory(space->arena, frame) + (size_t)hint->item * size;
         __builtin_prefetch(arena_frame(space->arena, frame));
-        __builtin_prefetch(item);
-        __builtin_prefetch(item + 64);
+        for (uint32_t at = 0; at < size && at < ITEM_BYTES; at += LINE)
+            __builtin_prefetch(item + at);
     }
     pthread_mutex_unlock(&space->lock);
 }
