@@ -22,6 +22,7 @@ STORAGE_SRC := \
 	storage/admission.c \
 	storage/arena.c \
 	storage/cell_pool.c \
+	storage/change.c \
 	storage/commit.c \
 	storage/databases.c \
 	storage/disk.c \
@@ -41,6 +42,7 @@ STORAGE_SRC := \
 	storage/prefetch.c \
 	storage/request.c \
 	storage/scan.c \
+	storage/snapshot.c \
 	storage/space.c \
 	storage/stage.c \
 	storage/store.c \
@@ -131,7 +133,8 @@ STORAGE_TESTS := \
 	test_concurrent \
 	test_faults \
 	test_powercut \
-	test_random
+	test_random \
+	test_snapshot
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
@@ -234,8 +237,8 @@ help:
 	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
 
 test: all unit
-	$(MAKE) WAIT=1 server build/wait/tests/test_random
-	VELLUM_UNIT_TESTS=test_random tests/run --build build/wait unit
+	$(MAKE) WAIT=1 server build/wait/tests/test_random build/wait/tests/test_snapshot
+	VELLUM_UNIT_TESTS='test_random test_snapshot' tests/run --build build/wait unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
 
 check:

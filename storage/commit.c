@@ -15,6 +15,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "change.h"
+
 static uint64_t padded(uint64_t length)
 {
     return (length + 7) & ~7ull;
@@ -405,6 +407,16 @@ static void apply_delete(struct partition *partition, struct write *write, uint6
     partition->last_removal = commit;
 }
 
+/* To the observers, before it happens; `image` is NULL where the key goes. */
+static void report(const struct store_txn *txn, struct partition *partition,
+                   const struct write *write, const char *image, uint64_t commit)
+{
+    const struct format_item *old = NULL;
+    if (write->old_page)
+        old = slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+    change_report_key(txn, &write->key, old, (const struct format_item *)image, commit);
+}
+
 static char *put_and_apply(struct store_txn *txn, struct write *write, char *at, uint64_t commit)
 {
     struct partition *partition = engine_partition(txn->store, write->key.slot);
@@ -413,14 +425,18 @@ static char *put_and_apply(struct store_txn *txn, struct write *write, char *at,
         return at;
     if (write->kind == WRITE_DELETE || moves(write))
         at = add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
-    if (write->kind == WRITE_DELETE) {
-        apply_delete(partition, write, commit);
-        return at;
+    char *image = NULL;
+    if (write->kind == WRITE_PUT) {
+        image = at =
+            add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot, write->item_len);
+        at = add_item(txn, at, write, space, commit);
     }
-    at = add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot, write->item_len);
-    char *image = at;
-    at = add_item(txn, at, write, space, commit);
-    apply_put(partition, write, image, commit);
+    if (change_is_observed(txn->store))
+        report(txn, partition, write, image, commit);
+    if (image)
+        apply_put(partition, write, image, commit);
+    else
+        apply_delete(partition, write, commit);
     return at;
 }
 
@@ -462,6 +478,8 @@ static enum store_result journal_and_apply(struct store_txn *txn)
     char *at = record + sizeof(struct format_record);
     uint64_t dead = 0;
     if (changes_databases(txn)) {
+        if (change_is_observed(store))
+            change_report_databases(txn, commit_number);
         dead = databases_change(txn, commit_number);
         at = add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
         memcpy(at, &store->databases, sizeof store->databases);

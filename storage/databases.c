@@ -93,7 +93,8 @@ uint64_t databases_change(struct store_txn *txn, uint64_t commit)
 void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit)
 {
     struct store *store = txn->store;
-    if (dead > 0 && nothing_left(store) && txn->write_count == 0) {
+    bool shown = store->snapshots != NULL; /* a snapshot still needs the dead items */
+    if (dead > 0 && nothing_left(store) && txn->write_count == 0 && !shown) {
         for (uint32_t i = 0; i < store->partition_count; i++)
             empty_partition(&store->partitions[i]);
         extent_free_all(store, commit);

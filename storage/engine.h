@@ -126,7 +126,8 @@ struct store_txn {
     struct store_request *request;
     struct store_txn *next; /* in the worker's free list, its ready list, or the barrier */
     struct store_txn *next_throttled;
-    bool throttled; /* in store->throttled, under its lock */
+    enum store_cause cause; /* of its changes, for observers */
+    bool throttled;         /* in store->throttled, under its lock */
 
     enum txn_phase phase;
     enum store_result failure; /* to be returned once nothing is waited for any more */
@@ -195,6 +196,11 @@ struct deferred_free { /* free.c: runs to be free once `commit` is durable and u
     struct format_extent extents[];
 };
 
+struct observer { /* change.c */
+    store_observer *call;
+    void *arg;
+};
+
 struct store {
     struct disk *disk;
     struct disk_queue *keeper_queue;
@@ -226,6 +232,10 @@ struct store {
     pthread_mutex_t throttle_lock; /* transactions that wait for the keeper */
     struct store_txn *throttled;   /* linked by next_throttled */
     _Atomic uint64_t throttle_count, reruns, in_place_runs;
+
+    struct observer observers[STORE_OBSERVER_MAX]; /* changed under all partitions' locks */
+    uint32_t observer_count;
+    struct store_snapshot *snapshots; /* open; changed under those and extents.lock */
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */

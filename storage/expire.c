@@ -52,6 +52,7 @@ static enum store_result delete_expired(struct store_txn *txn, struct store_requ
     if (expires == STORE_NO_EXPIRY || expires >= request->now_ms)
         return STORE_OK;
     engine_partition(txn->store, expiry->slot)->expired++;
+    store_set_cause(txn, STORE_BY_EXPIRY);
     return store_delete(txn, &expiry->key);
 }
 

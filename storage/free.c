@@ -2,7 +2,8 @@
  * Giving back the runs of large values. A commit that gives some up defers them here; the keeper
  * frees them when two things are true:
  * 1. the commit is durable: until then a crash brings the old value back, with its extents;
- * 2. no stream is open that began before it: streams read a version after its transaction is over.
+ * 2. no stream or snapshot is open that began before it: they read versions after the transaction
+ *    that has given them up.
  *
  * A run is in at most one entry: free_lock keeps the keeper's freeing and a flush of everything,
  * which lists all runs in use, apart.
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "snapshot.h"
 #include "stream.h"
 
 static void defer(struct store *store, struct deferred_free *entry)
@@ -118,7 +120,8 @@ static struct deferred_free *take_due(struct store *store)
     uint64_t durable = store_durable(store);
     pthread_mutex_lock(&store->extents.lock);
     struct deferred_free *entry = store->deferred;
-    if (entry && entry->commit <= durable && entry->commit <= stream_oldest(store))
+    if (entry && entry->commit <= durable && entry->commit <= stream_oldest(store) &&
+        entry->commit <= snapshot_oldest(store))
         store->deferred = entry->next;
     else
         entry = NULL;

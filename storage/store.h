@@ -270,6 +270,81 @@ void store_flush_db(struct store_txn *txn, uint32_t db);
 void store_flush_all(struct store_txn *txn);
 void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b);
 
+/* ---- watching changes ---- */
+
+enum store_change_kind { STORE_CHANGE_KEY, STORE_CHANGE_FLUSH, STORE_CHANGE_SWAP };
+enum store_cause { STORE_BY_REQUEST, STORE_BY_EXPIRY, STORE_BY_EVICTION };
+
+/* Renaming changes two keys; a write that finds the key as it should be is a change too. */
+struct store_change {
+    enum store_change_kind kind;
+    enum store_cause cause;
+    uint64_t commit;             /* all changes of a transaction have the same */
+    const struct store_key *key; /* KEY; with the logical database */
+    /* KEY: what was there, also when it had expired, and what comes; NULL: absent. Of large values
+     * without their bytes. */
+    const struct store_item *old, *fresh;
+    uint32_t dbs; /* FLUSH: those emptied, a bit each; SWAP: the two */
+};
+
+/* Called for every change before it is applied; those of one key in the order of their commits, a
+ * flush or swap before the transaction's changes of keys. By any thread, with locks of the store
+ * held: it must be quick, must not call anything of this header, and all it is given is gone when
+ * it returns. */
+#define STORE_OBSERVER_MAX 8
+typedef void store_observer(void *arg, const struct store_change *change);
+
+/* Not from within a run function or an observer. STORE_INVALID: there are STORE_OBSERVER_MAX (open
+ * snapshots count). After store_unobserve, which needs the same pair, it is not called again. */
+STORE_MUST_CHECK enum store_result store_observe(struct store *store, store_observer *observer,
+                                                 void *arg);
+void store_unobserve(struct store *store, store_observer *observer, void *arg);
+
+/* In a run function: why it changes what it does; STORE_BY_REQUEST unless said. */
+void store_set_cause(struct store_txn *txn, enum store_cause cause);
+
+/* ---- snapshots ---- */
+
+/*
+ * Everything that was in the store at one commit, item by item, while writers go on. Hash slot by
+ * hash slot, in no order within one; but what a writer was about to change comes as soon as it was
+ * handed over. Belongs to the worker's thread. While one is open, the disk space of large values
+ * given up since and of flushed databases does not come back.
+ */
+struct store_snapshot;
+
+struct store_snapshot_options {
+    uint64_t memory_bytes;    /* most that writers may have handed over and was not yet given out */
+    int64_t now_ms;           /* what has expired by then is left out */
+    void (*ready)(void *arg); /* from store_poll, after STORE_WAIT of the snapshot or its stream */
+    void *arg;
+};
+
+struct store_snapshot_item {
+    uint8_t db, type;
+    uint32_t key_len;
+    const char *key;
+    int64_t expire_ms; /* or STORE_NO_EXPIRY */
+    uint64_t version;
+    uint64_t length;             /* of the value */
+    const char *bytes;           /* NULL: large */
+    struct store_stream *stream; /* of a large value; the snapshot closes it */
+};
+
+/* Not from within a run function or an observer. STORE_INVALID: too many observers. */
+STORE_MUST_CHECK enum store_result
+store_snapshot_begin(struct store_worker *worker, const struct store_snapshot_options *options,
+                     struct store_snapshot **snapshot);
+/* Shows just the commits up to this one; not all of them need be durable yet. */
+uint64_t store_snapshot_commit(const struct store_snapshot *snapshot);
+/* The next item, valid until the next call: STORE_OK; STORE_WAIT; STORE_ABSENT at the end.
+ * STORE_TOO_LARGE: writers have changed more than memory_bytes between two calls. That, STORE_IO
+ * and STORE_NO_MEMORY are final: what was given out so far is no whole. Damaged items are skipped.
+ */
+STORE_MUST_CHECK enum store_result store_snapshot_next(struct store_snapshot *snapshot,
+                                                       const struct store_snapshot_item **item);
+void store_snapshot_end(struct store_snapshot *snapshot); /* at any time, also before the end */
+
 /* ---- figures ---- */
 
 struct store_db_stats {

@@ -55,34 +55,46 @@ uint64_t stream_oldest(const struct store *store)
 
 /* ---- life ---- */
 
-enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
-                                    struct store_stream **stream)
+enum store_result stream_open_root(struct store_worker *worker, const char *root_bytes,
+                                   uint32_t length, uint64_t seen, struct store_stream **stream)
 {
-    assert(item->large && item->version != 0);
-    const struct format_item *found = item->origin;
     struct store_stream *s = calloc(1, sizeof *s);
-    struct format_root *root = malloc(found->payload_len);
+    struct format_root *root = malloc(length);
     if (!s || !root) {
         free(s);
         free(root);
         return STORE_NO_MEMORY;
     }
-    memcpy(root, format_payload(found), found->payload_len);
-    s->store = txn->store;
-    s->worker = txn->worker;
+    memcpy(root, root_bytes, length);
+    s->store = worker->store;
+    s->worker = worker;
     s->root = root;
     s->extent_count = (uint32_t)((root->length + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES);
-    s->txn = txn;
-    s->next_of_txn = txn->streams;
-    txn->streams = s;
+    s->seen = seen;
     pthread_mutex_lock(&s->store->extents.lock);
-    s->seen = atomic_load(&s->store->journal.appended);
     s->next_open = s->store->open_streams;
     if (s->next_open)
         s->next_open->previous_open = s;
     s->store->open_streams = s;
     pthread_mutex_unlock(&s->store->extents.lock);
     *stream = s;
+    return STORE_OK;
+}
+
+/* The partition's lock is held: the newest commit there is has not given up this version. */
+enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
+                                    struct store_stream **stream)
+{
+    assert(item->large && item->version != 0);
+    const struct format_item *found = item->origin;
+    enum store_result result =
+        stream_open_root(txn->worker, format_payload(found), found->payload_len,
+                         atomic_load(&txn->store->journal.appended), stream);
+    if (result != STORE_OK)
+        return result;
+    (*stream)->txn = txn;
+    (*stream)->next_of_txn = txn->streams;
+    txn->streams = *stream;
     return STORE_OK;
 }
 

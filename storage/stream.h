@@ -8,4 +8,10 @@
  * extents.lock is held. */
 uint64_t stream_oldest(const struct store *store);
 
+/* A stream of the value with this root (a copy is made) that no run owns. Something else already
+ * keeps what commits after `seen` gave up. */
+STORE_MUST_CHECK enum store_result stream_open_root(struct store_worker *worker,
+                                                    const char *root_bytes, uint32_t length,
+                                                    uint64_t seen, struct store_stream **stream);
+
 #endif

@@ -65,6 +65,7 @@ void txn_begin(struct store_txn *txn, struct store_request *request)
     txn->phase = TXN_RUN;
     txn->failure = STORE_OK;
     txn->shown = 0;
+    txn->cause = STORE_BY_REQUEST;
     request->shown = 0;
     request->worker = txn->worker;
     request->parked = txn;
@@ -82,6 +83,7 @@ void txn_discard(struct store_txn *txn)
     txn->flush_mask = 0;
     txn->swap_count = 0;
     txn->shown = 0;
+    txn->cause = STORE_BY_REQUEST;
     release_memory(txn);
 }
 
