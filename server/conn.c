@@ -173,23 +173,22 @@ static size_t take_commands(struct conn *conn, struct block *block, size_t start
     struct resp_parser *parser = conn->parser != NULL ? conn->parser : conn->worker->parser;
     bool was_authenticated = conn->session.authenticated;
     enum resp_status status = RESP_COMPLETE;
-    bool is_middle = conn->parser != NULL;
-    unsigned turns = 0;
+    struct look_ahead look;
+    look_ahead_begin(&look, conn->worker, &conn->session, conn->parser != NULL);
     set_limits(conn, parser);
-    while (start < end && status == RESP_COMPLETE && runner_may_take(conn)) {
-        if (!is_middle && turns++ % LOOK_AHEAD_COMMANDS == 0 && conn->session.authenticated)
-            look_ahead(conn->worker, &conn->session, block->data + start, end - start);
-        is_middle = false;
-        status = resp_parse(parser, block->data + start, end - start);
+    while (start < end && runner_may_take(conn)) {
+        const struct ahead *next;
+        status = look_ahead_next(&look, parser, block->data + start, end - start, &next);
         if (status != RESP_COMPLETE)
             break;
         bool is_inline = block->data[start] != '*';
-        start += parser->consumed;
-        if (parser->count > 0)
-            runner_take(conn, is_inline ? NULL : block, parser->args, parser->count);
+        start += next->consumed;
+        if (next->count > 0)
+            runner_take(conn, is_inline ? NULL : block, next);
         if (conn->session.authenticated != was_authenticated) {
             was_authenticated = conn->session.authenticated;
             set_limits(conn, parser);
+            look_ahead_forget(&look);
         }
     }
     if (status == RESP_INVALID) {

@@ -1,40 +1,94 @@
 #include "look_ahead.h"
 
+#include <string.h>
+
 #define LEN_MIN 64 /* less is hardly more than one command */
 
-/* The first key of a command is what counts: those of many keys prefetch for themselves. */
-static bool first_key(struct worker *worker, const struct session *session, struct store_key *key)
+void look_ahead_begin(struct look_ahead *look, struct worker *worker, const struct session *session,
+                      bool is_middle)
 {
-    const struct resp_parser *parser = &worker->scout;
-    if (parser->count < 2)
+    look->worker = worker;
+    look->session = session;
+    look->count = look->next = 0;
+    look->is_cut = is_middle;
+}
+
+void look_ahead_forget(struct look_ahead *look)
+{
+    look->count = look->next = 0;
+    look->is_cut = true;
+}
+
+static void describe(struct look_ahead *look, struct ahead *ahead, const struct resp_parser *parser,
+                     const struct resp_slice *args)
+{
+    *ahead = (struct ahead){.args = args, .count = parser->count, .consumed = parser->consumed};
+    if (ahead->count > 0)
+        ahead->command = command_find(&look->worker->server->commands, args[0]);
+}
+
+/* The first key of a command is what counts: those of many keys prefetch for themselves. */
+static bool find_key(const struct ahead *ahead, uint32_t db, struct store_key *key)
+{
+    const struct command *command = ahead->command;
+    if (command == NULL || command->first_key <= 0 || (size_t)command->first_key >= ahead->count)
         return false;
-    const struct command *command = command_find(&worker->server->commands, parser->args[0]);
-    if (command == NULL || command->first_key <= 0 || (size_t)command->first_key >= parser->count)
-        return false;
-    const struct resp_slice *name = &parser->args[command->first_key];
-    store_key(key, session->db, name->data, name->len, STORE_SHARED);
+    const struct resp_slice *name = &ahead->args[command->first_key];
+    store_key(key, db, name->data, name->len, STORE_SHARED);
     return true;
 }
 
-void look_ahead(struct worker *worker, const struct session *session, const char *data, size_t len)
+/* One whole command of no more than `room` arguments. */
+static bool scout_command(struct resp_parser *scout, const char *data, size_t len, size_t room)
 {
-    struct store_key keys[LOOK_AHEAD_COMMANDS];
-    struct resp_parser *parser = &worker->scout;
-    uint32_t count = 0;
-    if (len < LEN_MIN)
-        return;
-    for (int i = 0; i < LOOK_AHEAD_COMMANDS && len > 0 && data[0] == '*'; i++) {
-        if (resp_parse(parser, data, len) != RESP_COMPLETE) {
-            struct resp_limits limits = parser->limits;
-            resp_parser_free(parser); /* it would go on in the middle of a command */
-            resp_parser_init(parser, limits);
-            break;
-        }
-        data += parser->consumed;
-        len -= parser->consumed;
-        if (first_key(worker, session, &keys[count]))
-            count++;
+    if (len == 0 || data[0] != '*')
+        return false;
+    if (resp_parse(scout, data, len) == RESP_COMPLETE)
+        return scout->count <= room;
+    struct resp_limits limits = scout->limits;
+    resp_parser_free(scout); /* it would go on in the middle of a command */
+    resp_parser_init(scout, limits);
+    return false;
+}
+
+static void read_ahead(struct look_ahead *look, struct resp_limits limits, const char *data,
+                       size_t len)
+{
+    struct resp_parser *scout = &look->worker->scout;
+    struct resp_slice *args = look->args;
+    uint32_t key_count = 0;
+    look->count = look->next = 0;
+    resp_parser_set_limits(scout, limits);
+    while (look->count < LOOK_AHEAD_COMMANDS &&
+           scout_command(scout, data, len, (size_t)(look->args + LOOK_AHEAD_ARGS - args))) {
+        struct ahead *ahead = &look->commands[look->count++];
+        memcpy(args, scout->args, scout->count * sizeof *args);
+        describe(look, ahead, scout, args);
+        if (find_key(ahead, look->session->db, &look->keys[key_count]))
+            ahead->key = &look->keys[key_count++];
+        args += scout->count;
+        data += scout->consumed;
+        len -= scout->consumed;
     }
-    if (count > 1)
-        store_prefetch(worker->store, keys, count);
+    look->is_cut = look->count < LOOK_AHEAD_COMMANDS;
+    if (key_count > 1)
+        store_prefetch(look->worker->store, look->keys, key_count);
+}
+
+enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *parser,
+                                 const char *data, size_t len, const struct ahead **next)
+{
+    bool is_wanted = look->next == look->count && !look->is_cut && len >= LEN_MIN;
+    if (is_wanted && look->session->authenticated)
+        read_ahead(look, parser->limits, data, len);
+    if (look->next < look->count) {
+        *next = &look->commands[look->next++];
+        return RESP_COMPLETE;
+    }
+    look->is_cut = false;
+    enum resp_status status = resp_parse(parser, data, len);
+    if (status == RESP_COMPLETE)
+        describe(look, &look->commands[0], parser, parser->args);
+    *next = &look->commands[0];
+    return status;
 }

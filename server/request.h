@@ -29,7 +29,9 @@ struct request {
     struct store_request store;
     struct call call;
     struct conn *conn;
-    struct request *next; /* of the connection, or of the worker's free ones */
+    struct request *next;          /* of the connection, or of the worker's free ones */
+    const struct command *named;   /* by the first argument; NULL: there is none */
+    const struct store_key *known; /* named's first key, while the request is taken; or NULL */
     enum request_state state;
     enum store_result result; /* when finished */
     bool is_read;             /* may run beside other reads */

@@ -58,7 +58,7 @@ static void repel_browser(struct conn *conn)
 static const struct command *resolve(struct request *request)
 {
     struct call *call = &request->call;
-    const struct command *command = command_find(&call->server->commands, call->argv[0]);
+    const struct command *command = request->named;
     if (command == NULL) {
         if (is_browser_request(call->argv[0]))
             repel_browser(request->conn);
@@ -93,6 +93,21 @@ static bool runs_as_read(const struct command *command)
     return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 
+/* Argument `i` as a key; hashed already, maybe. */
+static void set_key(struct request *request, const struct command *command, int64_t i,
+                    enum store_mode mode, struct store_key *key)
+{
+    const struct call *call = &request->call;
+    if (request->known != NULL && i == command->first_key && command == request->named) {
+        *key = *request->known;
+        key->db = (uint8_t)call->session->db;
+        key->mode = (uint8_t)mode;
+        return;
+    }
+    const struct resp_slice *name = &call->argv[i];
+    store_key(key, call->session->db, name->data, name->len, mode);
+}
+
 /* Declares the keys that the table names. False: out of memory. */
 static bool declare_keys(struct request *request, const struct command *command)
 {
@@ -107,10 +122,8 @@ static bool declare_keys(struct request *request, const struct command *command)
             last = argc - 1;
         if (!request_reserve_keys(request, call->argc + 1))
             return false;
-        for (int64_t i = command->first_key; i <= last; i += command->key_step) {
-            const struct resp_slice *name = &call->argv[i];
-            store_key(&request->keys[count++], call->session->db, name->data, name->len, mode);
-        }
+        for (int64_t i = command->first_key; i <= last; i += command->key_step)
+            set_key(request, command, i, mode, &request->keys[count++]);
         if ((command->flags & CMD_OTHER_DB) != 0)
             count = call_other_db_keys(command, call->argc, call->argv, request->keys, count);
     }
@@ -408,6 +421,7 @@ static void answer(struct request *request)
 
 static void enqueue(struct conn *conn, struct request *request)
 {
+    request->known = NULL; /* its owner goes on */
     if (conn->requests == NULL)
         conn->requests = request;
     else
@@ -537,17 +551,18 @@ static void take_first(struct conn *conn, struct request *request, struct block 
     set_off(request);
 }
 
-void runner_take(struct conn *conn, struct block *block, const struct resp_slice *args,
-                 size_t count)
+void runner_take(struct conn *conn, struct block *block, const struct ahead *ahead)
 {
     struct request *request = request_new(conn);
     if (request == NULL) {
         conn_kill(conn);
         return;
     }
-    request->call.argc = count;
-    request->call.argv = args;
-    bool is_own = request_reserve_arguments(request, count);
+    request->call.argc = ahead->count;
+    request->call.argv = ahead->args;
+    request->named = ahead->command;
+    request->known = ahead->key;
+    bool is_own = request_reserve_arguments(request, ahead->count);
     if (is_own && block == NULL)
         is_own = request_hold_copy(request);
     if (!is_own) {

@@ -8,6 +8,7 @@
 #include "block.h"
 #include "command.h"
 #include "conn.h"
+#include "look_ahead.h"
 #include "worker.h"
 
 #define RUNNER_IN_FLIGHT_MAX 128 /* commands of one connection that are taken and not answered */
@@ -17,8 +18,7 @@ bool runner_may_take(const struct conn *conn);
 
 /* Takes a command. `block` is what the arguments lie in; NULL: some are the parser's own, as it is
  * with inline commands. */
-void runner_take(struct conn *conn, struct block *block, const struct resp_slice *args,
-                 size_t count);
+void runner_take(struct conn *conn, struct block *block, const struct ahead *ahead);
 
 /* Answers with an error behind all that is in flight and ends the connection after it. */
 void runner_refuse(struct conn *conn, const char *text);
