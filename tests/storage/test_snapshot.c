@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +138,16 @@ static enum store_result shot_step(struct shot *shot)
     if (result == STORE_ABSENT)
         check_complete(shot);
     return result;
+}
+
+static void shot_finish(struct shot *shot, struct rig *rig)
+{
+    enum store_result result;
+    while ((result = shot_step(shot)) != STORE_ABSENT) {
+        must(result == STORE_OK || result == STORE_WAIT, "a snapshot fails with %d", result);
+        if (result == STORE_WAIT)
+            rig_round(rig);
+    }
 }
 
 /* ---- an observer's model ---- */
@@ -387,7 +398,6 @@ static void a_flush_does_not_reach_a_snapshot(void **state)
     struct oracle *oracle = calloc(1, sizeof *oracle);
     struct rig rig;
     struct shot shot;
-    enum store_result result;
     rig_defaults(&rig);
     must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
     fill(&rig, oracle, &rng);
@@ -399,11 +409,7 @@ static void a_flush_does_not_reach_a_snapshot(void **state)
     oracle_clear(oracle);
     fill(&rig, oracle, &rng); /* over what was given up, if it could be had */
     rig_run(&rig, 50);
-    while ((result = shot_step(&shot)) != STORE_ABSENT) {
-        must(result == STORE_OK || result == STORE_WAIT, "a snapshot fails with %d", result);
-        if (result == STORE_WAIT)
-            rig_round(&rig);
-    }
+    shot_finish(&shot, &rig);
     must(live_slots(&rig) > ORACLE_KEYS, "flushed items went before the snapshot's end");
     shot_end(&shot);
     for (uint32_t i = 0; live_slots(&rig) != ORACLE_KEYS; i++) {
@@ -411,6 +417,32 @@ static void a_flush_does_not_reach_a_snapshot(void **state)
         rig_run(&rig, 10);
     }
     oracle_compare(oracle, &rig);
+    must(rig_close(&rig) == STORE_OK, "close");
+    oracle_clear(oracle);
+    free(oracle);
+    medium_free(medium);
+}
+
+/* ---- large values that were overwritten long before they are read ---- */
+
+static void runs_are_not_used_again_too_early(void **state)
+{
+    (void)state;
+    struct rng rng = {rng_seed("runs")};
+    struct medium *medium = medium_new(rng.state);
+    struct oracle *oracle = calloc(1, sizeof *oracle);
+    struct rig rig;
+    struct shot shot;
+    rig_defaults(&rig);
+    must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    fill(&rig, oracle, &rng);
+    shot_begin(&shot, &rig, 0, oracle, AMPLE);
+    for (uint32_t i = 0; i < 3; i++) {
+        fill(&rig, oracle, &rng);
+        rig_run(&rig, 30); /* the keeper frees what it may */
+    }
+    shot_finish(&shot, &rig);
+    shot_end(&shot);
     must(rig_close(&rig) == STORE_OK, "close");
     oracle_clear(oracle);
     free(oracle);
@@ -436,6 +468,37 @@ static void a_snapshot_left_behind_says_so(void **state)
     must(shot_step(&shot) == STORE_TOO_LARGE, "it forgets that it has failed");
     shot_end(&shot);
     oracle_compare(oracle, &rig);
+    must(rig_close(&rig) == STORE_OK, "close");
+    oracle_clear(oracle);
+    free(oracle);
+    medium_free(medium);
+}
+
+static void a_snapshot_that_cannot_be_read_says_so(void **state)
+{
+    (void)state;
+    struct rng rng = {rng_seed("unreadable")};
+    struct medium *medium = medium_new(rng.state);
+    struct oracle *oracle = calloc(1, sizeof *oracle);
+    struct rig rig;
+    struct shot shot;
+    enum store_result result = STORE_OK;
+    rig_defaults(&rig);
+    must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    fill(&rig, oracle, &rng);
+    must(rig_close(&rig) == STORE_OK, "close");
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    shot_begin(&shot, &rig, 0, oracle, AMPLE);
+    medium_fail(medium, FAULT_READ, "slabs", 5, EIO, false);
+    while (result == STORE_OK || result == STORE_WAIT) {
+        result = shot_step(&shot);
+        if (result == STORE_WAIT)
+            rig_round(&rig);
+    }
+    must(result == STORE_IO, "a snapshot ends with %d where a page cannot be read", result);
+    must(shot_step(&shot) == STORE_IO, "it forgets that it has failed");
+    must(shot.ready > 0, "nobody was told to go on");
+    shot_end(&shot);
     must(rig_close(&rig) == STORE_OK, "close");
     oracle_clear(oracle);
     free(oracle);
@@ -694,7 +757,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_is_one_point_in_time),
         cmocka_unit_test(a_flush_does_not_reach_a_snapshot),
+        cmocka_unit_test(runs_are_not_used_again_too_early),
         cmocka_unit_test(a_snapshot_left_behind_says_so),
+        cmocka_unit_test(a_snapshot_that_cannot_be_read_says_so),
         cmocka_unit_test(observers_come_and_go),
         cmocka_unit_test(a_snapshot_is_whole_under_other_threads),
     };
