@@ -40,6 +40,7 @@ STORAGE_SRC := \
 	storage/recover.c \
 	storage/redo.c \
 	storage/prefetch.c \
+	storage/reload.c \
 	storage/request.c \
 	storage/scan.c \
 	storage/snapshot.c \
@@ -62,6 +63,7 @@ SERVER_SRC := \
 	server/cmd_command.c \
 	server/cmd_config.c \
 	server/cmd_connection.c \
+	server/cmd_debug.c \
 	server/cmd_expire.c \
 	server/cmd_generic.c \
 	server/cmd_lcs.c \

@@ -233,20 +233,21 @@ static bool object_find(struct call *call, struct store_item *item, enum store_r
     return false;
 }
 
+const char *object_encoding(const struct store_item *item)
+{
+    int64_t number;
+    if (!item->large && resp_read_int64(item->bytes, item->length, &number))
+        return "int";
+    return item->length <= EMBEDDED_MAX ? "embstr" : "raw";
+}
+
 enum store_result cmd_object_encoding(struct call *call)
 {
     struct store_item item;
     enum store_result result;
-    int64_t number;
-    if (!object_find(call, &item, &result))
-        return result;
-    const char *name = "raw";
-    if (!item.large && resp_read_int64(item.bytes, item.length, &number))
-        name = "int";
-    else if (item.length <= EMBEDDED_MAX)
-        name = "embstr";
-    resp_bulk_string(call->reply, name);
-    return STORE_OK;
+    if (object_find(call, &item, &result))
+        resp_bulk_string(call->reply, object_encoding(&item));
+    return result;
 }
 
 enum store_result cmd_object_refcount(struct call *call)

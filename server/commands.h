@@ -38,6 +38,15 @@ command_fn cmd_config_help;
 command_fn cmd_config_resetstat;
 command_fn cmd_config_rewrite;
 command_fn cmd_config_set;
+command_fn cmd_debug_digest;
+command_fn cmd_debug_digest_value;
+command_fn cmd_debug_help;
+command_fn cmd_debug_loadaof;
+command_fn cmd_debug_object;
+command_fn cmd_debug_protocol;
+command_fn cmd_debug_reload;
+command_fn cmd_debug_set_active_expire;
+command_fn cmd_debug_sleep;
 command_fn cmd_info;
 command_fn cmd_shutdown;
 command_fn cmd_time;
@@ -106,5 +115,8 @@ command_fn cmd_dbsize;
 command_fn cmd_flushdb;
 command_fn cmd_flushall;
 command_fn cmd_swapdb;
+
+/* The name of the form in which Redis would keep the value. */
+const char *object_encoding(const struct store_item *item);
 
 #endif

@@ -168,6 +168,13 @@ struct store_txn {
 
 /* ---- workers ---- */
 
+#define EXPIRED_NOTES 16u
+
+struct expired_name { /* a hint: see expire.c */
+    uint16_t slot;
+    uint32_t tag;
+};
+
 struct store_worker {
     struct store *store;
     uint32_t index;
@@ -182,6 +189,8 @@ struct store_worker {
     struct expiry *expiries; /* expired items to be deleted (expire.c) */
     uint32_t expiry_count;
     _Atomic bool expire_due; /* set by the keeper's clock */
+    struct expired_name noted[EXPIRED_NOTES];
+    uint32_t noted_count;
 
     pthread_mutex_t inbox_lock;
     struct store_txn *inbox, *inbox_last; /* made ready by other threads */
@@ -220,6 +229,7 @@ struct store {
     _Atomic int sync;
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
     _Atomic bool failed, full;
+    _Atomic bool walks_expired; /* store_set_active_expiry */
     _Atomic uint32_t dirty_frames;
     _Atomic uint32_t stream_pages; /* pinned by streams */
 
@@ -368,6 +378,8 @@ void request_notify(struct store_worker *worker); /* makes its eventfd readable 
 void request_run_ready(struct store_worker *worker);
 void request_lock(struct store_txn *txn);
 void request_unlock(struct store_txn *txn);
+/* An exclusive request goes on holding everything, also without locks; they are held now. */
+void request_hold_barrier(struct store_txn *txn);
 bool request_holds(const struct store_txn *txn, uint32_t partition);
 struct store_txn *request_new_txn(struct store_worker *worker);
 
@@ -375,6 +387,7 @@ struct store_txn *request_new_txn(struct store_worker *worker);
 
 STORE_MUST_CHECK int keeper_start(struct store *store);
 void keeper_finish(struct store *store); /* final checkpoint, then the thread ends */
+void keeper_halt(struct store *store);   /* the thread ends as it is */
 void keeper_ask(struct store *store);    /* there is work */
 /* The transaction waits until the keeper has made progress, or the journal has. */
 void keeper_throttle(struct store_txn *txn);
@@ -429,5 +442,8 @@ bool sweep_step(struct store *store); /* the keeper's; false: nothing is left to
 /* ---- expire.c ---- */
 
 void expire_step(struct store_worker *worker); /* some of what the tables say is due */
+/* A read came upon what has expired: to be deleted at the end of the round. */
+void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag);
+void expire_noted(struct store_worker *worker);
 
 #endif

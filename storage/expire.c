@@ -2,8 +2,9 @@
  * Deleting what has expired: each item by a transaction of its own, whose key is read from the
  * page.
  *
- * A walk over the expiry tables, ten times a second, names (hash slot, tag) pairs. Names are hints:
- * the item is looked at again, under its key's claim. Reads treat what has expired as absent.
+ * A walk over the expiry tables, ten times a second, names (hash slot, tag) pairs, and so do reads
+ * that come upon what has expired, which they treat as absent. Names are hints: the item is looked
+ * at again, under its key's claim.
  *
  * Invariant: expiry_count of a worker counts its expiries in progress, at most EXPIRY_LIMIT.
  */
@@ -134,6 +135,23 @@ static void begin(struct store_worker *worker, uint32_t slot, uint32_t tag)
 
 /* ---- where names come from ---- */
 
+void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag)
+{
+    uint32_t count = worker->noted_count;
+    const struct expired_name *last = count ? &worker->noted[count - 1] : NULL;
+    bool is_known = last && last->slot == slot && last->tag == tag; /* by the run before a rerun */
+    if (count < EXPIRED_NOTES && !is_known)
+        worker->noted[worker->noted_count++] = (struct expired_name){(uint16_t)slot, tag};
+}
+
+void expire_noted(struct store_worker *worker)
+{
+    uint32_t count = worker->noted_count;
+    worker->noted_count = 0; /* of a stopping worker nothing new is begun */
+    for (uint32_t i = 0; i < count && !worker->stopping && worker->expiry_count < EXPIRY_LIMIT; i++)
+        begin(worker, worker->noted[i].slot, worker->noted[i].tag);
+}
+
 struct names {
     uint32_t count;
     struct {
@@ -154,7 +172,8 @@ static void note_due(void *arg, uint32_t slot, uint32_t tag)
 void expire_step(struct store_worker *worker)
 {
     struct store *store = worker->store;
-    struct names *names = worker->stopping ? NULL : malloc(sizeof *names);
+    bool walks = !worker->stopping && atomic_load(&store->walks_expired);
+    struct names *names = walks ? malloc(sizeof *names) : NULL;
     if (!names)
         return;
     for (uint32_t i = worker->index; i < store->partition_count; i += store->worker_count) {

@@ -254,12 +254,13 @@ static void *keep(void *arg)
 
 int keeper_start(struct store *store)
 {
+    store->keeper_stop = false;
     int error = pthread_create(&store->keeper, NULL, keep, store);
     store->keeper_running = error == 0;
     return error;
 }
 
-void keeper_finish(struct store *store)
+void keeper_halt(struct store *store)
 {
     if (!store->keeper_running)
         return;
@@ -269,6 +270,13 @@ void keeper_finish(struct store *store)
     pthread_mutex_unlock(&store->keeper_lock);
     pthread_join(store->keeper, NULL);
     store->keeper_running = false;
+}
+
+void keeper_finish(struct store *store)
+{
+    if (!store->keeper_running)
+        return;
+    keeper_halt(store);
     /* A flush or a swap of databases dirties no page that would take the last group along. */
     if (!engine_failed(store) && writeback_sync(store, atomic_load(&store->journal.appended)))
         checkpoint(store, false);

@@ -250,19 +250,25 @@ static bool queue(struct store_txn *txn)
     return true;
 }
 
+void request_hold_barrier(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    if (txn->holds_barrier)
+        return;
+    pthread_mutex_lock(&store->barrier_lock);
+    store->barrier_holder = txn;
+    txn->holds_barrier = true;
+    atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->barrier_lock);
+}
+
 /* First attempt said wait: from now on it holds its keys, or everything. */
 static void hold_place(struct store_txn *txn)
 {
-    struct store *store = txn->store;
-    if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0) {
+    if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
         txn->out_of_memory = !admission_claim(txn);
-    } else if (txn->request->scope == STORE_SCOPE_ALL) {
-        pthread_mutex_lock(&store->barrier_lock);
-        store->barrier_holder = txn;
-        txn->holds_barrier = true;
-        atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
-        pthread_mutex_unlock(&store->barrier_lock);
-    }
+    else if (txn->request->scope == STORE_SCOPE_ALL)
+        request_hold_barrier(txn);
 }
 
 /* A round may start many reads: the device begins on the first while the rest are found. */

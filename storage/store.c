@@ -113,6 +113,11 @@ void store_set_sync(struct store *store, enum store_sync sync)
     engine_wake_workers(store);
 }
 
+void store_set_active_expiry(struct store *store, bool active)
+{
+    atomic_store(&store->walks_expired, active);
+}
+
 void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     atomic_store(&store->max_store_bytes, max_store_bytes);
@@ -231,6 +236,7 @@ static struct store *new_store(const struct store_options *options)
     atomic_store(&store->sync, (int)options->sync);
     atomic_store(&store->memory_bytes, options->memory_bytes);
     atomic_store(&store->max_store_bytes, options->max_store_bytes);
+    atomic_store(&store->walks_expired, true);
     arena_init(&store->arena, FRAMES_LEAST);
     pthread_mutex_init(&store->barrier_lock, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);

@@ -85,6 +85,8 @@ enum store_result store_close(struct store *store);
 void store_set_sync(struct store *store, enum store_sync sync);
 void store_set_memory(struct store *store, uint64_t memory_bytes);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);
+/* Whether what has expired is looked for; what reads come upon is deleted in any case. */
+void store_set_active_expiry(struct store *store, bool active);
 
 /* ---- workers ---- */
 
@@ -269,6 +271,13 @@ uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random);
 void store_flush_db(struct store_txn *txn, uint32_t db);
 void store_flush_all(struct store_txn *txn);
 void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b);
+
+/* In a request of scope STORE_SCOPE_ALL that has written nothing: makes all commits durable, drops
+ * everything that is only known in memory, and recovers from the files, as a start does. For tests.
+ * STORE_LOCKED: a stream or snapshot is open, nothing was done. After any other failure what is in
+ * memory must not be served any more: nothing is written from then on. *message tells why. */
+STORE_MUST_CHECK enum store_result store_reload(struct store_txn *txn,
+                                                char message[STORE_MESSAGE_MAX]);
 
 /* ---- watching changes ---- */
 

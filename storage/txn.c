@@ -250,8 +250,11 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
     }
     int64_t expiry = format_expiry(found.item);
     show(txn, found.item->version);
-    if (expired(txn, expiry))
+    if (expired(txn, expiry)) {
+        expire_note(txn->worker, key->slot,
+                    engine_tag(key->hash, txn->store->databases.ids[key->db]));
         return STORE_ABSENT;
+    }
     return item_from_disk(txn, found.item, item);
 }
 

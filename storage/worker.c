@@ -104,6 +104,8 @@ void store_poll(struct store_worker *worker)
 void store_submit(struct store_worker *worker)
 {
     struct store *store = worker->store;
+    if (worker->noted_count)
+        expire_noted(worker);
     int sync = atomic_load_explicit(&store->sync, memory_order_relaxed);
     journal_kick(&store->journal, worker->queue,
                  sync == STORE_SYNC_ALWAYS ? 0 : JOURNAL_GROUP_TARGET);

@@ -79,6 +79,19 @@ void store_set_memory(struct store *store, uint64_t memory_bytes)
     (void)store, (void)memory_bytes;
 }
 
+void store_set_active_expiry(struct store *store, bool active)
+{
+    atomic_store(&store->keeps_expired, !active);
+}
+
+/* There are no files: what is in memory is all there is. */
+enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE_MAX])
+{
+    (void)txn;
+    message[0] = '\0';
+    return STORE_OK;
+}
+
 void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     (void)store, (void)max_store_bytes;
@@ -407,7 +420,8 @@ void store_submit(struct store_worker *worker)
 {
     struct store *store = worker->store;
     pthread_mutex_lock(&store->mutex);
-    sweep(store);
+    if (!atomic_load(&store->keeps_expired))
+        sweep(store);
     if (store->durable != store->commits)
         worker_signal(worker);
     pthread_mutex_unlock(&store->mutex);

@@ -1,0 +1,315 @@
+"""DEBUG: what a reload keeps, who may use it, and what its subcommands say."""
+
+import threading
+import time
+
+import pytest
+import redis
+
+ZEROS = b"0" * 40
+
+
+def flat(reply):
+    return reply if isinstance(reply, bytes) else str(reply).encode()
+
+
+@pytest.fixture
+def debugged(make_server):
+    return make_server(enable_debug_command="yes")
+
+
+@pytest.fixture
+def client(debugged):
+    return debugged.client()
+
+
+def digest(client):
+    return flat(client.execute_command("DEBUG", "DIGEST"))
+
+
+def reload(client):
+    assert flat(client.execute_command("DEBUG", "RELOAD")) in (b"OK", b"True")
+
+
+def recovered(client):
+    return client.info("everything").get("recovered_items")
+
+
+def await_value(look, wanted):
+    limit = time.monotonic() + 10
+    while look() != wanted and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert look() == wanted
+
+
+def fill(client, prefix="k", count=500):
+    """Values of every kind; what must be there."""
+    kinds = {"empty": b"", "int": b"-17", "short": b"text", "zeros": b"\0" * 300,
+             "page": b"p" * 4000, "large": bytes(range(256)) * 1024, "huge": b"h" * 3_000_000}
+    found = {prefix + name: value for name, value in kinds.items()}
+    found |= {f"{prefix}{i}": b"v%d" % i * (i % 90) for i in range(count)}
+    pipe = client.pipeline(transaction=False)
+    for key, value in found.items():
+        pipe.set(key, value)
+    pipe.execute()
+    client.append(prefix + "large", b"tail")
+    client.setrange(prefix + "huge", 2_000_000, b"middle")
+    found[prefix + "large"] += b"tail"
+    huge = bytearray(found[prefix + "huge"])
+    huge[2_000_000:2_000_006] = b"middle"
+    found[prefix + "huge"] = bytes(huge)
+    return found
+
+
+def check(client, found):
+    keys = list(found)
+    for key, value in zip(keys, client.mget(keys)):
+        assert value == found[key], key
+    assert client.dbsize() == len(found)
+
+
+@pytest.mark.vellum
+def test_a_reload_keeps_every_kind_of_value(client):
+    found = fill(client)
+    before = digest(client)
+    for _ in range(3):
+        reload(client)
+        assert recovered(client) == len(found)
+        check(client, found)
+        assert digest(client) == before
+
+
+@pytest.mark.vellum
+def test_what_is_written_and_deleted_after_a_reload_counts(debugged, client):
+    found = fill(client)
+    for turn in range(3):
+        reload(client)
+        client.set(f"new{turn}", b"n" * turn)
+        found[f"new{turn}"] = b"n" * turn
+        for i in range(turn * 50, turn * 50 + 50):
+            assert client.delete(f"k{i}") == 1
+            del found[f"k{i}"]
+        client.set("klarge", b"L" * (200_000 + turn))
+        found["klarge"] = b"L" * (200_000 + turn)
+        client.append("khuge", b"more")
+        found["khuge"] += b"more"
+    check(client, found)
+    reload(client)
+    check(client, found)
+    debugged.restart()
+    check(debugged.client(), found)
+
+
+@pytest.mark.vellum
+def test_a_killed_server_keeps_what_was_written_after_a_reload(make_server):
+    server = make_server(enable_debug_command="yes", appendfsync="always")
+    client = server.client()
+    found = fill(client, count=50)
+    reload(client)
+    client.set("after", "x" * 5000)
+    found["after"] = b"x" * 5000
+    assert client.delete("k1") == 1
+    del found["k1"]
+    server.kill9()
+    server.start()
+    check(server.client(), found)
+
+
+@pytest.mark.vellum
+def test_a_reload_keeps_when_keys_expire(client):
+    client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    client.set("late", "v", px=5_000_000)
+    client.set("large", b"x" * 100_000, px=5_000_000)
+    client.set("stays", "v", px=5_000_000)
+    client.persist("stays")
+    client.set("soon", "v", px=50)
+    at = {name: client.execute_command("PEXPIRETIME", name) for name in ("late", "large", "stays")}
+    time.sleep(0.1)
+    reload(client)
+    assert {n: client.execute_command("PEXPIRETIME", n) for n in at} == at
+    assert at["stays"] == -1
+    assert client.get("soon") is None
+    await_value(lambda: client.info("keyspace")["db0"]["expires"], 2)
+    client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+    assert client.dbsize() == 3
+
+
+@pytest.mark.vellum
+def test_a_reload_keeps_flushed_and_swapped_databases(debugged, client):
+    dbs = [debugged.client(db=i) for i in range(4)]
+    found = [fill(c, prefix=f"db{i}-", count=60) for i, c in enumerate(dbs)]
+    dbs[1].flushdb()
+    client.swapdb(0, 2)
+    dbs[1].set("again", "1")
+    dbs[3].move("db3-5", 1)
+    expected = [found[2], {"again": b"1", "db3-5": found[3]["db3-5"]}, found[0],
+                {k: v for k, v in found[3].items() if k != "db3-5"}]
+    for _ in range(2):
+        reload(client)
+        for c, values in zip(dbs, expected):
+            check(c, values)
+    client.flushall()
+    reload(client)
+    assert [c.dbsize() for c in dbs] == [0] * 4
+    assert recovered(client) == 0
+    assert digest(client) == ZEROS
+
+
+@pytest.mark.vellum
+def test_a_reload_of_nothing(client):
+    reload(client)
+    assert client.dbsize() == 0
+    assert client.get("k") is None
+    client.set("k", "v")
+    reload(client)
+    assert client.get("k") == b"v"
+
+
+@pytest.mark.vellum
+def test_reloads_under_load_lose_nothing(debugged, client):
+    """Writers and readers of many connections go on; each sees its own counter rise by one."""
+    stop, wrong = threading.Event(), []
+
+    def count(i):
+        c = debugged.client()
+        n = 0
+        try:
+            while not stop.is_set():
+                n += 1
+                c.set(f"value{i}", b"%d " % n * (1 + n * 37 % 900))
+                if c.incr(f"counter{i}") != n or not c.get(f"value{i}").startswith(b"%d " % n):
+                    wrong.append((i, n))
+                c.mget([f"value{j}" for j in range(6)])
+        except Exception as error:  # noqa: BLE001
+            wrong.append((i, error))
+
+    threads = [threading.Thread(target=count, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(12):
+            reload(client)
+            time.sleep(0.03)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+    assert client.dbsize() == 12
+
+
+@pytest.mark.vellum
+def test_two_reloads_at_once_take_turns(debugged, client):
+    found = fill(client, count=100)
+    errors = []
+
+    def work():
+        try:
+            for _ in range(4):
+                reload(debugged.client())
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    check(client, found)
+
+
+def test_options_of_reload(client):
+    for options in (["NOSAVE"], ["MERGE", "NOFLUSH"]):
+        client.execute_command("DEBUG", "RELOAD")
+        client.execute_command("DEBUG", "RELOAD", *options)
+    with pytest.raises(redis.ResponseError, match="only supports the MERGE, NOFLUSH and NOSAVE"):
+        client.execute_command("DEBUG", "RELOAD", "NOW")
+
+
+def test_reads_delete_what_has_expired(client):
+    client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    for i in range(5):
+        client.set(f"k{i}", "v", px=30)
+    time.sleep(0.1)
+    assert client.dbsize() == 5
+    assert client.mget(["k0", "k1"]) == [None, None]
+    await_value(client.dbsize, 3)
+    time.sleep(0.3)
+    assert client.dbsize() == 3
+    client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+    await_value(client.dbsize, 0)
+
+
+def test_digests_tell_states_apart(client):
+    assert digest(client) == ZEROS
+    seen = {ZEROS}
+    for change in (("SET", "a", "1"), ("SET", "b", "1"), ("SET", "a", "2"), ("EXPIRE", "a", "900"),
+                   ("RENAME", "b", "c"), ("SET", "d", "x" * 200_000), ("SETRANGE", "d", "150000", "y"),
+                   ("MOVE", "c", "3")):
+        client.execute_command(*change)
+        now = digest(client)
+        assert len(now) == 40 and now not in seen, change
+        seen.add(now)
+    client.setrange("d", 150000, "x")
+    first, second, third = client.execute_command("DEBUG", "DIGEST-VALUE", "d", "none", "a")
+    client.set("e", "x" * 200_000)
+    assert flat(first) == flat(client.execute_command("DEBUG", "DIGEST-VALUE", "e")[0])
+    assert flat(second) == ZEROS
+    assert flat(third) not in (ZEROS, flat(first))
+
+
+def test_object_says_how_a_value_is_kept(client):
+    for value, encoding in (("12", "int"), ("short", "embstr"), ("l" * 100, "raw")):
+        client.set("k", value)
+        said = client.execute_command("DEBUG", "OBJECT", "k")
+        said = said if isinstance(said, dict) else str(said)
+        assert encoding in str(said) and "serializedlength" in str(said)
+    with pytest.raises(redis.ResponseError, match="no such key"):
+        client.execute_command("DEBUG", "OBJECT", "none")
+
+
+def test_sleep_lets_others_wait(debugged, client):
+    other = debugged.client()
+    other.ping()
+    sleeper = threading.Thread(target=lambda: client.execute_command("DEBUG", "SLEEP", "0.5"))
+    began = time.monotonic()
+    sleeper.start()
+    time.sleep(0.1)
+    other.set("k", "v")
+    assert time.monotonic() - began > 0.4
+    sleeper.join()
+
+
+def test_types_of_the_protocol(debugged):
+    with debugged.raw() as raw:
+        assert raw.call("DEBUG", "PROTOCOL", "map").startswith(b"*6\r\n")
+        assert raw.call("HELLO", "3")
+        for name, reply in (("bignum", b"(1234567999999999999999999999999999999\r\n"),
+                            ("true", b"#t\r\n"), ("null", b"_\r\n"), ("double", b",3.141\r\n"),
+                            ("verbatim", b"=29\r\ntxt:This is a verbatim\nstring\r\n"),
+                            ("set", b"~3\r\n:0\r\n:1\r\n:2\r\n")):
+            assert raw.call("DEBUG", "PROTOCOL", name) == reply, name
+        assert raw.call("DEBUG", "PROTOCOL", "nothing").startswith(b"-ERR Wrong protocol type name")
+
+
+def test_what_is_not_known_is_refused(client):
+    for words in (["NO-SUCH"], ["SLEEP"], ["RELOAD", "x"], ["SET-ACTIVE-EXPIRE"]):
+        with pytest.raises(redis.ResponseError):
+            client.execute_command("DEBUG", *words)
+
+
+@pytest.mark.parametrize("words", [["HELP"], ["RELOAD"], ["SLEEP", "0"], ["DIGEST"],
+                                   ["DIGEST-VALUE", "k"], ["OBJECT", "k"], ["LOADAOF"],
+                                   ["SET-ACTIVE-EXPIRE", "1"], ["PROTOCOL", "string"]])
+def test_without_leave_nothing_is_done(make_server, words):
+    client = make_server().client()
+    with pytest.raises(redis.ResponseError) as refusal:
+        client.execute_command("DEBUG", *words)
+    assert "DEBUG command not allowed" in str(refusal.value)
+    assert 'enable-debug-command option is set to "local"' in str(refusal.value)
+
+
+def test_local_clients_may_where_local_is_said(make_server):
+    client = make_server(enable_debug_command="local").client()
+    assert flat(client.execute_command("DEBUG", "PROTOCOL", "string")) == b"Hello World"
