@@ -8,13 +8,23 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* FNV-1a, mixed once more because only the low bits choose the slot. */
+/* FNV-1a of the name in lower case, mixed once more because only the low bits choose the slot. */
 static uint32_t hash_name(const char *name, size_t len)
 {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+        hash = (hash ^ (uint8_t)lower(name[i])) * 16777619u;
     return hash ^ (hash >> 15);
+}
+
+static bool is_named(const struct command_slot *slot, struct resp_slice name)
+{
+    if (slot->len != name.len)
+        return false;
+    for (size_t i = 0; i < name.len; i++)
+        if (slot->name[i] != lower(name.data[i]))
+            return false;
+    return true;
 }
 
 static void index_insert(struct command_index *index, const char *name, uint32_t row)
@@ -77,17 +87,14 @@ const char *command_index_build(struct command_index *index, const struct comman
 
 const struct command *command_find(const struct command_index *index, struct resp_slice name)
 {
-    char text[COMMAND_NAME_MAX];
-    if (name.len == 0 || name.len > sizeof text)
+    if (name.len == 0 || name.len > COMMAND_NAME_MAX)
         return NULL;
-    for (size_t i = 0; i < name.len; i++)
-        text[i] = lower(name.data[i]);
-    uint32_t at = hash_name(text, name.len) % COMMAND_INDEX_SLOTS;
+    uint32_t at = hash_name(name.data, name.len) % COMMAND_INDEX_SLOTS;
     for (;; at = (at + 1) % COMMAND_INDEX_SLOTS) {
         const struct command_slot *slot = &index->slots[at];
         if (slot->name == NULL)
             return NULL;
-        if (slot->len == name.len && memcmp(slot->name, text, name.len) == 0)
+        if (is_named(slot, name))
             return &command_table[slot->row];
     }
 }
