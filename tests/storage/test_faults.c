@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../../storage/format.h"
+#include "../../storage/journal.h"
 #include "workload.h"
 
 #define SPREAD 600u /* keys that do not all fit into the cache with their values */
@@ -76,8 +77,30 @@ static void a_read_error_fails_one_command(void **state)
     medium_free(medium);
 }
 
+static void remember(struct blob **place, struct blob *value)
+{
+    blob_unref(*place);
+    *place = value ? blob_ref(value) : NULL;
+}
+
+/* What was acknowledged is shown, also where it could not be written to its page. */
+static void read_written(struct rig *rig, struct blob *written[SPREAD])
+{
+    for (uint32_t i = 0; i < SPREAD; i++) {
+        char name[32];
+        enum store_result result;
+        name_of(i, name);
+        struct blob *found = written[i] ? do_get(rig, name, &result) : NULL;
+        must(!written[i] || (found && memcmp(found->bytes, written[i]->bytes, found->len) == 0),
+             "%s is not as it was acknowledged", name);
+        blob_unref(found);
+        blob_unref(written[i]);
+    }
+}
+
 static void after_a_failed_write(enum fault_kind kind, const char *file)
 {
+    struct blob *written[SPREAD] = {NULL};
     struct medium *medium;
     struct rig rig;
     start(&rig, &medium);
@@ -88,13 +111,17 @@ static void after_a_failed_write(enum fault_kind kind, const char *file)
     for (uint32_t i = 0; i < 40000 && refused < 3; i++) {
         char name[32];
         name_of(i % SPREAD, name);
-        enum store_result result = do_put(&rig, name, blob_random(&rng, 3000));
+        struct blob *value = blob_random(&rng, 3000);
+        enum store_result result = do_put(&rig, name, blob_ref(value));
+        remember(&written[i % SPREAD], result == STORE_OK ? value : NULL);
+        blob_unref(value);
         must(result == STORE_OK || result == STORE_REFUSED, "put: %d", result);
         must(result != STORE_OK || refused == 0, "a write is acknowledged after a failure");
         refused += result == STORE_REFUSED;
     }
     must(refused == 3 && store_has_failed(rig.store), "nothing was refused");
     must(has_value(&rig, "before", "kept"), "reads do not go on");
+    read_written(&rig, written);
     must(do_delete(&rig, "before") == STORE_REFUSED, "a delete is not refused");
     must(rig_close(&rig) == STORE_REFUSED && rig.warnings > 0, "closing does not tell");
     medium_fail(medium, kind, NULL, 0, 0, false);
@@ -386,6 +413,84 @@ static void a_foreign_file_is_left_alone(void **state)
     medium_free(medium);
 }
 
+/* ---- groups of the journal that do not belong to its history ---- */
+
+static uint64_t newest_group(struct medium *medium, char page[PAGE_SIZE])
+{
+    uint64_t where = 0, newest = 0;
+    for (uint64_t at = 0; at < medium_size(medium, "journal"); at += PAGE_SIZE) {
+        struct format_group group;
+        medium_peek(medium, "journal", at, &group, sizeof group);
+        if (group.magic != FORMAT_GROUP_MAGIC || group.sequence < newest)
+            continue;
+        newest = group.sequence;
+        where = at;
+    }
+    medium_peek(medium, "journal", where, page, PAGE_SIZE);
+    return where;
+}
+
+static void crash(struct rig *rig, struct medium *medium)
+{
+    medium_cut_now(medium);
+    must(rig_close(rig) != STORE_OK, "closing without power");
+}
+
+/* A store that crashed twice; its journal begins with the group of the second crash. */
+static struct medium *crashed_store(struct rig *rig)
+{
+    struct medium *medium;
+    start(rig, &medium);
+    must(do_set(rig, "key", "kept") == STORE_OK, "set");
+    crash(rig, medium);
+    open_rig(rig, medium);
+    must(do_set(rig, "key", "late") == STORE_OK, "set");
+    crash(rig, medium);
+    return medium;
+}
+
+static void expect_kept(struct rig *rig, struct medium *medium)
+{
+    open_rig(rig, medium);
+    must(has_value(rig, "key", "kept"), "a commit came back that did not count");
+}
+
+/* It was lost when the store was opened, and turns up afterwards. */
+static void a_group_that_comes_too_late_is_not_followed(void **state)
+{
+    (void)state;
+    static const char zeros[PAGE_SIZE];
+    char page[PAGE_SIZE];
+    struct rig rig;
+    struct medium *medium = crashed_store(&rig);
+    uint64_t where = newest_group(medium, page);
+    medium_poke(medium, "journal", where, zeros, sizeof zeros);
+    expect_kept(&rig, medium);
+    crash(&rig, medium);
+    medium_poke(medium, "journal", where, page, sizeof page);
+    expect_kept(&rig, medium);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* It fits in everything but in what was before it. */
+static void a_group_behind_another_one_is_not_followed(void **state)
+{
+    (void)state;
+    char page[PAGE_SIZE];
+    struct rig rig;
+    struct medium *medium = crashed_store(&rig);
+    uint64_t where = newest_group(medium, page);
+    struct format_group group;
+    memcpy(&group, page, sizeof group);
+    group.previous ^= 1;
+    group.checksum = journal_group_checksum(&group, page + sizeof group);
+    medium_poke(medium, "journal", where, &group, sizeof group);
+    expect_kept(&rig, medium);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +505,8 @@ int main(void)
         cmocka_unit_test(one_copy_of_the_superblock_is_enough),
         cmocka_unit_test(an_unknown_version_is_named),
         cmocka_unit_test(a_foreign_file_is_left_alone),
+        cmocka_unit_test(a_group_that_comes_too_late_is_not_followed),
+        cmocka_unit_test(a_group_behind_another_one_is_not_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "../../storage/engine.h"
 #include "workload.h"
 
 static uint32_t limit_of(const char *name, uint32_t otherwise)
@@ -71,11 +73,117 @@ static void values_of_megabytes_too(void **state)
     scratch_remove(directory);
 }
 
+/* ---- what random keys seldom meet ---- */
+
+#define CROWD 100000u
+
+struct tagged {
+    uint32_t tag, number;
+};
+
+static int by_tag(const void *a, const void *b)
+{
+    const struct tagged *x = a, *y = b;
+    return x->tag < y->tag ? -1 : x->tag > y->tag;
+}
+
+static void crowd_name(uint32_t number, char name[32])
+{
+    snprintf(name, 32, "{crowd}:%06u", number);
+}
+
+/* Two names that the index cannot tell apart, in a database whose id is 1. */
+static void find_twins(char first[32], char second[32])
+{
+    struct tagged *crowd = calloc(CROWD, sizeof *crowd);
+    must(crowd, "out of memory");
+    for (uint32_t i = 0; i < CROWD; i++) {
+        crowd_name(i, first);
+        crowd[i] = (struct tagged){engine_tag(format_hash(first, strlen(first)), 1), i};
+    }
+    qsort(crowd, CROWD, sizeof *crowd, by_tag);
+    uint32_t at = 1;
+    while (at < CROWD && crowd[at].tag != crowd[at - 1].tag)
+        at++;
+    must(at < CROWD, "no two keys have the same tag");
+    crowd_name(crowd[at - 1].number, first);
+    crowd_name(crowd[at].number, second);
+    free(crowd);
+}
+
+static void keys_of_one_tag_are_told_apart(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    char first[32], second[32];
+    find_twins(first, second);
+    rig_defaults(&rig);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(do_set(&rig, first, "first") == STORE_OK, "set");
+    must(has_value(&rig, second, NULL), "a key is taken for another");
+    must(do_set(&rig, second, "second") == STORE_OK, "set");
+    must(has_value(&rig, first, "first"), "a key has overwritten another");
+    must(do_delete(&rig, first) == STORE_OK && has_value(&rig, second, "second"), "delete");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* Whoever reports that a key is gone has to know which commit must be durable for that. */
+static void an_absence_names_the_delete(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(do_set(&rig, "key", "value") == STORE_OK, "set");
+    struct call *gone = call_new(), *look = call_new();
+    call_step(gone, STEP_DELETE, call_key(gone, 0, 0, "key", 3));
+    call_step(look, STEP_GET, call_key(look, 0, 0, "key", 3));
+    call_start(rig.workers[0], gone);
+    call_wait(&rig, gone);
+    call_start(rig.workers[0], look);
+    call_wait(&rig, look);
+    must(!look->steps[0].found && look->request.shown >= gone->request.shown,
+         "the absence shows commit %llu, the delete was %llu",
+         (unsigned long long)look->request.shown, (unsigned long long)gone->request.shown);
+    call_free(gone);
+    call_free(look);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+static void what_was_deleted_makes_room(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    struct rng rng = {1};
+    struct store_stats before, after;
+    rig_defaults(&rig);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    for (uint32_t i = 0; i < 6000; i++) {
+        must(do_put(&rig, "key", blob_random(&rng, 3000)) == STORE_OK, "put");
+        must(do_delete(&rig, "key") == STORE_OK, "delete");
+        if (i == 0)
+            store_stats(rig.store, &before);
+    }
+    store_stats(rig.store, &after);
+    must(after.store_bytes < before.store_bytes + (8 << 20), "%llu bytes hold nothing",
+         (unsigned long long)after.store_bytes);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_holds_what_was_written),
         cmocka_unit_test(values_of_megabytes_too),
+        cmocka_unit_test(keys_of_one_tag_are_told_apart),
+        cmocka_unit_test(an_absence_names_the_delete),
+        cmocka_unit_test(what_was_deleted_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
