@@ -214,7 +214,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
 # ---- targets ----
 
 .PHONY: all server unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
-	bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
+	mutants bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server
@@ -230,6 +230,7 @@ help:
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), twice'
+	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
 	@echo '                  bench-recover, bench-workers, bench-index; BENCH=... for options'
@@ -253,6 +254,10 @@ asan tsan ubsan:
 # The long run: random cuts, then every point of random scripts, each for POWERCUT_SECONDS.
 powercut: $(BUILD)/tests/test_powercut
 	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_powercut
+
+# Proves that the tests can fail; tests/run takes the quickest of them.
+mutants:
+	tests/mutants/run
 
 fuzz:
 	$(MAKE) VARIANT=fuzz $(addprefix build/fuzz/fuzz/,$(FUZZERS))

@@ -1,0 +1,386 @@
+"""The faults that tests/mutants/run puts into the sources, one at a time.
+
+An edit is a pair: the text to be found, exactly once and whatever its line breaks, and what stands
+there instead. `killers` are tried in turn until one fails.
+"""
+
+import dataclasses
+
+POWERCUT, FAULTS, RANDOM, CONCURRENT = \
+    "test_powercut", "test_faults", "test_random", "test_concurrent"
+WAIT_RANDOM = "wait/test_random"
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    file: str
+    what: str
+    edits: list
+    killers: list
+    quick: bool = False
+
+
+ALL = []
+
+
+def fault(name, file, what, *edits, by, quick=False):
+    ALL.append(Fault(name, file, what, list(edits), by, quick))
+
+
+# ---- the journal ----
+
+fault("journal-not-durable", "storage/journal.c",
+      "groups are written without durability",
+      (".kind = DISK_WRITE, .durable = true, .file = journal->file",
+       ".kind = DISK_WRITE, .durable = false, .file = journal->file"),
+      by=[POWERCUT], quick=True)
+fault("durable-too-early", "storage/journal.c",
+      "what is still being gathered counts as durable with the group that arrived",
+      ("flying->first_commit + flying->record_count - 1", "journal->next_commit - 1"),
+      by=[POWERCUT])
+fault("failed-group-acknowledged", "storage/journal.c",
+      "a group whose write failed counts as durable",
+      ("if (!engine_failed(journal->engine)) atomic_store_explicit(&journal->durable,",
+       "atomic_store_explicit(&journal->durable,"),
+      by=[FAULTS])
+fault("wrap-without-filler", "storage/journal.c",
+      "the ring goes on at its start, but nothing at its end says so",
+      ("queue_write(journal, queue, 1, journal->filler, PAGE_SIZE); "
+       "journal->used += left - PAGE_SIZE;", "journal->used += left;"),
+      by=[POWERCUT])
+fault("ring-overruns-its-tail", "storage/journal.c",
+      "groups are written over those that recovery still needs",
+      ("journal->used + ring_cost(journal, before + length) + PAGE_SIZE > journal->size", "false"),
+      by=[POWERCUT, RANDOM])
+fault("commit-numbers-reused", "storage/journal.c",
+      "the first commit after a start has the last one's number",
+      ("journal->next_commit = mark->commit;",
+       "journal->next_commit = mark->commit > 1 ? mark->commit - 1 : 1;"),
+      by=[POWERCUT], quick=True)
+fault("group-checksum-unchecked", "storage/redo.c",
+      "a torn group is recovered",
+      ("return sum == (*group)->checksum &&", "return"),
+      by=[POWERCUT])
+# Of epoch and chain each would do: a start begins its chain with a random number.
+fault("history-ignored", "storage/redo.c",
+      "groups of a history that was given up are followed",
+      ("group->epoch == store->super.epoch &&", ""),
+      ("group->previous == log->previous &&", ""),
+      by=[FAULTS])
+fault("chain-ignored", "storage/redo.c",
+      "a group is followed whatever group it was written behind",
+      ("group->previous == log->previous &&", ""),
+      by=[FAULTS])
+fault("filler-not-followed", "storage/redo.c",
+      "recovery ends where the ring does",
+      ("group->magic == FORMAT_GROUP_MAGIC &&",
+       "group->magic == FORMAT_GROUP_MAGIC && group->record_count > 0 &&"),
+      by=[POWERCUT])
+fault("last-group-cut", "storage/redo.c",
+      "recovery drops the last group",
+      ("enum store_result redo_read(struct store *store, struct redo_log *log) {",
+       """static bool last_group(struct store *store, const struct redo_log *log,
+                                 const struct format_group *group)
+          {
+              struct redo_log next = *log;
+              struct format_group *behind;
+              next.sequence++;
+              next.previous = group->checksum;
+              next.commit += group->record_count;
+              next.position += journal_padded(group->length);
+              return group->record_count && next.position < store->super.journal_bytes &&
+                     read_group(store, &next, &behind) != STORE_OK;
+          }
+          enum store_result redo_read(struct store *store, struct redo_log *log)
+          {"""),
+      ("if (result == STORE_ABSENT) break; if (result == STORE_OK)",
+       """if (result == STORE_ABSENT || (result == STORE_OK && last_group(store, log, group)))
+              break;
+          if (result == STORE_OK)"""),
+      by=[POWERCUT])
+
+# ---- recovery ----
+
+fault("first-operation-of-a-slot-wins", "storage/redo.c",
+      "of several operations on a slot the first is redone",
+      ("return x->order < y->order ? -1 : 1;", "return x->order < y->order ? 1 : -1;"),
+      by=[POWERCUT], quick=True)
+fault("erase-not-redone", "storage/recover.c",
+      "an erased slot comes back",
+      ("bool put = redo->operation->kind == FORMAT_PUT;",
+       "bool put = redo->operation->kind == FORMAT_PUT; if (!put) return;"),
+      by=[POWERCUT])
+fault("redo-not-written-back", "storage/recover.c",
+      "what the journal said is not laid down before the journal is given up",
+      ("memcpy(slot, image, length); mark_changed(buffer, page);", "memcpy(slot, image, length);"),
+      by=[POWERCUT])
+fault("redo-not-flushed", "storage/recover.c",
+      "what recovery wrote is not flushed before the journal is given up",
+      ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))",
+       "if (false)"),
+      by=[POWERCUT])
+fault("segment-class-not-redone", "storage/redo.c",
+      "a segment whose header was not written yet is taken for unused",
+      ("space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;", ""),
+      by=[POWERCUT])
+fault("databases-not-redone", "storage/redo.c",
+      "a flush or swap of databases is forgotten",
+      ("memcpy(&store->databases, operation + 1, sizeof store->databases);", ""),
+      by=[POWERCUT])
+fault("item-unchecked-at-the-start", "storage/recover.c",
+      "a damaged item is entered in the index",
+      ("bool good = length && item->checksum == format_item_checksum(item, length, mix);",
+       "bool good = length;"),
+      by=[FAULTS])
+fault("used-slots-taken-for-free", "storage/recover.c",
+      "what recovery found in a slot does not keep the slot from being used again",
+      ("space_keep_slot(space, page, slot); partition->databases[db].keys++;",
+       "partition->databases[db].keys++;"),
+      by=[POWERCUT])
+fault("used-runs-taken-for-free", "storage/recover.c",
+      "runs of large values are used again after a start",
+      ("if (extent->page == 0) return;", "return;"),
+      by=[RANDOM, POWERCUT])
+fault("nodes-not-followed", "storage/recover.c",
+      "only what a root names itself is kept, not what its nodes do",
+      ("if (root.depth > 0 && extent.page && !remember_node(scan, &extent)) return false;", ""),
+      by=[RANDOM])
+
+# ---- checkpoints and write-behind ----
+
+fault("slabs-not-flushed", "storage/writeback.c",
+      "the journal's tail moves before the pages are durable",
+      ("error = disk_flush(store->keeper_queue, store->partitions[i].space.file);", "error = 0;"),
+      by=[POWERCUT])
+fault("extent-headers-not-flushed", "storage/writeback.c",
+      "the journal's tail moves before the segment headers of large values are durable",
+      ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
+       "return error;"),
+      by=[POWERCUT])
+fault("tail-before-flush", "storage/writeback.c",
+      "the superblock is written before the pages are flushed",
+      ("int error = flush_files(store);", "int error = 0;"),
+      ("error = superblock_write(store, store->keeper_queue);",
+       "error = superblock_write(store, store->keeper_queue); "
+       "if (!error) error = flush_files(store);"),
+      by=[POWERCUT])
+fault("page-before-its-commit", "storage/writeback.c",
+      "a page is written before its newest commit is durable",
+      ("batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);", "true;"),
+      by=[POWERCUT])
+fault("page-skipped", "storage/writeback.c",
+      "a checkpoint leaves out the page behind each one it writes",
+      ("*cursor = page + 1;", "*cursor = page + 2;"),
+      by=[POWERCUT, RANDOM])
+fault("extent-headers-not-written", "storage/keeper.c",
+      "a checkpoint leaves out the segment headers of large values",
+      ("if (good && write_space(store, &store->extents, batch))", "if (good)"),
+      by=[POWERCUT, RANDOM])
+fault("changed-while-written", "storage/writeback.c",
+      "a frame under way to the disk is not marked, so it is changed in place",
+      ("frame->writing = true;", ""),
+      by=[POWERCUT, CONCURRENT])
+fault("failed-page-forgotten", "storage/writeback.c",
+      "a page that could not be written counts as clean",
+      ("if (failed && frame->state == FRAME_VALID)", "if (false)"),
+      by=[FAULTS])
+fault("tail-too-far", "storage/writeback.c",
+      "the tail names the journal's end instead of where it stood when the checkpoint began",
+      ("super->tail_position = mark->position;",
+       "struct journal_mark end; journal_mark(&store->journal, &end); mark = &end; "
+       "super->tail_position = mark->position;"),
+      by=[POWERCUT])
+fault("superblock-not-durable", "storage/superblock.c",
+      "the superblock is written without durability",
+      ("super->sequence % 2 * PAGE_SIZE, true)", "super->sequence % 2 * PAGE_SIZE, false)"),
+      by=[POWERCUT])
+fault("superblock-in-place", "storage/superblock.c",
+      "the only valid copy of the superblock is overwritten",
+      ("super->sequence % 2 * PAGE_SIZE, true)", "0, true)"),
+      by=[POWERCUT, FAULTS])
+fault("superblock-unchecked", "storage/superblock.c",
+      "a damaged copy of the superblock is believed",
+      ("candidate->checksum == checksum_of(candidate) &&", ""),
+      by=[FAULTS, POWERCUT])
+fault("older-superblock", "storage/superblock.c",
+      "the older copy of the superblock is taken",
+      ("candidate->sequence > best->sequence", "candidate->sequence < best->sequence"),
+      by=[POWERCUT])
+
+# ---- commits ----
+
+fault("erase-not-journaled", "storage/commit.c",
+      "the old slot of an item that moves is not erased in the journal",
+      ("bool erases = write->kind == WRITE_DELETE || moves(write);",
+       "bool erases = write->kind == WRITE_DELETE;"),
+      ("if (write->kind == WRITE_DELETE || moves(write)) at =",
+       "if (write->kind == WRITE_DELETE) at ="),
+      by=[POWERCUT])
+fault("erase-not-applied", "storage/commit.c",
+      "an erased item stays on its page",
+      ("memset(old, 0, sizeof *old);", ""),
+      by=[POWERCUT, RANDOM])
+fault("erase-not-dirty", "storage/commit.c",
+      "a page from which an item was erased is not written",
+      ("space_mark_dirty(&partition->space, write->old_frame, commit);", ""),
+      by=[POWERCUT, RANDOM])
+fault("put-not-dirty", "storage/commit.c",
+      "a page that got an item is not written",
+      ("space_mark_dirty(space, frame, commit); count_new", "count_new"),
+      by=[RANDOM, POWERCUT], quick=True)
+fault("slots-never-free", "storage/commit.c",
+      "the slot of a deleted item is not used again",
+      ("space_give_slot(&partition->space, write->old_page, write->old_slot);", ""),
+      by=[RANDOM])
+fault("transaction-in-pieces", "storage/commit.c",
+      "every key of a transaction has a record of its own",
+      ("static enum store_result journal_and_apply(struct store_txn *txn) {",
+       """static enum store_result journal_and_apply(struct store_txn *txn)
+          {
+              struct write *all = txn->writes;
+              uint32_t count = txn->write_count;
+              if (count > 1 && !changes_databases(txn)) {
+                  enum store_result piece = STORE_OK;
+                  for (uint32_t i = 0; i < count && piece == STORE_OK; i++) {
+                      txn->writes = all + i;
+                      txn->write_count = 1;
+                      piece = journal_and_apply(txn);
+                      journal_kick(&txn->store->journal, txn->worker->queue, 0);
+                  }
+                  txn->writes = all;
+                  txn->write_count = count;
+                  return piece;
+              }"""),
+      by=[POWERCUT])
+fault("expiry-entry-kept", "storage/commit.c",
+      "what was noted about the expiry of an old item is not taken back",
+      ("partition->databases[write->key.db].expires--; "
+       "ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);",
+       "partition->databases[write->key.db].expires--;"),
+      by=[RANDOM, "test_concurrency.py::test_expired_keys_leave_by_themselves"])
+fault("absence-shows-nothing", "storage/txn.c",
+      "an absence does not wait for the durability of the delete that made it",
+      ("show(txn, engine_partition(txn->store, key->slot)->last_removal);", ""),
+      by=[RANDOM])
+fault("expiry-ignored", "storage/txn.c",
+      "an expired item is served",
+      ("show(txn, found.item->version); if (expired(txn, expiry))",
+       "show(txn, found.item->version); if (false)"),
+      by=[RANDOM], quick=True)
+fault("own-writes-unseen", "storage/txn.c",
+      "a transaction does not see what it has written",
+      ("if (txn->write_count) { const struct write *write = txn_find_write(txn, key);",
+       "if (false) { const struct write *write = txn_find_write(txn, key);"),
+      by=[RANDOM])
+fault("key-unverified", "storage/txn.c",
+      "an item with the same tag and key length is taken for the key's",
+      ("item->key_len == key->len && memcmp(format_key(item), key->data, key->len) == 0",
+       "item->key_len == key->len"),
+      by=[RANDOM])
+
+# ---- order and isolation ----
+
+fault("claim-not-taken", "storage/request.c",
+      "a transaction that waits does not hold its keys",
+      ("txn->request->key_count > 0) txn->out_of_memory = !admission_claim(txn);",
+       "txn->request->key_count > 0) ;"),
+      by=[CONCURRENT, RANDOM])
+fault("claims-ignored", "storage/admission.c",
+      "a new transaction overtakes those that hold its keys",
+      ("if (partition->claim_count == 0) return false;", "return false;"),
+      by=[CONCURRENT, RANDOM], quick=True)
+fault("exclusive-as-shared", "storage/admission.c",
+      "writers share their keys",
+      (".exclusive = key->mode == STORE_EXCLUSIVE", ".exclusive = false"),
+      by=[CONCURRENT, RANDOM])
+fault("shared-meets-exclusive", "storage/admission.c",
+      "a reader does not mind a writer that holds the key",
+      ("return alone || (!ahead->exclusive && !claim->exclusive);",
+       "return alone || !claim->exclusive;"),
+      by=[CONCURRENT, RANDOM])
+fault("own-claim-in-the-way", "storage/admission.c",
+      "a transaction that names a key twice waits for itself",
+      ("(!ahead->only || ahead->only == claim->txn)", "!ahead->only"),
+      by=[RANDOM])
+fault("barrier-passed", "storage/request.c",
+      "transactions overtake one that waits to be alone",
+      ("if (behind || busy)", "if (busy)"),
+      by=[CONCURRENT, RANDOM])
+fault("alone-among-others", "storage/request.c",
+      "a transaction that must be alone does not wait for those under way",
+      ("bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;",
+       "bool busy = false;"),
+      by=[CONCURRENT, RANDOM])
+fault("rerun-keeps-its-writes", "storage/request.c",
+      "what a run that has to wait has written is kept for the next run",
+      ("if (result == STORE_WAIT) { txn_discard(txn);", "if (result == STORE_WAIT) {"),
+      by=[CONCURRENT, WAIT_RANDOM])
+
+# ---- the cache ----
+
+fault("dirty-page-evicted", "storage/space.c",
+      "a page is dropped before it is written",
+      ("if (frame->refs > 0 || frame->dirty ||", "if (frame->refs > 0 ||"),
+      by=[RANDOM, CONCURRENT])
+fault("no-copy-on-write", "storage/space.c",
+      "a frame is changed while it is being written",
+      ("if (!old->writing) return true;", "return true;"),
+      by=[POWERCUT, CONCURRENT])
+fault("copy-is-clean", "storage/space.c",
+      "the copy of a frame that is being written can go before the write has arrived",
+      ("space_mark_dirty(space, copy, frame->commit);", ""),
+      by=[CONCURRENT, RANDOM])
+fault("page-unverified", "storage/load.c",
+      "a damaged item is served from a page that was read",
+      ("if ((length && item->checksum == format_item_checksum(item, length, mix)) ||",
+       "if (length ||"),
+      by=[FAULTS])
+fault("read-error-ignored", "storage/load.c",
+      "what a failed read left in a frame is served",
+      ("arrived(load, i, op->error != 0);", "arrived(load, i, false);"),
+      by=[FAULTS])
+
+# ---- large values, databases, scans ----
+
+fault("extents-not-durable", "storage/stage.c",
+      "a large value is named by a commit before it is durable",
+      (".kind = DISK_WRITE, .durable = true,", ".kind = DISK_WRITE, .durable = false,"),
+      by=[POWERCUT])
+fault("extent-unchecked", "storage/extent.c",
+      "a damaged large value is served",
+      ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),
+      by=[FAULTS])
+fault("run-free-before-durable", "storage/free.c",
+      "the run of an old value is used again while a crash would bring the value back",
+      ("entry->commit <= durable &&", ""),
+      by=[POWERCUT])
+fault("run-free-under-a-stream", "storage/free.c",
+      "the run of an old value is used again while it is being streamed",
+      ("&& entry->commit <= stream_oldest(store)", ""),
+      by=[RANDOM, POWERCUT])
+fault("renamed-value-freed", "storage/commit.c",
+      "the extents of a value that lives on under another name are given up",
+      ("lives_on = true;", "lives_on = false;"),
+      by=[RANDOM])
+fault("database-ids-reused", "storage/databases.c",
+      "a database is flushed to an id that others have had",
+      ("store->databases.next_id++", "store->databases.next_id"),
+      by=[RANDOM, POWERCUT])
+fault("scan-skips-a-tag", "storage/index.c",
+      "a step of a scan that ends before a group of equal tags leaves the group out",
+      ("at->tag = index_tag(entry); return false; }", "at->tag = index_tag(entry) + 1; return false; }"),
+      by=["test_index", RANDOM], quick=True)
+
+# ---- the server ----
+
+fault("reply-before-durable", "server/conn_output.c",
+      "under `always` a reply leaves before its commit is durable",
+      ("shown > store_durable(server->store)", "false"),
+      by=["test_life.py::test_kill_9_loses_nothing_acknowledged"])
+fault("everysec-never", "storage/keeper.c",
+      "nothing is written by the clock",
+      ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
+      by=["test_life.py::test_kill_9_under_everysec_keeps_a_prefix"])
+
+
