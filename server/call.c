@@ -7,6 +7,7 @@
 
 const char *call_type_name(uint8_t type)
 {
+    type &= (uint8_t)~ITEM_RAW;
     static const char *const names[] = {[TYPE_STRING] = "string",
                                         [TYPE_LIST] = "list",
                                         [TYPE_SET] = "set",
@@ -65,7 +66,7 @@ enum store_result call_get(struct call *call, const struct store_key *key, enum 
                            struct store_item *item, bool *done)
 {
     enum store_result result = call_find(call, key, item);
-    *done = result == STORE_OK && item->type != type;
+    *done = result == STORE_OK && item_type(item) != type;
     if (*done)
         call_wrong_type(call);
     return result;

@@ -396,5 +396,5 @@ enum store_result cmd_bitop(struct call *call)
         return result;
     if (operation == BIT_NOT)
         invert(to, len);
-    return store_put(call->txn, &call->keys[0], TYPE_STRING, to, len, STORE_NO_EXPIRY);
+    return store_put(call->txn, &call->keys[0], TYPE_STRING | ITEM_RAW, to, len, STORE_NO_EXPIRY);
 }

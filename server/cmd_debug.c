@@ -181,7 +181,7 @@ static void add(struct digest *sum, const struct digest *digest)
 static enum store_result digest_value(struct store_txn *txn, const struct store_item *item,
                                       struct digest *digest)
 {
-    *digest = digest_begin(item->type);
+    *digest = digest_begin(item_type(item));
     absorb_word(digest, item->expire_ms != STORE_NO_EXPIRY);
     absorb_word(digest, item->length);
     if (!item->large) {

@@ -236,6 +236,8 @@ static bool object_find(struct call *call, struct store_item *item, enum store_r
 const char *object_encoding(const struct store_item *item)
 {
     int64_t number;
+    if ((item->type & ITEM_RAW) != 0)
+        return "raw";
     if (!item->large && resp_read_int64(item->bytes, item->length, &number))
         return "int";
     return item->length <= EMBEDDED_MAX ? "embstr" : "raw";

@@ -196,7 +196,7 @@ static enum store_result find_both(struct call *call, struct string_value values
         value->length = value->exists ? value->item.length : 0;
     }
     for (int i = 0; i < 2 && !*done; i++)
-        *done = values[i].exists && values[i].item.type != TYPE_STRING;
+        *done = values[i].exists && item_type(&values[i].item) != TYPE_STRING;
     if (*done)
         resp_error(call->reply, "ERR The specified keys must contain string values");
     return STORE_OK;

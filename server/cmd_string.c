@@ -72,14 +72,18 @@ enum store_result string_write(struct call *call, const struct store_key *key,
                                const struct string_value *value, uint64_t offset, const char *bytes,
                                size_t len)
 {
-    if (value->exists)
-        return store_patch(call->txn, key, &value->item, offset, bytes, len);
+    if (value->exists) {
+        struct store_item changed = value->item;
+        changed.type |= ITEM_RAW;
+        return store_patch(call->txn, key, &changed, offset, bytes, len);
+    }
     if (offset == 0)
-        return store_put(call->txn, key, TYPE_STRING, bytes, len, STORE_NO_EXPIRY);
+        return store_put(call->txn, key, TYPE_STRING | ITEM_RAW, bytes, len, STORE_NO_EXPIRY);
     /* An empty string first: the zeros before `offset` are then the store's to make, and need no
      * memory here. */
     struct store_item fresh;
-    enum store_result result = store_put(call->txn, key, TYPE_STRING, "", 0, STORE_NO_EXPIRY);
+    enum store_result result =
+        store_put(call->txn, key, TYPE_STRING | ITEM_RAW, "", 0, STORE_NO_EXPIRY);
     if (result == STORE_OK)
         result = store_get(call->txn, key, &fresh);
     if (result == STORE_OK)
@@ -387,6 +391,8 @@ enum store_result cmd_append(struct call *call)
     resp_integer(call->reply, (int64_t)(value.length + tail.len));
     if (value.exists && tail.len == 0)
         return STORE_OK;
+    if (!value.exists)
+        return store_put(call->txn, call->keys, TYPE_STRING, tail.data, tail.len, STORE_NO_EXPIRY);
     return string_write(call, call->keys, &value, value.length, tail.data, tail.len);
 }
 
@@ -468,7 +474,7 @@ enum store_result cmd_mget(struct call *call)
         enum store_result result = call_find(call, &call->keys[i], &value.item);
         if (result != STORE_OK && result != STORE_ABSENT)
             return result;
-        value.exists = result == STORE_OK && value.item.type == TYPE_STRING;
+        value.exists = result == STORE_OK && item_type(&value.item) == TYPE_STRING;
         result = reply_value(call, &value);
         if (result != STORE_OK)
             return result;

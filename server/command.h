@@ -24,6 +24,15 @@ struct command;
 /* Item types as kept in the engine; part of the data format: never renumber. */
 enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
 
+/* Beside the type of a string that was changed in place: whatever its length, Redis would have made
+ * room for more changes, and OBJECT ENCODING says `raw`. */
+#define ITEM_RAW 0x80
+
+static inline enum item_type item_type(const struct store_item *item)
+{
+    return (enum item_type)(item->type & ~ITEM_RAW);
+}
+
 struct call {
     struct server *server;
     struct worker *worker;

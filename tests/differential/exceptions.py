@@ -54,9 +54,8 @@ def both_some_key(_words, stock, ours):
 
 
 def same_object(words, stock, ours):
-    """OBJECT: stock Redis remembers how a string came about (raw once it was changed in place,
-    embstr from INCRBYFLOAT), ours goes by the value; it shares small integers; its idle time is a
-    clock's."""
+    """OBJECT: stock Redis has embstr from INCRBYFLOAT and raw from an APPEND of nothing, ours goes by
+    the value there; it shares small integers; its idle time is a clock's."""
     what = words[1].upper() if len(words) > 1 else b""
     if what == b"ENCODING":
         order = [b"$3\r\nint\r\n", b"$6\r\nembstr\r\n", b"$3\r\nraw\r\n"]

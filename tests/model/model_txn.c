@@ -150,7 +150,7 @@ enum store_result store_patch(struct store_txn *txn, const struct store_key *key
     memcpy(value->bytes, entry->value->bytes, old_len);
     if (len > 0)
         memcpy(value->bytes + offset, bytes, len);
-    txn_write(txn, key, entry->type, value, entry->expire_ms);
+    txn_write(txn, key, item->type, value, entry->expire_ms);
     return STORE_OK;
 }
 

@@ -269,6 +269,29 @@ def test_object_says_how_a_value_is_kept(client):
         client.execute_command("DEBUG", "OBJECT", "none")
 
 
+def test_a_string_changed_in_place_is_raw_from_then_on(client):
+    def encoding(key):
+        return flat(client.object("encoding", key))
+
+    for change in (("APPEND", "k", "5"), ("SETRANGE", "k", "0", "7"), ("SETBIT", "k", "7", "0"),
+                   ("BITFIELD", "k", "SET", "u8", "0", "55"), ("BITOP", "AND", "k", "k")):
+        client.set("k", "1234")
+        assert encoding("k") == b"int"
+        client.execute_command(*change)
+        assert encoding("k") == b"raw", change
+        assert client.type("k") == b"string"
+    client.copy("k", "copy")
+    client.rename("k", "renamed")
+    client.expire("renamed", 1000)
+    assert encoding("copy") == encoding("renamed") == b"raw"
+    assert client.incr("renamed") > 0
+    assert encoding("renamed") == b"int"
+    client.append("fresh", "12")
+    assert encoding("fresh") == b"int"
+    client.setrange("ranged", 0, "12")
+    assert encoding("ranged") == b"raw"
+
+
 def test_sleep_lets_others_wait(debugged, client):
     other = debugged.client()
     other.ping()
