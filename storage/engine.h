@@ -223,6 +223,9 @@ struct store {
     uint32_t slot_shift; /* hash slot >> slot_shift = partition */
     struct space extents;
     struct format_databases databases; /* changed under all partitions' locks */
+    uint32_t observer_count;           /* likewise; read at every commit */
+    struct observer observers[STORE_OBSERVER_MAX];
+    struct store_snapshot *snapshots; /* open; changed under those and extents.lock */
 
     struct store_worker **workers;
     uint32_t worker_count;
@@ -242,10 +245,6 @@ struct store {
     pthread_mutex_t throttle_lock; /* transactions that wait for the keeper */
     struct store_txn *throttled;   /* linked by next_throttled */
     _Atomic uint64_t throttle_count, reruns, in_place_runs;
-
-    struct observer observers[STORE_OBSERVER_MAX]; /* changed under all partitions' locks */
-    uint32_t observer_count;
-    struct store_snapshot *snapshots; /* open; changed under those and extents.lock */
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */
