@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -40,11 +39,8 @@ struct worker_private {
 
 int64_t worker_now(struct worker *worker)
 {
-    if (worker->now_ms == 0) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        worker->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    }
+    if (worker->now_ms == 0)
+        worker->now_ms = store_clock_ms(worker->server->store);
     return worker->now_ms;
 }
 

@@ -234,6 +234,7 @@ struct store {
     _Atomic bool failed, full;
     _Atomic bool walks_expired; /* store_set_active_expiry */
     _Atomic uint32_t dirty_frames;
+    _Atomic int64_t clock_ms;      /* the latest time seen */
     _Atomic uint32_t stream_pages; /* pinned by streams */
 
     pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
@@ -273,7 +274,6 @@ struct store {
 void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int64_t engine_clock_ms(void); /* monotonic */
-int64_t engine_wall_ms(void);
 /* After this nothing is committed any more. */
 void engine_fail(struct store *store, const char *doing, int error);
 static inline bool engine_failed(const struct store *store)

@@ -126,8 +126,10 @@ static void begin(struct store_worker *worker, uint32_t slot, uint32_t tag)
         expiry->next->previous = expiry;
     worker->expiries = expiry;
     worker->expiry_count++;
-    expiry->request = (struct store_request){
-        .run = find_key, .done = key_found, .scope = STORE_SCOPE_NONE, .now_ms = engine_wall_ms()};
+    expiry->request = (struct store_request){.run = find_key,
+                                             .done = key_found,
+                                             .scope = STORE_SCOPE_NONE,
+                                             .now_ms = store_clock_ms(worker->store)};
     enum store_result result = store_execute(worker, &expiry->request);
     if (result != STORE_WAIT)
         key_found(&expiry->request, result);
@@ -181,7 +183,7 @@ void expire_step(struct store_worker *worker)
         names->count = 0;
         pthread_mutex_lock(&partition->space.lock);
         if (ttl_count(&partition->ttl) > 0)
-            ttl_step(&partition->ttl, engine_wall_ms(), WALK_ENTRIES, note_due, names);
+            ttl_step(&partition->ttl, store_clock_ms(store), WALK_ENTRIES, note_due, names);
         pthread_mutex_unlock(&partition->space.lock);
         for (uint32_t j = 0; j < names->count && worker->expiry_count < EXPIRY_LIMIT; j++)
             begin(worker, names->at[j].slot, names->at[j].tag);

@@ -1,8 +1,8 @@
 /*
  * Recovery: from what the files say to a store that can be served.
  *
- *   1. (redo.c) Read the journal from the last checkpoint's tail up to the first group that is missing or of
- *      another history; collect its operations, the last one for each slot.
+ *   1. (redo.c) Read the journal from the last checkpoint's tail up to the first group that is
+ * missing or of another history; collect its operations, the last one for each slot.
  *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
  * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
  *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.

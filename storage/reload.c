@@ -83,7 +83,7 @@ static void forget_partition(struct store *store, struct partition *partition)
     forget_space(&partition->space);
     index_clear(&partition->index);
     ttl_clear(&partition->ttl);
-    ttl_init(&partition->ttl, first, slots, engine_wall_ms());
+    ttl_init(&partition->ttl, first, slots, store_clock_ms(store));
     memset(partition->databases, 0, sizeof partition->databases);
 }
 

@@ -41,9 +41,14 @@ int64_t engine_clock_ms(void)
     return clock_ms(CLOCK_MONOTONIC_COARSE);
 }
 
-int64_t engine_wall_ms(void)
+int64_t store_clock_ms(struct store *store)
 {
-    return clock_ms(CLOCK_REALTIME);
+    int64_t now = clock_ms(CLOCK_REALTIME);
+    int64_t latest = atomic_load_explicit(&store->clock_ms, memory_order_relaxed);
+    while (now > latest && !atomic_compare_exchange_weak(&store->clock_ms, &latest, now)) {
+        /* latest was read again */
+    }
+    return now > latest ? now : latest;
 }
 
 void engine_wake_workers(struct store *store)
@@ -164,7 +169,7 @@ static enum store_result open_partitions(struct store *store, char *message)
             return result;
         if (!index_init(&partition->index, i * slots, slots))
             return STORE_NO_MEMORY;
-        ttl_init(&partition->ttl, i * slots, slots, engine_wall_ms());
+        ttl_init(&partition->ttl, i * slots, slots, store_clock_ms(store));
     }
     return open_space(store, &store->extents, "extents", FORMAT_EXTENT_SPACE, message);
 }

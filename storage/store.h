@@ -88,6 +88,10 @@ void store_set_max_store(struct store *store, uint64_t max_store_bytes);
 /* Whether what has expired is looked for; what reads come upon is deleted in any case. */
 void store_set_active_expiry(struct store *store, bool active);
 
+/* Unix time that never runs backwards, not over restarts either (as of the last checkpoint): what
+ * has once expired stays so when the machine's clock is set back. Any thread. */
+int64_t store_clock_ms(struct store *store);
+
 /* ---- workers ---- */
 
 /* index: 0 .. worker_count - 1. Fails with STORE_NO_MEMORY, or STORE_IO with a message when the

@@ -185,7 +185,9 @@ enum store_result superblock_read(struct store *store, char *message)
             best = copies[i];
     bool ours = copies[0].magic == FORMAT_SUPERBLOCK_MAGIC;
     enum store_result result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
-    if (result == STORE_OK)
+    if (result == STORE_OK) {
         store->super = best;
+        atomic_store(&store->clock_ms, (int64_t)best.clock_ms);
+    }
     return result;
 }

@@ -188,6 +188,7 @@ int writeback_finish(struct store *store, const struct journal_mark *mark, bool 
     super->tail_commit = mark->commit;
     super->databases = mark->databases;
     super->clean = clean;
+    super->clock_ms = (uint64_t)store_clock_ms(store);
     if (!error)
         error = superblock_write(store, store->keeper_queue);
     if (error) {

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -95,6 +96,14 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
 void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     (void)store, (void)max_store_bytes;
+}
+
+int64_t store_clock_ms(struct store *store)
+{
+    struct timespec now;
+    (void)store;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 uint64_t store_durable(const struct store *store)
