@@ -106,8 +106,10 @@ static void forget(struct store *store)
 
 static enum store_result recover_again(struct store *store, char *message)
 {
+    int64_t latest = store_clock_ms(store);
     forget(store);
     enum store_result result = superblock_read(store, message);
+    atomic_store(&store->clock_ms, latest); /* that of the last checkpoint is older */
     if (result == STORE_OK)
         result = recover(store, message);
     if (result == STORE_OK)
