@@ -269,7 +269,7 @@ const struct command command_table[] = {
     {"dbsize", cmd_dbsize, 1, R | FAST | CMD_NO_KEYS, 0, 0, 0, "keyspace", "1.0.0", "server",
      "O(1)", .summary = "Counts the keys of the database.",
      .tips = "request_policy:all_shards response_policy:agg_sum"},
-    {"debug", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "1.0.0", "server",
+    {"debug", NULL, -2, ADMIN | CMD_CONTAINER, 0, 0, 0, NULL, "1.0.0", "server",
      "Depends on the subcommand.", .summary = "For tests of the server."},
     {"debug|digest", cmd_debug_digest, 2, ADMIN | CMD_ALL_KEYS, 0, 0, 0, NULL, "1.0.0", "server",
      "O(N), N being the size of all values", .summary = "Digests all keys and values."},

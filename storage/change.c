@@ -75,17 +75,7 @@ static const struct store_item *describe(const struct format_item *found, struct
 {
     if (!found)
         return NULL;
-    *item = (struct store_item){.bytes = format_payload(found),
-                                .length = found->payload_len,
-                                .expire_ms = format_expiry(found),
-                                .version = found->version,
-                                .type = found->type,
-                                .large = (found->flags & FORMAT_LARGE) != 0,
-                                .origin = found};
-    if (item->large) {
-        memcpy(&item->length, item->bytes, sizeof item->length);
-        item->bytes = NULL;
-    }
+    txn_describe(found, item);
     return item;
 }
 

@@ -332,6 +332,8 @@ struct found {
 /* Looks the key up and verifies it on the page. Expired items are found too. */
 STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct store_key *key,
                                             struct found *found);
+/* A committed item, as run functions and observers see it; valid as long as `found`. */
+void txn_describe(const struct format_item *found, struct store_item *item);
 void txn_begin(struct store_txn *txn, struct store_request *request);
 void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
 void txn_reset(struct store_txn *txn);   /* everything: finished */

@@ -84,17 +84,8 @@ static void show_items(struct store_txn *txn, uint32_t db, const struct step *st
         if (!found || found->database != txn->store->databases.ids[db] ||
             (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms))
             continue;
-        struct store_item item = {.bytes = format_payload(found),
-                                  .length = found->payload_len,
-                                  .expire_ms = expiry,
-                                  .version = found->version,
-                                  .type = found->type,
-                                  .large = (found->flags & FORMAT_LARGE) != 0,
-                                  .origin = found};
-        if (item.large) {
-            memcpy(&item.length, item.bytes, sizeof item.length);
-            item.bytes = NULL;
-        }
+        struct store_item item;
+        txn_describe(found, &item);
         visit(arg, format_key(found), found->key_len, &item);
     }
 }

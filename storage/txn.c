@@ -193,16 +193,8 @@ static void item_from_write(const struct write *write, struct store_item *item)
                                 .origin = write->large};
 }
 
-static enum store_result item_from_disk(struct store_txn *txn, const struct format_item *found,
-                                        struct store_item *item)
+void txn_describe(const struct format_item *found, struct store_item *item)
 {
-    if (txn->in_place) { /* the next look-up may evict the page */
-        uint32_t length = format_head_length(found) + found->key_len + found->payload_len;
-        struct format_item *copy = store_alloc(txn, length);
-        if (!copy)
-            return STORE_NO_MEMORY;
-        found = memcpy(copy, found, length);
-    }
     *item = (struct store_item){.bytes = format_payload(found),
                                 .length = found->payload_len,
                                 .expire_ms = format_expiry(found),
@@ -214,6 +206,19 @@ static enum store_result item_from_disk(struct store_txn *txn, const struct form
         memcpy(&item->length, item->bytes, sizeof item->length);
         item->bytes = NULL;
     }
+}
+
+static enum store_result item_from_disk(struct store_txn *txn, const struct format_item *found,
+                                        struct store_item *item)
+{
+    if (txn->in_place) { /* the next look-up may evict the page */
+        uint32_t length = format_head_length(found) + found->key_len + found->payload_len;
+        struct format_item *copy = store_alloc(txn, length);
+        if (!copy)
+            return STORE_NO_MEMORY;
+        found = memcpy(copy, found, length);
+    }
+    txn_describe(found, item);
     return STORE_OK;
 }
 
