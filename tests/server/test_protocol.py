@@ -55,6 +55,36 @@ def test_wrong_commands_keep_the_connection(server):
         assert raw.call("PING") == b"+PONG\r\n"
 
 
+def test_a_pipeline_changes_what_its_later_commands_mean(server):
+    """The server reads ahead in a pipeline: what it learned there must not outlive a SELECT, a
+    RESET, or commands of other forms in between."""
+    parts = [
+        (encode("SET", "k", "zero"), b"+OK\r\n"),
+        (encode("SELECT", "3"), b"+OK\r\n"),
+        (encode("GET", "k"), b"$-1\r\n"),
+        (encode("SET", "k", "three"), b"+OK\r\n"),
+        (b"PING\r\n", b"+PONG\r\n"),
+        (b"*0\r\n", b""),
+        (encode("GET", "k"), b"$5\r\nthree\r\n"),
+        (encode("COPY", "k", "other", "DB", "0"), b":1\r\n"),
+        (encode("NOSUCH", "k"), b"-ERR unknown command 'NOSUCH', with args beginning with: 'k' \r\n"),
+        (encode("MSET", *(w for i in range(60) for w in (f"m{i}", i))), b"+OK\r\n"),
+        (encode("MGET", "m0", "m59", "m60"), b"*3\r\n$1\r\n0\r\n$2\r\n59\r\n$-1\r\n"),
+        (encode("RESET"), b"+RESET\r\n"),
+        (encode("GET", "k"), b"$4\r\nzero\r\n"),
+        (encode("GET", "other"), b"$5\r\nthree\r\n"),
+        (encode("SWAPDB", "0", "3"), b"+OK\r\n"),
+        (encode("GET", "k"), b"$5\r\nthree\r\n"),
+        (encode("FLUSHALL"), b"+OK\r\n"),
+        (encode("GET", "k"), b"$-1\r\n"),
+    ]
+    with server.raw() as raw:
+        raw.send(b"".join(request for request, _ in parts))
+        for request, wanted in parts:
+            if wanted:
+                assert raw.reply() == wanted, request
+
+
 def test_inline_commands(server):
     with server.raw() as raw:
         raw.send(b"\r\n\n  \r\nPING\r\nping\nSET  key   'it\\'s'\r\n"
