@@ -338,7 +338,6 @@ void txn_begin(struct store_txn *txn, struct store_request *request);
 void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
 void txn_reset(struct store_txn *txn);   /* everything: finished */
 void txn_free(struct store_txn *txn);
-struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
 
 /* ---- commit.c ---- */
 
@@ -382,7 +381,6 @@ void request_unlock(struct store_txn *txn);
 /* An exclusive request goes on holding everything, also without locks; they are held now. */
 void request_hold_barrier(struct store_txn *txn);
 bool request_holds(const struct store_txn *txn, uint32_t partition);
-struct store_txn *request_new_txn(struct store_worker *worker);
 
 /* ---- keeper.c ---- */
 

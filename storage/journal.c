@@ -45,7 +45,8 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
     journal->appended = mark->commit - 1;
 }
 
-uint64_t journal_record_limit(const struct journal *journal)
+/* One transaction takes no more of the ring. */
+static uint64_t record_limit(const struct journal *journal)
 {
     return journal->size / 8;
 }
@@ -78,7 +79,7 @@ enum store_result journal_begin(struct journal *journal, uint64_t length, char *
                                 uint64_t *commit)
 {
     assert(length % 8 == 0 && length >= sizeof(struct format_record));
-    if (length > journal_record_limit(journal))
+    if (length > record_limit(journal))
         return STORE_TOO_LARGE;
     pthread_mutex_lock(&journal->lock);
     struct journal_buffer *filling = &journal->filling;

@@ -82,8 +82,6 @@ STORE_MUST_CHECK enum store_result journal_begin(struct journal *journal, uint64
 /* databases: the new map if the record changes it, or NULL. */
 void journal_end(struct journal *journal, const struct format_databases *databases);
 
-uint64_t journal_record_limit(const struct journal *journal);
-
 /* Starts writing what has gathered, if nothing is in flight and at least `least` bytes are there.
  */
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least);

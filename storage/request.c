@@ -203,7 +203,7 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
         barrier_try(store, from);
 }
 
-struct store_txn *request_new_txn(struct store_worker *worker)
+static struct store_txn *new_txn(struct store_worker *worker)
 {
     struct store_txn *txn = worker->free_txns;
     if (txn) {
@@ -280,7 +280,7 @@ static void submit_early(struct store_worker *worker)
 
 enum store_result store_execute(struct store_worker *worker, struct store_request *request)
 {
-    struct store_txn *txn = request_new_txn(worker);
+    struct store_txn *txn = new_txn(worker);
     if (!txn)
         return STORE_NO_MEMORY;
     txn_begin(txn, request);

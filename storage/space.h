@@ -81,11 +81,6 @@ uint64_t space_table_bytes(const struct space *space);
 
 /* ---- page cache ---- */
 
-static inline uint32_t space_lookup(const struct space *space, uint32_t page)
-{
-    return space->table[page];
-}
-
 /* Frame for `page`, which has none: state LOADING, not referenced, content undefined. 0: none to be
  * had now. Takes from the arena, then from the space's own clean frames, then from other spaces. */
 uint32_t space_add_frame(struct space *space, uint32_t page, bool urgent);

@@ -171,7 +171,7 @@ static uint32_t *table_place(const struct store_txn *txn, const struct store_key
     return &txn->write_table[at];
 }
 
-struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
+static struct write *find_write(struct store_txn *txn, const struct store_key *key)
 {
     if (txn->write_table_size) {
         uint32_t place = *table_place(txn, key);
@@ -237,7 +237,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
                             struct store_item *item)
 {
     if (txn->write_count) {
-        const struct write *write = txn_find_write(txn, key);
+        const struct write *write = find_write(txn, key);
         if (write && (write->kind == WRITE_DELETE || expired(txn, write->expire_ms)))
             return STORE_ABSENT;
         if (write) {
@@ -350,7 +350,7 @@ static bool build_table(struct store_txn *txn)
 static struct write *new_write(struct store_txn *txn, const struct store_key *key,
                                enum write_kind kind)
 {
-    struct write *write = txn->write_count ? txn_find_write(txn, key) : NULL;
+    struct write *write = txn->write_count ? find_write(txn, key) : NULL;
     if (!write) {
         bool grows = txn->write_count == txn->write_capacity;
         if (grows && !grow_writes(txn))

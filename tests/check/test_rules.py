@@ -38,7 +38,7 @@ PLANTED = [
     ({"ARCHITECTURE.md": "- storage/z.c:a_read\n"}, "no file storage/z.c"),
     ({"ARCHITECTURE.md": "Nothing.\n"}, "no walk"),
     ({"server/b.c": "/* TODO: more */\n"}, "a mark left behind"),
-    ({"server/b.c": "/* see /root/notes */\n"}, "a path of somebody's machine"),
+    ({"server/b.c": "/* see /" "root/notes */\n"}, "a path of somebody's machine"),
     ({"utils.h": ""}, "utils.h: not one of the given names"),
 ]
 

@@ -270,8 +270,8 @@ fault("expiry-ignored", "storage/txn.c",
       by=[RANDOM], quick=True)
 fault("own-writes-unseen", "storage/txn.c",
       "a transaction does not see what it has written",
-      ("if (txn->write_count) { const struct write *write = txn_find_write(txn, key);",
-       "if (false) { const struct write *write = txn_find_write(txn, key);"),
+      ("if (txn->write_count) { const struct write *write = find_write(txn, key);",
+       "if (false) { const struct write *write = find_write(txn, key);"),
       by=[RANDOM])
 fault("key-unverified", "storage/txn.c",
       "an item with the same tag and key length is taken for the key's",
