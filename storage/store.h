@@ -188,6 +188,7 @@ struct store_item {
     uint64_t version;   /* commit number that wrote it; 0: written by this transaction */
     uint8_t type;       /* 0 .. 255, the caller's */
     bool large;         /* kept in extents: use store_read or store_load */
+    uint8_t trees;      /* how many trees it is, then without bytes; 0: not a collection of them */
     const void *origin; /* the engine's own */
 };
 
@@ -249,6 +250,89 @@ void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg)
 STORE_MUST_CHECK enum store_result store_stream_next(struct store_stream *stream,
                                                      const struct iovec **vectors, int *count);
 void store_stream_close(struct store_stream *stream); /* at any time, also before the end */
+
+/* ---- large collections ---- */
+
+/*
+ * A value may be up to STORE_TREES counted B+-trees instead of bytes: collections too large for one
+ * item. A tree is a sequence of entries with rising keys; equal keys are allowed, their order is
+ * the caller's, and with empty keys it is a list. It knows how many entries stand before each, so
+ * that a rank is found in as many pages as the tree is high. Nodes are pages of the partition the
+ * collection was made in and belong to it, not to its name: renaming takes one record, and giving
+ * it up (deleting, overwriting, expiry, a flush) returns at once, the pages coming back in the
+ * background.
+ */
+#define STORE_TREES 2
+#define STORE_TREE_KEY_MAX 512 /* longest key of an entry; values: STORE_VALUE_MAX */
+
+struct store_tree; /* one tree of one key, while the run function runs */
+
+/* A place in a tree: before the entry `rank`, or at the end. Fields are the engine's own but rank.
+ * Any change of the tree makes all other cursors on it invalid. */
+#define STORE_TREE_HEIGHT_MAX 12
+struct store_cursor {
+    struct store_tree *tree;
+    uint64_t rank;
+    uint32_t depth;
+    uint32_t pages[STORE_TREE_HEIGHT_MAX];
+    uint16_t places[STORE_TREE_HEIGHT_MAX];
+};
+
+/* An entry as found; its bytes are valid until the next call with a cursor of the same tree. */
+struct store_entry {
+    const char *key;
+    uint32_t key_len;
+    struct store_item value; /* large: as with other items, store_read, store_load, streams */
+};
+
+/* Gives the key a new value of `count` empty trees. */
+STORE_MUST_CHECK enum store_result store_tree_create(struct store_txn *txn,
+                                                     const struct store_key *key, uint8_t type,
+                                                     uint32_t count, int64_t expire_ms);
+/* Tree number `which` of an item that has item->trees > which. What is changed in it is part of the
+ * transaction; one (key, which) gives the same tree throughout a run. */
+STORE_MUST_CHECK enum store_result store_tree_open(struct store_txn *txn,
+                                                   const struct store_key *key,
+                                                   const struct store_item *item, uint32_t which,
+                                                   struct store_tree **tree);
+/* Changes the type byte of a key that has trees. */
+STORE_MUST_CHECK enum store_result store_tree_set_type(struct store_txn *txn,
+                                                       const struct store_key *key,
+                                                       const struct store_item *item, uint8_t type);
+
+uint64_t store_tree_count(const struct store_tree *tree); /* entries */
+
+/* All of these: STORE_OK, STORE_WAIT, STORE_DAMAGED, STORE_IO, STORE_NO_MEMORY; changes also
+ * STORE_FULL and STORE_TOO_LARGE. */
+
+/* To the first entry whose key is not less than this one (bytes compared as unsigned, a prefix
+ * before what it begins), or to the end. */
+STORE_MUST_CHECK enum store_result store_tree_seek(struct store_tree *tree, const char *key,
+                                                   size_t len, struct store_cursor *cursor);
+/* To entry `rank`, at most store_tree_count. */
+STORE_MUST_CHECK enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
+                                                        struct store_cursor *cursor);
+/* STORE_ABSENT at the end. */
+STORE_MUST_CHECK enum store_result store_tree_get(struct store_cursor *cursor,
+                                                  struct store_entry *entry);
+/* One on, one back: STORE_ABSENT, without moving, from the end or from the first entry. */
+STORE_MUST_CHECK enum store_result store_tree_next(struct store_cursor *cursor);
+STORE_MUST_CHECK enum store_result store_tree_prev(struct store_cursor *cursor);
+/* Puts an entry before the cursor, which then stands on it; the keys must stay in order. `value`
+ * must live until the request is finished, the key need not. */
+STORE_MUST_CHECK enum store_result store_tree_insert(struct store_cursor *cursor, const char *key,
+                                                     size_t key_len, const char *value,
+                                                     size_t value_len);
+/* A new value for the entry at the cursor. */
+STORE_MUST_CHECK enum store_result store_tree_replace(struct store_cursor *cursor,
+                                                      const char *value, size_t value_len);
+/* Takes out the entry at the cursor, which then stands on the one that followed. */
+STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor);
+
+/* For work in steps (a walk over a whole collection): the run function keeps where it is in memory
+ * of its own, and returns what this returns, STORE_WAIT, after some pages. Its keys stay held, its
+ * pages do not, others get their turn, and it is run again. It must not have written anything. */
+STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
 
 /* Memory that lives until the request is finished; discarded on a rerun. NULL when there is none.
  */
