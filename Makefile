@@ -214,7 +214,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
 # ---- targets ----
 
 .PHONY: all server unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
-	mutants bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
+	mutants rdma-test bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server
@@ -231,6 +231,7 @@ help:
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), twice'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
+	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
 	@echo '                  bench-recover, bench-workers, bench-index; BENCH=... for options'
@@ -258,6 +259,9 @@ powercut: $(BUILD)/tests/test_powercut
 # Proves that the tests can fail; tests/run takes the quickest of them.
 mutants:
 	tests/mutants/run
+
+rdma-test: all
+	tests/run --build $(BUILD) rdma
 
 fuzz:
 	$(MAKE) VARIANT=fuzz $(addprefix build/fuzz/fuzz/,$(FUZZERS))
