@@ -87,6 +87,7 @@ SERVER_SRC := \
 	server/log.c \
 	server/look_ahead.c \
 	server/main.c \
+	server/packed.c \
 	server/process.c \
 	server/request.c \
 	server/runner.c \
@@ -99,6 +100,7 @@ SERVER_SRC := \
 MODEL_SRC := \
 	tests/model/model_store.c \
 	tests/model/model_table.c \
+	tests/model/model_tree.c \
 	tests/model/model_txn.c
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
@@ -112,6 +114,7 @@ UNIT_TESTS := \
 	test_hash_slot \
 	test_index \
 	test_model_store \
+	test_packed \
 	test_resp \
 	test_runner \
 	test_ttl
@@ -119,13 +122,13 @@ UNIT_TESTS := \
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
-test_config_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
-	server/config_table.c server/config_words.c)
+test_config_LINK = $(CONFIG_TEST_LINK)
 test_generic_LINK = $(GENERIC_TEST_LINK)
 test_glob_LINK = $(call objects,server/glob.c)
 test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
 test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
+test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_resp_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(SERVER_TEST_LINK)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
@@ -148,10 +151,13 @@ STORAGE_TEST_SRC := \
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) $(MODEL_SRC)) \
 	$(PROTOCOL_LIB)
 
+CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
+	server/config_table.c server/config_words.c)
+
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
 	server/call.c server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
-	server/cmd_string_number.c $(MODEL_SRC)) $(PROTOCOL_LIB)
+	server/cmd_string_number.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
 	server/call.c server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c \
 	$(MODEL_SRC)) $(PROTOCOL_LIB)

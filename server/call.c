@@ -7,7 +7,7 @@
 
 const char *call_type_name(uint8_t type)
 {
-    type &= (uint8_t)~ITEM_RAW;
+    type &= ITEM_TYPE_MASK;
     static const char *const names[] = {[TYPE_STRING] = "string",
                                         [TYPE_LIST] = "list",
                                         [TYPE_SET] = "set",

@@ -233,7 +233,7 @@ static bool object_find(struct call *call, struct store_item *item, enum store_r
     return false;
 }
 
-const char *object_encoding(const struct store_item *item)
+static const char *string_encoding(const struct store_item *item)
 {
     int64_t number;
     if ((item->type & ITEM_RAW) != 0)
@@ -241,6 +241,26 @@ const char *object_encoding(const struct store_item *item)
     if (!item->large && resp_read_int64(item->bytes, item->length, &number))
         return "int";
     return item->length <= EMBEDDED_MAX ? "embstr" : "raw";
+}
+
+const char *object_encoding(const struct store_item *item)
+{
+    bool is_big = (item->type & ITEM_BIG) != 0;
+    switch (item_type(item)) {
+    case TYPE_STRING:
+        return string_encoding(item);
+    case TYPE_LIST:
+        return is_big ? "quicklist" : "listpack";
+    case TYPE_SET:
+        if ((item->type & ITEM_INTEGERS) != 0)
+            return "intset";
+        return is_big ? "hashtable" : "listpack";
+    case TYPE_ZSET:
+        return is_big ? "skiplist" : "listpack";
+    case TYPE_HASH:
+        return is_big ? "hashtable" : "listpack";
+    }
+    return "unknown";
 }
 
 enum store_result cmd_object_encoding(struct call *call)

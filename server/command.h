@@ -24,13 +24,23 @@ struct command;
 /* Item types as kept in the engine; part of the data format: never renumber. */
 enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
 
-/* Beside the type of a string that was changed in place: whatever its length, Redis would have made
- * room for more changes, and OBJECT ENCODING says `raw`. */
+/*
+ * Beside the type stand bits about the form in which Redis would keep the value, for OBJECT
+ * ENCODING; how the store keeps it goes by its size alone. Forms only grow, as in Redis. Part of
+ * the data format, too.
+ */
+#define ITEM_TYPE_MASK 0x0f
+/* A string that was changed in place: whatever its length, Redis would have made room for more
+ * changes, and the name is `raw`. */
 #define ITEM_RAW 0x80
+/* A collection that has outgrown Redis's compact form: quicklist, hashtable, skiplist. */
+#define ITEM_BIG 0x40
+/* A set in which there have only been integers, and which is not ITEM_BIG: intset. */
+#define ITEM_INTEGERS 0x20
 
 static inline enum item_type item_type(const struct store_item *item)
 {
-    return (enum item_type)(item->type & ~ITEM_RAW);
+    return (enum item_type)(item->type & ITEM_TYPE_MASK);
 }
 
 struct call {

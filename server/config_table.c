@@ -48,7 +48,7 @@
 #define REPLICATION UNUSED("there is no replication yet")
 #define CLUSTER UNUSED("there is no cluster mode yet")
 #define TLS UNUSED("connections are not encrypted")
-#define TYPES UNUSED("there are only strings yet")
+#define TYPES UNUSED("there are no such values yet, or they are kept in another form")
 #define SCRIPTS UNUSED("there are no scripts yet")
 #define ACLS UNUSED("there are no ACL users yet; requirepass works")
 #define MEMORY_USE UNUSED("the engine manages its memory itself")
@@ -144,6 +144,19 @@ const struct directive directive_table[] = {
                                                       "pubsub 32mb 8mb 60"},
     [CONFIG_HZ] = INT("hz", 0, INT_MAX, "10", PROCESS),
     [CONFIG_ENABLE_DEBUG_COMMAND] = ENUM("enable-debug-command", protection_names, "no", FIXED),
+    [CONFIG_HASH_MAX_LISTPACK_ENTRIES] =
+        INT("hash-max-listpack-entries", 0, INT64_MAX, "512", .alias = "hash-max-ziplist-entries"),
+    [CONFIG_HASH_MAX_LISTPACK_VALUE] =
+        MEMORY("hash-max-listpack-value", 0, INT64_MAX, "64", .alias = "hash-max-ziplist-value"),
+    [CONFIG_LIST_MAX_LISTPACK_SIZE] =
+        INT("list-max-listpack-size", INT_MIN, INT_MAX, "-2", .alias = "list-max-ziplist-size"),
+    [CONFIG_SET_MAX_INTSET_ENTRIES] = INT("set-max-intset-entries", 0, INT64_MAX, "512"),
+    [CONFIG_SET_MAX_LISTPACK_ENTRIES] = INT("set-max-listpack-entries", 0, INT64_MAX, "128"),
+    [CONFIG_SET_MAX_LISTPACK_VALUE] = MEMORY("set-max-listpack-value", 0, INT64_MAX, "64"),
+    [CONFIG_ZSET_MAX_LISTPACK_ENTRIES] =
+        INT("zset-max-listpack-entries", 0, INT64_MAX, "128", .alias = "zset-max-ziplist-entries"),
+    [CONFIG_ZSET_MAX_LISTPACK_VALUE] =
+        MEMORY("zset-max-listpack-value", 0, INT64_MAX, "64", .alias = "zset-max-ziplist-value"),
 
     /* ---- persistence ---- */
     {.name = "save", .type = DIRECTIVE_SAVE, .initial = "", RDB},
@@ -239,17 +252,7 @@ const struct directive directive_table[] = {
     INT("tls-session-cache-timeout", 0, INT_MAX, "300", TLS),
 
     /* ---- data types and scripts ---- */
-    INT("hash-max-listpack-entries", 0, INT64_MAX, "512", TYPES,
-        .alias = "hash-max-ziplist-entries"),
-    MEMORY("hash-max-listpack-value", 0, INT64_MAX, "64", TYPES, .alias = "hash-max-ziplist-value"),
-    INT("list-max-listpack-size", INT_MIN, INT_MAX, "-2", TYPES, .alias = "list-max-ziplist-size"),
     INT("list-compress-depth", 0, INT_MAX, "0", TYPES),
-    INT("set-max-intset-entries", 0, INT64_MAX, "512", TYPES),
-    INT("set-max-listpack-entries", 0, INT64_MAX, "128", TYPES),
-    MEMORY("set-max-listpack-value", 0, INT64_MAX, "64", TYPES),
-    INT("zset-max-listpack-entries", 0, INT64_MAX, "128", TYPES,
-        .alias = "zset-max-ziplist-entries"),
-    MEMORY("zset-max-listpack-value", 0, INT64_MAX, "64", TYPES, .alias = "zset-max-ziplist-value"),
     MEMORY("hll-sparse-max-bytes", 0, INT64_MAX, "3000", TYPES),
     MEMORY("stream-node-max-bytes", 0, INT64_MAX, "4096", TYPES),
     INT("stream-node-max-entries", 0, INT64_MAX, "100", TYPES),

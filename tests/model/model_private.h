@@ -1,6 +1,7 @@
 /*
  * What the parts of the model share: model_store.c (store, workers, requests, streams),
- * model_txn.c (what run functions call), model_table.c (values and hash tables).
+ * model_txn.c (what run functions call), model_tree.c (what they call about large collections),
+ * model_table.c (values and hash tables).
  */
 #ifndef VELLUM_MODEL_PRIVATE_H
 #define VELLUM_MODEL_PRIVATE_H
@@ -14,8 +15,12 @@
 #define STREAM_VECTORS 4
 #define MAP_EMPTY (-1)
 
+struct branch; /* a tree of a value */
+
 struct value {
     _Atomic uint32_t refs;
+    uint8_t tree_count;
+    struct branch *trees[STORE_TREES]; /* instead of bytes */
     uint64_t len;
     char bytes[];
 };
@@ -97,7 +102,28 @@ struct store_txn {
     struct chunk *chunks;
     struct entry *held; /* overwritten within the transaction, readable to its end */
     struct store_stream *streams;
+    struct store_tree *trees;
 };
+
+/* ---- model_txn.c ---- */
+
+#define MODEL_LARGE_FROM                                                                           \
+    4096 /* longer values are shown as large, so that callers meet both kinds */
+
+/* A transaction may only touch what its request declared, and only write what it declared so. */
+void check_declared(const struct store_txn *txn, const struct store_key *key, enum store_mode mode);
+/* True when this touch has to wait. */
+bool must_wait(struct store_txn *txn);
+/* The key's live entry as this transaction sees it, or NULL. */
+struct entry *txn_find(const struct store_txn *txn, const struct store_key *key);
+/* Gives the key this value (NULL: deletes it) in the transaction's own table; takes the value. */
+void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
+               struct value *value, int64_t expire_ms);
+
+/* ---- model_tree.c ---- */
+
+void trees_free(struct value *value);         /* those of a value that goes */
+void txn_forget_trees(struct store_txn *txn); /* those it has opened */
 
 /* ---- model_table.c ---- */
 

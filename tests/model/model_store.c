@@ -234,6 +234,7 @@ static void txn_commit(struct store_txn *txn)
 
 static void txn_end(struct store_txn *txn, bool keep_streams)
 {
+    txn_forget_trees(txn);
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
         table_clear(&txn->written[db]);
     for (struct chunk *chunk; (chunk = txn->chunks) != NULL;) {
@@ -442,6 +443,7 @@ enum store_result store_stream_open(struct store_txn *txn, const struct store_it
                                     struct store_stream **stream)
 {
     struct store_stream *opened = model_alloc(sizeof(*opened));
+    assert(item->trees == 0);
     opened->worker = txn->worker;
     opened->value = value_ref((struct value *)item->origin);
     opened->next = txn->streams;

@@ -46,8 +46,10 @@ struct value *value_ref(struct value *value)
 
 void value_unref(struct value *value)
 {
-    if (value != NULL && atomic_fetch_sub(&value->refs, 1) == 1)
+    if (value != NULL && atomic_fetch_sub(&value->refs, 1) == 1) {
+        trees_free(value);
         free(value);
+    }
 }
 
 struct entry *entry_new(const struct store_key *key)

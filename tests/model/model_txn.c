@@ -9,13 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE_FROM 4096 /* longer values are shown as large, so that callers meet both kinds */
-
 /* ---- transactions ---- */
 
-/* A transaction may only touch what its request declared, and only write what it declared so. */
-static void check_declared(const struct store_txn *txn, const struct store_key *key,
-                           enum store_mode mode)
+void check_declared(const struct store_txn *txn, const struct store_key *key, enum store_mode mode)
 {
     const struct store_request *request = txn->request;
     if (request->scope == STORE_SCOPE_ALL)
@@ -28,9 +24,8 @@ static void check_declared(const struct store_txn *txn, const struct store_key *
     assert(!"key was not declared for this use");
 }
 
-/* True when this touch has to wait. Reruns repeat their touches in order, so that counting them
- * tells which ones are new. */
-static bool must_wait(struct store_txn *txn)
+/* Reruns repeat their touches in order, so that counting them tells which ones are new. */
+bool must_wait(struct store_txn *txn)
 {
     struct store *store = txn->worker->store;
     if (store->wait_per_mille == 0 || txn->touches++ < *txn->loaded)
@@ -46,8 +41,7 @@ static const struct table *table_below(const struct store_txn *txn, uint32_t db)
     return below == MAP_EMPTY ? &empty : &txn->worker->store->dbs[below];
 }
 
-/* The key's live entry as this transaction sees it, or NULL. */
-static struct entry *txn_find(const struct store_txn *txn, const struct store_key *key)
+struct entry *txn_find(const struct store_txn *txn, const struct store_key *key)
 {
     struct entry *entry = table_find(&txn->written[key->db], key);
     if (entry == NULL)
@@ -59,13 +53,14 @@ static struct entry *txn_find(const struct store_txn *txn, const struct store_ke
 
 static void item_fill(struct store_item *item, const struct entry *entry)
 {
-    bool large = entry->value->len > LARGE_FROM;
-    *item = (struct store_item){.bytes = large ? NULL : entry->value->bytes,
+    bool large = entry->value->len > MODEL_LARGE_FROM, trees = entry->value->tree_count > 0;
+    *item = (struct store_item){.bytes = large || trees ? NULL : entry->value->bytes,
                                 .length = entry->value->len,
                                 .expire_ms = entry->expire_ms,
                                 .version = entry->version,
                                 .type = entry->type,
                                 .large = large,
+                                .trees = entry->value->tree_count,
                                 .origin = entry->value};
 }
 
@@ -86,6 +81,7 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
                              size_t len, char *to)
 {
     const struct value *value = item->origin;
+    assert(item->trees == 0);
     assert(offset <= value->len && len <= value->len - offset);
     if (item->large && must_wait(txn))
         return STORE_WAIT;
@@ -96,15 +92,15 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
 enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                              const char **bytes)
 {
+    assert(item->trees == 0);
     if (item->large && must_wait(txn))
         return STORE_WAIT;
     *bytes = ((const struct value *)item->origin)->bytes;
     return STORE_OK;
 }
 
-/* Gives the key this value (NULL: deletes it) in the transaction's own table; takes the value. */
-static void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
-                      struct value *value, int64_t expire_ms)
+void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
+               struct value *value, int64_t expire_ms)
 {
     struct table *table = &txn->written[key->db];
     struct entry *old = table_find(table, key);
@@ -139,6 +135,7 @@ enum store_result store_patch(struct store_txn *txn, const struct store_key *key
                               size_t len)
 {
     check_declared(txn, key, STORE_EXCLUSIVE);
+    assert(item->trees == 0);
     if (len > STORE_VALUE_MAX || offset > STORE_VALUE_MAX - len)
         return STORE_TOO_LARGE;
     if (item->large && must_wait(txn))
@@ -187,6 +184,14 @@ enum store_result store_rename(struct store_txn *txn, const struct store_key *fr
     txn_write(txn, to, entry->type, value_ref(entry->value), entry->expire_ms);
     txn_write(txn, from, 0, NULL, STORE_NO_EXPIRY);
     return STORE_OK;
+}
+
+/* Always a break, so that callers meet it; the waits of the next step are its own. */
+enum store_result store_step(struct store_txn *txn)
+{
+    assert(!txn->dirty);
+    *txn->loaded = 0;
+    return STORE_WAIT;
 }
 
 void *store_alloc(struct store_txn *txn, size_t size)

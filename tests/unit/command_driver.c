@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../server/config_directive.h"
 #include "../../server/server.h"
 #include "../model/model_store.h"
 
@@ -26,6 +27,7 @@ struct driver {
     struct store_key keys[KEYS_MAX];
     struct resp_writer reply;
     struct resp_parser parser;
+    uint64_t random_state;
     bool is_done;
     uint32_t hits, misses; /* of the last command */
     enum store_result result;
@@ -94,6 +96,19 @@ static enum store_result own_limit(struct call *call)
     int64_t bytes;
     assert_true(resp_read_int64(call->argv[1].data, call->argv[1].len, &bytes));
     call->server->config.numbers[CONFIG_PROTO_MAX_BULK_LEN] = bytes;
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+static enum store_result own_config(struct call *call)
+{
+    char name[64];
+    int64_t number;
+    snprintf(name, sizeof(name), "%.*s", (int)call->argv[1].len, call->argv[1].data);
+    size_t row = directive_find(name);
+    assert_true(row < directive_count);
+    assert_true(resp_read_int64(call->argv[2].data, call->argv[2].len, &number));
+    call->server->config.numbers[row] = number;
     resp_ok(call->reply);
     return STORE_OK;
 }
@@ -174,6 +189,7 @@ static const struct command known[] = {
     {.name = "@lookups", .run = own_lookups},
     {.name = "@keys", .run = own_keys},
     {.name = "@limit", .run = own_limit},
+    {.name = "@config", .run = own_config},
 };
 
 static const struct command *find_command(struct resp_slice name)
@@ -224,7 +240,7 @@ struct driver *driver_open(uint8_t resp_version, uint64_t wait_seed)
     assert_int_equal(store_attach(driver->server.store, 0, &driver->worker, message), STORE_OK);
     if (wait_seed != DRIVER_NO_WAITS)
         model_store_set_waits(driver->server.store, wait_seed, WAITS_PER_MILLE);
-    driver->server.config.numbers[CONFIG_PROTO_MAX_BULK_LEN] = STORE_VALUE_MAX;
+    assert_true(config_init(&driver->server.config));
     resp_writer_init(&driver->reply, resp_version);
     resp_parser_init(&driver->parser,
                      (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = 1024});
@@ -239,6 +255,7 @@ void driver_close(struct driver *driver)
     assert_int_equal(store_close(driver->server.store), STORE_OK);
     resp_writer_free(&driver->reply);
     resp_parser_free(&driver->parser);
+    config_free(&driver->server.config);
     free(driver);
 }
 
@@ -268,7 +285,8 @@ struct resp_slice driver_run(struct driver *driver, const struct resp_slice *arg
                                  .argv = argv,
                                  .keys = driver->keys,
                                  .key_count = driver->request.key_count,
-                                 .now_ms = driver->request.now_ms};
+                                 .now_ms = driver->request.now_ms,
+                                 .random_seed = driver->random_state += 0x9e3779b97f4a7c15u};
     driver->is_done = false;
     driver->result = store_execute(driver->worker, &driver->request);
     bool waited = driver->result == STORE_WAIT;
@@ -277,6 +295,8 @@ struct resp_slice driver_run(struct driver *driver, const struct resp_slice *arg
         store_submit(driver->worker);
         store_poll(driver->worker);
     }
+    if (driver->call.progress != NULL && driver->call.progress_free != NULL)
+        driver->call.progress_free(driver->call.progress);
     assert_int_equal(driver->result, STORE_OK);
     assert_false(driver->reply.failed);
     driver->hits = driver->call.hits;

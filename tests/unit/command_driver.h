@@ -12,6 +12,7 @@
  *     @lookups             keyspace hits and misses of the command before
  *     @keys                keys that the store holds, expired ones included
  *     @limit BYTES         proto-max-bulk-len
+ *     @config NAME NUMBER  any directive that is a number
  */
 #ifndef VELLUM_COMMAND_DRIVER_H
 #define VELLUM_COMMAND_DRIVER_H

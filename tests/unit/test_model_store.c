@@ -422,6 +422,97 @@ static void slots_are_those_of_redis_cluster(void **state)
     assert_int_equal(store_hash_slot("", 0), 0);
 }
 
+/* ---- trees ---- */
+
+static const char *const tree_keys[] = {"b", "d", "a", "b", "e", "", "c"};
+#define TREE_KEYS (sizeof tree_keys / sizeof tree_keys[0])
+
+static enum store_result body_grow_tree(struct store_txn *txn, struct job *job)
+{
+    struct store_item item;
+    struct store_tree *tree;
+    struct store_cursor cursor;
+    enum store_result result =
+        store_tree_create(txn, &job->keys[0], 2, STORE_TREES, STORE_NO_EXPIRY);
+    if (result == STORE_OK)
+        result = store_get(txn, &job->keys[0], &item);
+    if (result == STORE_OK)
+        result = store_tree_open(txn, &job->keys[0], &item, 1, &tree);
+    for (size_t i = 0; i < TREE_KEYS && result == STORE_OK; i++) {
+        result = store_tree_seek(tree, tree_keys[i], strlen(tree_keys[i]), &cursor);
+        if (result == STORE_OK)
+            result = store_tree_insert(&cursor, tree_keys[i], strlen(tree_keys[i]), "value", i % 6);
+    }
+    return result;
+}
+
+/* Reads all keys into job->text's place, a step after each. */
+static enum store_result body_read_tree(struct store_txn *txn, struct job *job)
+{
+    struct store_item item;
+    struct store_tree *tree;
+    struct store_cursor cursor;
+    struct store_entry entry;
+    enum store_result result = store_get(txn, &job->keys[0], &item);
+    if (result == STORE_OK)
+        result = store_tree_open(txn, &job->keys[0], &item, 1, &tree);
+    if (result == STORE_OK)
+        result = store_tree_seek_rank(tree, (uint64_t)job->number, &cursor);
+    if (result == STORE_OK)
+        result = store_tree_get(&cursor, &entry);
+    if (result == STORE_ABSENT)
+        return job->number == (int)store_tree_count(tree) ? STORE_OK : STORE_INVALID;
+    if (result != STORE_OK)
+        return result;
+    job->log[job->number++] = entry.key_len == 0 ? 0 : entry.key[0];
+    return store_step(txn);
+}
+
+static enum store_result body_cut_tree(struct store_txn *txn, struct job *job)
+{
+    struct store_item item;
+    struct store_tree *tree;
+    struct store_cursor cursor;
+    enum store_result result = store_get(txn, &job->keys[0], &item);
+    if (result == STORE_OK)
+        result = store_tree_open(txn, &job->keys[0], &item, 1, &tree);
+    if (result == STORE_OK)
+        result = store_tree_seek(tree, "b", 1, &cursor);
+    if (result == STORE_OK)
+        result = store_tree_remove(&cursor);
+    if (result == STORE_OK)
+        result = store_tree_replace(&cursor, "other", 5);
+    return result == STORE_OK && job->number != 0 ? STORE_INVALID : result;
+}
+
+static void read_tree(struct bench *bench, const char *expected)
+{
+    int log[TREE_KEYS + 1];
+    struct job job = {.body = body_read_tree, .log = log};
+    add_key(&job, 0, "tree", STORE_SHARED);
+    assert_int_equal(finish(bench->workers[0], &job), STORE_OK);
+    assert_int_equal(job.number, strlen(expected));
+    for (int i = 0; i < job.number; i++)
+        assert_int_equal(log[i], expected[i] == '-' ? 0 : expected[i]);
+}
+
+static void trees_are_sorted_and_change_with_their_transaction(void **state)
+{
+    struct bench *bench = *state;
+    model_store_set_waits(bench->store, 3, 500);
+    struct job grow = {.body = body_grow_tree}, cut = {.body = body_cut_tree};
+    add_key(&grow, 0, "tree", STORE_EXCLUSIVE);
+    assert_int_equal(finish(bench->workers[0], &grow), STORE_OK);
+    read_tree(bench, "-abbcde");
+    cut.number = 1; /* fails after its changes */
+    add_key(&cut, 0, "tree", STORE_EXCLUSIVE);
+    assert_int_equal(finish(bench->workers[0], &cut), STORE_INVALID);
+    read_tree(bench, "-abbcde");
+    cut.number = cut.done = 0;
+    assert_int_equal(finish(bench->workers[0], &cut), STORE_OK);
+    read_tree(bench, "-abcde");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +523,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(requests_on_a_key_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(workers_on_threads_lose_no_update, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_shows_the_version_it_was_opened_on, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(trees_are_sorted_and_change_with_their_transaction, setup,
                                         teardown),
         cmocka_unit_test(slots_are_those_of_redis_cluster),
     };
