@@ -80,6 +80,7 @@ SERVER_SRC := \
 	server/config_words.c \
 	server/conn.c \
 	server/conn_output.c \
+	server/effects.c \
 	server/errorstats.c \
 	server/glob.c \
 	server/info.c \
@@ -87,6 +88,7 @@ SERVER_SRC := \
 	server/log.c \
 	server/look_ahead.c \
 	server/main.c \
+	server/notify.c \
 	server/packed.c \
 	server/process.c \
 	server/request.c \
@@ -156,10 +158,12 @@ CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/co
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
-	server/call.c server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
+	server/call.c server/effects.c server/notify.c \
+	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
 	server/cmd_string_number.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
-	server/call.c server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c \
+	server/call.c server/effects.c server/notify.c \
+	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c \
 	$(MODEL_SRC)) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.

@@ -5,7 +5,8 @@
  * reply and puts its changes into the transaction. A read that returns anything but STORE_OK or
  * STORE_ABSENT is passed up at once: on STORE_WAIT the function is run again from the top, on the
  * rest the runner answers with the error. The reply is discarded in both cases, so a command
- * function needs no clean-up; it must have no effect besides reply and transaction.
+ * function needs no clean-up; it must have no effect besides reply, transaction and what is put off
+ * until the writes are committed (call_notify).
  *
  * Commands that touch no keys and no transaction (PING, CLIENT, CONFIG ...) are CMD_LOCAL: they run
  * once, with txn == NULL.
@@ -15,11 +16,13 @@
 
 #include "../protocol/resp.h"
 #include "../storage/store.h"
+#include "notify.h"
 
 struct server;
 struct worker;
 struct session;
 struct command;
+struct effects;
 
 /* Item types as kept in the engine; part of the data format: never renumber. */
 enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
@@ -67,6 +70,9 @@ struct call {
     /* Keyspace lookups of this run, counted by commands. The runner clears them before each run and
      * adds them to INFO's figures after the last. */
     uint32_t hits, misses;
+
+    /* What the run does besides reply and transaction: see effects.h. Discarded before each run. */
+    struct effects *effects;
 
     /* CMD_TOUR: the function is called once on each worker's thread, `worker` being the one whose
      * turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through the
@@ -195,6 +201,26 @@ enum store_result call_find(struct call *call, const struct store_key *key,
  * returns STORE_OK. */
 enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
                            struct store_item *item, bool *done);
+
+/*
+ * Keyspace notifications (notify-keyspace-events): a command tells with Redis's class and event
+ * what it does to a key. It is heard of when the run's writes are committed, in the order of the
+ * calls; what a run says that is run again or fails is forgotten. Call it where the change is put
+ * into the transaction, and only if there is one. `event` is static text. A test and no more while
+ * nobody has asked for the class.
+ *
+ *     call_notify(call, NOTIFY_LIST, "lpush", call->keys);
+ *
+ * A key that comes to be is told of first ("new"). A command that knows whether the key exists
+ * calls call_notify(call, NOTIFY_NEW, "new", key) if not; one that writes without looking calls
+ * call_notify_if_new before it writes, which looks only if somebody has asked, and whose results
+ * other than STORE_OK are passed up. Emptying a collection: the event, then NOTIFY_GENERIC "del".
+ */
+void call_notify(struct call *call, enum notify_class class, const char *event,
+                 const struct store_key *key);
+STORE_MUST_CHECK enum store_result call_notify_if_new(struct call *call,
+                                                      const struct store_key *key);
+bool call_notifies(const struct call *call, enum notify_class class); /* somebody has asked */
 
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
 void call_help(struct call *call, const char *const *lines);

@@ -5,7 +5,8 @@
  * 1. Every row of a number type has its number in numbers[], every row of a text type a text in
  *    texts[] that is never NULL; LIMITS stand in output_limits[] alone.
  * 2. Only config_take changes a value, and only to one that directive_parse accepted.
- * 3. has_password says whether the text of requirepass is empty; both change under `lock`.
+ * 3. has_password says whether the text of requirepass is empty, notify_classes what that of
+ *    notify-keyspace-events means; they change with the texts, under `lock`.
  */
 #include "config.h"
 #include "config_directive.h"
@@ -19,6 +20,7 @@
 #include <strings.h>
 
 #include "command.h"
+#include "notify.h"
 
 /* ---- reading values ---- */
 
@@ -319,6 +321,29 @@ size_t directive_find(const char *name)
 
 /* ---- values in effect ---- */
 
+/* What the letters name, as parse_events shows them; nothing where neither K nor E is among them,
+ * because then nothing is sent. */
+static uint32_t event_classes(const char *letters)
+{
+    static const struct {
+        char letter;
+        enum notify_class class;
+    } classes[] = {{'K', NOTIFY_KEYSPACE}, {'E', NOTIFY_KEYEVENT}, {'g', NOTIFY_GENERIC},
+                   {'$', NOTIFY_STRING},   {'l', NOTIFY_LIST},     {'s', NOTIFY_SET},
+                   {'h', NOTIFY_HASH},     {'z', NOTIFY_ZSET},     {'x', NOTIFY_EXPIRED},
+                   {'e', NOTIFY_EVICTED},  {'t', NOTIFY_STREAM},   {'m', NOTIFY_KEY_MISS},
+                   {'d', NOTIFY_MODULE},   {'n', NOTIFY_NEW}};
+    uint32_t set = 0;
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        bool is_all = strchr(letters, 'A') != NULL && classes[i].class != NOTIFY_KEYSPACE &&
+                      classes[i].class != NOTIFY_KEYEVENT && classes[i].class != NOTIFY_KEY_MISS &&
+                      classes[i].class != NOTIFY_NEW;
+        if (is_all || strchr(letters, classes[i].letter) != NULL)
+            set |= classes[i].class;
+    }
+    return (set & (NOTIFY_KEYSPACE | NOTIFY_KEYEVENT)) != 0 ? set : 0;
+}
+
 void config_take(struct config *config, size_t row, struct config_value *value)
 {
     assert(row < directive_count);
@@ -339,6 +364,9 @@ void config_take(struct config *config, size_t row, struct config_value *value)
     config->texts[row] = value->text;
     if (row == CONFIG_REQUIREPASS)
         atomic_store_explicit(&config->has_password, value->text[0] != '\0', memory_order_relaxed);
+    if (row == CONFIG_NOTIFY_KEYSPACE_EVENTS)
+        atomic_store_explicit(&config->notify_classes, event_classes(value->text),
+                              memory_order_relaxed);
     pthread_mutex_unlock(&config->lock);
     value->text = NULL;
 }

@@ -58,6 +58,7 @@ enum config_id {
     CONFIG_SET_MAX_LISTPACK_VALUE,
     CONFIG_ZSET_MAX_LISTPACK_ENTRIES,
     CONFIG_ZSET_MAX_LISTPACK_VALUE,
+    CONFIG_NOTIFY_KEYSPACE_EVENTS, /* use config_notify_classes() */
     CONFIG_NAMED
 };
 
@@ -94,7 +95,8 @@ struct config_note; /* one warning about a directive, kept until the log is open
 struct config {
     _Atomic int64_t numbers[CONFIG_ROW_MAX]; /* one per table row of a number type */
     _Atomic uint64_t output_limits[CONFIG_CLIENT_CLASSES * 3];
-    _Atomic bool has_password; /* requirepass is not empty: clients must authenticate */
+    _Atomic bool has_password;       /* requirepass is not empty: clients must authenticate */
+    _Atomic uint32_t notify_classes; /* notify-keyspace-events: a set of enum notify_class */
 
     pthread_mutex_t lock;
     char *texts[CONFIG_ROW_MAX]; /* under lock; one per table row of a text type, never NULL */
@@ -136,6 +138,11 @@ static inline int64_t config_number(const struct config *config, enum config_id 
 static inline bool config_has_password(const struct config *config)
 {
     return atomic_load_explicit(&config->has_password, memory_order_relaxed);
+}
+
+static inline uint32_t config_notify_classes(const struct config *config)
+{
+    return atomic_load_explicit(&config->notify_classes, memory_order_relaxed);
 }
 
 /* Copies a text with its terminating zero, cut to `size`; returns its whole length. */

@@ -157,6 +157,9 @@ const struct directive directive_table[] = {
         INT("zset-max-listpack-entries", 0, INT64_MAX, "128", .alias = "zset-max-ziplist-entries"),
     [CONFIG_ZSET_MAX_LISTPACK_VALUE] =
         MEMORY("zset-max-listpack-value", 0, INT64_MAX, "64", .alias = "zset-max-ziplist-value"),
+    [CONFIG_NOTIFY_KEYSPACE_EVENTS] = {.name = "notify-keyspace-events",
+                                       .type = DIRECTIVE_EVENTS,
+                                       .initial = ""},
 
     /* ---- persistence ---- */
     {.name = "save", .type = DIRECTIVE_SAVE, .initial = "", RDB},
@@ -258,10 +261,6 @@ const struct directive directive_table[] = {
     INT("stream-node-max-entries", 0, INT64_MAX, "100", TYPES),
     ENUM("sanitize-dump-payload", sanitize_names, "no", TYPES),
     TEXT("locale-collate", "", TYPES),
-    {.name = "notify-keyspace-events",
-     .type = DIRECTIVE_EVENTS,
-     .initial = "",
-     UNUSED("there is no publish and subscribe yet")},
     INT("busy-reply-threshold", 0, INT64_MAX, "5000", SCRIPTS, .alias = "lua-time-limit"),
 
     /* ---- users and protection ---- */

@@ -32,6 +32,7 @@ struct request *request_new(struct conn *conn)
             return NULL;
         resp_writer_init(&request->reply, 2);
         request->call.server = worker->server;
+        request->call.effects = &request->effects;
     }
     request->conn = conn;
     request->next = NULL;
@@ -65,6 +66,7 @@ void request_free(struct request *request)
     struct worker *worker = request->conn->worker;
     struct call *call = &request->call;
     assert(request->stream_count == 0 && request->state != REQUEST_RUNNING);
+    assert(request->effects.first == NULL);
     if (call->progress != NULL && call->progress_free != NULL)
         call->progress_free(call->progress);
     call->progress = NULL;

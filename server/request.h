@@ -15,6 +15,7 @@
 
 #include "block.h"
 #include "command.h"
+#include "effects.h"
 #include "worker.h"
 
 enum request_state { REQUEST_PARKED, REQUEST_RUNNING, REQUEST_FINISHED };
@@ -49,6 +50,7 @@ struct request {
     struct reply_stream *streams; /* of the last run, in the order of their offsets */
     uint32_t stream_count, stream_capacity;
 
+    struct effects effects;        /* of the last run */
     struct worker_message message; /* of a tour */
 };
 

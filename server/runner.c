@@ -144,12 +144,23 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     call->hits = call->misses = 0;
     resp_truncate(call->reply, request->reply_start);
     request->stream_count = 0;
+    if (effects_any(&request->effects))
+        effects_drop(&request->effects);
     return call->command->run(call);
+}
+
+/* Its writes are committed, or it has failed. */
+static void apply_effects(struct request *request, enum store_result result)
+{
+    (void)result;
+    effects_drop(&request->effects);
 }
 
 static void finish(struct request *request, enum store_result result)
 {
     struct conn *conn = request->conn;
+    if (effects_any(&request->effects))
+        apply_effects(request, result);
     request->state = REQUEST_FINISHED;
     request->result = result;
     conn->held_bytes += request->reply.len;
@@ -310,6 +321,8 @@ static enum store_result start(struct request *request)
         conn->worker->running++;
         if (!request->is_read)
             conn->running_write = true;
+    } else if (effects_any(&request->effects)) {
+        apply_effects(request, result);
     }
     return result;
 }

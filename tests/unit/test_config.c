@@ -13,6 +13,7 @@
 
 #include "../../server/command.h"
 #include "../../server/config_directive.h"
+#include "../../server/notify.h"
 #include "../../storage/store.h"
 
 struct fixture {
@@ -231,8 +232,15 @@ static void special_forms(void **state)
     struct fixture *fixture = *state;
     assert_null(set(fixture, "notify-keyspace-events", "KEA"));
     assert_shown(fixture, "notify-keyspace-events", "AKE");
+    uint32_t classes = config_notify_classes(&fixture->config);
+    assert_true((classes & NOTIFY_KEYEVENT) != 0 && (classes & NOTIFY_STREAM) != 0);
+    assert_int_equal(classes & (NOTIFY_KEY_MISS | NOTIFY_NEW), 0);
     assert_null(set(fixture, "notify-keyspace-events", "Kx$"));
     assert_shown(fixture, "notify-keyspace-events", "$xK");
+    assert_int_equal(config_notify_classes(&fixture->config),
+                     NOTIFY_KEYSPACE | NOTIFY_STRING | NOTIFY_EXPIRED);
+    assert_null(set(fixture, "notify-keyspace-events", "gx"));
+    assert_int_equal(config_notify_classes(&fixture->config), 0);
     assert_string_equal(set(fixture, "notify-keyspace-events", "q"),
                         "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
     assert_null(set(fixture, "save", "900 1 300 10"));
