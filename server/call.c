@@ -72,6 +72,19 @@ enum store_result call_get(struct call *call, const struct store_key *key, enum 
     return result;
 }
 
+void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
+                          size_t *begin, size_t *end)
+{
+    size_t at = (size_t)command->key_count_at;
+    int64_t count;
+    *begin = *end = 0;
+    if (at == 0 || at >= argc || !resp_read_int64(argv[at].data, argv[at].len, &count) ||
+        count <= 0 || (uint64_t)count > argc - at - 1)
+        return;
+    *begin = at + 1;
+    *end = *begin + (size_t)count;
+}
+
 /* The database that COPY's options name; false: none, or COPY will refuse it. */
 static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
 {

@@ -124,10 +124,11 @@ static void reply_categories(struct resp_writer *reply, const struct command *co
 
 /* ---- key specifications ---- */
 
-/* One part of key_flags: which keys it is about. `last` as in the table. */
+/* One part of key_flags: which keys it is about. `last` as in the table; with count_at, the
+ * argument that says how many there are, the other numbers do not count. */
 struct key_spec {
     char flags[64];
-    int first, last, step;
+    int first, last, step, count_at;
 };
 
 #define KEY_SPECS_MAX 4
@@ -135,7 +136,7 @@ struct key_spec {
 static size_t list_key_specs(const struct command *command, struct key_spec specs[KEY_SPECS_MAX])
 {
     size_t count = 0;
-    const char *at = command->first_key == 0 ? NULL : command->key_flags;
+    const char *at = command_has_keys(command) ? command->key_flags : NULL;
     while (at != NULL && count < KEY_SPECS_MAX) {
         struct key_spec *spec = &specs[count];
         size_t len = strcspn(at, ";");
@@ -144,10 +145,20 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
         spec->step = command->key_step;
         spec->first = command->first_key + (int)count * command->key_step;
         spec->last = is_last ? command->last_key : spec->first;
+        spec->count_at = is_last ? command->key_count_at : 0;
         at = is_last ? NULL : at + len + 1;
         count++;
     }
     return count;
+}
+
+static void reply_numbers(struct resp_writer *reply, const char *const names[3],
+                          const int numbers[3])
+{
+    for (int i = 0; i < 3; i++) {
+        resp_bulk_string(reply, names[i]);
+        resp_integer(reply, numbers[i]);
+    }
 }
 
 static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
@@ -163,19 +174,20 @@ static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
     resp_bulk_string(reply, "spec");
     resp_map(reply, 1);
     resp_bulk_string(reply, "index");
-    resp_integer(reply, spec->first);
+    resp_integer(reply, spec->count_at != 0 ? spec->count_at : spec->first);
     resp_bulk_string(reply, "find_keys");
     resp_map(reply, 2);
     resp_bulk_string(reply, "type");
-    resp_bulk_string(reply, "range");
+    resp_bulk_string(reply, spec->count_at != 0 ? "keynum" : "range");
     resp_bulk_string(reply, "spec");
     resp_map(reply, 3);
-    resp_bulk_string(reply, "lastkey"); /* counted from the first, unless from the end */
-    resp_integer(reply, spec->last < 0 ? spec->last : spec->last - spec->first);
-    resp_bulk_string(reply, "keystep");
-    resp_integer(reply, spec->step);
-    resp_bulk_string(reply, "limit");
-    resp_integer(reply, 0);
+    if (spec->count_at != 0)
+        reply_numbers(reply, (const char *[]){"keynumidx", "firstkey", "keystep"},
+                      (const int[]){0, 1, 1});
+    else /* the last one counted from the first, unless from the end */
+        reply_numbers(
+            reply, (const char *[]){"lastkey", "keystep", "limit"},
+            (const int[]){spec->last < 0 ? spec->last : spec->last - spec->first, spec->step, 0});
 }
 
 static void reply_key_specs(struct resp_writer *reply, const struct command *command)
@@ -411,7 +423,7 @@ static const struct command *inner_command(struct call *call)
         command = command_find_sub(command, argv[1]);
     if (command == NULL) {
         resp_error(call->reply, "ERR Invalid command specified");
-    } else if (command->first_key == 0) {
+    } else if (!command_has_keys(command)) {
         resp_error(call->reply, "ERR The command has no key arguments");
     } else if (!command_arity_ok(command, argc)) {
         resp_error(call->reply, "ERR Invalid number of arguments specified for command");
@@ -441,18 +453,27 @@ static const char *flags_in_call(struct call *call, const struct command *comman
                                                                            : "RO access";
 }
 
-static size_t spec_end(const struct key_spec *spec, size_t argc)
+/* Where the keys of one part stand in a call, and how far they are apart. */
+static void spec_range(const struct command *command, const struct key_spec *spec, size_t argc,
+                       const struct resp_slice *argv, size_t range[2])
 {
-    return spec->last < 0 ? argc + (size_t)(spec->last + 1) : (size_t)spec->last + 1;
+    range[0] = (size_t)spec->first;
+    range[1] = spec->last < 0 ? argc + (size_t)(spec->last + 1) : (size_t)spec->last + 1;
+    if (spec->count_at != 0)
+        command_counted_keys(command, argc, argv, &range[0], &range[1]);
+}
+
+static size_t spec_step(const struct key_spec *spec)
+{
+    return spec->count_at != 0 ? 1 : (size_t)spec->step;
 }
 
 static void reply_spec_keys(struct call *call, const struct command *command,
-                            const struct key_spec *spec, bool with_flags)
+                            const struct key_spec *spec, const size_t range[2], bool with_flags)
 {
     const struct resp_slice *argv = call->argv + 2;
     const char *flags = flags_in_call(call, command, spec);
-    for (size_t i = (size_t)spec->first; i < spec_end(spec, call->argc - 2);
-         i += (size_t)spec->step) {
+    for (size_t i = range[0]; i < range[1]; i += spec_step(spec)) {
         if (with_flags)
             resp_array(call->reply, 2);
         resp_bulk(call->reply, argv[i].data, argv[i].len);
@@ -469,14 +490,20 @@ static enum store_result reply_keys(struct call *call, bool with_flags)
     if (command == NULL)
         return STORE_OK;
     struct key_spec specs[KEY_SPECS_MAX];
+    size_t ranges[KEY_SPECS_MAX][2];
     size_t spec_count = list_key_specs(command, specs), count = 0;
-    for (size_t i = 0; i < spec_count; i++)
-        for (size_t at = (size_t)specs[i].first; at < spec_end(&specs[i], call->argc - 2);
-             at += (size_t)specs[i].step)
+    for (size_t i = 0; i < spec_count; i++) {
+        spec_range(command, &specs[i], call->argc - 2, call->argv + 2, ranges[i]);
+        for (size_t at = ranges[i][0]; at < ranges[i][1]; at += spec_step(&specs[i]))
             count++;
+        if (specs[i].count_at != 0 && ranges[i][0] == ranges[i][1]) {
+            resp_error(call->reply, "ERR Invalid arguments specified for command");
+            return STORE_OK;
+        }
+    }
     resp_array(call->reply, count);
     for (size_t i = 0; i < spec_count; i++)
-        reply_spec_keys(call, command, &specs[i], with_flags);
+        reply_spec_keys(call, command, &specs[i], ranges[i], with_flags);
     return STORE_OK;
 }
 

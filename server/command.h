@@ -124,6 +124,8 @@ struct command {
                               by ';': each but the last is about one key, the last about the rest */
     const char *tips;      /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
+    int key_count_at; /* argument that tells how many keys follow it, besides those at first_key
+                         to last_key (and with the last part of key_flags); 0: none does */
 };
 
 /* All commands, by group; subcommands follow their container. command_count rows. */
@@ -169,6 +171,16 @@ static inline bool command_arity_ok(const struct command *command, size_t argc)
 {
     return command->arity >= 0 ? argc == (size_t)command->arity : argc >= (size_t)-command->arity;
 }
+
+static inline bool command_has_keys(const struct command *command)
+{
+    return command->first_key != 0 || command->key_count_at != 0;
+}
+
+/* The arguments [*begin, *end) that are the keys which key_count_at announces; none if the count is
+ * not what the command will accept. */
+void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
+                          size_t *begin, size_t *end);
 
 /*
  * COPY and MOVE touch a key in a database that is not the session's (CMD_OTHER_DB). After filling

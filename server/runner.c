@@ -113,17 +113,21 @@ static bool declare_keys(struct request *request, const struct command *command)
 {
     struct call *call = &request->call;
     uint32_t count = 0;
-    if (command->first_key > 0) {
+    if (command_has_keys(command)) {
         enum store_mode mode =
             (command->flags & CMD_READONLY) != 0 ? STORE_SHARED : STORE_EXCLUSIVE;
         int64_t argc = (int64_t)call->argc;
         int64_t last = command->last_key < 0 ? argc + command->last_key : command->last_key;
+        size_t begin, end;
         if (last >= argc)
             last = argc - 1;
         if (!request_reserve_keys(request, call->argc + 1))
             return false;
-        for (int64_t i = command->first_key; i <= last; i += command->key_step)
+        for (int64_t i = command->first_key; i > 0 && i <= last; i += command->key_step)
             set_key(request, command, i, mode, &request->keys[count++]);
+        command_counted_keys(command, call->argc, call->argv, &begin, &end);
+        for (size_t i = begin; i < end; i++)
+            set_key(request, command, (int64_t)i, mode, &request->keys[count++]);
         if ((command->flags & CMD_OTHER_DB) != 0)
             count = call_other_db_keys(command, call->argc, call->argv, request->keys, count);
     }
@@ -517,7 +521,7 @@ static void take_behind(struct conn *conn, struct request *request)
     request->is_read = command == NULL || runs_as_read(command);
     if (conn->first_parked == NULL && may_start(conn, request)) {
         start_held(request);
-    } else if (command != NULL && command->first_key > 0 && declare_keys(request, command)) {
+    } else if (command != NULL && command_has_keys(command) && declare_keys(request, command)) {
         store_prefetch(conn->worker->store, request->keys, call->key_count);
     }
     enqueue(conn, request);
