@@ -138,14 +138,17 @@ test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_tab
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
 	test_concurrent \
+	test_cuts \
 	test_faults \
 	test_powercut \
 	test_random \
-	test_snapshot
+	test_snapshot \
+	test_stalls
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
 	tests/storage/harness.c \
+	tests/storage/medium.c \
 	tests/storage/oracle.c \
 	tests/storage/workload.c
 
@@ -262,9 +265,10 @@ asan tsan ubsan:
 	$(MAKE) VARIANT=$@ all unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --build build/$@ unit server
 
-# The long run: random cuts, then every point of random scripts, each for POWERCUT_SECONDS.
-powercut: $(BUILD)/tests/test_powercut
+# The long run: random cuts, then every point of short scripts, each for POWERCUT_SECONDS.
+powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
 	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_powercut
+	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_cuts
 
 # Proves that the tests can fail; tests/run takes the quickest of them.
 mutants:

@@ -6,8 +6,8 @@ there instead. `killers` are tried in turn until one fails.
 
 import dataclasses
 
-POWERCUT, FAULTS, RANDOM, CONCURRENT = \
-    "test_powercut", "test_faults", "test_random", "test_concurrent"
+POWERCUT, CUTS, FAULTS, RANDOM, CONCURRENT, STALLS = \
+    "test_powercut", "test_cuts", "test_faults", "test_random", "test_concurrent", "test_stalls"
 WAIT_RANDOM = "wait/test_random"
 
 
@@ -52,7 +52,7 @@ fault("wrap-without-filler", "storage/journal.c",
 fault("ring-overruns-its-tail", "storage/journal.c",
       "groups are written over those that recovery still needs",
       ("journal->used + ring_cost(journal, before + length) + PAGE_SIZE > journal->size", "false"),
-      by=[POWERCUT, RANDOM])
+      by=[STALLS])
 fault("commit-numbers-reused", "storage/journal.c",
       "the first commit after a start has the last one's number",
       ("journal->next_commit = mark->commit;",
@@ -180,7 +180,7 @@ fault("extent-headers-not-written", "storage/keeper.c",
 fault("changed-while-written", "storage/writeback.c",
       "a frame under way to the disk is not marked, so it is changed in place",
       ("frame->writing = true;", ""),
-      by=[POWERCUT, CONCURRENT])
+      by=[STALLS])
 fault("failed-page-forgotten", "storage/writeback.c",
       "a page that could not be written counts as clean",
       ("if (failed && frame->state == FRAME_VALID)", "if (false)"),
@@ -258,7 +258,7 @@ fault("expiry-entry-kept", "storage/commit.c",
       ("partition->databases[write->key.db].expires--; "
        "ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);",
        "partition->databases[write->key.db].expires--;"),
-      by=[RANDOM, "test_concurrency.py::test_expired_keys_leave_by_themselves"])
+      by=[RANDOM])
 fault("absence-shows-nothing", "storage/txn.c",
       "an absence does not wait for the durability of the delete that made it",
       ("show(txn, engine_partition(txn->store, key->slot)->last_removal);", ""),
@@ -298,11 +298,11 @@ fault("shared-meets-exclusive", "storage/admission.c",
       "a reader does not mind a writer that holds the key",
       ("return alone || (!ahead->exclusive && !claim->exclusive);",
        "return alone || !claim->exclusive;"),
-      by=[CONCURRENT, RANDOM])
+      by=[STALLS])
 fault("own-claim-in-the-way", "storage/admission.c",
       "a transaction that names a key twice waits for itself",
       ("(!ahead->only || ahead->only == claim->txn)", "!ahead->only"),
-      by=[RANDOM])
+      by=[STALLS])
 fault("barrier-passed", "storage/request.c",
       "transactions overtake one that waits to be alone",
       ("if (behind || busy)", "if (busy)"),
@@ -326,7 +326,7 @@ fault("dirty-page-evicted", "storage/space.c",
 fault("no-copy-on-write", "storage/space.c",
       "a frame is changed while it is being written",
       ("if (!old->writing) return true;", "return true;"),
-      by=[POWERCUT, CONCURRENT])
+      by=[STALLS])
 fault("copy-is-clean", "storage/space.c",
       "the copy of a frame that is being written can go before the write has arrived",
       ("space_mark_dirty(space, copy, frame->commit);", ""),

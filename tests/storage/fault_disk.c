@@ -1,199 +1,85 @@
 /*
  * Invariants
- * 1. A file's `pages` are what a read sees: every completed write. `stable` pages are what is
- *    certainly on the medium; a page is in both, once, while nothing of it is unflushed.
- * 2. Each unflushed page write is a version, oldest first. A flush makes the versions stable that
- *    had completed when it was submitted; a durable write makes stable what it wrote alone.
- * 3. Operations complete in random order, a few whenever the queue is reaped; while any is under
- *    way the queue's eventfd stays readable. No time is involved.
- * 4. Once the power is cut nothing changes any more, and every operation fails.
+ * 1. Operations complete in random order, a few whenever the queue is reaped; while any is under
+ *    way the queue's eventfd stays readable. No time is involved but that of a hold.
+ * 2. Once the power is cut every operation fails. What was under way then may have reached the
+ *    medium, but is not acknowledged.
  */
 #include "fault_disk.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
-#define PAGE 4096u
-#define SECTOR 512u
-#define SEGMENT (1u << 20)
-#define FILES 140u
+#include "medium.h"
 
-/* An unflushed write of one page. */
-struct version {
-    struct version *next;
-    uint64_t order; /* completed as this event */
-    uint32_t page;
-    char bytes[PAGE];
-};
-
-struct stored_file {
-    char name[16];
-    bool exists, in_directory; /* its entry is durable */
-    uint64_t size;
-    char **pages, **stable; /* NULL: zeros */
-    uint64_t room;          /* pages in the arrays */
-    struct version *versions, *versions_last;
-};
-
-struct fault {
-    char file[16];
-    uint32_t nth;
-    int error;
-    bool lasting;
-};
-
-struct medium {
-    pthread_mutex_t lock;
-    struct rng rng;
-    struct stored_file files[FILES];
-    uint64_t events, cut_at, room;
-    bool cut;
-    struct fault faults[FAULT_KINDS];
-};
+#define LOOK_AGAIN_MS 5 /* a hold may end by the clock */
 
 struct fault_disk {
     struct disk base;
     struct medium *medium;
 };
 
-struct disk_file {
-    struct medium *medium;
-    struct stored_file *stored;
-};
-
 struct flying {
     struct disk_op *op;
-    uint64_t submitted; /* as this event */
+    uint64_t submitted; /* as this event; 0: without power */
 };
 
 struct fault_queue {
     struct disk_queue base;
+    struct fault_queue *next; /* of the medium's */
     struct medium *medium;
     int fd;
     struct flying *flying;
     uint32_t depth;
 };
 
-/* ---- pages ---- */
+/* ---- what is under way ---- */
 
-static void make_room(struct stored_file *file, uint64_t pages)
+static enum fault_kind kind_of(const struct disk_op *op)
 {
-    if (pages <= file->room)
-        return;
-    file->pages = realloc(file->pages, pages * sizeof *file->pages);
-    file->stable = realloc(file->stable, pages * sizeof *file->stable);
-    must(file->pages && file->stable, "out of memory");
-    memset(file->pages + file->room, 0, (pages - file->room) * sizeof *file->pages);
-    memset(file->stable + file->room, 0, (pages - file->room) * sizeof *file->stable);
-    file->room = pages;
+    static const enum fault_kind kinds[] = {FAULT_READ, FAULT_WRITE, FAULT_FLUSH};
+    return kinds[op->kind];
 }
 
-static char *page_of(char **pages, uint32_t page)
+static bool is_held(struct medium *medium, const struct flying *flying)
 {
-    if (!pages[page])
-        pages[page] = calloc(1, PAGE);
-    must(pages[page], "out of memory");
-    return pages[page];
+    return medium_holds(medium, kind_of(flying->op), flying->op->file->stored);
 }
 
-static struct version *new_version(uint32_t page, const char *bytes, uint64_t order)
+static void leave_traces(struct stored_file *file, const struct disk_op *op, uint64_t order)
 {
-    struct version *version = malloc(sizeof *version);
-    must(version, "out of memory");
-    *version = (struct version){.page = page, .order = order};
-    memcpy(version->bytes, bytes, PAGE);
-    return version;
+    uint32_t page = (uint32_t)(op->offset / PAGE);
+    for (int i = 0; op->kind == DISK_WRITE && i < op->vector_count; i++)
+        for (size_t at = 0; at < op->vectors[i].iov_len; at += PAGE, page++)
+            medium_trace_page(file, page, (char *)op->vectors[i].iov_base + at, order);
 }
 
-static void add_version(struct stored_file *file, struct version *version)
+static void leave_all_traces(struct medium *medium, struct medium *copy)
 {
-    if (file->versions)
-        file->versions_last->next = version;
-    else
-        file->versions = version;
-    file->versions_last = version;
-}
-
-/* Takes out the versions up to `order`, of one page or (UINT32_MAX) of all, and makes them stable
- * if asked to. */
-static void retire(struct stored_file *file, uint32_t page, uint64_t order, bool keep)
-{
-    struct version *versions = file->versions;
-    file->versions = file->versions_last = NULL;
-    while (versions) {
-        struct version *version = versions;
-        versions = version->next;
-        version->next = NULL;
-        if (version->order > order || (page != UINT32_MAX && version->page != page)) {
-            add_version(file, version);
-            continue;
+    for (const struct fault_queue *queue = medium->queues; queue; queue = queue->next)
+        for (uint32_t i = 0; i < queue->base.in_flight; i++) {
+            const struct flying *flying = &queue->flying[i];
+            size_t number = (size_t)(flying->op->file->stored - medium->files);
+            if (flying->submitted)
+                leave_traces(&copy->files[number], flying->op, medium->events);
         }
-        if (keep)
-            memcpy(page_of(file->stable, version->page), version->bytes, PAGE);
-        free(version);
-    }
 }
 
-/* ---- the power goes ---- */
-
-/* Sectors of unflushed pages are each old or of any of the versions; often a page keeps together.
- */
-static void settle_version(struct medium *medium, struct stored_file *file,
-                           const struct version *version)
+/* An event that changes the medium: how it is before that is recorded. */
+static bool change_event(struct medium *medium)
 {
-    uint32_t fate = rng_below(&medium->rng, 4);
-    char *to = page_of(file->stable, version->page);
-    for (uint32_t i = 0; i < PAGE / SECTOR; i++)
-        if (fate == 0 || (fate == 1 && rng_chance(&medium->rng, 50)))
-            memcpy(to + i * SECTOR, version->bytes + i * SECTOR, SECTOR);
-}
-
-static void settle_file(struct medium *medium, struct stored_file *file)
-{
-    for (const struct version *v = file->versions; v; v = v->next)
-        settle_version(medium, file, v);
-    retire(file, UINT32_MAX, UINT64_MAX, false);
-    bool lost = file->exists && !file->in_directory && rng_chance(&medium->rng, 50);
-    if (lost) {
-        file->exists = false;
-        file->size = 0;
+    if (medium->visit && !medium->cut) {
+        struct medium *copy = medium_copy_locked(medium);
+        leave_all_traces(medium, copy);
+        copy->cut = true;
+        medium->visit(medium->visit_arg, copy);
     }
-    for (uint64_t i = 0; i < file->room; i++) {
-        if (file->stable[i] && lost)
-            memset(file->stable[i], 0, PAGE);
-        if (file->stable[i])
-            memcpy(page_of(file->pages, (uint32_t)i), file->stable[i], PAGE);
-        else if (file->pages[i])
-            memset(file->pages[i], 0, PAGE);
-    }
-}
-
-/* Counts an event; false: there is no power any more. */
-static bool event(struct medium *medium)
-{
-    medium->events++;
-    if (!medium->cut && medium->cut_at && medium->events >= medium->cut_at)
-        medium->cut = true;
-    return !medium->cut;
-}
-
-static int fault_of(struct medium *medium, enum fault_kind kind, const struct stored_file *file)
-{
-    struct fault *fault = &medium->faults[kind];
-    if (fault->nth == 0 || strncmp(file->name, fault->file, strlen(fault->file)) != 0)
-        return 0;
-    if (fault->nth > 1) {
-        fault->nth--;
-        return 0;
-    }
-    fault->nth = fault->lasting;
-    return fault->error;
+    return medium_event(medium);
 }
 
 /* ---- operations ---- */
@@ -208,7 +94,7 @@ static int read_pages(const struct disk_op *op)
                 return EIO;
             char *to = (char *)op->vectors[i].iov_base + at;
             if (file->pages[page])
-                memcpy(to, file->pages[page], PAGE);
+                memcpy(to, file->pages[page]->bytes, PAGE);
             else
                 memset(to, 0, PAGE);
         }
@@ -221,45 +107,32 @@ static int write_pages(struct medium *medium, const struct disk_op *op)
     uint32_t page = (uint32_t)(op->offset / PAGE);
     for (int i = 0; i < op->vector_count; i++)
         for (size_t at = 0; at < op->vectors[i].iov_len; at += PAGE, page++) {
-            const char *from = (const char *)op->vectors[i].iov_base + at;
             must((uint64_t)(page + 1) * PAGE <= file->size, "a write behind the end of %s",
                  file->name);
-            memcpy(page_of(file->pages, page), from, PAGE);
-            add_version(file, new_version(page, from, medium->events));
-            if (op->durable)
-                retire(file, page, UINT64_MAX, true);
+            medium_store_page(file, page, (char *)op->vectors[i].iov_base + at, medium->events,
+                              op->durable);
         }
     return 0;
 }
 
-/* What is under way when the power goes may be in any state, but is not acknowledged. */
-static void leave_traces(struct medium *medium, const struct disk_op *op)
-{
-    struct stored_file *file = op->file->stored;
-    uint32_t page = (uint32_t)(op->offset / PAGE);
-    for (int i = 0; op->kind == DISK_WRITE && i < op->vector_count; i++)
-        for (size_t at = 0; at < op->vectors[i].iov_len; at += PAGE, page++)
-            add_version(file,
-                        new_version(page, (char *)op->vectors[i].iov_base + at, medium->events));
-}
-
 static int perform(struct medium *medium, const struct flying *flying)
 {
-    static const enum fault_kind kinds[] = {FAULT_READ, FAULT_WRITE, FAULT_FLUSH};
     const struct disk_op *op = flying->op;
-    if (!event(medium)) {
+    struct stored_file *file = op->file->stored;
+    bool power = op->kind == DISK_READ ? medium_event(medium) : change_event(medium);
+    if (!power) {
         if (flying->submitted)
-            leave_traces(medium, op);
+            leave_traces(file, op, medium->events);
         return EIO;
     }
-    int error = fault_of(medium, kinds[op->kind], op->file->stored);
+    int error = medium_fault(medium, kind_of(op), file);
     if (error)
         return error;
     if (op->kind == DISK_READ)
         return read_pages(op);
     if (op->kind == DISK_WRITE)
         return write_pages(medium, op);
-    retire(op->file->stored, UINT32_MAX, flying->submitted, true);
+    medium_flush(file, flying->submitted);
     return 0;
 }
 
@@ -273,31 +146,60 @@ static void signal_queue(struct fault_queue *queue)
 static void fault_submit(struct disk_queue *base)
 {
     struct fault_queue *queue = (struct fault_queue *)base;
-    pthread_mutex_lock(&queue->medium->lock);
+    struct medium *medium = queue->medium;
+    pthread_mutex_lock(&medium->lock);
     while (base->first && base->in_flight < queue->depth) {
         struct disk_op *op = base->first;
         base->first = op->next;
         base->queued--;
-        bool power = event(queue->medium);
-        queue->flying[base->in_flight++] = (struct flying){op, power ? queue->medium->events : 0};
+        bool power = op->kind == DISK_WRITE ? change_event(medium) : medium_event(medium);
+        queue->flying[base->in_flight++] = (struct flying){op, power ? medium->events : 0};
     }
     if (!base->first)
         base->last = NULL;
-    pthread_mutex_unlock(&queue->medium->lock);
+    pthread_mutex_unlock(&medium->lock);
     if (base->in_flight)
         signal_queue(queue);
 }
 
-/* A random one of those under way; the error it ends with in its op. */
-static struct disk_op *complete_one(struct fault_queue *queue)
+/* A random one of those under way that are not held back; UINT32_MAX: there is none. */
+static uint32_t choose(struct fault_queue *queue)
 {
-    pthread_mutex_lock(&queue->medium->lock);
-    uint32_t chosen = rng_below(&queue->medium->rng, queue->base.in_flight);
-    struct flying flying = queue->flying[chosen];
-    flying.op->error = perform(queue->medium, &flying);
-    queue->flying[chosen] = queue->flying[--queue->base.in_flight];
-    pthread_mutex_unlock(&queue->medium->lock);
-    return flying.op;
+    uint32_t count = queue->base.in_flight, first = rng_below(&queue->medium->rng, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_held(queue->medium, &queue->flying[(first + i) % count]))
+            return (first + i) % count;
+    return UINT32_MAX;
+}
+
+static void wait_for_change(struct medium *medium)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_AGAIN_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&medium->changed, &medium->lock, &until);
+}
+
+/* One operation completes, the error it ends with in its op. NULL: all are held back, and there is
+ * no need to wait. */
+static struct disk_op *complete_one(struct fault_queue *queue, bool needed)
+{
+    struct medium *medium = queue->medium;
+    struct disk_op *op = NULL;
+    uint32_t chosen;
+    pthread_mutex_lock(&medium->lock);
+    while ((chosen = choose(queue)) == UINT32_MAX && needed)
+        wait_for_change(medium);
+    if (chosen != UINT32_MAX) {
+        struct flying flying = queue->flying[chosen];
+        flying.op->error = perform(medium, &flying);
+        queue->flying[chosen] = queue->flying[--queue->base.in_flight];
+        op = flying.op;
+    }
+    pthread_mutex_unlock(&medium->lock);
+    return op;
 }
 
 static bool goes_on(struct fault_queue *queue)
@@ -314,12 +216,27 @@ static void fault_reap(struct disk_queue *base, uint32_t least)
     uint32_t bound = base->in_flight;
     for (uint32_t done = 0; base->in_flight && (done < least || (done < bound && goes_on(queue)));
          done++) {
-        struct disk_op *op = complete_one(queue);
+        struct disk_op *op = complete_one(queue, done < least);
+        if (!op)
+            break;
         op->done(op);
     }
     if (base->in_flight)
         signal_queue(queue);
 }
+
+uint32_t medium_held(struct medium *medium)
+{
+    uint32_t held = 0;
+    pthread_mutex_lock(&medium->lock);
+    for (const struct fault_queue *queue = medium->queues; queue; queue = queue->next)
+        for (uint32_t i = 0; i < queue->base.in_flight; i++)
+            held += is_held(medium, &queue->flying[i]);
+    pthread_mutex_unlock(&medium->lock);
+    return held;
+}
+
+/* ---- queues ---- */
 
 static int fault_queue_create(struct disk *disk, uint32_t depth, struct disk_queue **queue)
 {
@@ -331,6 +248,10 @@ static int fault_queue_create(struct disk *disk, uint32_t depth, struct disk_que
     q->flying = calloc(depth, sizeof *q->flying);
     q->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     must(q->flying && q->fd >= 0, "out of memory or files");
+    pthread_mutex_lock(&q->medium->lock);
+    q->next = q->medium->queues;
+    q->medium->queues = q;
+    pthread_mutex_unlock(&q->medium->lock);
     *queue = &q->base;
     return 0;
 }
@@ -339,6 +260,12 @@ static void fault_queue_free(struct disk_queue *base)
 {
     struct fault_queue *queue = (struct fault_queue *)base;
     must(base->in_flight == 0 && base->queued == 0, "a queue is freed with operations in it");
+    pthread_mutex_lock(&queue->medium->lock);
+    struct fault_queue **at = &queue->medium->queues;
+    while (*at != queue)
+        at = &(*at)->next;
+    *at = queue->next;
+    pthread_mutex_unlock(&queue->medium->lock);
     close(queue->fd);
     free(queue->flying);
     free(queue);
@@ -351,20 +278,12 @@ static int fault_queue_fd(struct disk_queue *queue)
 
 /* ---- files ---- */
 
-static struct stored_file *find_file(struct medium *medium, const char *name)
-{
-    for (uint32_t i = 0; i < FILES; i++)
-        if (medium->files[i].exists && strcmp(medium->files[i].name, name) == 0)
-            return &medium->files[i];
-    return NULL;
-}
-
 static int open_locked(struct medium *medium, const char *name, bool create,
                        struct stored_file **file)
 {
-    if (!event(medium))
+    if (!(create ? change_event(medium) : medium_event(medium)))
         return EIO;
-    *file = find_file(medium, name);
+    *file = medium_find_file(medium, name);
     if (!create)
         return *file ? 0 : ENOENT;
     if (*file)
@@ -407,40 +326,24 @@ static uint64_t fault_size(struct disk_file *file)
     return size;
 }
 
-static uint64_t used_bytes(const struct medium *medium)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < FILES; i++)
-        bytes += medium->files[i].size;
-    return bytes;
-}
-
-static void lengthen(struct stored_file *file, uint64_t to)
-{
-    if (to <= file->size)
-        return;
-    make_room(file, to / PAGE);
-    file->size = to;
-}
-
 static int extend_locked(struct medium *medium, struct stored_file *file, uint64_t to)
 {
     bool was_cut = medium->cut;
     uint64_t grows = to > file->size ? to - file->size : 0;
-    if (!event(medium)) {
+    if (!change_event(medium)) {
         if (!was_cut && grows) /* some of it may have been done */
-            lengthen(file, file->size +
-                               rng_below(&medium->rng, (uint32_t)(grows / PAGE)) * (uint64_t)PAGE);
+            medium_lengthen(file, file->size + rng_below(&medium->rng, (uint32_t)(grows / PAGE)) *
+                                                   (uint64_t)PAGE);
         return EIO;
     }
-    int error = fault_of(medium, FAULT_EXTEND, file);
-    uint64_t used = used_bytes(medium), left = medium->room > used ? medium->room - used : 0;
+    int error = medium_fault(medium, FAULT_EXTEND, file);
+    uint64_t used = medium_used(medium), left = medium->room > used ? medium->room - used : 0;
     if (!error && medium->room && grows > left) {
         error = ENOSPC;
-        lengthen(file, file->size + left / SEGMENT * SEGMENT);
+        medium_lengthen(file, file->size + left / SEGMENT * SEGMENT);
     }
     if (!error)
-        lengthen(file, to);
+        medium_lengthen(file, to);
     return error;
 }
 
@@ -456,12 +359,14 @@ static int fault_sync_directory(struct disk *disk)
 {
     struct medium *medium = ((struct fault_disk *)disk)->medium;
     pthread_mutex_lock(&medium->lock);
-    bool power = event(medium);
+    bool power = change_event(medium);
     for (uint32_t i = 0; i < FILES && power; i++)
         medium->files[i].in_directory = medium->files[i].exists;
     pthread_mutex_unlock(&medium->lock);
     return power ? 0 : EIO;
 }
+
+/* ---- the disk ---- */
 
 static void fault_free(struct disk *disk)
 {
@@ -489,133 +394,13 @@ static const struct disk_ops fault_ops = {
     .direct = fault_direct,
 };
 
-/* ---- the medium ---- */
-
-struct medium *medium_new(uint64_t seed)
-{
-    struct medium *medium = calloc(1, sizeof *medium);
-    must(medium, "out of memory");
-    pthread_mutex_init(&medium->lock, NULL);
-    medium->rng.state = seed;
-    return medium;
-}
-
-void medium_free(struct medium *medium)
-{
-    for (uint32_t i = 0; i < FILES; i++) {
-        struct stored_file *file = &medium->files[i];
-        retire(file, UINT32_MAX, UINT64_MAX, false);
-        for (uint64_t page = 0; page < file->room; page++) {
-            free(file->pages[page]);
-            free(file->stable[page]);
-        }
-        free(file->pages);
-        free(file->stable);
-    }
-    pthread_mutex_destroy(&medium->lock);
-    free(medium);
-}
-
 struct disk *medium_disk(struct medium *medium)
 {
     struct fault_disk *disk = calloc(1, sizeof *disk);
     must(disk, "out of memory");
     disk->base.ops = &fault_ops;
     disk->medium = medium;
-    for (uint32_t i = 0; i < FILES && medium->cut; i++)
-        settle_file(medium, &medium->files[i]);
     if (medium->cut)
-        medium->cut_at = 0;
-    medium->cut = false;
+        medium_settle(medium);
     return &disk->base;
-}
-
-void medium_cut_after(struct medium *medium, uint64_t events)
-{
-    pthread_mutex_lock(&medium->lock);
-    medium->cut_at = events ? medium->events + events : 0;
-    pthread_mutex_unlock(&medium->lock);
-}
-
-void medium_cut_now(struct medium *medium)
-{
-    pthread_mutex_lock(&medium->lock);
-    medium->cut = true;
-    pthread_mutex_unlock(&medium->lock);
-}
-
-bool medium_is_cut(struct medium *medium)
-{
-    pthread_mutex_lock(&medium->lock);
-    bool is_cut = medium->cut;
-    pthread_mutex_unlock(&medium->lock);
-    return is_cut;
-}
-
-uint64_t medium_events(struct medium *medium)
-{
-    pthread_mutex_lock(&medium->lock);
-    uint64_t events = medium->events;
-    pthread_mutex_unlock(&medium->lock);
-    return events;
-}
-
-void medium_fail(struct medium *medium, enum fault_kind kind, const char *file, uint32_t nth,
-                 int error, bool lasting)
-{
-    pthread_mutex_lock(&medium->lock);
-    struct fault *fault = &medium->faults[kind];
-    *fault = (struct fault){.nth = nth, .error = error, .lasting = lasting};
-    snprintf(fault->file, sizeof fault->file, "%s", file ? file : "");
-    pthread_mutex_unlock(&medium->lock);
-}
-
-void medium_set_room(struct medium *medium, uint64_t bytes)
-{
-    pthread_mutex_lock(&medium->lock);
-    medium->room = bytes;
-    pthread_mutex_unlock(&medium->lock);
-}
-
-uint64_t medium_bytes(struct medium *medium)
-{
-    pthread_mutex_lock(&medium->lock);
-    uint64_t bytes = used_bytes(medium);
-    pthread_mutex_unlock(&medium->lock);
-    return bytes;
-}
-
-/* ---- direct access ---- */
-
-static struct stored_file *existing(struct medium *medium, const char *name)
-{
-    struct stored_file *file = find_file(medium, name);
-    must(file, "there is no file %s", name);
-    return file;
-}
-
-uint64_t medium_size(struct medium *medium, const char *file)
-{
-    return existing(medium, file)->size;
-}
-
-void medium_peek(struct medium *medium, const char *name, uint64_t offset, void *to, size_t len)
-{
-    struct stored_file *file = existing(medium, name);
-    for (size_t i = 0; i < len; i++, offset++) {
-        const char *page = file->pages[offset / PAGE];
-        ((char *)to)[i] = page ? page[offset % PAGE] : 0;
-    }
-}
-
-void medium_poke(struct medium *medium, const char *name, uint64_t offset, const void *from,
-                 size_t len)
-{
-    struct stored_file *file = existing(medium, name);
-    retire(file, UINT32_MAX, UINT64_MAX, true);
-    for (size_t i = 0; i < len; i++, offset++) {
-        uint32_t page = (uint32_t)(offset / PAGE);
-        page_of(file->pages, page)[offset % PAGE] = ((const char *)from)[i];
-        page_of(file->stable, page)[offset % PAGE] = ((const char *)from)[i];
-    }
 }

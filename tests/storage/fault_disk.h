@@ -2,8 +2,12 @@
  * A disk in memory that fails as it is told to. The medium outlives the disks on it, as a real one
  * outlives the servers: a test opens a store on a disk, cuts the power, and opens another one.
  *
- * Every operation is an event, and events are counted: `cut_after` and the failures name them by
- * number, so that a test can have each of them once.
+ * Every operation is two events, when it is submitted and when it completes, and events are
+ * counted: `cut_after` and the failures name them by number, so that a test can have each of them
+ * once. Or the state of the medium at every event is recorded, to be gone on with later.
+ *
+ * A write takes its bytes when it completes: who changes them under way has the changed ones on
+ * disk.
  */
 #ifndef VELLUM_TEST_STORAGE_FAULT_DISK_H
 #define VELLUM_TEST_STORAGE_FAULT_DISK_H
@@ -18,24 +22,48 @@ enum fault_kind {
     FAULT_KINDS,
 };
 
+/* What becomes of a write that was not flushed when the power went. */
+enum fate {
+    FATE_MIXED, /* each whole, torn or lost, as the dice fall */
+    FATE_KEPT,
+    FATE_LOST,
+    FATE_TORN, /* each sector of it kept or lost */
+    FATES,
+};
+
 struct medium;
 
 struct medium *medium_new(uint64_t seed);
+/* The same bytes once more, with everything that is not flushed yet; for a store that is closed. */
+struct medium *medium_copy(const struct medium *medium);
 void medium_free(struct medium *medium);
 /* A disk on the medium, for one store. Power is on again. */
 struct disk *medium_disk(struct medium *medium);
 
-/* The power goes at the given number of events from now on: what was not flushed is kept, lost or
- * torn. Everything that a disk is asked for then fails. 0: it stays on. */
+/* The power goes at the given number of events from now on: everything that a disk is asked for
+ * then fails. 0: it stays on. */
 void medium_cut_after(struct medium *medium, uint64_t events);
 void medium_cut_now(struct medium *medium);
 bool medium_is_cut(struct medium *medium);
-uint64_t medium_events(struct medium *medium); /* since medium_new */
+void medium_set_fate(struct medium *medium, enum fate fate); /* FATE_MIXED unless set */
+
+/* `visit` gets the medium as it would be if the power went now, before each event that changes
+ * something: a copy that is its own, what is under way included. It is called with the medium
+ * locked, by whatever thread causes the event. NULL: no more. */
+typedef void medium_visitor(void *arg, struct medium *state);
+void medium_record(struct medium *medium, medium_visitor *visit, void *arg);
 
 /* The nth operation of the kind from now on fails with `error` (1: the next one), and the ones
  * after it as well if `lasting`. `file` (a prefix) limits it, or is NULL. nth 0: none fails. */
 void medium_fail(struct medium *medium, enum fault_kind kind, const char *file, uint32_t nth,
                  int error, bool lasting);
+
+/* Operations of the kind on files with this prefix do not complete any more, until they are
+ * released, the power goes, or `most_ms` have passed (0: without end). One hold at a time. */
+void medium_hold(struct medium *medium, enum fault_kind kind, const char *file, uint32_t most_ms);
+void medium_release(struct medium *medium);
+uint32_t medium_held(struct medium *medium); /* under way and held back */
+
 /* Bytes of all files together; beyond them ENOSPC. */
 void medium_set_room(struct medium *medium, uint64_t bytes);
 uint64_t medium_bytes(struct medium *medium);
@@ -45,5 +73,8 @@ uint64_t medium_size(struct medium *medium, const char *file);
 void medium_peek(struct medium *medium, const char *file, uint64_t offset, void *to, size_t len);
 void medium_poke(struct medium *medium, const char *file, uint64_t offset, const void *from,
                  size_t len);
+/* Where these bytes stand in the file; UINT64_MAX: nowhere. */
+uint64_t medium_find(struct medium *medium, const char *file, const void *bytes, size_t len);
+void medium_flip(struct medium *medium, const char *file, uint64_t offset, uint8_t mask);
 
 #endif

@@ -101,10 +101,12 @@ static void read_written(struct rig *rig, struct blob *written[SPREAD])
 static void after_a_failed_write(enum fault_kind kind, const char *file)
 {
     struct blob *written[SPREAD] = {NULL};
+    uint32_t counts[16];
     struct medium *medium;
     struct rig rig;
     start(&rig, &medium);
     must(do_set(&rig, "before", "kept") == STORE_OK, "set");
+    fill(&rig); /* reading all of it afterwards drops what is clean */
     medium_fail(medium, kind, file, 1, EIO, true);
     struct rng rng = {3};
     uint32_t refused = 0;
@@ -121,6 +123,7 @@ static void after_a_failed_write(enum fault_kind kind, const char *file)
     }
     must(refused == 3 && store_has_failed(rig.store), "nothing was refused");
     must(has_value(&rig, "before", "kept"), "reads do not go on");
+    read_all(&rig, counts);
     read_written(&rig, written);
     must(do_delete(&rig, "before") == STORE_REFUSED, "a delete is not refused");
     must(rig_close(&rig) == STORE_REFUSED && rig.warnings > 0, "closing does not tell");
@@ -216,35 +219,14 @@ static void a_full_disk_takes_deletes(void **state)
 
 /* ---- bytes that are not as they were written ---- */
 
-/* Where the item of a key stands in its file, found by its name. */
-static uint64_t find_bytes(struct medium *medium, const char *file, const char *bytes, size_t len)
-{
-    uint64_t size = medium_size(medium, file);
-    char *all = malloc(size);
-    must(all, "out of memory");
-    medium_peek(medium, file, 0, all, size);
-    const char *found = memmem(all, size, bytes, len);
-    uint64_t offset = found ? (uint64_t)(found - all) : UINT64_MAX;
-    free(all);
-    return offset;
-}
-
-static void flip(struct medium *medium, const char *file, uint64_t offset)
-{
-    char byte;
-    medium_peek(medium, file, offset, &byte, 1);
-    byte = (char)(byte ^ 0x10);
-    medium_poke(medium, file, offset, &byte, 1);
-}
-
 static void flip_value(struct medium *medium, const char *value)
 {
     for (uint32_t i = 0; i < 4; i++) {
         char file[16];
         snprintf(file, sizeof file, "slabs-%02x", i);
-        uint64_t offset = find_bytes(medium, file, value, strlen(value));
+        uint64_t offset = medium_find(medium, file, value, strlen(value));
         if (offset != UINT64_MAX) {
-            flip(medium, file, offset);
+            medium_flip(medium, file, offset, 0x10);
             return;
         }
     }
@@ -311,9 +293,9 @@ static void flip_large_value(uint64_t len)
     struct blob *value = blob_random(&rng, len);
     must(do_put(&rig, "large", blob_ref(value)) == STORE_OK, "put");
     must(rig_close(&rig) == STORE_OK, "close");
-    uint64_t offset = find_bytes(medium, "extents", value->bytes + 5000, 16);
+    uint64_t offset = medium_find(medium, "extents", value->bytes + 5000, 16);
     must(offset != UINT64_MAX, "the large value is not in its file");
-    flip(medium, "extents", offset);
+    medium_flip(medium, "extents", offset, 0x10);
     open_rig(&rig, medium);
     must(!do_get(&rig, "large", &result) && result == STORE_DAMAGED, "it is served: %d", result);
     must(do_put(&rig, "large", blob_ref(value)) == STORE_OK, "put");
@@ -379,12 +361,12 @@ static void one_copy_of_the_superblock_is_enough(void **state)
     for (uint32_t copy = 0; copy < 2; copy++) {
         struct rig rig;
         struct medium *medium = closed_store(&rig);
-        flip(medium, "superblock", copy * PAGE_SIZE + 50);
+        medium_flip(medium, "superblock", copy * PAGE_SIZE + 50, 0x10);
         open_rig(&rig, medium);
         must(has_value(&rig, "key", "value"), "the key is gone");
         must(rig_close(&rig) == STORE_OK, "close");
-        flip(medium, "superblock", 50);
-        flip(medium, "superblock", PAGE_SIZE + 50);
+        medium_flip(medium, "superblock", 50, 0x10);
+        medium_flip(medium, "superblock", PAGE_SIZE + 50, 0x10);
         expect_refusal(&rig, medium, STORE_CORRUPT, "damaged");
         medium_free(medium);
     }

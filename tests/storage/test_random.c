@@ -176,6 +176,47 @@ static void what_was_deleted_makes_room(void **state)
     medium_free(medium);
 }
 
+static void put_until(struct rig *rig, const char *key, int64_t expire_ms)
+{
+    struct call *call = call_new();
+    struct step *step = call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
+    step->blob = blob_text("value");
+    step->expire_ms = expire_ms;
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "put: %d", call->result);
+    call_free(call);
+}
+
+static uint64_t noted_expiries(struct rig *rig)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < rig->store->partition_count; i++)
+        count += ttl_count(&rig->store->partitions[i].ttl);
+    return count;
+}
+
+/* Otherwise each would be looked for ten times a second for ever, and its memory be lost. */
+static void an_expiry_taken_back_is_not_noted_any_more(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    int64_t later = store_clock_ms(rig.store) + 3600000;
+    put_until(&rig, "moved", later);
+    put_until(&rig, "kept", later);
+    put_until(&rig, "deleted", later);
+    put_until(&rig, "moved", later + 5000);
+    put_until(&rig, "kept", STORE_NO_EXPIRY);
+    must(noted_expiries(&rig) == 2, "%llu expiries are noted, of 2 keys",
+         (unsigned long long)noted_expiries(&rig));
+    must(do_delete(&rig, "deleted") == STORE_OK && noted_expiries(&rig) == 1, "delete");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +225,7 @@ int main(void)
         cmocka_unit_test(keys_of_one_tag_are_told_apart),
         cmocka_unit_test(an_absence_names_the_delete),
         cmocka_unit_test(what_was_deleted_makes_room),
+        cmocka_unit_test(an_expiry_taken_back_is_not_noted_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

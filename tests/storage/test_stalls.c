@@ -1,0 +1,266 @@
+/* A device that keeps some operations waiting, and what goes on, or must not go on, meanwhile. One
+ * thread drives all workers by hand, so that each case comes about every time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fault_disk.h"
+
+#define RING_GROUPS 2048u /* of one page each in the smallest journal */
+#define PATIENCE_MS 300u  /* what has not come by then is waiting */
+#define SURELY_MS 20000u  /* what has not come by then never will */
+#define DIRTYING 70u      /* pages that make a checkpoint due */
+
+static void open_rig(struct rig *rig, struct medium *medium)
+{
+    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+}
+
+/* One partition, so that a checkpoint has all pages under way at once. */
+static void start(struct rig *rig, struct medium **medium)
+{
+    *medium = medium_new(1);
+    rig_defaults(rig);
+    rig->options.partition_count = 1;
+    rig->options.worker_count = 2;
+    open_rig(rig, *medium);
+}
+
+static void reopen(struct rig *rig, struct medium *medium)
+{
+    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+    open_rig(rig, medium);
+}
+
+static bool finishes(struct rig *rig, const struct call *call, uint32_t most_ms)
+{
+    for (uint32_t waited = 0; waited < most_ms && !call->finished; waited += 10)
+        rig_run(rig, 10);
+    return call->finished;
+}
+
+static struct call *start_put(struct rig *rig, const char *key, const char *value)
+{
+    struct call *call = call_new();
+    call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)))->blob =
+        blob_text(value);
+    call_start(rig->workers[0], call);
+    return call;
+}
+
+/* The pages of a checkpoint are submitted, and do not arrive. */
+static void stall_a_checkpoint(struct rig *rig, struct medium *medium)
+{
+    struct rng rng = {1};
+    medium_hold(medium, FAULT_WRITE, "slabs", 0);
+    for (uint32_t i = 0; i < DIRTYING; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "dirtying:%u", i);
+        must(do_put(rig, name, blob_random(&rng, 3000)) == STORE_OK, "put");
+    }
+    for (uint32_t waited = 0; medium_held(medium) == 0; waited += 10) {
+        must(waited < SURELY_MS, "no checkpoint begins");
+        rig_run(rig, 10);
+    }
+}
+
+/* ---- checkpoints that take their time ---- */
+
+/* Without the power a checkpoint's pages never arrive: the journal has to have everything still. */
+static void writers_wait_for_room_in_the_ring(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    char value[32], last[32] = "";
+    start(&rig, &medium);
+    stall_a_checkpoint(&rig, medium);
+    struct call *call;
+    uint32_t done = 0;
+    for (;; done++) {
+        snprintf(value, sizeof value, "value %06u", done);
+        call = start_put(&rig, "key", value);
+        if (!finishes(&rig, call, PATIENCE_MS))
+            break;
+        must(call->result == STORE_OK, "put: %d", call->result);
+        must(done < RING_GROUPS, "the ring takes more groups than it has room for");
+        rig_sync(&rig, call->request.shown);
+        memcpy(last, value, sizeof last);
+        call_free(call);
+    }
+    must(done > RING_GROUPS / 2, "only %u groups fit into the ring", done);
+    medium_set_fate(medium, FATE_LOST);
+    medium_cut_now(medium);
+    call_wait(&rig, call);
+    must(call->result != STORE_OK, "a write is acknowledged without power");
+    call_free(call);
+    must(rig_close(&rig) != STORE_OK, "closing without power");
+    open_rig(&rig, medium);
+    must(has_value(&rig, "key", last), "the last of %u values is gone", done);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* They go on when it has finished. */
+static void room_in_the_ring_comes_back(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    stall_a_checkpoint(&rig, medium);
+    struct call *call;
+    for (uint32_t i = 0; finishes(&rig, call = start_put(&rig, "key", "value"), PATIENCE_MS); i++) {
+        must(i < RING_GROUPS, "the ring takes more groups than it has room for");
+        rig_sync(&rig, call->request.shown);
+        call_free(call);
+    }
+    medium_release(medium);
+    must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
+    call_free(call);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* A change of a page that is under way to the disk must not get there with it: its commit is not
+ * durable yet, and never will be. */
+static void a_page_under_way_is_not_changed(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct store_stats before, after;
+    start(&rig, &medium);
+    must(do_set(&rig, "key", "old value") == STORE_OK, "set");
+    store_stats(rig.store, &before);
+    stall_a_checkpoint(&rig, medium);
+    store_set_sync(rig.store, STORE_SYNC_NO);
+    struct call *call = start_put(&rig, "key", "new value");
+    must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "put");
+    must(has_value(&rig, "key", "new value"), "it is not shown");
+    medium_release(medium);
+    do {
+        rig_run(&rig, 5);
+        store_stats(rig.store, &after);
+    } while (after.checkpoints == before.checkpoints);
+    must(store_durable(rig.store) < call->request.shown, "the test's own assumption");
+    call_free(call);
+    medium_cut_now(medium);
+    must(rig_close(&rig) != STORE_OK, "closing without power");
+    open_rig(&rig, medium);
+    must(has_value(&rig, "key", "old value"), "a commit that was not durable is there");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+/* ---- reads that take their time ---- */
+
+/* Two keys on pages of their own, neither in memory but "near". */
+static void start_cold(struct rig *rig, struct medium **medium)
+{
+    struct rng rng = {2};
+    enum store_result result;
+    start(rig, medium);
+    must(do_put(rig, "near", blob_random(&rng, 3000)) == STORE_OK, "put");
+    must(do_put(rig, "far", blob_random(&rng, 3000)) == STORE_OK, "put");
+    reopen(rig, *medium);
+    blob_unref(do_get(rig, "near", &result));
+    must(result == STORE_OK, "get: %d", result);
+    medium_hold(*medium, FAULT_READ, "slabs", 0);
+}
+
+/* Writes "near" once it has read "far", which does not come. */
+static struct call *start_writer(struct rig *rig)
+{
+    struct call *writer = call_new();
+    call_step(writer, STEP_PUT, call_key(writer, 0, 0, "near", 4))->blob = blob_text("new");
+    call_step(writer, STEP_GET, call_key(writer, 0, 0, "far", 3));
+    call_start(rig->workers[0], writer);
+    return writer;
+}
+
+static void a_reader_waits_for_the_writer_before_it(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start_cold(&rig, &medium);
+    struct call *writer = start_writer(&rig), *reader = call_new();
+    struct step *step = call_step(reader, STEP_GET, call_key(reader, 0, 0, "near", 4));
+    call_start(rig.workers[1], reader);
+    must(!finishes(&rig, reader, 100) && !writer->finished, "a reader overtakes a writer");
+    medium_release(medium);
+    must(finishes(&rig, writer, SURELY_MS) && finishes(&rig, reader, SURELY_MS), "they hang");
+    must(step->found && step->value->len == 3, "the reader shows what was before the writer");
+    call_free(writer);
+    call_free(reader);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+static void readers_share_a_key(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start_cold(&rig, &medium);
+    struct call *slow = call_new(), *quick = call_new();
+    call_step(slow, STEP_GET, call_key(slow, 0, 0, "near", 4));
+    call_step(slow, STEP_GET, call_key(slow, 0, 0, "far", 3));
+    call_start(rig.workers[0], slow);
+    call_step(quick, STEP_GET, call_key(quick, 0, 0, "near", 4));
+    call_start(rig.workers[1], quick);
+    must(finishes(&rig, quick, SURELY_MS) && !slow->finished, "a reader waits for a reader");
+    medium_release(medium);
+    must(finishes(&rig, slow, SURELY_MS), "it hangs");
+    call_free(slow);
+    call_free(quick);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+static struct call *names_twice(struct rig *rig, uint32_t worker)
+{
+    struct call *call = call_new();
+    uint32_t first = call_key(call, 0, 0, "far", 3), again = call_key(call, 0, 0, "far", 3);
+    call_step(call, STEP_GET, first);
+    call_step(call, STEP_PUT, again)->blob = blob_text("new");
+    call_start(rig->workers[worker], call);
+    return call;
+}
+
+/* At the head of the key's queue, and behind another. */
+static void a_key_may_be_named_twice(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start_cold(&rig, &medium);
+    struct call *first = names_twice(&rig, 0), *second = names_twice(&rig, 1);
+    must(!finishes(&rig, first, 50) && !finishes(&rig, second, 50), "the test's own assumption");
+    medium_release(medium);
+    must(finishes(&rig, first, SURELY_MS), "a transaction waits for itself");
+    must(finishes(&rig, second, SURELY_MS), "a transaction behind another waits for itself");
+    must(second->steps[0].value->len == 3, "the second one does not see the first one's write");
+    call_free(first);
+    call_free(second);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writers_wait_for_room_in_the_ring),
+        cmocka_unit_test(room_in_the_ring_comes_back),
+        cmocka_unit_test(a_page_under_way_is_not_changed),
+        cmocka_unit_test(a_reader_waits_for_the_writer_before_it),
+        cmocka_unit_test(readers_share_a_key),
+        cmocka_unit_test(a_key_may_be_named_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
