@@ -67,12 +67,14 @@ SERVER_SRC := \
 	server/cmd_expire.c \
 	server/cmd_generic.c \
 	server/cmd_lcs.c \
+	server/cmd_multi.c \
 	server/cmd_scan.c \
 	server/cmd_server.c \
 	server/cmd_string.c \
 	server/cmd_string_number.c \
 	server/command.c \
 	server/command_table.c \
+	server/commandstats.c \
 	server/config.c \
 	server/config_file.c \
 	server/config_rewrite.c \
@@ -88,6 +90,7 @@ SERVER_SRC := \
 	server/log.c \
 	server/look_ahead.c \
 	server/main.c \
+	server/nested.c \
 	server/notify.c \
 	server/packed.c \
 	server/process.c \
@@ -96,10 +99,12 @@ SERVER_SRC := \
 	server/runner_reply.c \
 	server/server.c \
 	server/transport_socket.c \
+	server/watch.c \
 	server/worker.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
+	tests/model/model_change.c \
 	tests/model/model_store.c \
 	tests/model/model_table.c \
 	tests/model/model_tree.c \

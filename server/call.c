@@ -100,9 +100,11 @@ static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
     return named && *db >= 0 && *db < STORE_DB_COUNT;
 }
 
-uint32_t call_other_db_keys(const struct command *command, size_t argc,
-                            const struct resp_slice *argv, struct store_key *keys,
-                            uint32_t key_count)
+/* COPY and MOVE touch a key in a database that is not the session's. Arguments that the command
+ * will refuse change nothing. */
+static uint32_t other_db_keys(const struct command *command, size_t argc,
+                              const struct resp_slice *argv, struct store_key *keys,
+                              uint32_t key_count)
 {
     int64_t db = 0;
     if (strcmp(command->name, "copy") == 0) {
@@ -114,4 +116,38 @@ uint32_t call_other_db_keys(const struct command *command, size_t argc,
         return 2;
     }
     return key_count;
+}
+
+uint32_t call_table_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
+                         uint32_t db, const struct store_key *known, struct store_key *keys)
+{
+    enum store_mode mode = (command->flags & CMD_WRITE) != 0 ? STORE_EXCLUSIVE : STORE_SHARED;
+    int64_t last = command->last_key < 0 ? (int64_t)argc + command->last_key : command->last_key;
+    if (last >= (int64_t)argc)
+        last = (int64_t)argc - 1;
+    uint32_t count = 0;
+    size_t begin, end;
+    for (int64_t i = command->first_key; i > 0 && i <= last; i += command->key_step) {
+        struct store_key *key = &keys[count++];
+        if (known != NULL && i == command->first_key) {
+            *key = *known;
+            key->db = (uint8_t)db;
+            key->mode = (uint8_t)mode;
+        } else {
+            store_key(key, db, argv[i].data, argv[i].len, mode);
+        }
+    }
+    command_counted_keys(command, argc, argv, &begin, &end);
+    for (size_t i = begin; i < end; i++)
+        store_key(&keys[count++], db, argv[i].data, argv[i].len, mode);
+    if ((command->flags & CMD_OTHER_DB) != 0)
+        count = other_db_keys(command, argc, argv, keys, count);
+    return count;
+}
+
+enum store_scope command_scope(const struct command *command)
+{
+    if ((command->flags & CMD_ALL_KEYS) != 0)
+        return STORE_SCOPE_ALL;
+    return (command->flags & CMD_NO_KEYS) != 0 ? STORE_SCOPE_NONE : STORE_SCOPE_KEYS;
 }

@@ -65,6 +65,7 @@ static const struct {
     {CMD_NO_MULTI, "no_multi"},
     {CMD_MOVABLE_KEYS, "movablekeys"},
     {CMD_ALLOW_BUSY, "allow_busy"},
+    {CMD_SKIP_SLOWLOG, "skip_slowlog"},
 };
 #define FLAG_NAMES (sizeof flag_names / sizeof flag_names[0])
 
@@ -96,9 +97,19 @@ static const struct {
     const char *name;
     uint32_t implied_by;
 } categories[] = {
-    {"@keyspace", 0}, {"@read", CMD_READONLY},     {"@write", CMD_WRITE},     {"@string", 0},
-    {"@bitmap", 0},   {"@pubsub", CMD_PUBSUB},     {"@admin", CMD_ADMIN},     {"@fast", CMD_FAST},
-    {"@slow", 0},     {"@blocking", CMD_BLOCKING}, {"@dangerous", CMD_ADMIN}, {"@connection", 0},
+    {"@keyspace", 0},
+    {"@read", CMD_READONLY},
+    {"@write", CMD_WRITE},
+    {"@string", 0},
+    {"@bitmap", 0},
+    {"@pubsub", CMD_PUBSUB},
+    {"@admin", CMD_ADMIN},
+    {"@fast", CMD_FAST},
+    {"@slow", 0},
+    {"@blocking", CMD_BLOCKING},
+    {"@dangerous", CMD_ADMIN},
+    {"@connection", 0},
+    {"@transaction", 0},
 };
 #define CATEGORIES (sizeof categories / sizeof categories[0])
 

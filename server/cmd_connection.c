@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "multi.h"
 #include "server.h"
 #include "session.h"
 
@@ -179,6 +180,7 @@ enum store_result cmd_quit(struct call *call)
 enum store_result cmd_reset(struct call *call)
 {
     struct session *session = call->session;
+    multi_end(session);
     session->db = 0;
     session->resp_version = 2;
     session->authenticated = !config_has_password(&call->server->config);

@@ -23,6 +23,7 @@ struct worker;
 struct session;
 struct command;
 struct effects;
+struct nest;
 
 /* Item types as kept in the engine; part of the data format: never renumber. */
 enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
@@ -73,6 +74,10 @@ struct call {
 
     /* What the run does besides reply and transaction: see effects.h. Discarded before each run. */
     struct effects *effects;
+    /* The call this one runs inside, as part of the same transaction; NULL: none. And what runs
+     * inside this one: see nested.h. */
+    struct call *outer;
+    struct nest *nest;
 
     /* CMD_TOUR: the function is called once on each worker's thread, `worker` being the one whose
      * turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through the
@@ -105,8 +110,17 @@ enum command_flags {
     CMD_SKIP_MONITOR = 1 << 17,
     CMD_CONTAINER = 1 << 18, /* its subcommands are the following rows, as "config|get" */
     CMD_ALLOW_BUSY = 1 << 19,
-    CMD_OTHER_DB = 1 << 20, /* may touch a key in another database: see call_other_db_keys */
+    CMD_OTHER_DB = 1 << 20, /* may touch a key in another database: see call_table_keys */
+    CMD_SKIP_SLOWLOG = 1 << 21,
+    CMD_IN_PLACE = 1 << 22, /* CMD_LOCAL and harmless to run again: inside a transaction it runs in
+                               its turn, where other CMD_LOCAL commands run behind it */
+    CMD_NESTS = 1 << 23,    /* runs other commands inside itself: see nested.h */
+    CMD_QUEUE_APART = 1 << 24, /* after MULTI it is not queued, but runs */
 };
+
+/* Once, before the first run: declares the keys that the table's positions do not tell, in the
+ * request's `keys` and `store` (see request.h). False: out of memory. */
+typedef bool declare_fn(struct call *call);
 
 struct command {
     const char *name; /* lower case; subcommands stand under their container as "config|get" */
@@ -124,8 +138,9 @@ struct command {
                               by ';': each but the last is about one key, the last about the rest */
     const char *tips;      /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
-    int key_count_at; /* argument that tells how many keys follow it, besides those at first_key
-                         to last_key (and with the last part of key_flags); 0: none does */
+    int key_count_at;    /* argument that tells how many keys follow it, besides those at first_key
+                            to last_key (and with the last part of key_flags); 0: none does */
+    declare_fn *declare; /* NULL: the positions above are all */
 };
 
 /* All commands, by group; subcommands follow their container. command_count rows. */
@@ -183,14 +198,14 @@ void command_counted_keys(const struct command *command, size_t argc, const stru
                           size_t *begin, size_t *end);
 
 /*
- * COPY and MOVE touch a key in a database that is not the session's (CMD_OTHER_DB). After filling
- * `keys` (room for one more needed) from the table's positions and the session's database, and
- * before executing, the runner lets this correct them; returns how many there are then. Arguments
- * that the command will refuse change nothing.
+ * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room
+ * for argc + 1) and returns how many there are. `known`: the first one, if it was hashed already,
+ * for any database; or NULL.
  */
-uint32_t call_other_db_keys(const struct command *command, size_t argc,
-                            const struct resp_slice *argv, struct store_key *keys,
-                            uint32_t key_count);
+uint32_t call_table_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
+                         uint32_t db, const struct store_key *known, struct store_key *keys);
+
+enum store_scope command_scope(const struct command *command);
 
 /* ---- helpers that command functions share ---- */
 

@@ -51,6 +51,15 @@ command_fn cmd_info;
 command_fn cmd_shutdown;
 command_fn cmd_time;
 
+/* ---- transactions ---- */
+command_fn cmd_discard;
+command_fn cmd_exec;
+command_fn cmd_multi;
+command_fn cmd_unwatch;
+command_fn cmd_watch;
+declare_fn exec_declare;
+declare_fn watch_declare;
+
 /* ---- strings ---- */
 command_fn cmd_append;
 command_fn cmd_decr;

@@ -23,6 +23,7 @@
 #include "block.h"
 #include "log.h"
 #include "look_ahead.h"
+#include "multi.h"
 #include "runner.h"
 #include "transport.h"
 
@@ -148,6 +149,7 @@ static void free_closed(struct conn *conn)
         return;
     assert(conn->requests == NULL && conn->output == NULL && conn->input == NULL);
     free(conn->refusal);
+    multi_end(&conn->session);
     free(conn->session.name);
     free(conn->session.lib_name);
     free(conn->session.lib_ver);
@@ -348,11 +350,12 @@ static void check_query_limit(struct conn *conn)
 {
     struct worker *worker = conn->worker;
     int64_t limit = config_number(&worker->server->config, CONFIG_CLIENT_QUERY_BUFFER_LIMIT);
-    if (limit <= 0 || conn->input_end - conn->input_start <= (uint64_t)limit)
+    uint64_t bytes = conn->input_end - conn->input_start + multi_bytes(&conn->session);
+    if (limit <= 0 || bytes <= (uint64_t)limit)
         return;
     counter_add(&worker->counters.query_buffer_closed, 1);
     log_line(&worker->server->log, CONFIG_LOG_WARNING,
-             "Client %s closed: its command is over client-query-buffer-limit",
+             "Client %s closed: its commands are over client-query-buffer-limit",
              conn_peer_name(conn));
     conn_kill(conn);
 }

@@ -16,6 +16,7 @@
 #include "listener.h"
 #include "log.h"
 #include "process.h"
+#include "watch.h"
 #include "worker.h"
 
 static void log_note(void *server, const char *text)
@@ -170,7 +171,10 @@ static bool serve_store(struct server *server, struct listener *listener)
 {
     if (!open_store(server))
         return false;
-    bool is_well = atomic_load(&server->stopping) || serve(server, listener);
+    server->watches = watch_registry_new(server->store);
+    bool is_well =
+        server->watches != NULL && (atomic_load(&server->stopping) || serve(server, listener));
+    watch_registry_free(server->watches);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");
     if (store_close(server->store) != STORE_OK) {
         log_line(&server->log, CONFIG_LOG_WARNING,

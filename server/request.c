@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conn.h"
+#include "nested.h"
 
 #define FREE_REQUESTS_MAX 1024
 #define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
@@ -72,9 +73,11 @@ void request_free(struct request *request)
     call->progress = NULL;
     call->progress_free = NULL;
     call->cursor = 0;
+    nest_free(call->nest);
+    call->nest = NULL;
     block_release(request->block);
-    request->block = NULL;
-    request->is_read = request->discard = request->rejected = false;
+    request->block = request->source = NULL;
+    request->is_read = request->discard = request->rejected = request->wants_all = false;
     request->reply_start = 0;
     if (worker->free_request_count >= FREE_REQUESTS_MAX) {
         request_destroy(request);
@@ -167,6 +170,23 @@ void request_drop_streams(struct request *request, bool are_ours)
     request->stream_count = 0;
 }
 
+void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes)
+{
+    struct resp_writer *reply = request->call.reply;
+    size_t at = request->reply_start + offset, behind = reply->len - at;
+    if (bytes->failed || resp_reserve(reply, bytes->len) == NULL) {
+        reply->failed = true;
+        return;
+    }
+    memmove(reply->data + at + bytes->len, reply->data + at, behind);
+    if (bytes->len > 0)
+        memcpy(reply->data + at, bytes->data, bytes->len);
+    reply->len += bytes->len;
+    for (uint32_t i = 0; i < request->stream_count; i++)
+        if (request->streams[i].offset >= at)
+            request->streams[i].offset += bytes->len;
+}
+
 static bool reserve_stream(struct request *request)
 {
     if (request->stream_count < request->stream_capacity)
@@ -180,13 +200,9 @@ static bool reserve_stream(struct request *request)
     return true;
 }
 
-enum store_result call_reply_item(struct call *call, const struct store_item *item)
+static enum store_result reply_stream(struct call *call, struct request *request,
+                                      const struct store_item *item)
 {
-    if (!item->large) {
-        resp_bulk(call->reply, item->bytes, item->length);
-        return STORE_OK;
-    }
-    struct request *request = request_of_call(call);
     if (!reserve_stream(request))
         return STORE_NO_MEMORY;
     struct reply_stream *added = &request->streams[request->stream_count];
@@ -197,5 +213,20 @@ enum store_result call_reply_item(struct call *call, const struct store_item *it
     resp_bulk_header(call->reply, item->length);
     added->offset = call->reply->len;
     resp_raw(call->reply, "\r\n", 2);
+    return STORE_OK;
+}
+
+enum store_result call_reply_item(struct call *call, const struct store_item *item)
+{
+    const char *bytes = item->bytes;
+    if (item->large) {
+        struct request *request = request_of_call(call);
+        if (call->reply == request->call.reply)
+            return reply_stream(call, request, item);
+        enum store_result result = store_load(call->txn, item, &bytes); /* a script reads it */
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_bulk(call->reply, bytes, item->length);
     return STORE_OK;
 }

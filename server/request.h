@@ -40,7 +40,8 @@ struct request {
     bool rejected;            /* never ran: the reply says why */
     size_t reply_start;       /* in *call.reply */
 
-    struct block *block; /* NULL: not held, or no arguments */
+    struct block *block;  /* NULL: not held, or no arguments */
+    struct block *source; /* what the arguments lie in, while the request is taken; or NULL */
     struct resp_slice *argv;
     size_t argv_capacity;
     struct store_key *keys;
@@ -51,11 +52,16 @@ struct request {
     uint32_t stream_count, stream_capacity;
 
     struct effects effects;        /* of the last run */
+    struct call *touring;          /* `call`, or one inside it; NULL: none */
     struct worker_message message; /* of a tour */
+    bool wants_all; /* has come upon keys that were not declared: see nested_declare */
 };
 
+/* The request that a call belongs to, be it inside another one. */
 static inline struct request *request_of_call(struct call *call)
 {
+    while (call->outer != NULL)
+        call = call->outer;
     return (struct request *)((char *)call - offsetof(struct request, call));
 }
 
@@ -73,6 +79,9 @@ bool request_hold_copy(struct request *request); /* false: out of memory */
 
 /* Makes sure of `count` keys; false: out of memory. */
 bool request_reserve_keys(struct request *request, size_t count);
+
+/* Puts these bytes into the finished reply, `offset` bytes behind its start. */
+void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes);
 
 /* Drops the streams of a run: `are_ours` if the run's transaction has succeeded (else the engine
  * has closed them). */

@@ -20,10 +20,12 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "commands.h"
+#include "commandstats.h"
 #include "log.h"
+#include "multi.h"
+#include "nested.h"
 #include "request.h"
 #include "runner_reply.h"
 
@@ -93,43 +95,17 @@ static bool runs_as_read(const struct command *command)
     return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 
-/* Argument `i` as a key; hashed already, maybe. */
-static void set_key(struct request *request, const struct command *command, int64_t i,
-                    enum store_mode mode, struct store_key *key)
-{
-    const struct call *call = &request->call;
-    if (request->known != NULL && i == command->first_key && command == request->named) {
-        *key = *request->known;
-        key->db = (uint8_t)call->session->db;
-        key->mode = (uint8_t)mode;
-        return;
-    }
-    const struct resp_slice *name = &call->argv[i];
-    store_key(key, call->session->db, name->data, name->len, mode);
-}
-
 /* Declares the keys that the table names. False: out of memory. */
 static bool declare_keys(struct request *request, const struct command *command)
 {
     struct call *call = &request->call;
     uint32_t count = 0;
     if (command_has_keys(command)) {
-        enum store_mode mode =
-            (command->flags & CMD_READONLY) != 0 ? STORE_SHARED : STORE_EXCLUSIVE;
-        int64_t argc = (int64_t)call->argc;
-        int64_t last = command->last_key < 0 ? argc + command->last_key : command->last_key;
-        size_t begin, end;
-        if (last >= argc)
-            last = argc - 1;
+        const struct store_key *known = command == request->named ? request->known : NULL;
         if (!request_reserve_keys(request, call->argc + 1))
             return false;
-        for (int64_t i = command->first_key; i > 0 && i <= last; i += command->key_step)
-            set_key(request, command, i, mode, &request->keys[count++]);
-        command_counted_keys(command, call->argc, call->argv, &begin, &end);
-        for (size_t i = begin; i < end; i++)
-            set_key(request, command, (int64_t)i, mode, &request->keys[count++]);
-        if ((command->flags & CMD_OTHER_DB) != 0)
-            count = call_other_db_keys(command, call->argc, call->argv, request->keys, count);
+        count = call_table_keys(command, call->argc, call->argv, call->session->db, known,
+                                request->keys);
     }
     call->keys = request->store.keys = request->keys;
     call->key_count = request->store.key_count = count;
@@ -150,6 +126,8 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     request->stream_count = 0;
     if (effects_any(&request->effects))
         effects_drop(&request->effects);
+    if (call->nest != NULL)
+        nest_begin(call);
     return call->command->run(call);
 }
 
@@ -175,37 +153,26 @@ static void finish(struct request *request, enum store_result result)
     conn_attend(conn);
 }
 
-static void on_done(struct store_request *store_request, enum store_result result)
-{
-    finish((struct request *)store_request, result);
-}
-
-static enum store_result run_on_store(struct request *request, const struct command *command)
-{
-    struct store_request *store = &request->store;
-    if (!declare_keys(request, command))
-        return STORE_NO_MEMORY;
-    store->run = run_in_store;
-    store->done = on_done;
-    store->now_ms = request->call.now_ms;
-    store->scope = (command->flags & CMD_ALL_KEYS) != 0  ? STORE_SCOPE_ALL
-                   : (command->flags & CMD_NO_KEYS) != 0 ? STORE_SCOPE_NONE
-                                                         : STORE_SCOPE_KEYS;
-    return store_execute(request->conn->worker->store, store);
-}
+static void go_on_held(struct request *request, enum store_result result);
 
 /* One stop of a tour; the message goes on to the next worker, and home at last. */
 static void visit_worker(struct worker *worker, struct worker_message *message)
 {
     struct request *request =
         (struct request *)((char *)message - offsetof(struct request, message));
-    struct call *call = &request->call;
+    struct call *call = request->touring;
     struct worker *home = request->conn->worker;
     call->worker = worker;
     call->tour_last = worker == home;
     enum store_result result = call->command->run(call);
     if (worker == home) {
-        finish(request, result);
+        request->touring = NULL;
+        if (call->outer == NULL) {
+            finish(request, result);
+            return;
+        }
+        nest_finish_deferred(call, result);
+        go_on_held(request, STORE_OK);
         return;
     }
     assert(result == STORE_OK);
@@ -217,58 +184,108 @@ static void visit_worker(struct worker *worker, struct worker_message *message)
     worker_post(next < server->worker_count ? server->workers[next] : home, message);
 }
 
-static enum store_result begin_tour(struct request *request, const struct command *command)
-{
-    struct call *call = &request->call;
-    call->tour_index = 0;
-    call->tour_last = call->server->worker_count == 1;
-    return call->tour_last ? command->run(call) : STORE_WAIT;
-}
-
 /* What has to come after a waiting request is held, because other threads see it then. */
 static void set_off(struct request *request)
 {
     struct call *call = &request->call;
-    if ((call->command->flags & CMD_TOUR) == 0)
+    if (request->touring == NULL)
         return;
     uint32_t first = request->conn->worker->index == 0 ? 1 : 0;
     request->message.visit = visit_worker;
     worker_post(call->server->workers[first], &request->message);
 }
 
-static enum store_result run(struct request *request, const struct command *command)
+static enum store_result begin_tour(struct request *request, struct call *call)
 {
-    struct call *call = &request->call;
+    call->tour_index = 0;
+    call->tour_last = call->server->worker_count == 1;
+    if (call->tour_last)
+        return call->command->run(call);
+    request->touring = call;
+    return STORE_WAIT;
+}
+
+/* A call without transaction. */
+static enum store_result run_alone(struct request *request, struct call *call)
+{
     call->txn = NULL;
     call->keys = NULL;
     call->key_count = 0;
-    if ((command->flags & CMD_TOUR) != 0)
-        return begin_tour(request, command);
-    if ((command->flags & CMD_LOCAL) != 0)
-        return command->run(call);
-    return run_on_store(request, command);
+    bool tours = (call->command->flags & CMD_TOUR) != 0;
+    return tours ? begin_tour(request, call) : call->command->run(call);
 }
 
-static uint64_t clock_nsec(void)
+/* The calls inside this one that were left for after its transaction. */
+static enum store_result run_deferred(struct request *request)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    struct nest *nest = request->call.nest;
+    for (struct call *call; (call = nest_next_deferred(nest)) != NULL;) {
+        enum store_result result = run_alone(request, call);
+        if (result == STORE_WAIT)
+            return result;
+        nest_finish_deferred(call, result);
+    }
+    return STORE_OK;
+}
+
+/* The transaction has ended. */
+static enum store_result go_on(struct request *request, enum store_result result)
+{
+    if (request->wants_all && result != STORE_WAIT) {
+        request->wants_all = false;
+        request->store.scope = STORE_SCOPE_ALL;
+        result = store_execute(request->conn->worker->store, &request->store);
+    }
+    if (result == STORE_OK && request->call.nest != NULL)
+        result = run_deferred(request);
+    return result;
+}
+
+static void go_on_held(struct request *request, enum store_result result)
+{
+    result = go_on(request, result);
+    if (result == STORE_WAIT)
+        set_off(request);
+    else
+        finish(request, result);
+}
+
+static void on_done(struct store_request *store_request, enum store_result result)
+{
+    go_on_held((struct request *)store_request, result);
+}
+
+static enum store_result run_on_store(struct request *request, const struct command *command)
+{
+    struct store_request *store = &request->store;
+    store->scope = command_scope(command);
+    if (command->declare != NULL ? !command->declare(&request->call)
+                                 : !declare_keys(request, command))
+        return STORE_NO_MEMORY;
+    store->run = run_in_store;
+    store->done = on_done;
+    store->now_ms = request->call.now_ms;
+    return go_on(request, store_execute(request->conn->worker->store, store));
+}
+
+static enum store_result run(struct request *request, const struct command *command)
+{
+    if ((command->flags & (CMD_TOUR | CMD_LOCAL)) != 0)
+        return run_alone(request, &request->call);
+    return run_on_store(request, command);
 }
 
 /* Runs it, with the clock for those calls that are sampled. */
 static enum store_result run_counted(struct request *request, const struct command *command)
 {
-    struct command_counters *counters =
-        &request->conn->worker->command_counters[command - command_table];
-    uint64_t calls = atomic_load_explicit(&counters->calls, memory_order_relaxed);
-    counter_add(&counters->calls, 1);
-    if (calls >= COMMAND_SAMPLE && calls % COMMAND_SAMPLE != 0)
+    struct worker *worker = request->conn->worker;
+    uint32_t weight = commandstats_weight(worker, command);
+    commandstats_add_call(worker, command);
+    if (weight == 0)
         return run(request, command);
-    uint64_t began = clock_nsec();
+    uint64_t began = commandstats_clock();
     enum store_result result = run(request, command);
-    uint64_t weight = calls < COMMAND_SAMPLE ? 1 : COMMAND_SAMPLE;
-    counter_add(&counters->nsec, weight * (clock_nsec() - began));
+    commandstats_add_time(worker, command, weight * (commandstats_clock() - began));
     return result;
 }
 
@@ -306,12 +323,14 @@ static enum store_result start(struct request *request)
     call->command = command;
     call->hits = call->misses = 0;
     request->store.shown = 0;
+    if (command != NULL && !is_allowed(request, command)) {
+        resp_error(call->reply, "NOAUTH Authentication required.");
+        command = NULL;
+    }
+    if (session->multi != NULL && multi_takes(request, command))
+        return STORE_OK;
     if (command == NULL)
         return STORE_OK;
-    if (!is_allowed(request, command)) {
-        resp_error(call->reply, "NOAUTH Authentication required.");
-        return STORE_OK;
-    }
     request->rejected = false;
     request->is_read = runs_as_read(command);
     call->now_ms = worker_now(conn->worker);
@@ -337,25 +356,15 @@ static void account(struct request *request)
 {
     struct call *call = &request->call;
     struct worker *worker = request->conn->worker;
-    bool is_error =
-        call->reply->len > request->reply_start && call->reply->data[request->reply_start] == '-';
+    const char *reply = call->reply->data + request->reply_start;
+    size_t len = call->reply->len - request->reply_start;
     counter_add(&worker->counters.commands, 1);
-    if (is_error) {
-        counter_add(&worker->counters.error_replies, 1);
-        errorstats_count(&worker->errors, call->reply->data + request->reply_start,
-                         call->reply->len - request->reply_start);
-    }
-    if (call->command == NULL)
-        return;
-    if (call->hits != 0)
-        counter_add(&worker->counters.keyspace_hits, call->hits);
-    if (call->misses != 0)
-        counter_add(&worker->counters.keyspace_misses, call->misses);
-    if (is_error) {
-        struct command_counters *counters =
-            &worker->command_counters[call->command - command_table];
-        counter_add(request->rejected ? &counters->rejected : &counters->failed, 1);
-    }
+    if (len > 0 && reply[0] == '-')
+        commandstats_add_error(worker, call->command, reply, len, request->rejected);
+    if (call->command != NULL)
+        commandstats_add_lookups(worker, call);
+    if (call->nest != NULL && request->result == STORE_OK)
+        nest_account(call->nest, worker);
 }
 
 /* Puts out a reply that streams belong to: its bytes in pieces, the streams between them. */
@@ -438,7 +447,8 @@ static void answer(struct request *request)
 
 static void enqueue(struct conn *conn, struct request *request)
 {
-    request->known = NULL; /* its owner goes on */
+    request->known = NULL; /* their owners go on */
+    request->source = NULL;
     if (conn->requests == NULL)
         conn->requests = request;
     else
@@ -579,6 +589,7 @@ void runner_take(struct conn *conn, struct block *block, const struct ahead *ahe
     request->call.argv = ahead->args;
     request->named = ahead->command;
     request->known = ahead->key;
+    request->source = block;
     bool is_own = request_reserve_arguments(request, ahead->count);
     if (is_own && block == NULL)
         is_own = request_hold_copy(request);

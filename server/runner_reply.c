@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
+
 #define SHOWN_MAX 128 /* how much of a client's words an error repeats */
 
 static int shown_len(struct resp_slice slice, size_t max)
@@ -50,34 +52,46 @@ static bool has_long_key(const struct call *call)
     return false;
 }
 
-void reply_failure(struct call *call, enum store_result result)
+#define QUOTE(number) #number
+#define NUMBER(macro) QUOTE(macro)
+
+static const char *too_large(const struct call *call)
 {
-    struct resp_writer *reply = call->reply;
+    if ((call->command->flags & CMD_NESTS) != 0)
+        return "ERR the transaction's writes are larger than an eighth of the journal";
+    if (has_long_key(call))
+        return "ERR key is longer than " NUMBER(STORE_KEY_MAX) " bytes";
+    return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+}
+
+static const char *failure_text(const struct call *call, enum store_result result)
+{
     switch (result) {
     case STORE_FULL:
-        resp_error(reply, "MISCONF No room left on disk (maxstore or the file system): this write "
-                          "was not done. Reading, deleting and expiry go on.");
-        return;
+        return "MISCONF No room left on disk (maxstore or the file system): this write was not "
+               "done. Reading, deleting and expiry go on.";
     case STORE_REFUSED:
-        resp_error(reply, "MISCONF Errors writing to the journal: this write was not done, and no "
-                          "other will be until the server is started again. See the log.");
-        return;
+        return "MISCONF Errors writing to the journal: this write was not done, and no other will "
+               "be until the server is started again. See the log.";
     case STORE_DAMAGED:
-        resp_error(reply, "ERR the stored value is damaged (checksum mismatch)");
-        return;
+        return "ERR the stored value is damaged (checksum mismatch)";
     case STORE_IO:
-        resp_error(reply, "ERR the storage device failed to read the value");
-        return;
+        return "ERR the storage device failed to read the value";
     case STORE_NO_MEMORY:
-        resp_error(reply, "OOM command not allowed when used memory > 'maxmemory'.");
-        return;
+        return "OOM command not allowed when used memory > 'maxmemory'.";
     case STORE_TOO_LARGE:
-        if (has_long_key(call))
-            resp_errorf(reply, "ERR key is longer than %d bytes", STORE_KEY_MAX);
-        else
-            resp_error(reply, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-        return;
+        return too_large(call);
     default:
         assert(!"a command returned what is no final result");
+        return NULL;
     }
+}
+
+void reply_failure(struct call *call, enum store_result result)
+{
+    const char *text = failure_text(call, result);
+    if (call->command->run == cmd_exec)
+        resp_errorf(call->reply, "EXECABORT Transaction discarded because of: %s", text);
+    else
+        resp_error(call->reply, text);
 }

@@ -18,6 +18,7 @@
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
 
 struct worker;
+struct watch_registry;
 
 /* What INFO showed last: of commands, bytes in, bytes out. */
 struct info_rates {
@@ -32,6 +33,7 @@ struct server {
     struct store *store;
     struct worker **workers;
     uint32_t worker_count;
+    struct watch_registry *watches;           /* of the store that is open */
     char run_id[41];                          /* 40 hex digits, new at each start */
     char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
     int64_t start_ms;                         /* Unix time */

@@ -11,6 +11,8 @@
 #include "../protocol/resp.h"
 
 struct conn;
+struct nest;
+struct watch;
 
 /*
  * CLIENT REPLY sets ON, OFF, or SKIP_NEXT. The runner discards the replies under OFF, makes SKIP of
@@ -33,6 +35,8 @@ struct session {
                                and a password is set; true from the start if none was */
     bool close_after_reply; /* QUIT, protocol errors, CLIENT KILL of itself */
     bool no_evict, no_touch;
+    struct nest *multi;  /* between MULTI and EXEC: what is queued; else NULL */
+    struct watch *watch; /* WATCH; NULL: nothing */
     enum session_reply_mode reply_mode;
     char *name;     /* CLIENT SETNAME, from malloc; NULL: none */
     char *lib_name; /* CLIENT SETINFO, likewise */

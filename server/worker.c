@@ -27,6 +27,7 @@
 #include "conn.h"
 #include "log.h"
 #include "request.h"
+#include "watch.h"
 
 struct worker_private {
     _Atomic(struct worker_message *) inbox; /* newest first */
@@ -105,6 +106,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     struct worker *worker = arg;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
         conn_tick(conn);
+    watch_registry_rest(worker->server->watches);
 }
 
 /* The seconds tick only for connections: a worker without any sleeps. */

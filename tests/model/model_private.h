@@ -1,6 +1,7 @@
 /*
  * What the parts of the model share: model_store.c (store, workers, requests, streams),
  * model_txn.c (what run functions call), model_tree.c (what they call about large collections),
+ * model_change.c (observers),
  * model_table.c (values and hash tables).
  */
 #ifndef VELLUM_MODEL_PRIVATE_H
@@ -70,8 +71,15 @@ struct store_worker {
     struct store_stream *waiting_streams;
 };
 
+struct observer {
+    store_observer *call;
+    void *arg;
+};
+
 struct store {
     pthread_mutex_t mutex;
+    struct observer observers[STORE_OBSERVER_MAX];
+    uint32_t observer_count;
     struct table dbs[STORE_DB_COUNT];
     struct store_parked *parked;
     struct store_worker *workers[MODEL_WORKERS_MAX];
@@ -119,6 +127,13 @@ struct entry *txn_find(const struct store_txn *txn, const struct store_key *key)
 /* Gives the key this value (NULL: deletes it) in the transaction's own table; takes the value. */
 void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
                struct value *value, int64_t expire_ms);
+
+void item_fill(struct store_item *item, const struct entry *entry);
+
+/* ---- model_change.c ---- */
+
+/* Tells the observers what the transaction is about to change. */
+void model_report(const struct store_txn *txn);
 
 /* ---- model_tree.c ---- */
 

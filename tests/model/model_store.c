@@ -222,6 +222,7 @@ static void txn_commit(struct store_txn *txn)
     if (!txn->dirty)
         return;
     uint64_t version = store->commits + 1;
+    model_report(txn);
     commit_map(store, txn->map);
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
         commit_table(&store->dbs[db], &txn->written[db], version);

@@ -51,7 +51,7 @@ struct entry *txn_find(const struct store_txn *txn, const struct store_key *key)
     return live ? entry : NULL;
 }
 
-static void item_fill(struct store_item *item, const struct entry *entry)
+void item_fill(struct store_item *item, const struct entry *entry)
 {
     bool large = entry->value->len > MODEL_LARGE_FROM, trees = entry->value->tree_count > 0;
     *item = (struct store_item){.bytes = large || trees ? NULL : entry->value->bytes,

@@ -259,25 +259,11 @@ void driver_close(struct driver *driver)
     free(driver);
 }
 
-static void declare(struct driver *driver, const struct command *command,
-                    const struct resp_slice *name)
-{
-    assert_true(driver->request.key_count < KEYS_MAX);
-    store_key(&driver->keys[driver->request.key_count++], 0, name->data, name->len,
-              (command->flags & CMD_WRITE) != 0 ? STORE_EXCLUSIVE : STORE_SHARED);
-}
-
 static void declare_keys(struct driver *driver, const struct command *command,
                          const struct resp_slice *argv, size_t argc)
 {
-    size_t last = command->last_key < 0 ? argc - 1 : (size_t)command->last_key, begin, end;
-    driver->request.key_count = 0;
-    for (size_t i = (size_t)command->first_key; i > 0 && i <= last && i < argc;
-         i += (size_t)command->key_step)
-        declare(driver, command, &argv[i]);
-    command_counted_keys(command, argc, argv, &begin, &end);
-    for (size_t i = begin; i < end; i++)
-        declare(driver, command, &argv[i]);
+    assert_true(argc < KEYS_MAX);
+    driver->request.key_count = call_table_keys(command, argc, argv, 0, NULL, driver->keys);
 }
 
 struct resp_slice driver_run(struct driver *driver, const struct resp_slice *argv, size_t argc)

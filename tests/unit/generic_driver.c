@@ -104,16 +104,9 @@ static const struct command *find_command(const struct driver *driver, struct re
 static struct store_key *declare_keys(struct run *run)
 {
     struct call *call = &run->call;
-    const struct command *command = call->command;
     struct store_key *keys = calloc(call->argc + 1, sizeof(*keys));
-    enum store_mode mode = (command->flags & CMD_WRITE) != 0 ? STORE_EXCLUSIVE : STORE_SHARED;
-    int argc = (int)call->argc;
-    int last = command->last_key < 0 ? argc + command->last_key : command->last_key;
-    uint32_t count = 0;
-    for (int i = command->first_key; i > 0 && i <= last && i < argc; i += command->key_step)
-        store_key(&keys[count++], call->session->db, call->argv[i].data, call->argv[i].len, mode);
-    if ((command->flags & CMD_OTHER_DB) != 0)
-        count = call_other_db_keys(command, call->argc, call->argv, keys, count);
+    uint32_t count =
+        call_table_keys(call->command, call->argc, call->argv, call->session->db, NULL, keys);
     call->keys = run->request.keys = keys;
     call->key_count = run->request.key_count = count;
     return keys;
@@ -136,9 +129,7 @@ static enum store_result run_parsed(struct driver *driver)
     driver->reply.version = driver->session.resp_version;
     if ((flags & CMD_LOCAL) != 0)
         return run.call.command->run(&run.call);
-    run.request.scope = (flags & CMD_ALL_KEYS) != 0  ? STORE_SCOPE_ALL
-                        : (flags & CMD_NO_KEYS) != 0 ? STORE_SCOPE_NONE
-                                                     : STORE_SCOPE_KEYS;
+    run.request.scope = command_scope(run.call.command);
     struct store_key *keys = declare_keys(&run);
     enum store_result result = execute(&run);
     if (run.call.progress != NULL && run.call.progress_free != NULL)

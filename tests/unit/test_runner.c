@@ -18,6 +18,7 @@
 #include "../../server/runner.h"
 #include "../../server/server.h"
 #include "../../server/transport.h"
+#include "../../server/watch.h"
 #include "../../server/worker.h"
 #include "../model/model_store.h"
 
@@ -128,6 +129,8 @@ static int set_up(void **state)
                                     .sync = STORE_SYNC_EVERYSEC};
     assert_int_equal(store_open(&options, &server->store, message), STORE_OK);
     model_store_set_waits(server->store, 1, 0);
+    server->watches = watch_registry_new(server->store);
+    assert_non_null(server->watches);
     server->worker_count = 1;
     server->workers = &fixture->worker;
     server->stop_fd = eventfd(0, EFD_NONBLOCK);
@@ -157,6 +160,7 @@ static int tear_down(void **state)
         free(fixture->peers[i].received.data);
     }
     worker_free(fixture->worker);
+    watch_registry_free(server->watches);
     assert_int_equal(store_close(server->store), STORE_OK);
     close(server->stop_fd);
     config_free(&server->config);

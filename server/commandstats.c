@@ -1,0 +1,54 @@
+#include "commandstats.h"
+
+#include <time.h>
+
+static struct command_counters *counters_of(const struct worker *worker,
+                                            const struct command *command)
+{
+    return &worker->command_counters[command - command_table];
+}
+
+uint32_t commandstats_weight(const struct worker *worker, const struct command *command)
+{
+    uint64_t calls =
+        atomic_load_explicit(&counters_of(worker, command)->calls, memory_order_relaxed);
+    if (calls < COMMAND_SAMPLE)
+        return 1;
+    return calls % COMMAND_SAMPLE == 0 ? COMMAND_SAMPLE : 0;
+}
+
+uint64_t commandstats_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void commandstats_add_call(struct worker *worker, const struct command *command)
+{
+    counter_add(&counters_of(worker, command)->calls, 1);
+}
+
+void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec)
+{
+    counter_add(&counters_of(worker, command)->nsec, nsec);
+}
+
+void commandstats_add_lookups(struct worker *worker, const struct call *call)
+{
+    if (call->hits != 0)
+        counter_add(&worker->counters.keyspace_hits, call->hits);
+    if (call->misses != 0)
+        counter_add(&worker->counters.keyspace_misses, call->misses);
+}
+
+void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,
+                            size_t len, bool rejected)
+{
+    counter_add(&worker->counters.error_replies, 1);
+    errorstats_count(&worker->errors, reply, len);
+    if (command == NULL)
+        return;
+    struct command_counters *counters = counters_of(worker, command);
+    counter_add(rejected ? &counters->rejected : &counters->failed, 1);
+}

@@ -1,0 +1,23 @@
+/*
+ * INFO's figures about commands: calls, their time, errors, look-ups. Each worker counts for
+ * itself, see worker.h.
+ */
+#ifndef VELLUM_COMMANDSTATS_H
+#define VELLUM_COMMANDSTATS_H
+
+#include "command.h"
+#include "worker.h"
+
+/* For how many calls the time of the next one is to stand; 0: it need not be taken. */
+uint32_t commandstats_weight(const struct worker *worker, const struct command *command);
+uint64_t commandstats_clock(void); /* nanoseconds */
+
+void commandstats_add_call(struct worker *worker, const struct command *command);
+void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec);
+void commandstats_add_lookups(struct worker *worker, const struct call *call);
+
+/* An error reply, "-CODE text...". rejected: the command has not run; NULL: there is none. */
+void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,
+                            size_t len, bool rejected);
+
+#endif

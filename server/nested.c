@@ -1,0 +1,287 @@
+/*
+ * Commands inside a command.
+ *
+ * Invariants:
+ * 1. A run begins in the session's state of the first one: commands that change it in their turn
+ *    (SELECT, HELLO) do so in every run.
+ * 2. Deferred commands stand in the list in the order of their gaps.
+ */
+#include "nested.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commandstats.h"
+#include "request.h"
+#include "runner_reply.h"
+#include "session.h"
+#include "watch.h"
+
+#define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
+
+struct nest *nest_new(void)
+{
+    struct nest *nest = calloc(1, sizeof *nest);
+    if (nest != NULL)
+        resp_writer_init(&nest->reply, 2);
+    return nest;
+}
+
+static void nested_free(struct nested *nested)
+{
+    struct call *call = &nested->call;
+    if (call->progress != NULL && call->progress_free != NULL)
+        call->progress_free(call->progress);
+    nest_free(call->nest);
+    block_release(nested->block);
+    free(nested);
+}
+
+void nest_free(struct nest *nest)
+{
+    if (nest == NULL)
+        return;
+    for (struct nested *nested; (nested = nest->first) != NULL;) {
+        nest->first = nested->next;
+        nested_free(nested);
+    }
+    watch_free(nest->watch);
+    resp_writer_free(&nest->reply);
+    free(nest);
+}
+
+static void copy_arguments(struct nested *nested, size_t argc, const struct resp_slice *argv)
+{
+    char *to = (char *)&nested->argv[argc];
+    for (size_t i = 0; i < argc; i++) {
+        if (argv[i].len > 0)
+            memcpy(to, argv[i].data, argv[i].len);
+        nested->argv[i] = (struct resp_slice){.data = to, .len = argv[i].len};
+        to += argv[i].len;
+    }
+}
+
+struct nested *nest_add(struct nest *nest, const struct command *command, size_t argc,
+                        const struct resp_slice *argv, struct block *block)
+{
+    size_t head = sizeof(struct nested) + argc * sizeof *argv, bytes = 0;
+    for (size_t i = 0; i < argc; i++)
+        bytes += argv[i].len;
+    bool is_held = block != NULL && bytes >= HOLD_MIN;
+    struct nested *nested = malloc(head + (is_held ? 0 : bytes));
+    if (nested == NULL)
+        return NULL;
+    *nested = (struct nested){
+        .call = {.command = command, .argc = argc, .argv = nested->argv, .keys = NULL}};
+    if (is_held) {
+        nested->block = block_hold(block);
+        memcpy(nested->argv, argv, argc * sizeof *argv);
+    } else {
+        copy_arguments(nested, argc, argv);
+    }
+    if (nest->last == NULL)
+        nest->first = nested;
+    else
+        nest->last->next = nested;
+    nest->last = nested;
+    nest->count++;
+    nest->bytes += head + bytes;
+    return nested;
+}
+
+static void settle(struct nested *nested, struct call *outer)
+{
+    struct call *call = &nested->call;
+    struct nest *nest = outer->nest;
+    call->outer = outer;
+    call->server = outer->server;
+    call->worker = outer->worker;
+    call->session = outer->session;
+    call->effects = outer->effects;
+    call->now_ms = outer->now_ms;
+    nest->random = nest->random * 6364136223846793005u + 1442695040888963407u;
+    call->random_seed = nest->random;
+}
+
+void nest_settle(struct nest *nest, struct call *outer)
+{
+    nest->random = outer->random_seed;
+    outer->nest = nest;
+    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next)
+        settle(nested, outer);
+    nest->next_deferred = nest->first;
+}
+
+/* ---- within the transaction ---- */
+
+void nest_begin(struct call *outer)
+{
+    struct nest *nest = outer->nest;
+    struct session *session = outer->session;
+    if (!nest->has_begun) {
+        nest->has_begun = true;
+        nest->db = session->db;
+        nest->resp_version = session->resp_version;
+    }
+    session->db = nest->db;
+    session->resp_version = outer->reply->version = nest->resp_version;
+    nest->cursor = nest->first;
+}
+
+struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
+                         const struct resp_slice *argv)
+{
+    struct nest *nest = outer->nest;
+    struct nested *nested = nest->cursor;
+    if (nested == NULL) {
+        nested = nest_add(nest, command, argc, argv, NULL);
+        if (nested != NULL)
+            settle(nested, outer);
+        return nested;
+    }
+    assert(nested->call.command == command && nested->call.argc == argc);
+    nest->cursor = nested->next;
+    return nested;
+}
+
+static bool is_declared(const struct store_request *request, const struct store_key *key)
+{
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        const struct store_key *declared = &request->keys[i];
+        if (declared->hash == key->hash && declared->db == key->db && declared->len == key->len &&
+            declared->mode >= key->mode && memcmp(declared->data, key->data, key->len) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum store_result nested_declare(struct nested *nested)
+{
+    struct call *call = &nested->call;
+    struct request *request = request_of_call(call);
+    struct store_key *keys = store_alloc(call->outer->txn, (call->argc + 1) * sizeof *keys);
+    if (keys == NULL)
+        return STORE_NO_MEMORY;
+    call->keys = keys;
+    call->key_count =
+        call_table_keys(call->command, call->argc, call->argv, call->session->db, NULL, keys);
+    if (request->store.scope == STORE_SCOPE_ALL)
+        return STORE_OK;
+    bool is_good = command_scope(call->command) == STORE_SCOPE_KEYS;
+    for (uint32_t i = 0; i < call->key_count && is_good; i++)
+        is_good = is_declared(&request->store, &keys[i]);
+    if (is_good)
+        return STORE_OK;
+    request->wants_all = true;
+    return STORE_INVALID;
+}
+
+static enum store_result run_timed(struct nested *nested)
+{
+    struct call *call = &nested->call;
+    uint32_t weight = commandstats_weight(call->worker, call->command);
+    nested->nsec = 0;
+    if (weight == 0)
+        return call->command->run(call);
+    uint64_t began = commandstats_clock();
+    enum store_result result = call->command->run(call);
+    nested->nsec = weight * (commandstats_clock() - began);
+    return result;
+}
+
+static void note_error(struct nested *nested, const char *reply, size_t len)
+{
+    bool is_error = len > 0 && reply[0] == '-';
+    size_t kept = !is_error ? 0 : len < sizeof nested->error - 1 ? len : sizeof nested->error - 1;
+    if (kept > 0)
+        memcpy(nested->error, reply, kept);
+    nested->error[kept] = '\0';
+}
+
+/* What the other commands have nothing to do with. */
+static bool is_own_failure(enum store_result result)
+{
+    return result == STORE_DAMAGED || result == STORE_IO || result == STORE_TOO_LARGE;
+}
+
+enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
+{
+    struct call *call = &nested->call;
+    size_t start = reply->len;
+    call->reply = reply;
+    call->txn = call->outer->txn;
+    call->hits = call->misses = 0;
+    nested->is_deferred = false;
+    nested->has_run = true;
+    if (call->nest != NULL)
+        nest_begin(call);
+    enum store_result result = nested->failure;
+    if (result == STORE_OK)
+        result = run_timed(nested);
+    else
+        reply_failure(call, result);
+    if (nested->failure == STORE_OK && is_own_failure(result)) {
+        nested->failure = result; /* what it has written must not stay: run again, without it */
+        return STORE_WAIT;
+    }
+    if (nested->failure == STORE_OK && result != STORE_OK)
+        return result;
+    note_error(nested, reply->data + start, reply->len - start);
+    return STORE_OK;
+}
+
+void nested_defer(struct nested *nested)
+{
+    struct call *outer = nested->call.outer;
+    nested->is_deferred = nested->has_run = true;
+    nested->gap = outer->reply->len - request_of_call(outer)->reply_start;
+}
+
+/* ---- after the transaction ---- */
+
+struct call *nest_next_deferred(struct nest *nest)
+{
+    struct nested *nested = nest->next_deferred;
+    while (nested != NULL && !nested->is_deferred)
+        nested = nested->next;
+    if (nested == NULL)
+        return NULL;
+    nest->next_deferred = nested->next;
+    struct call *call = &nested->call;
+    resp_truncate(&nest->reply, 0);
+    nest->reply.version = call->session->resp_version;
+    call->reply = &nest->reply;
+    call->txn = NULL;
+    return call;
+}
+
+void nest_finish_deferred(struct call *call, enum store_result result)
+{
+    struct nested *nested = (struct nested *)((char *)call - offsetof(struct nested, call));
+    struct nest *nest = call->outer->nest;
+    struct resp_writer *reply = &nest->reply;
+    if (result != STORE_OK) {
+        resp_truncate(reply, 0);
+        reply_failure(call, result);
+    }
+    note_error(nested, reply->data, reply->len);
+    request_insert(request_of_call(call), nested->gap + nest->shift, reply);
+    nest->shift += reply->len;
+}
+
+void nest_account(const struct nest *nest, struct worker *worker)
+{
+    for (const struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+        const struct call *call = &nested->call;
+        if (!nested->has_run)
+            continue;
+        commandstats_add_call(worker, call->command);
+        if (nested->nsec != 0)
+            commandstats_add_time(worker, call->command, nested->nsec);
+        commandstats_add_lookups(worker, call);
+        if (nested->error[0] != '\0')
+            commandstats_add_error(worker, call->command, nested->error, strlen(nested->error),
+                                   false);
+    }
+}

@@ -1,0 +1,103 @@
+/*
+ * Commands that run inside another command's transaction. The outer call (EXEC's) has a nest, in
+ * which they stand in the order in which they run:
+ *
+ *     nest_begin      at the start of each run of the outer function
+ *     nested_run      each command, in the transaction of the outer call
+ *     nested_defer    a command without transaction (CMD_LOCAL), but those that are CMD_IN_PLACE:
+ *                     it runs when the transaction has been committed, and only then, so that
+ *                     it has its effects once, and none if nothing else happens; its reply goes to
+ *                     the place where it was deferred
+ *
+ * What the function of a nested command returns is passed up as always: STORE_WAIT lets everything
+ * run again from the top. Each nested call keeps its own `progress` over the reruns. A nested
+ * command that fails by itself (a damaged value, a key too long) answers so, without its writes,
+ * and those that follow it run on.
+ *
+ * Threads: a nest belongs to the thread of its request.
+ */
+#ifndef VELLUM_NESTED_H
+#define VELLUM_NESTED_H
+
+#include "block.h"
+#include "command.h"
+#include "errorstats.h"
+
+struct request;
+struct watch;
+
+struct nested {
+    struct call call; /* the outer one is call.outer */
+    struct nested *next;
+    struct block *block; /* what the arguments lie in; NULL: in here */
+    uint64_t nsec;       /* what it took, for all calls that its time stands for */
+    bool has_run;        /* or will, if it is deferred */
+    bool is_deferred;
+    size_t gap;                /* deferred: its place, from the start of the outer reply */
+    enum store_result failure; /* why it failed in an earlier run; that run was thrown away */
+    char error[ERRORSTATS_CODE_MAX + 2]; /* the beginning of its reply, if that is an error */
+    struct resp_slice argv[];
+};
+
+struct nest {
+    struct nested *first, *last;
+    uint32_t count;
+    uint64_t bytes;        /* of memory, arguments included */
+    bool is_aborted;       /* EXEC: a command could not be queued */
+    struct watch *watch;   /* EXEC: what must not have changed; NULL: nothing */
+    struct nested *cursor; /* the next in this run; NULL: there is none yet */
+    uint64_t random;
+    bool is_checked; /* EXEC: the watched keys have been looked at */
+    bool has_begun;
+    uint32_t db; /* the session's, at the beginning */
+    uint8_t resp_version;
+    struct nested *next_deferred; /* the first that may still have to run */
+    size_t shift;                 /* what the deferred replies have put into the outer one */
+    struct resp_writer reply;     /* of the deferred one that runs */
+};
+
+struct nest *nest_new(void); /* NULL: out of memory */
+void nest_free(struct nest *nest);
+
+/* A command with its arguments, the nest's own from here on: in `block`, if they are long and it
+ * is given, or copied. NULL: out of memory. */
+struct nested *nest_add(struct nest *nest, const struct command *command, size_t argc,
+                        const struct resp_slice *argv, struct block *block);
+
+/* All that is in it will run inside `outer`, whose nest it is from here on: it ends with the
+ * outer request. */
+void nest_settle(struct nest *nest, struct call *outer);
+
+void nest_begin(struct call *outer);
+STORE_MUST_CHECK enum store_result nested_run(struct nested *nested, struct resp_writer *reply);
+void nested_defer(struct nested *nested);
+
+/*
+ * For an outer command that does not know beforehand what it will run (a script): the next nested
+ * command of this run, the one that stood there in earlier runs, or one that is added now. NULL:
+ * out of memory.
+ */
+struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
+                         const struct resp_slice *argv);
+/* Before nested_run: names its keys, in the session's database as it is then. STORE_INVALID, to be
+ * passed up: the outer request has not declared them; it will run again with everything. */
+STORE_MUST_CHECK enum store_result nested_declare(struct nested *nested);
+
+static inline bool nested_is_local(const struct nested *nested)
+{
+    const uint32_t flags = nested->call.command->flags;
+    return (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
+}
+
+/* ---- after the transaction ---- */
+
+/* Prepares the next deferred command; NULL: there is none. The caller runs its function. */
+struct call *nest_next_deferred(struct nest *nest);
+
+/* Its function has returned this: the reply goes to its place. */
+void nest_finish_deferred(struct call *call, enum store_result result);
+
+/* The nested commands' part of INFO. */
+void nest_account(const struct nest *nest, struct worker *worker);
+
+#endif
