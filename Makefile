@@ -68,6 +68,7 @@ SERVER_SRC := \
 	server/cmd_generic.c \
 	server/cmd_lcs.c \
 	server/cmd_multi.c \
+	server/cmd_pubsub.c \
 	server/cmd_scan.c \
 	server/cmd_server.c \
 	server/cmd_string.c \
@@ -90,10 +91,12 @@ SERVER_SRC := \
 	server/log.c \
 	server/look_ahead.c \
 	server/main.c \
+	server/monitor.c \
 	server/nested.c \
 	server/notify.c \
 	server/packed.c \
 	server/process.c \
+	server/pubsub.c \
 	server/request.c \
 	server/runner.c \
 	server/runner_reply.c \

@@ -179,9 +179,15 @@ static size_t command_bytes(const struct call *call)
     return bytes;
 }
 
-static void client_flags(const struct conn *conn, char flags[8])
+#define CLIENT_FLAGS_MAX 16
+
+static void client_flags(const struct conn *conn, char flags[CLIENT_FLAGS_MAX])
 {
     char *to = flags;
+    if (conn->session.pubsub.count[PUBSUB_MONITOR] > 0)
+        *to++ = 'O';
+    if (pubsub_is_subscriber(&conn->session.pubsub))
+        *to++ = 'P';
     if (conn->session.close_after_reply)
         *to++ = 'c';
     if (conn->kill)
@@ -208,20 +214,22 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
     const struct session *session = &conn->session;
     bool self = session->id == call->session->id;
     int64_t now = call->now_ms;
-    char flags[8];
+    char flags[CLIENT_FLAGS_MAX];
     client_flags(conn, flags);
     return asprintf(
         line,
-        "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u sub=0 psub=0 "
-        "ssub=0 multi=-1 qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=0 rbs=0 rbp=0 obl=0 "
+        "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u sub=%u psub=%u "
+        "ssub=%u multi=-1 qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=0 rbs=0 rbp=0 obl=0 "
         "oll=%zu omem=%llu tot-mem=%llu events=%s cmd=%s user=default redir=-1 resp=%u "
         "lib-name=%s lib-ver=%s\n",
         (unsigned long long)session->id, conn_peer_name(conn), conn_local_name(conn), conn_fd(conn),
         or_empty(session->name),
         (long long)(now > session->created_ms ? (now - session->created_ms) / 1000 : 0),
         (long long)(now > session->last_active_ms ? (now - session->last_active_ms) / 1000 : 0),
-        flags, session->db, conn_query_bytes(conn) + (self ? command_bytes(call) : 0),
-        conn_query_free(conn), self ? argument_bytes(call) : 0, conn_output_list(conn),
+        flags, session->db, session->pubsub.count[PUBSUB_CHANNEL],
+        session->pubsub.count[PUBSUB_PATTERN], session->pubsub.count[PUBSUB_SHARD],
+        conn_query_bytes(conn) + (self ? command_bytes(call) : 0), conn_query_free(conn),
+        self ? argument_bytes(call) : 0, conn_output_list(conn),
         (unsigned long long)conn_output_memory(conn), (unsigned long long)conn_total_memory(conn),
         conn_events(conn),
         self                            ? call->command->name
@@ -249,6 +257,7 @@ struct filter {
     size_t id_count; /* of `ids`; 0: any */
     const struct resp_slice *address, *local_address;
     bool other_type; /* a type that no connection has: nothing matches */
+    enum { ANY_TYPE, NORMAL_TYPE, PUBSUB_TYPE } type;
     bool skip_self;
     bool old_form; /* CLIENT KILL address */
 };
@@ -262,13 +271,14 @@ static bool refuse(struct call *call, const char *text, struct resp_slice arg)
 static bool parse_type(struct call *call, struct resp_slice type, struct filter *filter)
 {
     if (slice_is(type, "normal"))
-        return true;
-    if (slice_is(type, "master") || slice_is(type, "replica") || slice_is(type, "slave") ||
-        slice_is(type, "pubsub")) {
+        filter->type = NORMAL_TYPE;
+    else if (slice_is(type, "pubsub"))
+        filter->type = PUBSUB_TYPE;
+    else if (slice_is(type, "master") || slice_is(type, "replica") || slice_is(type, "slave"))
         filter->other_type = true;
-        return true;
-    }
-    return refuse(call, "Unknown client type", type);
+    else
+        return refuse(call, "Unknown client type", type);
+    return true;
 }
 
 static bool parse_list(struct call *call, struct filter *filter)
@@ -357,7 +367,10 @@ static bool among_ids(const struct filter *filter, uint64_t id)
 static bool matches(const struct call *call, const struct filter *filter, const struct conn *conn)
 {
     uint64_t id = conn->session.id;
-    return !filter->other_type && (filter->id == 0 || filter->id == id) &&
+    bool is_subscriber = pubsub_is_subscriber(&conn->session.pubsub);
+    return !filter->other_type &&
+           (filter->type == ANY_TYPE || (filter->type == PUBSUB_TYPE) == is_subscriber) &&
+           (filter->id == 0 || filter->id == id) &&
            !(filter->skip_self && id == call->session->id) && among_ids(filter, id) &&
            is_address(filter->address, conn_peer_name(conn)) &&
            is_address(filter->local_address, conn_local_name(conn));

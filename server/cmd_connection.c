@@ -141,12 +141,19 @@ enum store_result cmd_hello(struct call *call)
 
 enum store_result cmd_ping(struct call *call)
 {
-    if (call->argc > 2)
-        resp_error(call->reply, "ERR wrong number of arguments for 'ping' command");
-    else if (call->argc == 2)
-        resp_bulk(call->reply, call->argv[1].data, call->argv[1].len);
-    else
-        resp_status(call->reply, "PONG");
+    struct resp_writer *reply = call->reply;
+    struct resp_slice text = call->argc == 2 ? call->argv[1] : (struct resp_slice){"", 0};
+    if (call->argc > 2) {
+        resp_error(reply, "ERR wrong number of arguments for 'ping' command");
+    } else if (call->session->resp_version == 2 && pubsub_is_subscriber(&call->session->pubsub)) {
+        resp_array(reply, 2);
+        resp_bulk_string(reply, "pong");
+        resp_bulk(reply, text.data, text.len);
+    } else if (call->argc == 2) {
+        resp_bulk(reply, text.data, text.len);
+    } else {
+        resp_status(reply, "PONG");
+    }
     return STORE_OK;
 }
 
@@ -181,6 +188,7 @@ enum store_result cmd_reset(struct call *call)
 {
     struct session *session = call->session;
     multi_end(session);
+    pubsub_leave(session->conn);
     session->db = 0;
     session->resp_version = 2;
     session->authenticated = !config_has_password(&call->server->config);

@@ -116,6 +116,8 @@ enum command_flags {
                                its turn, where other CMD_LOCAL commands run behind it */
     CMD_NESTS = 1 << 23,    /* runs other commands inside itself: see nested.h */
     CMD_QUEUE_APART = 1 << 24, /* after MULTI it is not queued, but runs */
+    CMD_SUBSCRIBED = 1 << 25,  /* allowed to subscribers also in RESP2 */
+    CMD_PUSHES = 1 << 26,      /* replies in pushes, which CLIENT REPLY does not silence */
 };
 
 /* Once, before the first run: declares the keys that the table's positions do not tell, in the

@@ -59,6 +59,22 @@ command_fn cmd_unwatch;
 command_fn cmd_watch;
 declare_fn exec_declare;
 declare_fn watch_declare;
+/* ---- pubsub ---- */
+command_fn cmd_monitor;
+command_fn cmd_psubscribe;
+command_fn cmd_publish;
+command_fn cmd_pubsub_channels;
+command_fn cmd_pubsub_help;
+command_fn cmd_pubsub_numpat;
+command_fn cmd_pubsub_numsub;
+command_fn cmd_pubsub_shardchannels;
+command_fn cmd_pubsub_shardnumsub;
+command_fn cmd_punsubscribe;
+command_fn cmd_spublish;
+command_fn cmd_ssubscribe;
+command_fn cmd_subscribe;
+command_fn cmd_sunsubscribe;
+command_fn cmd_unsubscribe;
 
 /* ---- strings ---- */
 command_fn cmd_append;

@@ -130,6 +130,7 @@ static void close_conn(struct conn *conn)
     conn->transport->ops->close(conn->transport);
     conn->transport = NULL;
     unlink_conn(conn);
+    pubsub_leave(conn);
     forget_client(conn->worker);
     conn_output_free(conn);
     drop_input(conn);
@@ -442,12 +443,20 @@ void conn_turn(struct conn *conn)
         free_closed(conn);
 }
 
+/* For a reply, or for what it has subscribed to. */
+static bool is_waiting(const struct conn *conn)
+{
+    const struct pubsub_session *pubsub = &conn->session.pubsub;
+    return conn->request_count > 0 || pubsub_is_subscriber(pubsub) ||
+           pubsub->count[PUBSUB_MONITOR] > 0;
+}
+
 void conn_tick(struct conn *conn)
 {
     struct worker *worker = conn->worker;
     int64_t timeout = config_number(&worker->server->config, CONFIG_TIMEOUT);
     int64_t idle_ms = worker_now(worker) - conn->session.last_active_ms;
-    if (timeout > 0 && idle_ms > timeout * 1000 && conn->request_count == 0) {
+    if (timeout > 0 && idle_ms > timeout * 1000 && !is_waiting(conn)) {
         log_line(&worker->server->log, CONFIG_LOG_VERBOSE, "Closing idle client %s",
                  conn_peer_name(conn));
         conn_kill(conn);

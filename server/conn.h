@@ -16,6 +16,7 @@
 #include "worker.h"
 
 struct block;
+struct publication;
 struct request;
 struct segment;
 struct transport;
@@ -51,6 +52,7 @@ struct conn {
     uint64_t output_bytes; /* in `output` */
     uint32_t segment_count;
     uint64_t shown;              /* newest commit shown by the bytes in worker->output */
+    uint64_t newest_shown;       /* newest commit shown by any command that has run */
     int64_t soft_limit_since_ms; /* 0: under the soft limit */
 
     struct conn *attention_next, *undurable_next;
@@ -99,6 +101,11 @@ const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
 /* Each appends to the queue, behind which worker->output follows: that must be empty. */
 void conn_output_bytes(struct conn *conn, const char *data, size_t len);
 void conn_output_stream(struct conn *conn, struct store_stream *stream);
+
+/* Appends a push: `head`, which is copied, and the publication's bytes, which are shared if they
+ * are long. Between turns only; the connection gets one in this round. */
+void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
+                      struct publication *publication);
 
 /* Moves a writer's buffer behind everything written so far, without copying it. */
 void conn_output_take(struct conn *conn, struct resp_writer *writer);

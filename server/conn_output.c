@@ -18,10 +18,13 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "effects.h"
 #include "log.h"
 #include "transport.h"
 
 #define SEGMENT_MIN (16 * 1024)
+#define PUSH_SEGMENT_MIN 512  /* the same message may stand in very many queues */
+#define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
 #define SEND_VECTORS 64
 #define SEND_MAX (1024 * 1024)        /* per system call */
 #define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
@@ -33,6 +36,7 @@ struct segment {
 
     char *data; /* bytes [sent, len) wait; NULL: a stream */
     size_t sent, len, capacity;
+    struct publication *publication; /* whose bytes they are; NULL: the segment's own */
 
     struct store_stream *stream;
     const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
@@ -68,7 +72,10 @@ static void drop_first(struct conn *conn)
         conn->last_output = NULL;
     if (segment->stream != NULL)
         store_stream_close(segment->stream);
-    free(segment->data);
+    if (segment->publication != NULL)
+        publication_release(segment->publication);
+    else
+        free(segment->data);
     free(segment);
 }
 
@@ -79,12 +86,12 @@ void conn_output_free(struct conn *conn)
     assert(conn->output_bytes == 0 && conn->segment_count == 0);
 }
 
-static bool append_new(struct conn *conn, const char *data, size_t len)
+static bool append_new(struct conn *conn, const char *data, size_t len, size_t room)
 {
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL)
         return false;
-    segment->capacity = len < SEGMENT_MIN ? SEGMENT_MIN : len;
+    segment->capacity = len < room ? room : len;
     segment->data = malloc(segment->capacity);
     if (segment->data == NULL) {
         free(segment);
@@ -96,7 +103,8 @@ static bool append_new(struct conn *conn, const char *data, size_t len)
     return true;
 }
 
-void conn_output_bytes(struct conn *conn, const char *data, size_t len)
+/* `room`: of a new segment, for what may follow. */
+static void add_bytes(struct conn *conn, const char *data, size_t len, size_t room)
 {
     struct segment *last = conn->last_output;
     if (len == 0)
@@ -105,11 +113,48 @@ void conn_output_bytes(struct conn *conn, const char *data, size_t len)
         last->capacity - last->len >= len) {
         memcpy(last->data + last->len, data, len);
         last->len += len;
-        last->shown = conn->shown;
+        if (conn->shown > last->shown)
+            last->shown = conn->shown;
         conn->output_bytes += len;
-    } else if (!append_new(conn, data, len)) {
+    } else if (!append_new(conn, data, len, room)) {
         conn_kill(conn);
     }
+}
+
+void conn_output_bytes(struct conn *conn, const char *data, size_t len)
+{
+    add_bytes(conn, data, len, SEGMENT_MIN);
+}
+
+static void add_shared(struct conn *conn, struct publication *publication)
+{
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    publication_hold(publication);
+    segment->publication = publication;
+    segment->data = (char *)publication->bytes;
+    segment->len = segment->capacity = publication->len;
+    append(conn, segment);
+}
+
+void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
+                      struct publication *publication)
+{
+    assert(conn->worker->output.len == 0);
+    if (conn->kill || conn->transport == NULL)
+        return;
+    if (publication->shown > conn->shown)
+        conn->shown = publication->shown;
+    for (int i = 0; i < head_count; i++)
+        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN);
+    if (publication->len < SHARED_MIN)
+        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN);
+    else
+        add_shared(conn, publication);
+    conn_attend(conn);
 }
 
 static void on_stream_ready(void *conn)
@@ -320,8 +365,9 @@ static void send_queue(struct conn *conn)
 static void check_limit(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    struct config_output_limit limit =
-        config_output_limit(&worker->server->config, CONFIG_CLIENT_NORMAL);
+    enum config_client_class class =
+        pubsub_is_subscriber(&conn->session.pubsub) ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL;
+    struct config_output_limit limit = config_output_limit(&worker->server->config, class);
     uint64_t bytes = conn->output_bytes;
     bool is_over_soft = limit.soft_bytes != 0 && bytes > limit.soft_bytes;
     int64_t now_ms = worker_now(worker);

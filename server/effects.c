@@ -26,10 +26,10 @@ static const char *write_bulk(char **to, struct resp_slice string)
     return at;
 }
 
-struct publication *publication_new(const struct server *server, enum publication_kind kind,
+struct publication *publication_new(const struct server *server, enum pubsub_kind kind,
                                     struct resp_slice channel, struct resp_slice message)
 {
-    bool is_line = kind == PUBLICATION_MONITOR;
+    bool is_line = kind == PUBSUB_MONITOR;
     size_t len = is_line ? message.len : bulk_size(channel.len) + bulk_size(message.len);
     size_t visits = server->worker_count * sizeof(struct publication_visit);
     struct publication *publication = malloc(sizeof *publication + visits + len);

@@ -10,23 +10,23 @@
 #define VELLUM_EFFECTS_H
 
 #include "command.h"
+#include "pubsub.h"
 #include "worker.h"
-
-enum publication_kind { PUBLICATION_CHANNEL, PUBLICATION_SHARD, PUBLICATION_MONITOR };
 
 /* One stop of a publication: at a worker with somebody who may want it. */
 struct publication_visit {
     struct worker_message message;
-    struct publication *publication;
+    struct publication *publication; /* NULL: it does not stop here */
 };
 
 /*
- * A message on its way, shared by all who get it. `bytes` are channel and message as two bulk
+ * A message on its way, shared by all who get it, of one of the kinds CHANNEL, SHARD and MONITOR.
+ * `bytes` are channel and message as two bulk
  * strings, the same for every subscriber; of a line for monitors the whole reply.
  */
 struct publication {
     _Atomic uint32_t holders;
-    enum publication_kind kind;
+    enum pubsub_kind kind;
     struct publication *next;  /* of the same effects */
     uint64_t sequence;         /* who subscribed later does not get it: see pubsub.c */
     uint64_t shown;            /* commit that must be durable before it may leave, see store.h */
@@ -38,7 +38,7 @@ struct publication {
 };
 
 /* Held once. NULL: out of memory. A monitor's line has no channel: {NULL, 0}. */
-struct publication *publication_new(const struct server *server, enum publication_kind kind,
+struct publication *publication_new(const struct server *server, enum pubsub_kind kind,
                                     struct resp_slice channel, struct resp_slice message);
 void publication_hold(struct publication *publication);
 void publication_release(struct publication *publication);

@@ -305,7 +305,10 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "total_eviction_exceeded_time:0\r\ncurrent_eviction_exceeded_time:0\r\n");
     fprintf(to, "keyspace_hits:%llu\r\n", SUM(server, keyspace_hits));
     fprintf(to, "keyspace_misses:%llu\r\n", SUM(server, keyspace_misses));
-    fprintf(to, "pubsub_channels:0\r\npubsub_patterns:0\r\npubsubshard_channels:0\r\n");
+    const struct pubsub *pubsub = server->pubsub;
+    fprintf(to, "pubsub_channels:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_CHANNEL)));
+    fprintf(to, "pubsub_patterns:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_PATTERN)));
+    fprintf(to, "pubsubshard_channels:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_SHARD)));
     fprintf(to, "latest_fork_usec:0\r\ntotal_forks:0\r\nmigrate_cached_sockets:0\r\n");
     fprintf(to, "slave_expires_tracked_keys:0\r\n");
     fprintf(to, "active_defrag_hits:0\r\nactive_defrag_misses:0\r\n");

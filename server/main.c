@@ -16,6 +16,7 @@
 #include "listener.h"
 #include "log.h"
 #include "process.h"
+#include "pubsub.h"
 #include "watch.h"
 #include "worker.h"
 
@@ -212,8 +213,9 @@ static bool run_process(struct server *server)
     config_each_note(&server->config, log_note, server);
     server->worker_count = (uint32_t)config_number(&server->config, CONFIG_WORKERS);
     server->workers = calloc(server->worker_count, sizeof *server->workers);
+    server->pubsub = pubsub_new(server->worker_count);
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (server->workers == NULL || server->stop_fd < 0 ||
+    if (server->workers == NULL || server->pubsub == NULL || server->stop_fd < 0 ||
         !process_catch_signals(server, &signals)) {
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
         return false;
@@ -223,6 +225,7 @@ static bool run_process(struct server *server)
              is_well ? "" : " after a failure");
     process_release_signals(signals);
     close(server->stop_fd);
+    pubsub_free(server->pubsub);
     free(server->workers);
     return is_well;
 }

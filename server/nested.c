@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "commandstats.h"
+#include "monitor.h"
 #include "request.h"
 #include "runner_reply.h"
 #include "session.h"
@@ -228,6 +229,8 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     if (nested->failure == STORE_OK && result != STORE_OK)
         return result;
     note_error(nested, reply->data + start, reply->len - start);
+    if (monitor_any(call->server))
+        monitor_feed(call);
     return STORE_OK;
 }
 
@@ -266,6 +269,8 @@ void nest_finish_deferred(struct call *call, enum store_result result)
         reply_failure(call, result);
     }
     note_error(nested, reply->data, reply->len);
+    if (monitor_any(call->server))
+        monitor_feed(call);
     request_insert(request_of_call(call), nested->gap + nest->shift, reply);
     nest->shift += reply->len;
 }

@@ -18,7 +18,7 @@ static struct publication *in_keyspace(const struct server *server, const char *
     char channel[PREFIX_MAX + STORE_KEY_MAX];
     int prefix = snprintf(channel, PREFIX_MAX, "__keyspace@%u__:", key->db);
     memcpy(channel + prefix, key->data, key->len);
-    return publication_new(server, PUBLICATION_CHANNEL,
+    return publication_new(server, PUBSUB_CHANNEL,
                            (struct resp_slice){channel, (size_t)prefix + key->len},
                            (struct resp_slice){event, strlen(event)});
 }
@@ -28,7 +28,7 @@ static struct publication *as_event(const struct server *server, const char *eve
 {
     char channel[PREFIX_MAX + EVENT_MAX];
     int len = snprintf(channel, sizeof channel, "__keyevent@%u__:%s", key->db, event);
-    return publication_new(server, PUBLICATION_CHANNEL, (struct resp_slice){channel, (size_t)len},
+    return publication_new(server, PUBSUB_CHANNEL, (struct resp_slice){channel, (size_t)len},
                            (struct resp_slice){key->data, key->len});
 }
 

@@ -24,6 +24,7 @@
 #include "commands.h"
 #include "commandstats.h"
 #include "log.h"
+#include "monitor.h"
 #include "multi.h"
 #include "nested.h"
 #include "request.h"
@@ -131,18 +132,25 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     return call->command->run(call);
 }
 
-/* Its writes are committed, or it has failed. */
-static void apply_effects(struct request *request, enum store_result result)
+/* What comes with its end, whether its connection lives or not: its writes are committed, or it has
+ * failed. */
+static void conclude(struct request *request, enum store_result result)
 {
-    (void)result;
-    effects_drop(&request->effects);
+    struct conn *conn = request->conn;
+    if (request->store.shown > conn->newest_shown)
+        conn->newest_shown = request->store.shown;
+    if (effects_any(&request->effects) && result != STORE_OK)
+        effects_drop(&request->effects);
+    if (monitor_any(request->call.server))
+        monitor_feed(&request->call);
+    if (effects_any(&request->effects))
+        pubsub_send(conn->worker, &request->effects, conn->newest_shown);
 }
 
 static void finish(struct request *request, enum store_result result)
 {
     struct conn *conn = request->conn;
-    if (effects_any(&request->effects))
-        apply_effects(request, result);
+    conclude(request, result);
     request->state = REQUEST_FINISHED;
     request->result = result;
     conn->held_bytes += request->reply.len;
@@ -327,6 +335,8 @@ static enum store_result start(struct request *request)
         resp_error(call->reply, "NOAUTH Authentication required.");
         command = NULL;
     }
+    if (command != NULL && pubsub_is_bound(&session->pubsub) && reply_if_bound(call, command))
+        command = NULL;
     if (session->multi != NULL && multi_takes(request, command))
         return STORE_OK;
     if (command == NULL)
@@ -344,8 +354,8 @@ static enum store_result start(struct request *request)
         conn->worker->running++;
         if (!request->is_read)
             conn->running_write = true;
-    } else if (effects_any(&request->effects)) {
-        apply_effects(request, result);
+    } else {
+        conclude(request, result);
     }
     return result;
 }
@@ -405,6 +415,9 @@ static void put_out(struct request *request)
 static bool is_silenced(struct request *request)
 {
     struct session *session = request->call.session;
+    const struct command *command = request->call.command;
+    if (command != NULL && (command->flags & CMD_PUSHES) != 0 && !request->rejected)
+        return false;
     if (session->reply_mode == SESSION_REPLY_SKIP_NEXT) {
         session->reply_mode = SESSION_REPLY_SKIP;
         return true;

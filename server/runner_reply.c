@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "session.h"
 
 #define SHOWN_MAX 128 /* how much of a client's words an error repeats */
 
@@ -42,6 +43,24 @@ void reply_unknown_subcommand(struct call *call, const struct command *container
 void reply_wrong_arity(struct call *call, const struct command *command)
 {
     resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command", command->name);
+}
+
+bool reply_if_bound(struct call *call, const struct command *command)
+{
+    const struct session *session = call->session;
+    if (pubsub_is_subscriber(&session->pubsub) && session->resp_version == 2 &&
+        (command->flags & CMD_SUBSCRIBED) == 0) {
+        resp_errorf(call->reply,
+                    "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
+                    "/ RESET are allowed in this context",
+                    command->name);
+        return true;
+    }
+    if (session->pubsub.count[PUBSUB_MONITOR] == 0 ||
+        (command->flags & (CMD_READONLY | CMD_WRITE)) == 0)
+        return false;
+    resp_error(call->reply, "ERR Replica can't interact with the keyspace");
+    return true;
 }
 
 static bool has_long_key(const struct call *call)

@@ -10,6 +10,10 @@ void reply_unknown_command(struct call *call);
 void reply_unknown_subcommand(struct call *call, const struct command *container);
 void reply_wrong_arity(struct call *call, const struct command *command);
 
+/* A subscriber of RESP2, whose replies and pushes look alike, may do little else; who watches with
+ * MONITOR must not touch keys. False: the command is allowed, nothing is written. */
+bool reply_if_bound(struct call *call, const struct command *command);
+
 /* What a result other than STORE_OK and STORE_WAIT means to a client. */
 void reply_failure(struct call *call, enum store_result result);
 

@@ -17,6 +17,7 @@
 #define VELLUM_VERSION "0.1.0"
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
 
+struct pubsub;
 struct worker;
 struct watch_registry;
 
@@ -31,6 +32,8 @@ struct server {
     struct log log;
     struct command_index commands; /* main builds it from config.renames before workers start */
     struct store *store;
+    struct pubsub *pubsub;
+    _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
     struct worker **workers;
     uint32_t worker_count;
     struct watch_registry *watches;           /* of the store that is open */

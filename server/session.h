@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "../protocol/resp.h"
+#include "pubsub.h"
 
 struct conn;
 struct nest;
@@ -38,6 +39,7 @@ struct session {
     struct nest *multi;  /* between MULTI and EXEC: what is queued; else NULL */
     struct watch *watch; /* WATCH; NULL: nothing */
     enum session_reply_mode reply_mode;
+    struct pubsub_session pubsub;
     char *name;     /* CLIENT SETNAME, from malloc; NULL: none */
     char *lib_name; /* CLIENT SETINFO, likewise */
     char *lib_ver;

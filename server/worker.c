@@ -54,7 +54,8 @@ void worker_wake(struct worker *worker)
     assert(written == sizeof one || errno == EAGAIN);
 }
 
-void worker_post(struct worker *to, struct worker_message *message)
+/* Whether it was empty before. */
+static bool push_message(struct worker *to, struct worker_message *message)
 {
     _Atomic(struct worker_message *) *inbox = &to->private->inbox;
     struct worker_message *head = atomic_load_explicit(inbox, memory_order_relaxed);
@@ -62,17 +63,22 @@ void worker_post(struct worker *to, struct worker_message *message)
         message->next = head;
     while (!atomic_compare_exchange_weak_explicit(inbox, &head, message, memory_order_release,
                                                   memory_order_relaxed));
-    if (head == NULL) /* else the one who posted that has woken it */
+    return head == NULL;
+}
+
+void worker_post(struct worker *to, struct worker_message *message)
+{
+    if (push_message(to, message)) /* else the one who posted before has woken it */
         worker_wake(to);
 }
 
-static void on_woken(evutil_socket_t fd, short what, void *arg)
+static bool inbox_is_empty(const struct worker *worker)
 {
-    (void)what;
-    struct worker *worker = arg;
-    uint64_t count;
-    ssize_t got = read((int)fd, &count, sizeof count);
-    (void)got; /* the inbox tells what there is */
+    return atomic_load_explicit(&worker->private->inbox, memory_order_relaxed) == NULL;
+}
+
+static void empty_inbox(struct worker *worker)
+{
     struct worker_message *newest =
         atomic_exchange_explicit(&worker->private->inbox, NULL, memory_order_acquire);
     struct worker_message *oldest = NULL;
@@ -87,6 +93,20 @@ static void on_woken(evutil_socket_t fd, short what, void *arg)
         oldest = message->next;
         message->visit(worker, message);
     }
+}
+
+static void on_woken(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    uint64_t count;
+    ssize_t got = read((int)fd, &count, sizeof count);
+    (void)got; /* the inbox tells what there is */
+    empty_inbox(arg);
+}
+
+void worker_post_self(struct worker *self, struct worker_message *message)
+{
+    push_message(self, message);
 }
 
 /* ---- rounds ---- */
@@ -174,6 +194,12 @@ void worker_round(struct worker *worker, bool may_block)
     event_base_loop(worker->base, may_block ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
     look_at_undurable(worker);
     give_turns(worker);
+    if (!inbox_is_empty(worker)) { /* what it has posted to itself, above all */
+        empty_inbox(worker);
+        give_turns(worker);
+        if (!inbox_is_empty(worker))
+            worker_wake(worker);
+    }
     store_submit(worker->store);
     if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
         drain(worker);
@@ -224,6 +250,7 @@ void worker_free(struct worker *worker)
 {
     struct worker_private *private = worker->private;
     if (private != NULL) {
+        empty_inbox(worker); /* what others have sent after its last round */
         struct event *events[] = {private->woken, private->store_ready, private->second};
         for (size_t i = 0; i < sizeof events / sizeof *events; i++)
             if (events[i] != NULL)

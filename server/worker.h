@@ -103,4 +103,8 @@ struct worker_message {
  * order. From any thread. */
 void worker_post(struct worker *to, struct worker_message *message);
 
+/* The same by the worker's own thread, to be visited in this round when all connections have had
+ * their turn; nothing need be woken. Not while the worker stands outside of its round. */
+void worker_post_self(struct worker *self, struct worker_message *message);
+
 #endif

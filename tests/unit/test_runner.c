@@ -133,6 +133,8 @@ static int set_up(void **state)
     assert_non_null(server->watches);
     server->worker_count = 1;
     server->workers = &fixture->worker;
+    server->pubsub = pubsub_new(1);
+    assert_non_null(server->pubsub);
     server->stop_fd = eventfd(0, EFD_NONBLOCK);
     atomic_store(&server->workers_busy, 1);
     assert_true(worker_make(server, 0, message));
@@ -161,6 +163,7 @@ static int tear_down(void **state)
     }
     worker_free(fixture->worker);
     watch_registry_free(server->watches);
+    pubsub_free(server->pubsub);
     assert_int_equal(store_close(server->store), STORE_OK);
     close(server->stop_fd);
     config_free(&server->config);

@@ -1,0 +1,91 @@
+#include "monitor.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "command.h"
+#include "commands.h"
+#include "conn.h"
+#include "effects.h"
+
+/* In quotes, with escapes for all that is not printed. */
+static void write_quoted(struct resp_writer *line, struct resp_slice text)
+{
+    static const char plain[] = "\\\"\n\r\t\a\b", letters[] = "\\\"nrtab";
+    char *start = resp_reserve(line, 4 * text.len + 3), *to = start;
+    if (start == NULL)
+        return;
+    *to++ = ' ';
+    *to++ = '"';
+    for (size_t i = 0; i < text.len; i++) {
+        char byte = text.data[i];
+        const char *found = byte == '\0' ? NULL : strchr(plain, byte);
+        if (found != NULL) {
+            *to++ = '\\';
+            *to++ = letters[found - plain];
+        } else if (byte >= ' ' && byte <= '~') {
+            *to++ = byte;
+        } else {
+            to += sprintf(to, "\\x%02x", (unsigned char)byte);
+        }
+    }
+    *to++ = '"';
+    line->len += (size_t)(to - start);
+}
+
+/* AUTH's arguments, and those that follow the word in HELLO. */
+static bool is_secret(const struct call *call, size_t i)
+{
+    if (call->command->run == cmd_auth)
+        return i > 0;
+    if (call->command->run != cmd_hello)
+        return false;
+    return (i > 2 && slice_is(call->argv[i - 1], "auth")) ||
+           (i > 3 && slice_is(call->argv[i - 2], "auth"));
+}
+
+/* Scripts are not the client's own words; EXEC's commands are. */
+static bool is_of_script(const struct call *call)
+{
+    return call->outer != NULL && call->outer->command->run != cmd_exec;
+}
+
+static void write_head(struct resp_writer *line, const struct call *call)
+{
+    const struct conn *conn = call->session->conn;
+    char text[64];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int len = snprintf(text, sizeof text, "+%lld.%06ld [%u ", (long long)now.tv_sec,
+                       now.tv_nsec / 1000, call->session->db);
+    resp_raw(line, text, (size_t)len);
+    const char *peer = is_of_script(call) ? "lua" : conn_peer_name(conn);
+    size_t peer_len = strlen(peer);
+    if (!is_of_script(call) && conn_is_unix(conn)) { /* has no port */
+        resp_raw(line, "unix:", 5);
+        peer_len -= peer_len > 2 && strcmp(peer + peer_len - 2, ":0") == 0 ? 2 : 0;
+    }
+    resp_raw(line, peer, peer_len);
+    resp_raw(line, "]", 1);
+}
+
+void monitor_feed(const struct call *call)
+{
+    const struct resp_slice redacted = {"(redacted)", 10};
+    if ((call->command->flags & (CMD_ADMIN | CMD_SKIP_MONITOR)) != 0)
+        return;
+    struct resp_writer line;
+    resp_writer_init(&line, 2);
+    write_head(&line, call);
+    for (size_t i = 0; i < call->argc; i++)
+        write_quoted(&line, is_secret(call, i) ? redacted : call->argv[i]);
+    resp_raw(&line, "\r\n", 2);
+    struct publication *publication = NULL;
+    if (!line.failed)
+        publication = publication_new(call->server, PUBSUB_MONITOR, (struct resp_slice){"", 0},
+                                      (struct resp_slice){line.data, line.len});
+    if (publication != NULL)
+        effects_add(call->effects, publication);
+    resp_writer_free(&line);
+}

@@ -1,0 +1,22 @@
+/*
+ * MONITOR: every command, as it ends, to those who watch.
+ */
+#ifndef VELLUM_MONITOR_H
+#define VELLUM_MONITOR_H
+
+#include "pubsub.h"
+#include "server.h"
+
+struct call;
+
+static inline bool monitor_any(const struct server *server)
+{
+    uint32_t count = atomic_load_explicit(&server->monitor_count, memory_order_relaxed);
+    return __builtin_expect(count > 0, 0);
+}
+
+/* The command stands among its run's effects, in the order in which commands have ended. Those for
+ * administrators are not shown. */
+void monitor_feed(const struct call *call);
+
+#endif
