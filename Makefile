@@ -38,6 +38,7 @@ STORAGE_SRC := \
 	storage/load.c \
 	storage/ordered_table.c \
 	storage/recover.c \
+	storage/recover_trees.c \
 	storage/redo.c \
 	storage/prefetch.c \
 	storage/reload.c \
@@ -50,6 +51,13 @@ STORAGE_SRC := \
 	storage/stream.c \
 	storage/superblock.c \
 	storage/sweep.c \
+	storage/tree.c \
+	storage/tree_change.c \
+	storage/tree_edit.c \
+	storage/tree_free.c \
+	storage/tree_node.c \
+	storage/tree_outside.c \
+	storage/tree_owner.c \
 	storage/ttl.c \
 	storage/txn.c \
 	storage/worker.c \

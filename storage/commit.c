@@ -10,17 +10,12 @@
  * 3. A page is written back only after its frame's newest commit is durable (keeper.c), and the
  *    journal is kept until the page is: so each slot's newest version is always in one of the two.
  */
-#include "engine.h"
+#include "commit.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "change.h"
-
-static uint64_t padded(uint64_t length)
-{
-    return (length + 7) & ~7ull;
-}
 
 /* ---- reserving ---- */
 
@@ -56,36 +51,33 @@ enum store_result commit_assign_segment(struct store *store, struct space *space
     return STORE_OK;
 }
 
-static enum store_result take_slot(struct store_txn *txn, struct space *space, uint32_t class,
-                                   struct write *write)
+enum store_result commit_take_slot(struct store_txn *txn, struct space *space, uint32_t class,
+                                   uint32_t *page, uint32_t *slot)
 {
-    while (!space_take_slot(space, class, &write->new_page, &write->new_slot)) {
+    while (!space_take_slot(space, class, page, slot)) {
         enum store_result result = commit_assign_segment(txn->store, space, class);
         if (result == STORE_WAIT)
             keeper_throttle(txn);
         if (result != STORE_OK)
             return result;
     }
-    write->slot_taken = true;
     return STORE_OK;
 }
 
-/* The frame of the slot's page; a page with nothing else on it need not be read. */
-static enum store_result slot_frame(struct store_txn *txn, struct space *space, struct write *write)
+enum store_result commit_slot_frame(struct store_txn *txn, struct space *space, uint32_t page,
+                                    uint32_t slot, uint32_t *frame)
 {
-    if (space->table[write->new_page] == 0 &&
-        space_page_unused(space, write->new_page, write->new_slot)) {
-        uint32_t number = space_add_frame(space, write->new_page, true);
+    if (space->table[page] == 0 && space_page_unused(space, page, slot)) {
+        uint32_t number = space_add_frame(space, page, true);
         if (!number)
             return load_no_frame(txn);
         memset(arena_memory(&txn->store->arena, number), 0, PAGE_SIZE);
         arena_frame(&txn->store->arena, number)->state = FRAME_VALID;
     }
-    return load_page(txn, space, write->new_page, &write->new_frame);
+    return load_page(txn, space, page, frame);
 }
 
-/* A frame that may be changed, and that stays until release(). */
-static enum store_result hold(struct store_txn *txn, struct space *space, uint32_t *frame)
+enum store_result commit_hold(struct store_txn *txn, struct space *space, uint32_t *frame)
 {
     if (!space_writable(space, frame)) {
         *frame = 0;
@@ -118,25 +110,37 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
         return STORE_OK;
     }
     if (!write->slot_taken) {
-        enum store_result result = take_slot(txn, space, class, write);
+        enum store_result result =
+            commit_take_slot(txn, space, class, &write->new_page, &write->new_slot);
         if (result != STORE_OK)
             return result;
+        write->slot_taken = true;
     }
-    enum store_result result = slot_frame(txn, space, write);
+    enum store_result result =
+        commit_slot_frame(txn, space, write->new_page, write->new_slot, &write->new_frame);
     if (result != STORE_OK) {
         write->new_frame = 0;
         return result;
     }
-    return hold(txn, space, &write->new_frame);
+    return commit_hold(txn, space, &write->new_frame);
 }
 
-static enum store_result keep_root(struct store_txn *txn, const struct format_item *item,
-                                   const struct format_root **root)
+/* What the old item names goes with it: a large value, a collection. */
+static enum store_result keep_roots(struct store_txn *txn, struct write *write,
+                                    const struct format_item *old)
 {
-    void *copy = store_alloc(txn, item->payload_len);
+    write->old_root = NULL;
+    write->old_trees = NULL;
+    if (!old || !(old->flags & (FORMAT_LARGE | FORMAT_TREES)))
+        return STORE_OK;
+    void *copy = store_alloc(txn, old->payload_len);
     if (!copy)
         return STORE_NO_MEMORY;
-    *root = memcpy(copy, format_payload(item), item->payload_len);
+    memcpy(copy, format_payload(old), old->payload_len);
+    if (old->flags & FORMAT_LARGE)
+        write->old_root = copy;
+    else
+        write->old_trees = copy;
     return STORE_OK;
 }
 
@@ -150,19 +154,16 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
         found.item = NULL;
     else if (result != STORE_OK)
         return result;
-    write->database = txn->store->databases.ids[write->key.db];
+    write->database = engine_database(txn->store, write->key.db);
     write->tag = engine_tag(write->key.hash, write->database);
     write->old_page = found.item ? found.page : 0;
     write->old_slot = found.slot;
-    write->old_root = NULL;
-    if (found.item && found.item->flags & FORMAT_LARGE) {
-        result = keep_root(txn, found.item, &write->old_root);
-        if (result != STORE_OK)
-            return result;
-    }
+    result = keep_roots(txn, write, found.item);
+    if (result != STORE_OK)
+        return result;
     if (found.item) {
         uint32_t frame = found.frame;
-        result = hold(txn, space, &frame);
+        result = commit_hold(txn, space, &frame);
         if (result != STORE_OK)
             return result;
         write->old_frame = frame;
@@ -268,17 +269,18 @@ static uint64_t record_length(const struct store_txn *txn, uint32_t *op_count)
         if (does_nothing(write))
             continue;
         bool erases = write->kind == WRITE_DELETE || moves(write);
-        length += (erases ? op : 0) + (write->kind == WRITE_PUT ? op + padded(write->item_len) : 0);
+        length += (erases ? op : 0) + (write->kind == WRITE_PUT ? op + commit_padded(write->item_len) : 0);
         *op_count += erases + (write->kind == WRITE_PUT);
     }
+    length += tree_record_length(txn, op_count);
     if (changes_databases(txn)) {
-        length += op + padded(sizeof(struct format_databases));
+        length += op + commit_padded(sizeof(struct format_databases));
         ++*op_count;
     }
     return length;
 }
 
-static char *add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
+char *commit_add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
                            uint32_t slot, uint32_t length)
 {
     *(struct format_operation *)at = (struct format_operation){.kind = (uint8_t)kind,
@@ -302,6 +304,8 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
                                  .type = write->type};
     if (write->large)
         item->flags |= FORMAT_LARGE;
+    if (write->trees)
+        item->flags |= FORMAT_TREES;
     if (write->expire_ms != STORE_NO_EXPIRY) {
         item->flags |= FORMAT_HAS_EXPIRY;
         memcpy(item + 1, &write->expire_ms, sizeof write->expire_ms);
@@ -311,11 +315,11 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
     if (payload)
         memcpy(key + write->key.len, write->large ? (const char *)write->large->root : write->bytes,
                payload);
-    memset(at + write->item_len, 0, padded(write->item_len) - write->item_len);
+    memset(at + write->item_len, 0, commit_padded(write->item_len) - write->item_len);
     uint32_t mix =
         format_place_mix(txn->store->super.seed, space, write->new_page, write->new_slot);
     item->checksum = format_item_checksum(item, write->item_len, mix);
-    return at + padded(write->item_len);
+    return at + commit_padded(write->item_len);
 }
 
 /* ---- applying ---- */
@@ -424,20 +428,35 @@ static char *put_and_apply(struct store_txn *txn, struct write *write, char *at,
     if (does_nothing(write))
         return at;
     if (write->kind == WRITE_DELETE || moves(write))
-        at = add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
+        at = commit_add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
     char *image = NULL;
     if (write->kind == WRITE_PUT) {
         image = at =
-            add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot, write->item_len);
+            commit_add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot, write->item_len);
         at = add_item(txn, at, write, space, commit);
     }
-    if (change_is_observed(txn->store))
+    if (change_is_observed(txn->store) && write->key.db < STORE_DB_COUNT)
         report(txn, partition, write, image, commit);
     if (image)
         apply_put(partition, write, image, commit);
     else
         apply_delete(partition, write, commit);
     return at;
+}
+
+/* Collections that this transaction gave up. */
+static void bury_replaced(struct store_txn *txn)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct format_trees *old = txn->writes[i].old_trees;
+        if (old && !tree_is_kept(txn, old->collection)) {
+            tree_bury(txn->store, old);
+            any = true;
+        }
+    }
+    if (any)
+        request_notify(txn->worker);
 }
 
 /* Large values that this transaction gave up. One that lives on under another name or expiry is the
@@ -481,15 +500,17 @@ static enum store_result journal_and_apply(struct store_txn *txn)
         if (change_is_observed(store))
             change_report_databases(txn, commit_number);
         dead = databases_change(txn, commit_number);
-        at = add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
+        at = commit_add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
         memcpy(at, &store->databases, sizeof store->databases);
-        at += padded(sizeof store->databases);
+        at += commit_padded(sizeof store->databases);
     }
     for (uint32_t i = 0; i < txn->write_count; i++)
         at = put_and_apply(txn, &txn->writes[i], at, commit_number);
+    at = tree_put_and_apply(txn, at, commit_number);
     assert(at == record + length);
     journal_end(&store->journal, changes_databases(txn) ? &store->databases : NULL);
     free_replaced(txn, commit_number);
+    bury_replaced(txn);
     databases_reclaim(txn, dead, commit_number);
     txn->shown = commit_number;
     return STORE_OK;
@@ -513,14 +534,19 @@ enum store_result commit(struct store_txn *txn)
         return STORE_WAIT;
     }
     txn->starved = false;
-    enum store_result result = extent_stage(txn);
+    enum store_result result = tree_settle(txn);
+    if (result == STORE_OK)
+        result = extent_stage(txn);
     if (result == STORE_OK)
         result = prepare_all(txn);
+    if (result == STORE_OK)
+        result = tree_prepare(txn);
     if (result == STORE_OK && !reserve_entries(txn))
         result = STORE_NO_MEMORY;
     if (result == STORE_OK)
         result = journal_and_apply(txn);
     release_entries(txn);
     release_frames(txn);
+    tree_release(txn);
     return result;
 }

@@ -12,7 +12,7 @@
 
 bool databases_is_dead(const struct store *store, uint32_t id)
 {
-    return databases_logical(store, id) < 0;
+    return id != FORMAT_HIDDEN && databases_logical(store, id) < 0;
 }
 
 bool databases_is_past(const struct store *store, uint32_t id)
@@ -56,7 +56,7 @@ static uint64_t flush(struct store *store, uint32_t db)
 static bool nothing_left(const struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count; i++)
-        for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        for (uint32_t db = 0; db <= STORE_HIDDEN_DB; db++)
             if (store->partitions[i].databases[db].keys > 0)
                 return false;
     return true;
@@ -95,6 +95,7 @@ void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit)
     struct store *store = txn->store;
     bool shown = store->snapshots != NULL; /* a snapshot still needs the dead items */
     if (dead > 0 && nothing_left(store) && txn->write_count == 0 && !shown) {
+        store->generation++;
         for (uint32_t i = 0; i < store->partition_count; i++)
             empty_partition(&store->partitions[i]);
         extent_free_all(store, commit);

@@ -11,7 +11,7 @@
  *   3. extents.lock
  *   4. barrier_lock
  *   5. throttle_lock
- *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, keeper_lock
+ *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, keeper_lock, graves_lock
  * Only eviction looks sideways, with trylock.
  *
  * A TRANSACTION'S WAY (request.c)
@@ -38,6 +38,7 @@
 #include "store.h"
 #include "ttl.h"
 
+#define STORE_HIDDEN_DB STORE_DB_COUNT /* store_key.db of the engine's own items: FORMAT_HIDDEN */
 #define RERUN_LIMIT 3u /* then a run waits for the disk in place */
 #define QUEUE_DEPTH 512u
 #define CLAIM_BUCKETS 1024u
@@ -65,7 +66,7 @@ struct partition {
     struct claim *claims[CLAIM_BUCKETS];
     uint32_t claim_count;
     uint64_t last_removal; /* newest commit that made a key absent: what an absence shows */
-    struct store_db_stats databases[STORE_DB_COUNT];
+    struct store_db_stats databases[STORE_DB_COUNT + 1]; /* the last one's: STORE_HIDDEN_DB */
     uint64_t expired; /* items deleted because their time had come */
 } __attribute__((aligned(64)));
 
@@ -99,6 +100,7 @@ struct write {
     const char *bytes; /* small value */
     uint32_t len;
     struct large_write *large;
+    struct collection *trees; /* `bytes` are its roots */
 
     /* found by prepare, all anew at each attempt */
     uint32_t database;
@@ -107,6 +109,7 @@ struct write {
     uint32_t old_frame, new_frame;
     uint32_t item_len;
     const struct format_root *old_root; /* of a large value that goes with this write */
+    const struct format_trees *old_trees; /* of a collection that does */
     bool reserved;                      /* room in the index */
     /* kept between attempts */
     uint32_t new_page, new_slot;
@@ -119,6 +122,15 @@ struct pin {
 };
 
 enum txn_phase { TXN_RUN, TXN_COMMIT };
+
+/* Trees opened by the transaction, and their nodes that it changes (tree.h). */
+struct tree_txn {
+    struct collection *collections;
+    struct tree_edit *edits;
+    struct tree_edit **table; /* edits by place */
+    uint32_t table_size, edit_count;
+    bool is_settled;
+};
 
 struct store_txn {
     struct store *store;
@@ -142,6 +154,9 @@ struct store_txn {
     _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
+    uint64_t more[2];   /* those it needs besides its keys' */
+    bool again;         /* this run ended only to begin again: no rerun for a page's sake */
+    bool stepped;       /* so that others have their turn */
 
     struct write *writes;
     uint32_t write_count, write_capacity;
@@ -155,6 +170,7 @@ struct store_txn {
     struct store_stream *streams; /* opened by this run */
     int stage_error;              /* to be returned once the writes in flight are done */
     struct whole *wholes;         /* large values being gathered for store_load */
+    struct tree_txn trees;
 
     struct space *failed_space; /* a load that failed since the last attempt */
     uint32_t failed_page;
@@ -191,6 +207,7 @@ struct store_worker {
     _Atomic bool expire_due; /* set by the keeper's clock */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
+    struct grave *grave; /* that it digs in (tree_free.c) */
 
     pthread_mutex_t inbox_lock;
     struct store_txn *inbox, *inbox_last; /* made ready by other threads */
@@ -235,6 +252,7 @@ struct store {
     _Atomic bool walks_expired; /* store_set_active_expiry */
     _Atomic uint32_t dirty_frames;
     _Atomic int64_t clock_ms;      /* the latest time seen */
+    _Atomic uint64_t tree_ids;     /* given out in this epoch (tree_owner.c) */
     _Atomic uint32_t stream_pages; /* pinned by streams */
 
     pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
@@ -250,6 +268,11 @@ struct store {
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */
     struct store_stream *open_streams;              /* under extents.lock */
+
+    pthread_mutex_t graves_lock; /* a leaf */
+    struct grave *graves;        /* collections to be taken apart (tree_free.c) */
+    _Atomic uint32_t grave_count;
+    uint64_t generation; /* of what is in memory: changes when all of it is dropped */
 
     pthread_t keeper;
     bool keeper_running;
@@ -295,6 +318,11 @@ static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
     return (uint32_t)(mixed >> (64 - INDEX_TAG_BITS));
 }
 
+static inline uint32_t engine_database(const struct store *store, uint32_t db)
+{
+    return db == STORE_HIDDEN_DB ? FORMAT_HIDDEN : store->databases.ids[db];
+}
+
 /* ---- superblock.c ---- */
 
 STORE_MUST_CHECK enum store_result
@@ -337,6 +365,10 @@ void txn_describe(const struct format_item *found, struct store_item *item);
 void txn_begin(struct store_txn *txn, struct store_request *request);
 void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
 void txn_reset(struct store_txn *txn);   /* everything: finished */
+/* The key's item is to be this collection. */
+STORE_MUST_CHECK enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *key,
+                                                 struct collection *collection, uint8_t type,
+                                                 int64_t expire_ms);
 void txn_free(struct store_txn *txn);
 
 /* ---- commit.c ---- */
@@ -381,6 +413,8 @@ void request_unlock(struct store_txn *txn);
 /* An exclusive request goes on holding everything, also without locks; they are held now. */
 void request_hold_barrier(struct store_txn *txn);
 bool request_holds(const struct store_txn *txn, uint32_t partition);
+/* STORE_WAIT: the run is to end, and begins again with this lock too. */
+STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
 
 /* ---- keeper.c ---- */
 
@@ -417,6 +451,43 @@ STORE_MUST_CHECK enum store_result extent_copy(struct store_txn *txn,
 /* As store_load, for a committed large item. */
 STORE_MUST_CHECK enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
                                                const char **bytes);
+/* ---- tree_owner.c ---- */
+
+uint64_t tree_next_id(struct store *store); /* never given out twice, over restarts either */
+/* The collection that the item is; its partition's lock is held then. */
+STORE_MUST_CHECK enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
+                                             const struct store_item *item,
+                                             struct collection **collection);
+/* Before a commit: finds out which collections the transaction gives up. */
+STORE_MUST_CHECK enum store_result tree_settle(struct store_txn *txn);
+/* Whether a write of the transaction names this collection. */
+bool tree_is_kept(const struct store_txn *txn, uint64_t collection);
+
+/* ---- tree_outside.c ---- */
+
+void tree_outside_key(struct store_key *key, const struct format_outside_key *bytes);
+
+/* ---- tree_free.c ---- */
+
+/* The collection is no longer named by any item; the home's lock need not be held. */
+void tree_bury(struct store *store, const struct format_trees *roots);
+void tree_bury_item(struct store *store, const struct format_item *item);
+/* At recovery: a value that no node can name. */
+STORE_MUST_CHECK bool tree_bury_outside(struct store *store, const struct format_outside_key *key);
+void tree_forget_graves(struct store *store);
+void tree_dig(struct store_worker *worker); /* some of the work */
+void tree_leave_grave(struct store_worker *worker);
+
+/* ---- tree_edit.c: a commit's part that changes nodes ---- */
+
+void tree_settle_edits(struct store_txn *txn);
+STORE_MUST_CHECK enum store_result tree_prepare(struct store_txn *txn);
+uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count);
+char *tree_put_and_apply(struct store_txn *txn, char *at, uint64_t commit);
+void tree_release(struct store_txn *txn); /* frames of an attempt */
+void tree_discard(struct store_txn *txn);
+void tree_forget(struct store_txn *txn);
+
 /* ---- free.c: runs given up by a commit are free once it is durable and nobody reads them ---- */
 
 void extent_free_root(struct store *store, const struct format_root *root, uint64_t commit);

@@ -28,11 +28,38 @@
  *       16    2 key length
  *       18    2 payload length
  *       20    1 type, the caller's
- *       21    1 flags: FORMAT_HAS_EXPIRY, FORMAT_LARGE
+ *       21    1 flags: enum format_flags
  *       22    2 zero
  *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
  *        .    . key
- *        .    . payload: the value, or with FORMAT_LARGE a large root
+ *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
+ *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries that
+ *   lie outside of the nodes. The key of such a value is a struct format_outside_key.
+ *
+ * TREES: a large collection
+ *        0    8 collection id, never used twice
+ *        8    2 partition its nodes are in
+ *       10    1 number of trees
+ *       11    5 zero
+ *       16  16n per tree: entries (8), page of the root (4), height (2; 0: empty, root 0),
+ *               1 if values lie outside (2)
+ *
+ * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not in the
+ * index, but named by its page number in its parent or in the trees. Changed in place.
+ *        0   24 item header; the checksum is made in another way: format_parts_checksum()
+ *       24    8 collection id (the item's key)
+ *       32    1 level: 0 = a leaf
+ *       33    1 zero
+ *       34    2 number of entries (children)
+ *       36    2 where the heap begins that grows down from the page's end
+ *       38    2 bytes in the heap that are of no use any more
+ *       40   2n a leaf: offsets of its entries, in order
+ *       40  12n an inner node: its children: entries below (4), page (4), offset (2) and length (2)
+ *               of the separator, the highest bit of the length: `loose` (tree_node.h)
+ *   ENTRY in a leaf's heap
+ *        0    2 key length; highest bit: the value is a struct format_outside
+ *        2    2 value length
+ *        4    . key, value
  *
  * LARGE ROOT: a value as an array of extents of FORMAT_EXTENT_BYTES, the last one shorter
  *   OFFSET SIZE DESCRIPTION
@@ -70,6 +97,7 @@
  *                                                    8    1 slot (PUT, ERASE) or class (ASSIGN)
  *                                                    9    7 zero
  *                                                   16    . bytes, padded to 8
+ * The bytes of a PATCH are ranges of the slot: offset (2), length (2), that many bytes.
  * Redo is physical: applying a journal's operations in order to the pages gives the pages; doing so
  * twice gives the same.
  */
@@ -96,10 +124,17 @@
 #define FORMAT_NODE_FANOUT 256u
 #define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
 
-enum format_flags { FORMAT_HAS_EXPIRY = 1, FORMAT_LARGE = 2 };
+enum format_flags { FORMAT_HAS_EXPIRY = 1, FORMAT_LARGE = 2, FORMAT_NODE = 4, FORMAT_TREES = 8 };
 #define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
+#define FORMAT_HIDDEN (UINT32_MAX - 1)
 
-enum format_op { FORMAT_PUT = 1, FORMAT_ERASE = 2, FORMAT_ASSIGN = 3, FORMAT_DATABASES = 4 };
+enum format_op {
+    FORMAT_PUT = 1,
+    FORMAT_ERASE = 2,
+    FORMAT_ASSIGN = 3,
+    FORMAT_DATABASES = 4,
+    FORMAT_PATCH = 5
+};
 
 struct format_segment {
     uint64_t magic;
@@ -133,6 +168,57 @@ struct format_root {
     uint32_t count;
     uint32_t depth;
     struct format_extent extents[];
+};
+
+struct format_tree {
+    uint64_t count;
+    uint32_t root;
+    uint16_t height;
+    uint16_t has_outside;
+};
+
+struct format_trees {
+    uint64_t collection;
+    uint16_t home;
+    uint8_t count;
+    uint8_t zero[5];
+    struct format_tree trees[];
+};
+
+struct format_node {
+    struct format_item item;
+    uint64_t collection;
+    uint8_t level;
+    uint8_t zero;
+    uint16_t count;
+    uint16_t heap;
+    uint16_t garbage;
+};
+
+struct format_child {
+    uint32_t count;
+    uint32_t page;
+    uint16_t separator;
+    uint16_t separator_len;
+};
+
+/* A value outside of its node: an item of its own under this key. */
+struct format_outside_key {
+    uint64_t collection;
+    uint64_t element; /* never used twice */
+    uint16_t slot;    /* hash slot that the index has it in */
+    uint16_t zero[3];
+};
+
+struct format_outside {
+    uint64_t element;
+    uint64_t length;
+    uint16_t slot;
+    uint16_t zero[3];
+};
+
+struct format_range { /* of a PATCH */
+    uint16_t offset, length;
 };
 
 struct format_group {
@@ -192,6 +278,13 @@ static_assert(sizeof(struct format_segment) == 32, "on disk");
 static_assert(sizeof(struct format_item) == 24, "on disk");
 static_assert(sizeof(struct format_extent) == 16, "on disk");
 static_assert(sizeof(struct format_root) == 16, "on disk");
+static_assert(sizeof(struct format_tree) == 16, "on disk");
+static_assert(sizeof(struct format_trees) == 16, "on disk");
+static_assert(sizeof(struct format_node) == 40, "on disk");
+static_assert(sizeof(struct format_child) == 12, "on disk");
+static_assert(sizeof(struct format_outside_key) == 24, "on disk");
+static_assert(sizeof(struct format_outside) == 24, "on disk");
+static_assert(sizeof(struct format_range) == 4, "on disk");
 static_assert(sizeof(struct format_group) == 64, "on disk");
 static_assert(sizeof(struct format_record) == 8, "on disk");
 static_assert(sizeof(struct format_operation) == 16, "on disk");
@@ -213,6 +306,12 @@ uint32_t format_run_class_for(uint32_t bytes);
 /* Ties an item to its place, so that a misdirected or copied page is noticed. */
 uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
+
+/* A node's checksum is a sum over its parts, so that a change of a few bytes need not look at the
+ * whole page: take away what the parts were worth that hold [offset, offset + length), add what they
+ * are worth. The four bytes of the checksum itself count for nothing. */
+#define FORMAT_PART 64u
+uint32_t format_parts_checksum(const void *node, uint32_t offset, uint32_t length);
 
 /* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
 uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);

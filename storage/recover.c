@@ -2,7 +2,7 @@
  * Recovery: from what the files say to a store that can be served.
  *
  *   1. (redo.c) Read the journal from the last checkpoint's tail up to the first group that is
- * missing or of another history; collect its operations, the last one for each slot.
+ * missing or of another history; collect its operations, for each slot the last ones.
  *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
  * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
  *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "recover_trees.h"
 
 #define READ_AHEAD 4u
 #define NODES_STEP 64u
@@ -48,6 +50,7 @@ struct scan {
     int error;
     struct format_extent *nodes; /* of large values of more than one level */
     uint32_t node_count, node_capacity;
+    struct found_trees trees;
     uint64_t items, damaged;
 };
 
@@ -121,7 +124,53 @@ static void keep_nodes(struct scan *scan)
 
 /* ---- slabs ---- */
 
-/* Enters the item of a slot, if there is a valid one of a living database. */
+/* The hash slot that the index has an item in; STORE_SLOT_COUNT: none that could be. */
+static uint32_t hash_slot_of(const struct store *store, const struct partition *partition,
+                             const struct format_item *item)
+{
+    struct format_outside_key key;
+    if (item->database != FORMAT_HIDDEN)
+        return store_hash_slot(format_key(item), item->key_len);
+    if (item->key_len != sizeof key)
+        return STORE_SLOT_COUNT;
+    memcpy(&key, format_key(item), sizeof key);
+    return key.slot >> store->slot_shift == partition->space.id ? key.slot : STORE_SLOT_COUNT;
+}
+
+/* What belongs to an item elsewhere is in use. */
+static bool keep_roots(struct scan *scan, const struct format_item *item)
+{
+    if (item->flags & FORMAT_LARGE && !keep_root(scan, item))
+        return false;
+    if (item->flags & FORMAT_TREES && !found_owner(&scan->trees, item))
+        return false;
+    return item->database != FORMAT_HIDDEN || found_outside(&scan->trees, item);
+}
+
+/* A valid item, if it is of a living database. */
+static enum store_result enter_item(struct scan *scan, struct partition *partition, uint32_t page,
+                                    uint32_t slot, const struct format_item *item)
+{
+    struct store *store = scan->store;
+    bool hidden = item->database == FORMAT_HIDDEN;
+    int db = hidden ? STORE_HIDDEN_DB : databases_logical(store, item->database);
+    uint32_t hash_slot = hash_slot_of(store, partition, item);
+    if (db < 0 || hash_slot == STORE_SLOT_COUNT)
+        return STORE_OK;
+    uint32_t tag = engine_tag(format_hash(format_key(item), item->key_len), item->database);
+    int64_t expiry = format_expiry(item);
+    bool expires = expiry != STORE_NO_EXPIRY;
+    if (!index_insert(&partition->index, hash_slot, tag, page, slot, expires) ||
+        (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) || !keep_roots(scan, item))
+        return STORE_NO_MEMORY;
+    space_keep_slot(&partition->space, page, slot);
+    partition->databases[db].keys++;
+    partition->databases[db].expires += expires;
+    scan->items += !hidden;
+    return STORE_OK;
+}
+
+/* Enters what is in a slot, if it is valid. */
 static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
                                uint32_t slot, const struct format_item *item)
 {
@@ -146,23 +195,9 @@ static enum store_result enter(struct scan *scan, struct partition *partition, u
     }
     if (item->version >= scan->journal->commit)
         return STORE_CORRUPT; /* its commit was durable before the page was written */
-    int db = databases_logical(store, item->database);
-    if (db < 0)
-        return STORE_OK;
-    const char *key = format_key(item);
-    uint32_t hash_slot = store_hash_slot(key, item->key_len);
-    uint32_t tag = engine_tag(format_hash(key, item->key_len), item->database);
-    int64_t expiry = format_expiry(item);
-    bool expires = expiry != STORE_NO_EXPIRY;
-    if (!index_insert(&partition->index, hash_slot, tag, page, slot, expires) ||
-        (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) ||
-        (item->flags & FORMAT_LARGE && !keep_root(scan, item)))
-        return STORE_NO_MEMORY;
-    space_keep_slot(space, page, slot);
-    partition->databases[db].keys++;
-    partition->databases[db].expires += expires;
-    scan->items++;
-    return STORE_OK;
+    if (item->flags & FORMAT_NODE)
+        return found_node(&scan->trees, space->id, page, item) ? STORE_OK : STORE_NO_MEMORY;
+    return enter_item(scan, partition, page, slot, item);
 }
 
 static void mark_changed(struct segment_buffer *buffer, uint32_t page)
@@ -170,11 +205,34 @@ static void mark_changed(struct segment_buffer *buffer, uint32_t page)
     buffer->changed[page / 64] |= 1ull << (page % 64);
 }
 
+/* The journal has its own checksum: what it says of ranges is believed but for its bounds. */
+static void lay_patch(struct segment_buffer *buffer, const struct format_operation *operation,
+                      char *slot, uint32_t page, uint32_t slot_size)
+{
+    const char *at = (const char *)(operation + 1), *end = at + operation->length;
+    struct format_range range;
+    while (at + sizeof range <= end) {
+        memcpy(&range, at, sizeof range);
+        at += sizeof range;
+        if (range.length > end - at || range.offset + range.length > slot_size)
+            return;
+        if (memcmp(slot + range.offset, at, range.length) != 0) {
+            memcpy(slot + range.offset, at, range.length);
+            mark_changed(buffer, page);
+        }
+        at += range.length;
+    }
+}
+
 static void lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t page,
                 uint32_t slot_size)
 {
     static const struct format_item blank;
     char *slot = buffer->bytes + (size_t)page * PAGE_SIZE + redo->slot * slot_size;
+    if (redo->operation->kind == FORMAT_PATCH) {
+        lay_patch(buffer, redo->operation, slot, page, slot_size);
+        return;
+    }
     bool put = redo->operation->kind == FORMAT_PUT;
     const void *image = put ? (const void *)(redo->operation + 1) : &blank;
     uint32_t length = put ? redo->operation->length : (uint32_t)sizeof blank;
@@ -408,6 +466,7 @@ static void end_scan(struct scan *scan)
     for (uint32_t i = 0; i < READ_AHEAD; i++)
         free(scan->buffers[i].bytes);
     free(scan->nodes);
+    found_free(&scan->trees);
     if (scan->queue)
         scan->queue->disk->ops->queue_free(scan->queue);
 }
@@ -444,6 +503,11 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
             *error = scans[i].error;
         }
     }
+    for (uint32_t i = 1; i < count && result == STORE_OK; i++)
+        if (!found_merge(&scans[0].trees, &scans[i].trees))
+            result = STORE_NO_MEMORY;
+    if (result == STORE_OK && !found_settle(store, &scans[0].trees))
+        result = STORE_NO_MEMORY;
     return result;
 }
 
@@ -456,6 +520,7 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
         return EIO;
     struct format_superblock *super = &store->super;
     super->epoch++;
+    atomic_store(&store->tree_ids, 1);
     super->tail_position = mark.position;
     super->tail_sequence = mark.sequence;
     super->tail_previous = mark.previous;

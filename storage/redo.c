@@ -139,18 +139,24 @@ static int by_place(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-/* Sorted by place, only the last of each place kept. */
+static bool same_place(const struct redo *a, const struct redo *b)
+{
+    return a->space == b->space && a->page == b->page && a->slot == b->slot;
+}
+
+/* Sorted by place; of each place the last operation that says all about it, and the patches that
+ * came behind it, are kept. */
 static void settle(struct redo_log *log)
 {
-    uint64_t kept = 0;
+    uint64_t kept = 0, begin = 0; /* of the place, in what is kept */
     if (log->redo_count)
         qsort(log->redo, log->redo_count, sizeof *log->redo, by_place);
     for (uint64_t i = 0; i < log->redo_count; i++) {
-        const struct redo *this = &log->redo[i], *next = this + 1;
-        bool last = i + 1 == log->redo_count || next->space != this->space ||
-                    next->page != this->page || next->slot != this->slot;
-        if (last)
-            log->redo[kept++] = *this;
+        if (i > 0 && !same_place(&log->redo[i - 1], &log->redo[i]))
+            begin = kept;
+        if (log->redo[i].operation->kind != FORMAT_PATCH)
+            kept = begin;
+        log->redo[kept++] = log->redo[i];
     }
     log->redo_count = kept;
 }

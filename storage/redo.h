@@ -6,7 +6,7 @@
 
 #include "engine.h"
 
-/* The last operation on a slot. */
+/* An operation on a slot. */
 struct redo {
     uint32_t page;
     uint8_t space, slot;
@@ -30,7 +30,8 @@ struct redo_log {
 };
 
 /* Reads it, and applies what is not about slots: segments' classes, the map of databases. Then the
- * log is sorted by place, with the last operation of each. STORE_IO, STORE_NO_MEMORY,
+ * log is sorted by place, with the last operation of each, and patches behind it. STORE_IO,
+ * STORE_NO_MEMORY,
  * STORE_CORRUPT. */
 STORE_MUST_CHECK enum store_result redo_read(struct store *store, struct redo_log *log);
 

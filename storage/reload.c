@@ -97,6 +97,8 @@ static void forget(struct store *store)
     forget_space(&store->extents);
     pthread_mutex_unlock(&store->extents.lock);
     pthread_mutex_unlock(&store->free_lock);
+    store->generation++;
+    tree_forget_graves(store);
     atomic_store(&store->sweep_asked, false);
     store->sweeping = false;
     store->recovered_items = 0;

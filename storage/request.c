@@ -72,7 +72,8 @@ void request_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;
     const struct store_request *request = txn->request;
-    txn->locked[0] = txn->locked[1] = 0;
+    txn->locked[0] = txn->more[0];
+    txn->locked[1] = txn->more[1];
     for (uint32_t i = 0; i < request->key_count; i++) {
         uint32_t partition = request->keys[i].slot >> store->slot_shift;
         txn->locked[partition / 64] |= 1ull << (partition % 64);
@@ -84,6 +85,15 @@ void request_lock(struct store_txn *txn)
         for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
             pthread_mutex_lock(
                 &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+}
+
+enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
+{
+    if (request_holds(txn, partition))
+        return STORE_OK;
+    txn->more[partition / 64] |= 1ull << (partition % 64);
+    txn->again = true;
+    return STORE_WAIT;
 }
 
 void request_unlock(struct store_txn *txn)
@@ -153,6 +163,41 @@ static void barrier_open(struct store *store, struct store_worker *from)
 
 /* ---- attempts ---- */
 
+enum store_result store_step(struct store_txn *txn)
+{
+    txn->again = txn->stepped = true;
+    return STORE_WAIT;
+}
+
+/* A step keeps nothing but its claims. */
+static void end_step(struct store_txn *txn)
+{
+    txn->stepped = false;
+    if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1)
+        return; /* what it waits for refers to its pins */
+    load_release_pins(txn);
+    txn->reruns = 0;
+    txn->frame_waits = 0;
+    txn->in_place = false;
+}
+
+/* A run said STORE_WAIT. */
+static void discard_run(struct store_txn *txn)
+{
+    txn_discard(txn);
+    if (txn->again) {
+        txn->again = false;
+        if (txn->stepped)
+            end_step(txn);
+        return;
+    }
+    atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
+    if (++txn->reruns >= RERUN_LIMIT && !txn->in_place) {
+        atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
+        txn->in_place = true;
+    }
+}
+
 static enum store_result run_and_commit(struct store_txn *txn)
 {
     if (txn->out_of_memory)
@@ -160,12 +205,7 @@ static enum store_result run_and_commit(struct store_txn *txn)
     if (txn->phase == TXN_RUN) {
         enum store_result result = txn->request->run(txn, txn->request);
         if (result == STORE_WAIT) {
-            txn_discard(txn);
-            atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
-            if (++txn->reruns >= RERUN_LIMIT && !txn->in_place) {
-                atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
-                txn->in_place = true;
-            }
+            discard_run(txn);
             return STORE_WAIT;
         }
         if (result != STORE_OK)

@@ -246,6 +246,7 @@ static struct store *new_store(const struct store_options *options)
     pthread_mutex_init(&store->barrier_lock, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);
     pthread_mutex_init(&store->free_lock, NULL);
+    pthread_mutex_init(&store->graves_lock, NULL);
     pthread_mutex_init(&store->keeper_lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -280,12 +281,14 @@ static void destroy(struct store *store)
     if (store->disk)
         store->disk->ops->free(store->disk);
     extent_forget_deferred(store);
+    tree_forget_graves(store);
     free(store->super_page);
     free(store->partitions);
     free(store->workers);
     arena_free(&store->arena);
     pthread_cond_destroy(&store->keeper_wake);
     pthread_mutex_destroy(&store->keeper_lock);
+    pthread_mutex_destroy(&store->graves_lock);
     pthread_mutex_destroy(&store->free_lock);
     pthread_mutex_destroy(&store->throttle_lock);
     pthread_mutex_destroy(&store->barrier_lock);

@@ -50,6 +50,8 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
         ttl_remove(&partition->ttl, slot, tag, expiry);
     if (item->flags & FORMAT_LARGE)
         extent_free_item(store, item);
+    if (item->flags & FORMAT_TREES)
+        tree_bury_item(store, item);
     space_give_slot(&partition->space, page, item_slot);
 }
 
@@ -113,6 +115,7 @@ bool sweep_step(struct store *store)
     pthread_mutex_unlock(&partition->space.lock);
     free(buffer);
     if (!more) {
+        engine_wake_workers(store); /* for the collections it has buried */
         store->sweep_segment = 0;
         store->sweeping = ++store->sweep_partition < store->partition_count;
     }

@@ -7,7 +7,7 @@
  * 2. Everything a write refers to is the request's arguments or the transaction's own memory: a
  *    frame may be gone by the time of the commit.
  */
-#include "engine.h"
+#include "tree.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -74,6 +74,7 @@ void txn_begin(struct store_txn *txn, struct store_request *request)
 void txn_discard(struct store_txn *txn)
 {
     commit_abandon(txn);
+    tree_discard(txn);
     while (txn->streams) {
         struct store_stream *stream = txn->streams;
         store_stream_close(stream);
@@ -99,6 +100,9 @@ void txn_reset(struct store_txn *txn)
     extent_drop_loads(txn);
     if (txn->pin_count)
         load_release_pins(txn);
+    tree_forget(txn);
+    txn->more[0] = txn->more[1] = 0;
+    txn->again = txn->stepped = false;
     txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
     txn->reruns = 0;
     txn->frame_waits = 0;
@@ -114,6 +118,7 @@ void txn_free(struct store_txn *txn)
     free(txn->blocks);
     free(txn->writes);
     free(txn->write_table);
+    free(txn->trees.table);
     free(txn->pins);
     free(txn->claims);
     free(txn);
@@ -130,7 +135,7 @@ enum store_result txn_find(struct store_txn *txn, const struct store_key *key, s
 {
     struct store *store = txn->store;
     struct partition *partition = engine_partition(store, key->slot);
-    uint32_t database = store->databases.ids[key->db];
+    uint32_t database = engine_database(store, key->db);
     uint32_t tag = engine_tag(key->hash, database);
     const struct index *index = &partition->index;
     bool damaged = false;
@@ -191,6 +196,12 @@ static void item_from_write(const struct write *write, struct store_item *item)
                                 .type = write->type,
                                 .large = write->large != NULL,
                                 .origin = write->large};
+    if (write->trees) {
+        item->trees = ((const struct format_trees *)write->bytes)->count;
+        item->bytes = NULL;
+        item->length = 0;
+        item->origin = write->trees;
+    }
 }
 
 void txn_describe(const struct format_item *found, struct store_item *item)
@@ -205,6 +216,11 @@ void txn_describe(const struct format_item *found, struct store_item *item)
     if (item->large) {
         memcpy(&item->length, item->bytes, sizeof item->length);
         item->bytes = NULL;
+    }
+    if (found->flags & FORMAT_TREES) {
+        item->trees = (uint8_t)item->bytes[offsetof(struct format_trees, count)];
+        item->bytes = NULL;
+        item->length = 0;
     }
 }
 
@@ -257,7 +273,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
     show(txn, found.item->version);
     if (expired(txn, expiry)) {
         expire_note(txn->worker, key->slot,
-                    engine_tag(key->hash, txn->store->databases.ids[key->db]));
+                    engine_tag(key->hash, engine_database(txn->store, key->db)));
         return STORE_ABSENT;
     }
     return item_from_disk(txn, found.item, item);
@@ -485,10 +501,29 @@ enum store_result store_patch(struct store_txn *txn, const struct store_key *key
     return large && add_patch(txn, large, offset, bytes, len) ? STORE_OK : STORE_NO_MEMORY;
 }
 
+enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *key,
+                                struct collection *collection, uint8_t type, int64_t expire_ms)
+{
+    const char *roots = (const char *)collection->roots;
+    enum store_result result = put_small(txn, key, type, roots, collection->length, expire_ms);
+    if (result != STORE_OK)
+        return result;
+    find_write(txn, key)->trees = collection;
+    collection->key = *key;
+    collection->is_written = true;
+    return STORE_OK;
+}
+
 /* The item again, under `key` and with this expiry. */
 static enum store_result put_same(struct store_txn *txn, const struct store_key *key,
                                   const struct store_item *item, int64_t expire_ms)
 {
+    if (item->trees) {
+        struct collection *collection;
+        enum store_result result = tree_find(txn, key, item, &collection);
+        return result == STORE_OK ? txn_put_trees(txn, key, collection, item->type, expire_ms)
+                                  : result;
+    }
     if (item->large)
         return put_again(txn, key, item, expire_ms) ? STORE_OK : STORE_NO_MEMORY;
     char *bytes = store_alloc(txn, item->length + 1);

@@ -64,6 +64,7 @@ void store_detach(struct store_worker *worker)
         poll(&readable, 1, 10);
         store_poll(worker);
     }
+    tree_leave_grave(worker);
     pthread_mutex_lock(&store->keeper_lock);
     store->workers[worker->index] = NULL;
     pthread_mutex_unlock(&store->keeper_lock);
@@ -96,6 +97,8 @@ void store_poll(struct store_worker *worker)
     request_run_ready(worker);
     if (atomic_exchange_explicit(&worker->expire_due, false, memory_order_relaxed))
         expire_step(worker);
+    if (worker->grave || atomic_load_explicit(&worker->store->grave_count, memory_order_relaxed))
+        tree_dig(worker);
     worker->polling = false;
     if (worker->ready)
         request_notify(worker);

@@ -1,0 +1,201 @@
+/*
+ * Counted B+-trees: finding places in them.
+ *
+ * A cursor is the way from the root to a leaf: the page of each node and the place in it. At the end
+ * of a leaf it may stand behind the last entry; whoever needs the entry there goes on to the next
+ * leaf, whoever inserts need not.
+ *
+ * Invariants
+ * 1. A child's count is the number of entries under it, and a tree's the number of all.
+ * 2. Keys under the child i of an inner node are >= its separator and <= the next one's; they may be
+ *    equal to the next one's only if that is `loose`.
+ * 3. All leaves are equally deep. No node but a fresh tree's is empty.
+ * 4. A node's bytes are looked at only until the next node is asked for.
+ */
+#include "tree.h"
+
+#include <assert.h>
+#include <string.h>
+
+uint64_t store_tree_count(const struct store_tree *tree)
+{
+    return tree->root->count;
+}
+
+static enum store_result fetch_at(const struct store_cursor *cursor, uint32_t depth,
+                                  const struct format_node **node)
+{
+    return tree_fetch(cursor->tree, cursor->pages[depth], tree_level(cursor, depth), node);
+}
+
+static bool begin(struct store_tree *tree, struct store_cursor *cursor)
+{
+    cursor->tree = tree;
+    cursor->rank = 0;
+    cursor->depth = tree->root->height;
+    cursor->pages[0] = tree->root->root;
+    return tree->root->height <= STORE_TREE_HEIGHT_MAX;
+}
+
+enum store_result store_tree_seek(struct store_tree *tree, const char *key, size_t len,
+                                  struct store_cursor *cursor)
+{
+    if (!begin(tree, cursor))
+        return STORE_DAMAGED;
+    for (uint32_t depth = 0; depth < cursor->depth; depth++) {
+        const struct format_node *node;
+        enum store_result result = fetch_at(cursor, depth, &node);
+        if (result != STORE_OK)
+            return result;
+        bool is_leaf = node->level == 0;
+        uint32_t place = is_leaf ? leaf_seek(node, key, len) : inner_seek(node, key, len);
+        cursor->places[depth] = (uint16_t)place;
+        cursor->rank += is_leaf ? place : inner_rank(node, place);
+        if (!is_leaf)
+            cursor->pages[depth + 1] = inner_page(node, place);
+    }
+    return STORE_OK;
+}
+
+enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
+                                       struct store_cursor *cursor)
+{
+    assert(rank <= tree->root->count);
+    if (!begin(tree, cursor))
+        return STORE_DAMAGED;
+    cursor->rank = rank;
+    for (uint32_t depth = 0; depth < cursor->depth; depth++) {
+        const struct format_node *node;
+        enum store_result result = fetch_at(cursor, depth, &node);
+        if (result != STORE_OK)
+            return result;
+        if (node->level == 0) {
+            cursor->places[depth] = (uint16_t)rank;
+            return rank <= node->count ? STORE_OK : STORE_DAMAGED;
+        }
+        uint32_t place = inner_seek_rank(node, &rank);
+        cursor->places[depth] = (uint16_t)place;
+        cursor->pages[depth + 1] = inner_page(node, place);
+    }
+    return STORE_OK;
+}
+
+/* ---- from leaf to leaf ---- */
+
+/* From the child at `depth` down along its first or last children; the cursor is behind its last
+ * entry then. */
+static enum store_result go_down(struct store_cursor *cursor, uint32_t depth, bool last)
+{
+    for (; depth < cursor->depth; depth++) {
+        const struct format_node *node;
+        enum store_result result = fetch_at(cursor, depth, &node);
+        if (result != STORE_OK)
+            return result;
+        bool is_leaf = node->level == 0;
+        cursor->places[depth] = (uint16_t)(!last ? 0 : is_leaf ? node->count : node->count - 1);
+        if (!is_leaf)
+            cursor->pages[depth + 1] = inner_page(node, cursor->places[depth]);
+    }
+    return STORE_OK;
+}
+
+enum store_result tree_next_leaf(struct store_cursor *cursor)
+{
+    for (uint32_t depth = cursor->depth - 1; depth-- > 0;) {
+        const struct format_node *node;
+        enum store_result result = fetch_at(cursor, depth, &node);
+        if (result != STORE_OK)
+            return result;
+        if (cursor->places[depth] + 1u >= node->count)
+            continue;
+        cursor->pages[depth + 1] = inner_page(node, ++cursor->places[depth]);
+        return go_down(cursor, depth + 1, false);
+    }
+    return STORE_ABSENT;
+}
+
+enum store_result tree_previous_leaf(struct store_cursor *cursor)
+{
+    for (uint32_t depth = cursor->depth - 1; depth-- > 0;) {
+        const struct format_node *node;
+        enum store_result result = fetch_at(cursor, depth, &node);
+        if (result != STORE_OK)
+            return result;
+        if (cursor->places[depth] == 0)
+            continue;
+        cursor->pages[depth + 1] = inner_page(node, --cursor->places[depth]);
+        return go_down(cursor, depth + 1, true);
+    }
+    return STORE_ABSENT;
+}
+
+enum store_result tree_find_entry(struct store_cursor *cursor, const struct format_node **leaf)
+{
+    if (cursor->rank >= cursor->tree->root->count)
+        return STORE_ABSENT;
+    enum store_result result = fetch_at(cursor, cursor->depth - 1, leaf);
+    if (result != STORE_OK || cursor->places[cursor->depth - 1] < (*leaf)->count)
+        return result;
+    result = tree_next_leaf(cursor);
+    if (result == STORE_ABSENT)
+        return STORE_DAMAGED; /* the counts above promise more */
+    return result == STORE_OK ? fetch_at(cursor, cursor->depth - 1, leaf) : result;
+}
+
+/* ---- entries ---- */
+
+/* Where the next page may take the place of this one under the caller's hands. */
+static enum store_result keep(struct store_tree *tree, struct node_entry *entry)
+{
+    if (!tree->txn->in_place)
+        return STORE_OK;
+    if (!tree->buffer && !(tree->buffer = store_alloc(tree->txn, NODE_ENTRY_MAX)))
+        return STORE_NO_MEMORY;
+    memcpy(tree->buffer, entry->key, entry->key_len + entry->value_len);
+    entry->key = tree->buffer;
+    entry->value = tree->buffer + entry->key_len;
+    return STORE_OK;
+}
+
+enum store_result store_tree_get(struct store_cursor *cursor, struct store_entry *entry)
+{
+    const struct format_node *leaf;
+    enum store_result result = tree_find_entry(cursor, &leaf);
+    if (result != STORE_OK)
+        return result;
+    struct node_entry found;
+    leaf_get(leaf, cursor->places[cursor->depth - 1], &found);
+    result = keep(cursor->tree, &found);
+    if (result != STORE_OK)
+        return result;
+    entry->key = found.key;
+    entry->key_len = found.key_len;
+    entry->value = (struct store_item){
+        .bytes = found.value, .length = found.value_len, .expire_ms = STORE_NO_EXPIRY};
+    return found.outside ? tree_get_outside(cursor->tree, found.value, &entry->value) : STORE_OK;
+}
+
+enum store_result store_tree_next(struct store_cursor *cursor)
+{
+    const struct format_node *leaf;
+    enum store_result result = tree_find_entry(cursor, &leaf);
+    if (result != STORE_OK)
+        return result;
+    cursor->places[cursor->depth - 1]++;
+    cursor->rank++;
+    return STORE_OK;
+}
+
+enum store_result store_tree_prev(struct store_cursor *cursor)
+{
+    if (cursor->rank == 0)
+        return STORE_ABSENT;
+    if (cursor->places[cursor->depth - 1] == 0) {
+        enum store_result result = tree_previous_leaf(cursor);
+        if (result != STORE_OK)
+            return result == STORE_ABSENT ? STORE_DAMAGED : result;
+    }
+    cursor->places[cursor->depth - 1]--;
+    cursor->rank--;
+    return STORE_OK;
+}

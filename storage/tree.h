@@ -1,0 +1,103 @@
+/*
+ * What a transaction knows of the trees it has opened and of the nodes it changes. Private to
+ * storage/.
+ */
+#ifndef VELLUM_STORE_TREE_H
+#define VELLUM_STORE_TREE_H
+
+#include "engine.h"
+#include "tree_node.h"
+
+#define TREE_CLASS FORMAT_SLAB_CLASSES /* a node fills a page */
+
+struct store_tree {
+    struct store_txn *txn;
+    struct collection *collection;
+    struct format_tree *root;
+    char *buffer; /* the entry given out last, where pages may go under the caller's hands */
+};
+
+/* A value outside of its node that this transaction writes. */
+struct outside_write {
+    struct outside_write *next;
+    struct store_key key;
+    struct format_outside_key bytes;
+};
+
+/* An item that has trees, in one transaction. `roots` is what its item says, or will say. */
+struct collection {
+    struct collection *next;
+    struct format_trees *roots;
+    uint32_t length; /* of roots */
+    struct store_key key;
+    int64_t expire_ms;
+    uint8_t type;
+    bool is_written; /* the transaction writes its item, as `key` */
+    bool is_given_up;
+    struct outside_write *outside;
+    struct store_tree trees[STORE_TREES];
+};
+
+/* A node that the transaction changes, makes or frees. */
+struct tree_edit {
+    struct tree_edit *next, *next_in_bucket;
+    struct collection *collection;
+    struct format_node *copy;
+    uint32_t page;
+    bool is_fresh; /* its slot is this transaction's reservation */
+    bool is_freed;
+    bool is_idle; /* nothing of it is to be committed */
+    /* found by tree_prepare, anew at each attempt */
+    uint32_t frame;
+    uint32_t sum; /* what the parts behind the first change the checksum by */
+    uint32_t range_count, patch_length;
+    struct format_range *ranges;
+};
+
+static inline struct space *tree_space(const struct store_txn *txn,
+                                       const struct collection *collection)
+{
+    return &txn->store->partitions[collection->roots->home].space;
+}
+
+/* ---- tree_edit.c ---- */
+
+/* The node as this transaction sees it, until the next page is asked for. */
+STORE_MUST_CHECK enum store_result tree_fetch(struct store_tree *tree, uint32_t page,
+                                              uint32_t level, const struct format_node **node);
+/* A node that may be changed, until the end of the run. */
+STORE_MUST_CHECK enum store_result tree_change(struct store_tree *tree, uint32_t page,
+                                               uint32_t level, struct format_node **node);
+STORE_MUST_CHECK enum store_result tree_new_node(struct store_tree *tree, uint32_t level,
+                                                 struct format_node **node, uint32_t *page);
+/* The node has been changed before, or made. */
+void tree_free_node(struct store_tree *tree, uint32_t page);
+
+/* ---- tree.c ---- */
+
+static inline uint32_t tree_level(const struct store_cursor *cursor, uint32_t depth)
+{
+    return cursor->depth - 1 - depth;
+}
+
+/* The leaf with the entry at the cursor, which goes on to it if it stands at another's end. */
+STORE_MUST_CHECK enum store_result tree_find_entry(struct store_cursor *cursor,
+                                                   const struct format_node **leaf);
+/* To the begin of the next leaf, or the end of the one before; the rank stays. STORE_ABSENT. */
+STORE_MUST_CHECK enum store_result tree_next_leaf(struct store_cursor *cursor);
+STORE_MUST_CHECK enum store_result tree_previous_leaf(struct store_cursor *cursor);
+
+/* ---- tree_owner.c ---- */
+
+/* The item of the tree's key is to be written by this transaction. */
+STORE_MUST_CHECK enum store_result tree_touch(struct store_tree *tree);
+
+/* ---- tree_outside.c ---- */
+
+STORE_MUST_CHECK enum store_result tree_put_outside(struct store_tree *tree, const char *value,
+                                                    size_t len, struct format_outside *name);
+STORE_MUST_CHECK enum store_result tree_get_outside(struct store_tree *tree, const char *name,
+                                                    struct store_item *item);
+STORE_MUST_CHECK enum store_result tree_delete_outside(struct store_tree *tree, const char *name);
+
+#endif

@@ -1,0 +1,378 @@
+#include "tree_node.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#define OUTSIDE 0x8000u /* in the key length of a leaf's entry */
+#define LOOSE 0x8000u   /* in the separator length of a child */
+#define LENGTH 0x7fffu
+
+struct entry_head {
+    uint16_t key_len, value_len;
+};
+
+static char *bytes_of(struct format_node *node)
+{
+    return (char *)node;
+}
+
+static uint32_t cell_size(const struct format_node *node)
+{
+    return node->level ? (uint32_t)sizeof(struct format_child) : (uint32_t)sizeof(uint16_t);
+}
+
+/* Where the cells (a leaf's offsets, an inner node's children) end. */
+static uint32_t cells_end(const struct format_node *node)
+{
+    return (uint32_t)sizeof *node + node->count * cell_size(node);
+}
+
+static uint16_t *offsets(const struct format_node *node)
+{
+    return (uint16_t *)((char *)node + sizeof *node);
+}
+
+static struct format_child *children(const struct format_node *node)
+{
+    return (struct format_child *)((char *)node + sizeof *node);
+}
+
+void node_init(struct format_node *node, uint64_t collection, uint32_t level)
+{
+    memset(node, 0, PAGE_SIZE);
+    node->item = (struct format_item){.database = FORMAT_HIDDEN,
+                                      .key_len = sizeof node->collection,
+                                      .payload_len = PAGE_SIZE - sizeof node->item -
+                                                     sizeof node->collection,
+                                      .flags = FORMAT_NODE};
+    node->collection = collection;
+    node->level = (uint8_t)level;
+    node->heap = PAGE_SIZE;
+}
+
+uint32_t node_used(const struct format_node *node)
+{
+    return cells_end(node) - (uint32_t)sizeof *node + PAGE_SIZE - node->heap - node->garbage;
+}
+
+int node_compare(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+    return order ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+/* ---- the heap ---- */
+
+static uint32_t entry_bytes(const struct format_node *node, uint32_t offset)
+{
+    struct entry_head head;
+    memcpy(&head, (const char *)node + offset, sizeof head);
+    return (uint32_t)sizeof head + (head.key_len & LENGTH) + head.value_len;
+}
+
+/* What cell number `place` has in the heap; 0: nothing. */
+static uint32_t heap_bytes(const struct format_node *node, uint32_t place)
+{
+    if (node->level)
+        return children(node)[place].separator_len & LENGTH;
+    return entry_bytes(node, offsets(node)[place]);
+}
+
+static uint16_t *heap_offset(const struct format_node *node, uint32_t place)
+{
+    return node->level ? &children(node)[place].separator : &offsets(node)[place];
+}
+
+static void compact(struct format_node *node)
+{
+    char old[PAGE_SIZE];
+    memcpy(old, node, PAGE_SIZE);
+    uint32_t heap = PAGE_SIZE;
+    for (uint32_t i = 0; i < node->count; i++) {
+        uint32_t size = heap_bytes((const struct format_node *)old, i);
+        uint16_t *offset = heap_offset(node, i);
+        heap -= size;
+        memcpy(bytes_of(node) + heap, old + *offset, size);
+        *offset = (uint16_t)heap;
+    }
+    node->heap = (uint16_t)heap;
+    node->garbage = 0;
+}
+
+/* Room for one more cell and `size` bytes, where the bytes begin. */
+static uint32_t take_heap(struct format_node *node, uint32_t size, uint32_t cell)
+{
+    if (node->heap < cells_end(node) + cell + size)
+        compact(node);
+    assert(node->heap >= cells_end(node) + cell + size);
+    node->heap = (uint16_t)(node->heap - size);
+    return node->heap;
+}
+
+static void give_heap(struct format_node *node, uint32_t place)
+{
+    uint32_t size = heap_bytes(node, place);
+    if (size && *heap_offset(node, place) == node->heap)
+        node->heap = (uint16_t)(node->heap + size);
+    else
+        node->garbage = (uint16_t)(node->garbage + size);
+}
+
+/* Moves the cells from `place` on by one. */
+static void open_cell(struct format_node *node, uint32_t place)
+{
+    uint32_t size = cell_size(node);
+    char *at = bytes_of(node) + sizeof *node + place * size;
+    memmove(at + size, at, (node->count - place) * size);
+    node->count++;
+}
+
+static void close_cell(struct format_node *node, uint32_t place)
+{
+    uint32_t size = cell_size(node);
+    char *at = bytes_of(node) + sizeof *node + place * size;
+    node->count--;
+    memmove(at, at + size, (node->count - place) * size);
+}
+
+void node_truncate(struct format_node *node, uint32_t first)
+{
+    while (node->count > first) {
+        give_heap(node, node->count - 1u);
+        node->count--;
+    }
+}
+
+/* ---- leaves ---- */
+
+void leaf_get(const struct format_node *node, uint32_t place, struct node_entry *entry)
+{
+    assert(place < node->count && node->level == 0);
+    const char *at = (const char *)node + offsets(node)[place];
+    struct entry_head head;
+    memcpy(&head, at, sizeof head);
+    entry->outside = (head.key_len & OUTSIDE) != 0;
+    entry->key_len = head.key_len & LENGTH;
+    entry->value_len = head.value_len;
+    entry->key = at + sizeof head;
+    entry->value = entry->key + entry->key_len;
+}
+
+uint32_t leaf_entry_size(const struct node_entry *entry)
+{
+    return (uint32_t)(sizeof(uint16_t) + sizeof(struct entry_head)) + entry->key_len +
+           entry->value_len;
+}
+
+uint32_t leaf_size_at(const struct format_node *node, uint32_t place)
+{
+    return (uint32_t)sizeof(uint16_t) + entry_bytes(node, offsets(node)[place]);
+}
+
+uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
+{
+    const uint16_t *at = offsets(node);
+    uint32_t low = 0, high = node->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        const char *entry = (const char *)node + at[middle];
+        struct entry_head head;
+        memcpy(&head, entry, sizeof head);
+        if (node_compare(entry + sizeof head, head.key_len & LENGTH, key, len) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry)
+{
+    assert(place <= node->count && node->level == 0);
+    uint32_t cell = sizeof(uint16_t);
+    uint32_t offset = take_heap(node, leaf_entry_size(entry) - cell, cell);
+    struct entry_head head = {(uint16_t)(entry->key_len | (entry->outside ? OUTSIDE : 0)),
+                              (uint16_t)entry->value_len};
+    char *to = bytes_of(node) + offset;
+    memcpy(to, &head, sizeof head);
+    if (entry->key_len)
+        memcpy(to + sizeof head, entry->key, entry->key_len);
+    if (entry->value_len)
+        memcpy(to + sizeof head + entry->key_len, entry->value, entry->value_len);
+    open_cell(node, place);
+    offsets(node)[place] = (uint16_t)offset;
+}
+
+void leaf_remove(struct format_node *node, uint32_t place)
+{
+    assert(place < node->count && node->level == 0);
+    give_heap(node, place);
+    close_cell(node, place);
+}
+
+void leaf_overwrite(struct format_node *node, uint32_t place, const char *value)
+{
+    struct node_entry entry;
+    leaf_get(node, place, &entry);
+    if (entry.value_len)
+        memcpy(bytes_of(node) + (entry.value - (const char *)node), value, entry.value_len);
+}
+
+void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
+                 uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct node_entry entry;
+        leaf_get(from, i, &entry);
+        leaf_insert(to, to->count, &entry);
+    }
+}
+
+uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t extra)
+{
+    uint32_t half = (node_used(node) + extra) / 2, passed = 0, i = 0;
+    while (i + 1 < node->count) {
+        uint32_t size = leaf_size_at(node, i) + (i == place ? extra : 0);
+        if (passed + size > half && i > 0)
+            break;
+        passed += size;
+        i++;
+    }
+    return i;
+}
+
+void leaf_divide(const struct format_node *left, const struct format_node *right,
+                 struct node_child *child)
+{
+    struct node_entry before, after;
+    leaf_get(left, left->count - 1u, &before);
+    leaf_get(right, 0, &after);
+    uint32_t same = 0;
+    while (same < before.key_len && same < after.key_len && before.key[same] == after.key[same])
+        same++;
+    child->separator = after.key;
+    child->loose = same == after.key_len;
+    child->separator_len = child->loose ? same : same + 1;
+}
+
+/* ---- inner nodes ---- */
+
+void inner_get(const struct format_node *node, uint32_t place, struct node_child *child)
+{
+    assert(place < node->count && node->level > 0);
+    const struct format_child *cell = &children(node)[place];
+    *child = (struct node_child){.page = cell->page,
+                                 .count = cell->count,
+                                 .separator = (const char *)node + cell->separator,
+                                 .separator_len = cell->separator_len & LENGTH,
+                                 .loose = (cell->separator_len & LOOSE) != 0};
+}
+
+uint32_t inner_page(const struct format_node *node, uint32_t place)
+{
+    return children(node)[place].page;
+}
+
+uint32_t inner_count(const struct format_node *node, uint32_t place)
+{
+    return children(node)[place].count;
+}
+
+void inner_add_count(struct format_node *node, uint32_t place, int32_t change)
+{
+    children(node)[place].count += (uint32_t)change;
+}
+
+void inner_set_page(struct format_node *node, uint32_t place, uint32_t page)
+{
+    children(node)[place].page = page;
+}
+
+uint32_t inner_child_size(const struct node_child *child)
+{
+    return (uint32_t)sizeof(struct format_child) + child->separator_len;
+}
+
+/* Whether all entries before the child are less than the key. */
+static bool begins_before(const struct format_node *node, uint32_t place, const char *key,
+                          size_t len)
+{
+    const struct format_child *cell = &children(node)[place];
+    int order = node_compare((const char *)node + cell->separator, cell->separator_len & LENGTH,
+                             key, len);
+    return order < 0 || (order == 0 && !(cell->separator_len & LOOSE));
+}
+
+uint32_t inner_seek(const struct format_node *node, const char *key, size_t len)
+{
+    uint32_t low = 1, high = node->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (begins_before(node, middle, key, len))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - 1;
+}
+
+uint64_t inner_rank(const struct format_node *node, uint32_t place)
+{
+    const struct format_child *cell = children(node);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < place; i++)
+        sum += cell[i].count;
+    return sum;
+}
+
+uint32_t inner_seek_rank(const struct format_node *node, uint64_t *rank)
+{
+    const struct format_child *cell = children(node);
+    uint32_t i = 0;
+    while (i + 1 < node->count && *rank >= cell[i].count)
+        *rank -= cell[i++].count;
+    return i;
+}
+
+void inner_insert(struct format_node *node, uint32_t place, const struct node_child *child)
+{
+    assert(place <= node->count && node->level > 0);
+    uint32_t offset = take_heap(node, child->separator_len, sizeof(struct format_child));
+    if (child->separator_len)
+        memcpy(bytes_of(node) + offset, child->separator, child->separator_len);
+    open_cell(node, place);
+    children(node)[place] = (struct format_child){
+        .page = child->page,
+        .count = child->count,
+        .separator = (uint16_t)offset,
+        .separator_len = (uint16_t)(child->separator_len | (child->loose ? LOOSE : 0))};
+}
+
+void inner_remove(struct format_node *node, uint32_t place)
+{
+    assert(place < node->count && node->level > 0);
+    give_heap(node, place);
+    close_cell(node, place);
+}
+
+void inner_append(struct format_node *to, const struct format_node *from, uint32_t first,
+                  uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct node_child child;
+        inner_get(from, i, &child);
+        inner_insert(to, to->count, &child);
+    }
+}
+
+uint32_t inner_middle(const struct format_node *node)
+{
+    uint32_t half = node_used(node) / 2, passed = 0, i = 0;
+    while (i + 1 < node->count && (passed < half || i == 0)) {
+        struct node_child child;
+        inner_get(node, i++, &child);
+        passed += inner_child_size(&child);
+    }
+    return i;
+}
