@@ -159,13 +159,15 @@ STORAGE_TESTS := \
 	test_powercut \
 	test_random \
 	test_snapshot \
-	test_stalls
+	test_stalls \
+	test_tree
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
 	tests/storage/harness.c \
 	tests/storage/medium.c \
 	tests/storage/oracle.c \
+	tests/storage/tree_model.c \
 	tests/storage/workload.c
 
 # The whole server but its main, on the model.

@@ -269,7 +269,8 @@ static uint64_t record_length(const struct store_txn *txn, uint32_t *op_count)
         if (does_nothing(write))
             continue;
         bool erases = write->kind == WRITE_DELETE || moves(write);
-        length += (erases ? op : 0) + (write->kind == WRITE_PUT ? op + commit_padded(write->item_len) : 0);
+        length += (erases ? op : 0) +
+                  (write->kind == WRITE_PUT ? op + commit_padded(write->item_len) : 0);
         *op_count += erases + (write->kind == WRITE_PUT);
     }
     length += tree_record_length(txn, op_count);
@@ -431,8 +432,8 @@ static char *put_and_apply(struct store_txn *txn, struct write *write, char *at,
         at = commit_add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
     char *image = NULL;
     if (write->kind == WRITE_PUT) {
-        image = at =
-            commit_add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot, write->item_len);
+        image = at = commit_add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot,
+                                          write->item_len);
         at = add_item(txn, at, write, space, commit);
     }
     if (change_is_observed(txn->store) && write->key.db < STORE_DB_COUNT)

@@ -39,7 +39,7 @@
 #include "ttl.h"
 
 #define STORE_HIDDEN_DB STORE_DB_COUNT /* store_key.db of the engine's own items: FORMAT_HIDDEN */
-#define RERUN_LIMIT 3u /* then a run waits for the disk in place */
+#define RERUN_LIMIT 3u                 /* then a run waits for the disk in place */
 #define QUEUE_DEPTH 512u
 #define CLAIM_BUCKETS 1024u
 
@@ -108,9 +108,9 @@ struct write {
     uint32_t old_page, old_slot; /* old_page 0: the key is not there */
     uint32_t old_frame, new_frame;
     uint32_t item_len;
-    const struct format_root *old_root; /* of a large value that goes with this write */
+    const struct format_root *old_root;   /* of a large value that goes with this write */
     const struct format_trees *old_trees; /* of a collection that does */
-    bool reserved;                      /* room in the index */
+    bool reserved;                        /* room in the index */
     /* kept between attempts */
     uint32_t new_page, new_slot;
     bool slot_taken;

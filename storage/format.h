@@ -33,8 +33,8 @@
  *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
  *        .    . key
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
- *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries that
- *   lie outside of the nodes. The key of such a value is a struct format_outside_key.
+ *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries
+ * that lie outside of the nodes. The key of such a value is a struct format_outside_key.
  *
  * TREES: a large collection
  *        0    8 collection id, never used twice
@@ -44,22 +44,15 @@
  *       16  16n per tree: entries (8), page of the root (4), height (2; 0: empty, root 0),
  *               1 if values lie outside (2)
  *
- * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not in the
- * index, but named by its page number in its parent or in the trees. Changed in place.
- *        0   24 item header; the checksum is made in another way: format_parts_checksum()
- *       24    8 collection id (the item's key)
- *       32    1 level: 0 = a leaf
- *       33    1 zero
- *       34    2 number of entries (children)
- *       36    2 where the heap begins that grows down from the page's end
- *       38    2 bytes in the heap that are of no use any more
- *       40   2n a leaf: offsets of its entries, in order
- *       40  12n an inner node: its children: entries below (4), page (4), offset (2) and length (2)
- *               of the separator, the highest bit of the length: `loose` (tree_node.h)
- *   ENTRY in a leaf's heap
- *        0    2 key length; highest bit: the value is a struct format_outside
- *        2    2 value length
- *        4    . key, value
+ * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not
+ * in the index, but named by its page number in its parent or in the trees. Changed in place. 0 24
+ * item header; the checksum is made in another way: format_parts_checksum() 24    8 collection id
+ * (the item's key) 32    1 level: 0 = a leaf 33    1 zero 34    2 number of entries (children) 36
+ * 2 where the heap begins that grows down from the page's end 38    2 bytes in the heap that are of
+ * no use any more 40   2n a leaf: offsets of its entries, in order 40  12n an inner node: its
+ * children: entries below (4), page (4), offset (2) and length (2) of the separator, the highest
+ * bit of the length: `loose` (tree_node.h) ENTRY in a leaf's heap 0    2 key length; highest bit:
+ * the value is a struct format_outside 2    2 value length 4    . key, value
  *
  * LARGE ROOT: a value as an array of extents of FORMAT_EXTENT_BYTES, the last one shorter
  *   OFFSET SIZE DESCRIPTION
@@ -308,8 +301,8 @@ uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
 
 /* A node's checksum is a sum over its parts, so that a change of a few bytes need not look at the
- * whole page: take away what the parts were worth that hold [offset, offset + length), add what they
- * are worth. The four bytes of the checksum itself count for nothing. */
+ * whole page: take away what the parts were worth that hold [offset, offset + length), add what
+ * they are worth. The four bytes of the checksum itself count for nothing. */
 #define FORMAT_PART 64u
 uint32_t format_parts_checksum(const void *node, uint32_t offset, uint32_t length);
 

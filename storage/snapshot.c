@@ -403,6 +403,11 @@ static enum store_result show(struct store_snapshot *snapshot,
                                                   .length = found->payload_len,
                                                   .bytes = payload};
     *item = &snapshot->item;
+    if (found->flags & FORMAT_TREES) {
+        snapshot->item.trees = (uint8_t)payload[offsetof(struct format_trees, count)];
+        snapshot->item.bytes = NULL;
+        snapshot->item.length = 0;
+    }
     if (!(found->flags & FORMAT_LARGE))
         return STORE_OK;
     snapshot->item.bytes = NULL;

@@ -425,6 +425,7 @@ struct store_snapshot_item {
     uint64_t version;
     uint64_t length;             /* of the value */
     const char *bytes;           /* NULL: large */
+    uint8_t trees;               /* how many trees it is; what is in them is not given out yet */
     struct store_stream *stream; /* of a large value; the snapshot closes it */
 };
 

@@ -1,14 +1,14 @@
 /*
  * Counted B+-trees: finding places in them.
  *
- * A cursor is the way from the root to a leaf: the page of each node and the place in it. At the end
- * of a leaf it may stand behind the last entry; whoever needs the entry there goes on to the next
- * leaf, whoever inserts need not.
+ * A cursor is the way from the root to a leaf: the page of each node and the place in it. At the
+ * end of a leaf it may stand behind the last entry; whoever needs the entry there goes on to the
+ * next leaf, whoever inserts need not.
  *
  * Invariants
  * 1. A child's count is the number of entries under it, and a tree's the number of all.
- * 2. Keys under the child i of an inner node are >= its separator and <= the next one's; they may be
- *    equal to the next one's only if that is `loose`.
+ * 2. Keys under the child i of an inner node are >= its separator and <= the next one's; they may
+ * be equal to the next one's only if that is `loose`.
  * 3. All leaves are equally deep. No node but a fresh tree's is empty.
  * 4. A node's bytes are looked at only until the next node is asked for.
  */

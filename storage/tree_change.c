@@ -1,10 +1,10 @@
 /*
  * Counted B+-trees: putting entries in and taking them out.
  *
- * A leaf without room is parted: at the tree's ends so that full nodes stay behind, elsewhere in the
- * middle. A node that has become empty goes, and one that is a third full goes into a neighbour that
- * has room for it. Counts on the way down are changed first; parting and merging only move what
- * they say from cell to cell.
+ * A leaf without room is parted: at the tree's ends so that full nodes stay behind, elsewhere in
+ * the middle. A node that has become empty goes, and one that is a third full goes into a neighbour
+ * that has room for it. Counts on the way down are changed first; parting and merging only move
+ * what they say from cell to cell.
  */
 #include "tree.h"
 
@@ -45,7 +45,7 @@ static enum store_result count(struct store_cursor *cursor, int32_t change)
 /* A node of the cursor's way and the one that was made beside it. */
 struct parting {
     uint32_t depth;
-    bool is_before;      /* the fresh one comes before the old one */
+    bool is_before;          /* the fresh one comes before the old one */
     struct node_child child; /* the fresh one */
     char separator[STORE_TREE_KEY_MAX];
 };
@@ -103,8 +103,7 @@ static enum store_result part_inner(struct store_cursor *cursor, uint32_t depth,
                                     const struct node_child *child, struct parting *upper)
 {
     struct format_node *fresh;
-    enum store_result result =
-        tree_new_node(cursor->tree, node->level, &fresh, &upper->child.page);
+    enum store_result result = tree_new_node(cursor->tree, node->level, &fresh, &upper->child.page);
     if (result != STORE_OK)
         return result;
     upper->depth = depth;
@@ -345,8 +344,7 @@ static enum store_result collapse(struct store_cursor *cursor)
     struct format_tree *root = cursor->tree->root;
     while (root->height > 1) {
         struct format_node *node;
-        enum store_result result =
-            tree_change(cursor->tree, root->root, root->height - 1u, &node);
+        enum store_result result = tree_change(cursor->tree, root->root, root->height - 1u, &node);
         if (result != STORE_OK)
             return result;
         if (node->count > 1)

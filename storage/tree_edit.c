@@ -255,9 +255,8 @@ static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *e
 {
     struct space *space = tree_space(txn, edit->collection);
     uint32_t frame;
-    enum store_result result = edit->is_fresh
-                                   ? commit_slot_frame(txn, space, edit->page, 0, &frame)
-                                   : load_page(txn, space, edit->page, &frame);
+    enum store_result result = edit->is_fresh ? commit_slot_frame(txn, space, edit->page, 0, &frame)
+                                              : load_page(txn, space, edit->page, &frame);
     if (result == STORE_OK)
         result = commit_hold(txn, space, &frame);
     if (result != STORE_OK)
@@ -351,8 +350,9 @@ static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *
     struct space *space = tree_space(txn, edit->collection);
     char *page = arena_memory(space->arena, edit->frame);
     uint32_t length = body_length(edit);
-    enum format_op kind =
-        edit->is_freed ? FORMAT_ERASE : is_patch(edit) ? FORMAT_PATCH : FORMAT_PUT;
+    enum format_op kind = edit->is_freed   ? FORMAT_ERASE
+                          : is_patch(edit) ? FORMAT_PATCH
+                                           : FORMAT_PUT;
     at = commit_add_operation(at, kind, space->id, edit->page, 0, length);
     if (edit->is_freed) {
         memset(page, 0, sizeof(struct format_item));

@@ -5,17 +5,17 @@
  * if no item names its collection. So a grave is in memory only, and a store that stops halfway has
  * lost nothing but the work.
  *
- * A grave is dug by a worker, one node per transaction: the nodes above the leaves are read, and the
- * leaves themselves only where values lie outside. The pages become free when all are found.
+ * A grave is dug by a worker, one node per transaction: the nodes above the leaves are read, and
+ * the leaves themselves only where values lie outside. The pages become free when all are found.
  *
  * Invariants
  * 1. A grave belongs to the list, or to the one worker that works on it.
- * 2. What a transaction of it finds is remembered when that has committed (`dug`), not before: it may
- *    run several times.
+ * 2. What a transaction of it finds is remembered when that has committed (`dug`), not before: it
+ * may run several times.
  * 3. A grave of another generation is void: all pages were freed, or found anew by recovery.
  *    `generation` changes under all partitions' locks.
- * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays, since
- *    what was in the slot before the node may be on disk still.
+ * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays,
+ * since what was in the slot before the node may be on disk still.
  */
 #include "tree.h"
 
@@ -137,15 +137,15 @@ static struct grave *new_grave(struct store *store, uint64_t collection, uint32_
     grave->generation = store->generation;
     grave->collection = collection;
     grave->home = home;
-    grave->key_bytes = (struct format_outside_key){
-        .collection = collection, .slot = (uint16_t)(home << store->slot_shift)};
-    grave->key = (struct store_key){.data = (const char *)&grave->key_bytes,
-                                    .len = sizeof grave->key_bytes,
-                                    .slot = grave->key_bytes.slot,
-                                    .db = STORE_HIDDEN_DB,
-                                    .mode = STORE_EXCLUSIVE,
-                                    .hash = format_hash((const char *)&grave->key_bytes,
-                                                        sizeof grave->key_bytes)};
+    grave->key_bytes = (struct format_outside_key){.collection = collection,
+                                                   .slot = (uint16_t)(home << store->slot_shift)};
+    grave->key = (struct store_key){
+        .data = (const char *)&grave->key_bytes,
+        .len = sizeof grave->key_bytes,
+        .slot = grave->key_bytes.slot,
+        .db = STORE_HIDDEN_DB,
+        .mode = STORE_EXCLUSIVE,
+        .hash = format_hash((const char *)&grave->key_bytes, sizeof grave->key_bytes)};
     return grave;
 }
 
@@ -214,7 +214,8 @@ void tree_forget_graves(struct store *store)
 
 /* ---- digging: one transaction ---- */
 
-static enum store_result delete_outside(struct store_txn *txn, const struct format_outside_key *from)
+static enum store_result delete_outside(struct store_txn *txn,
+                                        const struct format_outside_key *from)
 {
     struct format_outside_key *bytes = store_alloc(txn, sizeof *bytes);
     struct store_key key;
@@ -237,9 +238,8 @@ static enum store_result empty_leaf(struct store_txn *txn, const struct grave *g
         if (!entry.outside)
             continue;
         memcpy(&outside, entry.value, sizeof outside);
-        struct format_outside_key key = {.collection = grave->collection,
-                                         .element = outside.element,
-                                         .slot = outside.slot};
+        struct format_outside_key key = {
+            .collection = grave->collection, .element = outside.element, .slot = outside.slot};
         uint32_t partition = (uint32_t)key.slot >> txn->store->slot_shift;
         if (partition == grave->home)
             result = delete_outside(txn, &key);

@@ -41,11 +41,11 @@ static struct format_child *children(const struct format_node *node)
 void node_init(struct format_node *node, uint64_t collection, uint32_t level)
 {
     memset(node, 0, PAGE_SIZE);
-    node->item = (struct format_item){.database = FORMAT_HIDDEN,
-                                      .key_len = sizeof node->collection,
-                                      .payload_len = PAGE_SIZE - sizeof node->item -
-                                                     sizeof node->collection,
-                                      .flags = FORMAT_NODE};
+    node->item =
+        (struct format_item){.database = FORMAT_HIDDEN,
+                             .key_len = sizeof node->collection,
+                             .payload_len = PAGE_SIZE - sizeof node->item - sizeof node->collection,
+                             .flags = FORMAT_NODE};
     node->collection = collection;
     node->level = (uint8_t)level;
     node->heap = PAGE_SIZE;
@@ -299,8 +299,8 @@ static bool begins_before(const struct format_node *node, uint32_t place, const 
                           size_t len)
 {
     const struct format_child *cell = &children(node)[place];
-    int order = node_compare((const char *)node + cell->separator, cell->separator_len & LENGTH,
-                             key, len);
+    int order =
+        node_compare((const char *)node + cell->separator, cell->separator_len & LENGTH, key, len);
     return order < 0 || (order == 0 && !(cell->separator_len & LOOSE));
 }
 

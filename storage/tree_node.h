@@ -20,8 +20,9 @@ struct node_entry {
     bool outside;
 };
 
-/* A child of an inner node: keys from `separator` on are in it and behind it. With `loose` the child
- * before may end with keys equal to the separator. The first child's separator says nothing. */
+/* A child of an inner node: keys from `separator` on are in it and behind it. With `loose` the
+ * child before may end with keys equal to the separator. The first child's separator says nothing.
+ */
 struct node_child {
     uint32_t page, count;
     const char *separator;
@@ -54,7 +55,8 @@ void leaf_append(struct format_node *to, const struct format_node *from, uint32_
                  uint32_t end);
 /* Where to part a leaf that is to get `extra` bytes at `place`, into halves of equal size. */
 uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t extra);
-/* The shortest key that divides the end of `left` from the beginning of `right`; it lies in `right`.
+/* The shortest key that divides the end of `left` from the beginning of `right`; it lies in
+ * `right`.
  */
 void leaf_divide(const struct format_node *left, const struct format_node *right,
                  struct node_child *child);
