@@ -60,6 +60,7 @@ STORAGE_SRC := \
 	storage/tree_owner.c \
 	storage/ttl.c \
 	storage/txn.c \
+	storage/verify.c \
 	storage/worker.c \
 	storage/writeback.c
 
@@ -158,6 +159,7 @@ STORAGE_TESTS := \
 	test_faults \
 	test_powercut \
 	test_random \
+	test_rot \
 	test_snapshot \
 	test_stalls \
 	test_tree

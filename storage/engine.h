@@ -233,6 +233,7 @@ struct store {
     struct disk_file *super_file;
     struct format_superblock super;
     char *super_page;
+    bool super_damaged; /* one of its copies was, when it was read */
     struct arena arena;
     struct journal journal;
     struct partition *partitions;
@@ -335,6 +336,17 @@ STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *qu
 
 STORE_MUST_CHECK enum store_result recover(struct store *store, char *message);
 
+/* ---- verify.c ---- */
+
+enum slot_state {
+    SLOT_BLANK,
+    SLOT_ITEM,
+    SLOT_REMAINS, /* of a database that is gone: torn perhaps, which is no damage */
+    SLOT_DAMAGED,
+};
+enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t slot,
+                            const struct format_item *item);
+
 /* ---- load.c: pages into the cache ---- */
 
 /* The page's valid frame: STORE_OK; STORE_WAIT after starting to read it, with txn waiting for it;
@@ -389,7 +401,7 @@ void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */
 bool databases_is_dead(const struct store *store, uint32_t id);
 /* An id that was in use once, or 0. A page that held such items and is used anew is written over
- * without them: where the power fails in between, an item may be torn, and that is no damage. */
+ * without them: where the power fails in between, an item may be torn. */
 bool databases_is_past(const struct store *store, uint32_t id);
 /* Logical database of an id, or -1. */
 int databases_logical(const struct store *store, uint32_t id);

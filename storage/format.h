@@ -78,9 +78,9 @@
  *       36    4 length of header and records in bytes
  *       40    8 checksum of the group before (a chain: a group of a history that was cut off can
  *               never follow one of the history that was kept)
- *       48    8 reserved, zero
+ *       48    8 store's seed: bytes a client wrote never pass for a group
  *       56    8 XXH3-64 of header (without this field) and records
- *   A group with 0 records says: go on at the journal's start.
+ *   A group for which there is no room up to the journal's end stands at its start.
  *
  * JOURNAL RECORD: one transaction                JOURNAL OPERATION, 8-aligned
  *        0    4 length, multiple of 8                0    1 kind: enum format_op
@@ -222,7 +222,7 @@ struct format_group {
     uint32_t record_count;
     uint32_t length;
     uint64_t previous;
-    uint64_t reserved;
+    uint64_t seed;
     uint64_t checksum;
 };
 

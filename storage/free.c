@@ -89,11 +89,12 @@ void extent_free_all(struct store *store, uint64_t commit)
     free(runs);
 }
 
+/* A segment whose header is damaged has no class: what was in it is not used again. */
 static void free_extents(struct space *space, const struct format_extent *extents, uint32_t count)
 {
     pthread_mutex_lock(&space->lock);
     for (uint32_t i = 0; i < count; i++) {
-        if (extents[i].page == 0)
+        if (extents[i].page == 0 || space_class_of(space, extents[i].page) == 0)
             continue;
         uint32_t pages = space_run_pages(space_class_of(space, extents[i].page));
         for (uint32_t j = 0; j < pages; j++)

@@ -15,18 +15,16 @@ bool journal_init(struct journal *journal, struct store *engine, uint64_t size)
     pthread_mutex_init(&journal->lock, NULL);
     journal->engine = engine;
     journal->size = size;
-    journal->filler = disk_alloc(PAGE_SIZE);
     struct journal_buffer *buffers[] = {&journal->filling, &journal->flying};
     for (int i = 0; i < 2; i++) {
         buffers[i]->capacity = 2 * JOURNAL_GROUP_TARGET;
         buffers[i]->memory = disk_alloc(buffers[i]->capacity);
     }
-    return journal->filler && journal->filling.memory && journal->flying.memory;
+    return journal->filling.memory && journal->flying.memory;
 }
 
 void journal_free(struct journal *journal)
 {
-    free(journal->filler);
     free(journal->filling.memory);
     free(journal->flying.memory);
     pthread_mutex_destroy(&journal->lock);
@@ -48,10 +46,10 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
 /* One transaction takes no more of the ring. */
 static uint64_t record_limit(const struct journal *journal)
 {
-    return journal->size / 8;
+    return journal->size / JOURNAL_RECORD_SHARE;
 }
 
-/* Bytes of the ring that a group of `length` takes, with the filler where it must wrap. */
+/* Bytes of the ring that a group of `length` takes, with what is left over where it must wrap. */
 static uint64_t ring_cost(const struct journal *journal, uint64_t length)
 {
     uint64_t padded = journal_padded(length);
@@ -131,64 +129,53 @@ static void written(struct disk_op *op)
     if (op->error)
         engine_fail(journal->engine, "writing the journal", op->error);
     pthread_mutex_lock(&journal->lock);
-    bool last = --journal->writes_left == 0;
-    if (last) {
-        struct journal_buffer *flying = &journal->flying;
-        journal->in_flight = false;
-        if (!engine_failed(journal->engine))
-            atomic_store_explicit(&journal->durable,
-                                  flying->first_commit + flying->record_count - 1,
-                                  memory_order_release);
-        flying->length = 0;
-    }
+    struct journal_buffer *flying = &journal->flying;
+    journal->in_flight = false;
+    if (!engine_failed(journal->engine))
+        atomic_store_explicit(&journal->durable, flying->first_commit + flying->record_count - 1,
+                              memory_order_release);
+    flying->length = 0;
     pthread_mutex_unlock(&journal->lock);
-    if (last)
-        engine_durable_advanced(journal->engine);
+    engine_durable_advanced(journal->engine);
 }
 
-static void seal(struct journal *journal, struct format_group *header, uint64_t length,
-                 uint64_t first_commit, uint32_t record_count)
+static void seal(struct journal *journal, const struct journal_buffer *group)
 {
+    struct format_group *header = (struct format_group *)group->memory;
     *header = (struct format_group){.magic = FORMAT_GROUP_MAGIC,
                                     .epoch = journal->epoch,
                                     .sequence = journal->sequence++,
-                                    .first_commit = first_commit,
-                                    .record_count = record_count,
-                                    .length = (uint32_t)length,
-                                    .previous = journal->previous};
+                                    .first_commit = group->first_commit,
+                                    .record_count = group->record_count,
+                                    .length = (uint32_t)group->length,
+                                    .previous = journal->previous,
+                                    .seed = journal->engine->super.seed};
     header->checksum = journal_group_checksum(header, (const char *)(header + 1));
     journal->previous = header->checksum;
 }
 
-static void queue_write(struct journal *journal, struct disk_queue *queue, int i, char *from,
-                        uint64_t len)
+/* Where there is no room for it up to the ring's end, it goes to its start. */
+static void queue_write(struct journal *journal, struct disk_queue *queue,
+                        const struct journal_buffer *group, uint64_t padded)
 {
-    journal->vectors[i] = (struct iovec){from, len};
-    journal->operations[i] = (struct disk_op){.kind = DISK_WRITE,
-                                              .durable = true,
-                                              .file = journal->file,
-                                              .vectors = &journal->vectors[i],
-                                              .vector_count = 1,
-                                              .offset = journal->position,
-                                              .done = written,
-                                              .arg = journal};
-    journal->writes_left++;
-    journal->position += len;
-    journal->used += len;
-    disk_queue_op(queue, &journal->operations[i]);
-    atomic_fetch_add_explicit(&journal->bytes_written, len, memory_order_relaxed);
-}
-
-/* Behind the ring's end there is room for the group: says so with a filler and goes on at 0. */
-static void wrap(struct journal *journal, struct disk_queue *queue, uint64_t first_commit)
-{
-    uint64_t left = journal->size - journal->position;
-    memset(journal->filler, 0, PAGE_SIZE);
-    seal(journal, (struct format_group *)journal->filler, sizeof(struct format_group), first_commit,
-         0);
-    queue_write(journal, queue, 1, journal->filler, PAGE_SIZE);
-    journal->used += left - PAGE_SIZE;
-    journal->position = 0;
+    journal->used += ring_cost(journal, group->length);
+    if (padded > journal->size - journal->position)
+        journal->position = 0;
+    journal->vector = (struct iovec){group->memory, padded};
+    journal->operation = (struct disk_op){.kind = DISK_WRITE,
+                                          .durable = true,
+                                          .file = journal->file,
+                                          .vectors = &journal->vector,
+                                          .vector_count = 1,
+                                          .offset = journal->position,
+                                          .done = written,
+                                          .arg = journal};
+    journal->position += padded;
+    if (journal->position == journal->size) /* as recovery goes on: it may begin here */
+        journal->position = 0;
+    disk_queue_op(queue, &journal->operation);
+    atomic_fetch_add_explicit(&journal->bytes_written, padded, memory_order_relaxed);
+    atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
 }
 
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)
@@ -208,14 +195,8 @@ void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t le
 
     uint64_t padded = journal_padded(group.length);
     memset(group.memory + group.length, 0, padded - group.length);
-    if (padded > journal->size - journal->position)
-        wrap(journal, queue, group.first_commit);
-    seal(journal, (struct format_group *)group.memory, group.length, group.first_commit,
-         group.record_count);
-    queue_write(journal, queue, 0, group.memory, padded);
-    if (journal->position == journal->size) /* as recovery goes on: it may begin here */
-        journal->position = 0;
-    atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
+    seal(journal, &group);
+    queue_write(journal, queue, &group, padded);
     pthread_mutex_unlock(&journal->lock);
 }
 

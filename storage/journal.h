@@ -28,6 +28,7 @@
 #define JOURNAL_MAX_BYTES (8ull << 30)    /* lengths of records fit 32 bits */
 #define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
 #define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for the group in flight */
+#define JOURNAL_RECORD_SHARE 8u           /* of the ring, the most that one transaction takes */
 
 struct store;
 
@@ -59,10 +60,8 @@ struct journal {
     int64_t oldest_ms; /* when the oldest record of `filling` came (monotonic clock) */
     struct journal_buffer filling, flying;
     bool in_flight;
-    uint32_t writes_left;
-    struct disk_op operations[2];
-    struct iovec vectors[2];
-    char *filler;
+    struct disk_op operation;
+    struct iovec vector;
     struct format_databases databases, sealed_databases;
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;
@@ -100,6 +99,12 @@ uint64_t journal_group_checksum(const struct format_group *header, const char *r
 static inline uint64_t journal_padded(uint64_t length)
 {
     return (length + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+}
+
+/* Bytes of the longest group there can be: up to the limit, and then one record more. */
+static inline uint64_t journal_group_most(uint64_t size)
+{
+    return journal_padded(JOURNAL_GROUP_LIMIT + size / JOURNAL_RECORD_SHARE);
 }
 
 #endif

@@ -92,21 +92,14 @@ static void check_budget(struct store_txn *txn)
 
 static void verify_items(struct space *space, uint32_t page, char *memory)
 {
-    static const struct format_item blank;
     uint32_t class = space_class_of(space, page);
     if (page % SEGMENT_PAGES == 0 || class == 0 || class >= FORMAT_RUN_CLASS)
         return;
     uint32_t size = format_class_size(class), count = format_class_slots(class);
-    uint64_t seed = space->engine->super.seed;
     for (uint32_t slot = 0; slot < count; slot++) {
         struct format_item *item = (struct format_item *)(memory + slot * size);
         bool empty = space->free_slots[page] >> slot & 1;
-        if (empty || memcmp(item, &blank, sizeof blank) == 0)
-            continue;
-        uint32_t length = format_item_length(item, size);
-        uint32_t mix = format_place_mix(seed, space->id, page, slot);
-        if ((length && item->checksum == format_item_checksum(item, length, mix)) ||
-            databases_is_past(space->engine, item->database))
+        if (empty || verify_slot(space, page, slot, item) != SLOT_DAMAGED)
             continue;
         if (item->database != FORMAT_DAMAGED) {
             engine_log(space->engine, STORE_LOG_WARNING,

@@ -105,21 +105,35 @@ static bool keep_root(struct scan *scan, const struct format_item *item)
     return true;
 }
 
-static void keep_nodes(struct scan *scan)
+static void keep_node(struct scan *scan, const struct format_extent *node,
+                      const struct format_extent extents[FORMAT_NODE_FANOUT])
+{
+    if (node->length != PAGE_SIZE || format_checksum(extents, PAGE_SIZE) != node->checksum) {
+        scan->damaged++;
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "Page %u of `extents` is damaged: a large value cannot be read", node->page);
+        return;
+    }
+    for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
+        keep_extent(scan, &extents[i]);
+}
+
+/* One that cannot be read now might be some other time: its extents must not be taken for free. */
+static enum store_result keep_nodes(struct scan *scan)
 {
     struct format_extent *extents = disk_alloc(PAGE_SIZE);
-    for (uint32_t i = 0; i < scan->node_count; i++) {
+    enum store_result result = extents ? STORE_OK : STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < scan->node_count && result == STORE_OK; i++) {
         const struct format_extent *node = &scan->nodes[i];
-        bool good = extents && node->length == PAGE_SIZE &&
-                    disk_read(scan->queue, scan->store->extents.file, extents, PAGE_SIZE,
-                              (uint64_t)node->page * PAGE_SIZE) == 0 &&
-                    format_checksum(extents, PAGE_SIZE) == node->checksum;
-        if (!good)
-            scan->damaged++;
-        for (uint32_t j = 0; good && j < FORMAT_NODE_FANOUT; j++)
-            keep_extent(scan, &extents[j]);
+        scan->error = disk_read(scan->queue, scan->store->extents.file, extents, PAGE_SIZE,
+                                (uint64_t)node->page * PAGE_SIZE);
+        if (scan->error)
+            result = STORE_IO;
+        else
+            keep_node(scan, node, extents);
     }
     free(extents);
+    return result;
 }
 
 /* ---- slabs ---- */
@@ -174,18 +188,12 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
 static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
                                uint32_t slot, const struct format_item *item)
 {
-    static const struct format_item blank;
     struct store *store = scan->store;
     struct space *space = &partition->space;
-    uint32_t size = format_class_size(space_class_of(space, page));
-    if (memcmp(item, &blank, sizeof blank) == 0)
+    enum slot_state state = verify_slot(space, page, slot, item);
+    if (state == SLOT_BLANK || state == SLOT_REMAINS)
         return STORE_OK;
-    uint32_t length = format_item_length(item, size);
-    uint32_t mix = format_place_mix(store->super.seed, space->id, page, slot);
-    bool good = length && item->checksum == format_item_checksum(item, length, mix);
-    if (!good && databases_is_past(store, item->database))
-        return STORE_OK;
-    if (!good) {
+    if (state == SLOT_DAMAGED) {
         engine_log(store, STORE_LOG_WARNING,
                    "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page,
                    slot);
@@ -420,7 +428,7 @@ static void *scan_thread(void *arg)
          i += scan->step)
         scan->result = scan_partition(scan, &store->partitions[i]);
     if (scan->result == STORE_OK)
-        keep_nodes(scan);
+        scan->result = keep_nodes(scan);
     return NULL;
 }
 
@@ -555,7 +563,8 @@ enum store_result recover(struct store *store, char *message)
         store->worker_count < store->partition_count ? store->worker_count : store->partition_count;
     struct scan *scans = calloc(threads, sizeof *scans);
     int error = 0;
-    enum store_result result = scans ? redo_read(store, &journal) : STORE_NO_MEMORY;
+    message[0] = 0;
+    enum store_result result = scans ? redo_read(store, &journal, message) : STORE_NO_MEMORY;
     if (result == STORE_OK)
         result = scan_all(store, scans, threads, &journal, &error);
     if (result == STORE_OK && (error = begin_epoch(store, &journal)))
@@ -566,7 +575,7 @@ enum store_result recover(struct store *store, char *message)
         end_scan(&scans[i]);
     free(scans);
     redo_free(&journal);
-    if (result != STORE_OK)
+    if (result != STORE_OK && !message[0])
         explain(result, error, message);
     return result;
 }

@@ -1,10 +1,17 @@
 /*
  * Reading the journal at start: group by group from the tail, as long as each follows the one
  * before.
+ *
+ * Where none follows, the history has ended: or a group is damaged, and what came behind it would
+ * be lost without a word. A group is written only when the one before it is durable, and an epoch
+ * begins only when the superblock says so. So whatever a crash may do, it leaves no group with a
+ * higher number than the one that is missing, and none of a later epoch: if there is one, something
+ * was durable and is so no longer, and the store is not opened.
  */
 #include "redo.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,13 +76,14 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
 static bool follows(const struct store *store, const struct redo_log *log,
                     const struct format_group *group)
 {
-    return group->magic == FORMAT_GROUP_MAGIC && group->epoch == store->super.epoch &&
-           group->sequence == log->sequence && group->previous == log->previous &&
-           group->first_commit == log->commit && group->length >= sizeof *group &&
+    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
+           group->epoch == store->super.epoch && group->sequence == log->sequence &&
+           group->previous == log->previous && group->first_commit == log->commit &&
+           group->length >= sizeof *group &&
            journal_padded(group->length) <= store->super.journal_bytes - log->position;
 }
 
-/* The group at the log's position, or STORE_ABSENT where the history ends. */
+/* The group at the log's position, if it is the next one; STORE_ABSENT. */
 static enum store_result read_group(struct store *store, struct redo_log *log,
                                     struct format_group **group)
 {
@@ -121,7 +129,7 @@ static enum store_result apply_group(struct store *store, struct redo_log *log,
     log->previous = group->checksum;
     log->commit += group->record_count;
     log->commits += group->record_count;
-    log->position = group->record_count ? log->position + journal_padded(group->length) : 0;
+    log->position += journal_padded(group->length);
     if (log->position == store->super.journal_bytes)
         log->position = 0;
     return STORE_OK;
@@ -161,7 +169,92 @@ static void settle(struct redo_log *log)
     log->redo_count = kept;
 }
 
-enum store_result redo_read(struct store *store, struct redo_log *log)
+/* The next group, at the ring's start if there was no room for it up to the end; STORE_ABSENT
+ * where the history ends. */
+static enum store_result next_group(struct store *store, struct redo_log *log,
+                                    struct format_group **group)
+{
+    uint64_t position = log->position;
+    enum store_result result = read_group(store, log, group);
+    if (result != STORE_ABSENT || position == 0)
+        return result;
+    log->position = 0;
+    result = read_group(store, log, group);
+    if (result == STORE_ABSENT)
+        log->position = position;
+    return result;
+}
+
+/* ---- what is behind the end ---- */
+
+/* Seen from the end of the history, does this header tell of more? */
+static bool is_later(const struct store *store, const struct redo_log *log,
+                     const struct format_group *group)
+{
+    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
+           (group->epoch > store->super.epoch ||
+            (group->epoch == store->super.epoch && group->sequence > log->sequence));
+}
+
+static bool is_whole(struct store *store, const struct format_group *header, uint64_t position)
+{
+    uint64_t length = journal_padded(header->length);
+    if (header->length < sizeof *header || length > store->super.journal_bytes - position)
+        return false;
+    char *bytes = disk_alloc(length);
+    bool whole =
+        bytes && disk_read(store->keeper_queue, store->journal.file, bytes, length, position) == 0;
+    const struct format_group *group = (const struct format_group *)bytes;
+    whole = whole && memcmp(group, header, sizeof *header) == 0 &&
+            journal_group_checksum(group, bytes + sizeof *group) == group->checksum;
+    free(bytes);
+    return whole;
+}
+
+/* Looks through [from, to), a piece in memory at a time. STORE_ABSENT: there is nothing. */
+static enum store_result look_for_later(struct store *store, const struct redo_log *log,
+                                        uint64_t from, uint64_t to, struct format_group *found)
+{
+    char *piece = disk_alloc(SEGMENT_BYTES);
+    enum store_result result = piece ? STORE_ABSENT : STORE_NO_MEMORY;
+    while (result == STORE_ABSENT && from < to) {
+        uint64_t length = to - from < SEGMENT_BYTES ? to - from : SEGMENT_BYTES;
+        if (disk_read(store->keeper_queue, store->journal.file, piece, length, from) != 0)
+            result = STORE_IO;
+        for (uint64_t at = 0; at < length && result == STORE_ABSENT; at += PAGE_SIZE) {
+            memcpy(found, piece + at, sizeof *found);
+            if (is_later(store, log, found) && is_whole(store, found, from + at))
+                result = STORE_OK;
+        }
+        from += length;
+    }
+    free(piece);
+    return result;
+}
+
+/* A group behind a damaged one begins at most a group's length further on, or at the ring's start,
+ * where there may also be one of a later epoch. */
+static enum store_result look_behind(struct store *store, const struct redo_log *log, char *message)
+{
+    struct format_group found;
+    uint64_t size = store->super.journal_bytes, reach = journal_group_most(size) + PAGE_SIZE;
+    uint64_t to = size - log->position < reach ? size : log->position + reach;
+    enum store_result result = look_for_later(store, log, log->position, to, &found);
+    if (result == STORE_ABSENT)
+        result =
+            look_for_later(store, log, 0, reach < log->position ? reach : log->position, &found);
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The journal is damaged at byte %llu: commits from %llu on were durable and cannot be "
+             "read any more, though later ones are there (%llu). Nothing was changed. Restore the "
+             "directory from a backup",
+             (unsigned long long)log->position, (unsigned long long)log->commit,
+             (unsigned long long)found.first_commit);
+    return STORE_CORRUPT;
+}
+
+enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
 {
     log->position = store->super.tail_position;
     log->sequence = store->super.tail_sequence;
@@ -170,7 +263,7 @@ enum store_result redo_read(struct store *store, struct redo_log *log)
     store->databases = store->super.databases;
     for (;;) {
         struct format_group *group;
-        enum store_result result = read_group(store, log, &group);
+        enum store_result result = next_group(store, log, &group);
         if (result == STORE_ABSENT)
             break;
         if (result == STORE_OK)
@@ -179,7 +272,8 @@ enum store_result redo_read(struct store *store, struct redo_log *log)
             return result;
     }
     settle(log);
-    return STORE_OK;
+    bool orderly = store->super.clean && !store->super_damaged;
+    return orderly ? STORE_OK : look_behind(store, log, message);
 }
 
 void redo_free(struct redo_log *log)

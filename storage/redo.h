@@ -31,9 +31,9 @@ struct redo_log {
 
 /* Reads it, and applies what is not about slots: segments' classes, the map of databases. Then the
  * log is sorted by place, with the last operation of each, and patches behind it. STORE_IO,
- * STORE_NO_MEMORY,
- * STORE_CORRUPT. */
-STORE_MUST_CHECK enum store_result redo_read(struct store *store, struct redo_log *log);
+ * STORE_NO_MEMORY; STORE_CORRUPT, perhaps with a message: there are groups behind a damaged one. */
+STORE_MUST_CHECK enum store_result redo_read(struct store *store, struct redo_log *log,
+                                             char *message);
 
 /* The first operation at or behind this page. */
 const struct redo *redo_first(const struct redo_log *log, uint32_t space, uint32_t page);

@@ -114,6 +114,14 @@ static bool better(const struct format_superblock *candidate, const struct forma
            (best->magic == 0 || candidate->sequence > best->sequence);
 }
 
+/* A copy is one sector, so that a crash leaves it old or new; blank: not written yet. */
+static bool is_damaged(const struct format_superblock *copy)
+{
+    static const struct format_superblock blank;
+    return memcmp(copy, &blank, sizeof blank) != 0 &&
+           (copy->magic != FORMAT_SUPERBLOCK_MAGIC || copy->checksum != checksum_of(copy));
+}
+
 static enum store_result judge(const struct format_superblock *found, uint64_t magic,
                                uint32_t version, char *message)
 {
@@ -186,6 +194,10 @@ enum store_result superblock_read(struct store *store, char *message)
     bool ours = copies[0].magic == FORMAT_SUPERBLOCK_MAGIC;
     enum store_result result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
     if (result == STORE_OK) {
+        store->super_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
+        if (store->super_damaged)
+            engine_log(store, STORE_LOG_WARNING,
+                       "A copy of the superblock is damaged: the other one is used");
         store->super = best;
         atomic_store(&store->clock_ms, (int64_t)best.clock_ms);
     }

@@ -6,8 +6,8 @@ there instead. `killers` are tried in turn until one fails.
 
 import dataclasses
 
-POWERCUT, CUTS, FAULTS, RANDOM, CONCURRENT, STALLS = \
-    "test_powercut", "test_cuts", "test_faults", "test_random", "test_concurrent", "test_stalls"
+POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
+ROT, RANDOM, CONCURRENT = "test_rot", "test_random", "test_concurrent"
 WAIT_RANDOM = "wait/test_random"
 
 
@@ -34,20 +34,19 @@ fault("journal-not-durable", "storage/journal.c",
       "groups are written without durability",
       (".kind = DISK_WRITE, .durable = true, .file = journal->file",
        ".kind = DISK_WRITE, .durable = false, .file = journal->file"),
-      by=[POWERCUT], quick=True)
+      by=[CUTS, POWERCUT], quick=True)
 fault("durable-too-early", "storage/journal.c",
       "what is still being gathered counts as durable with the group that arrived",
       ("flying->first_commit + flying->record_count - 1", "journal->next_commit - 1"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("failed-group-acknowledged", "storage/journal.c",
       "a group whose write failed counts as durable",
       ("if (!engine_failed(journal->engine)) atomic_store_explicit(&journal->durable,",
        "atomic_store_explicit(&journal->durable,"),
       by=[FAULTS])
-fault("wrap-without-filler", "storage/journal.c",
-      "the ring goes on at its start, but nothing at its end says so",
-      ("queue_write(journal, queue, 1, journal->filler, PAGE_SIZE); "
-       "journal->used += left - PAGE_SIZE;", "journal->used += left;"),
+fault("ring-left-at-its-end", "storage/journal.c",
+      "a group for which there is no room up to the ring's end is written behind it",
+      ("if (padded > journal->size - journal->position) journal->position = 0;", ""),
       by=[POWERCUT])
 fault("ring-overruns-its-tail", "storage/journal.c",
       "groups are written over those that recovery still needs",
@@ -57,11 +56,11 @@ fault("commit-numbers-reused", "storage/journal.c",
       "the first commit after a start has the last one's number",
       ("journal->next_commit = mark->commit;",
        "journal->next_commit = mark->commit > 1 ? mark->commit - 1 : 1;"),
-      by=[POWERCUT], quick=True)
+      by=[CUTS, POWERCUT], quick=True)
 fault("group-checksum-unchecked", "storage/redo.c",
       "a torn group is recovered",
       ("return sum == (*group)->checksum &&", "return"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 # Of epoch and chain each would do: a start begins its chain with a random number.
 fault("history-ignored", "storage/redo.c",
       "groups of a history that was given up are followed",
@@ -72,14 +71,27 @@ fault("chain-ignored", "storage/redo.c",
       "a group is followed whatever group it was written behind",
       ("group->previous == log->previous &&", ""),
       by=[FAULTS])
-fault("filler-not-followed", "storage/redo.c",
+fault("ring-not-followed", "storage/redo.c",
       "recovery ends where the ring does",
-      ("group->magic == FORMAT_GROUP_MAGIC &&",
-       "group->magic == FORMAT_GROUP_MAGIC && group->record_count > 0 &&"),
+      ("if (result != STORE_ABSENT || position == 0) return result;", "return result;"),
       by=[POWERCUT])
+fault("damaged-group-unnoticed", "storage/redo.c",
+      "what comes behind a damaged group is dropped without a word",
+      ("return orderly ? STORE_OK : look_behind(store, log, message);", "return STORE_OK;"),
+      by=[ROT])
+fault("later-epoch-unnoticed", "storage/redo.c",
+      "what was written after the start that a damaged superblock told of is dropped",
+      ("(group->epoch > store->super.epoch ||", "(false ||"),
+      by=[ROT])
+fault("foreign-group-believed", "storage/redo.c",
+      "bytes that somebody made pass for a group",
+      ("group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed && "
+       "(group->epoch > store->super.epoch ||",
+       "group->magic == FORMAT_GROUP_MAGIC && (group->epoch > store->super.epoch ||"),
+      by=[ROT])
 fault("last-group-cut", "storage/redo.c",
       "recovery drops the last group",
-      ("enum store_result redo_read(struct store *store, struct redo_log *log) {",
+      ("enum store_result redo_read(struct store *store, struct redo_log *log, char *message) {",
        """static bool last_group(struct store *store, const struct redo_log *log,
                                  const struct format_group *group)
           {
@@ -92,56 +104,63 @@ fault("last-group-cut", "storage/redo.c",
               return group->record_count && next.position < store->super.journal_bytes &&
                      read_group(store, &next, &behind) != STORE_OK;
           }
-          enum store_result redo_read(struct store *store, struct redo_log *log)
+          enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
           {"""),
       ("if (result == STORE_ABSENT) break; if (result == STORE_OK)",
        """if (result == STORE_ABSENT || (result == STORE_OK && last_group(store, log, group)))
               break;
           if (result == STORE_OK)"""),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 
 # ---- recovery ----
 
 fault("first-operation-of-a-slot-wins", "storage/redo.c",
       "of several operations on a slot the first is redone",
       ("return x->order < y->order ? -1 : 1;", "return x->order < y->order ? 1 : -1;"),
-      by=[POWERCUT], quick=True)
+      by=[CUTS, POWERCUT], quick=True)
 fault("erase-not-redone", "storage/recover.c",
       "an erased slot comes back",
       ("bool put = redo->operation->kind == FORMAT_PUT;",
        "bool put = redo->operation->kind == FORMAT_PUT; if (!put) return;"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("redo-not-written-back", "storage/recover.c",
       "what the journal said is not laid down before the journal is given up",
       ("memcpy(slot, image, length); mark_changed(buffer, page);", "memcpy(slot, image, length);"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("redo-not-flushed", "storage/recover.c",
       "what recovery wrote is not flushed before the journal is given up",
       ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))",
        "if (false)"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("segment-class-not-redone", "storage/redo.c",
       "a segment whose header was not written yet is taken for unused",
       ("space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;", ""),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("databases-not-redone", "storage/redo.c",
       "a flush or swap of databases is forgotten",
       ("memcpy(&store->databases, operation + 1, sizeof store->databases);", ""),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("item-unchecked-at-the-start", "storage/recover.c",
       "a damaged item is entered in the index",
-      ("bool good = length && item->checksum == format_item_checksum(item, length, mix);",
-       "bool good = length;"),
+      ("if (state == SLOT_DAMAGED) {", "if (false) {"),
       by=[FAULTS])
+fault("damaged-id-unnoticed", "storage/verify.c",
+      "an item whose database id is damaged is taken for one of a database that is gone",
+      ("past && !was_living(space, page, slot, item, length) ?", "past ?"),
+      by=[ROT])
+fault("unreadable-node-given-up", "storage/recover.c",
+      "what a node names is free when the node could not be read at the start",
+      ("if (scan->error) result = STORE_IO; else", "if (!scan->error)"),
+      by=[ROT])
 fault("used-slots-taken-for-free", "storage/recover.c",
       "what recovery found in a slot does not keep the slot from being used again",
       ("space_keep_slot(space, page, slot); partition->databases[db].keys++;",
        "partition->databases[db].keys++;"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("used-runs-taken-for-free", "storage/recover.c",
       "runs of large values are used again after a start",
       ("if (extent->page == 0) return;", "return;"),
-      by=[RANDOM, POWERCUT])
+      by=[RANDOM, CUTS, POWERCUT])
 fault("nodes-not-followed", "storage/recover.c",
       "only what a root names itself is kept, not what its nodes do",
       ("if (root.depth > 0 && extent.page && !remember_node(scan, &extent)) return false;", ""),
@@ -152,31 +171,31 @@ fault("nodes-not-followed", "storage/recover.c",
 fault("slabs-not-flushed", "storage/writeback.c",
       "the journal's tail moves before the pages are durable",
       ("error = disk_flush(store->keeper_queue, store->partitions[i].space.file);", "error = 0;"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("extent-headers-not-flushed", "storage/writeback.c",
       "the journal's tail moves before the segment headers of large values are durable",
       ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
        "return error;"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("tail-before-flush", "storage/writeback.c",
       "the superblock is written before the pages are flushed",
       ("int error = flush_files(store);", "int error = 0;"),
       ("error = superblock_write(store, store->keeper_queue);",
        "error = superblock_write(store, store->keeper_queue); "
        "if (!error) error = flush_files(store);"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("page-before-its-commit", "storage/writeback.c",
       "a page is written before its newest commit is durable",
       ("batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);", "true;"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("page-skipped", "storage/writeback.c",
       "a checkpoint leaves out the page behind each one it writes",
       ("*cursor = page + 1;", "*cursor = page + 2;"),
-      by=[POWERCUT, RANDOM])
+      by=[CUTS, POWERCUT, RANDOM])
 fault("extent-headers-not-written", "storage/keeper.c",
       "a checkpoint leaves out the segment headers of large values",
       ("if (good && write_space(store, &store->extents, batch))", "if (good)"),
-      by=[POWERCUT, RANDOM])
+      by=[CUTS, POWERCUT, RANDOM])
 fault("changed-while-written", "storage/writeback.c",
       "a frame under way to the disk is not marked, so it is changed in place",
       ("frame->writing = true;", ""),
@@ -190,23 +209,23 @@ fault("tail-too-far", "storage/writeback.c",
       ("super->tail_position = mark->position;",
        "struct journal_mark end; journal_mark(&store->journal, &end); mark = &end; "
        "super->tail_position = mark->position;"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("superblock-not-durable", "storage/superblock.c",
       "the superblock is written without durability",
       ("super->sequence % 2 * PAGE_SIZE, true)", "super->sequence % 2 * PAGE_SIZE, false)"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("superblock-in-place", "storage/superblock.c",
       "the only valid copy of the superblock is overwritten",
       ("super->sequence % 2 * PAGE_SIZE, true)", "0, true)"),
-      by=[POWERCUT, FAULTS])
+      by=[CUTS, POWERCUT, FAULTS])
 fault("superblock-unchecked", "storage/superblock.c",
       "a damaged copy of the superblock is believed",
       ("candidate->checksum == checksum_of(candidate) &&", ""),
-      by=[FAULTS, POWERCUT])
+      by=[FAULTS, CUTS, POWERCUT])
 fault("older-superblock", "storage/superblock.c",
       "the older copy of the superblock is taken",
       ("candidate->sequence > best->sequence", "candidate->sequence < best->sequence"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 
 # ---- commits ----
 
@@ -216,19 +235,19 @@ fault("erase-not-journaled", "storage/commit.c",
        "bool erases = write->kind == WRITE_DELETE;"),
       ("if (write->kind == WRITE_DELETE || moves(write)) at =",
        "if (write->kind == WRITE_DELETE) at ="),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("erase-not-applied", "storage/commit.c",
       "an erased item stays on its page",
       ("memset(old, 0, sizeof *old);", ""),
-      by=[POWERCUT, RANDOM])
+      by=[CUTS, POWERCUT, RANDOM])
 fault("erase-not-dirty", "storage/commit.c",
       "a page from which an item was erased is not written",
       ("space_mark_dirty(&partition->space, write->old_frame, commit);", ""),
-      by=[POWERCUT, RANDOM])
+      by=[CUTS, POWERCUT, RANDOM])
 fault("put-not-dirty", "storage/commit.c",
       "a page that got an item is not written",
       ("space_mark_dirty(space, frame, commit); count_new", "count_new"),
-      by=[RANDOM, POWERCUT], quick=True)
+      by=[RANDOM, CUTS, POWERCUT], quick=True)
 fault("slots-never-free", "storage/commit.c",
       "the slot of a deleted item is not used again",
       ("space_give_slot(&partition->space, write->old_page, write->old_slot);", ""),
@@ -252,7 +271,7 @@ fault("transaction-in-pieces", "storage/commit.c",
                   txn->write_count = count;
                   return piece;
               }"""),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("expiry-entry-kept", "storage/commit.c",
       "what was noted about the expiry of an old item is not taken back",
       ("partition->databases[write->key.db].expires--; "
@@ -333,8 +352,7 @@ fault("copy-is-clean", "storage/space.c",
       by=[CONCURRENT, RANDOM])
 fault("page-unverified", "storage/load.c",
       "a damaged item is served from a page that was read",
-      ("if ((length && item->checksum == format_item_checksum(item, length, mix)) ||",
-       "if (length ||"),
+      ("if (empty || verify_slot(space, page, slot, item) != SLOT_DAMAGED)", "if (true)"),
       by=[FAULTS])
 fault("read-error-ignored", "storage/load.c",
       "what a failed read left in a frame is served",
@@ -346,7 +364,7 @@ fault("read-error-ignored", "storage/load.c",
 fault("extents-not-durable", "storage/stage.c",
       "a large value is named by a commit before it is durable",
       (".kind = DISK_WRITE, .durable = true,", ".kind = DISK_WRITE, .durable = false,"),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("extent-unchecked", "storage/extent.c",
       "a damaged large value is served",
       ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),
@@ -354,11 +372,11 @@ fault("extent-unchecked", "storage/extent.c",
 fault("run-free-before-durable", "storage/free.c",
       "the run of an old value is used again while a crash would bring the value back",
       ("entry->commit <= durable &&", ""),
-      by=[POWERCUT])
+      by=[CUTS, POWERCUT])
 fault("run-free-under-a-stream", "storage/free.c",
       "the run of an old value is used again while it is being streamed",
       ("&& entry->commit <= stream_oldest(store)", ""),
-      by=[RANDOM, POWERCUT])
+      by=[RANDOM, CUTS, POWERCUT])
 fault("renamed-value-freed", "storage/commit.c",
       "the extents of a value that lives on under another name are given up",
       ("lives_on = true;", "lives_on = false;"),
@@ -366,7 +384,7 @@ fault("renamed-value-freed", "storage/commit.c",
 fault("database-ids-reused", "storage/databases.c",
       "a database is flushed to an id that others have had",
       ("store->databases.next_id++", "store->databases.next_id"),
-      by=[RANDOM, POWERCUT])
+      by=[RANDOM, CUTS, POWERCUT])
 fault("scan-skips-a-tag", "storage/index.c",
       "a step of a scan that ends before a group of equal tags leaves the group out",
       ("at->tag = index_tag(entry); return false; }", "at->tag = index_tag(entry) + 1; return false; }"),

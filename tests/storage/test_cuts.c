@@ -163,6 +163,7 @@ static void change_databases(struct call *call, struct image *after, char letter
         struct image was = *after;
         memcpy(after->keys[0], was.keys[1], sizeof was.keys[0]);
         memcpy(after->keys[1], was.keys[0], sizeof was.keys[0]);
+        after->fillers = 0; /* they are elsewhere now */
         return;
     }
     call_step(call, STEP_FLUSH_DB, 0);

@@ -1,0 +1,526 @@
+/* Bit rot: each byte of what stands on the disk is changed in turn. It is noticed, counted, logged
+ * and never served as somebody's value; the rest goes on, or the store is not opened and says what
+ * to do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../storage/format.h"
+#include "../../storage/journal.h"
+#include "fault_disk.h"
+
+#define LATER_MS 4000000000000ll
+#define LARGE_BYTES ((8u << 20) + 300000) /* more extents than a root names: there are nodes */
+
+static void open_rig(struct rig *rig, struct medium *medium)
+{
+    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+}
+
+static void close_rig(struct rig *rig)
+{
+    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+}
+
+static void crash(struct rig *rig, struct medium *medium)
+{
+    medium_set_fate(medium, FATE_KEPT);
+    medium_cut_now(medium);
+    must(rig_close(rig) != STORE_OK, "closing without power");
+}
+
+static struct medium *new_store(struct rig *rig)
+{
+    struct medium *medium = medium_new(1);
+    rig_defaults(rig);
+    rig->options.partition_count = 1;
+    open_rig(rig, medium);
+    return medium;
+}
+
+static uint64_t damaged(const struct rig *rig)
+{
+    struct store_stats stats;
+    store_stats(rig->store, &stats);
+    return stats.damaged_items;
+}
+
+/* The same medium with one byte changed. */
+static struct medium *rotten(const struct medium *medium, const char *file, uint64_t offset,
+                             uint8_t mask)
+{
+    struct medium *copy = medium_copy(medium);
+    medium_flip(copy, file, offset, mask);
+    return copy;
+}
+
+static void put_until(struct rig *rig, const char *key, const char *value, int64_t expire_ms)
+{
+    struct call *call = call_new();
+    struct step *step = call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
+    step->blob = blob_text(value);
+    step->expire_ms = expire_ms;
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "put: %d", call->result);
+    call_free(call);
+}
+
+/* ---- items ---- */
+
+static void rot_at_the_start(struct rig *rig, const struct medium *medium, uint64_t offset,
+                             uint8_t mask)
+{
+    struct medium *copy = rotten(medium, "slabs-00", offset, mask);
+    open_rig(rig, copy);
+    must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: %llu are counted",
+         (unsigned long long)offset, (unsigned long long)damaged(rig));
+    must(has_value(rig, "hurt", NULL), "byte %llu: it is served", (unsigned long long)offset);
+    must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
+    must(do_set(rig, "hurt", "healed") == STORE_OK, "set");
+    crash(rig, copy);
+    open_rig(rig, copy);
+    must(has_value(rig, "hurt", "healed"), "byte %llu: the new value is gone",
+         (unsigned long long)offset);
+    close_rig(rig);
+    medium_free(copy);
+}
+
+static void rot_while_it_runs(struct rig *rig, const struct medium *medium, uint64_t offset,
+                              uint8_t mask)
+{
+    struct medium *copy = medium_copy(medium);
+    enum store_result result;
+    open_rig(rig, copy);
+    medium_flip(copy, "slabs-00", offset, mask);
+    must(!do_get(rig, "hurt", &result) && result == STORE_DAMAGED, "byte %llu: reading gives %d",
+         (unsigned long long)offset, result);
+    must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: it is not counted",
+         (unsigned long long)offset);
+    must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
+    close_rig(rig);
+    medium_free(copy);
+}
+
+static void any_byte_of_an_item(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    must(do_set(&rig, "well", "value-left-alone") == STORE_OK, "set");
+    put_until(&rig, "hurt", "value-to-be-hurt", LATER_MS);
+    close_rig(&rig);
+    uint64_t key = medium_find(medium, "slabs-00", "hurtvalue-to-be-hurt", 20);
+    must(key != UINT64_MAX, "the item is not in its file");
+    uint64_t first = key - sizeof(struct format_item) - 8;
+    for (uint64_t offset = first; offset < key + 20; offset++) {
+        rot_at_the_start(&rig, medium, offset, 1);
+        rot_at_the_start(&rig, medium, offset, 0x80);
+        rot_while_it_runs(&rig, medium, offset, 1);
+        rot_while_it_runs(&rig, medium, offset, 0x40);
+    }
+    medium_free(medium);
+}
+
+/* ---- headers of segments ---- */
+
+static void any_byte_of_a_slab_header(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    must(do_set(&rig, "hurt", "small") == STORE_OK, "set");
+    struct rng rng = {1};
+    struct blob *well = blob_random(&rng, 2000); /* of another class, so in another segment */
+    must(do_put(&rig, "well", blob_ref(well)) == STORE_OK, "put");
+    close_rig(&rig);
+    for (uint64_t offset = 0; offset < sizeof(struct format_segment); offset++) {
+        struct medium *copy = rotten(medium, "slabs-00", offset, 4);
+        enum store_result result;
+        open_rig(&rig, copy);
+        must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu is not noticed",
+             (unsigned long long)offset);
+        must(!has_value(&rig, "hurt", "another"), "hurt");
+        struct blob *found = do_get(&rig, "well", &result);
+        must(found && memcmp(found->bytes, well->bytes, well->len) == 0, "the rest is not served");
+        blob_unref(found);
+        must(do_set(&rig, "hurt", "again") == STORE_OK && do_set(&rig, "new", "one") == STORE_OK,
+             "set");
+        crash(&rig, copy);
+        open_rig(&rig, copy);
+        must(has_value(&rig, "hurt", "again") && has_value(&rig, "new", "one"),
+             "byte %llu: what came later is gone", (unsigned long long)offset);
+        close_rig(&rig);
+        medium_free(copy);
+    }
+    blob_unref(well);
+    medium_free(medium);
+}
+
+/* ---- large values ---- */
+
+/* Whole, or an error; then it goes, and another one takes its place. */
+static void check_large(struct rig *rig, struct medium *medium, const struct blob *value,
+                        bool may_be_read, uint64_t offset)
+{
+    enum store_result result;
+    struct rng rng = {offset};
+    struct blob *found = do_get(rig, "hurt", &result);
+    must(!found || (may_be_read && memcmp(found->bytes, value->bytes, value->len) == 0),
+         "byte %llu: it is served", (unsigned long long)offset);
+    must(found || result == STORE_DAMAGED, "byte %llu: reading gives %d",
+         (unsigned long long)offset, result);
+    blob_unref(found);
+    must(do_delete(rig, "hurt") == STORE_OK, "byte %llu: it cannot be deleted",
+         (unsigned long long)offset);
+    rig_run(rig, 5); /* its runs come back */
+    struct blob *another = blob_random(&rng, 500000);
+    must(do_put(rig, "another", blob_ref(another)) == STORE_OK, "put");
+    must(has_value(rig, "well", "value"), "the rest is not served");
+    close_rig(rig);
+    open_rig(rig, medium);
+    found = do_get(rig, "another", &result);
+    must(found && memcmp(found->bytes, another->bytes, another->len) == 0, "another: %d", result);
+    must(has_value(rig, "hurt", NULL), "it has come back");
+    blob_unref(found);
+    blob_unref(another);
+    close_rig(rig);
+}
+
+static struct medium *store_with_large(struct rig *rig, struct blob **value, uint64_t len)
+{
+    struct medium *medium = new_store(rig);
+    struct rng rng = {3};
+    *value = blob_random(&rng, len);
+    must(do_set(rig, "well", "value") == STORE_OK, "set");
+    must(do_put(rig, "hurt", blob_ref(*value)) == STORE_OK, "put");
+    close_rig(rig);
+    return medium;
+}
+
+static void any_byte_of_an_extent_header(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct blob *value;
+    struct medium *medium = store_with_large(&rig, &value, 300000);
+    for (uint64_t offset = 0; offset < sizeof(struct format_segment); offset++) {
+        struct medium *copy = rotten(medium, "extents", offset, 4);
+        open_rig(&rig, copy);
+        must(damaged(&rig) > 0 && rig.warnings > 0, "byte %llu is not noticed",
+             (unsigned long long)offset);
+        check_large(&rig, copy, value, true, offset);
+        medium_free(copy);
+    }
+    blob_unref(value);
+    medium_free(medium);
+}
+
+static void some_bytes_of_an_extent(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct blob *value;
+    struct medium *medium = store_with_large(&rig, &value, 20000);
+    uint64_t first = medium_find(medium, "extents", value->bytes, 64);
+    must(first != UINT64_MAX, "the value is not in its file");
+    for (uint64_t offset = 0; offset < value->len; offset += 397) {
+        struct medium *copy = rotten(medium, "extents", first + offset, 2);
+        open_rig(&rig, copy);
+        check_large(&rig, copy, value, false, offset);
+        medium_free(copy);
+    }
+    blob_unref(value);
+    medium_free(medium);
+}
+
+/* A node is the page that begins with the descriptor of the value's first extent. */
+static uint64_t find_node(struct medium *medium, const struct blob *value)
+{
+    uint64_t first = medium_find(medium, "extents", value->bytes, 64);
+    struct format_extent extent = {.page = (uint32_t)(first / PAGE_SIZE),
+                                   .length = FORMAT_EXTENT_BYTES,
+                                   .checksum = format_checksum(value->bytes, FORMAT_EXTENT_BYTES)};
+    return medium_find(medium, "extents", &extent, sizeof extent);
+}
+
+static void some_bytes_of_a_node(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct blob *value;
+    struct medium *medium = store_with_large(&rig, &value, LARGE_BYTES);
+    uint64_t node = find_node(medium, value);
+    must(node != UINT64_MAX, "the node is not in its file");
+    for (uint64_t offset = 0; offset < PAGE_SIZE; offset += 331) {
+        struct medium *copy = rotten(medium, "extents", node + offset, 2);
+        open_rig(&rig, copy);
+        must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu is not noticed",
+             (unsigned long long)offset);
+        check_large(&rig, copy, value, false, offset);
+        medium_free(copy);
+    }
+    blob_unref(value);
+    medium_free(medium);
+}
+
+/* What cannot be read at the start is not taken for damaged, and its extents not for free. */
+static void a_node_that_cannot_be_read_now(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct blob *value;
+    enum store_result result;
+    struct medium *medium = store_with_large(&rig, &value, LARGE_BYTES);
+    struct disk *disk = medium_disk(medium);
+    uint32_t headers = (uint32_t)(medium_size(medium, "extents") / SEGMENT_BYTES);
+    medium_fail(medium, FAULT_READ, "extents", headers + 1, EIO, false);
+    must(rig_open(&rig, disk) == STORE_IO, "it is opened without the node");
+    open_rig(&rig, medium);
+    struct blob *found = do_get(&rig, "hurt", &result);
+    must(found && memcmp(found->bytes, value->bytes, value->len) == 0, "the value: %d", result);
+    blob_unref(found);
+    blob_unref(value);
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+/* ---- the superblock ---- */
+
+/* With one copy damaged: all of it is there, or the store is not opened. How often it was. */
+static uint32_t rot_superblock(struct rig *rig, const struct medium *medium, const char *value)
+{
+    uint32_t opened = 0;
+    for (uint32_t copy = 0; copy < 2; copy++)
+        for (uint32_t offset = 0; offset < sizeof(struct format_superblock); offset++) {
+            struct medium *hurt = rotten(medium, "superblock", copy * PAGE_SIZE + offset, 1);
+            enum store_result result = rig_open(rig, medium_disk(hurt));
+            must(result == STORE_OK || (result == STORE_CORRUPT && strstr(rig->message, "backup")),
+                 "byte %u of copy %u: %d, %s", offset, copy, result, rig->message);
+            must(rig->warnings > 0 && strstr(rig->last_warning, "superblock"),
+                 "byte %u of copy %u is not noticed", offset, copy);
+            if (result == STORE_OK) {
+                opened++;
+                must(has_value(rig, "key", value), "byte %u of copy %u: a commit is gone", offset,
+                     copy);
+                close_rig(rig);
+            }
+            medium_free(hurt);
+        }
+    return opened;
+}
+
+static void any_byte_of_a_superblock(void **state)
+{
+    (void)state;
+    uint32_t all = 2 * (uint32_t)sizeof(struct format_superblock);
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    must(do_set(&rig, "key", "first") == STORE_OK, "set");
+    close_rig(&rig);
+    must(rot_superblock(&rig, medium, "first") == all, "one copy should do after a clean stop");
+    open_rig(&rig, medium);
+    crash(&rig, medium);
+    must(rot_superblock(&rig, medium, "first") == all, "one copy should do where nothing is new");
+    open_rig(&rig, medium);
+    must(do_set(&rig, "key", "second") == STORE_OK, "set");
+    crash(&rig, medium);
+    must(rot_superblock(&rig, medium, "second") == all / 2,
+         "the older copy knows nothing of the last start");
+    medium_free(medium);
+}
+
+/* ---- the journal ---- */
+
+#define GROUPS 5u
+
+/* Where the group stands that was written so many before the newest one. */
+static uint64_t find_group(struct medium *medium, uint64_t before, struct format_group *group)
+{
+    uint64_t newest = 0, found = UINT64_MAX, size = medium_size(medium, "journal");
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint64_t at = 0; at < size; at += PAGE_SIZE) {
+            struct format_group candidate;
+            medium_peek(medium, "journal", at, &candidate, sizeof candidate);
+            if (candidate.magic != FORMAT_GROUP_MAGIC)
+                continue;
+            if (pass == 0 && candidate.sequence > newest)
+                newest = candidate.sequence;
+            if (pass == 1 && candidate.sequence == newest - before) {
+                *group = candidate;
+                found = at;
+            }
+        }
+    must(found != UINT64_MAX, "there is no group %llu before the newest",
+         (unsigned long long)before);
+    return found;
+}
+
+static void expect_refusal(struct rig *rig, struct medium *medium, uint64_t offset)
+{
+    enum store_result result = rig_open(rig, medium_disk(medium));
+    must(result == STORE_CORRUPT, "byte %llu: opening gives %d", (unsigned long long)offset,
+         result);
+    must(strstr(rig->message, "journal is damaged") && strstr(rig->message, "backup"),
+         "the message is: %s", rig->message);
+}
+
+/* In front of other groups it is noticed: nothing is opened, nothing changed. */
+static void rot_group(struct rig *rig, const struct medium *medium, uint64_t offset,
+                      const char *value)
+{
+    struct medium *copy = rotten(medium, "journal", offset, 8);
+    expect_refusal(rig, copy, offset);
+    medium_flip(copy, "journal", offset, 8);
+    open_rig(rig, copy);
+    must(has_value(rig, "key", value), "the refusal has changed something");
+    close_rig(rig);
+    medium_free(copy);
+}
+
+/* The last one looks as if the power had gone while it was written: it does not count. */
+static void rot_last_group(struct rig *rig, const struct medium *medium, uint64_t offset,
+                           const char *value)
+{
+    struct medium *copy = rotten(medium, "journal", offset, 8);
+    open_rig(rig, copy);
+    must(has_value(rig, "key", value), "byte %llu: not the one before", (unsigned long long)offset);
+    close_rig(rig);
+    medium_free(copy);
+}
+
+static void any_byte_of_a_group(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    char value[32] = "", before[32] = "";
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        memcpy(before, value, sizeof before);
+        snprintf(value, sizeof value, "value %u", i);
+        must(do_set(&rig, "key", value) == STORE_OK, "set");
+    }
+    crash(&rig, medium);
+    struct format_group group;
+    for (uint64_t behind = 0; behind < GROUPS; behind++) {
+        uint64_t first = find_group(medium, behind, &group);
+        for (uint64_t at = first; at < first + group.length; at++)
+            if (behind == 0)
+                rot_last_group(&rig, medium, at, before);
+            else
+                rot_group(&rig, medium, at, value);
+    }
+    medium_free(medium);
+}
+
+/* Groups of many pages; and one that a whole lap of the ring stands in front of. */
+static void some_bytes_of_long_groups(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    rig.options.sync = STORE_SYNC_NO;
+    store_set_sync(rig.store, STORE_SYNC_NO);
+    for (uint32_t i = 0; i < 2000; i++) {
+        struct call *call = call_new();
+        struct rng rng = {i};
+        call_step(call, STEP_PUT, call_key(call, 0, 0, "other", 5))->blob = blob_random(&rng, 3900);
+        call_start(rig.workers[0], call);
+        call_wait(&rig, call);
+        call_free(call);
+    }
+    store_set_sync(rig.store, STORE_SYNC_ALWAYS);
+    must(do_set(&rig, "key", "last") == STORE_OK, "set");
+    must(do_set(&rig, "key", "very last") == STORE_OK, "set");
+    crash(&rig, medium);
+    struct format_superblock copies[2];
+    for (uint32_t i = 0; i < 2; i++)
+        medium_peek(medium, "superblock", i * PAGE_SIZE, &copies[i], sizeof copies[i]);
+    const struct format_superblock *super = &copies[copies[1].sequence > copies[0].sequence];
+    struct format_group group;
+    medium_peek(medium, "journal", super->tail_position, &group, sizeof group);
+    must(group.length > 50 * PAGE_SIZE, "the test's own assumption");
+    for (uint64_t offset = 0; offset < group.length; offset += 34567)
+        rot_group(&rig, medium, super->tail_position + offset, "very last");
+    medium_free(medium);
+}
+
+/* Each group is a page: so many sets go around the ring's end. */
+static void groups_around_the_end_of_the_ring(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    uint32_t pages = (uint32_t)(medium_size(medium, "journal") / PAGE_SIZE);
+    struct rng rng = {1};
+    struct store_stats stats = {0};
+    for (uint32_t i = 0; i + 2 < pages; i++) {
+        must(do_set(&rig, "key", "before") == STORE_OK, "set");
+        while (i == pages / 4 * 3 && stats.checkpoints == 0) {
+            rig_run(&rig, 10);
+            store_stats(rig.store, &stats);
+        }
+        if (stats.checkpoints) /* the journal's tail stays from here on */
+            medium_hold(medium, FAULT_WRITE, "superblock", 0);
+    }
+    for (uint32_t i = 0; i < 4; i++) /* two pages each, and so the last one of the ring stays */
+        must(do_put(&rig, "wide", blob_random(&rng, 4000)) == STORE_OK, "put");
+    must(do_set(&rig, "key", "behind") == STORE_OK, "set");
+    crash(&rig, medium);
+    struct format_group group;
+    bool start = false;
+    for (uint64_t behind = 1; behind < 8; behind++) {
+        uint64_t at = find_group(medium, behind, &group);
+        start |= at == 0;
+        rot_group(&rig, medium, at + 70, "behind");
+    }
+    must(start, "the test's own assumption");
+    medium_free(medium);
+}
+
+/* A client's value may stand at a page's start in the journal, and look like anything. */
+static void what_is_not_ours_is_no_group(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    char page[PAGE_SIZE] = "";
+    struct format_group group;
+    must(do_set(&rig, "key", "value") == STORE_OK, "set");
+    crash(&rig, medium);
+    uint64_t at = find_group(medium, 0, &group) + 10 * PAGE_SIZE;
+    group.sequence += 5;
+    group.length = PAGE_SIZE;
+    group.seed ^= 1;
+    group.checksum = journal_group_checksum(&group, page + sizeof group);
+    memcpy(page, &group, sizeof group);
+    medium_poke(medium, "journal", at, page, sizeof page);
+    open_rig(&rig, medium);
+    must(has_value(&rig, "key", "value"), "the key");
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_byte_of_an_item),
+        cmocka_unit_test(any_byte_of_a_slab_header),
+        cmocka_unit_test(any_byte_of_an_extent_header),
+        cmocka_unit_test(some_bytes_of_an_extent),
+        cmocka_unit_test(some_bytes_of_a_node),
+        cmocka_unit_test(a_node_that_cannot_be_read_now),
+        cmocka_unit_test(any_byte_of_a_superblock),
+        cmocka_unit_test(any_byte_of_a_group),
+        cmocka_unit_test(some_bytes_of_long_groups),
+        cmocka_unit_test(groups_around_the_end_of_the_ring),
+        cmocka_unit_test(what_is_not_ours_is_no_group),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
