@@ -9,8 +9,10 @@
 
 #include "client.h"
 #include "conn.h"
+#include "multi.h"
 #include "server.h"
 #include "session.h"
+#include "watch.h"
 #include "worker.h"
 
 bool client_name_good(struct resp_slice name)
@@ -183,20 +185,25 @@ static size_t command_bytes(const struct call *call)
 
 static void client_flags(const struct conn *conn, char flags[CLIENT_FLAGS_MAX])
 {
+    const struct session *session = &conn->session;
     char *to = flags;
-    if (conn->session.pubsub.count[PUBSUB_MONITOR] > 0)
+    if (session->pubsub.count[PUBSUB_MONITOR] > 0)
         *to++ = 'O';
-    if (pubsub_is_subscriber(&conn->session.pubsub))
+    if (pubsub_is_subscriber(&session->pubsub))
         *to++ = 'P';
-    if (conn->session.close_after_reply)
+    if (session->multi != NULL)
+        *to++ = 'x';
+    if (session->watch != NULL && watch_is_dirty(session->watch))
+        *to++ = 'd';
+    if (session->close_after_reply)
         *to++ = 'c';
     if (conn->kill)
         *to++ = 'A';
     if (conn_is_unix(conn))
         *to++ = 'U';
-    if (conn->session.no_evict)
+    if (session->no_evict)
         *to++ = 'e';
-    if (conn->session.no_touch)
+    if (session->no_touch)
         *to++ = 'T';
     if (to == flags)
         *to++ = 'N';
@@ -219,7 +226,7 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
     return asprintf(
         line,
         "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u sub=%u psub=%u "
-        "ssub=%u multi=-1 qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=0 rbs=0 rbp=0 obl=0 "
+        "ssub=%u multi=%d qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=%llu rbs=0 rbp=0 obl=0 "
         "oll=%zu omem=%llu tot-mem=%llu events=%s cmd=%s user=default redir=-1 resp=%u "
         "lib-name=%s lib-ver=%s\n",
         (unsigned long long)session->id, conn_peer_name(conn), conn_local_name(conn), conn_fd(conn),
@@ -228,8 +235,9 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         (long long)(now > session->last_active_ms ? (now - session->last_active_ms) / 1000 : 0),
         flags, session->db, session->pubsub.count[PUBSUB_CHANNEL],
         session->pubsub.count[PUBSUB_PATTERN], session->pubsub.count[PUBSUB_SHARD],
-        conn_query_bytes(conn) + (self ? command_bytes(call) : 0), conn_query_free(conn),
-        self ? argument_bytes(call) : 0, conn_output_list(conn),
+        multi_count(session), conn_query_bytes(conn) + (self ? command_bytes(call) : 0),
+        conn_query_free(conn), self ? argument_bytes(call) : 0,
+        (unsigned long long)multi_bytes(session), conn_output_list(conn),
         (unsigned long long)conn_output_memory(conn), (unsigned long long)conn_total_memory(conn),
         conn_events(conn),
         self                            ? call->command->name

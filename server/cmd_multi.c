@@ -19,6 +19,11 @@ void multi_end(struct session *session)
     session->watch = NULL;
 }
 
+int multi_count(const struct session *session)
+{
+    return session->multi == NULL ? -1 : (int)session->multi->count;
+}
+
 uint64_t multi_bytes(const struct session *session)
 {
     return session->multi == NULL ? 0 : session->multi->bytes;

@@ -514,7 +514,7 @@ uint64_t conn_output_memory(const struct conn *conn)
 
 uint64_t conn_total_memory(const struct conn *conn)
 {
-    uint64_t total = sizeof *conn + conn_output_memory(conn);
+    uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session);
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
     if (conn->parser != NULL)

@@ -15,6 +15,8 @@ bool multi_takes(struct request *request, const struct command *command);
 /* Forgets queue and watched keys. */
 void multi_end(struct session *session);
 
+int multi_count(const struct session *session); /* queued commands; -1: there was no MULTI */
+
 /* Memory of the queue. */
 uint64_t multi_bytes(const struct session *session);
 
