@@ -75,11 +75,16 @@ SERVER_SRC := \
 	server/cmd_debug.c \
 	server/cmd_expire.c \
 	server/cmd_generic.c \
+	server/cmd_hash.c \
+	server/cmd_hash_walk.c \
 	server/cmd_lcs.c \
 	server/cmd_multi.c \
 	server/cmd_pubsub.c \
 	server/cmd_scan.c \
 	server/cmd_server.c \
+	server/cmd_set.c \
+	server/cmd_set_algebra.c \
+	server/cmd_set_random.c \
 	server/cmd_string.c \
 	server/cmd_string_number.c \
 	server/command.c \
@@ -92,14 +97,21 @@ SERVER_SRC := \
 	server/config_words.c \
 	server/conn.c \
 	server/conn_output.c \
+	server/dice.c \
 	server/effects.c \
 	server/errorstats.c \
+	server/gather.c \
 	server/glob.c \
+	server/hash.c \
 	server/info.c \
+	server/keyed_hash.c \
 	server/listener.c \
 	server/log.c \
 	server/look_ahead.c \
 	server/main.c \
+	server/member_tree.c \
+	server/members.c \
+	server/members_reply.c \
 	server/monitor.c \
 	server/nested.c \
 	server/notify.c \
@@ -109,7 +121,9 @@ SERVER_SRC := \
 	server/request.c \
 	server/runner.c \
 	server/runner_reply.c \
+	server/scan_args.c \
 	server/server.c \
+	server/set.c \
 	server/transport_socket.c \
 	server/watch.c \
 	server/worker.c
@@ -125,6 +139,8 @@ MODEL_SRC := \
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
 UNIT_TESTS := \
 	test_cmd_bitmap \
+	test_cmd_hash \
+	test_cmd_set \
 	test_cmd_string \
 	test_command \
 	test_config \
@@ -139,6 +155,8 @@ UNIT_TESTS := \
 	test_ttl
 
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
+test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
+test_cmd_set_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
 test_config_LINK = $(CONFIG_TEST_LINK)
@@ -179,14 +197,21 @@ SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) $(MO
 CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
 	server/config_table.c server/config_words.c)
 
+# What collections are made of, and the commands on them.
+COLLECTION_TEST_LINK = $(call objects,server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
+	server/cmd_set_algebra.c server/cmd_set_random.c server/dice.c server/gather.c server/glob.c \
+	server/hash.c server/keyed_hash.c server/member_tree.c server/members.c \
+	server/members_reply.c server/packed.c server/scan_args.c server/set.c)
+
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
 	server/call.c server/effects.c server/notify.c \
 	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
-	server/cmd_string_number.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
+	server/cmd_string_number.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
+	$(PROTOCOL_LIB)
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
 	server/call.c server/effects.c server/notify.c \
-	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c \
+	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c server/scan_args.c \
 	$(MODEL_SRC)) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.

@@ -3,6 +3,7 @@
  */
 #include "command.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 const char *call_type_name(uint8_t type)
@@ -40,6 +41,19 @@ bool call_int64(struct call *call, struct resp_slice arg, int64_t *value)
     return false;
 }
 
+bool call_int64_between(struct call *call, struct resp_slice arg, int64_t least, int64_t most,
+                        int64_t *value)
+{
+    if (!call_int64(call, arg, value))
+        return false;
+    if (*value >= least && *value <= most)
+        return true;
+    resp_errorf(call->reply,
+                "ERR value is out of range, value must between %" PRId64 " and %" PRId64, least,
+                most);
+    return false;
+}
+
 bool call_syntax_error(struct call *call)
 {
     resp_error(call->reply, "ERR syntax error");
@@ -50,6 +64,11 @@ bool call_wrong_type(struct call *call)
 {
     resp_error(call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
     return false;
+}
+
+bool call_same_name(const struct store_key *a, const struct store_key *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
 enum store_result call_find(struct call *call, const struct store_key *key, struct store_item *item)

@@ -73,12 +73,6 @@ enum store_result cmd_type(struct call *call)
 
 /* ---- from one key to another ---- */
 
-/* The names alone: COPY and MOVE compare the databases themselves. */
-static bool same_name(const struct store_key *a, const struct store_key *b)
-{
-    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
-}
-
 /* STORE_ABSENT is an answer here, not a failure to be passed up. */
 static enum store_result key_exists(struct call *call, const struct store_key *key, bool *exists)
 {
@@ -97,10 +91,10 @@ static enum store_result rename_key(struct call *call, bool only_if_free)
         resp_error(call->reply, no_such_key);
         return STORE_OK;
     }
-    bool taken = same_name(from, to);
+    bool taken = call_same_name(from, to);
     if (result == STORE_OK && only_if_free && !taken)
         result = key_exists(call, to, &taken);
-    if (result == STORE_OK && !same_name(from, to) && !(only_if_free && taken))
+    if (result == STORE_OK && !call_same_name(from, to) && !(only_if_free && taken))
         result = store_rename(call->txn, from, &item, to);
     if (result != STORE_OK)
         return result;
@@ -124,16 +118,11 @@ enum store_result cmd_renamenx(struct call *call)
 /* C's int, as Redis numbers databases; `text`, if any, is the error for whatever is not one. */
 static bool read_int(struct call *call, struct resp_slice arg, const char *text, int64_t *number)
 {
-    bool is_number = resp_read_int64(arg.data, arg.len, number);
-    if (is_number && *number >= INT_MIN && *number <= INT_MAX)
+    if (text == NULL)
+        return call_int64_between(call, arg, INT_MIN, INT_MAX, number);
+    if (resp_read_int64(arg.data, arg.len, number) && *number >= INT_MIN && *number <= INT_MAX)
         return true;
-    if (text != NULL)
-        resp_error(call->reply, text);
-    else if (is_number)
-        resp_errorf(call->reply, "ERR value is out of range, value must between %d and %d", INT_MIN,
-                    INT_MAX);
-    else
-        resp_error(call->reply, "ERR value is not an integer or out of range");
+    resp_error(call->reply, text);
     return false;
 }
 
@@ -177,7 +166,7 @@ enum store_result cmd_copy(struct call *call)
     bool replace = false, taken;
     if (!copy_options(call, &db, &replace))
         return STORE_OK;
-    if (db == from->db && same_name(from, to)) {
+    if (db == from->db && call_same_name(from, to)) {
         resp_error(call->reply, same_object);
         return STORE_OK;
     }

@@ -7,17 +7,14 @@
  */
 #include "commands.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "glob.h"
+#include "scan_args.h"
 #include "server.h"
 #include "session.h"
 
-#define STEP_ENTRIES 128      /* pages that one step may need at once */
-#define RANDOM_CANDIDATES 8   /* RANDOMKEY picks among so many neighbours */
-#define SCAN_DEFAULT_COUNT 10 /* as Redis's SCAN */
+#define STEP_ENTRIES 128    /* pages that one step may need at once */
+#define RANDOM_CANDIDATES 8 /* RANDOMKEY picks among so many neighbours */
 
 struct walk {
     uint64_t cursor;
@@ -28,14 +25,9 @@ struct walk {
     struct resp_writer found; /* the keys, as bulk strings */
 };
 
-struct filter {
-    bool any_key, any_type;
-    struct resp_slice pattern, type;
-};
-
 struct visit {
     struct walk *walk;
-    const struct filter *filter;
+    const struct scan_filter *filter;
 };
 
 static void walk_free(void *progress)
@@ -65,9 +57,8 @@ static struct walk *walk_get(struct call *call, uint64_t cursor, uint64_t budget
 static void visit_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
 {
     const struct visit *visit = arg;
-    const struct filter *filter = visit->filter;
-    if (!filter->any_key &&
-        !glob_match(filter->pattern.data, filter->pattern.len, key, key_len, false))
+    const struct scan_filter *filter = visit->filter;
+    if (!scan_matches(filter, (struct resp_slice){key, key_len}))
         return;
     if (!filter->any_type && !slice_is(filter->type, call_type_name(item->type)))
         return;
@@ -77,7 +68,8 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
 
 /* Steps until the end of the database or of the budget. A step that has to wait has visited
  * nothing, so the walk stands where the next run is to go on. */
-static enum store_result walk_on(struct call *call, struct walk *walk, const struct filter *filter)
+static enum store_result walk_on(struct call *call, struct walk *walk,
+                                 const struct scan_filter *filter)
 {
     struct visit visit = {.walk = walk, .filter = filter};
     do {
@@ -101,15 +93,9 @@ static void reply_found(struct call *call, const struct walk *walk)
 
 /* ---- KEYS and SCAN ---- */
 
-static bool is_star(struct resp_slice pattern)
-{
-    return pattern.len == 1 && pattern.data[0] == '*';
-}
-
 enum store_result cmd_keys(struct call *call)
 {
-    struct filter filter = {
-        .any_key = is_star(call->argv[1]), .any_type = true, .pattern = call->argv[1]};
+    struct scan_filter filter = scan_filter(call->argv[1]);
     struct walk *walk = walk_get(call, 0, UINT64_MAX);
     if (walk == NULL)
         return STORE_NO_MEMORY;
@@ -119,66 +105,20 @@ enum store_result cmd_keys(struct call *call)
     return result;
 }
 
-/* As liberal as Redis: a sign is taken, a negative number wraps, nothing at all is 0. */
-static bool read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor)
-{
-    bool is_signed = arg.len > 1 && (arg.data[0] == '-' || arg.data[0] == '+');
-    bool valid = true;
-    *cursor = 0;
-    for (size_t i = is_signed; valid && i < arg.len; i++) {
-        uint64_t digit = (uint64_t)(unsigned char)arg.data[i] - '0';
-        valid = digit <= 9 && *cursor <= (UINT64_MAX - digit) / 10;
-        *cursor = *cursor * 10 + digit;
-    }
-    if (is_signed && arg.data[0] == '-')
-        *cursor = 0 - *cursor;
-    if (!valid)
-        resp_error(call->reply, "ERR invalid cursor");
-    return valid;
-}
-
-static bool scan_options(struct call *call, struct filter *filter, uint64_t *count)
-{
-    for (size_t i = 2; i < call->argc; i += 2) {
-        int64_t number;
-        if (i + 1 == call->argc)
-            return call_syntax_error(call);
-        struct resp_slice value = call->argv[i + 1];
-        if (slice_is(call->argv[i], "count")) {
-            if (!call_int64(call, value, &number))
-                return false;
-            if (number < 1)
-                return call_syntax_error(call);
-            *count = (uint64_t)number;
-        } else if (slice_is(call->argv[i], "match")) {
-            filter->pattern = value;
-            filter->any_key = is_star(value);
-        } else if (slice_is(call->argv[i], "type")) {
-            filter->type = value;
-            filter->any_type = false;
-        } else {
-            return call_syntax_error(call);
-        }
-    }
-    return true;
-}
-
 enum store_result cmd_scan(struct call *call)
 {
-    uint64_t cursor, count = SCAN_DEFAULT_COUNT;
-    struct filter filter = {.any_key = true, .any_type = true};
-    if (!read_cursor(call, call->argv[1], &cursor) || !scan_options(call, &filter, &count))
+    uint64_t cursor;
+    struct scan_filter filter;
+    if (!scan_read_cursor(call, call->argv[1], &cursor) ||
+        !scan_read_options(call, 2, true, &filter))
         return STORE_OK;
-    struct walk *walk = walk_get(call, cursor, count);
+    struct walk *walk = walk_get(call, cursor, filter.count);
     if (walk == NULL)
         return STORE_NO_MEMORY;
     enum store_result result = walk_on(call, walk, &filter);
     if (result != STORE_OK)
         return result;
-    char text[24];
-    size_t len = (size_t)snprintf(text, sizeof(text), "%" PRIu64, walk->cursor);
-    resp_array(call->reply, 2);
-    resp_bulk(call->reply, text, len);
+    scan_reply_cursor(call, walk->cursor);
     reply_found(call, walk);
     return STORE_OK;
 }

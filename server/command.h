@@ -218,8 +218,14 @@ bool slice_is(struct resp_slice slice, const char *text); /* case-insensitive */
 /* Each answers with Redis's error and returns false when the argument is not what it should be. */
 bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-ERR value is not an
                                                                  integer or out of range" */
-bool call_syntax_error(struct call *call);                                 /* always false */
-bool call_wrong_type(struct call *call);                                   /* always false */
+bool call_int64_between(
+    struct call *call, struct resp_slice arg, int64_t least, int64_t most,
+    int64_t *value); /* and "-ERR value is out of range, value must between ..." */
+bool call_syntax_error(struct call *call); /* always false */
+bool call_wrong_type(struct call *call);   /* always false */
+
+/* The names alone, whatever their databases. */
+bool call_same_name(const struct store_key *a, const struct store_key *b);
 
 /* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others do it by hand).
  */

@@ -109,6 +109,43 @@ command_fn cmd_bitpos;
 command_fn cmd_getbit;
 command_fn cmd_setbit;
 
+/* ---- hashes ---- */
+command_fn cmd_hdel;
+command_fn cmd_hexists;
+command_fn cmd_hget;
+command_fn cmd_hgetall;
+command_fn cmd_hincrby;
+command_fn cmd_hincrbyfloat;
+command_fn cmd_hkeys;
+command_fn cmd_hlen;
+command_fn cmd_hmget;
+command_fn cmd_hmset;
+command_fn cmd_hrandfield;
+command_fn cmd_hscan;
+command_fn cmd_hset;
+command_fn cmd_hsetnx;
+command_fn cmd_hstrlen;
+command_fn cmd_hvals;
+
+/* ---- sets ---- */
+command_fn cmd_sadd;
+command_fn cmd_scard;
+command_fn cmd_sdiff;
+command_fn cmd_sdiffstore;
+command_fn cmd_sinter;
+command_fn cmd_sintercard;
+command_fn cmd_sinterstore;
+command_fn cmd_sismember;
+command_fn cmd_smembers;
+command_fn cmd_smismember;
+command_fn cmd_smove;
+command_fn cmd_spop;
+command_fn cmd_srandmember;
+command_fn cmd_srem;
+command_fn cmd_sscan;
+command_fn cmd_sunion;
+command_fn cmd_sunionstore;
+
 /* ---- keys of any type, whole databases ---- */
 command_fn cmd_del;
 command_fn cmd_unlink;

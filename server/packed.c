@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#define LENGTH_BYTES_MAX 5
-
 static uint32_t length_size(size_t len)
 {
     uint32_t size = 1;
@@ -23,7 +21,7 @@ size_t packed_size(size_t len)
 static uint32_t read_length(const char *from, int step, uint32_t left, uint32_t *len)
 {
     uint64_t value = 0;
-    for (uint32_t i = 0; i < left && i < LENGTH_BYTES_MAX; i++) {
+    for (uint32_t i = 0; i < left && i < PACKED_LENGTH_MAX; i++) {
         uint8_t byte = (uint8_t)from[step * (int)i];
         value |= (uint64_t)(byte & 0x7f) << (7 * i);
         if (byte < 0x80) {
@@ -187,4 +185,16 @@ void packed_cut(struct packed *packed, uint32_t at, uint32_t end)
     bool fits = packed_splice(packed, at, end, NULL, 0);
     assert(fits);
     (void)fits;
+}
+
+uint32_t packed_read_length(const char *from, uint64_t left, uint32_t *len)
+{
+    uint32_t most = left < PACKED_LENGTH_MAX ? (uint32_t)left : PACKED_LENGTH_MAX;
+    return read_length(from, 1, most, len);
+}
+
+uint32_t packed_write_length(char *to, uint32_t len)
+{
+    write_length(to, 1, len);
+    return length_size(len);
 }

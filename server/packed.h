@@ -75,4 +75,12 @@ void packed_cut(struct packed *packed, uint32_t at, uint32_t end);
 /* Bytes that an entry of this length takes. */
 size_t packed_size(size_t len);
 
+/* ---- lengths by themselves, as other formats have them too ---- */
+
+#define PACKED_LENGTH_MAX 5
+
+/* Returns how many bytes the length takes, 0: there is none in `left` bytes. */
+uint32_t packed_read_length(const char *from, uint64_t left, uint32_t *len);
+uint32_t packed_write_length(char *to, uint32_t len);
+
 #endif

@@ -92,6 +92,13 @@ void store_set_active_expiry(struct store *store, bool active);
  * has once expired stays so when the machine's clock is set back. Any thread. */
 int64_t store_clock_ms(struct store *store);
 
+/* For keyed hashes: made at random with the directory, the same for good, shown to nobody. Any
+ * thread. */
+struct store_secret {
+    uint64_t words[2];
+};
+struct store_secret store_secret(const struct store *store);
+
 /* ---- workers ---- */
 
 /* index: 0 .. worker_count - 1. Fails with STORE_NO_MEMORY, or STORE_IO with a message when the

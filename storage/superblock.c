@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 static uint64_t checksum_of(const struct format_superblock *super)
 {
     return format_checksum(super, offsetof(struct format_superblock, checksum));
@@ -202,4 +205,14 @@ enum store_result superblock_read(struct store *store, char *message)
         atomic_store(&store->clock_ms, (int64_t)best.clock_ms);
     }
     return result;
+}
+
+/* From what only the superblock knows; mixed, so that what is made of it tells nothing of the seed.
+ */
+struct store_secret store_secret(const struct store *store)
+{
+    const struct format_superblock *super = &store->super;
+    XXH128_hash_t mixed =
+        XXH3_128bits_withSeed(super->store_id, sizeof super->store_id, super->seed);
+    return (struct store_secret){{mixed.low64, mixed.high64}};
 }

@@ -113,6 +113,22 @@ static enum store_result own_config(struct call *call)
     return STORE_OK;
 }
 
+/* Redis's name for the form, as OBJECT ENCODING has it, and ours: whether there are trees. */
+static enum store_result own_form(struct call *call)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    if (result != STORE_OK && result != STORE_ABSENT)
+        return result;
+    char text[64] = "none";
+    if (result == STORE_OK)
+        snprintf(text, sizeof(text), "%s%s%s%s", call_type_name(item.type),
+                 (item.type & ITEM_INTEGERS) != 0 ? " integers" : "",
+                 (item.type & ITEM_BIG) != 0 ? " big" : "", item.trees > 0 ? " tree" : "");
+    resp_status(call->reply, text);
+    return STORE_OK;
+}
+
 /* Stands for the connection's, which streams large values. */
 enum store_result call_reply_item(struct call *call, const struct store_item *item)
 {
@@ -152,6 +168,22 @@ static const struct command known[] = {
     WRITES(getex, 1, 1, 1),
     READS(getrange, 1, 1, 1),
     WRITES(getset, 1, 1, 1),
+    WRITES(hdel, 1, 1, 1),
+    READS(hexists, 1, 1, 1),
+    READS(hget, 1, 1, 1),
+    READS(hgetall, 1, 1, 1),
+    WRITES(hincrby, 1, 1, 1),
+    WRITES(hincrbyfloat, 1, 1, 1),
+    READS(hkeys, 1, 1, 1),
+    READS(hlen, 1, 1, 1),
+    READS(hmget, 1, 1, 1),
+    WRITES(hmset, 1, 1, 1),
+    READS(hrandfield, 1, 1, 1),
+    READS(hscan, 1, 1, 1),
+    WRITES(hset, 1, 1, 1),
+    WRITES(hsetnx, 1, 1, 1),
+    READS(hstrlen, 1, 1, 1),
+    READS(hvals, 1, 1, 1),
     WRITES(incr, 1, 1, 1),
     WRITES(incrby, 1, 1, 1),
     WRITES(incrbyfloat, 1, 1, 1),
@@ -160,13 +192,30 @@ static const struct command known[] = {
     WRITES(mset, 1, -1, 2),
     WRITES(msetnx, 1, -1, 2),
     WRITES(psetex, 1, 1, 1),
+    WRITES(sadd, 1, 1, 1),
+    READS(scard, 1, 1, 1),
+    READS(sdiff, 1, -1, 1),
+    WRITES(sdiffstore, 1, -1, 1),
     WRITES(set, 1, 1, 1),
     WRITES(setbit, 1, 1, 1),
     WRITES(setex, 1, 1, 1),
     WRITES(setnx, 1, 1, 1),
     WRITES(setrange, 1, 1, 1),
+    READS(sinter, 1, -1, 1),
+    {.name = "sintercard", .run = cmd_sintercard, .flags = CMD_READONLY, .key_count_at = 1},
+    WRITES(sinterstore, 1, -1, 1),
+    READS(sismember, 1, 1, 1),
+    READS(smembers, 1, 1, 1),
+    READS(smismember, 1, 1, 1),
+    WRITES(smove, 1, 2, 1),
+    WRITES(spop, 1, 1, 1),
+    READS(srandmember, 1, 1, 1),
+    WRITES(srem, 1, 1, 1),
+    READS(sscan, 1, 1, 1),
     READS(strlen, 1, 1, 1),
     READS(substr, 1, 1, 1),
+    READS(sunion, 1, -1, 1),
+    WRITES(sunionstore, 1, -1, 1),
     {.name = "@list",
      .run = own_list,
      .flags = CMD_WRITE,
@@ -181,6 +230,12 @@ static const struct command known[] = {
      .key_step = 1},
     {.name = "@ttl",
      .run = own_ttl,
+     .flags = CMD_READONLY,
+     .first_key = 1,
+     .last_key = 1,
+     .key_step = 1},
+    {.name = "@form",
+     .run = own_form,
      .flags = CMD_READONLY,
      .first_key = 1,
      .last_key = 1,
@@ -359,5 +414,37 @@ void driver_run_script(const struct step *script)
         run_steps(script, version, DRIVER_NO_WAITS);
         for (uint64_t seed = 1; seed <= 5; seed++)
             run_steps(script, version, seed);
+    }
+}
+
+/* ---- by hand ---- */
+
+const char *driver_text(struct driver *driver, const char *format, ...)
+{
+    char line[1000];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    assert_in_range(len, 1, sizeof(line) - 1);
+    driver_run_line(driver, line);
+    char *end = resp_reserve(&driver->reply, 1);
+    assert_non_null(end);
+    *end = '\0';
+    return driver->reply.data;
+}
+
+int driver_number(const char *reply)
+{
+    assert_non_null(strchr(":*%~", reply[0]));
+    return atoi(reply + 1);
+}
+
+void driver_in_stores(void (*test)(struct driver *driver))
+{
+    for (uint64_t seed = DRIVER_NO_WAITS; seed < DRIVER_NO_WAITS + 3; seed++) {
+        struct driver *driver = driver_open(2, seed);
+        test(driver);
+        driver_close(driver);
     }
 }

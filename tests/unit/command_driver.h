@@ -8,6 +8,7 @@
  *     @list KEY            KEY becomes a list, for commands that must refuse it
  *     @fill KEY LEN BYTE   KEY becomes LEN times BYTE
  *     @ttl KEY             milliseconds left, -1 without expiry, -2 if absent
+ *     @form KEY            its type, the form in which Redis would keep it, "tree" if it is one
  *     @pass MS             so much time passes
  *     @lookups             keyspace hits and misses of the command before
  *     @keys                keys that the store holds, expired ones included
@@ -39,6 +40,17 @@ void driver_close(struct driver *driver);
 struct resp_slice driver_run(struct driver *driver, const struct resp_slice *argv, size_t argc);
 struct resp_slice driver_run_line(struct driver *driver, const char *line);
 
+/* The reply as a text that ends, to a command line with printf's placeholders; until the next one.
+ */
+const char *driver_text(struct driver *driver, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The integer, or the count of elements, that a reply begins with. */
+int driver_number(const char *reply);
+
+/* Runs a test in a store that never waits, and in some that do. */
+void driver_in_stores(void (*test)(struct driver *driver));
+
+#define FORM(text) "+" text "\r\n"
 #define OK "+OK\r\n"
 #define NIL "$-1\r\n"
 #define INT(n) ":" #n "\r\n"

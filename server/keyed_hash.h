@@ -1,0 +1,13 @@
+/*
+ * A hash whose values nobody can foresee who does not know the key: SipHash-1-3, of Aumasson and
+ * Bernstein. Clients choose what is hashed; they must not be able to choose where it goes.
+ */
+#ifndef VELLUM_KEYED_HASH_H
+#define VELLUM_KEYED_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t keyed_hash(const uint64_t key[2], const char *data, size_t len);
+
+#endif

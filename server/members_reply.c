@@ -1,0 +1,81 @@
+#include "members_reply.h"
+
+enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct members_showing *showing = arg;
+    struct resp_writer *out = &showing->gather->out;
+    if (showing->filter != NULL && !scan_matches(showing->filter, name))
+        return STORE_OK;
+    if (showing->in_pairs)
+        resp_array(out, 2);
+    if ((showing->part & PART_NAMES) != 0)
+        resp_bulk(out, name.data, name.len);
+    if ((showing->part & PART_VALUES) != 0)
+        resp_bulk(out, value.data, value.len);
+    showing->gather->count += showing->part == PART_BOTH ? 2 : 1;
+    return out->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+enum store_result members_gather(struct call *call, struct members *members, enum members_part part,
+                                 struct gather **gather)
+{
+    struct members_showing showing = {.gather = gather_get(call), .part = part};
+    *gather = showing.gather;
+    if (showing.gather == NULL)
+        return STORE_NO_MEMORY;
+    return members_each(call, members, *gather, part != PART_NAMES, members_show, &showing);
+}
+
+enum store_result members_gather_some(struct call *call, struct members *members, int64_t count,
+                                      enum members_part part, bool in_pairs, struct gather **gather)
+{
+    struct members_showing showing = {
+        .gather = gather_get(call), .part = part, .in_pairs = in_pairs};
+    *gather = showing.gather;
+    if (showing.gather == NULL)
+        return STORE_NO_MEMORY;
+    return members_pick(call, members, *gather, count, members_show, &showing);
+}
+
+enum store_result members_reply_one(struct call *call, struct members *members)
+{
+    struct resp_slice name, value;
+    struct dice dice = dice_new(call->random_seed);
+    if (!members->exists) {
+        resp_null(call->reply);
+        return STORE_OK;
+    }
+    uint64_t rank = dice_below(&dice, members_count(members));
+    enum store_result result = members_at(call, members, rank, &name, &value);
+    if (result == STORE_OK)
+        resp_bulk(call->reply, name.data, name.len);
+    return result;
+}
+
+enum store_result members_reply_scan(struct call *call, enum item_type type)
+{
+    struct members members;
+    struct scan_filter filter = {.count = 1};
+    uint64_t cursor;
+    bool done;
+    if (!scan_read_cursor(call, call->argv[2], &cursor))
+        return STORE_OK;
+    enum store_result result = members_find(call, call->keys, type, &members, &done);
+    if (result != STORE_OK || done)
+        return result;
+    /* Redis looks at the options only if there is something to be walked. */
+    if (members.exists && !scan_read_options(call, 3, false, &filter))
+        return STORE_OK;
+    struct members_showing showing = {.gather = gather_get(call),
+                                      .part = type == TYPE_HASH ? PART_BOTH : PART_NAMES,
+                                      .filter = &filter};
+    if (showing.gather == NULL)
+        return STORE_NO_MEMORY;
+    result =
+        members_scan(call, &members, showing.gather, &cursor, filter.count, members_show, &showing);
+    if (result != STORE_OK)
+        return result;
+    scan_reply_cursor(call, cursor);
+    resp_array(call->reply, showing.gather->count);
+    return gather_reply(call, showing.gather);
+}

@@ -1,0 +1,38 @@
+/*
+ * Replies that show many members of a set or a hash: all of them, some by chance, those of a scan.
+ */
+#ifndef VELLUM_MEMBERS_REPLY_H
+#define VELLUM_MEMBERS_REPLY_H
+
+#include "members.h"
+#include "scan_args.h"
+
+enum members_part { PART_NAMES = 1, PART_VALUES = 2, PART_BOTH = 3 };
+
+/* What members_show writes of each member, and where to. */
+struct members_showing {
+    struct gather *gather; /* its `count` counts what is written: 2 for both parts */
+    enum members_part part;
+    bool in_pairs;                    /* each name and value an array of their own */
+    const struct scan_filter *filter; /* NULL: any name */
+};
+
+/* A member_visit whose `arg` is a struct members_showing. */
+enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value);
+
+/* Gathers a part of all members; the head and gather_reply are left to the command. */
+STORE_MUST_CHECK enum store_result members_gather(struct call *call, struct members *members,
+                                                  enum members_part part, struct gather **gather);
+
+/* Gathers what is picked by argument argv[2], a count as members_pick takes it. */
+STORE_MUST_CHECK enum store_result members_gather_some(struct call *call, struct members *members,
+                                                       int64_t count, enum members_part part,
+                                                       bool in_pairs, struct gather **gather);
+
+/* Replies with the name of one member picked by chance, or null. */
+STORE_MUST_CHECK enum store_result members_reply_one(struct call *call, struct members *members);
+
+/* HSCAN, SSCAN: the whole command. */
+STORE_MUST_CHECK enum store_result members_reply_scan(struct call *call, enum item_type type);
+
+#endif
