@@ -114,6 +114,7 @@ SERVER_SRC := \
 	server/members_reply.c \
 	server/monitor.c \
 	server/nested.c \
+	server/notice.c \
 	server/notify.c \
 	server/packed.c \
 	server/process.c \

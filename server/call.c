@@ -77,6 +77,8 @@ enum store_result call_find(struct call *call, const struct store_key *key, stru
     if ((call->command->flags & CMD_READONLY) != 0) {
         call->hits += result == STORE_OK;
         call->misses += result == STORE_ABSENT;
+        if (result == STORE_ABSENT && (call->command->flags & CMD_ADMIN) == 0)
+            call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
     }
     return result;
 }

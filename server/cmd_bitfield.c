@@ -30,6 +30,7 @@ struct window {
     struct string_value value;
     bool stale;
     bool open;
+    bool has_written;
     uint64_t start;
     size_t dirty_from, dirty_to;
     uint8_t bytes[WINDOW_BYTES];
@@ -58,7 +59,7 @@ static enum store_result window_flush(struct window *window)
     if (copy == NULL)
         return STORE_NO_MEMORY;
     memcpy(copy, window->bytes + window->dirty_from, len);
-    window->stale = true;
+    window->stale = window->has_written = true;
     uint64_t at = window->start + window->dirty_from;
     window->dirty_from = window->dirty_to = 0;
     return string_write(window->call, window->call->keys, &window->value, at, copy, len);
@@ -111,6 +112,7 @@ static enum store_result window_close(struct window *window, uint64_t length)
         result = window_refresh(window);
     if (result != STORE_OK || window->value.length >= length)
         return result;
+    window->has_written = true;
     return string_write(window->call, window->call->keys, &window->value, length - 1, "", 1);
 }
 
@@ -319,11 +321,14 @@ static enum store_result run_fields(struct call *call, const struct fields *fiel
         return result;
     if (!string_fits(call, 0, fields->written_length))
         return STORE_OK;
+    const struct string_value found = window.value;
     resp_array(call->reply, fields->count);
     for (size_t i = 0; i < fields->count && result == STORE_OK; i++)
         result = run_field(&window, &fields->list[i]);
     if (result == STORE_OK && fields->writes)
         result = window_close(&window, fields->written_length);
+    if (result == STORE_OK && window.has_written)
+        string_notify(call, &found, "setbit");
     return result;
 }
 

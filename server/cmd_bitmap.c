@@ -113,6 +113,7 @@ static enum store_result write_bit(struct call *call, const struct string_value 
     if (byte == NULL)
         return STORE_NO_MEMORY;
     *byte = (char)(on ? old | mask : old & ~mask);
+    string_notify(call, value, "setbit");
     return string_write(call, call->keys, value, offset / 8, byte, 1);
 }
 
@@ -385,6 +386,8 @@ enum store_result cmd_bitop(struct call *call)
     resp_integer(call->reply, (int64_t)len);
     if (len == 0) {
         result = store_delete(call->txn, &call->keys[0]);
+        if (result == STORE_OK)
+            call_notify(call, NOTIFY_GENERIC, "del", &call->keys[0]);
         return result == STORE_ABSENT ? STORE_OK : result;
     }
     char *to = store_alloc(call->txn, len);
@@ -396,5 +399,9 @@ enum store_result cmd_bitop(struct call *call)
         return result;
     if (operation == BIT_NOT)
         invert(to, len);
+    result = call_notify_if_new(call, &call->keys[0]);
+    if (result != STORE_OK)
+        return result;
+    call_notify(call, NOTIFY_STRING, "set", &call->keys[0]);
     return store_put(call->txn, &call->keys[0], TYPE_STRING | ITEM_RAW, to, len, STORE_NO_EXPIRY);
 }

@@ -12,6 +12,7 @@
 
 #include "config_directive.h"
 #include "glob.h"
+#include "notice.h"
 #include "process.h"
 #include "server.h"
 #include "worker.h"
@@ -169,6 +170,9 @@ static void make_effective(struct server *server, size_t row)
         break;
     case CONFIG_MAXSTORE:
         store_set_max_store(server->store, (uint64_t)config_number(config, CONFIG_MAXSTORE));
+        break;
+    case CONFIG_NOTIFY_KEYSPACE_EVENTS:
+        notices_follow(server->notices);
         break;
     default:
         break;

@@ -82,7 +82,10 @@ static enum store_result expire_key(struct call *call, int64_t base_ms, int64_t 
     struct store_item item;
     enum store_result result = store_get(call->txn, key, &item);
     bool changes = result == STORE_OK && conditions_hold(conditions, item.expire_ms, when_ms);
-    if (changes && when_ms <= call->now_ms)
+    bool is_over = when_ms <= call->now_ms;
+    if (changes)
+        call_notify(call, NOTIFY_GENERIC, is_over ? "del" : "expire", key);
+    if (changes && is_over)
         result = store_delete(call->txn, key);
     else if (changes)
         result = store_set_expiry(call->txn, key, &item, when_ms);
@@ -117,8 +120,10 @@ enum store_result cmd_persist(struct call *call)
     struct store_item item;
     enum store_result result = store_get(call->txn, &call->keys[0], &item);
     bool changes = result == STORE_OK && item.expire_ms != STORE_NO_EXPIRY;
-    if (changes)
+    if (changes) {
+        call_notify(call, NOTIFY_GENERIC, "persist", &call->keys[0]);
         result = store_set_expiry(call->txn, &call->keys[0], &item, STORE_NO_EXPIRY);
+    }
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;
     resp_integer(call->reply, changes);

@@ -29,6 +29,7 @@ enum store_result cmd_del(struct call *call)
             result = store_delete(call->txn, &call->keys[i]);
         if (result != STORE_OK)
             return result;
+        call_notify(call, NOTIFY_GENERIC, "del", &call->keys[i]);
         deleted++;
     }
     resp_integer(call->reply, deleted);
@@ -82,6 +83,15 @@ static enum store_result key_exists(struct call *call, const struct store_key *k
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
+/* What comes in another's place is new, as Redis sees it. */
+static void notify_moved(struct call *call, const char *from, const char *to)
+{
+    call_notify(call, NOTIFY_NEW, "new", &call->keys[1]);
+    if (from != NULL)
+        call_notify(call, NOTIFY_GENERIC, from, &call->keys[0]);
+    call_notify(call, NOTIFY_GENERIC, to, &call->keys[1]);
+}
+
 static enum store_result rename_key(struct call *call, bool only_if_free)
 {
     const struct store_key *from = &call->keys[0], *to = &call->keys[1];
@@ -94,8 +104,10 @@ static enum store_result rename_key(struct call *call, bool only_if_free)
     bool taken = call_same_name(from, to);
     if (result == STORE_OK && only_if_free && !taken)
         result = key_exists(call, to, &taken);
-    if (result == STORE_OK && !call_same_name(from, to) && !(only_if_free && taken))
+    if (result == STORE_OK && !call_same_name(from, to) && !(only_if_free && taken)) {
+        notify_moved(call, "rename_from", "rename_to");
         result = store_rename(call->txn, from, &item, to);
+    }
     if (result != STORE_OK)
         return result;
     if (only_if_free)
@@ -174,11 +186,15 @@ enum store_result cmd_copy(struct call *call)
     enum store_result result = store_get(call->txn, from, &item);
     call->hits += result == STORE_OK;
     call->misses += result == STORE_ABSENT;
+    if (result == STORE_ABSENT)
+        call_notify(call, NOTIFY_KEY_MISS, "keymiss", from);
     if (result == STORE_OK)
         result = key_exists(call, to, &taken);
     bool copies = result == STORE_OK && (replace || !taken);
-    if (copies)
+    if (copies) {
+        notify_moved(call, NULL, "copy_to");
         result = copy_item(call, &item, to);
+    }
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;
     resp_integer(call->reply, copies);
@@ -201,8 +217,10 @@ enum store_result cmd_move(struct call *call)
     if (result == STORE_OK)
         result = key_exists(call, to, &taken);
     bool moves = result == STORE_OK && !taken;
-    if (moves)
+    if (moves) {
+        notify_moved(call, "move_from", "move_to");
         result = store_rename(call->txn, from, &item, to);
+    }
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;
     resp_integer(call->reply, moves);
@@ -211,10 +229,13 @@ enum store_result cmd_move(struct call *call)
 
 /* ---- OBJECT ---- */
 
-/* False: the result is to be returned; an absent key is answered. */
+/* False: the result is to be returned; an absent key is answered. It is no key miss that anybody is
+ * notified of. */
 static bool object_find(struct call *call, struct store_item *item, enum store_result *result)
 {
-    *result = call_find(call, &call->keys[0], item);
+    *result = store_get(call->txn, &call->keys[0], item);
+    call->hits += *result == STORE_OK;
+    call->misses += *result == STORE_ABSENT;
     if (*result != STORE_ABSENT)
         return *result == STORE_OK;
     resp_null(call->reply);

@@ -28,8 +28,17 @@ enum store_result string_look_up(struct call *call, const struct store_key *key,
     if (result == STORE_OK && (call->command->flags & CMD_READONLY) == 0) {
         call->hits += value->exists || *done;
         call->misses += !value->exists && !*done;
+        if (!value->exists && !*done)
+            call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
     }
     return result;
+}
+
+void string_notify(struct call *call, const struct string_value *value, const char *event)
+{
+    if (!value->exists)
+        call_notify(call, NOTIFY_NEW, "new", call->keys);
+    call_notify(call, NOTIFY_STRING, event, call->keys);
 }
 
 uint64_t string_limit(const struct call *call)
@@ -211,11 +220,25 @@ static bool read_expiry(struct call *call, unsigned bit, struct resp_slice time,
 }
 
 /* Replaces the value; one that has expired already is not kept at all. */
-static enum store_result put_expiring(struct call *call, struct resp_slice value, int64_t expire_ms)
+static enum store_result put_told(struct call *call, struct resp_slice value, int64_t expire_ms,
+                                  bool tells_expiry)
 {
-    if (expire_ms != STORE_NO_EXPIRY && expire_ms <= call->now_ms)
-        return delete_key(call, call->keys);
-    return store_put(call->txn, call->keys, TYPE_STRING, value.data, value.len, expire_ms);
+    const struct store_key *key = call->keys;
+    enum store_result result = call_notify_if_new(call, key);
+    if (result != STORE_OK)
+        return result;
+    call_notify(call, NOTIFY_STRING, "set", key);
+    if (tells_expiry)
+        call_notify(call, NOTIFY_GENERIC, "expire", key);
+    if (expire_ms == STORE_NO_EXPIRY || expire_ms > call->now_ms)
+        return store_put(call->txn, key, TYPE_STRING, value.data, value.len, expire_ms);
+    call_notify(call, NOTIFY_EXPIRED, "expired", key);
+    return delete_key(call, key);
+}
+
+static enum store_result put(struct call *call, struct resp_slice value)
+{
+    return put_told(call, value, STORE_NO_EXPIRY, false);
 }
 
 /* ---- GET, SET and their relatives ---- */
@@ -274,7 +297,7 @@ static enum store_result set_with_options(struct call *call)
         return STORE_OK;
     if ((options.bits & OPTION_KEEPTTL) != 0 && old.exists)
         expire_ms = old.item.expire_ms;
-    return put_expiring(call, call->argv[2], expire_ms);
+    return put_told(call, call->argv[2], expire_ms, (options.bits & OPTIONS_EXPIRY) != 0);
 }
 
 enum store_result cmd_set(struct call *call)
@@ -282,8 +305,7 @@ enum store_result cmd_set(struct call *call)
     if (call->argc > 3)
         return set_with_options(call);
     resp_ok(call->reply);
-    return store_put(call->txn, call->keys, TYPE_STRING, call->argv[2].data, call->argv[2].len,
-                     STORE_NO_EXPIRY);
+    return put(call, call->argv[2]);
 }
 
 enum store_result cmd_setnx(struct call *call)
@@ -295,7 +317,7 @@ enum store_result cmd_setnx(struct call *call)
     resp_integer(call->reply, result == STORE_ABSENT);
     if (result == STORE_OK)
         return STORE_OK;
-    return put_expiring(call, call->argv[2], STORE_NO_EXPIRY);
+    return put(call, call->argv[2]);
 }
 
 static enum store_result set_for(struct call *call, unsigned unit)
@@ -304,7 +326,7 @@ static enum store_result set_for(struct call *call, unsigned unit)
     if (!read_expiry(call, unit, call->argv[2], &expire_ms))
         return STORE_OK;
     resp_ok(call->reply);
-    return put_expiring(call, call->argv[3], expire_ms);
+    return put_told(call, call->argv[3], expire_ms, true);
 }
 
 enum store_result cmd_setex(struct call *call)
@@ -326,7 +348,7 @@ enum store_result cmd_getset(struct call *call)
         result = reply_value(call, &old);
     if (result != STORE_OK || done)
         return result;
-    return put_expiring(call, call->argv[2], STORE_NO_EXPIRY);
+    return put(call, call->argv[2]);
 }
 
 enum store_result cmd_getdel(struct call *call)
@@ -338,6 +360,7 @@ enum store_result cmd_getdel(struct call *call)
         result = reply_value(call, &value);
     if (result != STORE_OK || !value.exists)
         return result;
+    call_notify(call, NOTIFY_GENERIC, "del", call->keys);
     return delete_key(call, call->keys);
 }
 
@@ -359,10 +382,16 @@ enum store_result cmd_getex(struct call *call)
     result = reply_value(call, &value);
     if (result != STORE_OK || !value.exists || options.bits == 0)
         return result;
+    bool persists = expire_ms == STORE_NO_EXPIRY;
+    if (persists && value.item.expire_ms == STORE_NO_EXPIRY)
+        return STORE_OK;
+    if (!persists && expire_ms <= call->now_ms) {
+        call_notify(call, NOTIFY_GENERIC, "del", call->keys);
+        return delete_key(call, call->keys);
+    }
+    call_notify(call, NOTIFY_GENERIC, persists ? "persist" : "expire", call->keys);
     if (expire_ms == value.item.expire_ms)
         return STORE_OK;
-    if (expire_ms != STORE_NO_EXPIRY && expire_ms <= call->now_ms)
-        return delete_key(call, call->keys);
     return store_set_expiry(call->txn, call->keys, &value.item, expire_ms);
 }
 
@@ -391,6 +420,7 @@ enum store_result cmd_append(struct call *call)
     resp_integer(call->reply, (int64_t)(value.length + tail.len));
     if (value.exists && tail.len == 0)
         return STORE_OK;
+    string_notify(call, &value, "append");
     if (!value.exists)
         return store_put(call->txn, call->keys, TYPE_STRING, tail.data, tail.len, STORE_NO_EXPIRY);
     return string_write(call, call->keys, &value, value.length, tail.data, tail.len);
@@ -461,6 +491,7 @@ enum store_result cmd_setrange(struct call *call)
     resp_integer(call->reply, (int64_t)(part.len > 0 && end > value.length ? end : value.length));
     if (part.len == 0)
         return STORE_OK;
+    string_notify(call, &value, "setrange");
     return string_write(call, call->keys, &value, (uint64_t)offset, part.data, part.len);
 }
 
@@ -496,6 +527,10 @@ static enum store_result put_pairs(struct call *call)
     enum store_result result = STORE_OK;
     for (uint32_t i = 0; i < call->key_count && result == STORE_OK; i++) {
         struct resp_slice value = call->argv[2 * i + 2];
+        result = call_notify_if_new(call, &call->keys[i]);
+        if (result != STORE_OK)
+            return result;
+        call_notify(call, NOTIFY_STRING, "set", &call->keys[i]);
         result = store_put(call->txn, &call->keys[i], TYPE_STRING, value.data, value.len,
                            STORE_NO_EXPIRY);
     }

@@ -27,6 +27,9 @@ enum store_result string_find(struct call *call, const struct store_key *key,
 enum store_result string_look_up(struct call *call, const struct store_key *key,
                                  struct string_value *value, bool *done);
 
+/* The command changes its first key, which was found so; "new" stands before the event. */
+void string_notify(struct call *call, const struct string_value *value, const char *event);
+
 /* Longest string a command may build: proto-max-bulk-len, but no more than the store keeps. */
 uint64_t string_limit(const struct call *call);
 

@@ -8,8 +8,9 @@
 /* Stores a number's text over the value, which keeps its expiry. The text is copied: it must live
  * until the request is finished. */
 static enum store_result put_number(struct call *call, const struct string_value *value,
-                                    const char *text, size_t len)
+                                    const char *event, const char *text, size_t len)
 {
+    string_notify(call, value, event);
     char *copy = store_alloc(call->txn, len);
     if (copy == NULL)
         return STORE_NO_MEMORY;
@@ -40,7 +41,7 @@ static enum store_result add(struct call *call, int64_t increment)
     resp_integer(call->reply, number);
     char text[24];
     size_t len = resp_print_int64(text, number);
-    return put_number(call, &value, text, len);
+    return put_number(call, &value, "incrby", text, len);
 }
 
 enum store_result cmd_incr(struct call *call)
@@ -96,5 +97,5 @@ enum store_result cmd_incrbyfloat(struct call *call)
     char text[5 * 1024];
     size_t len = resp_print_long_double(text, number);
     resp_bulk(call->reply, text, len);
-    return put_number(call, &value, text, len);
+    return put_number(call, &value, "incrbyfloat", text, len);
 }

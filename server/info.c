@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "config_directive.h"
+#include "notice.h"
 #include "process.h"
 #include "server.h"
 #include "worker.h"
@@ -309,6 +310,7 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "pubsub_channels:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_CHANNEL)));
     fprintf(to, "pubsub_patterns:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_PATTERN)));
     fprintf(to, "pubsubshard_channels:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_SHARD)));
+    fprintf(to, "dropped_notifications:%llu\r\n", U(notices_dropped(server->notices)));
     fprintf(to, "latest_fork_usec:0\r\ntotal_forks:0\r\nmigrate_cached_sockets:0\r\n");
     fprintf(to, "slave_expires_tracked_keys:0\r\n");
     fprintf(to, "active_defrag_hits:0\r\nactive_defrag_misses:0\r\n");

@@ -15,6 +15,7 @@
 
 #include "listener.h"
 #include "log.h"
+#include "notice.h"
 #include "process.h"
 #include "pubsub.h"
 #include "watch.h"
@@ -173,8 +174,10 @@ static bool serve_store(struct server *server, struct listener *listener)
     if (!open_store(server))
         return false;
     server->watches = watch_registry_new(server->store);
-    bool is_well =
-        server->watches != NULL && (atomic_load(&server->stopping) || serve(server, listener));
+    server->notices = notices_new(server);
+    bool is_well = server->watches != NULL && server->notices != NULL &&
+                   (atomic_load(&server->stopping) || serve(server, listener));
+    notices_free(server->notices);
     watch_registry_free(server->watches);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");
     if (store_close(server->store) != STORE_OK) {

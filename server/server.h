@@ -17,6 +17,7 @@
 #define VELLUM_VERSION "0.1.0"
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
 
+struct notices;
 struct pubsub;
 struct worker;
 struct watch_registry;
@@ -33,6 +34,7 @@ struct server {
     struct command_index commands; /* main builds it from config.renames before workers start */
     struct store *store;
     struct pubsub *pubsub;
+    struct notices *notices;
     _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
     struct worker **workers;
     uint32_t worker_count;
