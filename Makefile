@@ -183,6 +183,8 @@ STORAGE_TESTS := \
 	test_stalls \
 	test_tree
 
+WAIT_TESTS := test_random test_snapshot test_tree # also with reads that wait at random
+
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
 	tests/storage/harness.c \
@@ -300,8 +302,8 @@ help:
 	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
 
 test: all unit
-	$(MAKE) WAIT=1 server build/wait/tests/test_random build/wait/tests/test_snapshot
-	VELLUM_UNIT_TESTS='test_random test_snapshot' tests/run --build build/wait unit
+	$(MAKE) WAIT=1 server $(addprefix build/wait/tests/,$(WAIT_TESTS))
+	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
 
 check:

@@ -303,7 +303,7 @@ static enum store_result run_op(struct tree_batch *batch, struct store_txn *txn,
     if (op->kind == OP_SET_TYPE)
         return store_tree_set_type(txn, key, &item, (uint8_t)(1 + op->random % 200));
     if (op->kind == OP_EXPIRE)
-        return store_set_expiry(txn, key, &item, (int64_t)1 << 40 | op->random);
+        return store_set_expiry(txn, key, &item, (int64_t)1 << 45 | op->random);
     return run_tree_op(txn, op, key, &item);
 }
 
@@ -505,7 +505,7 @@ static uint64_t apply_op(struct tree_model *model, const struct tree_op *op)
     } else if (op->kind == OP_SET_TYPE) {
         c->type = (uint8_t)(1 + op->random % 200);
     } else if (op->kind == OP_EXPIRE) {
-        c->expire_ms = (int64_t)1 << 40 | op->random;
+        c->expire_ms = (int64_t)1 << 45 | op->random;
     } else {
         struct model_tree *tree = &c->tree[op->which % c->trees];
         digest = apply_tree_op(op, tree, mix(digest, tree->count));
