@@ -62,7 +62,8 @@ static void read_ahead(struct look_ahead *look, struct resp_limits limits, const
     while (look->count < LOOK_AHEAD_COMMANDS &&
            scout_command(scout, data, len, (size_t)(look->args + LOOK_AHEAD_ARGS - args))) {
         struct ahead *ahead = &look->commands[look->count++];
-        memcpy(args, scout->args, scout->count * sizeof *args);
+        if (scout->count > 0) /* an empty line has no words */
+            memcpy(args, scout->args, scout->count * sizeof *args);
         describe(look, ahead, scout, args);
         if (find_key(ahead, look->session->db, &look->keys[key_count]))
             ahead->key = &look->keys[key_count++];

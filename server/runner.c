@@ -366,8 +366,8 @@ static void account(struct request *request)
 {
     struct call *call = &request->call;
     struct worker *worker = request->conn->worker;
-    const char *reply = call->reply->data + request->reply_start;
     size_t len = call->reply->len - request->reply_start;
+    const char *reply = len > 0 ? call->reply->data + request->reply_start : NULL;
     counter_add(&worker->counters.commands, 1);
     if (len > 0 && reply[0] == '-')
         commandstats_add_error(worker, call->command, reply, len, request->rejected);
