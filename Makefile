@@ -175,6 +175,7 @@ test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_tab
 STORAGE_TESTS := \
 	test_concurrent \
 	test_cuts \
+	test_disk \
 	test_faults \
 	test_powercut \
 	test_random \
@@ -192,6 +193,8 @@ STORAGE_TEST_SRC := \
 	tests/storage/oracle.c \
 	tests/storage/tree_model.c \
 	tests/storage/workload.c
+
+test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents
 
 # The whole server but its main, on the model.
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) $(MODEL_SRC)) \
@@ -402,7 +405,7 @@ $(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))
 define storage_test_rule
 $(BUILD)/tests/$(1): $(OBJ)/tests/storage/$(1).o $(call objects,$(STORAGE_TEST_SRC)) $(STORAGE_LIB)
 	@mkdir -p $$(@D)
-	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(STORAGE_LIBS)
+	$(CC) $(LDFLAGS) $($(1)_LDFLAGS) -o $$@ $$^ -lcmocka $(STORAGE_LIBS)
 endef
 $(foreach test,$(STORAGE_TESTS),$(eval $(call storage_test_rule,$(test))))
 

@@ -7,7 +7,7 @@ there instead. `killers` are tried in turn until one fails.
 import dataclasses
 
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
-ROT, RANDOM, CONCURRENT = "test_rot", "test_random", "test_concurrent"
+ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
 WAIT_RANDOM = "wait/test_random"
 
 
@@ -64,7 +64,8 @@ fault("group-checksum-unchecked", "storage/redo.c",
 # Of epoch and chain each would do: a start begins its chain with a random number.
 fault("history-ignored", "storage/redo.c",
       "groups of a history that was given up are followed",
-      ("group->epoch == store->super.epoch &&", ""),
+      ("group->epoch == store->super.epoch && group->sequence == log->sequence &&",
+       "group->sequence == log->sequence &&"),
       ("group->previous == log->previous &&", ""),
       by=[FAULTS])
 fault("chain-ignored", "storage/redo.c",
@@ -154,7 +155,7 @@ fault("unreadable-node-given-up", "storage/recover.c",
       by=[ROT])
 fault("used-slots-taken-for-free", "storage/recover.c",
       "what recovery found in a slot does not keep the slot from being used again",
-      ("space_keep_slot(space, page, slot); partition->databases[db].keys++;",
+      ("space_keep_slot(&partition->space, page, slot); partition->databases[db].keys++;",
        "partition->databases[db].keys++;"),
       by=[CUTS, POWERCUT])
 fault("used-runs-taken-for-free", "storage/recover.c",
@@ -358,6 +359,22 @@ fault("read-error-ignored", "storage/load.c",
       "what a failed read left in a frame is served",
       ("arrived(load, i, op->error != 0);", "arrived(load, i, false);"),
       by=[FAULTS])
+
+# ---- the disk ----
+
+fault("short-transfer-is-whole", "storage/disk_file.c",
+      "what the kernel transferred of an operation passes for all of it",
+      ("else if (op->kind == DISK_FLUSH || (uint64_t)result == op->remaining)",
+       "else if (op->kind == DISK_FLUSH || result > 0)"),
+      by=[DISK])
+fault("rest-in-the-wrong-place", "storage/disk_file.c",
+      "the rest of a short transfer goes where its beginning went",
+      ("op->offset += transferred;", ""),
+      by=[DISK])
+fault("interruption-is-an-error", "storage/disk_file.c",
+      "an operation that was interrupted fails",
+      ("if (result == -EINTR || result == -EAGAIN)", "if (result == -EAGAIN)"),
+      by=[DISK])
 
 # ---- large values, databases, scans ----
 
