@@ -79,7 +79,9 @@
  *       40    8 checksum of the group before (a chain: a group of a history that was cut off can
  *               never follow one of the history that was kept)
  *       48    8 store's seed: bytes a client wrote never pass for a group
- *       56    8 XXH3-64 of header (without this field) and records
+ *       56    8 the newest commit that was durable when it was written: what is missing before it
+ *               up to there is damage, what is missing behind that never was acknowledged
+ *       64    8 XXH3-64 of header (without this field) and records
  *   A group for which there is no room up to the journal's end stands at its start.
  *
  * JOURNAL RECORD: one transaction                JOURNAL OPERATION, 8-aligned
@@ -223,6 +225,7 @@ struct format_group {
     uint32_t length;
     uint64_t previous;
     uint64_t seed;
+    uint64_t durable_commit;
     uint64_t checksum;
 };
 
@@ -278,7 +281,7 @@ static_assert(sizeof(struct format_child) == 12, "on disk");
 static_assert(sizeof(struct format_outside_key) == 24, "on disk");
 static_assert(sizeof(struct format_outside) == 24, "on disk");
 static_assert(sizeof(struct format_range) == 4, "on disk");
-static_assert(sizeof(struct format_group) == 64, "on disk");
+static_assert(sizeof(struct format_group) == 72, "on disk");
 static_assert(sizeof(struct format_record) == 8, "on disk");
 static_assert(sizeof(struct format_operation) == 16, "on disk");
 static_assert(sizeof(struct format_databases) == 72, "on disk");

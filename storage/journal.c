@@ -9,24 +9,32 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+static bool make_buffer(struct journal_buffer *buffer)
+{
+    buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
+    buffer->memory = disk_alloc(buffer->capacity);
+    return buffer->memory != NULL;
+}
+
 bool journal_init(struct journal *journal, struct store *engine, uint64_t size)
 {
     memset(journal, 0, sizeof *journal);
     pthread_mutex_init(&journal->lock, NULL);
     journal->engine = engine;
     journal->size = size;
-    struct journal_buffer *buffers[] = {&journal->filling, &journal->flying};
-    for (int i = 0; i < 2; i++) {
-        buffers[i]->capacity = 2 * JOURNAL_GROUP_TARGET;
-        buffers[i]->memory = disk_alloc(buffers[i]->capacity);
+    bool made = make_buffer(&journal->filling);
+    for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++) {
+        journal->flights[i].journal = journal;
+        made = make_buffer(&journal->flights[i].group) && made;
     }
-    return journal->filling.memory && journal->flying.memory;
+    return made;
 }
 
 void journal_free(struct journal *journal)
 {
+    for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++)
+        free(journal->flights[i].group.memory);
     free(journal->filling.memory);
-    free(journal->flying.memory);
     pthread_mutex_destroy(&journal->lock);
 }
 
@@ -123,20 +131,37 @@ uint64_t journal_group_checksum(const struct format_group *header, const char *r
 
 /* ---- writing a group ---- */
 
+/* Groups that have arrived, up to the first that has not. Returns whether there was one. */
+static bool land(struct journal *journal)
+{
+    uint32_t before = journal->flight_count;
+    while (journal->flight_count > 0) {
+        struct journal_flight *flight = &journal->flights[journal->oldest_flight];
+        struct journal_buffer *group = &flight->group;
+        if (!flight->arrived)
+            break;
+        if (!engine_failed(journal->engine))
+            atomic_store_explicit(&journal->durable, group->first_commit + group->record_count - 1,
+                                  memory_order_release);
+        group->length = 0;
+        journal->oldest_flight = (journal->oldest_flight + 1) % JOURNAL_FLIGHTS;
+        journal->flight_count--;
+    }
+    return journal->flight_count < before;
+}
+
 static void written(struct disk_op *op)
 {
-    struct journal *journal = op->arg;
+    struct journal_flight *flight = op->arg;
+    struct journal *journal = flight->journal;
     if (op->error)
         engine_fail(journal->engine, "writing the journal", op->error);
     pthread_mutex_lock(&journal->lock);
-    struct journal_buffer *flying = &journal->flying;
-    journal->in_flight = false;
-    if (!engine_failed(journal->engine))
-        atomic_store_explicit(&journal->durable, flying->first_commit + flying->record_count - 1,
-                              memory_order_release);
-    flying->length = 0;
+    flight->arrived = true;
+    bool landed = land(journal);
     pthread_mutex_unlock(&journal->lock);
-    engine_durable_advanced(journal->engine);
+    if (landed)
+        engine_durable_advanced(journal->engine);
 }
 
 static void seal(struct journal *journal, const struct journal_buffer *group)
@@ -149,54 +174,72 @@ static void seal(struct journal *journal, const struct journal_buffer *group)
                                     .record_count = group->record_count,
                                     .length = (uint32_t)group->length,
                                     .previous = journal->previous,
-                                    .seed = journal->engine->super.seed};
+                                    .seed = journal->engine->super.seed,
+                                    .durable_commit = atomic_load(&journal->durable)};
     header->checksum = journal_group_checksum(header, (const char *)(header + 1));
     journal->previous = header->checksum;
 }
 
 /* Where there is no room for it up to the ring's end, it goes to its start. */
-static void queue_write(struct journal *journal, struct disk_queue *queue,
-                        const struct journal_buffer *group, uint64_t padded)
+static void queue_write(struct journal_flight *flight, struct disk_queue *queue, uint64_t padded)
 {
-    journal->used += ring_cost(journal, group->length);
+    struct journal *journal = flight->journal;
+    journal->used += ring_cost(journal, flight->group.length);
     if (padded > journal->size - journal->position)
         journal->position = 0;
-    journal->vector = (struct iovec){group->memory, padded};
-    journal->operation = (struct disk_op){.kind = DISK_WRITE,
-                                          .durable = true,
-                                          .file = journal->file,
-                                          .vectors = &journal->vector,
-                                          .vector_count = 1,
-                                          .offset = journal->position,
-                                          .done = written,
-                                          .arg = journal};
+    flight->vector = (struct iovec){flight->group.memory, padded};
+    flight->operation = (struct disk_op){.kind = DISK_WRITE,
+                                         .durable = true,
+                                         .file = journal->file,
+                                         .vectors = &flight->vector,
+                                         .vector_count = 1,
+                                         .offset = journal->position,
+                                         .done = written,
+                                         .arg = flight};
     journal->position += padded;
     if (journal->position == journal->size) /* as recovery goes on: it may begin here */
         journal->position = 0;
-    disk_queue_op(queue, &journal->operation);
+    disk_queue_op(queue, &flight->operation);
     atomic_fetch_add_explicit(&journal->bytes_written, padded, memory_order_relaxed);
     atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
+}
+
+/* The records gathered become the group of a free flight, whose buffer is filled next. */
+static struct journal_flight *board(struct journal *journal)
+{
+    uint32_t next = (journal->oldest_flight + journal->flight_count++) % JOURNAL_FLIGHTS;
+    struct journal_flight *flight = &journal->flights[next];
+    struct journal_buffer empty = flight->group;
+    flight->group = journal->filling;
+    flight->arrived = false;
+    journal->filling = empty;
+    journal->sealed_databases = journal->databases;
+    return flight;
+}
+
+/* Behind a group in flight another sets off only when it is as long: many short ones would cost
+ * more than waiting. */
+static bool may_set_off(const struct journal *journal, uint64_t least)
+{
+    if (journal->flight_count > 0) {
+        uint32_t newest = (journal->oldest_flight + journal->flight_count - 1) % JOURNAL_FLIGHTS;
+        if (least < journal->flights[newest].group.length)
+            least = journal->flights[newest].group.length;
+    }
+    return journal->flight_count < JOURNAL_FLIGHTS && journal->filling.length > 0 &&
+           journal->filling.length >= least && !engine_failed(journal->engine);
 }
 
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)
 {
     pthread_mutex_lock(&journal->lock);
-    if (journal->in_flight || journal->filling.length == 0 || journal->filling.length < least ||
-        engine_failed(journal->engine)) {
-        pthread_mutex_unlock(&journal->lock);
-        return;
+    if (may_set_off(journal, least)) {
+        struct journal_flight *flight = board(journal);
+        uint64_t length = flight->group.length, padded = journal_padded(length);
+        memset(flight->group.memory + length, 0, padded - length);
+        seal(journal, &flight->group);
+        queue_write(flight, queue, padded);
     }
-    struct journal_buffer group = journal->filling;
-    journal->filling = journal->flying;
-    journal->filling.length = 0;
-    journal->flying = group;
-    journal->in_flight = true;
-    journal->sealed_databases = journal->databases;
-
-    uint64_t padded = journal_padded(group.length);
-    memset(group.memory + group.length, 0, padded - group.length);
-    seal(journal, &group);
-    queue_write(journal, queue, &group, padded);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -211,7 +254,9 @@ int64_t journal_age(struct journal *journal, int64_t now_ms)
 uint64_t journal_buffer_bytes(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    uint64_t bytes = journal->filling.capacity + journal->flying.capacity;
+    uint64_t bytes = journal->filling.capacity;
+    for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++)
+        bytes += journal->flights[i].group.capacity;
     pthread_mutex_unlock(&journal->lock);
     return bytes;
 }

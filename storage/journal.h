@@ -1,11 +1,14 @@
 /*
  * The redo journal: one ring of groups for the whole store. Every commit is a record in it; records
- * are collected in memory and written as a group, one group at a time.
+ * are collected in memory and written as a group. While one group is on its way to the device the
+ * next may set off: a device does two writes in less time than one after the other.
  *
  * Invariants
  * 1. Commit numbers are consecutive in the order of records; so are the sequence numbers of groups.
- * 2. At most one group is in flight. `durable` is the last commit of the last group that arrived;
- * it never goes back.
+ * 2. At most JOURNAL_FLIGHTS groups are in flight. They may arrive in any order; `durable` is the
+ * last commit of the last group that arrived and has none in flight before it. It never goes back.
+ * So after a power cut fewer than JOURNAL_FLIGHTS groups may stand behind a missing one: they were
+ * acknowledged to nobody, and recovery ends at the missing one.
  * 3. From the tail (the last checkpoint) to `position` the ring holds every group, unbroken: an
  * append that would reach the tail is refused until a checkpoint moves it.
  * 4. After a failed write nothing is appended, written or acknowledged any more.
@@ -27,8 +30,9 @@
 #define JOURNAL_MIN_BYTES (8u << 20)
 #define JOURNAL_MAX_BYTES (8ull << 30)    /* lengths of records fit 32 bits */
 #define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
-#define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for the group in flight */
-#define JOURNAL_RECORD_SHARE 8u           /* of the ring, the most that one transaction takes */
+#define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for a group to arrive */
+#define JOURNAL_FLIGHTS 2u
+#define JOURNAL_RECORD_SHARE 8u /* of the ring, the most that one transaction takes */
 
 struct store;
 
@@ -38,6 +42,15 @@ struct journal_buffer {
     uint64_t length; /* header included; 0: no record yet */
     uint64_t first_commit;
     uint32_t record_count;
+};
+
+/* A group on its way. */
+struct journal_flight {
+    struct journal *journal;
+    struct journal_buffer group;
+    bool arrived;
+    struct disk_op operation;
+    struct iovec vector;
 };
 
 /* A group boundary: where redo can begin. */
@@ -58,10 +71,9 @@ struct journal {
     uint64_t used;     /* from the tail to position */
     uint64_t next_commit;
     int64_t oldest_ms; /* when the oldest record of `filling` came (monotonic clock) */
-    struct journal_buffer filling, flying;
-    bool in_flight;
-    struct disk_op operation;
-    struct iovec vector;
+    struct journal_buffer filling;
+    struct journal_flight flights[JOURNAL_FLIGHTS]; /* a ring: flight_count from the oldest on */
+    uint32_t oldest_flight, flight_count;
     struct format_databases databases, sealed_databases;
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;
@@ -81,8 +93,7 @@ STORE_MUST_CHECK enum store_result journal_begin(struct journal *journal, uint64
 /* databases: the new map if the record changes it, or NULL. */
 void journal_end(struct journal *journal, const struct format_databases *databases);
 
-/* Starts writing what has gathered, if nothing is in flight and at least `least` bytes are there.
- */
+/* Starts writing what has gathered, if it is at least `least` bytes and there is a free flight. */
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least);
 /* Milliseconds since the oldest record that is not in flight or durable came; -1: there is none. */
 int64_t journal_age(struct journal *journal, int64_t now_ms);

@@ -187,13 +187,15 @@ static enum store_result next_group(struct store *store, struct redo_log *log,
 
 /* ---- what is behind the end ---- */
 
-/* Seen from the end of the history, does this header tell of more? */
+/* Seen from the end of the history, does this header tell of more that was durable? Of groups that
+ * were in flight together a power cut may leave the later one. */
 static bool is_later(const struct store *store, const struct redo_log *log,
                      const struct format_group *group)
 {
     return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
            (group->epoch > store->super.epoch ||
-            (group->epoch == store->super.epoch && group->sequence > log->sequence));
+            (group->epoch == store->super.epoch && group->sequence > log->sequence &&
+             group->durable_commit >= log->commit));
 }
 
 static bool is_whole(struct store *store, const struct format_group *header, uint64_t position)
@@ -232,12 +234,14 @@ static enum store_result look_for_later(struct store *store, const struct redo_l
     return result;
 }
 
-/* A group behind a damaged one begins at most a group's length further on, or at the ring's start,
- * where there may also be one of a later epoch. */
+/* A group that cannot have been in flight together with a damaged one begins at most the length of
+ * JOURNAL_FLIGHTS groups further on, or that far from the ring's start, where there may also be one
+ * of a later epoch. */
 static enum store_result look_behind(struct store *store, const struct redo_log *log, char *message)
 {
     struct format_group found;
-    uint64_t size = store->super.journal_bytes, reach = journal_group_most(size) + PAGE_SIZE;
+    uint64_t size = store->super.journal_bytes,
+             reach = JOURNAL_FLIGHTS * journal_group_most(size) + PAGE_SIZE;
     uint64_t to = size - log->position < reach ? size : log->position + reach;
     enum store_result result = look_for_later(store, log, log->position, to, &found);
     if (result == STORE_ABSENT)

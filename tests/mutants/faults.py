@@ -37,8 +37,13 @@ fault("journal-not-durable", "storage/journal.c",
       by=[CUTS, POWERCUT], quick=True)
 fault("durable-too-early", "storage/journal.c",
       "what is still being gathered counts as durable with the group that arrived",
-      ("flying->first_commit + flying->record_count - 1", "journal->next_commit - 1"),
+      ("group->first_commit + group->record_count - 1", "journal->next_commit - 1"),
       by=[CUTS, POWERCUT])
+fault("group-overtakes", "storage/journal.c",
+      "a group that arrived counts as durable while the one before it is still on its way",
+      ("if (!flight->arrived) break;",
+       "if (!flight->arrived && journal->flight_count == 1) break;"),
+      by=[POWERCUT])
 fault("failed-group-acknowledged", "storage/journal.c",
       "a group whose write failed counts as durable",
       ("if (!engine_failed(journal->engine)) atomic_store_explicit(&journal->durable,",
