@@ -29,11 +29,20 @@ struct nest *nest_new(void)
     return nest;
 }
 
+static void drop_progress(struct call *call)
+{
+    if (call->progress != NULL && call->progress_free != NULL)
+        call->progress_free(call->progress);
+    call->progress = NULL;
+    call->progress_free = NULL;
+    call->cursor = 0;
+}
+
 static void nested_free(struct nested *nested)
 {
     struct call *call = &nested->call;
-    if (call->progress != NULL && call->progress_free != NULL)
-        call->progress_free(call->progress);
+    drop_progress(call);
+    resp_writer_free(&nested->kept);
     nest_free(call->nest);
     block_release(nested->block);
     free(nested);
@@ -75,6 +84,7 @@ struct nested *nest_add(struct nest *nest, const struct command *command, size_t
         return NULL;
     *nested = (struct nested){
         .call = {.command = command, .argc = argc, .argv = nested->argv, .keys = NULL}};
+    resp_writer_init(&nested->kept, 2);
     if (is_held) {
         nested->block = block_hold(block);
         memcpy(nested->argv, argv, argc * sizeof *argv);
@@ -206,28 +216,60 @@ static bool is_own_failure(enum store_result result)
     return result == STORE_DAMAGED || result == STORE_IO || result == STORE_TOO_LARGE;
 }
 
+/* The command itself, or what an earlier run has found out about it. */
+static enum store_result run_or_repeat(struct nested *nested)
+{
+    struct call *call = &nested->call;
+    if (nested->failure != STORE_OK) {
+        reply_failure(call, nested->failure);
+        return STORE_OK;
+    }
+    if (nested->kept.len > 0) {
+        resp_raw(call->reply, nested->kept.data, nested->kept.len);
+        return STORE_OK;
+    }
+    if (nested->is_ended) /* what it had collected then is no beginning */
+        drop_progress(call);
+    nested->is_ended = false;
+    if (call->nest != NULL)
+        nest_begin(call);
+    enum store_result result = run_timed(nested);
+    if (!is_own_failure(result))
+        return result;
+    nested->failure = result; /* what it has written must not stay: run again, without it */
+    return STORE_WAIT;
+}
+
+/* A walk in steps is not to begin anew because a later command has to wait. */
+static void keep_reply(struct nested *nested, size_t start, uint32_t stream_count)
+{
+    struct call *call = &nested->call;
+    bool is_read = (call->command->flags & CMD_READONLY) != 0;
+    if (call->progress == NULL || !is_read || nested->kept.len > 0 ||
+        request_of_call(call)->stream_count != stream_count)
+        return;
+    resp_raw(&nested->kept, call->reply->data + start, call->reply->len - start);
+    if (nested->kept.failed)
+        resp_truncate(&nested->kept, 0);
+    else
+        drop_progress(call);
+}
+
 enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 {
     struct call *call = &nested->call;
     size_t start = reply->len;
+    uint32_t stream_count = request_of_call(call)->stream_count;
     call->reply = reply;
     call->txn = call->outer->txn;
     call->hits = call->misses = 0;
     nested->is_deferred = false;
     nested->has_run = true;
-    if (call->nest != NULL)
-        nest_begin(call);
-    enum store_result result = nested->failure;
-    if (result == STORE_OK)
-        result = run_timed(nested);
-    else
-        reply_failure(call, result);
-    if (nested->failure == STORE_OK && is_own_failure(result)) {
-        nested->failure = result; /* what it has written must not stay: run again, without it */
-        return STORE_WAIT;
-    }
-    if (nested->failure == STORE_OK && result != STORE_OK)
+    enum store_result result = run_or_repeat(nested);
+    if (result != STORE_OK)
         return result;
+    nested->is_ended = true;
+    keep_reply(nested, start, stream_count);
     note_error(nested, reply->data + start, reply->len - start);
     if (monitor_any(call->server))
         monitor_feed(call);

@@ -10,9 +10,9 @@
  *                     the place where it was deferred
  *
  * What the function of a nested command returns is passed up as always: STORE_WAIT lets everything
- * run again from the top. Each nested call keeps its own `progress` over the reruns. A nested
- * command that fails by itself (a damaged value, a key too long) answers so, without its writes,
- * and those that follow it run on.
+ * run again from the top. Each nested call keeps its own `progress` over the reruns, until it has
+ * ended. A nested command that fails by itself (a damaged value, a key too long) answers so,
+ * without its writes, and those that follow it run on.
  *
  * Threads: a nest belongs to the thread of its request.
  */
@@ -29,9 +29,11 @@ struct watch;
 struct nested {
     struct call call; /* the outer one is call.outer */
     struct nested *next;
-    struct block *block; /* what the arguments lie in; NULL: in here */
-    uint64_t nsec;       /* what it took, for all calls that its time stands for */
-    bool has_run;        /* or will, if it is deferred */
+    struct block *block;     /* what the arguments lie in; NULL: in here */
+    uint64_t nsec;           /* what it took, for all calls that its time stands for */
+    bool has_run;            /* or will, if it is deferred */
+    bool is_ended;           /* in this run or an earlier one */
+    struct resp_writer kept; /* the reply of a walk in steps: it is not made again */
     bool is_deferred;
     size_t gap;                /* deferred: its place, from the start of the outer reply */
     enum store_result failure; /* why it failed in an earlier run; that run was thrown away */

@@ -260,7 +260,7 @@ static void add_random_command(struct bytes *out, char *value, size_t value_max)
     size_t len = pick(4) == 0 ? pick((uint32_t)value_max) : pick(40);
     memset(value, 'a' + (int)pick(26), len);
     value[len] = '\0';
-    switch (pick(12)) {
+    switch (pick(20)) {
     case 0:
     case 1:
         add_command(out, 3, (const char *[]){"SET", key, value});
@@ -285,6 +285,24 @@ static void add_random_command(struct bytes *out, char *value, size_t value_max)
         break;
     case 8:
         add_command(out, 1, (const char *[]){pick(2) == 0 ? "GET" : "nonsense"});
+        break;
+    case 9:
+    case 10:
+        add_command(out, 1, (const char *[]){"MULTI"});
+        break;
+    case 11:
+    case 12:
+        add_command(out, 1, (const char *[]){"EXEC"});
+        break;
+    case 13:
+        add_command(out, 3, (const char *[]){"WATCH", key, other});
+        break;
+    case 14:
+        add_command(out, 2, (const char *[]){pick(4) == 0 ? "KEYS" : "EXISTS", "*"});
+        break;
+    case 15:
+        add_command(out, 2, (const char *[]){"CLIENT", "GETNAME"});
+        add_command(out, 3, (const char *[]){"CLIENT", "SETNAME", key});
         break;
     default:
         add_command(out, 2, (const char *[]){"GET", key});
