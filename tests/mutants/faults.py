@@ -304,6 +304,21 @@ fault("key-unverified", "storage/txn.c",
        "item->key_len == key->len"),
       by=[RANDOM])
 
+# ---- large collections ----
+
+fault("patches-before-the-image", "storage/redo.c",
+      "of a page, only the last change is redone",
+      ("if (log->redo[i].operation->kind != FORMAT_PATCH) kept = begin;", "kept = begin;"),
+      by=[CUTS])
+fault("patch-not-redone", "storage/recover.c",
+      "what changed of a page is not laid over it",
+      ("lay_patch(buffer, redo->operation, slot, page, slot_size); return;", "return;"),
+      by=[CUTS])
+fault("nodes-taken-for-free", "storage/recover_trees.c",
+      "the pages of a collection are used again after a start",
+      ("bool keeps = is_named(found, nodes[i].collection);", "bool keeps = false;"),
+      by=[CUTS, "test_tree"])
+
 # ---- order and isolation ----
 
 fault("claim-not-taken", "storage/request.c",
@@ -339,7 +354,7 @@ fault("alone-among-others", "storage/request.c",
       by=[CONCURRENT, RANDOM])
 fault("rerun-keeps-its-writes", "storage/request.c",
       "what a run that has to wait has written is kept for the next run",
-      ("if (result == STORE_WAIT) { txn_discard(txn);", "if (result == STORE_WAIT) {"),
+      ("txn_discard(txn); if (txn->again) {", "if (txn->again) {"),
       by=[CONCURRENT, WAIT_RANDOM])
 
 # ---- the cache ----

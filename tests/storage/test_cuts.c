@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "fault_disk.h"
+#include "tree_model.h"
 
 #define LONGEST 5u
 #define KEYS 2u
@@ -24,13 +25,14 @@
 #define FILLER_BYTES 3000u
 #define FILLERS_AT_ONCE 14u
 #define BLOBS 32u
+#define BATCHES 4u /* of changes of collections, in one operation of a script */
 #define FAR_MS 4000000000000ll
 
 /* s: put, the same class each time    c: in some class       p: of pages    L: of megabytes
  * o: write over part of it            d: delete              n: rename      m: put both keys
  * e: expire later                     x: expire at once      f: flush       w: swap databases
- * k: checkpoint                       r: restart */
-static const char alphabet[] = "scpodnmexfwkrL";
+ * k: checkpoint                       r: restart                   t: change collections */
+static const char alphabet[] = "scpodnmexfwkrtL";
 #define LETTERS (sizeof alphabet - 1)
 
 /* What the store holds after a commit. */
@@ -40,7 +42,8 @@ struct image {
         const struct blob *value; /* NULL: absent */
         int64_t expire_ms;
     } keys[DBS][KEYS];
-    uint32_t fillers; /* written in this generation; 0: none */
+    uint32_t fillers;         /* written in this generation; 0: none */
+    struct tree_model *trees; /* of database 0 */
 };
 
 struct moment {
@@ -53,8 +56,9 @@ struct script {
     uint64_t seed;
     struct rng rng;
     struct rig rig;
-    struct image images[4 * LONGEST + 2];
+    struct image images[6 * LONGEST + 2];
     uint32_t image_count;
+    struct tree_model trees[DBS]; /* as they are now */
     struct blob *blobs[BLOBS];
     uint32_t blob_count;
     _Atomic uint64_t acknowledged;
@@ -82,6 +86,9 @@ static void note_image(struct script *script, struct image image, uint64_t commi
     must(commit > newest(script)->commit, "commit %llu follows %llu", (unsigned long long)commit,
          (unsigned long long)newest(script)->commit);
     image.commit = commit;
+    image.trees = calloc(1, sizeof *image.trees);
+    must(image.trees, "out of memory");
+    tree_model_copy(image.trees, &script->trees[0]);
     script->images[script->image_count++] = image;
 }
 
@@ -155,7 +162,18 @@ static void patch(struct script *script, struct call *call, struct image *after,
     after->keys[0][id].value = keep_blob(script, patched);
 }
 
-static void change_databases(struct call *call, struct image *after, char letter)
+/* Pages fill up quickly, so that they are split and joined. */
+static void empty_trees(struct tree_model *model, uint64_t seed)
+{
+    tree_model_free(model);
+    tree_model_init(model, seed);
+    model->target = 60;
+    model->outside_percent = 10;
+    model->value_most = 1500;
+}
+
+static void change_databases(struct script *script, struct call *call, struct image *after,
+                             char letter)
 {
     call->exclusive = true;
     if (letter == 'w') {
@@ -164,11 +182,15 @@ static void change_databases(struct call *call, struct image *after, char letter
         memcpy(after->keys[0], was.keys[1], sizeof was.keys[0]);
         memcpy(after->keys[1], was.keys[0], sizeof was.keys[0]);
         after->fillers = 0; /* they are elsewhere now */
+        struct tree_model trees = script->trees[0];
+        script->trees[0] = script->trees[1];
+        script->trees[1] = trees;
         return;
     }
     call_step(call, STEP_FLUSH_DB, 0);
     memset(after->keys[0], 0, sizeof after->keys[0]);
     after->fillers = 0;
+    empty_trees(&script->trees[0], rng_next(&script->rng));
 }
 
 /* Fills the call, and `after` with what it makes. Returns whether it has a commit of its own. */
@@ -216,7 +238,7 @@ static bool build_call(struct script *script, char letter, struct call *call, st
             after->keys[0][1 - id] = newest(script)->keys[0][1 - id];
         return there;
     default:
-        change_databases(call, after, letter);
+        change_databases(script, call, after, letter);
         return true;
     }
 }
@@ -242,6 +264,27 @@ static void make_checkpoint(struct script *script)
     script->acknowledged = store_durable(script->rig.store);
 }
 
+static void change_trees(struct script *script)
+{
+    struct rig *rig = &script->rig;
+    for (uint32_t i = 0; i < BATCHES; i++) {
+        struct tree_batch *batch = tree_batch_new(&script->trees[0]);
+        tree_batch_start(rig->workers[0], batch);
+        while (!tree_batch_finished(batch))
+            rig_round(rig);
+        must(tree_batch_result(batch) == STORE_OK, "%s: a batch ends with %d; %s", script->letters,
+             tree_batch_result(batch), rig->last_warning);
+        tree_batch_apply(&script->trees[0], batch);
+        uint64_t commit = tree_batch_shown(batch);
+        if (commit > newest(script)->commit)
+            note_image(script, *newest(script), commit);
+        tree_batch_free(batch);
+        if (rig->options.sync == STORE_SYNC_ALWAYS && rng_chance(&script->rng, 70))
+            rig_sync(rig, commit);
+        script->acknowledged = store_durable(rig->store);
+    }
+}
+
 static void restart(struct script *script, struct medium *medium)
 {
     must(rig_close(&script->rig) == STORE_OK, "%s: closing", script->letters);
@@ -256,6 +299,8 @@ static void run_letter(struct script *script, struct medium *medium, char letter
         make_checkpoint(script);
     } else if (letter == 'r') {
         restart(script, medium);
+    } else if (letter == 't') {
+        change_trees(script);
     } else {
         struct call *call = call_new();
         struct image after = *newest(script);
@@ -345,6 +390,7 @@ static void compare(struct script *script, struct rig *rig, uint64_t least)
     const struct image *image = image_at(script, stats.commits);
     compare_keys(script, rig, image);
     compare_fillers(script, rig, image);
+    tree_model_compare(image->trees, rig);
     store_stats(rig->store, &stats);
     must(stats.damaged_items == 0, "%s: damage: %s", script->letters, rig->last_warning);
 }
@@ -421,6 +467,10 @@ static uint64_t run_script(const char *letters, uint64_t seed, time_t until)
 {
     struct script script = {.seed = seed, .rng = {seed}, .image_count = 1};
     struct medium *medium = medium_new(seed);
+    for (uint32_t db = 0; db < DBS; db++)
+        empty_trees(&script.trees[db], rng_next(&script.rng));
+    struct tree_model none = {0};
+    script.images[0].trees = &none;
     snprintf(script.letters, sizeof script.letters, "%s", letters);
     rig_defaults(&script.rig);
     script.rig.options.partition_count = 2;
@@ -438,6 +488,12 @@ static uint64_t run_script(const char *letters, uint64_t seed, time_t until)
     free(script.moments);
     for (uint32_t i = 0; i < script.blob_count; i++)
         blob_unref(script.blobs[i]);
+    for (uint32_t i = 1; i < script.image_count; i++) {
+        tree_model_free(script.images[i].trees);
+        free(script.images[i].trees);
+    }
+    for (uint32_t db = 0; db < DBS; db++)
+        tree_model_free(&script.trees[db]);
     medium_free(medium);
     return script.states;
 }

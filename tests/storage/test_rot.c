@@ -291,6 +291,132 @@ static void a_node_that_cannot_be_read_now(void **state)
     medium_free(medium);
 }
 
+/* ---- large collections ---- */
+
+#define ENTRIES 300u
+#define ENTRY_LEN 11u
+
+struct visit {
+    struct store_request request;
+    struct store_key key;
+    char names[ENTRIES][16];
+    uint32_t seen;
+    bool finished;
+    enum store_result result;
+};
+
+static enum store_result fill_tree(struct store_txn *txn, struct store_request *request)
+{
+    struct visit *visit = (struct visit *)request;
+    struct store_item item;
+    struct store_tree *tree;
+    struct store_cursor cursor;
+    enum store_result result = store_tree_create(txn, &visit->key, 1, 1, STORE_NO_EXPIRY);
+    if (result == STORE_OK)
+        result = store_get(txn, &visit->key, &item);
+    if (result == STORE_OK)
+        result = store_tree_open(txn, &visit->key, &item, 0, &tree);
+    for (uint32_t i = 0; i < ENTRIES && result == STORE_OK; i++) {
+        snprintf(visit->names[i], sizeof visit->names[i], "entry:%05u", i);
+        result = store_tree_seek_rank(tree, i, &cursor);
+        if (result == STORE_OK)
+            result = store_tree_insert(&cursor, visit->names[i], ENTRY_LEN, visit->names[i], 16);
+    }
+    return result;
+}
+
+/* From the start, as far as it can be read. */
+static enum store_result walk_tree(struct store_txn *txn, struct store_request *request)
+{
+    struct visit *visit = (struct visit *)request;
+    struct store_item item;
+    struct store_tree *tree;
+    struct store_cursor cursor;
+    struct store_entry entry;
+    visit->seen = 0;
+    enum store_result result = store_get(txn, &visit->key, &item);
+    if (result == STORE_OK)
+        result = store_tree_open(txn, &visit->key, &item, 0, &tree);
+    if (result == STORE_OK)
+        result = store_tree_seek_rank(tree, 0, &cursor);
+    while (result == STORE_OK && (result = store_tree_get(&cursor, &entry)) == STORE_OK) {
+        char name[16];
+        snprintf(name, sizeof name, "entry:%05u", visit->seen++);
+        must(entry.key_len == ENTRY_LEN && memcmp(entry.key, name, ENTRY_LEN) == 0 &&
+                 entry.value.length == 16 && memcmp(entry.value.bytes, name, ENTRY_LEN) == 0,
+             "an entry is served that is another");
+        result = store_tree_next(&cursor);
+    }
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+static void visited(struct store_request *request, enum store_result result)
+{
+    struct visit *visit = (struct visit *)request;
+    visit->finished = true;
+    visit->result = result;
+}
+
+static enum store_result visit_tree(struct rig *rig, struct visit *visit,
+                                    enum store_result (*run)(struct store_txn *,
+                                                             struct store_request *))
+{
+    store_key(&visit->key, 0, "hurt", 4, STORE_EXCLUSIVE);
+    visit->request = (struct store_request){
+        .run = run, .done = visited, .keys = &visit->key, .key_count = 1, .now_ms = 1};
+    visit->finished = false;
+    enum store_result result = store_execute(rig->workers[0], &visit->request);
+    if (result != STORE_WAIT)
+        visited(&visit->request, result);
+    while (!visit->finished)
+        rig_round(rig);
+    return visit->result;
+}
+
+/* The page's bytes at every so often; the collection can still be given up. */
+static void rot_tree_page(struct rig *rig, const struct medium *medium, struct visit *visit,
+                          uint64_t page)
+{
+    for (uint64_t offset = 0; offset < PAGE_SIZE; offset += offset < 60 ? 1 : 89) {
+        struct medium *copy = medium_copy(medium);
+        bool running = offset % 2;
+        if (running)
+            open_rig(rig, copy);
+        medium_flip(copy, "slabs-00", page + offset, 0x10);
+        if (!running)
+            open_rig(rig, copy);
+        enum store_result result = visit_tree(rig, visit, walk_tree);
+        must(result == STORE_DAMAGED, "byte %llu: walking gives %d", (unsigned long long)offset,
+             result);
+        must(damaged(rig) > 0 && rig->warnings > 0, "byte %llu is not counted",
+             (unsigned long long)offset);
+        must(do_delete(rig, "hurt") == STORE_OK, "it cannot be deleted");
+        rig_run(rig, 3);
+        must(has_value(rig, "well", "value"), "the rest is not served");
+        close_rig(rig);
+        open_rig(rig, copy);
+        must(has_value(rig, "hurt", NULL) && has_value(rig, "well", "value"), "opened again");
+        close_rig(rig);
+        medium_free(copy);
+    }
+}
+
+static void some_bytes_of_a_collection(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct visit visit;
+    struct medium *medium = new_store(&rig);
+    must(do_set(&rig, "well", "value") == STORE_OK, "set");
+    must(visit_tree(&rig, &visit, fill_tree) == STORE_OK, "filling: %d", visit.result);
+    must(visit_tree(&rig, &visit, walk_tree) == STORE_OK && visit.seen == ENTRIES, "walking");
+    close_rig(&rig);
+    uint64_t leaf = medium_find(medium, "slabs-00", visit.names[ENTRIES / 2], ENTRY_LEN);
+    must(leaf != UINT64_MAX, "the entry is not in its file");
+    rot_tree_page(&rig, medium, &visit, leaf / PAGE_SIZE * PAGE_SIZE);
+    medium_free(medium);
+}
+
 /* ---- the superblock ---- */
 
 /* With one copy damaged: all of it is there, or the store is not opened. How often it was. */
@@ -516,6 +642,7 @@ int main(void)
         cmocka_unit_test(some_bytes_of_an_extent),
         cmocka_unit_test(some_bytes_of_a_node),
         cmocka_unit_test(a_node_that_cannot_be_read_now),
+        cmocka_unit_test(some_bytes_of_a_collection),
         cmocka_unit_test(any_byte_of_a_superblock),
         cmocka_unit_test(any_byte_of_a_group),
         cmocka_unit_test(some_bytes_of_long_groups),
