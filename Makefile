@@ -73,11 +73,13 @@ SERVER_SRC := \
 	server/cmd_config.c \
 	server/cmd_connection.c \
 	server/cmd_debug.c \
+	server/cmd_debug_digest.c \
 	server/cmd_expire.c \
 	server/cmd_generic.c \
 	server/cmd_hash.c \
 	server/cmd_hash_walk.c \
 	server/cmd_lcs.c \
+	server/cmd_memory.c \
 	server/cmd_multi.c \
 	server/cmd_pubsub.c \
 	server/cmd_scan.c \
@@ -97,6 +99,7 @@ SERVER_SRC := \
 	server/config_words.c \
 	server/conn.c \
 	server/conn_output.c \
+	server/copy_trees.c \
 	server/dice.c \
 	server/effects.c \
 	server/errorstats.c \
@@ -217,8 +220,8 @@ COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
 	$(PROTOCOL_LIB)
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
 	server/call.c server/effects.c server/notify.c \
-	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/glob.c server/scan_args.c \
-	$(MODEL_SRC)) $(PROTOCOL_LIB)
+	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c \
+	server/dice.c server/gather.c server/glob.c server/scan_args.c $(MODEL_SRC)) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.
 BENCH_SRC := \

@@ -3,7 +3,7 @@
  *
  * Those that must see or stop everything (RELOAD, DIGEST, SLEEP) run alone on the whole store.
  */
-#include "commands.h"
+#include "cmd_debug.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "commands.h"
 #include "conn.h"
 #include "server.h"
 #include "session.h"
@@ -25,8 +26,7 @@ static bool is_local(const struct conn *conn)
            strncmp(peer, "[::1]:", 6) == 0;
 }
 
-/* False: refused, and answered. */
-static bool is_allowed(struct call *call)
+bool debug_is_allowed(struct call *call)
 {
     int64_t protection = config_number(&call->server->config, CONFIG_ENABLE_DEBUG_COMMAND);
     if (protection == CONFIG_PROTECT_YES ||
@@ -59,7 +59,7 @@ static enum store_result reload(struct call *call)
 /* Whatever the options say, everything acknowledged is in the files already, and nothing else. */
 enum store_result cmd_debug_reload(struct call *call)
 {
-    if (!is_allowed(call))
+    if (!debug_is_allowed(call))
         return STORE_OK;
     for (size_t i = 2; i < call->argc; i++) {
         struct resp_slice option = call->argv[i];
@@ -75,7 +75,7 @@ enum store_result cmd_debug_reload(struct call *call)
 
 enum store_result cmd_debug_loadaof(struct call *call)
 {
-    return is_allowed(call) ? reload(call) : STORE_OK;
+    return debug_is_allowed(call) ? reload(call) : STORE_OK;
 }
 
 /* ---- SLEEP, SET-ACTIVE-EXPIRE ---- */
@@ -84,7 +84,7 @@ enum store_result cmd_debug_loadaof(struct call *call)
 enum store_result cmd_debug_sleep(struct call *call)
 {
     double seconds;
-    if (!is_allowed(call))
+    if (!debug_is_allowed(call))
         return STORE_OK;
     if (!resp_read_double(call->argv[2].data, call->argv[2].len, &seconds) || seconds > 1e9) {
         resp_error(call->reply, "ERR value is not a valid float");
@@ -102,7 +102,7 @@ enum store_result cmd_debug_sleep(struct call *call)
 enum store_result cmd_debug_set_active_expire(struct call *call)
 {
     int64_t active;
-    if (!is_allowed(call) || !call_int64(call, call->argv[2], &active))
+    if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &active))
         return STORE_OK;
     store_set_active_expiry(call->server->store, active != 0);
     resp_ok(call->reply);
@@ -115,7 +115,7 @@ enum store_result cmd_debug_set_active_expire(struct call *call)
 enum store_result cmd_debug_object(struct call *call)
 {
     struct store_item item;
-    if (!is_allowed(call))
+    if (!debug_is_allowed(call))
         return STORE_OK;
     enum store_result result = store_get(call->txn, &call->keys[0], &item);
     if (result == STORE_ABSENT) {
@@ -130,164 +130,6 @@ enum store_result cmd_debug_object(struct call *call)
              " lru:0 lru_seconds_idle:0",
              object_encoding(&item), item.length);
     resp_status(call->reply, line);
-    return STORE_OK;
-}
-
-/* ---- DIGEST, DIGEST-VALUE ---- */
-
-#define DIGEST_LANES 3 /* 160 bits are shown */
-#define DIGEST_PIECE (64 * 1024)
-#define DIGEST_STEP 128 /* index entries */
-
-struct digest {
-    uint64_t lanes[DIGEST_LANES];
-};
-
-static void absorb_word(struct digest *digest, uint64_t word)
-{
-    static const uint64_t factors[DIGEST_LANES] = {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f,
-                                                   0xd6e8feb86659fd93};
-    for (int i = 0; i < DIGEST_LANES; i++) {
-        uint64_t lane = (digest->lanes[i] ^ word) * factors[i];
-        digest->lanes[i] = lane ^ (lane >> 29);
-    }
-}
-
-/* In words; only the last piece of a text may have a length that is not a multiple of 8. */
-static void absorb(struct digest *digest, const char *bytes, size_t len)
-{
-    for (size_t at = 0; at < len; at += 8) {
-        uint64_t word = 0;
-        memcpy(&word, bytes + at, len - at < 8 ? len - at : 8);
-        absorb_word(digest, word);
-    }
-}
-
-static struct digest digest_begin(uint64_t purpose)
-{
-    struct digest digest = {{1, 2, 3}};
-    absorb_word(&digest, purpose);
-    return digest;
-}
-
-/* The order of keys is nobody's business: what is found of each is added up. */
-static void add(struct digest *sum, const struct digest *digest)
-{
-    for (int i = 0; i < DIGEST_LANES; i++)
-        sum->lanes[i] += digest->lanes[i];
-}
-
-/* Of a value, and of whether it will expire. */
-static enum store_result digest_value(struct store_txn *txn, const struct store_item *item,
-                                      struct digest *digest)
-{
-    *digest = digest_begin(item_type(item));
-    absorb_word(digest, item->expire_ms != STORE_NO_EXPIRY);
-    absorb_word(digest, item->length);
-    if (!item->large) {
-        absorb(digest, item->bytes, item->length);
-        return STORE_OK;
-    }
-    char *piece = malloc(DIGEST_PIECE);
-    enum store_result result = piece == NULL ? STORE_NO_MEMORY : STORE_OK;
-    for (uint64_t at = 0; at < item->length && result == STORE_OK; at += DIGEST_PIECE) {
-        uint64_t left = item->length - at;
-        size_t len = left < DIGEST_PIECE ? left : DIGEST_PIECE;
-        result = store_read(txn, item, at, len, piece);
-        if (result == STORE_OK)
-            absorb(digest, piece, len);
-    }
-    free(piece);
-    return result;
-}
-
-static void reply_digest(struct call *call, const struct digest *digest)
-{
-    char text[41];
-    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, digest->lanes[0],
-             digest->lanes[1], (uint32_t)(digest->lanes[2] >> 32));
-    resp_status(call->reply, text);
-}
-
-/* Kept over reruns, and changed only by whole steps. */
-struct digest_walk {
-    uint32_t db;
-    uint64_t cursor;
-    struct digest sum;
-};
-
-struct digest_step {
-    struct store_txn *txn;
-    uint32_t db;
-    struct digest sum;
-    enum store_result result;
-};
-
-static void visit_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
-{
-    struct digest_step *step = arg;
-    struct digest value, digest = digest_begin(step->db);
-    if (step->result != STORE_OK)
-        return;
-    step->result = digest_value(step->txn, item, &value);
-    absorb_word(&digest, key_len);
-    absorb(&digest, key, key_len);
-    for (int i = 0; i < DIGEST_LANES; i++)
-        absorb_word(&digest, value.lanes[i]);
-    add(&step->sum, &digest);
-}
-
-static enum store_result digest_step(struct call *call, struct digest_walk *walk)
-{
-    uint64_t cursor = walk->cursor;
-    struct digest_step step = {.txn = call->txn, .db = walk->db};
-    enum store_result result =
-        store_scan(call->txn, walk->db, &cursor, DIGEST_STEP, visit_key, &step);
-    if (result == STORE_OK)
-        result = step.result;
-    if (result != STORE_OK)
-        return result;
-    add(&walk->sum, &step.sum);
-    walk->cursor = cursor;
-    walk->db += cursor == 0;
-    return STORE_OK;
-}
-
-enum store_result cmd_debug_digest(struct call *call)
-{
-    if (!is_allowed(call))
-        return STORE_OK;
-    if (call->progress == NULL) {
-        call->progress = calloc(1, sizeof(struct digest_walk));
-        call->progress_free = free;
-    }
-    struct digest_walk *walk = call->progress;
-    if (walk == NULL)
-        return STORE_NO_MEMORY;
-    while (walk->db < STORE_DB_COUNT) {
-        enum store_result result = digest_step(call, walk);
-        if (result != STORE_OK)
-            return result;
-    }
-    reply_digest(call, &walk->sum);
-    return STORE_OK;
-}
-
-enum store_result cmd_debug_digest_value(struct call *call)
-{
-    if (!is_allowed(call))
-        return STORE_OK;
-    resp_array(call->reply, call->key_count);
-    for (uint32_t i = 0; i < call->key_count; i++) {
-        struct store_item item;
-        struct digest digest = {{0}};
-        enum store_result result = store_get(call->txn, &call->keys[i], &item);
-        if (result == STORE_OK)
-            result = digest_value(call->txn, &item, &digest);
-        if (result != STORE_OK && result != STORE_ABSENT)
-            return result;
-        reply_digest(call, &digest);
-    }
     return STORE_OK;
 }
 
@@ -350,7 +192,7 @@ enum store_result cmd_debug_protocol(struct call *call)
     static const char text[] = "This is a verbatim\nstring";
     struct resp_slice type = call->argv[2];
     struct resp_writer *reply = call->reply;
-    if (!is_allowed(call))
+    if (!debug_is_allowed(call))
         return STORE_OK;
     if (slice_is(type, "string"))
         resp_bulk_string(reply, "Hello World");
@@ -406,7 +248,7 @@ enum store_result cmd_debug_help(struct call *call)
         "    Let all keys wait for so long.",
         NULL,
     };
-    if (is_allowed(call))
+    if (debug_is_allowed(call))
         call_help(call, lines);
     return STORE_OK;
 }

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "copy_trees.h"
 #include "server.h"
 #include "session.h"
 
@@ -162,9 +163,11 @@ static bool copy_options(struct call *call, int64_t *db, bool *replace)
 }
 
 static enum store_result copy_item(struct call *call, const struct store_item *item,
-                                   const struct store_key *to)
+                                   const struct store_key *from, const struct store_key *to)
 {
     const char *bytes;
+    if (item->trees > 0)
+        return copy_trees(call, from, item, to);
     enum store_result result = store_load(call->txn, item, &bytes);
     if (result != STORE_OK)
         return result;
@@ -193,7 +196,7 @@ enum store_result cmd_copy(struct call *call)
     bool copies = result == STORE_OK && (replace || !taken);
     if (copies) {
         notify_moved(call, NULL, "copy_to");
-        result = copy_item(call, &item, to);
+        result = copy_item(call, &item, from, to);
     }
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "dice.h"
 #include "scan_args.h"
 #include "server.h"
 #include "session.h"
@@ -20,7 +21,7 @@ struct walk {
     uint64_t cursor;
     uint64_t budget;          /* index entries still to be looked at */
     uint64_t count;           /* keys in `found`; for RANDOMKEY: keys it was picked from */
-    uint64_t random;          /* RANDOMKEY: state of its dice, never 0 */
+    struct dice dice;         /* RANDOMKEY */
     bool around;              /* RANDOMKEY: has gone on from the database's beginning */
     struct resp_writer found; /* the keys, as bulk strings */
 };
@@ -47,7 +48,7 @@ static struct walk *walk_get(struct call *call, uint64_t cursor, uint64_t budget
         return NULL;
     walk->cursor = cursor;
     walk->budget = budget;
-    walk->random = call->random_seed | 1;
+    walk->dice = dice_new(call->random_seed);
     resp_writer_init(&walk->found, call->reply->version);
     call->progress = walk;
     call->progress_free = walk_free;
@@ -125,20 +126,12 @@ enum store_result cmd_scan(struct call *call)
 
 /* ---- RANDOMKEY ---- */
 
-static uint64_t roll(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 /* Keeps each of the keys seen so far with the same probability. */
 static void pick_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
 {
     struct walk *walk = arg;
     (void)item;
-    if (roll(&walk->random) % ++walk->count != 0)
+    if (dice_below(&walk->dice, ++walk->count) != 0)
         return;
     resp_truncate(&walk->found, 0);
     resp_bulk(&walk->found, key, key_len);

@@ -48,6 +48,8 @@ command_fn cmd_debug_reload;
 command_fn cmd_debug_set_active_expire;
 command_fn cmd_debug_sleep;
 command_fn cmd_info;
+command_fn cmd_memory_help;
+command_fn cmd_memory_usage;
 command_fn cmd_shutdown;
 command_fn cmd_time;
 

@@ -1,4 +1,4 @@
-"""Random commands of the groups string, bitmap and generic: mostly sensible, often at an edge,
+"""Random commands of the groups string, bitmap, generic, hash and set: mostly sensible, often at an edge,
 sometimes nonsense. One seed gives one stream."""
 
 import random
@@ -37,7 +37,8 @@ class Generator:
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         # A long value out of place would be a key longer than ours may be.
-        if self.chance(0.04) and max(map(len, words)) <= KEY_MAX:
+        # SPOP without its count would leave different sets behind.
+        if name != "SPOP" and self.chance(0.04) and max(map(len, words)) <= KEY_MAX:
             return self.spoiled(words)
         return words
 
@@ -302,6 +303,128 @@ class Generator:
     def OBJECT(self):
         return [self.random.choice(["ENCODING", "encoding", "REFCOUNT", "IDLETIME", "FREQ", "X"]),
                 self.key()]
+
+    # ---- hash ----
+
+    def own_key(self, letter):
+        """Mostly a key that only commands on one type use; sometimes any."""
+        return b"%s%d" % (letter, self.random.randrange(4)) if self.chance(0.85) else self.key()
+
+    def member(self):
+        """Few different ones, so that they are met again; some to outgrow what is packed."""
+        way = self.random.random()
+        if way < 0.5:
+            return b"%d" % self.random.randrange(30)
+        if way < 0.7:
+            return b"member:%d" % self.random.randrange(100)
+        if way < 0.75:
+            return b"%d" % self.random.choice(EDGES)
+        if way < 0.8:
+            return self.random.choice(NOT_NUMBERS)
+        return self.random.choice([b"", b"a", b"b", b"c", b"a\r\nb", b"x" * 64, b"x" * 65, b"y" * 900])
+
+    def members(self, most=6):
+        return [self.member() for _ in range(self.random.randrange(1, most + 1))]
+
+    def hash(self):
+        return self.own_key(b"h")
+
+    def HSET(self):
+        return [self.hash()] + [w for m in self.members() for w in (m, self.value())]
+
+    HMSET = HSET
+
+    def HSETNX(self):
+        return [self.hash(), self.member(), self.value()]
+
+    def HGET(self):
+        return [self.hash(), self.member()]
+
+    HEXISTS = HSTRLEN = HGET
+
+    def HMGET(self):
+        return [self.hash()] + self.members()
+
+    HDEL = HMGET
+
+    def HLEN(self):
+        return [self.hash()]
+
+    HKEYS = HVALS = HGETALL = HLEN
+
+    def HINCRBY(self):
+        return [self.hash(), self.member(), self.integer(100000)]
+
+    def HINCRBYFLOAT(self):
+        return [self.hash(), self.member(), self.float()]
+
+    def picks(self):
+        return self.random.choice([0, 1, -1, 2, -3, 5, 1000, -40, b"x", b"1.5", 2**63, -2**63])
+
+    def HRANDFIELD(self):
+        return [self.hash()] + self.option(self.picks(), *self.option("WITHVALUES"))
+
+    def walk(self):
+        cursor = self.random.choice([b"0", b"0", b"0", b"x", b""])
+        return [cursor] + self.options([["MATCH", self.random.choice(PATTERNS)],
+                                        ["COUNT", self.integer(50)], ["TYPE", "hash"]], 2)
+
+    def HSCAN(self):
+        return [self.hash()] + self.walk()
+
+    # ---- set ----
+
+    def set(self):
+        return self.own_key(b"s")
+
+    def sets(self):
+        return [self.set() for _ in range(self.random.randrange(1, 5))]
+
+    def SADD(self):
+        if self.chance(0.05):
+            return [self.set()] + list(range(self.random.randrange(600)))
+        return [self.set()] + self.members()
+
+    def SREM(self):
+        return [self.set()] + self.members()
+
+    SMISMEMBER = SREM
+
+    def SISMEMBER(self):
+        return [self.set(), self.member()]
+
+    def SCARD(self):
+        return [self.set()]
+
+    SMEMBERS = SCARD
+
+    def SRANDMEMBER(self):
+        return [self.set()] + self.option(self.picks())
+
+    def SPOP(self):
+        """All of them or none: what is popped else is each server's own choice."""
+        return [self.set(), self.random.choice([0, -1, 10**6, b"x"])]
+
+    def SMOVE(self):
+        return [self.set(), self.set(), self.member()]
+
+    def SSCAN(self):
+        return [self.set()] + self.walk()
+
+    def SINTER(self):
+        return self.sets()
+
+    SUNION = SDIFF = SINTER
+
+    def SINTERSTORE(self):
+        return [self.set()] + self.sets()
+
+    SUNIONSTORE = SDIFFSTORE = SINTERSTORE
+
+    def SINTERCARD(self):
+        keys = self.sets()
+        count = len(keys) if self.chance(0.9) else self.integer(3)
+        return [count] + keys + self.option("LIMIT", self.integer(20))
 
     # ---- the database as a whole ----
 
