@@ -3,6 +3,9 @@
  */
 #include "commands.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "multi.h"
 #include "nested.h"
 #include "runner_reply.h"
@@ -29,18 +32,23 @@ uint64_t multi_bytes(const struct session *session)
     return session->multi == NULL ? 0 : session->multi->bytes;
 }
 
-/* An EXEC that is not one ends the transaction. */
-static void refuse(struct request *request)
+void multi_refused(struct request *request)
 {
     struct call *call = &request->call;
-    const struct command *named = request->named;
-    call->session->multi->is_aborted = true;
-    if (named == NULL || named->run != cmd_exec)
+    struct session *session = call->session;
+    if (session->multi != NULL)
+        session->multi->is_aborted = true;
+    if (request->named == NULL || request->named->run != cmd_exec)
         return;
+    char why[128];
+    const char *error = call->reply->data + request->reply_start + 1;
+    size_t len = call->reply->len - request->reply_start - 1, code = strlen("ERR ");
+    if (strncmp(error, "ERR ", code) != 0)
+        code = 0;
+    snprintf(why, sizeof why, "%.*s", (int)(len - code), error + code);
     resp_truncate(call->reply, request->reply_start);
-    resp_error(call->reply, "EXECABORT Transaction discarded because of: wrong number of arguments "
-                            "for 'exec' command");
-    multi_end(call->session);
+    resp_errorf(call->reply, "EXECABORT Transaction discarded because of: %s", why);
+    multi_end(session);
 }
 
 bool multi_takes(struct request *request, const struct command *command)
@@ -48,10 +56,6 @@ bool multi_takes(struct request *request, const struct command *command)
     struct call *call = &request->call;
     struct session *session = call->session;
     struct nest *nest = session->multi;
-    if (command == NULL) {
-        refuse(request);
-        return true;
-    }
     if ((command->flags & CMD_QUEUE_APART) != 0)
         return false;
     session->last_command = command->name;

@@ -8,9 +8,13 @@
 #include "request.h"
 #include "session.h"
 
-/* Between MULTI and EXEC: queues the command. NULL: it was refused, and the reply says why; EXEC
- * will not run then. Returns whether nothing else is to be done. */
+/* Between MULTI and EXEC: queues the command, unless it is one of those that run. Returns whether
+ * nothing else is to be done. */
 bool multi_takes(struct request *request, const struct command *command);
+
+/* The command was refused, and the reply says why: EXEC will not run. If it was EXEC itself, that
+ * is the end of the transaction. */
+void multi_refused(struct request *request);
 
 /* Forgets queue and watched keys. */
 void multi_end(struct session *session);

@@ -221,9 +221,10 @@ enum store_result call_reply_item(struct call *call, const struct store_item *it
     const char *bytes = item->bytes;
     if (item->large) {
         struct request *request = request_of_call(call);
-        if (call->reply == request->call.reply)
+        bool is_committed = item->version != 0;
+        if (is_committed && call->reply == request->call.reply) /* else a script reads it */
             return reply_stream(call, request, item);
-        enum store_result result = store_load(call->txn, item, &bytes); /* a script reads it */
+        enum store_result result = store_load(call->txn, item, &bytes);
         if (result != STORE_OK)
             return result;
     }

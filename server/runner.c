@@ -337,9 +337,11 @@ static enum store_result start(struct request *request)
     }
     if (command != NULL && pubsub_is_bound(&session->pubsub) && reply_if_bound(call, command))
         command = NULL;
-    if (session->multi != NULL && multi_takes(request, command))
+    if (command == NULL) {
+        multi_refused(request);
         return STORE_OK;
-    if (command == NULL)
+    }
+    if (session->multi != NULL && multi_takes(request, command))
         return STORE_OK;
     request->rejected = false;
     request->is_read = runs_as_read(command);

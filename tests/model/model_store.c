@@ -450,7 +450,7 @@ enum store_result store_stream_open(struct store_txn *txn, const struct store_it
                                     struct store_stream **stream)
 {
     struct store_stream *opened = model_alloc(sizeof(*opened));
-    assert(item->trees == 0);
+    assert(item->trees == 0 && item->version != 0);
     opened->worker = txn->worker;
     opened->value = value_ref((struct value *)item->origin);
     opened->next = txn->streams;

@@ -63,6 +63,7 @@ def test_a_wrong_exec_ends_the_transaction(raw):
     assert raw.call("EXEC", "a") == (b"-EXECABORT Transaction discarded because of: wrong number of "
                                      b"arguments for 'exec' command\r\n")
     assert raw.call("GET", "a") == b"$-1\r\n"
+    assert raw.call("EXEC", "a").startswith(b"-EXECABORT"), "also without MULTI"
 
 
 @pytest.mark.parametrize("end", ["DISCARD", "RESET"])
@@ -133,6 +134,14 @@ def test_own_writes_are_seen(raw):
     assert run(raw, "SET a 1", "INCR a", "GET a", "DEL a", "EXISTS a", "SET a 3",
                "RENAME a b", "GET b") == (
         b"*8\r\n+OK\r\n:2\r\n$1\r\n2\r\n:1\r\n:0\r\n+OK\r\n+OK\r\n$1\r\n3\r\n")
+
+
+def test_own_large_writes_are_read(raw):
+    """A value that is not on the disk yet cannot be streamed from there."""
+    value = b"x" * 300_000
+    raw.call("SET", "old", value)
+    assert run(raw, ("SET", "a", value), "GET a", "APPEND old y", "GET old") == (
+        b"*4\r\n+OK\r\n$300000\r\n%s\r\n:300001\r\n$300001\r\n%sy\r\n" % (value, value))
 
 
 def test_select_counts_for_what_follows(raw):
