@@ -38,20 +38,22 @@ struct collection {
     struct store_tree trees[STORE_TREES];
 };
 
-/* A node that the transaction changes, makes or frees. */
+/* A node that the transaction changes, makes or frees. A single small change is kept as such: most
+ * nodes see no other, and are neither copied nor compared. */
 struct tree_edit {
     struct tree_edit *next, *next_in_bucket;
     struct collection *collection;
-    struct format_node *copy;
+    struct format_node *copy; /* NULL: there is only the plan */
     uint32_t page;
     bool is_fresh; /* its slot is this transaction's reservation */
     bool is_freed;
     bool is_idle; /* nothing of it is to be committed */
     /* found by tree_prepare, anew at each attempt */
     uint32_t frame;
-    uint32_t sum; /* what the parts behind the first change the checksum by */
-    uint32_t range_count, patch_length;
+    /* what differs from the page, beside its header: the plan, or found by comparing with it */
+    uint32_t range_count, range_bytes;
     struct format_range *ranges;
+    const char *plan; /* bytes of the ranges */
 };
 
 static inline struct space *tree_space(const struct store_txn *txn,
@@ -68,6 +70,9 @@ STORE_MUST_CHECK enum store_result tree_fetch(struct store_tree *tree, uint32_t 
 /* A node that may be changed, until the end of the run. */
 STORE_MUST_CHECK enum store_result tree_change(struct store_tree *tree, uint32_t page,
                                                uint32_t level, struct format_node **node);
+/* The change that was planned for the node as fetched. */
+STORE_MUST_CHECK enum store_result tree_apply(struct store_tree *tree, uint32_t page,
+                                              const struct node_plan *plan);
 STORE_MUST_CHECK enum store_result tree_new_node(struct store_tree *tree, uint32_t level,
                                                  struct format_node **node, uint32_t *page);
 /* The node has been changed before, or made. */

@@ -30,11 +30,16 @@ static enum store_result find_again(struct store_cursor *cursor)
 static enum store_result count(struct store_cursor *cursor, int32_t change)
 {
     for (uint32_t depth = 0; depth + 1 < cursor->depth; depth++) {
-        struct format_node *node;
-        enum store_result result = change_at(cursor, depth, &node);
+        const struct format_node *node;
+        struct node_plan plan;
+        uint32_t page = cursor->pages[depth];
+        enum store_result result = tree_fetch(cursor->tree, page, tree_level(cursor, depth), &node);
         if (result != STORE_OK)
             return result;
-        inner_add_count(node, cursor->places[depth], change);
+        inner_plan_count(node, cursor->places[depth], change, &plan);
+        result = tree_apply(cursor->tree, page, &plan);
+        if (result != STORE_OK)
+            return result;
     }
     cursor->tree->root->count += (uint64_t)(int64_t)change;
     return STORE_OK;
@@ -195,12 +200,20 @@ static enum store_result part_leaf(struct store_cursor *cursor, struct format_no
 /* Puts the entry, which the counts already know of, into the leaf at the cursor. */
 static enum store_result place_entry(struct store_cursor *cursor, const struct node_entry *entry)
 {
+    const struct format_node *found;
     struct format_node *leaf;
-    enum store_result result = change_at(cursor, cursor->depth - 1, &leaf);
+    struct node_plan plan;
+    uint32_t depth = cursor->depth - 1;
+    enum store_result result = tree_fetch(cursor->tree, cursor->pages[depth], 0, &found);
+    if (result != STORE_OK)
+        return result;
+    if (leaf_plan_insert(found, cursor->places[depth], entry, &plan))
+        return tree_apply(cursor->tree, cursor->pages[depth], &plan);
+    result = change_at(cursor, depth, &leaf);
     if (result != STORE_OK)
         return result;
     if (node_used(leaf) + leaf_entry_size(entry) <= NODE_ROOM) {
-        leaf_insert(leaf, cursor->places[cursor->depth - 1], entry);
+        leaf_insert(leaf, cursor->places[depth], entry);
         return STORE_OK;
     }
     struct parting parting;
@@ -320,6 +333,11 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
     memcpy(key, old.key, old.key_len);
     entry = (struct node_entry){.key = key, .key_len = old.key_len};
     bool same = !old.outside && old.value_len == value_len;
+    if (same) {
+        struct node_plan plan;
+        leaf_plan_overwrite(found, place, value, &plan);
+        return tree_apply(cursor->tree, cursor->pages[depth], &plan);
+    }
     result = drop_value(cursor, &old);
     if (result == STORE_OK)
         result = make_entry(cursor->tree, &entry, &name, value, value_len);
@@ -328,10 +346,6 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
         result = change_at(cursor, depth, &leaf);
     if (result != STORE_OK)
         return result;
-    if (same) {
-        leaf_overwrite(leaf, place, value);
-        return STORE_OK;
-    }
     leaf_remove(leaf, place);
     return place_entry(cursor, &entry);
 }
@@ -464,6 +478,25 @@ static enum store_result shrink(struct store_cursor *cursor)
     return result == STORE_OK && any ? find_again(cursor) : result;
 }
 
+/* Takes the entry out of the leaf. *stays: that is all, the leaf is large enough without it. */
+static enum store_result take_out(struct store_cursor *cursor, const struct format_node *found,
+                                  bool *stays)
+{
+    uint32_t depth = cursor->depth - 1, place = cursor->places[depth];
+    *stays =
+        found->count > 1 && (depth == 0 || node_used(found) - leaf_size_at(found, place) >= SMALL);
+    if (*stays) {
+        struct node_plan plan;
+        leaf_plan_remove(found, place, &plan);
+        return tree_apply(cursor->tree, cursor->pages[depth], &plan);
+    }
+    struct format_node *leaf;
+    enum store_result result = change_at(cursor, depth, &leaf);
+    if (result == STORE_OK)
+        leaf_remove(leaf, place);
+    return result;
+}
+
 enum store_result store_tree_remove(struct store_cursor *cursor)
 {
     const struct format_node *found;
@@ -472,16 +505,13 @@ enum store_result store_tree_remove(struct store_cursor *cursor)
         result = tree_find_entry(cursor, &found);
     if (result != STORE_OK)
         return result;
-    uint32_t depth = cursor->depth - 1;
     struct node_entry old;
-    leaf_get(found, cursor->places[depth], &old);
+    bool stays = false;
+    leaf_get(found, cursor->places[cursor->depth - 1], &old);
     result = drop_value(cursor, &old);
-    struct format_node *leaf;
     if (result == STORE_OK)
-        result = change_at(cursor, depth, &leaf);
-    if (result != STORE_OK)
-        return result;
-    leaf_remove(leaf, cursor->places[depth]);
-    result = count(cursor, -1);
-    return result == STORE_OK ? shrink(cursor) : result;
+        result = take_out(cursor, found, &stays);
+    if (result == STORE_OK)
+        result = count(cursor, -1);
+    return result == STORE_OK && !stays ? shrink(cursor) : result;
 }

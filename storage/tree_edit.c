@@ -2,9 +2,10 @@
  * The nodes of trees within a transaction, from the first change to the commit.
  *
  * Invariants
- * 1. A node is changed only in a copy that is the transaction's own; reads of the same run find it.
- *    At the commit the frame and the copy are compared, and what differs goes into the journal and
- *    into the frame: for a node that is there as a PATCH, for a fresh one as a PUT.
+ * 1. A node is changed only in a copy that is the transaction's own, or by a plan that is as good
+ * as one; reads of the same run find it. At the commit frame and copy are compared, and what
+ * differs goes into the frame and from there into the journal: for a node that is there as a PATCH,
+ * for a fresh one as a PUT.
  * 2. The slot of a fresh node belongs to the transaction until the commit: given back by
  *    tree_discard.
  * 3. Only the owner's key leads to a node, so its claim protects them all; but the lock of their
@@ -21,6 +22,7 @@
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
 #define RANGE_GAP 8u     /* equal bytes that one range goes over */
+#define PREFETCHED 5u    /* lines of a node that a search begins with */
 
 /* ---- finding ---- */
 
@@ -69,15 +71,25 @@ static struct tree_edit *add_edit(struct store_tree *tree, uint32_t page)
 {
     struct tree_txn *trees = &tree->txn->trees;
     struct tree_edit *edit = store_alloc(tree->txn, sizeof *edit);
-    struct format_node *copy = edit ? store_alloc(tree->txn, PAGE_SIZE) : NULL;
-    if (!copy || !make_room(trees))
+    if (!edit || !make_room(trees))
         return NULL;
-    *edit = (struct tree_edit){
-        .next = trees->edits, .collection = tree->collection, .copy = copy, .page = page};
+    *edit = (struct tree_edit){.next = trees->edits, .collection = tree->collection, .page = page};
     trees->edits = edit;
     trees->edit_count++;
     enter(trees, edit);
     return edit;
+}
+
+/* Lays the ranges that differ over the page. */
+static void apply_ranges(const struct tree_edit *edit, char *page)
+{
+    const char *plan = edit->plan;
+    for (uint32_t i = 0; i < edit->range_count; i++) {
+        struct format_range range = edit->ranges[i];
+        memcpy(page + range.offset, plan ? plan : (const char *)edit->copy + range.offset,
+               range.length);
+        plan = plan ? plan + range.length : NULL;
+    }
 }
 
 /* ---- reading ---- */
@@ -95,15 +107,10 @@ static enum store_result damaged(struct store_tree *tree, uint32_t page,
     return STORE_DAMAGED;
 }
 
-enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t level,
-                             const struct format_node **node)
+static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint32_t level,
+                                    const struct format_node **node)
 {
     struct store_txn *txn = tree->txn;
-    const struct tree_edit *edit = find_edit(txn, tree->collection->roots->home, page);
-    if (edit) {
-        *node = edit->copy;
-        return STORE_OK;
-    }
     struct space *space = tree_space(txn, tree->collection);
     if (page >= space->segment_count * SEGMENT_PAGES || space_class_of(space, page) != TREE_CLASS)
         return damaged(tree, page, NULL);
@@ -112,6 +119,8 @@ enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t le
     if (result != STORE_OK)
         return result;
     const struct format_node *found = (const void *)arena_memory(space->arena, frame);
+    for (uint32_t line = 1; line < PREFETCHED; line++)
+        __builtin_prefetch((const char *)found + line * FORMAT_PART);
     if (found->item.database != FORMAT_HIDDEN || !(found->item.flags & FORMAT_NODE) ||
         found->collection != tree->collection->roots->collection || found->level != level ||
         found->count == 0)
@@ -120,24 +129,82 @@ enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t le
     return STORE_OK;
 }
 
+/* A copy of the node, with the plan that there is. */
+static enum store_result copy_node(struct store_tree *tree, uint32_t page, uint32_t level,
+                                   const struct tree_edit *edit, struct format_node **copy)
+{
+    const struct format_node *found;
+    enum store_result result = fetch_page(tree, page, level, &found);
+    if (result != STORE_OK)
+        return result;
+    *copy = store_alloc(tree->txn, PAGE_SIZE);
+    if (!*copy)
+        return STORE_NO_MEMORY;
+    memcpy(*copy, found, PAGE_SIZE);
+    if (edit)
+        apply_ranges(edit, (char *)*copy);
+    return STORE_OK;
+}
+
+/* From here on the edit has a copy. */
+static enum store_result make_copy(struct store_tree *tree, struct tree_edit *edit, uint32_t level)
+{
+    struct format_node *copy;
+    enum store_result result = copy_node(tree, edit->page, level, edit, &copy);
+    if (result != STORE_OK)
+        return result;
+    edit->copy = copy;
+    edit->plan = NULL;
+    return STORE_OK;
+}
+
+enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t level,
+                             const struct format_node **node)
+{
+    struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
+    if (!edit)
+        return fetch_page(tree, page, level, node);
+    enum store_result result = edit->copy ? STORE_OK : make_copy(tree, edit, level);
+    *node = edit->copy;
+    return result;
+}
+
 /* ---- changing ---- */
 
 enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t level,
                               struct format_node **node)
 {
     struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
+    enum store_result result = STORE_OK;
     if (!edit) {
-        const struct format_node *found;
-        enum store_result result = tree_fetch(tree, page, level, &found);
-        if (result != STORE_OK)
-            return result;
-        edit = add_edit(tree, page);
-        if (!edit)
-            return STORE_NO_MEMORY;
-        memcpy(edit->copy, found, PAGE_SIZE);
+        result = copy_node(tree, page, level, NULL, node);
+        if (result == STORE_OK && !(edit = add_edit(tree, page)))
+            result = STORE_NO_MEMORY;
+        if (result == STORE_OK)
+            edit->copy = *node;
+        return result;
     }
     assert(!edit->is_freed);
+    if (!edit->copy)
+        result = make_copy(tree, edit, level);
     *node = edit->copy;
+    return result;
+}
+
+enum store_result tree_apply(struct store_tree *tree, uint32_t page, const struct node_plan *plan)
+{
+    struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
+    if (edit) {
+        node_apply(edit->copy, plan); /* it was fetched, and has one */
+        return STORE_OK;
+    }
+    char *memory = store_alloc(tree->txn, sizeof plan->ranges + plan->length);
+    if (!memory || !(edit = add_edit(tree, page)))
+        return STORE_NO_MEMORY;
+    edit->ranges = memcpy(memory, plan->ranges, sizeof plan->ranges);
+    edit->plan = memcpy(memory + sizeof plan->ranges, plan->bytes, plan->length);
+    edit->range_count = plan->count;
+    edit->range_bytes = plan->length;
     return STORE_OK;
 }
 
@@ -150,11 +217,13 @@ enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct 
     if (result != STORE_OK)
         return result;
     /* A page that was freed by this transaction is not free before its commit. */
-    struct tree_edit *edit = add_edit(tree, *page);
+    struct format_node *copy = store_alloc(tree->txn, PAGE_SIZE);
+    struct tree_edit *edit = copy ? add_edit(tree, *page) : NULL;
     if (!edit) {
         space_give_slot(space, *page, slot);
         return STORE_NO_MEMORY;
     }
+    edit->copy = copy;
     edit->is_fresh = true;
     *node = edit->copy;
     node_init(edit->copy, tree->collection->roots->collection, level);
@@ -205,13 +274,13 @@ static void add_range(struct tree_edit *edit, uint32_t offset, uint32_t end)
 {
     struct format_range *last = edit->range_count ? &edit->ranges[edit->range_count - 1] : NULL;
     if (last && offset <= last->offset + last->length + RANGE_GAP) {
-        edit->patch_length += end - last->offset - last->length;
+        edit->range_bytes += end - last->offset - last->length;
         last->length = (uint16_t)(end - last->offset);
         return;
     }
     edit->ranges[edit->range_count++] =
         (struct format_range){(uint16_t)offset, (uint16_t)(end - offset)};
-    edit->patch_length += (uint32_t)sizeof *last + end - offset;
+    edit->range_bytes += end - offset;
 }
 
 /* The words that differ within a part. */
@@ -231,23 +300,16 @@ static void compare_part(struct tree_edit *edit, const char *old, uint32_t part)
     }
 }
 
-/* What of the copy differs from the page, and what that does to the checksum. */
+/* What of the copy differs from the page. */
 static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *old)
 {
-    const char *fresh = (const char *)edit->copy;
     edit->ranges = store_alloc(txn, PAGE_SIZE / RANGE_GAP * sizeof *edit->ranges);
     if (!edit->ranges)
         return false;
-    edit->range_count = edit->patch_length = edit->sum = 0;
-    add_range(edit, 0, HEADER_BYTES);
-    for (uint32_t part = 0; part < PAGE_SIZE; part += FORMAT_PART) {
-        if (memcmp(old + part, fresh + part, FORMAT_PART) == 0)
-            continue;
-        compare_part(edit, old, part);
-        if (part > 0)
-            edit->sum += format_parts_checksum(fresh, part, FORMAT_PART) -
-                         format_parts_checksum(old, part, FORMAT_PART);
-    }
+    edit->range_count = edit->range_bytes = 0;
+    for (uint32_t part = 0; part < PAGE_SIZE; part += FORMAT_PART)
+        if (memcmp(old + part, (const char *)edit->copy + part, FORMAT_PART) != 0)
+            compare_part(edit, old, part);
     return true;
 }
 
@@ -262,7 +324,7 @@ static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *e
     if (result != STORE_OK)
         return result;
     edit->frame = frame;
-    if (edit->is_fresh || edit->is_freed)
+    if (edit->is_fresh || edit->is_freed || edit->plan)
         return STORE_OK;
     return compare(txn, edit, arena_memory(space->arena, frame)) ? STORE_OK : STORE_NO_MEMORY;
 }
@@ -291,14 +353,20 @@ void tree_release(struct store_txn *txn)
     }
 }
 
+static uint32_t patch_length(const struct tree_edit *edit)
+{
+    return (edit->range_count + 1) * (uint32_t)sizeof(struct format_range) + HEADER_BYTES +
+           edit->range_bytes;
+}
+
 static bool is_patch(const struct tree_edit *edit)
 {
-    return !edit->is_fresh && !edit->is_freed && edit->patch_length < PAGE_SIZE;
+    return !edit->is_fresh && !edit->is_freed && patch_length(edit) < PAGE_SIZE;
 }
 
 static uint32_t body_length(const struct tree_edit *edit)
 {
-    return edit->is_freed ? 0 : is_patch(edit) ? edit->patch_length : PAGE_SIZE;
+    return edit->is_freed ? 0 : is_patch(edit) ? patch_length(edit) : PAGE_SIZE;
 }
 
 uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count)
@@ -313,36 +381,51 @@ uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count)
     return length;
 }
 
-/* The checksum of the copy, whose header is complete but for it. */
-static uint32_t new_checksum(const struct store_txn *txn, const struct tree_edit *edit,
-                             const struct format_node *old)
+/* What the parts that are changed are worth in the checksum; the first one always is. */
+static uint32_t changed_parts(const struct tree_edit *edit, const char *page)
 {
-    const struct space *space = tree_space(txn, edit->collection);
-    uint32_t mix = format_place_mix(txn->store->super.seed, space->id, edit->page, 0);
-    if (edit->is_fresh)
-        return format_parts_checksum(edit->copy, 0, PAGE_SIZE) ^ mix;
-    uint32_t sum = (old->item.checksum ^ mix) + edit->sum;
-    sum += format_parts_checksum(edit->copy, 0, FORMAT_PART) -
-           format_parts_checksum(old, 0, FORMAT_PART);
-    return sum ^ mix;
+    uint32_t sum = format_parts_checksum(page, 0, 1), next = FORMAT_PART;
+    for (uint32_t i = 0; i < edit->range_count; i++) {
+        uint32_t begin = edit->ranges[i].offset, end = begin + edit->ranges[i].length;
+        if (begin < next)
+            begin = next;
+        if (begin >= end)
+            continue;
+        sum += format_parts_checksum(page, begin, end - begin);
+        next = (end + FORMAT_PART - 1) / FORMAT_PART * FORMAT_PART;
+    }
+    return sum;
 }
 
-static void write_ranges(const struct tree_edit *edit, char *at)
+static char *write_range(char *at, struct format_range range, const char *page)
 {
-    for (uint32_t i = 0; i < edit->range_count; i++) {
-        struct format_range range = edit->ranges[i];
-        memcpy(at, &range, sizeof range);
-        memcpy(at + sizeof range, (const char *)edit->copy + range.offset, range.length);
-        at += sizeof range + range.length;
-    }
+    memcpy(at, &range, sizeof range);
+    memcpy(at + sizeof range, page + range.offset, range.length);
+    return at + sizeof range + range.length;
 }
 
-static void apply_ranges(const struct tree_edit *edit, char *page)
+/* Into the page, its checksum kept up, and what has changed into the record. */
+static void patch_page(const struct tree_edit *edit, char *page, char *at, uint64_t commit,
+                       uint32_t mix)
 {
-    for (uint32_t i = 0; i < edit->range_count; i++) {
-        struct format_range range = edit->ranges[i];
-        memcpy(page + range.offset, (const char *)edit->copy + range.offset, range.length);
-    }
+    struct format_item *item = (struct format_item *)page;
+    uint32_t sum = (item->checksum ^ mix) - changed_parts(edit, page);
+    apply_ranges(edit, page);
+    item->version = commit;
+    sum += changed_parts(edit, page);
+    item->checksum = sum ^ mix;
+    at = write_range(at, (struct format_range){0, HEADER_BYTES}, page);
+    for (uint32_t i = 0; i < edit->range_count; i++)
+        at = write_range(at, edit->ranges[i], page);
+}
+
+static void put_page(const struct tree_edit *edit, char *page, char *at, uint64_t commit,
+                     uint32_t mix)
+{
+    edit->copy->item.version = commit;
+    edit->copy->item.checksum = format_parts_checksum(edit->copy, 0, PAGE_SIZE) ^ mix;
+    memcpy(at, edit->copy, PAGE_SIZE);
+    memcpy(page, edit->copy, PAGE_SIZE);
 }
 
 static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *at, uint64_t commit)
@@ -350,6 +433,7 @@ static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *
     struct space *space = tree_space(txn, edit->collection);
     char *page = arena_memory(space->arena, edit->frame);
     uint32_t length = body_length(edit);
+    uint32_t mix = format_place_mix(txn->store->super.seed, space->id, edit->page, 0);
     enum format_op kind = edit->is_freed   ? FORMAT_ERASE
                           : is_patch(edit) ? FORMAT_PATCH
                                            : FORMAT_PUT;
@@ -357,16 +441,10 @@ static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *
     if (edit->is_freed) {
         memset(page, 0, sizeof(struct format_item));
         space_give_slot(space, edit->page, 0);
+    } else if (kind == FORMAT_PATCH) {
+        patch_page(edit, page, at, commit, mix);
     } else {
-        edit->copy->item.version = commit;
-        edit->copy->item.checksum = new_checksum(txn, edit, (const struct format_node *)page);
-        if (is_patch(edit)) {
-            write_ranges(edit, at);
-            apply_ranges(edit, page);
-        } else {
-            memcpy(at, edit->copy, PAGE_SIZE);
-            memcpy(page, edit->copy, PAGE_SIZE);
-        }
+        put_page(edit, page, at, commit, mix);
     }
     memset(at + length, 0, commit_padded(length) - length);
     space_mark_dirty(space, edit->frame, commit);

@@ -144,6 +144,31 @@ void node_truncate(struct format_node *node, uint32_t first)
     }
 }
 
+/* ---- plans ---- */
+
+#define HEAD_AT offsetof(struct format_node, level)
+
+/* One more range; where its bytes go, unless they are given. */
+static char *plan_range(struct node_plan *plan, uint32_t offset, uint32_t length, const char *bytes)
+{
+    char *to = plan->bytes + plan->length;
+    assert(plan->length + length <= NODE_PLAN_BYTES);
+    plan->ranges[plan->count++] = (struct format_range){(uint16_t)offset, (uint16_t)length};
+    plan->length += length;
+    if (bytes)
+        memcpy(to, bytes, length);
+    return to;
+}
+
+void node_apply(struct format_node *node, const struct node_plan *plan)
+{
+    const char *from = plan->bytes;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        memcpy(bytes_of(node) + plan->ranges[i].offset, from, plan->ranges[i].length);
+        from += plan->ranges[i].length;
+    }
+}
+
 /* ---- leaves ---- */
 
 void leaf_get(const struct format_node *node, uint32_t place, struct node_entry *entry)
@@ -178,6 +203,8 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
         uint32_t middle = (low + high) / 2;
         const char *entry = (const char *)node + at[middle];
         struct entry_head head;
+        __builtin_prefetch((const char *)node + at[(low + middle) / 2]); /* of the next two, one */
+        __builtin_prefetch((const char *)node + at[(middle + 1 + high) / 2 - (middle + 1 == high)]);
         memcpy(&head, entry, sizeof head);
         if (node_compare(entry + sizeof head, head.key_len & LENGTH, key, len) < 0)
             low = middle + 1;
@@ -187,36 +214,81 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
     return low;
 }
 
-void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry)
+/* The node's own fields, as they will be. */
+static void plan_head(struct node_plan *plan, const struct format_node *node, uint32_t count,
+                      uint32_t heap, uint32_t garbage)
+{
+    struct format_node head = {.level = node->level,
+                               .count = (uint16_t)count,
+                               .heap = (uint16_t)heap,
+                               .garbage = (uint16_t)garbage};
+    plan->count = plan->length = 0;
+    plan_range(plan, HEAD_AT, sizeof head - HEAD_AT, (const char *)&head + HEAD_AT);
+}
+
+bool leaf_plan_insert(const struct format_node *node, uint32_t place,
+                      const struct node_entry *entry, struct node_plan *plan)
 {
     assert(place <= node->count && node->level == 0);
-    uint32_t cell = sizeof(uint16_t);
-    uint32_t offset = take_heap(node, leaf_entry_size(entry) - cell, cell);
+    uint32_t cell = sizeof(uint16_t), size = leaf_entry_size(entry) - cell;
+    if (node->heap < cells_end(node) + cell + size)
+        return false;
+    uint16_t offset = (uint16_t)(node->heap - size);
+    plan_head(plan, node, node->count + 1u, offset, node->garbage);
+    char *to = plan_range(plan, (uint32_t)sizeof *node + place * cell,
+                          (node->count - place + 1) * cell, NULL);
+    memcpy(to, &offset, cell);
+    memcpy(to + cell, offsets(node) + place, (node->count - place) * cell);
+    to = plan_range(plan, offset, size, NULL);
     struct entry_head head = {(uint16_t)(entry->key_len | (entry->outside ? OUTSIDE : 0)),
                               (uint16_t)entry->value_len};
-    char *to = bytes_of(node) + offset;
     memcpy(to, &head, sizeof head);
     if (entry->key_len)
         memcpy(to + sizeof head, entry->key, entry->key_len);
     if (entry->value_len)
         memcpy(to + sizeof head + entry->key_len, entry->value, entry->value_len);
-    open_cell(node, place);
-    offsets(node)[place] = (uint16_t)offset;
+    return true;
+}
+
+void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry)
+{
+    struct node_plan plan;
+    bool planned = leaf_plan_insert(node, place, entry, &plan);
+    if (!planned) {
+        compact(node);
+        planned = leaf_plan_insert(node, place, entry, &plan);
+    }
+    assert(planned);
+    node_apply(node, &plan);
+}
+
+void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan)
+{
+    assert(place < node->count && node->level == 0);
+    uint32_t cell = sizeof(uint16_t), size = heap_bytes(node, place);
+    bool is_first = offsets(node)[place] == node->heap;
+    plan_head(plan, node, node->count - 1u, node->heap + (is_first ? size : 0),
+              node->garbage + (is_first ? 0 : size));
+    if (place + 1u < node->count)
+        plan_range(plan, (uint32_t)sizeof *node + place * cell, (node->count - place - 1) * cell,
+                   (const char *)(offsets(node) + place + 1));
 }
 
 void leaf_remove(struct format_node *node, uint32_t place)
 {
-    assert(place < node->count && node->level == 0);
-    give_heap(node, place);
-    close_cell(node, place);
+    struct node_plan plan;
+    leaf_plan_remove(node, place, &plan);
+    node_apply(node, &plan);
 }
 
-void leaf_overwrite(struct format_node *node, uint32_t place, const char *value)
+void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const char *value,
+                         struct node_plan *plan)
 {
     struct node_entry entry;
     leaf_get(node, place, &entry);
+    plan->count = plan->length = 0;
     if (entry.value_len)
-        memcpy(bytes_of(node) + (entry.value - (const char *)node), value, entry.value_len);
+        plan_range(plan, (uint32_t)(entry.value - (const char *)node), entry.value_len, value);
 }
 
 void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
@@ -282,6 +354,16 @@ uint32_t inner_count(const struct format_node *node, uint32_t place)
 void inner_add_count(struct format_node *node, uint32_t place, int32_t change)
 {
     children(node)[place].count += (uint32_t)change;
+}
+
+void inner_plan_count(const struct format_node *node, uint32_t place, int32_t change,
+                      struct node_plan *plan)
+{
+    const struct format_child *cell = &children(node)[place];
+    uint32_t count = cell->count + (uint32_t)change;
+    plan->count = plan->length = 0;
+    plan_range(plan, (uint32_t)((const char *)&cell->count - (const char *)node), sizeof count,
+               (const char *)&count);
 }
 
 void inner_set_page(struct format_node *node, uint32_t place, uint32_t page)

@@ -20,6 +20,14 @@ struct node_entry {
     bool outside;
 };
 
+/* A small change: what is to stand where. Applied to a node it was made for, and no other. */
+#define NODE_PLAN_BYTES 3072u
+struct node_plan {
+    uint32_t count, length;
+    struct format_range ranges[3];
+    char bytes[NODE_PLAN_BYTES]; /* of the ranges, one behind the other */
+};
+
 /* A child of an inner node: keys from `separator` on are in it and behind it. With `loose` the
  * child before may end with keys equal to the separator. The first child's separator says nothing.
  */
@@ -38,6 +46,8 @@ void node_truncate(struct format_node *node, uint32_t first);
 /* <0, 0, >0 */
 int node_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 
+void node_apply(struct format_node *node, const struct node_plan *plan);
+
 /* ---- leaves ---- */
 
 void leaf_get(const struct format_node *node, uint32_t place, struct node_entry *entry);
@@ -48,8 +58,13 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len);
 /* The caller has seen that there is room. The entry's bytes lie outside of the node. */
 void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry);
 void leaf_remove(struct format_node *node, uint32_t place);
-/* A value of the same length. */
-void leaf_overwrite(struct format_node *node, uint32_t place, const char *value);
+/* The same as plans; inserting: false if the heap must be compacted first. A value that is written
+ * over another has its length. */
+bool leaf_plan_insert(const struct format_node *node, uint32_t place,
+                      const struct node_entry *entry, struct node_plan *plan);
+void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan);
+void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const char *value,
+                         struct node_plan *plan);
 /* Copies entries [first, end) of `from` behind those of `to`. */
 void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
                  uint32_t end);
@@ -67,6 +82,8 @@ void inner_get(const struct format_node *node, uint32_t place, struct node_child
 uint32_t inner_page(const struct format_node *node, uint32_t place);
 uint32_t inner_count(const struct format_node *node, uint32_t place);
 void inner_add_count(struct format_node *node, uint32_t place, int32_t change);
+void inner_plan_count(const struct format_node *node, uint32_t place, int32_t change,
+                      struct node_plan *plan);
 void inner_set_page(struct format_node *node, uint32_t place, uint32_t page);
 uint32_t inner_child_size(const struct node_child *child);
 /* The last child that can hold the first entry not less than the key. */
