@@ -5,6 +5,8 @@
 # build/VARIANT-wait. Every source file stands in a list below (`make check` sees to it).
 
 VARIANT ?=
+# The one switch: RDMA is built where libibverbs can be compiled against; VERBS= leaves it out.
+VERBS ?= $(wildcard /usr/include/infiniband/verbs.h)
 WAIT ?=
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
@@ -14,6 +16,8 @@ POWERCUT_SECONDS ?= 600
 # ---- sources ----
 
 PROTOCOL_SRC := \
+	protocol/rdma_end.c \
+	protocol/rdma_frame.c \
 	protocol/resp_number.c \
 	protocol/resp_parse.c \
 	protocol/resp_write.c
@@ -82,6 +86,7 @@ SERVER_SRC := \
 	server/cmd_memory.c \
 	server/cmd_multi.c \
 	server/cmd_pubsub.c \
+	server/cmd_rdma.c \
 	server/cmd_scan.c \
 	server/cmd_server.c \
 	server/cmd_set.c \
@@ -122,6 +127,7 @@ SERVER_SRC := \
 	server/packed.c \
 	server/process.c \
 	server/pubsub.c \
+	server/rdma_loop.c \
 	server/request.c \
 	server/runner.c \
 	server/runner_reply.c \
@@ -131,6 +137,23 @@ SERVER_SRC := \
 	server/transport_socket.c \
 	server/watch.c \
 	server/worker.c
+
+# RDMA channels: the server's side, and what both ends share.
+LINK_SRC := \
+	rdma-ext/link.c \
+	rdma-ext/verbs.c
+RDMA_SRC := \
+	rdma-ext/channel.c \
+	rdma-ext/engine.c \
+	rdma-ext/service.c \
+	rdma-ext/worker.c \
+	$(LINK_SRC)
+
+# The client library; built where RDMA is.
+CLIENT_SRC := \
+	clients/channel.c \
+	clients/upgrade.c \
+	clients/vellum.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
@@ -154,6 +177,7 @@ UNIT_TESTS := \
 	test_index \
 	test_model_store \
 	test_packed \
+	test_rdma_frame \
 	test_resp \
 	test_runner \
 	test_ttl
@@ -170,6 +194,7 @@ test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
 test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
+test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_resp_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(SERVER_TEST_LINK)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
@@ -274,19 +299,31 @@ PROTOCOL_LIB := $(LIB)/libvellum-protocol.a
 SERVER_LIBS := -levent_core -lpthread -lm
 STORAGE_LIBS := -laio -lpthread
 
+ifneq ($(VERBS),)
+RDMA_OBJECTS := $(call objects,$(RDMA_SRC))
+SERVER_LIBS += -libverbs
+$(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
+CLIENT_LIB := $(LIB)/libvellum.a
+CLIENT_LIBS := -lhiredis -libverbs
+CLIENT_PROGRAMS := $(BIN)/vellum-example
+RDMA_TESTS := $(BUILD)/rdma/test_channel
+endif
+
 SERVER := $(BIN)/vellum-server
 UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS) $(STORAGE_TESTS))
 BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
 
 # ---- targets ----
 
-.PHONY: all server unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
+.PHONY: all server clients unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
 	mutants rdma-test bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
-all: server
+all: server clients
 
 server: $(SERVER)
+
+clients: $(CLIENT_LIB) $(CLIENT_PROGRAMS)
 
 unit: $(UNIT_PROGRAMS)
 
@@ -307,7 +344,7 @@ help:
 	@echo 'make clean        removes build/'
 	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
 
-test: all unit
+test: all unit $(RDMA_TESTS)
 	$(MAKE) WAIT=1 server $(addprefix build/wait/tests/,$(WAIT_TESTS))
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
@@ -328,7 +365,7 @@ powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
 mutants:
 	tests/mutants/run
 
-rdma-test: all
+rdma-test: all $(RDMA_TESTS)
 	tests/run --build $(BUILD) rdma
 
 fuzz:
@@ -351,6 +388,12 @@ conformance: all
 
 install: all
 	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/vellum-server
+ifneq ($(VERBS),)
+	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(PREFIX)/lib/libvellum.a
+	install -D -m 644 clients/vellum.h $(DESTDIR)$(PREFIX)/include/vellum.h
+	sed 's,@PREFIX@,$(PREFIX),' clients/vellum.pc.in >$(BUILD)/vellum.pc
+	install -D -m 644 $(BUILD)/vellum.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/vellum.pc
+endif
 
 clean:
 	rm -rf build
@@ -381,12 +424,23 @@ $(PROTOCOL_LIB): $(call objects,$(PROTOCOL_SRC))
 $(STORAGE_LIB): $(call objects,$(STORAGE_SRC))
 	$(archive)
 
-$(SERVER): $(call objects,$(SERVER_SRC)) $(PROTOCOL_LIB) $(STORAGE_LIB)
+$(SERVER): $(call objects,$(SERVER_SRC)) $(RDMA_OBJECTS) $(PROTOCOL_LIB) $(STORAGE_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS) $(STORAGE_LIBS)
 
+$(CLIENT_LIB): $(call objects,$(CLIENT_SRC) $(LINK_SRC) protocol/rdma_end.c protocol/rdma_frame.c)
+	$(archive)
+
+$(BIN)/vellum-example: $(call objects,clients/example.c) $(CLIENT_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS)
+
+$(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(CLIENT_LIBS)
+
 # The server over the model instead of the engine: tells a fault of the one from one of the other.
-$(BIN)/vellum-server-model: $(call objects,$(SERVER_SRC) $(MODEL_SRC)) $(PROTOCOL_LIB)
+$(BIN)/vellum-server-model: $(call objects,$(SERVER_SRC) $(MODEL_SRC)) $(RDMA_OBJECTS) $(PROTOCOL_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS)
 

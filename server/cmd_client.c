@@ -228,7 +228,7 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u sub=%u psub=%u "
         "ssub=%u multi=%d qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=%llu rbs=0 rbp=0 obl=0 "
         "oll=%zu omem=%llu tot-mem=%llu events=%s cmd=%s user=default redir=-1 resp=%u "
-        "lib-name=%s lib-ver=%s\n",
+        "lib-name=%s lib-ver=%s transport=%s\n",
         (unsigned long long)session->id, conn_peer_name(conn), conn_local_name(conn), conn_fd(conn),
         or_empty(session->name),
         (long long)(now > session->created_ms ? (now - session->created_ms) / 1000 : 0),
@@ -243,7 +243,8 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         self                            ? call->command->name
         : session->last_command != NULL ? session->last_command
                                         : "NULL",
-        session->resp_version, or_empty(session->lib_name), or_empty(session->lib_ver));
+        session->resp_version, or_empty(session->lib_name), or_empty(session->lib_ver),
+        conn_transport_name(conn));
 }
 
 enum store_result cmd_client_info(struct call *call)

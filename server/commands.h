@@ -50,6 +50,11 @@ command_fn cmd_debug_sleep;
 command_fn cmd_info;
 command_fn cmd_memory_help;
 command_fn cmd_memory_usage;
+command_fn cmd_rdma_close;
+command_fn cmd_rdma_connect;
+command_fn cmd_rdma_help;
+command_fn cmd_rdma_info;
+command_fn cmd_rdma_list;
 command_fn cmd_shutdown;
 command_fn cmd_time;
 

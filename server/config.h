@@ -59,6 +59,14 @@ enum config_id {
     CONFIG_ZSET_MAX_LISTPACK_ENTRIES,
     CONFIG_ZSET_MAX_LISTPACK_VALUE,
     CONFIG_NOTIFY_KEYSPACE_EVENTS, /* use config_notify_classes() */
+    CONFIG_RDMA,                   /* number: enum config_rdma */
+    CONFIG_RDMA_DEVICE,            /* text; empty: the first that fits */
+    CONFIG_RDMA_PORT,              /* 0: likewise */
+    CONFIG_RDMA_GID_INDEX,         /* -1: likewise */
+    CONFIG_RDMA_SPIN_US,
+    CONFIG_RDMA_MAX_CHANNELS,
+    CONFIG_RDMA_MAX_PINNED,
+    CONFIG_RDMA_CHECK_PEER,
     CONFIG_NAMED
 };
 
@@ -68,6 +76,7 @@ enum config_loglevel {
     CONFIG_LOG_NOTICE,
     CONFIG_LOG_WARNING
 };
+enum config_rdma { CONFIG_RDMA_NO, CONFIG_RDMA_YES, CONFIG_RDMA_AUTO };
 enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
 enum config_policy { /* maxmemory-policy, in the order of its names in config_table.c */
                      CONFIG_POLICY_VOLATILE_LRU,

@@ -101,6 +101,9 @@ static const struct directive_choice tls_client_names[] = {
 static const struct directive_choice propagation_names[] = {
     {"ignore", 0}, {"panic", 1}, {"panic-on-replicas", 2}, {NULL, 0}};
 
+static const struct directive_choice rdma_names[] = {
+    {"no", CONFIG_RDMA_NO}, {"yes", CONFIG_RDMA_YES}, {"auto", CONFIG_RDMA_AUTO}, {NULL, 0}};
+
 static const char *check_databases(int64_t number)
 {
     return number == 16 ? NULL : "there are always 16 databases";
@@ -160,6 +163,15 @@ const struct directive directive_table[] = {
     [CONFIG_NOTIFY_KEYSPACE_EVENTS] = {.name = "notify-keyspace-events",
                                        .type = DIRECTIVE_EVENTS,
                                        .initial = ""},
+
+    [CONFIG_RDMA] = ENUM("rdma", rdma_names, "auto", KEPT),
+    [CONFIG_RDMA_DEVICE] = TEXT("rdma-device", "", KEPT),
+    [CONFIG_RDMA_PORT] = INT("rdma-port", 0, 255, "0", KEPT),
+    [CONFIG_RDMA_GID_INDEX] = INT("rdma-gid-index", -1, 255, "-1", KEPT),
+    [CONFIG_RDMA_SPIN_US] = INT("rdma-spin-us", 0, 1000000, "50"),
+    [CONFIG_RDMA_MAX_CHANNELS] = INT("rdma-max-channels", 1, 100000, "256", KEPT),
+    [CONFIG_RDMA_MAX_PINNED] = MEMORY("rdma-max-pinned", MB, INT64_MAX, "256mb", KEPT),
+    [CONFIG_RDMA_CHECK_PEER] = BOOL("rdma-check-peer", "yes"),
 
     /* ---- persistence ---- */
     {.name = "save", .type = DIRECTIVE_SAVE, .initial = "", RDB},

@@ -487,6 +487,11 @@ int conn_fd(const struct conn *conn)
     return conn->transport == NULL ? -1 : conn->transport->fd;
 }
 
+const char *conn_transport_name(const struct conn *conn)
+{
+    return conn->transport == NULL ? "none" : conn->transport->kind;
+}
+
 bool conn_is_unix(const struct conn *conn)
 {
     return conn->transport != NULL && conn->transport->is_unix;

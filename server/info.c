@@ -482,6 +482,30 @@ static void write_engine(FILE *to, struct server *server)
             stats.full);
 }
 
+static void write_rdma(FILE *to, struct server *server)
+{
+    struct rdma_info info = {.port = 0};
+    if (server->rdma != NULL)
+        server->rdma_ops->info(server->rdma, &info);
+    fprintf(to, "# RDMA\r\n");
+    fprintf(to, "rdma_offered:%d\r\n", server->rdma != NULL);
+    fprintf(to, "rdma_device:%s\r\n", info.device);
+    fprintf(to, "rdma_port:%u\r\nrdma_port_active:%d\r\n", info.port, info.is_active);
+    fprintf(to, "rdma_channels:%llu\r\n", U(info.channels));
+    fprintf(to, "rdma_max_channels:%llu\r\n", U(info.max_channels));
+    fprintf(to, "rdma_pinned_bytes:%llu\r\n", U(info.pinned_bytes));
+    fprintf(to, "rdma_max_pinned_bytes:%llu\r\n", U(info.max_pinned_bytes));
+    fprintf(to, "rdma_channels_opened:%llu\r\n", U(info.opened));
+    fprintf(to, "rdma_channels_refused:%llu\r\n", U(info.refused));
+    fprintf(to, "rdma_channels_broken:%llu\r\n", U(info.broken));
+    fprintf(to, "rdma_breaches:%llu\r\n", U(info.breaches));
+    fprintf(to, "rdma_frames_in:%llu\r\n", U(info.frames_in));
+    fprintf(to, "rdma_frames_out:%llu\r\n", U(info.frames_out));
+    fprintf(to, "rdma_bytes_in:%llu\r\n", U(info.bytes_in));
+    fprintf(to, "rdma_bytes_out:%llu\r\n", U(info.bytes_out));
+    fprintf(to, "rdma_copied_bytes:%llu\r\n", U(info.copied_bytes));
+}
+
 const struct info_section info_sections[] = {
     {"server", write_server, true},
     {"clients", write_clients, true},
@@ -497,5 +521,6 @@ const struct info_section info_sections[] = {
     {"cluster", write_cluster, true},
     {"keyspace", write_keyspace, true},
     {"vellum", write_engine, true},
+    {"rdma", write_rdma, true},
 };
 const size_t info_section_count = sizeof info_sections / sizeof info_sections[0];

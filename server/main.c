@@ -19,6 +19,7 @@
 #include "process.h"
 #include "pubsub.h"
 #include "watch.h"
+#include "rdma_loop.h"
 #include "worker.h"
 
 static void log_note(void *server, const char *text)
@@ -111,6 +112,45 @@ static bool open_store(struct server *server)
     return true;
 }
 
+/* Without RDMA the server serves as well, unless it was asked for. */
+static bool start_rdma(struct server *server)
+{
+    struct config *config = &server->config;
+    char device[64], *problem = server->rdma_problem;
+    int64_t wanted = config_number(config, CONFIG_RDMA);
+    config_text(config, CONFIG_RDMA_DEVICE, device, sizeof device);
+    struct rdma_options options = {
+        .device = device,
+        .port = (int)config_number(config, CONFIG_RDMA_PORT),
+        .gid_index = (int)config_number(config, CONFIG_RDMA_GID_INDEX),
+        .max_channels = (uint32_t)config_number(config, CONFIG_RDMA_MAX_CHANNELS),
+        .max_pinned_bytes = (uint64_t)config_number(config, CONFIG_RDMA_MAX_PINNED),
+    };
+#ifdef VELLUM_RDMA
+    server->rdma_ops = &rdma_verbs_ops;
+#endif
+    if (wanted == CONFIG_RDMA_NO)
+        snprintf(problem, RDMA_ERROR_MAX, "it is turned off (rdma no)");
+    else if (server->rdma_ops == NULL)
+        snprintf(problem, RDMA_ERROR_MAX, "this server was built without it");
+    else
+        server->rdma = server->rdma_ops->start(&options, problem);
+    if (server->rdma != NULL)
+        log_line(&server->log, CONFIG_LOG_NOTICE, "RDMA channels are offered");
+    else if (wanted == CONFIG_RDMA_YES)
+        log_line(&server->log, CONFIG_LOG_WARNING, "RDMA is asked for, but %s", problem);
+    else
+        log_line(&server->log, CONFIG_LOG_VERBOSE, "No RDMA: %s", problem);
+    return server->rdma != NULL || wanted != CONFIG_RDMA_YES;
+}
+
+static void stop_rdma(struct server *server)
+{
+    if (server->rdma != NULL)
+        server->rdma_ops->stop(server->rdma);
+    server->rdma = NULL;
+}
+
 static void end_workers(struct server *server, uint32_t started, uint32_t made)
 {
     for (uint32_t i = 0; i < started; i++)
@@ -118,12 +158,17 @@ static void end_workers(struct server *server, uint32_t started, uint32_t made)
     for (uint32_t i = 0; i < started; i++)
         worker_join(server->workers[i]);
     for (uint32_t i = 0; i < made; i++)
+        rdma_loop_free(server->workers[i]);
+    stop_rdma(server);
+    for (uint32_t i = 0; i < made; i++)
         worker_free(server->workers[i]);
 }
 
 /* Workers run; until they do, failing leaves none behind. */
 static bool start_workers(struct server *server)
 {
+    if (!start_rdma(server))
+        return false;
     char message[STORE_MESSAGE_MAX] = "";
     uint32_t made = 0, started = 0;
     while (made < server->worker_count && worker_make(server, made, message))

@@ -163,6 +163,11 @@ static void finish(struct request *request, enum store_result result)
 
 static void go_on_held(struct request *request, enum store_result result);
 
+void runner_finish(struct call *call, enum store_result result)
+{
+    finish(request_of_call(call), result);
+}
+
 /* One stop of a tour; the message goes on to the next worker, and home at last. */
 static void visit_worker(struct worker *worker, struct worker_message *message)
 {

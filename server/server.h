@@ -13,6 +13,7 @@
 #include "command.h"
 #include "config.h"
 #include "log.h"
+#include "rdma.h"
 
 #define VELLUM_VERSION "0.1.0"
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
@@ -46,6 +47,9 @@ struct server {
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections;
     struct info_rates rates;
+    const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
+    struct rdma_service *rdma;       /* NULL: none, and the reason for it */
+    char rdma_problem[RDMA_ERROR_MAX];
     _Atomic uint64_t memory_peak;  /* of used_memory, as far as INFO has seen it */
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */

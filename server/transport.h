@@ -37,6 +37,7 @@ struct transport {
     const struct transport_ops *ops;
     void (*ready)(void *arg, unsigned ready);
     void *arg;
+    const char *kind;              /* "tcp", "unix", "rdma" */
     int fd;                        /* for CLIENT LIST; -1 if there is none */
     bool is_unix;                  /* a Unix socket */
     char peer[TRANSPORT_NAME_MAX]; /* "127.0.0.1:40000", "[::1]:40000", "/path/socket:0" */

@@ -127,6 +127,7 @@ struct transport *transport_socket(struct event_base *base, int fd, bool is_unix
         return NULL;
     }
     self->base.ops = &socket_ops;
+    self->base.kind = is_unix ? "unix" : "tcp";
     self->base.fd = fd;
     self->base.is_unix = is_unix;
     socket_names(&self->base, fd, is_unix);

@@ -26,6 +26,7 @@
 #include "block.h"
 #include "conn.h"
 #include "log.h"
+#include "rdma_loop.h"
 #include "request.h"
 #include "watch.h"
 
@@ -191,7 +192,10 @@ static void drain(struct worker *worker)
 
 void worker_round(struct worker *worker, bool may_block)
 {
-    event_base_loop(worker->base, may_block ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
+    enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
+    if (turn != RDMA_TURN_SKIP)
+        event_base_loop(worker->base,
+                        may_block && turn == RDMA_TURN_SLEEP ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
     look_at_undurable(worker);
     give_turns(worker);
     if (!inbox_is_empty(worker)) { /* what it has posted to itself, above all */
@@ -249,6 +253,7 @@ static bool make_events(struct worker *worker)
 void worker_free(struct worker *worker)
 {
     struct worker_private *private = worker->private;
+    rdma_loop_free(worker);
     if (private != NULL) {
         empty_inbox(worker); /* what others have sent after its last round */
         struct event *events[] = {private->woken, private->store_ready, private->second};
@@ -310,7 +315,7 @@ bool worker_make(struct server *server, uint32_t index, char message[STORE_MESSA
     server->workers[index] = worker;
     if (store_attach(server->store, index, &worker->store, message) != STORE_OK)
         goto fail;
-    if (!make_events(worker))
+    if (!make_events(worker) || !rdma_loop_make(worker))
         goto fail;
     return true;
 fail:

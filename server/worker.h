@@ -15,12 +15,14 @@
 
 #include "command.h"
 #include "errorstats.h"
+#include "message.h"
 #include "server.h"
 #include "session.h"
 
 struct event_base;
 struct block;
 struct conn;
+struct rdma_loop;
 struct request;
 
 /* Counters are written by their worker alone (relaxed atomics) and summed by INFO. */
@@ -76,6 +78,7 @@ struct worker {
     uint64_t random_state;
     int64_t browser_logged_ms;
 
+    struct rdma_loop *rdma;         /* NULL: no RDMA here */
     struct worker_private *private; /* the loop's own, in worker.c */
 };
 
@@ -92,19 +95,9 @@ void worker_free(struct worker *worker);
 /* The round's time, read at its first use. */
 int64_t worker_now(struct worker *worker);
 
-/* A call to be made on another worker's thread: embedded in what it is about, so that posting
- * cannot fail. Must live until `visit` is called; visit may free or post it again. */
-struct worker_message {
-    void (*visit)(struct worker *worker, struct worker_message *message);
-    struct worker_message *next;
-};
-
-/* Calls message->visit on the thread of `to` in its next round; messages of one thread arrive in
- * order. From any thread. */
-void worker_post(struct worker *to, struct worker_message *message);
-
-/* The same by the worker's own thread, to be visited in this round when all connections have had
- * their turn; nothing need be woken. Not while the worker stands outside of its round. */
+/* worker_post (message.h) by the worker's own thread, to be visited in this round when all
+ * connections have had their turn; nothing need be woken. Not while the worker stands outside of
+ * its round. */
 void worker_post_self(struct worker *self, struct worker_message *message);
 
 #endif

@@ -40,15 +40,16 @@ LAYERS = {
     "storage": (r"libaio\.h|xxhash\.h", ()),
     "server": (
         SOCKETS.pattern + r"|event2/\w+\.h|lua\.h|lualib\.h|lauxlib\.h",
-        ("protocol/resp.h", "storage/store.h"),
+        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h"),
     ),
     "rdma-ext": (
         SOCKETS.pattern + r"|infiniband/\w+\.h|rdma/\w+\.h",
-        ("server/transport.h",),
+        ("server/transport.h", "server/rdma.h", "protocol/rdma_end.h", "protocol/rdma_frame.h"),
     ),
     "clients": (
-        SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h",
-        ("protocol/resp.h", "storage/store.h"),
+        SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|event2/\w+\.h",
+        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "rdma-ext/verbs.h",
+         "rdma-ext/link.h"),
     ),
     "benchmarks": (
         SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|libaio\.h",
@@ -165,7 +166,8 @@ def list_breaches(paths):
     # A unit test or a fuzzer is listed by its name alone.
     for path in sorted(p for p in paths if p.endswith(".c")):
         name = os.path.splitext(os.path.basename(path))[0]
-        by_name = path.startswith(("tests/unit/", "tests/fuzz/", "tests/storage/")) and name in words
+        folders = ("tests/unit/", "tests/fuzz/", "tests/storage/", "tests/rdma/")
+        by_name = path.startswith(folders) and name in words
         if path not in listed and not by_name:
             yield f"{path}: in no list of the Makefile"
     for path in sorted(listed):

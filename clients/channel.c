@@ -1,0 +1,330 @@
+/*
+ * Invariants:
+ * 1. All receives are posted but those of frames in the link's inbox.
+ * 2. `is_armed`: the device will make the descriptor readable at the next completion.
+ */
+#include "channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "../rdma-ext/link.h"
+
+#define FRAME_BYTES 4096
+#define CREDITS RDMA_LINK_WINDOW
+#define SEND_BUFFERS 16
+#define MEMORY_BYTES ((CREDITS + SEND_BUFFERS) * FRAME_BYTES)
+#define POLL_BATCH 16
+#define WR_RECEIVE (1ull << 63)
+
+struct client_channel {
+    struct rdma_link link;
+    struct rdma_device device;
+    struct ibv_comp_channel *events;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    char *memory; /* send buffers, then receives */
+    struct rdma_end ours;
+    uint32_t max_inline, spin_us;
+    int tcp;
+    bool is_closed, is_armed;
+};
+
+static uint64_t clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* ---- making ---- */
+
+/* The GID that stands for our address of a socket; false: it has none. */
+static bool gid_of_socket(int tcp, uint8_t gid[16])
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+    if (getsockname(tcp, (struct sockaddr *)&address, &len) != 0)
+        return false;
+    if (address.ss_family == AF_INET6) {
+        memcpy(gid, &((struct sockaddr_in6 *)&address)->sin6_addr, 16);
+    } else if (address.ss_family == AF_INET) {
+        memset(gid, 0, 10);
+        gid[10] = gid[11] = 0xff;
+        memcpy(gid + 12, &((struct sockaddr_in *)&address)->sin_addr, 4);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* A Unix socket has no address, an InfiniBand GID is none: then any device does. */
+static bool open_device(struct client_channel *channel,
+                        const struct client_channel_options *options,
+                        char message[RDMA_MESSAGE_MAX])
+{
+    uint8_t gid[16];
+    struct rdma_choice choice = {.name = options->device, .gid_index = -1};
+    if (options->device == NULL && gid_of_socket(channel->tcp, gid)) {
+        choice.address = gid;
+        if (rdma_device_open(&channel->device, &choice, message))
+            return true;
+        choice.address = NULL;
+    }
+    return rdma_device_open(&channel->device, &choice, message);
+}
+
+static bool make_memory(struct client_channel *channel)
+{
+    channel->memory =
+        mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (channel->memory == MAP_FAILED) {
+        channel->memory = NULL;
+        return false;
+    }
+    channel->mr =
+        ibv_reg_mr(channel->device.pd, channel->memory, MEMORY_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    return channel->mr != NULL;
+}
+
+static bool make_queues(struct client_channel *channel)
+{
+    struct ibv_qp_init_attr attributes = {.cap = rdma_link_capacity()};
+    attributes.cap.max_recv_wr = CREDITS;
+    channel->events = ibv_create_comp_channel(channel->device.context);
+    if (channel->events == NULL)
+        return false;
+    fcntl(channel->events->fd, F_SETFL, fcntl(channel->events->fd, F_GETFL) | O_NONBLOCK);
+    channel->cq = ibv_create_cq(channel->device.context, CREDITS + RDMA_LINK_SLOTS + 1, NULL,
+                                channel->events, 0);
+    if (channel->cq == NULL)
+        return false;
+    attributes.send_cq = attributes.recv_cq = channel->cq;
+    channel->qp = rdma_qp_make(&channel->device, &attributes);
+    channel->max_inline = attributes.cap.max_inline_data;
+    return channel->qp != NULL;
+}
+
+static char *receive_memory(const struct client_channel *channel, uint32_t buffer)
+{
+    return channel->memory + (size_t)(SEND_BUFFERS + buffer) * FRAME_BYTES;
+}
+
+static void post_receive(struct rdma_link *link, uint32_t buffer)
+{
+    struct client_channel *channel = (struct client_channel *)link;
+    struct ibv_sge piece = {.addr = (uintptr_t)receive_memory(channel, buffer),
+                            .length = FRAME_BYTES,
+                            .lkey = channel->mr->lkey};
+    struct ibv_recv_wr *bad,
+        request = {.wr_id = WR_RECEIVE | buffer, .sg_list = &piece, .num_sge = 1};
+    if (ibv_post_recv(channel->qp, &request, &bad) != 0)
+        channel->is_closed = true;
+}
+
+static void describe(struct client_channel *channel, struct rdma_end *ours)
+{
+    uint32_t psn = 0;
+    ssize_t got = getrandom(&psn, sizeof psn, 0);
+    (void)got; /* any number does */
+    rdma_qp_describe(&channel->device, channel->qp, psn & 0xffffff, &channel->ours);
+    channel->ours.frame_bytes = FRAME_BYTES;
+    channel->ours.credits = CREDITS;
+    *ours = channel->ours;
+}
+
+struct client_channel *client_channel_new(int tcp, const struct client_channel_options *options,
+                                          struct rdma_end *ours, char message[RDMA_MESSAGE_MAX])
+{
+    struct client_channel *channel = calloc(1, sizeof *channel);
+    if (channel == NULL) {
+        snprintf(message, RDMA_MESSAGE_MAX, "out of memory");
+        return NULL;
+    }
+    channel->tcp = tcp;
+    channel->spin_us = options->spin_us;
+    if (!open_device(channel, options, message)) {
+        free(channel);
+        return NULL;
+    }
+    snprintf(message, RDMA_MESSAGE_MAX, "memory or queues cannot be had: %s", strerror(errno));
+    if (!make_memory(channel) || !make_queues(channel)) {
+        client_channel_free(channel);
+        return NULL;
+    }
+    channel->link.post_receive = post_receive;
+    for (uint32_t i = 0; i < CREDITS; i++)
+        post_receive(&channel->link, i);
+    describe(channel, ours);
+    return channel;
+}
+
+bool client_channel_open(struct client_channel *channel, const struct rdma_end *theirs,
+                         char message[RDMA_MESSAGE_MAX])
+{
+    const char *missing = rdma_end_missing(theirs);
+    if (missing != NULL) {
+        snprintf(message, RDMA_MESSAGE_MAX, "the server's answer lacks %s", missing);
+        return false;
+    }
+    int error = rdma_qp_connect(&channel->device, channel->qp, &channel->ours, theirs);
+    if (error != 0) {
+        snprintf(message, RDMA_MESSAGE_MAX, "the server cannot be reached: %s", strerror(error));
+        return false;
+    }
+    struct rdma_link *link = &channel->link;
+    link->buffers = channel->memory;
+    link->lkey = channel->mr->lkey;
+    link->buffer_bytes = FRAME_BYTES;
+    link->buffer_count = SEND_BUFFERS;
+    rdma_link_begin(link, channel->qp, channel->max_inline, CREDITS, theirs);
+    return true;
+}
+
+void client_channel_free(struct client_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    if (channel->qp != NULL)
+        ibv_destroy_qp(channel->qp);
+    if (channel->cq != NULL)
+        ibv_destroy_cq(channel->cq);
+    if (channel->events != NULL)
+        ibv_destroy_comp_channel(channel->events);
+    if (channel->mr != NULL)
+        ibv_dereg_mr(channel->mr);
+    if (channel->memory != NULL)
+        munmap(channel->memory, MEMORY_BYTES);
+    rdma_device_close(&channel->device);
+    free(channel);
+}
+
+/* ---- moving ---- */
+
+static void completed(struct client_channel *channel, const struct ibv_wc *completion)
+{
+    uint32_t buffer = (uint32_t)completion->wr_id;
+    if (completion->status != IBV_WC_SUCCESS)
+        channel->is_closed = true;
+    else if ((completion->wr_id & WR_RECEIVE) == 0)
+        rdma_link_sent(&channel->link, completion->wr_id);
+    else if (!rdma_link_received(&channel->link, receive_memory(channel, buffer),
+                                 completion->byte_len, buffer) ||
+             channel->link.has_ended)
+        channel->is_closed = true;
+}
+
+/* Returns how many completions there were. */
+static int take_completions(struct client_channel *channel)
+{
+    struct ibv_wc completions[POLL_BATCH];
+    int got = ibv_poll_cq(channel->cq, POLL_BATCH, completions);
+    for (int i = 0; i < got; i++)
+        completed(channel, &completions[i]);
+    if (got < 0 || channel->link.has_failed)
+        channel->is_closed = true;
+    if (got > 0 && !channel->is_closed)
+        rdma_link_tell(&channel->link);
+    return got;
+}
+
+bool client_channel_poll(struct client_channel *channel)
+{
+    while (take_completions(channel) == POLL_BATCH) {
+    }
+    return !channel->is_closed;
+}
+
+ssize_t client_channel_write(struct client_channel *channel, const struct iovec *vectors, int count)
+{
+    if (!client_channel_writable(channel) && !client_channel_poll(channel))
+        return CLIENT_CHANNEL_CLOSED;
+    ssize_t sent = (ssize_t)rdma_link_send(&channel->link, vectors, count);
+    return channel->link.has_failed ? CLIENT_CHANNEL_CLOSED : sent;
+}
+
+ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size)
+{
+    if (!rdma_link_has_input(&channel->link))
+        client_channel_poll(channel);
+    size_t taken = rdma_link_read(&channel->link, to, size);
+    if (channel->is_closed)
+        return taken > 0 ? (ssize_t)taken : CLIENT_CHANNEL_CLOSED;
+    if (taken > 0)
+        rdma_link_tell(&channel->link);
+    return (ssize_t)taken;
+}
+
+bool client_channel_readable(const struct client_channel *channel)
+{
+    return channel->is_closed || rdma_link_has_input(&channel->link);
+}
+
+bool client_channel_writable(const struct client_channel *channel)
+{
+    return channel->is_closed || rdma_link_has_room(&channel->link);
+}
+
+/* ---- waiting ---- */
+
+int client_channel_descriptor(const struct client_channel *channel)
+{
+    return channel->events->fd;
+}
+
+static void take_events(struct client_channel *channel)
+{
+    struct ibv_cq *cq;
+    void *context;
+    while (ibv_get_cq_event(channel->events, &cq, &context) == 0) {
+        ibv_ack_cq_events(cq, 1);
+        channel->is_armed = false;
+    }
+}
+
+bool client_channel_sleep(struct client_channel *channel)
+{
+    take_events(channel);
+    if (channel->is_armed)
+        return take_completions(channel) == 0;
+    if (ibv_req_notify_cq(channel->cq, 0) != 0)
+        channel->is_closed = true;
+    channel->is_armed = true;
+    return take_completions(channel) == 0;
+}
+
+/* The server says nothing by TCP: whatever can be read there is its end. */
+static void look_at_tcp(struct client_channel *channel)
+{
+    char byte;
+    ssize_t got = recv(channel->tcp, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+        channel->is_closed = true;
+}
+
+void client_channel_wait(struct client_channel *channel, int timeout_ms)
+{
+    uint64_t spin_until = clock_us() + channel->spin_us;
+    do {
+        if (channel->is_closed || take_completions(channel) > 0)
+            return;
+    } while (clock_us() < spin_until);
+    if (!client_channel_sleep(channel))
+        return;
+    struct pollfd ready[] = {{.fd = channel->events->fd, .events = POLLIN},
+                             {.fd = channel->tcp, .events = POLLIN}};
+    poll(ready, 2, timeout_ms);
+    if (ready[1].revents != 0)
+        look_at_tcp(channel);
+    take_completions(channel);
+}

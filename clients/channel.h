@@ -1,0 +1,53 @@
+/*
+ * The client's end of an RDMA channel: a stream of bytes in each direction. Inside libvellum and
+ * the proxy; applications use vellum.h.
+ *
+ * Threads: a channel belongs to one thread at a time.
+ */
+#ifndef VELLUM_CLIENT_CHANNEL_H
+#define VELLUM_CLIENT_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "../rdma-ext/verbs.h"
+
+struct client_channel;
+
+struct client_channel_options {
+    const char *device; /* NULL: the one that has the TCP connection's address */
+    uint32_t spin_us;   /* how long waiting is busy before it sleeps */
+};
+
+/* Beside a TCP connection, which stays the caller's and tells when the server is gone. NULL: no
+ * device fits, as `message` tells. */
+struct client_channel *client_channel_new(int tcp, const struct client_channel_options *options,
+                                          struct rdma_end *ours, char message[RDMA_MESSAGE_MAX]);
+/* With what the server has answered. */
+bool client_channel_open(struct client_channel *channel, const struct rdma_end *theirs,
+                         char message[RDMA_MESSAGE_MAX]);
+void client_channel_free(struct client_channel *channel);
+
+#define CLIENT_CHANNEL_CLOSED (-1) /* by the server, or broken */
+
+/* Bytes moved; 0: none now. */
+ssize_t client_channel_write(struct client_channel *channel, const struct iovec *vectors,
+                             int count);
+ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size);
+
+/* Takes up what has come, without waiting. False: the channel is closed. */
+bool client_channel_poll(struct client_channel *channel);
+
+bool client_channel_readable(const struct client_channel *channel);
+bool client_channel_writable(const struct client_channel *channel);
+
+/* Waits until something has moved, the channel is closed, or the time is over (-1: none). */
+void client_channel_wait(struct client_channel *channel, int timeout_ms);
+
+/* For event loops: readable when there may be something to poll for, once sleep() was true. */
+int client_channel_descriptor(const struct client_channel *channel);
+bool client_channel_sleep(struct client_channel *channel);
+
+#endif

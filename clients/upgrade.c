@@ -1,0 +1,57 @@
+#include "upgrade.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../protocol/rdma_frame.h"
+
+static redisReply *ask(redisContext *tcp, const struct rdma_end *ours)
+{
+    char values[RDMA_END_ATTRIBUTES][RDMA_END_TEXT_MAX], version[16];
+    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", version, "send"};
+    int count = 4;
+    snprintf(version, sizeof version, "%d", RDMA_VERSION);
+    for (uint32_t i = 0; i < RDMA_END_ATTRIBUTES; i++) {
+        words[count++] = rdma_end_print(ours, i, values[i]);
+        words[count++] = values[i];
+    }
+    return redisCommandArgv(tcp, count, words, NULL);
+}
+
+/* A map, which in RESP2 is an array of names and values. */
+static bool read_answer(const redisReply *reply, struct rdma_end *theirs)
+{
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        const redisReply *name = reply->element[i], *value = reply->element[i + 1];
+        if (name->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING &&
+            !rdma_end_read(theirs, name->str, (size_t)name->len, value->str, (size_t)value->len))
+            return false;
+    }
+    return true;
+}
+
+struct client_channel *client_upgrade(redisContext *tcp,
+                                      const struct client_channel_options *options,
+                                      char message[RDMA_MESSAGE_MAX])
+{
+    struct rdma_end ours, theirs = {.present = 0};
+    struct client_channel *channel = client_channel_new(tcp->fd, options, &ours, message);
+    if (channel == NULL)
+        return NULL;
+    redisReply *reply = ask(tcp, &ours);
+    bool is_open = false;
+    if (reply == NULL)
+        snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
+    else if (reply->type != REDIS_REPLY_ARRAY)
+        snprintf(message, RDMA_MESSAGE_MAX, "%s", reply->str != NULL ? reply->str : "no answer");
+    else if (!read_answer(reply, &theirs))
+        snprintf(message, RDMA_MESSAGE_MAX, "the server's answer is not understood");
+    else
+        is_open = client_channel_open(channel, &theirs, message);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    if (is_open)
+        return channel;
+    client_channel_free(channel);
+    return NULL;
+}

@@ -1,0 +1,331 @@
+/*
+ * hiredis formats commands into its context's output buffer and parses replies with its reader; by
+ * a channel only the bytes in between go another way.
+ */
+#include "vellum.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <hiredis/sds.h>
+
+#include "upgrade.h"
+
+#define USUAL_SPIN_US 50
+#define CLOSED_TEXT "the server has closed the channel"
+#define READ_BYTES (16 * 1024)
+
+struct vellum {
+    redisContext *tcp;
+    struct client_channel *channel; /* NULL: by TCP */
+    const char *transport;
+    int timeout_ms;
+    char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
+};
+
+static void fail(struct vellum *vellum, const char *text)
+{
+    if (vellum->error[0] == '\0')
+        snprintf(vellum->error, sizeof vellum->error, "%s", text);
+}
+
+/* Whether there is one; takes hiredis's over. */
+static bool has_failed(struct vellum *vellum)
+{
+    if (vellum->tcp == NULL)
+        fail(vellum, "out of memory");
+    else if (vellum->tcp->err != 0)
+        fail(vellum, vellum->tcp->errstr);
+    return vellum->error[0] != '\0';
+}
+
+/* ---- connecting ---- */
+
+static redisContext *dial(const struct vellum_options *options)
+{
+    struct timeval limit = {.tv_sec = options->timeout_ms / 1000,
+                            .tv_usec = options->timeout_ms % 1000 * 1000};
+    const char *host = options->host != NULL ? options->host : "127.0.0.1";
+    int port = options->port != 0 ? options->port : 6379;
+    redisContext *tcp;
+    if (options->path != NULL && options->timeout_ms > 0)
+        tcp = redisConnectUnixWithTimeout(options->path, limit);
+    else if (options->path != NULL)
+        tcp = redisConnectUnix(options->path);
+    else if (options->timeout_ms > 0)
+        tcp = redisConnectWithTimeout(host, port, limit);
+    else
+        tcp = redisConnect(host, port);
+    if (tcp != NULL && tcp->err == 0 && options->timeout_ms > 0)
+        redisSetTimeout(tcp, limit);
+    return tcp;
+}
+
+static void log_in(struct vellum *vellum, const struct vellum_options *options)
+{
+    if (options->password == NULL)
+        return;
+    redisReply *reply =
+        options->user != NULL
+            ? redisCommand(vellum->tcp, "AUTH %s %s", options->user, options->password)
+            : redisCommand(vellum->tcp, "AUTH %s", options->password);
+    if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
+        fail(vellum, reply->str);
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+static void upgrade(struct vellum *vellum, const struct vellum_options *options)
+{
+    struct client_channel_options wanted = {.device = options->device,
+                                            .spin_us = options->spin_us != 0 ? options->spin_us
+                                                                             : USUAL_SPIN_US};
+    if (options->rdma == VELLUM_RDMA_NEVER) {
+        snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
+        return;
+    }
+    vellum->channel = client_upgrade(vellum->tcp, &wanted, vellum->reason);
+    if (vellum->channel != NULL) {
+        vellum->transport = "rdma";
+        vellum->reason[0] = '\0';
+    } else if (options->rdma == VELLUM_RDMA_ONLY) {
+        fail(vellum, vellum->reason);
+    }
+}
+
+struct vellum *vellum_connect(const struct vellum_options *options)
+{
+    struct vellum *vellum = calloc(1, sizeof *vellum);
+    if (vellum == NULL)
+        return NULL;
+    vellum->transport = options->path != NULL ? "unix" : "tcp";
+    vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
+    vellum->tcp = dial(options);
+    if (!has_failed(vellum))
+        log_in(vellum, options);
+    if (!has_failed(vellum))
+        upgrade(vellum, options);
+    return vellum;
+}
+
+void vellum_free(struct vellum *vellum)
+{
+    if (vellum == NULL)
+        return;
+    if (vellum->tcp != NULL)
+        redisFree(vellum->tcp);
+    client_channel_free(vellum->channel);
+    free(vellum);
+}
+
+const char *vellum_error(const struct vellum *vellum)
+{
+    return vellum->error[0] != '\0' ? vellum->error : NULL;
+}
+
+const char *vellum_transport(const struct vellum *vellum)
+{
+    return vellum->transport;
+}
+
+const char *vellum_reason(const struct vellum *vellum)
+{
+    return vellum->reason;
+}
+
+/* ---- by the channel ---- */
+
+/* Moves what can be moved to the channel; returns REDIS_ERR when that is closed. */
+static int send_some(struct vellum *vellum)
+{
+    redisContext *tcp = vellum->tcp;
+    size_t len = sdslen(tcp->obuf);
+    struct iovec vector = {.iov_base = tcp->obuf, .iov_len = len};
+    ssize_t sent = len > 0 ? client_channel_write(vellum->channel, &vector, 1) : 0;
+    if (sent < 0) {
+        fail(vellum, CLOSED_TEXT);
+        return REDIS_ERR;
+    }
+    if ((size_t)sent == len)
+        sdsclear(tcp->obuf);
+    else if (sent > 0)
+        sdsrange(tcp->obuf, (int)sent, -1);
+    return REDIS_OK;
+}
+
+/* REDIS_ERR: nothing will come behind what the reader has. */
+static int receive_some(struct vellum *vellum)
+{
+    char bytes[READ_BYTES];
+    ssize_t got;
+    while ((got = client_channel_read(vellum->channel, bytes, sizeof bytes)) > 0)
+        if (redisReaderFeed(vellum->tcp->reader, bytes, (size_t)got) != REDIS_OK) {
+            fail(vellum, vellum->tcp->reader->errstr);
+            return REDIS_ERR;
+        }
+    return got < 0 ? REDIS_ERR : REDIS_OK;
+}
+
+static long long clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Waits for either direction to move. */
+static int wait_until(struct vellum *vellum, long long limit_ms)
+{
+    int left = -1;
+    if (limit_ms >= 0) {
+        long long remaining = limit_ms - clock_ms();
+        if (remaining <= 0) {
+            fail(vellum, "the time for the reply is over");
+            return REDIS_ERR;
+        }
+        left = (int)remaining;
+    }
+    client_channel_wait(vellum->channel, left);
+    return REDIS_OK;
+}
+
+static long long time_limit(const struct vellum *vellum)
+{
+    return vellum->timeout_ms >= 0 ? clock_ms() + vellum->timeout_ms : -1;
+}
+
+/* A whole reply, or NULL. */
+static int parse(struct vellum *vellum, redisReply **reply)
+{
+    void *parsed = NULL;
+    if (redisReaderGetReply(vellum->tcp->reader, &parsed) != REDIS_OK)
+        fail(vellum, vellum->tcp->reader->errstr);
+    *reply = parsed;
+    return has_failed(vellum) ? REDIS_ERR : REDIS_OK;
+}
+
+/* There is no need to wait. */
+static bool can_move(const struct vellum *vellum)
+{
+    return client_channel_readable(vellum->channel) ||
+           (sdslen(vellum->tcp->obuf) > 0 && client_channel_writable(vellum->channel));
+}
+
+/* Sends and receives in turns: a server whose replies nobody takes stops taking commands. */
+static int get_from_channel(struct vellum *vellum, redisReply **reply)
+{
+    long long limit_ms = time_limit(vellum);
+    if (parse(vellum, reply) != REDIS_OK)
+        return REDIS_ERR;
+    while (*reply == NULL) {
+        int moved = receive_some(vellum);
+        if (parse(vellum, reply) != REDIS_OK || *reply != NULL)
+            break;
+        if (moved != REDIS_OK)
+            fail(vellum, CLOSED_TEXT);
+        else if (send_some(vellum) == REDIS_OK && !can_move(vellum))
+            wait_until(vellum, limit_ms);
+        if (has_failed(vellum))
+            return REDIS_ERR;
+    }
+    return has_failed(vellum) ? REDIS_ERR : REDIS_OK;
+}
+
+static int flush_channel(struct vellum *vellum)
+{
+    long long limit_ms = time_limit(vellum);
+    while (sdslen(vellum->tcp->obuf) > 0) {
+        if (receive_some(vellum) != REDIS_OK)
+            fail(vellum, CLOSED_TEXT);
+        if (has_failed(vellum) || send_some(vellum) != REDIS_OK)
+            return REDIS_ERR;
+        if (sdslen(vellum->tcp->obuf) > 0 && !can_move(vellum) &&
+            wait_until(vellum, limit_ms) != REDIS_OK)
+            return REDIS_ERR;
+    }
+    return REDIS_OK;
+}
+
+/* ---- commands ---- */
+
+static int result(struct vellum *vellum, int of_hiredis)
+{
+    return has_failed(vellum) ? REDIS_ERR : of_hiredis;
+}
+
+int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments)
+{
+    if (has_failed(vellum))
+        return REDIS_ERR;
+    return result(vellum, redisvAppendCommand(vellum->tcp, format, arguments));
+}
+
+int vellum_append(struct vellum *vellum, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int appended = vellum_vappend(vellum, format, arguments);
+    va_end(arguments);
+    return appended;
+}
+
+int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const size_t *lengths)
+{
+    if (has_failed(vellum))
+        return REDIS_ERR;
+    return result(vellum, redisAppendCommandArgv(vellum->tcp, argc, argv, lengths));
+}
+
+int vellum_get_reply(struct vellum *vellum, redisReply **reply)
+{
+    void *got = NULL;
+    if (has_failed(vellum))
+        return REDIS_ERR;
+    if (vellum->channel != NULL)
+        return get_from_channel(vellum, reply);
+    int status = result(vellum, redisGetReply(vellum->tcp, &got));
+    *reply = got;
+    return status;
+}
+
+int vellum_flush(struct vellum *vellum)
+{
+    int done = 0;
+    if (has_failed(vellum))
+        return REDIS_ERR;
+    if (vellum->channel != NULL)
+        return flush_channel(vellum);
+    while (done == 0 && redisBufferWrite(vellum->tcp, &done) == REDIS_OK) {
+    }
+    return result(vellum, REDIS_OK);
+}
+
+static redisReply *reply_of(struct vellum *vellum, int appended)
+{
+    redisReply *reply = NULL;
+    if (appended != REDIS_OK || vellum_get_reply(vellum, &reply) != REDIS_OK)
+        return NULL;
+    return reply;
+}
+
+redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments)
+{
+    return reply_of(vellum, vellum_vappend(vellum, format, arguments));
+}
+
+redisReply *vellum_command(struct vellum *vellum, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = vellum_vcommand(vellum, format, arguments);
+    va_end(arguments);
+    return reply;
+}
+
+redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **argv,
+                                const size_t *lengths)
+{
+    return reply_of(vellum, vellum_append_argv(vellum, argc, argv, lengths));
+}

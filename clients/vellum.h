@@ -1,0 +1,76 @@
+/*
+ * libvellum: a client of Vellum, and of any server that speaks the Redis protocol. It connects by
+ * TCP or a Unix socket; where the server offers an RDMA channel and this machine has a device for
+ * it, commands and replies travel by the channel from then on, and otherwise go on as they were:
+ * vellum_transport() tells which, vellum_reason() why. Replies are hiredis's own, to be freed with
+ * freeReplyObject(); formats are those of redisCommand().
+ *
+ *     struct vellum_options options = {.host = "10.0.0.1", .port = 6379};
+ *     struct vellum *vellum = vellum_connect(&options);
+ *     if (vellum_error(vellum) != NULL) ...
+ *     redisReply *reply = vellum_command(vellum, "SET %s %b", key, value, length);
+ *
+ * Threads: a connection belongs to one thread at a time; different connections share nothing. After
+ * fork() the child may neither use nor free connections of the parent.
+ */
+#ifndef VELLUM_H
+#define VELLUM_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <hiredis/hiredis.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vellum;
+
+enum vellum_rdma {
+    VELLUM_RDMA_IF_OFFERED, /* else TCP */
+    VELLUM_RDMA_NEVER,
+    VELLUM_RDMA_ONLY, /* else an error */
+};
+
+struct vellum_options {
+    const char *host;            /* NULL: 127.0.0.1 */
+    int port;                    /* 0: 6379 */
+    const char *path;            /* of a Unix socket, instead of host and port */
+    const char *user, *password; /* NULL: none */
+    enum vellum_rdma rdma;
+    const char *device; /* NULL: the one that has the connection's address */
+    unsigned spin_us; /* how long to wait for replies busily, before sleeping: 0 for a usual time */
+    int timeout_ms;   /* to connect, and for each reply; 0: none */
+};
+
+/* Never NULL unless memory is out: look at vellum_error(). */
+struct vellum *vellum_connect(const struct vellum_options *options);
+void vellum_free(struct vellum *vellum);
+
+/* NULL: all is well. After an error the connection is of no more use. */
+const char *vellum_error(const struct vellum *vellum);
+
+const char *vellum_transport(const struct vellum *vellum); /* "tcp", "unix" or "rdma" */
+const char *vellum_reason(const struct vellum *vellum);    /* why it is not "rdma"; else "" */
+
+/* One command and its reply; NULL on an error. Earlier replies must have been fetched. */
+redisReply *vellum_command(struct vellum *vellum, const char *format, ...);
+redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments);
+redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **argv,
+                                const size_t *lengths);
+
+/* Pipelines: commands are gathered and sent when a reply is asked for. REDIS_OK or REDIS_ERR. */
+int vellum_append(struct vellum *vellum, const char *format, ...);
+int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments);
+int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const size_t *lengths);
+int vellum_get_reply(struct vellum *vellum, redisReply **reply);
+
+/* What is gathered is sent, as far as the server takes it, without waiting for replies. */
+int vellum_flush(struct vellum *vellum);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,128 @@
+#include "rdma_frame.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <string.h>
+
+/* ---- frames: all numbers are little-endian ---- */
+
+struct header {
+    uint8_t type, reserved;
+    uint16_t credits;
+    uint32_t length;
+};
+_Static_assert(sizeof(struct header) == RDMA_HEADER_BYTES, "the header as it travels");
+
+struct reference {
+    uint64_t address, length;
+    uint32_t rkey, reserved;
+};
+_Static_assert(sizeof(struct reference) == RDMA_REFERENCE_BYTES, "a reference as it travels");
+
+void rdma_frame_write(char to[RDMA_HEADER_BYTES], const struct rdma_frame *frame)
+{
+    assert(frame->credits <= RDMA_CREDITS_MAX && frame->length <= RDMA_FRAME_BYTES_MAX);
+    struct header header = {.type = (uint8_t)frame->type,
+                            .credits = htole16((uint16_t)frame->credits),
+                            .length = htole32(frame->length)};
+    memcpy(to, &header, sizeof header);
+}
+
+static bool length_fits(uint8_t type, uint32_t length)
+{
+    switch (type) {
+    case RDMA_FRAME_DATA:
+        return length > 0;
+    case RDMA_FRAME_CREDIT:
+    case RDMA_FRAME_END:
+        return length == 0;
+    case RDMA_FRAME_PULL:
+    case RDMA_FRAME_ROOM:
+        return length == RDMA_REFERENCE_BYTES;
+    case RDMA_FRAME_PLACED:
+        return length == RDMA_PLACED_BYTES;
+    default:
+        return false;
+    }
+}
+
+bool rdma_frame_read(struct rdma_frame *frame, const char *data, size_t len)
+{
+    struct header header;
+    if (len < sizeof header)
+        return false;
+    memcpy(&header, data, sizeof header);
+    uint32_t length = le32toh(header.length);
+    if (header.reserved != 0 || length != len - sizeof header || !length_fits(header.type, length))
+        return false;
+    *frame = (struct rdma_frame){.type = (enum rdma_frame_type)header.type,
+                                 .credits = le16toh(header.credits),
+                                 .length = length};
+    return true;
+}
+
+void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_reference *reference)
+{
+    struct reference packed = {.address = htole64(reference->address),
+                               .length = htole64(reference->length),
+                               .rkey = htole32(reference->rkey)};
+    memcpy(to, &packed, sizeof packed);
+}
+
+bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_REFERENCE_BYTES])
+{
+    struct reference packed;
+    memcpy(&packed, from, sizeof packed);
+    *reference = (struct rdma_reference){.address = le64toh(packed.address),
+                                         .length = le64toh(packed.length),
+                                         .rkey = le32toh(packed.rkey)};
+    return packed.reserved == 0 && reference->length > 0 &&
+           reference->length <= UINT64_MAX - reference->address;
+}
+
+void rdma_placed_write(char to[RDMA_PLACED_BYTES], uint64_t length)
+{
+    length = htole64(length);
+    memcpy(to, &length, sizeof length);
+}
+
+uint64_t rdma_placed_read(const char from[RDMA_PLACED_BYTES])
+{
+    uint64_t length;
+    memcpy(&length, from, sizeof length);
+    return le64toh(length);
+}
+
+/* ---- credits ---- */
+
+void rdma_flow_begin(struct rdma_flow *flow, uint32_t window, uint32_t peer_window)
+{
+    assert(window >= RDMA_CREDITS_MIN && window <= RDMA_CREDITS_MAX);
+    *flow = (struct rdma_flow){
+        .window = window, .expected = window, .peer_window = peer_window, .credits = peer_window};
+}
+
+bool rdma_flow_received(struct rdma_flow *flow, const struct rdma_frame *frame)
+{
+    if (flow->expected == 0 || frame->credits > flow->peer_window - flow->credits)
+        return false;
+    flow->expected--;
+    flow->credits += frame->credits;
+    return true;
+}
+
+void rdma_flow_reposted(struct rdma_flow *flow)
+{
+    flow->owed++;
+    assert(flow->owed + flow->expected <= flow->window);
+}
+
+uint32_t rdma_flow_send(struct rdma_flow *flow)
+{
+    assert(flow->credits > 0);
+    uint32_t told = flow->owed;
+    flow->credits--;
+    flow->expected += told;
+    flow->owed = 0;
+    return told;
+}

@@ -1,0 +1,96 @@
+/*
+ * The frames of an RDMA channel, and the credits that both ends keep count of: RDMA.md. Bytes and
+ * numbers only, no verbs.
+ *
+ * Threads: nothing is shared.
+ */
+#ifndef VELLUM_RDMA_FRAME_H
+#define VELLUM_RDMA_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RDMA_VERSION 1
+#define RDMA_HEADER_BYTES 8
+
+/* What an end may announce for what it receives. */
+#define RDMA_FRAME_BYTES_MIN 256
+#define RDMA_FRAME_BYTES_MAX (64 * 1024)
+#define RDMA_CREDITS_MIN 4
+#define RDMA_CREDITS_MAX 1024
+
+enum rdma_frame_type {
+    RDMA_FRAME_DATA = 1,   /* bytes of the stream of commands or replies */
+    RDMA_FRAME_CREDIT = 2, /* nothing but the header */
+    RDMA_FRAME_PULL = 3,   /* client: the next bytes of the stream are to be READ from its memory */
+    RDMA_FRAME_ROOM = 4,   /* client: memory that one reply's large value may be WRITTEN to */
+    RDMA_FRAME_PLACED = 5, /* server: the next bytes of the stream have been WRITTEN to the room */
+    RDMA_FRAME_END = 6,    /* server: nothing will follow */
+};
+
+struct rdma_frame {
+    enum rdma_frame_type type;
+    uint32_t credits; /* receives posted again since the last frame */
+    uint32_t length;  /* of what follows the header */
+};
+
+/* Memory of the peer's: the payload of PULL and ROOM. */
+#define RDMA_REFERENCE_BYTES 24
+struct rdma_reference {
+    uint64_t address, length;
+    uint32_t rkey;
+};
+
+/* The payload of PLACED. */
+#define RDMA_PLACED_BYTES 8
+
+void rdma_frame_write(char to[RDMA_HEADER_BYTES], const struct rdma_frame *frame);
+
+/* `data` must not change meanwhile. False: this is no frame. */
+bool rdma_frame_read(struct rdma_frame *frame, const char *data, size_t len);
+
+void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_reference *reference);
+/* False: it goes beyond the end of the address space, or is empty. */
+bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_REFERENCE_BYTES]);
+
+void rdma_placed_write(char to[RDMA_PLACED_BYTES], uint64_t length);
+uint64_t rdma_placed_read(const char from[RDMA_PLACED_BYTES]);
+
+/*
+ * One end's count of credits. Each end has posted `window` receives for the other. The last credit
+ * is for telling of receives posted again, nothing else: so neither end can be out of credits while
+ * the other waits to hear of some.
+ */
+struct rdma_flow {
+    uint32_t window;      /* receives that we keep posted */
+    uint32_t expected;    /* frames that the peer may still send */
+    uint32_t owed;        /* receives posted again that the peer does not know of */
+    uint32_t peer_window; /* receives that the peer keeps posted */
+    uint32_t credits;     /* frames that we may still send */
+};
+
+void rdma_flow_begin(struct rdma_flow *flow, uint32_t window, uint32_t peer_window);
+
+/* A frame has come. False: the peer had no credit for it, or gives more than we have used. */
+bool rdma_flow_received(struct rdma_flow *flow, const struct rdma_frame *frame);
+
+/* The receive that a frame came in is posted again. */
+void rdma_flow_reposted(struct rdma_flow *flow);
+
+/* How many frames that carry something may be sent now. */
+static inline uint32_t rdma_flow_room(const struct rdma_flow *flow)
+{
+    return flow->credits > 1 ? flow->credits - 1 : 0;
+}
+
+/* So much is owed that a frame must go out for it alone; and it may. */
+static inline bool rdma_flow_must_tell(const struct rdma_flow *flow)
+{
+    return flow->owed >= flow->window / 2 && flow->credits > 0;
+}
+
+/* A frame goes out: uses a credit, returns what the frame tells. */
+uint32_t rdma_flow_send(struct rdma_flow *flow);
+
+#endif

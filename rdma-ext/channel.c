@@ -1,0 +1,202 @@
+/*
+ * A channel as its connection's transport.
+ *
+ *     TCP, channel pending --first frame--> channel open --TCP ends, breach, error--> broken
+ *              '--bytes by TCP--> TCP for good
+ *
+ * A connection that closes an open channel has its last replies sent, and END, before TCP closes.
+ */
+#include "private.h"
+
+#include <stdlib.h>
+
+#define COUNT(channel, field, amount) rdma_count(&(channel)->worker->counters.field, amount)
+
+static struct rdma_transport *self_of(struct transport *transport)
+{
+    return (struct rdma_transport *)transport;
+}
+
+void rdma_channel_break(struct rdma_channel *channel)
+{
+    if (channel->is_broken || channel->is_gone)
+        return;
+    channel->is_broken = true;
+    if (channel->is_ending)
+        rdma_end_channel(channel);
+    else
+        rdma_note_ready(channel);
+}
+
+static void breach(struct rdma_channel *channel)
+{
+    if (channel->is_broken)
+        return;
+    COUNT(channel, breaches, 1);
+    rdma_channel_break(channel);
+}
+
+unsigned rdma_channel_readiness(const struct rdma_channel *channel)
+{
+    if (channel->is_broken)
+        return TRANSPORT_READABLE | TRANSPORT_WRITABLE;
+    unsigned ready = rdma_link_has_input(&channel->link) ? TRANSPORT_READABLE : 0;
+    return ready | (rdma_link_has_room(&channel->link) ? TRANSPORT_WRITABLE : 0);
+}
+
+/* ---- what comes ---- */
+
+static void open_channel(struct rdma_transport *self)
+{
+    self->is_open = true;
+    self->base.kind = "rdma";
+    self->tcp->ops->want(self->tcp, TRANSPORT_READABLE);
+}
+
+void rdma_channel_received(struct rdma_channel *channel, uint32_t buffer, uint32_t len)
+{
+    struct rdma_transport *transport = channel->transport;
+    struct rdma_link *link = &channel->link;
+    uint64_t bytes = link->bytes_in;
+    const char *frame = rdma_received_frame(channel->worker, buffer);
+    if (channel->is_ending) {
+        rdma_post_receive(channel->worker, buffer);
+        return;
+    }
+    if (transport == NULL || channel->is_broken || !rdma_link_received(link, frame, len, buffer)) {
+        rdma_post_receive(channel->worker, buffer);
+        breach(channel);
+        return;
+    }
+    COUNT(channel, frames_in, 1);
+    COUNT(channel, bytes_in, link->bytes_in - bytes);
+    if (!transport->is_open)
+        open_channel(transport);
+    rdma_note_touched(channel);
+    rdma_note_ready(channel);
+}
+
+static ssize_t read_channel(struct rdma_channel *channel, char *to, size_t size)
+{
+    if (channel->is_broken)
+        return TRANSPORT_CLOSED;
+    size_t taken = rdma_link_read(&channel->link, to, size);
+    COUNT(channel, copied_bytes, taken);
+    rdma_note_touched(channel);
+    return taken > 0 ? (ssize_t)taken : TRANSPORT_AGAIN;
+}
+
+static ssize_t transport_read(struct transport *transport, void *to, size_t size)
+{
+    struct rdma_transport *self = self_of(transport);
+    if (self->is_open)
+        return read_channel(self->channel, to, size);
+    ssize_t count = self->tcp->ops->read(self->tcp, to, size);
+    if (count > 0 && self->channel != NULL) { /* the client has chosen TCP */
+        rdma_end_channel(self->channel);
+        self->channel = NULL;
+    }
+    return count;
+}
+
+/* ---- what goes ---- */
+
+static ssize_t transport_write(struct transport *transport, const struct iovec *vectors, int count)
+{
+    struct rdma_transport *self = self_of(transport);
+    struct rdma_channel *channel = self->channel;
+    if (!self->is_open)
+        return self->tcp->ops->write(self->tcp, vectors, count);
+    if (channel->is_broken || channel->link.has_failed)
+        return TRANSPORT_CLOSED;
+    uint64_t frames = channel->link.frames_out;
+    size_t sent = rdma_link_send(&channel->link, vectors, count);
+    COUNT(channel, frames_out, channel->link.frames_out - frames);
+    COUNT(channel, bytes_out, sent);
+    COUNT(channel, copied_bytes, sent);
+    return sent > 0 ? (ssize_t)sent : TRANSPORT_AGAIN;
+}
+
+static void transport_want(struct transport *transport, unsigned ready)
+{
+    struct rdma_transport *self = self_of(transport);
+    self->wanted = ready;
+    if (!self->is_open)
+        self->tcp->ops->want(self->tcp, ready);
+    else if ((rdma_channel_readiness(self->channel) & ready) != 0)
+        rdma_note_ready(self->channel);
+}
+
+static void transport_close(struct transport *transport)
+{
+    struct rdma_transport *self = self_of(transport);
+    struct rdma_channel *channel = self->channel;
+    bool is_well = self->is_open && !channel->is_broken;
+    if (is_well && rdma_link_end(&channel->link)) {
+        self->tcp->ops->want(self->tcp, 0);
+        channel->tcp = self->tcp;
+        channel->is_ending = true;
+        channel->transport = NULL;
+    } else {
+        self->tcp->ops->close(self->tcp);
+        if (channel != NULL)
+            rdma_end_channel(channel);
+    }
+    free(self);
+}
+
+/* An open channel's TCP connection says only that the client is there. */
+static void on_tcp_ready(void *arg, unsigned ready)
+{
+    struct rdma_transport *self = arg;
+    char byte;
+    if (!self->is_open) {
+        self->base.ready(self->base.arg, ready);
+        return;
+    }
+    ssize_t count = self->tcp->ops->read(self->tcp, &byte, 1);
+    if (count == TRANSPORT_AGAIN)
+        return;
+    self->tcp->ops->want(self->tcp, 0);
+    if (count > 0)
+        breach(self->channel);
+    else
+        rdma_channel_break(self->channel);
+}
+
+static const struct transport_ops channel_transport_ops = {.read = transport_read,
+                                                           .write = transport_write,
+                                                           .want = transport_want,
+                                                           .close = transport_close};
+
+struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp)
+{
+    struct rdma_transport *self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return NULL;
+    self->base = *tcp;
+    self->base.ops = &channel_transport_ops;
+    self->tcp = tcp;
+    self->channel = channel;
+    channel->transport = self;
+    tcp->ready = on_tcp_ready;
+    tcp->arg = self;
+    return &self->base;
+}
+
+bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats)
+{
+    const struct rdma_transport *self = (const struct rdma_transport *)transport;
+    if (transport->ops != &channel_transport_ops || self->channel == NULL)
+        return false;
+    const struct rdma_channel *channel = self->channel;
+    const struct rdma_link *link = &channel->link;
+    *stats = (struct rdma_stats){.state = self->is_open ? "open" : "pending",
+                                 .qpn = channel->qp->qp_num,
+                                 .credits = link->flow.credits,
+                                 .frames_in = link->frames_in,
+                                 .frames_out = link->frames_out,
+                                 .bytes_in = link->bytes_in,
+                                 .bytes_out = link->bytes_out};
+    return true;
+}

@@ -1,0 +1,180 @@
+/*
+ * What takes long: queues, memory and queue pairs made, connected, stopped and destroyed, as jobs
+ * of the helper thread.
+ */
+#include "private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#define SETTLE_NS (20 * 1000 * 1000)
+#define CHUNK_SEND_BYTES (CHUNK_CHANNELS * SEND_BUFFERS * FRAME_BYTES)
+#define CHUNK_BYTES (CHUNK_SEND_BYTES + CHUNK_RECEIVES * FRAME_BYTES)
+
+/* ---- a worker's queues and memory ---- */
+
+static bool engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
+{
+    struct rdma_service *service = worker->service;
+    uint32_t receives = service->chunks_max * CHUNK_RECEIVES;
+    uint32_t completions = receives + service->max_channels * (RDMA_LINK_SLOTS + 1);
+    struct ibv_srq_init_attr attributes = {.attr = {.max_wr = receives, .max_sge = 1}};
+    engine->cq = ibv_create_cq(service->device.context, (int)completions, NULL, worker->events, 0);
+    engine->srq = ibv_create_srq(service->device.pd, &attributes);
+    if (engine->cq != NULL && engine->srq != NULL)
+        return true;
+    rdma_engine_free(engine);
+    return false;
+}
+
+void rdma_engine_free(struct rdma_engine *engine)
+{
+    if (engine->srq != NULL)
+        ibv_destroy_srq(engine->srq);
+    if (engine->cq != NULL)
+        ibv_destroy_cq(engine->cq);
+    *engine = (struct rdma_engine){.cq = NULL};
+}
+
+/* NULL, or what is wrong. */
+static const char *chunk_make(struct rdma_service *service, struct rdma_chunk *chunk)
+{
+    uint64_t pinned = atomic_fetch_add(&service->pinned_bytes, CHUNK_BYTES);
+    const char *problem = "the limit of pinned memory is reached (rdma-max-pinned)";
+    if (pinned + CHUNK_BYTES <= service->max_pinned_bytes) {
+        problem = "memory for the channel cannot be had or pinned";
+        chunk->memory =
+            mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (chunk->memory != MAP_FAILED) {
+            chunk->mr =
+                ibv_reg_mr(service->device.pd, chunk->memory, CHUNK_BYTES, IBV_ACCESS_LOCAL_WRITE);
+            if (chunk->mr != NULL)
+                return NULL;
+            munmap(chunk->memory, CHUNK_BYTES);
+        }
+        chunk->memory = NULL;
+    }
+    atomic_fetch_sub(&service->pinned_bytes, CHUNK_BYTES);
+    return problem;
+}
+
+void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk)
+{
+    if (chunk->mr == NULL)
+        return;
+    ibv_dereg_mr(chunk->mr);
+    munmap(chunk->memory, CHUNK_BYTES);
+    *chunk = (struct rdma_chunk){.mr = NULL};
+    atomic_fetch_sub(&service->pinned_bytes, CHUNK_BYTES);
+}
+
+void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job)
+{
+    struct rdma_worker *worker =
+        (struct rdma_worker *)((char *)job - offsetof(struct rdma_worker, recycling));
+    rdma_engine_free(&worker->made);
+    for (uint32_t i = 0; i < worker->recycled_chunks; i++)
+        rdma_chunk_free(service, &worker->chunks[i]);
+}
+
+/* ---- a channel's steps ---- */
+
+static struct rdma_channel *channel_of(struct rdma_job *job)
+{
+    return (struct rdma_channel *)((char *)job - offsetof(struct rdma_channel, job));
+}
+
+static void send_back(struct rdma_channel *channel,
+                      void (*visit)(struct worker *, struct worker_message *))
+{
+    channel->message.visit = visit;
+    worker_post(channel->worker->owner, &channel->message);
+}
+
+static uint32_t random_psn(void)
+{
+    uint32_t psn = 0;
+    ssize_t got = getrandom(&psn, sizeof psn, 0);
+    (void)got; /* a number that is not random does as well, only worse */
+    return psn & 0xffffff;
+}
+
+static const char *connect_channel(struct rdma_service *service, struct rdma_channel *channel)
+{
+    struct rdma_worker *worker = channel->worker;
+    struct rdma_request *request = channel->request;
+    if (worker->made.cq == NULL && !engine_make(worker, &worker->made))
+        return "queues for the channel cannot be had";
+    channel->engine = worker->made;
+    const char *problem = channel->makes_chunk ? chunk_make(service, &channel->chunk) : NULL;
+    if (problem != NULL)
+        return problem;
+    struct ibv_qp_init_attr attributes = {.send_cq = worker->made.cq,
+                                          .recv_cq = worker->made.cq,
+                                          .srq = worker->made.srq,
+                                          .cap = rdma_link_capacity()};
+    attributes.cap.max_recv_sge = 0; /* the shared queue's */
+    channel->qp = rdma_qp_make(&service->device, &attributes);
+    if (channel->qp == NULL)
+        return "a queue pair for the channel cannot be had";
+    channel->max_inline = attributes.cap.max_inline_data;
+    rdma_qp_describe(&service->device, channel->qp, random_psn(), &request->ours);
+    int error = rdma_qp_connect(&service->device, channel->qp, &request->ours, &request->theirs);
+    if (error == 0)
+        return NULL;
+    ibv_destroy_qp(channel->qp); /* nothing has been posted to it */
+    channel->qp = NULL;
+    snprintf(request->error, sizeof request->error, "the other end cannot be reached: %s",
+             strerror(error));
+    return request->error;
+}
+
+void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
+{
+    struct rdma_channel *channel = channel_of(job);
+    struct rdma_request *request = channel->request;
+    const char *problem = connect_channel(service, channel);
+    if (problem != NULL && problem != request->error)
+        snprintf(request->error, sizeof request->error, "%s", problem);
+    send_back(channel, rdma_on_connected);
+}
+
+/* Everything posted is given back with an error, in order: the last request tells that it was. */
+void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
+{
+    (void)service;
+    struct rdma_channel *channel = channel_of(job);
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_send_wr *bad, last = {.wr_id = channel->link.wr_id | WR_DRAIN,
+                                     .opcode = IBV_WR_SEND,
+                                     .send_flags = IBV_SEND_SIGNALED};
+    if (ibv_modify_qp(channel->qp, &error, IBV_QP_STATE) != 0 ||
+        ibv_post_send(channel->qp, &last, &bad) != 0)
+        rdma_job_settle(service, job); /* a device that fails so gives nothing back */
+}
+
+static void settled(struct rdma_service *service, struct rdma_job *job)
+{
+    (void)service;
+    send_back(channel_of(job), rdma_on_settled);
+}
+
+/* A receive that was being filled may still be given back: not every device tells when the last one
+ * was. */
+void rdma_job_settle(struct rdma_service *service, struct rdma_job *job)
+{
+    job->run = settled;
+    rdma_delay(service, job, SETTLE_NS);
+}
+
+void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job)
+{
+    (void)service;
+    struct rdma_channel *channel = channel_of(job);
+    ibv_destroy_qp(channel->qp);
+    channel->qp = NULL;
+    send_back(channel, rdma_on_destroyed);
+}

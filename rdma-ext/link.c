@@ -1,0 +1,267 @@
+/*
+ * Invariants:
+ * 1. posted - done <= RDMA_LINK_SLOTS; of those, the last is signaled when slots or buffers have
+ * run out, so that a full link always hears of room again.
+ * 2. Every send carries one frame and uses one credit.
+ */
+#include "link.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define SIGNAL_EVERY (RDMA_LINK_SLOTS / 4)
+#define BATCH 8 /* frames posted with one doorbell */
+
+struct ibv_qp_cap rdma_link_capacity(void)
+{
+    return (struct ibv_qp_cap){.max_send_wr = RDMA_LINK_SLOTS + 1,
+                               .max_send_sge = 1,
+                               .max_recv_sge = 1,
+                               .max_inline_data = RDMA_LINK_INLINE};
+}
+
+void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inline,
+                     uint32_t window, const struct rdma_end *theirs)
+{
+    assert((link->wr_id & RDMA_LINK_NUMBER_MASK) == 0 && link->post_receive != NULL);
+    assert(link->buffer_count > 0 && (link->buffer_count & (link->buffer_count - 1)) == 0);
+    assert(window <= RDMA_LINK_WINDOW);
+    link->qp = qp;
+    link->max_inline = max_inline < RDMA_LINK_INLINE ? max_inline : RDMA_LINK_INLINE;
+    link->frame_bytes =
+        theirs->frame_bytes < link->buffer_bytes ? theirs->frame_bytes : link->buffer_bytes;
+    rdma_flow_begin(&link->flow, window, theirs->credits);
+}
+
+/* ---- sending ---- */
+
+/* Frames on their way into one post. */
+struct batch {
+    struct ibv_send_wr requests[BATCH];
+    struct ibv_sge pieces[BATCH];
+    char small[BATCH][RDMA_LINK_INLINE];
+    int count;
+};
+
+static bool has_slot(const struct rdma_link *link)
+{
+    return !link->has_failed && link->posted - link->done < RDMA_LINK_SLOTS;
+}
+
+static bool has_buffer(const struct rdma_link *link)
+{
+    return link->buffers_taken - link->buffers_freed < link->buffer_count;
+}
+
+bool rdma_link_has_room(const struct rdma_link *link)
+{
+    return has_slot(link) && has_buffer(link) && rdma_flow_room(&link->flow) > 0;
+}
+
+static bool is_to_be_signaled(struct rdma_link *link)
+{
+    link->unsignaled++;
+    if (link->unsignaled < SIGNAL_EVERY && has_slot(link) && has_buffer(link))
+        return false;
+    link->unsignaled = 0;
+    return true;
+}
+
+/* Where a frame of this size is to be put together. */
+static char *begin_frame(struct rdma_link *link, struct batch *batch, size_t size)
+{
+    if (size <= link->max_inline)
+        return batch->small[batch->count];
+    assert(has_buffer(link));
+    return link->buffers + (size_t)(link->buffers_taken % link->buffer_count) * link->buffer_bytes;
+}
+
+static void end_frame(struct rdma_link *link, struct batch *batch, char *frame,
+                      enum rdma_frame_type type, size_t payload)
+{
+    struct rdma_frame header = {
+        .type = type, .credits = rdma_flow_send(&link->flow), .length = (uint32_t)payload};
+    size_t size = RDMA_HEADER_BYTES + payload;
+    int i = batch->count++;
+    bool is_inline = size <= link->max_inline;
+    rdma_frame_write(frame, &header);
+    if (!is_inline)
+        link->buffers_taken++;
+    link->taken_after[link->posted % RDMA_LINK_SLOTS] = link->buffers_taken;
+    batch->pieces[i] = (struct ibv_sge){
+        .addr = (uintptr_t)frame, .length = (uint32_t)size, .lkey = is_inline ? 0 : link->lkey};
+    batch->requests[i] = (struct ibv_send_wr){.wr_id = link->wr_id | link->posted,
+                                              .sg_list = &batch->pieces[i],
+                                              .num_sge = 1,
+                                              .opcode = IBV_WR_SEND};
+    link->posted++;
+    if (is_inline)
+        batch->requests[i].send_flags |= IBV_SEND_INLINE;
+    if (is_to_be_signaled(link) || type == RDMA_FRAME_END)
+        batch->requests[i].send_flags |= IBV_SEND_SIGNALED;
+    if (i > 0)
+        batch->requests[i - 1].next = &batch->requests[i];
+    link->frames_out++;
+    link->bytes_out += payload;
+}
+
+static void post(struct rdma_link *link, struct batch *batch)
+{
+    struct ibv_send_wr *bad;
+    if (batch->count > 0 && ibv_post_send(link->qp, batch->requests, &bad) != 0)
+        link->has_failed = true;
+    batch->count = 0;
+}
+
+/* What is left of the vectors to be sent. */
+struct source {
+    const struct iovec *vectors;
+    int count;
+    size_t skip;
+};
+
+static void copy_out(struct source *source, char *to, size_t len)
+{
+    while (len > 0) {
+        size_t part = source->vectors->iov_len - source->skip;
+        if (part > len)
+            part = len;
+        memcpy(to, (const char *)source->vectors->iov_base + source->skip, part);
+        source->skip += part;
+        to += part;
+        len -= part;
+        if (source->skip == source->vectors->iov_len) {
+            source->vectors++;
+            source->count--;
+            source->skip = 0;
+        }
+    }
+}
+
+size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int count)
+{
+    struct source source = {.vectors = vectors, .count = count};
+    struct batch batch;
+    size_t total = 0, sent = 0;
+    for (int i = 0; i < count; i++)
+        total += vectors[i].iov_len;
+    batch.count = 0;
+    while (sent < total && rdma_link_has_room(link)) {
+        size_t payload = total - sent;
+        if (payload > link->frame_bytes - RDMA_HEADER_BYTES)
+            payload = link->frame_bytes - RDMA_HEADER_BYTES;
+        char *frame = begin_frame(link, &batch, RDMA_HEADER_BYTES + payload);
+        copy_out(&source, frame + RDMA_HEADER_BYTES, payload);
+        end_frame(link, &batch, frame, RDMA_FRAME_DATA, payload);
+        sent += payload;
+        if (batch.count == BATCH)
+            post(link, &batch);
+    }
+    post(link, &batch);
+    link->copied_bytes += sent;
+    return sent;
+}
+
+static void send_one(struct rdma_link *link, enum rdma_frame_type type, const char *payload,
+                     size_t len)
+{
+    struct batch batch;
+    batch.count = 0;
+    char *frame = begin_frame(link, &batch, RDMA_HEADER_BYTES + len);
+    if (len > 0)
+        memcpy(frame + RDMA_HEADER_BYTES, payload, len);
+    end_frame(link, &batch, frame, type, len);
+    post(link, &batch);
+}
+
+bool rdma_link_control(struct rdma_link *link, enum rdma_frame_type type, const char *payload,
+                       size_t len)
+{
+    if (!rdma_link_has_room(link))
+        return false;
+    send_one(link, type, payload, len);
+    return true;
+}
+
+static bool has_last_room(const struct rdma_link *link)
+{
+    return has_slot(link) && has_buffer(link) && link->flow.credits > 0;
+}
+
+bool rdma_link_end(struct rdma_link *link)
+{
+    if (!has_last_room(link))
+        return false;
+    send_one(link, RDMA_FRAME_END, NULL, 0);
+    return !link->has_failed;
+}
+
+void rdma_link_tell(struct rdma_link *link)
+{
+    if (rdma_flow_must_tell(&link->flow) && has_last_room(link))
+        send_one(link, RDMA_FRAME_CREDIT, NULL, 0);
+}
+
+void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
+{
+    uint32_t number = (uint32_t)(wr_id & RDMA_LINK_NUMBER_MASK);
+    assert(link->posted - number - 1 < RDMA_LINK_SLOTS);
+    link->done = number + 1;
+    link->buffers_freed = link->taken_after[number % RDMA_LINK_SLOTS];
+}
+
+/* ---- receiving ---- */
+
+bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer)
+{
+    struct rdma_frame frame;
+    if (!rdma_frame_read(&frame, message, len) || !rdma_flow_received(&link->flow, &frame))
+        return false;
+    link->frames_in++;
+    link->bytes_in += frame.length;
+    if (frame.type == RDMA_FRAME_DATA) {
+        assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* credits see to it */
+        link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] = (struct rdma_received){
+            .payload = message + RDMA_HEADER_BYTES, .length = frame.length, .buffer = buffer};
+        return true;
+    }
+    if (frame.type == RDMA_FRAME_END)
+        link->has_ended = true;
+    else if (frame.type != RDMA_FRAME_CREDIT)
+        return false;
+    link->post_receive(link, buffer);
+    rdma_flow_reposted(&link->flow);
+    return true;
+}
+
+static void drop_first(struct rdma_link *link)
+{
+    uint32_t buffer = link->inbox[link->inbox_head++ % RDMA_LINK_WINDOW].buffer;
+    link->inbox_offset = 0;
+    link->post_receive(link, buffer);
+    rdma_flow_reposted(&link->flow);
+}
+
+size_t rdma_link_read(struct rdma_link *link, char *to, size_t size)
+{
+    size_t taken = 0;
+    while (taken < size && rdma_link_has_input(link)) {
+        const struct rdma_received *first = &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
+        size_t part = first->length - link->inbox_offset;
+        if (part > size - taken)
+            part = size - taken;
+        memcpy(to + taken, first->payload + link->inbox_offset, part);
+        taken += part;
+        link->inbox_offset += (uint32_t)part;
+        if (link->inbox_offset == first->length)
+            drop_first(link);
+    }
+    link->copied_bytes += taken;
+    return taken;
+}
+
+void rdma_link_drop_input(struct rdma_link *link)
+{
+    while (rdma_link_has_input(link))
+        drop_first(link);
+}

@@ -1,0 +1,104 @@
+/*
+ * A link: one queue pair with the frames and credits of RDMA.md on it. Both ends of a channel are
+ * links; where receives are posted (to a shared queue, to one of its own) is the owner's business.
+ *
+ * Threads: a link belongs to one thread at a time.
+ */
+#ifndef VELLUM_RDMA_LINK_H
+#define VELLUM_RDMA_LINK_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <infiniband/verbs.h>
+
+#include "../protocol/rdma_end.h"
+#include "../protocol/rdma_frame.h"
+
+#define RDMA_LINK_SLOTS 32   /* sends under way */
+#define RDMA_LINK_INLINE 256 /* frames up to this are copied into the work request */
+#define RDMA_LINK_WINDOW 16  /* most receives that are posted for the peer */
+
+/* Above a send's number in its wr_id: what the owner tells links and receives apart by. */
+#define RDMA_LINK_NUMBER_MASK 0xffffffffu
+
+/* A frame of data that has not been read. */
+struct rdma_received {
+    const char *payload;
+    uint32_t length;
+    uint32_t buffer; /* by the owner's count */
+};
+
+struct rdma_link {
+    struct ibv_qp *qp;
+    struct rdma_flow flow;
+    uint64_t wr_id;       /* the owner's part: its lower 32 bits are 0 */
+    uint32_t max_inline;  /* bytes */
+    uint32_t frame_bytes; /* of the peer's receives, but never over buffer_bytes */
+
+    /* buffers for frames that are not inline: a ring, used and given back in order */
+    char *buffers;
+    uint32_t lkey, buffer_bytes, buffer_count;
+
+    uint32_t posted, done;                 /* sends, counted from the beginning */
+    uint32_t buffers_taken, buffers_freed; /* likewise */
+    uint32_t taken_after[RDMA_LINK_SLOTS]; /* buffers_taken when that send was posted */
+    uint32_t unsignaled;                   /* posted since the last that tells of its end */
+    bool has_failed;                       /* a work request was refused */
+    bool has_ended;                        /* the peer has: nothing will come behind the inbox */
+
+    struct rdma_received inbox[RDMA_LINK_WINDOW]; /* a ring */
+    uint32_t inbox_head, inbox_tail;
+    uint32_t inbox_offset; /* bytes of the first that have been read */
+    void (*post_receive)(struct rdma_link *link, uint32_t buffer);
+
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes;
+};
+
+/* Capacities of the queue pair: one more than the slots, for the owner's last request. */
+struct ibv_qp_cap rdma_link_capacity(void);
+
+/* The queue pair is connected; the peer has told of itself. */
+void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inline,
+                     uint32_t window, const struct rdma_end *theirs);
+
+/* Sends as many of the bytes as there are credits, slots and buffers for: returns how many. */
+size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int count);
+
+/* Whether rdma_link_send would take something. */
+bool rdma_link_has_room(const struct rdma_link *link);
+
+/* A frame with this payload, at most RDMA_REFERENCE_BYTES. False: there is no room now. */
+bool rdma_link_control(struct rdma_link *link, enum rdma_frame_type type, const char *payload,
+                       size_t len);
+
+/* The last frame: when it is sent, all are. False: there is no room for it. */
+bool rdma_link_end(struct rdma_link *link);
+
+/* Everything posted has been taken by the peer. */
+static inline bool rdma_link_is_flushed(const struct rdma_link *link)
+{
+    return link->posted == link->done;
+}
+
+/* Tells the peer of receives posted again, when it is time. */
+void rdma_link_tell(struct rdma_link *link);
+
+/* The send with this wr_id is over, and with it all before. */
+void rdma_link_sent(struct rdma_link *link, uint64_t wr_id);
+
+/* A message has come into a buffer. False: a breach of the protocol, the buffer is the owner's. */
+bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer);
+
+/* Copies out what has come, and posts receives again: returns how many bytes. */
+size_t rdma_link_read(struct rdma_link *link, char *to, size_t size);
+
+static inline bool rdma_link_has_input(const struct rdma_link *link)
+{
+    return link->inbox_head != link->inbox_tail;
+}
+
+/* Posts the receives of what nobody will read. */
+void rdma_link_drop_input(struct rdma_link *link);
+
+#endif

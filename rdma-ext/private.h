@@ -1,0 +1,190 @@
+/*
+ * The server's side of channels, inside. A channel's life, and who acts on it:
+ *
+ *     worker            helper thread           worker
+ *     rdma_worker_connect   rdma_job_connect   rdma_on_connected: wrapped or dropped
+ *     rdma_end_channel      rdma_job_stop      its last request completes
+ *                           rdma_job_settle    rdma_on_settled: everything is polled
+ *                           rdma_job_destroy   rdma_on_destroyed: freed
+ *
+ * Invariants:
+ * 1. Verbs calls that may take long are made by the helper thread alone; it works on a channel, an
+ *    engine or a chunk only between its job's submission and its message back.
+ * 2. An engine has posted at least as many receives as its channels' credits together: each chunk
+ *    posts the receives of its channels, and each receive that has come is posted again.
+ * 3. A queue pair is destroyed when nothing of it can still be in the completion queue; buffers are
+ *    freed after that, all together, when the worker's last channel has gone.
+ */
+#ifndef VELLUM_RDMA_PRIVATE_H
+#define VELLUM_RDMA_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../server/rdma.h"
+#include "link.h"
+#include "verbs.h"
+
+#define FRAME_BYTES 4096
+#define CREDITS 8        /* receives per channel */
+#define SEND_BUFFERS 8   /* per channel */
+#define CHUNK_CHANNELS 8 /* whose memory is registered together */
+#define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
+#define CHANNEL_HASH 256 /* by queue pair number */
+
+/* wr_id: a receive has the top bit, and chunk and buffer below; a send has its channel's place in
+ * bits 32 to 62, and the link's number below. */
+#define WR_RECEIVE (1ull << 63)
+#define WR_DRAIN (1ull << 62)
+
+struct rdma_job {
+    void (*run)(struct rdma_service *service, struct rdma_job *job);
+    struct rdma_job *next;
+    uint64_t due_ns; /* 0: at once */
+};
+
+struct rdma_chunk {
+    struct ibv_mr *mr;
+    char *memory; /* SEND_BUFFERS per channel, then the receives */
+};
+
+/* Of one worker, while it has channels. */
+struct rdma_engine {
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+};
+
+/* What the connection has: TCP, until the channel's first frame comes. */
+struct rdma_transport {
+    struct transport base;
+    struct transport *tcp;
+    struct rdma_channel *channel; /* NULL: the connection has gone on by TCP */
+    unsigned wanted;
+    bool is_open; /* bytes go by the channel */
+};
+
+struct rdma_channel {
+    struct rdma_worker *worker;
+    struct rdma_transport *transport; /* NULL: not wrapped, or done with */
+    struct rdma_link link;
+    struct transport *tcp; /* only while is_ending: closed when the last frame has gone */
+    bool is_ending;        /* the connection has closed it; what was written still leaves */
+    bool is_gone;          /* being taken apart */
+    bool is_broken;        /* the connection is to be told that it is closed */
+    bool is_ready, is_touched, has_block;
+    uint32_t place, block; /* in worker->channels; of send buffers */
+
+    struct rdma_channel *hash_next, *ready_next, *touched_next;
+
+    /* for the helper */
+    struct rdma_job job;
+    struct worker_message message;
+    struct rdma_request *request;
+    struct rdma_engine engine;
+    struct ibv_qp *qp;
+    uint32_t max_inline;
+    bool makes_chunk;
+    struct rdma_chunk chunk;
+};
+
+/* What INFO shows. Written by one thread each, read by any. */
+struct rdma_counters {
+    _Atomic uint64_t opened, refused, breaches, broken, frames_in, frames_out, bytes_in, bytes_out,
+        copied_bytes;
+};
+
+struct rdma_worker {
+    struct rdma_service *service;
+    struct worker *owner;
+    struct ibv_comp_channel *events;
+    bool is_armed;
+
+    struct rdma_engine engine; /* cq NULL: there is none, or the helper is making it */
+    struct rdma_chunk *chunks; /* room for service->chunks_max */
+    uint32_t chunk_count;
+    uint32_t *free_blocks; /* a stack */
+    uint32_t free_count;
+    struct rdma_channel **channels; /* by place; NULL: free */
+    uint32_t channel_count;         /* those being made or taken apart included */
+    uint32_t connecting, making;    /* of them: being made; and with a chunk of their own */
+    struct rdma_channel *by_number[CHANNEL_HASH];
+    struct rdma_channel *ready, *touched;
+
+    struct rdma_counters counters;
+
+    /* the helper's */
+    struct rdma_engine made;
+    struct rdma_job recycling;
+    uint32_t recycled_chunks;
+};
+
+struct rdma_service {
+    struct rdma_device device;
+    uint32_t max_channels, chunks_max;
+    uint64_t max_pinned_bytes;
+    _Atomic uint32_t channel_count;
+    _Atomic uint64_t pinned_bytes;
+    struct rdma_worker **workers;
+    uint32_t worker_count;
+
+    pthread_t helper;
+    pthread_mutex_t lock; /* over jobs, stopping */
+    struct rdma_job *jobs, *last_job;
+    bool is_stopping;
+    int wake_fd;
+    struct rdma_job *delayed; /* the helper's own */
+};
+
+/* ---- service.c ---- */
+
+void rdma_submit(struct rdma_service *service, struct rdma_job *job);
+void rdma_delay(struct rdma_service *service, struct rdma_job *job,
+                uint64_t ns); /* by the helper */
+
+/* ---- engine.c: on the helper thread; at the end, where there is none any more ---- */
+
+void rdma_engine_free(struct rdma_engine *engine);
+void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
+/* Jobs: of a channel's steps (above), and of a worker without channels. */
+void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);
+void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
+void rdma_job_settle(struct rdma_service *service, struct rdma_job *job);
+void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job);
+void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);
+
+/* ---- worker.c ---- */
+
+struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct worker *owner);
+void rdma_worker_free(struct rdma_worker *worker); /* when no thread uses it */
+bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request);
+bool rdma_worker_poll(struct rdma_worker *worker);
+bool rdma_worker_sleep(struct rdma_worker *worker);
+void rdma_worker_woken(struct rdma_worker *worker);
+
+/* What the helper sends back. */
+void rdma_on_connected(struct worker *owner, struct worker_message *message);
+void rdma_on_settled(struct worker *owner, struct worker_message *message);
+void rdma_on_destroyed(struct worker *owner, struct worker_message *message);
+
+void rdma_note_ready(struct rdma_channel *channel);   /* its callback is to be called */
+void rdma_note_touched(struct rdma_channel *channel); /* it may owe credits */
+const char *rdma_received_frame(const struct rdma_worker *worker, uint32_t buffer);
+void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer);
+void rdma_end_channel(struct rdma_channel *channel); /* no connection uses it any more */
+
+/* Of a counter that one thread writes. */
+static inline void rdma_count(_Atomic uint64_t *counter, uint64_t amount)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + amount, memory_order_relaxed);
+}
+
+/* ---- channel.c ---- */
+
+struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp);
+bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats);
+void rdma_channel_received(struct rdma_channel *channel, uint32_t buffer, uint32_t len);
+void rdma_channel_break(struct rdma_channel *channel); /* nothing more will come or go */
+unsigned rdma_channel_readiness(const struct rdma_channel *channel);
+
+#endif

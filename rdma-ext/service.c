@@ -1,0 +1,251 @@
+/*
+ * The process's part: the device, and the helper thread that makes all verbs calls which take long.
+ *
+ * Invariants:
+ * 1. Jobs run one after the other, in the order they were submitted; delayed ones when they are
+ * due.
+ */
+#include "private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- jobs ---- */
+
+static void wake(struct rdma_service *service)
+{
+    uint64_t one = 1;
+    ssize_t written = write(service->wake_fd, &one, sizeof one);
+    assert(written == sizeof one || errno == EAGAIN);
+}
+
+void rdma_submit(struct rdma_service *service, struct rdma_job *job)
+{
+    job->next = NULL;
+    pthread_mutex_lock(&service->lock);
+    if (service->jobs == NULL)
+        service->jobs = job;
+    else
+        service->last_job->next = job;
+    service->last_job = job;
+    pthread_mutex_unlock(&service->lock);
+    wake(service);
+}
+
+void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
+{
+    job->due_ns = clock_ns() + ns;
+    struct rdma_job **at = &service->delayed;
+    while (*at != NULL && (*at)->due_ns <= job->due_ns)
+        at = &(*at)->next;
+    job->next = *at;
+    *at = job;
+}
+
+static struct rdma_job *next_job(struct rdma_service *service, bool *is_stopping)
+{
+    pthread_mutex_lock(&service->lock);
+    struct rdma_job *job = service->jobs;
+    if (job != NULL)
+        service->jobs = job->next;
+    *is_stopping = service->is_stopping;
+    pthread_mutex_unlock(&service->lock);
+    return job;
+}
+
+static void run_due(struct rdma_service *service)
+{
+    struct rdma_job *job;
+    while ((job = service->delayed) != NULL && job->due_ns <= clock_ns()) {
+        service->delayed = job->next;
+        job->run(service, job);
+    }
+}
+
+/* They tell of what completions tell as well; but unread they would keep queue pairs from ending.
+ */
+static void take_events(struct rdma_service *service)
+{
+    struct ibv_async_event event;
+    while (ibv_get_async_event(service->device.context, &event) == 0)
+        ibv_ack_async_event(&event);
+}
+
+static int time_to_wait(const struct rdma_service *service)
+{
+    if (service->delayed == NULL)
+        return -1;
+    uint64_t now = clock_ns(), due = service->delayed->due_ns;
+    return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
+}
+
+static void *help(void *arg)
+{
+    struct rdma_service *service = arg;
+    pthread_setname_np(pthread_self(), "rdma");
+    for (;;) {
+        bool is_stopping;
+        struct rdma_job *job;
+        while ((job = next_job(service, &is_stopping)) != NULL)
+            job->run(service, job);
+        if (is_stopping)
+            return NULL;
+        run_due(service);
+        struct pollfd ready[] = {{.fd = service->wake_fd, .events = POLLIN},
+                                 {.fd = service->device.context->async_fd, .events = POLLIN}};
+        uint64_t ignored;
+        poll(ready, 2, time_to_wait(service));
+        if (ready[0].revents != 0 && read(service->wake_fd, &ignored, sizeof ignored) < 0)
+            assert(errno == EAGAIN || errno == EINTR);
+        if (ready[1].revents != 0)
+            take_events(service);
+    }
+}
+
+/* ---- life ---- */
+
+/* As many channels as the device's queues have room for. */
+static void set_limits(struct rdma_service *service, const struct rdma_options *options)
+{
+    const struct rdma_device *device = &service->device;
+    uint32_t by_completions = (uint32_t)device->max_cqe / (CREDITS + RDMA_LINK_SLOTS + 1) - 16;
+    uint32_t by_receives = (uint32_t)device->max_srq_wr / CREDITS - 16;
+    service->max_channels = options->max_channels;
+    if (service->max_channels > by_completions)
+        service->max_channels = by_completions;
+    if (service->max_channels > by_receives)
+        service->max_channels = by_receives;
+    service->chunks_max = service->max_channels / CHUNK_CHANNELS + 2;
+    service->max_pinned_bytes = options->max_pinned_bytes;
+}
+
+static void free_service(struct rdma_service *service)
+{
+    for (uint32_t i = 0; i < service->worker_count; i++)
+        rdma_worker_free(service->workers[i]);
+    if (service->device.context != NULL)
+        rdma_device_close(&service->device);
+    if (service->wake_fd >= 0)
+        close(service->wake_fd);
+    pthread_mutex_destroy(&service->lock);
+    free(service->workers);
+    free(service);
+}
+
+static struct rdma_service *start(const struct rdma_options *options, char message[RDMA_ERROR_MAX])
+{
+    struct rdma_service *service = calloc(1, sizeof *service);
+    struct rdma_choice choice = {
+        .name = options->device, .port = options->port, .gid_index = options->gid_index};
+    snprintf(message, RDMA_ERROR_MAX, "out of memory or descriptors");
+    if (service == NULL)
+        return NULL;
+    pthread_mutex_init(&service->lock, NULL);
+    service->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (service->wake_fd < 0 || !rdma_device_open(&service->device, &choice, message)) {
+        free_service(service);
+        return NULL;
+    }
+    set_limits(service, options);
+    int flags = fcntl(service->device.context->async_fd, F_GETFL);
+    fcntl(service->device.context->async_fd, F_SETFL, flags | O_NONBLOCK);
+    if (pthread_create(&service->helper, NULL, help, service) == 0)
+        return service;
+    snprintf(message, RDMA_ERROR_MAX, "cannot start a thread");
+    free_service(service);
+    return NULL;
+}
+
+static void stop(struct rdma_service *service)
+{
+    pthread_mutex_lock(&service->lock);
+    service->is_stopping = true;
+    pthread_mutex_unlock(&service->lock);
+    wake(service);
+    pthread_join(service->helper, NULL);
+    free_service(service);
+}
+
+static struct rdma_worker *attach(struct rdma_service *service, struct worker *owner)
+{
+    struct rdma_worker **workers =
+        realloc(service->workers, (service->worker_count + 1) * sizeof *workers);
+    if (workers == NULL)
+        return NULL;
+    service->workers = workers;
+    struct rdma_worker *worker = rdma_worker_new(service, owner);
+    if (worker != NULL)
+        workers[service->worker_count++] = worker;
+    return worker;
+}
+
+static int descriptor(const struct rdma_worker *worker)
+{
+    return worker->events->fd;
+}
+
+/* ---- figures ---- */
+
+#define LOAD(counter) atomic_load_explicit(&(counter), memory_order_relaxed)
+
+static void info(struct rdma_service *service, struct rdma_info *to)
+{
+    const struct rdma_device *device = &service->device;
+    *to = (struct rdma_info){
+        .port = device->port,
+        .is_active = rdma_device_is_active(device),
+        .is_ethernet = device->is_ethernet,
+        .end = {.lid = device->lid,
+                .mtu = rdma_mtu_bytes(device->mtu),
+                .frame_bytes = FRAME_BYTES,
+                .credits = CREDITS},
+        .channels = LOAD(service->channel_count),
+        .max_channels = service->max_channels,
+        .pinned_bytes = LOAD(service->pinned_bytes),
+        .max_pinned_bytes = service->max_pinned_bytes,
+    };
+    snprintf(to->device, sizeof to->device, "%s", device->name);
+    memcpy(to->end.gid, device->gid.raw, sizeof to->end.gid);
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        const struct rdma_counters *counters = &service->workers[i]->counters;
+        to->opened += LOAD(counters->opened);
+        to->refused += LOAD(counters->refused);
+        to->breaches += LOAD(counters->breaches);
+        to->broken += LOAD(counters->broken);
+        to->frames_in += LOAD(counters->frames_in);
+        to->frames_out += LOAD(counters->frames_out);
+        to->bytes_in += LOAD(counters->bytes_in);
+        to->bytes_out += LOAD(counters->bytes_out);
+        to->copied_bytes += LOAD(counters->copied_bytes);
+    }
+}
+
+const struct rdma_ops rdma_verbs_ops = {
+    .start = start,
+    .stop = stop,
+    .info = info,
+    .attach = attach,
+    .descriptor = descriptor,
+    .poll = rdma_worker_poll,
+    .sleep = rdma_worker_sleep,
+    .woken = rdma_worker_woken,
+    .connect = rdma_worker_connect,
+    .wrap = rdma_channel_wrap,
+    .drop = rdma_end_channel,
+    .stats = rdma_channel_stats,
+};

@@ -1,0 +1,215 @@
+#include "verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIDS_MAX 256
+
+/* A message is sent again after 4.096 us * 2^14, six times, each at least twice as late as that:
+ * a dead peer is known after half a second. Seven would mean for ever, for both kinds of retry. */
+#define ACK_TIMEOUT 14
+#define RETRIES 6
+#define RECEIVER_NOT_READY_TIMER 12 /* 0.64 ms */
+
+/* ---- choosing ---- */
+
+static bool is_mapped_ipv4(const union ibv_gid *gid)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(gid->raw, prefix, sizeof prefix) == 0;
+}
+
+/* RoCE version 2 with an IPv4 address before one with another; link-local ones last. */
+static int worth(const struct ibv_gid_entry *entry)
+{
+    if (entry->gid_type == IBV_GID_TYPE_ROCE_V1)
+        return 0;
+    if (is_mapped_ipv4(&entry->gid))
+        return 3;
+    return entry->gid.raw[0] == 0xfe ? 1 : 2;
+}
+
+static bool choose_gid(struct rdma_device *device, const struct rdma_choice *choice)
+{
+    struct ibv_gid_entry entries[GIDS_MAX];
+    ssize_t count = ibv_query_gid_table(device->context, entries, GIDS_MAX, 0);
+    int best = -1;
+    for (ssize_t i = 0; i < count; i++) {
+        const struct ibv_gid_entry *entry = &entries[i];
+        if (entry->port_num != device->port || worth(entry) <= best)
+            continue;
+        if (choice->gid_index >= 0 && entry->gid_index != (uint32_t)choice->gid_index)
+            continue;
+        if (choice->address != NULL && memcmp(entry->gid.raw, choice->address, 16) != 0)
+            continue;
+        best = worth(entry);
+        device->gid = entry->gid;
+        device->gid_index = (int)entry->gid_index;
+    }
+    return best >= 0;
+}
+
+static bool choose_port(struct rdma_device *device, const struct rdma_choice *choice)
+{
+    struct ibv_device_attr limits;
+    if (ibv_query_device(device->context, &limits) != 0)
+        return false;
+    device->max_cqe = limits.max_cqe;
+    device->max_srq_wr = limits.max_srq_wr;
+    device->max_qp_wr = limits.max_qp_wr;
+    device->max_read_atomic = limits.max_qp_rd_atom;
+    for (int number = 1; number <= limits.phys_port_cnt; number++) {
+        struct ibv_port_attr port;
+        if (choice->port != 0 && choice->port != number)
+            continue;
+        if (ibv_query_port(device->context, (uint8_t)number, &port) != 0 ||
+            port.state != IBV_PORT_ACTIVE)
+            continue;
+        device->port = (uint8_t)number;
+        device->lid = port.lid;
+        device->mtu = port.active_mtu;
+        device->is_ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+        if (choose_gid(device, choice))
+            return true;
+    }
+    return false;
+}
+
+static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
+                     const struct rdma_choice *choice)
+{
+    const char *name = ibv_get_device_name(candidate);
+    if (choice->name != NULL && choice->name[0] != '\0' && strcmp(choice->name, name) != 0)
+        return false;
+    *device = (struct rdma_device){.context = ibv_open_device(candidate)};
+    if (device->context == NULL)
+        return false;
+    device->name = ibv_get_device_name(device->context->device);
+    if (choose_port(device, choice)) {
+        device->pd = ibv_alloc_pd(device->context);
+        if (device->pd != NULL)
+            return true;
+    }
+    ibv_close_device(device->context);
+    return false;
+}
+
+bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
+                      char message[RDMA_MESSAGE_MAX])
+{
+    int count = 0;
+    struct ibv_device **list = ibv_get_device_list(&count);
+    bool is_open = false;
+    for (int i = 0; i < count && !is_open; i++)
+        is_open = open_one(device, list[i], choice);
+    if (list != NULL)
+        ibv_free_device_list(list);
+    if (!is_open)
+        snprintf(message, RDMA_MESSAGE_MAX,
+                 count > 0 ? "none of %d RDMA devices has a port that is active and fits"
+                           : "there is no RDMA device (%d found)",
+                 count);
+    return is_open;
+}
+
+void rdma_device_close(struct rdma_device *device)
+{
+    ibv_dealloc_pd(device->pd);
+    ibv_close_device(device->context);
+    *device = (struct rdma_device){.context = NULL};
+}
+
+bool rdma_device_is_active(const struct rdma_device *device)
+{
+    struct ibv_port_attr port;
+    return ibv_query_port(device->context, device->port, &port) == 0 &&
+           port.state == IBV_PORT_ACTIVE;
+}
+
+uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
+{
+    return 128u << mtu;
+}
+
+/* ---- queue pairs ---- */
+
+struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes)
+{
+    attributes->qp_type = IBV_QPT_RC;
+    struct ibv_qp *qp = ibv_create_qp(device->pd, attributes);
+    while (qp == NULL && attributes->cap.max_inline_data > 0) {
+        attributes->cap.max_inline_data /= 2;
+        qp = ibv_create_qp(device->pd, attributes);
+    }
+    if (qp == NULL)
+        return NULL;
+    /* Nobody reads or writes our memory by this queue pair unasked. */
+    struct ibv_qp_attr init = {
+        .qp_state = IBV_QPS_INIT, .port_num = device->port, .qp_access_flags = 0};
+    if (ibv_modify_qp(qp, &init,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0)
+        return qp;
+    ibv_destroy_qp(qp);
+    return NULL;
+}
+
+void rdma_qp_describe(const struct rdma_device *device, const struct ibv_qp *qp, uint32_t psn,
+                      struct rdma_end *end)
+{
+    memcpy(end->gid, device->gid.raw, sizeof end->gid);
+    end->lid = device->lid;
+    end->qpn = qp->qp_num;
+    end->psn = psn;
+    end->mtu = rdma_mtu_bytes(device->mtu);
+}
+
+static enum ibv_mtu common_mtu(const struct rdma_device *device, uint32_t theirs)
+{
+    enum ibv_mtu mtu = IBV_MTU_256;
+    while (mtu < device->mtu && rdma_mtu_bytes(mtu) < theirs)
+        mtu++;
+    return mtu;
+}
+
+static struct ibv_ah_attr address_of(const struct rdma_device *device,
+                                     const struct rdma_end *theirs)
+{
+    struct ibv_ah_attr address = {
+        .is_global = 1, .dlid = (uint16_t)theirs->lid, .port_num = device->port};
+    memcpy(address.grh.dgid.raw, theirs->gid, sizeof theirs->gid);
+    address.grh.sgid_index = (uint8_t)device->gid_index;
+    address.grh.hop_limit = 64;
+    return address;
+}
+
+int rdma_qp_connect(const struct rdma_device *device, struct ibv_qp *qp,
+                    const struct rdma_end *ours, const struct rdma_end *theirs)
+{
+    struct ibv_qp_attr receive = {
+        .qp_state = IBV_QPS_RTR,
+        .ah_attr = address_of(device, theirs),
+        .path_mtu = common_mtu(device, theirs->mtu),
+        .dest_qp_num = theirs->qpn,
+        .rq_psn = theirs->psn,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = RECEIVER_NOT_READY_TIMER,
+    };
+    int error = ibv_modify_qp(qp, &receive,
+                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    if (error != 0)
+        return error;
+    struct ibv_qp_attr send = {
+        .qp_state = IBV_QPS_RTS,
+        .timeout = ACK_TIMEOUT,
+        .retry_cnt = RETRIES,
+        .rnr_retry = RETRIES,
+        .sq_psn = ours->psn,
+        .max_rd_atomic = 4,
+    };
+    return ibv_modify_qp(qp, &send,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}

@@ -1,0 +1,61 @@
+/*
+ * What both ends of a channel need of verbs: a device with a port and a GID to speak from, and
+ * queue pairs brought to life with what the other end has told. All calls here may take long (the
+ * other end's address is resolved, memory is pinned): never from a worker's loop.
+ */
+#ifndef VELLUM_RDMA_VERBS_H
+#define VELLUM_RDMA_VERBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "../protocol/rdma_end.h"
+
+#define RDMA_MESSAGE_MAX 160
+
+struct rdma_device {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    const char *name; /* the context's */
+    uint8_t port;
+    bool is_ethernet;
+    int gid_index;
+    union ibv_gid gid;
+    uint16_t lid;
+    enum ibv_mtu mtu;
+    int max_cqe, max_srq_wr, max_qp_wr, max_read_atomic;
+};
+
+/* What to look for. */
+struct rdma_choice {
+    const char *name;       /* NULL or empty: any device */
+    int port;               /* 0: the first that is active */
+    int gid_index;          /* -1: the best there is */
+    const uint8_t *address; /* 16 bytes that the GID must be; NULL: any */
+};
+
+bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
+                      char message[RDMA_MESSAGE_MAX]);
+void rdma_device_close(struct rdma_device *device);
+
+/* Whether the port can carry anything now. */
+bool rdma_device_is_active(const struct rdma_device *device);
+
+uint32_t rdma_mtu_bytes(enum ibv_mtu mtu);
+
+/* A reliable connection's queue pair, initialised. `attributes` holds completion queues, the shared
+ * receive queue if there is one, and the wanted capacities; gets those given. The inline size is
+ * lowered to what the device has. NULL: failed. */
+struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes);
+
+/* Fills in what the other end must know of this one, but frame_bytes and credits. */
+void rdma_qp_describe(const struct rdma_device *device, const struct ibv_qp *qp, uint32_t psn,
+                      struct rdma_end *end);
+
+/* Ready to send and receive. Returns 0 or an errno. */
+int rdma_qp_connect(const struct rdma_device *device, struct ibv_qp *qp,
+                    const struct rdma_end *ours, const struct rdma_end *theirs);
+
+#endif

@@ -1,0 +1,453 @@
+/*
+ * A worker's channels: what completes, whose turn it is, and the steps that the helper has done.
+ */
+#include "private.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define POLL_BATCH 16
+#define POLL_MAX 64 /* completions before the connections have their turns */
+
+/* ---- channels by place and number ---- */
+
+static struct rdma_channel **bucket(struct rdma_worker *worker, uint32_t number)
+{
+    return &worker->by_number[number % CHANNEL_HASH];
+}
+
+static struct rdma_channel *find(struct rdma_worker *worker, uint32_t number)
+{
+    struct rdma_channel *channel = *bucket(worker, number);
+    while (channel != NULL && channel->qp->qp_num != number)
+        channel = channel->hash_next;
+    return channel;
+}
+
+static void unhash(struct rdma_channel *channel, uint32_t number)
+{
+    struct rdma_channel **at = bucket(channel->worker, number);
+    while (*at != NULL && *at != channel)
+        at = &(*at)->hash_next;
+    if (*at != NULL)
+        *at = channel->hash_next;
+}
+
+static void unlist(struct rdma_channel *channel)
+{
+    struct rdma_channel **at = &channel->worker->ready;
+    for (; *at != NULL; at = &(*at)->ready_next)
+        if (*at == channel) {
+            *at = channel->ready_next;
+            break;
+        }
+    for (at = &channel->worker->touched; *at != NULL; at = &(*at)->touched_next)
+        if (*at == channel) {
+            *at = channel->touched_next;
+            break;
+        }
+}
+
+void rdma_note_ready(struct rdma_channel *channel)
+{
+    if (channel->is_ready)
+        return;
+    channel->is_ready = true;
+    channel->ready_next = channel->worker->ready;
+    channel->worker->ready = channel;
+}
+
+void rdma_note_touched(struct rdma_channel *channel)
+{
+    if (channel->is_touched)
+        return;
+    channel->is_touched = true;
+    channel->touched_next = channel->worker->touched;
+    channel->worker->touched = channel;
+}
+
+/* ---- memory ---- */
+
+static char *receive_memory(const struct rdma_worker *worker, uint32_t buffer)
+{
+    const struct rdma_chunk *chunk = &worker->chunks[buffer / CHUNK_RECEIVES];
+    size_t first = (size_t)CHUNK_CHANNELS * SEND_BUFFERS;
+    return chunk->memory + (first + buffer % CHUNK_RECEIVES) * FRAME_BYTES;
+}
+
+const char *rdma_received_frame(const struct rdma_worker *worker, uint32_t buffer)
+{
+    return receive_memory(worker, buffer);
+}
+
+void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer)
+{
+    struct ibv_sge piece = {.addr = (uintptr_t)receive_memory(worker, buffer),
+                            .length = FRAME_BYTES,
+                            .lkey = worker->chunks[buffer / CHUNK_RECEIVES].mr->lkey};
+    struct ibv_recv_wr *bad,
+        request = {.wr_id = WR_RECEIVE | buffer, .sg_list = &piece, .num_sge = 1};
+    int error = ibv_post_srq_recv(worker->engine.srq, &request, &bad);
+    assert(error == 0); /* there is room for all of them */
+    (void)error;
+}
+
+static void take_chunk(struct rdma_worker *worker, const struct rdma_chunk *chunk)
+{
+    uint32_t index = worker->chunk_count++;
+    assert(index < worker->service->chunks_max);
+    worker->chunks[index] = *chunk;
+    for (uint32_t i = 0; i < CHUNK_CHANNELS; i++)
+        worker->free_blocks[worker->free_count++] = index * CHUNK_CHANNELS + i;
+    for (uint32_t i = 0; i < CHUNK_RECEIVES; i++)
+        rdma_post_receive(worker, index * CHUNK_RECEIVES + i);
+}
+
+static void post_receive_of_link(struct rdma_link *link, uint32_t buffer)
+{
+    struct rdma_channel *channel =
+        (struct rdma_channel *)((char *)link - offsetof(struct rdma_channel, link));
+    rdma_post_receive(channel->worker, buffer);
+}
+
+static void give_buffers(struct rdma_channel *channel)
+{
+    struct rdma_worker *worker = channel->worker;
+    channel->block = worker->free_blocks[--worker->free_count];
+    const struct rdma_chunk *chunk = &worker->chunks[channel->block / CHUNK_CHANNELS];
+    struct rdma_link *link = &channel->link;
+    link->buffers =
+        chunk->memory + (size_t)(channel->block % CHUNK_CHANNELS) * SEND_BUFFERS * FRAME_BYTES;
+    link->lkey = chunk->mr->lkey;
+    link->buffer_bytes = FRAME_BYTES;
+    link->buffer_count = SEND_BUFFERS;
+    link->post_receive = post_receive_of_link;
+}
+
+/* ---- what completes ---- */
+
+static void break_off(struct rdma_channel *channel)
+{
+    if (!channel->is_gone && !channel->is_broken)
+        rdma_count(&channel->worker->counters.broken, 1);
+    rdma_channel_break(channel);
+}
+
+static void receive_completed(struct rdma_worker *worker, const struct ibv_wc *completion)
+{
+    uint32_t buffer = (uint32_t)completion->wr_id;
+    struct rdma_channel *channel = find(worker, completion->qp_num);
+    bool is_good = completion->status == IBV_WC_SUCCESS;
+    if (channel != NULL && !channel->is_gone && is_good) {
+        rdma_channel_received(channel, buffer, completion->byte_len);
+        return;
+    }
+    rdma_post_receive(worker, buffer);
+    if (channel != NULL)
+        break_off(channel);
+}
+
+static void send_completed(struct rdma_worker *worker, const struct ibv_wc *completion)
+{
+    struct rdma_channel *channel = worker->channels[(completion->wr_id & ~WR_DRAIN) >> 32];
+    if ((completion->wr_id & WR_DRAIN) != 0) {
+        channel->job.run = rdma_job_settle;
+        rdma_submit(worker->service, &channel->job);
+        return;
+    }
+    if (channel->is_gone)
+        return;
+    if (completion->status != IBV_WC_SUCCESS) {
+        break_off(channel);
+        return;
+    }
+    rdma_link_sent(&channel->link, completion->wr_id);
+    if (channel->is_ending) {
+        if (rdma_link_is_flushed(&channel->link))
+            rdma_end_channel(channel);
+        return;
+    }
+    rdma_note_touched(channel);
+    if (channel->transport != NULL && (channel->transport->wanted & TRANSPORT_WRITABLE) != 0)
+        rdma_note_ready(channel);
+}
+
+/* Returns how many there were, at most `limit` and a batch. */
+static uint32_t take_completions(struct rdma_worker *worker, uint32_t limit)
+{
+    struct ibv_wc completions[POLL_BATCH];
+    uint32_t taken = 0;
+    int got;
+    do {
+        got = ibv_poll_cq(worker->engine.cq, POLL_BATCH, completions);
+        for (int i = 0; i < got; i++) {
+            if ((completions[i].wr_id & WR_RECEIVE) != 0)
+                receive_completed(worker, &completions[i]);
+            else
+                send_completed(worker, &completions[i]);
+        }
+        taken += got > 0 ? (uint32_t)got : 0;
+    } while (got == POLL_BATCH && taken < limit);
+    return taken;
+}
+
+/* ---- turns ---- */
+
+static void call_back(struct rdma_channel *channel)
+{
+    struct rdma_transport *transport = channel->transport;
+    if (channel->is_gone || transport == NULL || !transport->is_open)
+        return;
+    unsigned ready = rdma_channel_readiness(channel) & transport->wanted;
+    if (ready != 0)
+        transport->base.ready(transport->base.arg, ready);
+    transport = channel->transport; /* it may have been closed */
+    if (transport != NULL && (rdma_channel_readiness(channel) & transport->wanted) != 0)
+        rdma_note_ready(channel);
+}
+
+static void tell_credits(struct rdma_worker *worker)
+{
+    struct rdma_channel *channel, *next = worker->touched;
+    worker->touched = NULL;
+    while ((channel = next) != NULL) {
+        next = channel->touched_next;
+        channel->is_touched = false;
+        if (!channel->is_gone && !channel->is_broken && !channel->is_ending)
+            rdma_link_tell(&channel->link);
+    }
+}
+
+bool rdma_worker_poll(struct rdma_worker *worker)
+{
+    if (worker->engine.cq == NULL)
+        return false;
+    bool has_moved = take_completions(worker, POLL_MAX) > 0;
+    struct rdma_channel *channel, *next = worker->ready;
+    worker->ready = NULL;
+    has_moved = has_moved || next != NULL;
+    while ((channel = next) != NULL) {
+        next = channel->ready_next;
+        channel->is_ready = false;
+        call_back(channel);
+    }
+    tell_credits(worker);
+    return has_moved;
+}
+
+bool rdma_worker_sleep(struct rdma_worker *worker)
+{
+    if (worker->engine.cq == NULL)
+        return true;
+    if (worker->ready != NULL)
+        return false;
+    if (worker->is_armed)
+        return true;
+    worker->is_armed = ibv_req_notify_cq(worker->engine.cq, 0) == 0;
+    return false;
+}
+
+void rdma_worker_woken(struct rdma_worker *worker)
+{
+    struct ibv_cq *cq;
+    void *context;
+    while (ibv_get_cq_event(worker->events, &cq, &context) == 0) {
+        ibv_ack_cq_events(cq, 1);
+        worker->is_armed = false;
+    }
+}
+
+/* ---- beginning ---- */
+
+static struct rdma_channel *new_channel(struct rdma_worker *worker, struct rdma_request *request)
+{
+    struct rdma_channel *channel = calloc(1, sizeof *channel);
+    if (channel == NULL)
+        return NULL;
+    while (worker->channels[channel->place] != NULL)
+        channel->place++;
+    assert(channel->place < worker->service->max_channels);
+    worker->channels[channel->place] = channel;
+    worker->channel_count++;
+    channel->worker = worker;
+    channel->request = request;
+    channel->link.wr_id = (uint64_t)channel->place << 32;
+    return channel;
+}
+
+bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request)
+{
+    struct rdma_service *service = worker->service;
+    const char *problem = "too many channels are open (rdma-max-channels)";
+    struct rdma_channel *channel = NULL;
+    if (atomic_fetch_add(&service->channel_count, 1) < service->max_channels) {
+        problem = "out of memory";
+        channel = new_channel(worker, request);
+    }
+    if (channel == NULL) {
+        atomic_fetch_sub(&service->channel_count, 1);
+        rdma_count(&worker->counters.refused, 1);
+        snprintf(request->error, sizeof request->error, "%s", problem);
+        return false;
+    }
+    channel->makes_chunk =
+        worker->free_count + worker->making * CHUNK_CHANNELS <= worker->connecting;
+    worker->making += channel->makes_chunk;
+    worker->connecting++;
+    channel->job.run = rdma_job_connect;
+    rdma_submit(service, &channel->job);
+    return true;
+}
+
+static void recycle(struct rdma_worker *worker)
+{
+    worker->engine = (struct rdma_engine){.cq = NULL};
+    worker->is_armed = false;
+    worker->recycled_chunks = worker->chunk_count;
+    worker->chunk_count = worker->free_count = 0;
+    worker->recycling.run = rdma_job_recycle;
+    rdma_submit(worker->service, &worker->recycling);
+}
+
+static void forget(struct rdma_channel *channel)
+{
+    struct rdma_worker *worker = channel->worker;
+    worker->channels[channel->place] = NULL;
+    worker->channel_count--;
+    atomic_fetch_sub(&worker->service->channel_count, 1);
+    unlist(channel);
+    free(channel);
+    if (worker->channel_count == 0)
+        recycle(worker);
+}
+
+static bool begin(struct rdma_channel *channel)
+{
+    struct rdma_worker *worker = channel->worker;
+    struct rdma_request *request = channel->request;
+    if (channel->qp == NULL)
+        return false;
+    uint32_t number = channel->qp->qp_num;
+    channel->hash_next = *bucket(worker, number);
+    *bucket(worker, number) = channel;
+    if (worker->free_count == 0) { /* the one that was to make a chunk has failed */
+        snprintf(request->error, sizeof request->error, "no memory for the channel");
+        channel->has_block = false;
+        rdma_end_channel(channel);
+        return false;
+    }
+    give_buffers(channel);
+    channel->has_block = true;
+    rdma_link_begin(&channel->link, channel->qp, channel->max_inline, CREDITS, &request->theirs);
+    return true;
+}
+
+static struct rdma_channel *channel_of(struct worker_message *message)
+{
+    return (struct rdma_channel *)((char *)message - offsetof(struct rdma_channel, message));
+}
+
+void rdma_on_connected(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_channel *channel = channel_of(message);
+    struct rdma_worker *worker = channel->worker;
+    struct rdma_request *request = channel->request;
+    worker->connecting--;
+    worker->making -= channel->makes_chunk;
+    worker->engine = channel->engine;
+    if (channel->chunk.mr != NULL)
+        take_chunk(worker, &channel->chunk);
+    bool has_begun = begin(channel);
+    channel->request = NULL;
+    request->channel = has_begun ? channel : NULL;
+    request->ours.frame_bytes = FRAME_BYTES;
+    request->ours.credits = CREDITS;
+    rdma_count(has_begun ? &worker->counters.opened : &worker->counters.refused, 1);
+    if (channel->qp == NULL)
+        forget(channel);
+    request->done(request);
+}
+
+/* ---- ending ---- */
+
+void rdma_end_channel(struct rdma_channel *channel)
+{
+    assert(!channel->is_gone);
+    channel->is_gone = true;
+    channel->transport = NULL;
+    if (channel->tcp != NULL)
+        channel->tcp->ops->close(channel->tcp);
+    channel->tcp = NULL;
+    rdma_link_drop_input(&channel->link);
+    channel->job.run = rdma_job_stop;
+    rdma_submit(channel->worker->service, &channel->job);
+}
+
+void rdma_on_settled(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_channel *channel = channel_of(message);
+    struct rdma_worker *worker = channel->worker;
+    while (take_completions(worker, POLL_MAX) > 0) {
+    }
+    unhash(channel, channel->qp->qp_num);
+    channel->job.run = rdma_job_destroy;
+    rdma_submit(worker->service, &channel->job);
+}
+
+void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_channel *channel = channel_of(message);
+    if (channel->has_block)
+        channel->worker->free_blocks[channel->worker->free_count++] = channel->block;
+    forget(channel);
+}
+
+/* ---- life ---- */
+
+struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct worker *owner)
+{
+    struct rdma_worker *worker = calloc(1, sizeof *worker);
+    if (worker == NULL)
+        return NULL;
+    worker->service = service;
+    worker->owner = owner;
+    worker->chunks = calloc(service->chunks_max, sizeof *worker->chunks);
+    worker->free_blocks =
+        calloc((size_t)service->chunks_max * CHUNK_CHANNELS, sizeof *worker->free_blocks);
+    worker->channels = calloc(service->max_channels, sizeof *worker->channels);
+    worker->events = ibv_create_comp_channel(service->device.context);
+    if (worker->chunks != NULL && worker->free_blocks != NULL && worker->channels != NULL &&
+        worker->events != NULL) {
+        fcntl(worker->events->fd, F_SETFL, fcntl(worker->events->fd, F_GETFL) | O_NONBLOCK);
+        return worker;
+    }
+    rdma_worker_free(worker);
+    return NULL;
+}
+
+void rdma_worker_free(struct rdma_worker *worker)
+{
+    struct rdma_service *service = worker->service;
+    for (uint32_t i = 0; worker->channels != NULL && i < service->max_channels; i++) {
+        struct rdma_channel *channel = worker->channels[i];
+        if (channel != NULL && channel->tcp != NULL)
+            channel->tcp->ops->close(channel->tcp);
+        if (channel != NULL && channel->qp != NULL)
+            ibv_destroy_qp(channel->qp);
+        free(channel);
+    }
+    rdma_engine_free(&worker->made);
+    for (uint32_t i = 0; worker->chunks != NULL && i < service->chunks_max; i++)
+        rdma_chunk_free(service, &worker->chunks[i]);
+    if (worker->events != NULL)
+        ibv_destroy_comp_channel(worker->events);
+    free(worker->channels);
+    free(worker->free_blocks);
+    free(worker->chunks);
+    free(worker);
+}

@@ -1,0 +1,306 @@
+/*
+ * RDMA: a channel beside the connection (../protocol/RDMA.md). LIST and CLOSE make a tour.
+ */
+#include "commands.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../protocol/rdma_frame.h"
+#include "conn.h"
+#include "rdma.h"
+#include "rdma_loop.h"
+#include "runner.h"
+#include "server.h"
+#include "session.h"
+#include "transport.h"
+#include "worker.h"
+
+/* Answers why there is no RDMA, if there is none. */
+static bool is_offered(struct call *call)
+{
+    if (call->server->rdma != NULL)
+        return true;
+    resp_errorf(call->reply, "ERR RDMA is not available: %s", call->server->rdma_problem);
+    return false;
+}
+
+/* ---- INFO ---- */
+
+static void reply_text(struct call *call, const char *name, const char *value)
+{
+    resp_bulk_string(call->reply, name);
+    resp_bulk_string(call->reply, value);
+}
+
+static void reply_number(struct call *call, const char *name, uint64_t value)
+{
+    resp_bulk_string(call->reply, name);
+    resp_integer(call->reply, (int64_t)value);
+}
+
+static void reply_end(struct call *call, const struct rdma_end *end)
+{
+    char value[RDMA_END_TEXT_MAX];
+    for (uint32_t i = 0; i < RDMA_END_ATTRIBUTES; i++) {
+        const char *name = rdma_end_print(end, i, value);
+        reply_text(call, name, value);
+    }
+}
+
+enum store_result cmd_rdma_info(struct call *call)
+{
+    struct rdma_info info;
+    char value[RDMA_END_TEXT_MAX];
+    if (!is_offered(call))
+        return STORE_OK;
+    call->server->rdma_ops->info(call->server->rdma, &info);
+    resp_map(call->reply, 14);
+    reply_number(call, "version", RDMA_VERSION);
+    resp_bulk_string(call->reply, "modes");
+    resp_array(call->reply, 1);
+    resp_bulk_string(call->reply, "send");
+    reply_text(call, "device", info.device);
+    reply_number(call, "port", info.port);
+    reply_text(call, "state", info.is_active ? "active" : "down");
+    reply_text(call, "link-layer", info.is_ethernet ? "ethernet" : "infiniband");
+    rdma_end_print(&info.end, 0, value);
+    reply_text(call, "gid", value);
+    reply_number(call, "lid", info.end.lid);
+    reply_number(call, "mtu", info.end.mtu);
+    reply_number(call, "frame", info.end.frame_bytes);
+    reply_number(call, "credits", info.end.credits);
+    reply_number(call, "channels", info.channels);
+    reply_number(call, "max-channels", info.max_channels);
+    reply_number(call, "pinned-bytes", info.pinned_bytes);
+    return STORE_OK;
+}
+
+/* ---- CONNECT ---- */
+
+struct connecting {
+    struct rdma_request request; /* first: the implementation returns it */
+    struct call *call;
+};
+
+static bool refuse(struct call *call, const char *text)
+{
+    resp_errorf(call->reply, "ERR RDMA: %s", text);
+    return false;
+}
+
+static bool parse_end(struct call *call, struct rdma_end *end)
+{
+    if (call->argc % 2 != 0)
+        return call_syntax_error(call);
+    for (size_t i = 4; i < call->argc; i += 2) {
+        struct resp_slice name = call->argv[i], value = call->argv[i + 1];
+        if (!rdma_end_read(end, name.data, name.len, value.data, value.len)) {
+            resp_errorf(call->reply, "ERR RDMA: invalid value of attribute '%.*s'", (int)name.len,
+                        name.data);
+            return false;
+        }
+    }
+    const char *missing = rdma_end_missing(end);
+    if (missing != NULL)
+        resp_errorf(call->reply, "ERR RDMA: attribute %s is missing", missing);
+    return missing == NULL;
+}
+
+/* "10.9.0.1:7000" or "[::1]:7000" as a GID: IPv4 in its mapped form. */
+static bool gid_of_peer(const char *peer, uint8_t gid[16])
+{
+    char text[TRANSPORT_NAME_MAX];
+    snprintf(text, sizeof text, "%s", peer[0] == '[' ? peer + 1 : peer);
+    char *end = peer[0] == '[' ? strchr(text, ']') : strrchr(text, ':');
+    if (end == NULL)
+        return false;
+    *end = '\0';
+    if (inet_pton(AF_INET6, text, gid) == 1)
+        return true;
+    memset(gid, 0, 10);
+    gid[10] = gid[11] = 0xff;
+    return inet_pton(AF_INET, text, gid + 12) == 1;
+}
+
+/* A client may only bring in its own address: else it could have us send to anybody. On InfiniBand
+ * a GID is no IP address, and the fabric's partitions decide. */
+static bool is_peers_gid(struct call *call, const struct rdma_end *end)
+{
+    struct conn *conn = call->session->conn;
+    struct rdma_info info;
+    uint8_t gid[16];
+    if (config_number(&call->server->config, CONFIG_RDMA_CHECK_PEER) == 0 || conn_is_unix(conn))
+        return true;
+    call->server->rdma_ops->info(call->server->rdma, &info);
+    if (!info.is_ethernet)
+        return true;
+    return gid_of_peer(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
+}
+
+static bool may_connect(struct call *call, struct rdma_end *end)
+{
+    struct rdma_stats stats;
+    if (!is_offered(call))
+        return false;
+    if (!slice_is(call->argv[2], "1"))
+        return refuse(call, "the version offered here is 1");
+    if (!slice_is(call->argv[3], "send"))
+        return refuse(call, "the mode offered here is send");
+    if (!parse_end(call, end))
+        return false;
+    if (call->server->rdma_ops->stats(call->session->conn->transport, &stats))
+        return refuse(call, "this connection has a channel");
+    if (!is_peers_gid(call, end))
+        return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
+    return true;
+}
+
+static void reply_connected(struct call *call, const struct rdma_end *ours)
+{
+    resp_map(call->reply, RDMA_END_ATTRIBUTES + 2);
+    reply_number(call, "ID", call->session->id);
+    reply_text(call, "MODE", "send");
+    reply_end(call, ours);
+}
+
+static void on_connected(struct rdma_request *request)
+{
+    struct call *call = ((struct connecting *)request)->call;
+    const struct rdma_ops *ops = call->server->rdma_ops;
+    struct conn *conn = call->session->conn;
+    struct transport *wrapped = NULL;
+    if (request->channel != NULL && conn->transport != NULL)
+        wrapped = ops->wrap(request->channel, conn->transport);
+    if (wrapped != NULL) {
+        conn->transport = wrapped;
+        reply_connected(call, &request->ours);
+    } else if (request->channel != NULL) {
+        ops->drop(request->channel);
+        refuse(call, "out of memory");
+    } else {
+        refuse(call, request->error);
+    }
+    runner_finish(call, STORE_OK);
+}
+
+enum store_result cmd_rdma_connect(struct call *call)
+{
+    struct rdma_end theirs = {.present = 0};
+    if (!may_connect(call, &theirs))
+        return STORE_OK;
+    struct connecting *connecting = calloc(1, sizeof *connecting);
+    if (connecting == NULL)
+        return STORE_NO_MEMORY;
+    call->progress = connecting;
+    call->progress_free = free;
+    connecting->call = call;
+    connecting->request.theirs = theirs;
+    connecting->request.done = on_connected;
+    struct rdma_worker *worker = rdma_loop_worker(call->worker->rdma);
+    if (call->server->rdma_ops->connect(worker, &connecting->request))
+        return STORE_WAIT;
+    refuse(call, connecting->request.error);
+    return STORE_OK;
+}
+
+/* ---- LIST, CLOSE ---- */
+
+static void list_one(struct call *call, const struct conn *conn, const struct rdma_stats *stats)
+{
+    resp_map(call->reply, 10);
+    reply_number(call, "id", conn->session.id);
+    reply_text(call, "addr", conn_peer_name(conn));
+    reply_text(call, "mode", "send");
+    reply_text(call, "state", stats->state);
+    reply_number(call, "qpn", stats->qpn);
+    reply_number(call, "credits", stats->credits);
+    reply_number(call, "frames-in", stats->frames_in);
+    reply_number(call, "frames-out", stats->frames_out);
+    reply_number(call, "bytes-in", stats->bytes_in);
+    reply_number(call, "bytes-out", stats->bytes_out);
+}
+
+/* The elements are gathered on the tour; how many there are is known at its end. */
+static void free_writer(void *progress)
+{
+    resp_writer_free(progress);
+    free(progress);
+}
+
+static bool begin_list(struct call *call)
+{
+    struct resp_writer *items = malloc(sizeof *items);
+    if (items == NULL)
+        return false;
+    resp_writer_init(items, call->reply->version);
+    call->progress = items;
+    call->progress_free = free_writer;
+    return true;
+}
+
+enum store_result cmd_rdma_list(struct call *call)
+{
+    if (call->progress == NULL && !begin_list(call))
+        return STORE_NO_MEMORY;
+    struct resp_writer *items = call->progress, *reply = call->reply;
+    struct rdma_stats stats;
+    call->reply = items;
+    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
+        if (call->server->rdma != NULL && call->server->rdma_ops->stats(conn->transport, &stats)) {
+            list_one(call, conn, &stats);
+            call->cursor++;
+        }
+    call->reply = reply;
+    if (!call->tour_last)
+        return STORE_OK;
+    if (items->failed)
+        return STORE_NO_MEMORY;
+    resp_array(reply, call->cursor);
+    resp_raw(reply, items->data, items->len);
+    return STORE_OK;
+}
+
+enum store_result cmd_rdma_close(struct call *call)
+{
+    struct rdma_stats stats;
+    int64_t id;
+    if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &id) || id < 1) {
+        if (call->tour_last)
+            resp_error(call->reply, "ERR Invalid client ID");
+        return STORE_OK;
+    }
+    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next) {
+        if (conn->session.id != (uint64_t)id || call->server->rdma == NULL ||
+            !call->server->rdma_ops->stats(conn->transport, &stats))
+            continue;
+        if (conn == call->session->conn)
+            call->session->close_after_reply = true;
+        else
+            conn_kill(conn);
+        call->cursor++;
+    }
+    if (call->tour_last && call->cursor > 0)
+        resp_ok(call->reply);
+    else if (call->tour_last)
+        resp_error(call->reply, "ERR No such channel");
+    return STORE_OK;
+}
+
+enum store_result cmd_rdma_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "CLOSE <client-id>",
+        "    End a channel, and the connection that it belongs to.",
+        "CONNECT <version> <mode> <attribute> <value> [<attribute> <value> ...]",
+        "    Make a channel for this connection.",
+        "INFO",
+        "    Tell what is offered here.",
+        "LIST",
+        "    Describe the channels.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}

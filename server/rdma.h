@@ -1,0 +1,92 @@
+/*
+ * What the server asks of an implementation of channels (../protocol/RDMA.md). There is one, in
+ * rdma-ext/, where the system has verbs; main hands it over. Everywhere else server->rdma_ops is
+ * NULL, and the commands say so.
+ *
+ * A channel is made beside a connection's TCP transport and then wraps it: bytes go by TCP until
+ * the client's first frame comes, from then on by the channel. When TCP ends, the channel does.
+ *
+ * Threads: a channel_worker and its channels belong to their worker's thread. What takes long
+ * happens on a thread of the implementation's own. `info` may be asked by any thread.
+ */
+#ifndef VELLUM_RDMA_H
+#define VELLUM_RDMA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../protocol/rdma_end.h"
+#include "message.h"
+#include "transport.h"
+
+struct rdma_channel;
+struct rdma_service; /* one per process */
+struct rdma_worker;  /* one per worker */
+
+#define RDMA_ERROR_MAX 160
+
+struct rdma_options {
+    const char *device;        /* empty: the first that fits */
+    int port, gid_index;       /* 0, -1: the first that fits */
+    uint32_t max_channels;     /* of all workers together */
+    uint64_t max_pinned_bytes; /* likewise */
+};
+
+struct rdma_info {
+    char device[64];
+    uint32_t port;
+    bool is_active, is_ethernet;
+    struct rdma_end end; /* gid, lid, mtu, frame_bytes, credits */
+    uint64_t channels, max_channels, pinned_bytes, max_pinned_bytes;
+    uint64_t opened, refused, breaches, broken;
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes;
+};
+
+struct rdma_stats {
+    const char *state; /* "pending": no frame has come yet; "open" */
+    uint32_t qpn, credits;
+    uint64_t frames_in, frames_out, bytes_in, bytes_out;
+};
+
+/* RDMA CONNECT. Must live until done() is called, on the worker's thread. */
+struct rdma_request {
+    struct rdma_end theirs, ours;
+    struct rdma_channel *channel; /* NULL: it failed */
+    char error[RDMA_ERROR_MAX];
+    void (*done)(struct rdma_request *request);
+};
+
+struct rdma_ops {
+    /* Opens the device. NULL: message tells why. */
+    struct rdma_service *(*start)(const struct rdma_options *options, char message[RDMA_ERROR_MAX]);
+    /* When all workers' threads have ended: frees everything, the rdma_workers too. */
+    void (*stop)(struct rdma_service *service);
+    void (*info)(struct rdma_service *service, struct rdma_info *info);
+
+    struct rdma_worker *(*attach)(struct rdma_service *service, struct worker *worker);
+    /* Becomes readable when something has come after sleep(). */
+    int (*descriptor)(const struct rdma_worker *worker);
+    /* Takes up what has completed and calls the transports that are ready. True: something moved,
+     * or there is more to do. */
+    bool (*poll)(struct rdma_worker *worker);
+    /* Nothing will be polled until the descriptor is readable. False: poll once more first. */
+    bool (*sleep)(struct rdma_worker *worker);
+
+    void (*woken)(struct rdma_worker *worker); /* the descriptor is readable */
+
+    /* False: refused at once; error tells why, done() is not called. */
+    bool (*connect)(struct rdma_worker *worker, struct rdma_request *request);
+    /* The connection's new transport, like `tcp`, which belongs to it from now on. NULL: out of
+     * memory; nothing has changed. */
+    struct transport *(*wrap)(struct rdma_channel *channel, struct transport *tcp);
+    /* A channel that nobody wants any more, instead of wrap(). */
+    void (*drop)(struct rdma_channel *channel);
+    /* Of a transport that wrap() returned. False: the connection has gone on without the channel.
+     */
+    bool (*stats)(const struct transport *transport, struct rdma_stats *stats);
+};
+
+/* Of rdma-ext/, where it is built. */
+extern const struct rdma_ops rdma_verbs_ops;
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * Invariants:
+ * 1. The worker blocks only when completions wake it: sleep() has said so since the last poll.
+ * 2. While it spins, libevent has its turn every LOOK_EVERY rounds.
+ */
+#include "rdma_loop.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include <event2/event.h>
+
+#define LOOK_EVERY 8
+
+struct rdma_loop {
+    const struct rdma_ops *ops;
+    struct rdma_worker *worker;
+    const struct config *config;
+    struct event *woken;
+    uint64_t spin_until_ns; /* 0: nothing has moved since the last sleep */
+    uint32_t rounds;
+};
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Whether more is to be polled for at once. */
+static bool goes_on(struct rdma_loop *loop)
+{
+    if (loop->ops->poll(loop->worker)) {
+        uint64_t spin_ns = (uint64_t)config_number(loop->config, CONFIG_RDMA_SPIN_US) * 1000;
+        loop->spin_until_ns = clock_ns() + spin_ns;
+        return true;
+    }
+    if (loop->spin_until_ns != 0 && clock_ns() < loop->spin_until_ns)
+        return true;
+    loop->spin_until_ns = 0;
+    return !loop->ops->sleep(loop->worker);
+}
+
+enum rdma_turn rdma_loop_turn(struct rdma_loop *loop)
+{
+    if (!goes_on(loop))
+        return RDMA_TURN_SLEEP;
+    return ++loop->rounds % LOOK_EVERY == 0 ? RDMA_TURN_LOOK : RDMA_TURN_SKIP;
+}
+
+static void on_woken(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct rdma_loop *loop = arg;
+    loop->ops->woken(loop->worker);
+}
+
+bool rdma_loop_make(struct worker *worker)
+{
+    struct server *server = worker->server;
+    if (server->rdma == NULL)
+        return true;
+    struct rdma_loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL)
+        return false;
+    worker->rdma = loop;
+    loop->ops = server->rdma_ops;
+    loop->config = &server->config;
+    loop->worker = loop->ops->attach(server->rdma, worker);
+    if (loop->worker == NULL)
+        return false;
+    loop->woken = event_new(worker->base, loop->ops->descriptor(loop->worker), EV_READ | EV_PERSIST,
+                            on_woken, loop);
+    return loop->woken != NULL && event_add(loop->woken, NULL) == 0;
+}
+
+void rdma_loop_free(struct worker *worker)
+{
+    struct rdma_loop *loop = worker->rdma;
+    if (loop == NULL)
+        return;
+    if (loop->woken != NULL)
+        event_free(loop->woken);
+    free(loop);
+    worker->rdma = NULL;
+}
+
+struct rdma_worker *rdma_loop_worker(struct rdma_loop *loop)
+{
+    return loop->worker;
+}

@@ -1,0 +1,324 @@
+/*
+ * Commands by an RDMA channel, against the server that tests/rdma/in-guest has started.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../clients/vellum.h"
+
+#define LIMIT_MS 20000
+
+static struct vellum_options options_of(enum vellum_rdma rdma)
+{
+    return (struct vellum_options){.host = getenv("VELLUM_HOST"),
+                                   .port = atoi(getenv("VELLUM_PORT")),
+                                   .rdma = rdma,
+                                   .timeout_ms = LIMIT_MS};
+}
+
+static struct vellum *connect_by(enum vellum_rdma rdma)
+{
+    struct vellum_options options = options_of(rdma);
+    struct vellum *vellum = vellum_connect(&options);
+    assert_non_null(vellum);
+    if (vellum_error(vellum) != NULL)
+        fail_msg("%s", vellum_error(vellum));
+    return vellum;
+}
+
+static struct vellum *connect_rdma(void)
+{
+    struct vellum *vellum = connect_by(VELLUM_RDMA_ONLY);
+    assert_string_equal(vellum_transport(vellum), "rdma");
+    return vellum;
+}
+
+static redisReply *good(struct vellum *vellum, redisReply *reply)
+{
+    if (reply == NULL)
+        fail_msg("%s", vellum_error(vellum));
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s", reply->str);
+    return reply;
+}
+
+#define OK(vellum, ...) freeReplyObject(good(vellum, vellum_command(vellum, __VA_ARGS__)))
+
+/* A figure of INFO. */
+static long long figure(struct vellum *vellum, const char *name)
+{
+    redisReply *reply = good(vellum, vellum_command(vellum, "INFO everything"));
+    const char *at = strstr(reply->str, name);
+    assert_non_null(at);
+    long long value = atoll(at + strlen(name) + 1);
+    freeReplyObject(reply);
+    return value;
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Until a figure is what it should be; teardown takes a moment. */
+static void await_figure(struct vellum *vellum, const char *name, long long wanted)
+{
+    long long is = -1;
+    for (int i = 0; i < 100 && (is = figure(vellum, name)) != wanted; i++)
+        pause_ms(50);
+    assert_int_equal(is, wanted);
+}
+
+static char *pattern(size_t len, unsigned seed)
+{
+    char *bytes = malloc(len + 1);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < len; i++) {
+        seed = seed * 1103515245 + 12345;
+        bytes[i] = (char)(seed >> 16);
+    }
+    return bytes;
+}
+
+/* ---- cases ---- */
+
+static void says_what_it_is(void **state)
+{
+    (void)state;
+    struct vellum *vellum = connect_rdma();
+    redisReply *reply = good(vellum, vellum_command(vellum, "PING"));
+    assert_string_equal(reply->str, "PONG");
+    freeReplyObject(reply);
+    reply = good(vellum, vellum_command(vellum, "CLIENT INFO"));
+    assert_non_null(strstr(reply->str, "transport=rdma"));
+    freeReplyObject(reply);
+    reply = good(vellum, vellum_command(vellum, "RDMA LIST"));
+    assert_int_equal(reply->elements, 1);
+    freeReplyObject(reply);
+    reply = vellum_command(vellum, "RDMA CONNECT 1 send");
+    assert_string_equal(reply->str, "ERR RDMA: attribute GID is missing");
+    freeReplyObject(reply);
+    assert_int_equal(figure(vellum, "rdma_channels"), 1);
+    vellum_free(vellum);
+}
+
+static void values_of_all_sizes(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0,     1,      63,     64,     65,      200,    236,  250,
+                                   4000,  4073,   4080,   4088,   4089,    4096,   8191, 16000,
+                                   65536, 100000, 131072, 300000, 1000000, 1048576};
+    struct vellum *vellum = connect_rdma();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *bytes = pattern(sizes[i], (unsigned)i);
+        OK(vellum, "SET size:%d %b", (int)i, bytes, sizes[i]);
+        redisReply *reply = good(vellum, vellum_command(vellum, "GET size:%d", (int)i));
+        assert_int_equal(reply->len, sizes[i]);
+        assert_memory_equal(reply->str, bytes, sizes[i]);
+        freeReplyObject(reply);
+        free(bytes);
+    }
+    vellum_free(vellum);
+}
+
+static void pipelines_of_any_depth(void **state)
+{
+    (void)state;
+    struct vellum *vellum = connect_rdma();
+    redisReply *reply;
+    char *bytes = pattern(30000, 7);
+    OK(vellum, "SET large %b", bytes, (size_t)30000);
+    for (int i = 0; i < 20000; i++)
+        assert_int_equal(vellum_append(vellum, "ECHO %d", i), REDIS_OK);
+    for (int i = 0; i < 20000; i++) {
+        assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+        assert_int_equal(atoi(reply->str), i);
+        freeReplyObject(reply);
+    }
+    for (int i = 0; i < 100; i++) {
+        vellum_append(vellum, "SET large:%d %b", i, bytes, (size_t)30000);
+        vellum_append(vellum, "GET large");
+    }
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+        if (i % 2 == 1) {
+            assert_int_equal(reply->len, 30000);
+            assert_memory_equal(reply->str, bytes, 30000);
+        }
+        freeReplyObject(reply);
+    }
+    free(bytes);
+    vellum_free(vellum);
+}
+
+#define MANY 50
+
+static void many_channels(void **state)
+{
+    (void)state;
+    struct vellum *many[MANY], *tcp = connect_by(VELLUM_RDMA_NEVER);
+    redisReply *reply;
+    for (int i = 0; i < MANY; i++)
+        many[i] = connect_rdma();
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < MANY; i++) {
+            vellum_append(many[i], "SET many:%d %d", i, i * round);
+            vellum_append(many[i], "GET many:%d", (i + 7) % MANY);
+            assert_int_equal(vellum_flush(many[i]), REDIS_OK);
+        }
+        for (int i = 0; i < 2 * MANY; i++) {
+            assert_int_equal(vellum_get_reply(many[i / 2], &reply), REDIS_OK);
+            assert_int_not_equal(reply->type, REDIS_REPLY_ERROR);
+            freeReplyObject(reply);
+        }
+    }
+    assert_int_equal(figure(tcp, "rdma_channels"), MANY);
+    assert_true(figure(tcp, "rdma_pinned_bytes") <= (MANY + 8) * 64 * 1024);
+    for (int i = 0; i < MANY; i++)
+        vellum_free(many[i]);
+    await_figure(tcp, "rdma_channels", 0);
+    await_figure(tcp, "rdma_pinned_bytes", 0);
+    vellum_free(tcp);
+}
+
+/* Idle channels cost no processor time. */
+static void idle_is_free(void **state)
+{
+    (void)state;
+    struct vellum *many[MANY], *tcp = connect_by(VELLUM_RDMA_NEVER);
+    for (int i = 0; i < MANY; i++) {
+        many[i] = connect_rdma();
+        OK(many[i], "PING");
+    }
+    redisReply *reply = good(tcp, vellum_command(tcp, "INFO server"));
+    long pid = atol(strstr(reply->str, "process_id:") + 11);
+    freeReplyObject(reply);
+    long ticks[2];
+    for (int i = 0; i < 2; i++) {
+        char path[64], text[1024] = "";
+        unsigned long user = 0, system = 0;
+        snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        size_t got = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+        assert_true(got > 0);
+        assert_int_equal(sscanf(strrchr(text, ')'),
+                                ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+                                "%lu %lu",
+                                &user, &system),
+                         2);
+        ticks[i] = (long)(user + system);
+        pause_ms(i == 0 ? 2000 : 0);
+    }
+    assert_true(ticks[1] - ticks[0] <= 4); /* of 200; the second's tick included */
+    for (int i = 0; i < MANY; i++)
+        vellum_free(many[i]);
+    vellum_free(tcp);
+}
+
+static void killed_clients_leave_nothing(void **state)
+{
+    (void)state;
+    struct vellum *tcp = connect_by(VELLUM_RDMA_NEVER), *neighbour = connect_rdma();
+    char *bytes = pattern(100000, 3);
+    OK(tcp, "SET victim %b", bytes, (size_t)100000);
+    for (int i = 0; i < 12; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct vellum_options options = options_of(VELLUM_RDMA_ONLY);
+            struct vellum *vellum = vellum_connect(&options);
+            if (vellum_error(vellum) != NULL)
+                _exit(1);
+            for (int j = 0; j < 50; j++) {
+                vellum_append(vellum, "GET victim");
+                vellum_append(vellum, "SET victim:%d %b", j, bytes, (size_t)(i * 8000));
+            }
+            alarm(1);
+            redisReply *reply;
+            for (int j = 0; j < i * 3; j++)
+                if (vellum_get_reply(vellum, &reply) == REDIS_OK)
+                    freeReplyObject(reply);
+            raise(SIGKILL);
+        }
+        OK(neighbour, "PING");
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        OK(neighbour, "PING");
+    }
+    await_figure(tcp, "rdma_channels", 1);
+    redisReply *reply = good(neighbour, vellum_command(neighbour, "GET victim"));
+    assert_memory_equal(reply->str, bytes, 100000);
+    freeReplyObject(reply);
+    vellum_free(neighbour);
+    await_figure(tcp, "rdma_channels", 0);
+    await_figure(tcp, "rdma_pinned_bytes", 0);
+    await_figure(tcp, "connected_clients", 1);
+    vellum_free(tcp);
+    free(bytes);
+}
+
+static void closed_by_command(void **state)
+{
+    (void)state;
+    struct vellum *tcp = connect_by(VELLUM_RDMA_NEVER), *one = connect_rdma(),
+                  *other = connect_rdma();
+    redisReply *reply = good(one, vellum_command(one, "CLIENT ID"));
+    OK(tcp, "RDMA CLOSE %lld", reply->integer);
+    freeReplyObject(reply);
+    assert_null(vellum_command(one, "PING"));
+    assert_non_null(vellum_error(one));
+    reply = good(other, vellum_command(other, "CLIENT ID"));
+    OK(other, "RDMA CLOSE %lld", reply->integer); /* its own: after the answer */
+    freeReplyObject(reply);
+    assert_null(vellum_command(other, "PING"));
+    reply = vellum_command(tcp, "RDMA CLOSE 1000000");
+    assert_string_equal(reply->str, "ERR No such channel");
+    freeReplyObject(reply);
+    vellum_free(one);
+    vellum_free(other);
+    await_figure(tcp, "rdma_channels", 0);
+    vellum_free(tcp);
+}
+
+static void falls_back_and_says_so(void **state)
+{
+    (void)state;
+    struct vellum_options options = options_of(VELLUM_RDMA_IF_OFFERED);
+    options.device = "no_such_device";
+    struct vellum *vellum = vellum_connect(&options);
+    assert_null(vellum_error(vellum));
+    assert_string_equal(vellum_transport(vellum), "tcp");
+    assert_string_not_equal(vellum_reason(vellum), "");
+    OK(vellum, "PING");
+    vellum_free(vellum);
+    options.rdma = VELLUM_RDMA_ONLY;
+    vellum = vellum_connect(&options);
+    assert_non_null(vellum_error(vellum));
+    vellum_free(vellum);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_it_is),        cmocka_unit_test(values_of_all_sizes),
+        cmocka_unit_test(pipelines_of_any_depth), cmocka_unit_test(many_channels),
+        cmocka_unit_test(idle_is_free),           cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(closed_by_command),      cmocka_unit_test(falls_back_and_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
