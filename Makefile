@@ -155,6 +155,10 @@ CLIENT_SRC := \
 	clients/upgrade.c \
 	clients/vellum.c
 
+# Tests in a machine that has RDMA devices.
+RDMA_TESTS := \
+	test_channel
+
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
 	tests/model/model_change.c \
@@ -306,7 +310,7 @@ $(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
 CLIENT_LIB := $(LIB)/libvellum.a
 CLIENT_LIBS := -lhiredis -libverbs
 CLIENT_PROGRAMS := $(BIN)/vellum-example
-RDMA_TESTS := $(BUILD)/rdma/test_channel
+RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
 endif
 
 SERVER := $(BIN)/vellum-server
@@ -344,7 +348,7 @@ help:
 	@echo 'make clean        removes build/'
 	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
 
-test: all unit $(RDMA_TESTS)
+test: all unit $(RDMA_TEST_PROGRAMS)
 	$(MAKE) WAIT=1 server $(addprefix build/wait/tests/,$(WAIT_TESTS))
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
@@ -365,7 +369,7 @@ powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
 mutants:
 	tests/mutants/run
 
-rdma-test: all $(RDMA_TESTS)
+rdma-test: all $(RDMA_TEST_PROGRAMS)
 	tests/run --build $(BUILD) rdma
 
 fuzz:
