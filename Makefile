@@ -83,6 +83,8 @@ SERVER_SRC := \
 	server/cmd_hash.c \
 	server/cmd_hash_walk.c \
 	server/cmd_lcs.c \
+	server/cmd_list.c \
+	server/cmd_list_search.c \
 	server/cmd_memory.c \
 	server/cmd_multi.c \
 	server/cmd_pubsub.c \
@@ -113,6 +115,7 @@ SERVER_SRC := \
 	server/hash.c \
 	server/info.c \
 	server/keyed_hash.c \
+	server/list.c \
 	server/listener.c \
 	server/log.c \
 	server/look_ahead.c \
@@ -134,6 +137,7 @@ SERVER_SRC := \
 	server/scan_args.c \
 	server/server.c \
 	server/set.c \
+	server/steps.c \
 	server/transport_socket.c \
 	server/watch.c \
 	server/worker.c
@@ -172,6 +176,7 @@ UNIT_TESTS := \
 	test_cmd_bitmap \
 	test_cmd_hash \
 	test_cmd_set \
+	test_cmd_list \
 	test_cmd_string \
 	test_command \
 	test_config \
@@ -189,6 +194,7 @@ UNIT_TESTS := \
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
 test_cmd_set_LINK = $(COMMAND_TEST_LINK)
+test_cmd_list_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
 test_config_LINK = $(CONFIG_TEST_LINK)
@@ -236,7 +242,8 @@ CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/co
 	server/config_table.c server/config_words.c)
 
 # What collections are made of, and the commands on them.
-COLLECTION_TEST_LINK = $(call objects,server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
+COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c server/list.c \
+	server/steps.c server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
 	server/cmd_set_algebra.c server/cmd_set_random.c server/dice.c server/gather.c server/glob.c \
 	server/hash.c server/keyed_hash.c server/member_tree.c server/members.c \
 	server/members_reply.c server/packed.c server/scan_args.c server/set.c)

@@ -54,6 +54,33 @@ bool call_int64_between(struct call *call, struct resp_slice arg, int64_t least,
     return false;
 }
 
+bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
+                     int64_t *value)
+{
+    if (resp_read_int64(arg.data, arg.len, value) && *value >= least)
+        return true;
+    resp_error(call->reply, error);
+    return false;
+}
+
+bool call_count(struct call *call, struct resp_slice arg, int64_t *value)
+{
+    return call_int64_from(call, arg, 0, "ERR value is out of range, must be positive", value);
+}
+
+void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count)
+{
+    int64_t end = (int64_t)total;
+    if (from < 0)
+        from = from + end < 0 ? 0 : from + end;
+    if (to < 0)
+        to += end;
+    if (to >= end)
+        to = end - 1;
+    *first = from <= to ? (uint64_t)from : 0;
+    *count = from <= to ? (uint64_t)(to - from) + 1 : 0;
+}
+
 bool call_syntax_error(struct call *call)
 {
     resp_error(call->reply, "ERR syntax error");

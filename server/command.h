@@ -221,11 +221,18 @@ bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-
 bool call_int64_between(
     struct call *call, struct resp_slice arg, int64_t least, int64_t most,
     int64_t *value); /* and "-ERR value is out of range, value must between ..." */
-bool call_syntax_error(struct call *call); /* always false */
-bool call_wrong_type(struct call *call);   /* always false */
+bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
+                     int64_t *value); /* `error`, whatever is wrong */
+bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
+bool call_syntax_error(struct call *call);                                 /* always false */
+bool call_wrong_type(struct call *call);                                   /* always false */
 
 /* The names alone, whatever their databases. */
 bool call_same_name(const struct store_key *a, const struct store_key *b);
+
+/* The elements from position `from` to `to`, both counted from the end when negative, of a sequence
+ * of `total`: *count of them, *first being the first. */
+void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count);
 
 /* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others do it by hand).
  */

@@ -152,6 +152,24 @@ command_fn cmd_srem;
 command_fn cmd_sscan;
 command_fn cmd_sunion;
 command_fn cmd_sunionstore;
+/* ---- lists ---- */
+command_fn cmd_lindex;
+command_fn cmd_linsert;
+command_fn cmd_llen;
+command_fn cmd_lmove;
+command_fn cmd_lmpop;
+command_fn cmd_lpop;
+command_fn cmd_lpos;
+command_fn cmd_lpush;
+command_fn cmd_lpushx;
+command_fn cmd_lrange;
+command_fn cmd_lrem;
+command_fn cmd_lset;
+command_fn cmd_ltrim;
+command_fn cmd_rpop;
+command_fn cmd_rpoplpush;
+command_fn cmd_rpush;
+command_fn cmd_rpushx;
 
 /* ---- keys of any type, whole databases ---- */
 command_fn cmd_del;

@@ -79,7 +79,8 @@ LISTPACK, HASHTABLE = b"$8\r\nlistpack\r\n", b"$9\r\nhashtable\r\n"
 
 
 def same_object(words, stock, ours):
-    """OBJECT: stock Redis has embstr from INCRBYFLOAT and raw from an APPEND of nothing, ours goes by
+    """OBJECT: all lists of stock Redis are quicklists. It has embstr from INCRBYFLOAT and raw from an
+    APPEND of nothing, ours goes by
     the value there; it shares small integers; its idle time is a clock's."""
     what = words[1].upper() if len(words) > 1 else b""
     if what == b"ENCODING":
@@ -87,6 +88,8 @@ def same_object(words, stock, ours):
             # 7.2 keeps small sets that are not all integers as listpacks, and a hash whose fields
             # are named more often than it may have them as a table at once.
             return ours in (LISTPACK, HASHTABLE)
+        if stock == b"$9\r\nquicklist\r\n":
+            return ours == b"$8\r\nlistpack\r\n"
         order = [b"$3\r\nint\r\n", b"$6\r\nembstr\r\n", b"$3\r\nraw\r\n"]
         return ours in order and stock in order[order.index(ours) + 1:]
     if what == b"REFCOUNT":
@@ -109,6 +112,11 @@ def bits_of_nothing(words, stock, ours):
     return is_error(ours) and (stock in (b":0\r\n", b":-1\r\n") or stock.startswith(b"-WRONGTYPE"))
 
 
+def least_rank(words, _stock, ours):
+    """LPOS: 7.2 has no RANK that could not be negated."""
+    return b"-9223372036854775808" in words and is_error(ours)
+
+
 BY_NAME = {
     b"KEYS": same_keys,
     b"HKEYS": same_members,
@@ -129,6 +137,7 @@ BY_NAME = {
     b"DBSIZE": same_count,
     b"BITCOUNT": bits_of_nothing,
     b"BITPOS": bits_of_nothing,
+    b"LPOS": least_rank,
 }
 
 
@@ -139,5 +148,5 @@ def same(words, stock, ours):
     if name in TIME_TOLERANCE:
         return same_time(name, stock, ours)
     rule = BY_NAME.get(name)
-    may_differ = rule is bits_of_nothing or not is_error(stock)
+    may_differ = rule in (bits_of_nothing, least_rank) or not is_error(stock)
     return rule is not None and may_differ and rule(words, stock, ours)

@@ -1,4 +1,4 @@
-"""Random commands of the groups string, bitmap, generic, hash and set: mostly sensible, often at an edge,
+"""Random commands on keys of all types: mostly sensible, often at an edge,
 sometimes nonsense. One seed gives one stream."""
 
 import random
@@ -248,6 +248,80 @@ class Generator:
         for _ in range(self.random.randrange(4)):
             words += ["GET", self.field_type(), self.field_offset()]
         return words + (["SET", "u8", 0, 1] if self.chance(0.05) else [])
+
+    # ---- list ----
+
+    def element(self):
+        """Few different ones, so that searches find some; now and then one that makes a list large."""
+        way = self.random.random()
+        if way < 0.8:
+            return b"e%d" % self.random.randrange(6)
+        if way < 0.9:
+            return self.random.randrange(-200, 20000)
+        return self.value()
+
+    def elements(self):
+        if self.chance(0.03):
+            return [b"e%d" % i for i in range(self.random.randrange(700))]
+        return [self.element() for _ in range(self.random.randrange(1, 5))]
+
+    def end(self):
+        return self.any_case(self.random.choice(["LEFT", "RIGHT"]))
+
+    def LPUSH(self):
+        return [self.list()] + self.elements()
+
+    RPUSH = LPUSHX = RPUSHX = LPUSH
+
+    def list(self):
+        return b"l%d" % self.random.randrange(5) if self.chance(0.9) else self.key()
+
+    def LPOP(self):
+        return [self.list()] + self.option(self.integer())
+
+    RPOP = LPOP
+
+    def LLEN(self):
+        return [self.list()]
+
+    def LINDEX(self):
+        return [self.list(), self.integer()]
+
+    def LSET(self):
+        return [self.list(), self.integer(), self.element()]
+
+    def LRANGE(self):
+        return [self.list(), self.integer(), self.integer()]
+
+    def LTRIM(self):
+        last = -1 if self.chance(0.5) else self.integer()
+        return [self.list(), self.integer(4), last]
+
+    def LINSERT(self):
+        where = self.any_case(self.random.choice(["BEFORE", "AFTER", "AFTER", "AT"]))
+        return [self.list(), where, self.element(), self.element()]
+
+    def LREM(self):
+        return [self.list(), self.integer(8), self.element()]
+
+    def LPOS(self):
+        choices = [["RANK", self.integer(8)], ["COUNT", self.integer(8)],
+                   ["MAXLEN", self.integer()]]
+        return [self.list(), self.element()] + self.options(choices, 3)
+
+    def LMOVE(self):
+        return [self.list(), self.list(), self.end(), self.end()]
+
+    def RPOPLPUSH(self):
+        return [self.list(), self.list()]
+
+    def counted(self, keys):
+        """Keys with their number before them, seldom a wrong one."""
+        return [len(keys) if self.chance(0.95) else self.integer(4)] + keys
+
+    def LMPOP(self):
+        keys = self.counted([self.list() for _ in range(self.random.randrange(1, 4))])
+        return keys + [self.end()] + self.option("COUNT", self.integer(10))
 
     # ---- generic ----
 

@@ -66,6 +66,18 @@ static enum store_result own_ttl(struct call *call)
     return STORE_OK;
 }
 
+static enum store_result own_expire(struct call *call)
+{
+    struct store_item item;
+    int64_t ms;
+    assert_true(resp_read_int64(call->argv[2].data, call->argv[2].len, &ms));
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    if (result == STORE_OK)
+        result = store_set_expiry(call->txn, call->keys, &item, call->now_ms + ms);
+    resp_ok(call->reply);
+    return result;
+}
+
 static enum store_result own_pass(struct call *call)
 {
     struct driver *driver = (struct driver *)call->session;
@@ -188,10 +200,27 @@ static const struct command known[] = {
     WRITES(incrby, 1, 1, 1),
     WRITES(incrbyfloat, 1, 1, 1),
     READS(lcs, 1, 2, 1),
+    READS(lindex, 1, 1, 1),
+    WRITES(linsert, 1, 1, 1),
+    READS(llen, 1, 1, 1),
+    WRITES(lmove, 1, 2, 1),
+    {.name = "lmpop", .run = cmd_lmpop, .flags = CMD_WRITE, .key_count_at = 1},
+    WRITES(lpop, 1, 1, 1),
+    READS(lpos, 1, 1, 1),
+    WRITES(lpush, 1, 1, 1),
+    WRITES(lpushx, 1, 1, 1),
+    READS(lrange, 1, 1, 1),
+    WRITES(lrem, 1, 1, 1),
+    WRITES(lset, 1, 1, 1),
+    WRITES(ltrim, 1, 1, 1),
     READS(mget, 1, -1, 1),
     WRITES(mset, 1, -1, 2),
     WRITES(msetnx, 1, -1, 2),
     WRITES(psetex, 1, 1, 1),
+    WRITES(rpop, 1, 1, 1),
+    WRITES(rpoplpush, 1, 2, 1),
+    WRITES(rpush, 1, 1, 1),
+    WRITES(rpushx, 1, 1, 1),
     WRITES(sadd, 1, 1, 1),
     READS(scard, 1, 1, 1),
     READS(sdiff, 1, -1, 1),
@@ -231,6 +260,12 @@ static const struct command known[] = {
     {.name = "@ttl",
      .run = own_ttl,
      .flags = CMD_READONLY,
+     .first_key = 1,
+     .last_key = 1,
+     .key_step = 1},
+    {.name = "@expire",
+     .run = own_expire,
+     .flags = CMD_WRITE,
      .first_key = 1,
      .last_key = 1,
      .key_step = 1},

@@ -9,6 +9,7 @@
  *     @fill KEY LEN BYTE   KEY becomes LEN times BYTE
  *     @ttl KEY             milliseconds left, -1 without expiry, -2 if absent
  *     @form KEY            its type, the form in which Redis would keep it, "tree" if it is one
+ *     @expire KEY MS       KEY expires after MS
  *     @pass MS             so much time passes
  *     @lookups             keyspace hits and misses of the command before
  *     @keys                keys that the store holds, expired ones included

@@ -1,0 +1,53 @@
+#include "steps.h"
+
+enum store_result steps_begin(struct steps *steps, struct call *call, bool many)
+{
+    *steps = (struct steps){.call = call, .fresh = call->progress == NULL};
+    steps->done = &steps->done_here;
+    steps->out = call->reply;
+    if (!many)
+        return STORE_OK;
+    steps->gather = gather_get(call);
+    if (steps->gather == NULL)
+        return STORE_NO_MEMORY;
+    steps->done = &steps->gather->at;
+    steps->out = &steps->gather->out;
+    return STORE_OK;
+}
+
+enum store_result steps_count(struct steps *steps)
+{
+    (*steps->done)++;
+    if (steps->gather == NULL || !gather_step_is_full(steps->gather))
+        return STORE_OK;
+    return steps->out->failed ? STORE_NO_MEMORY : store_step(steps->call->txn);
+}
+
+enum store_result steps_put_item(struct steps *steps, const struct store_item *item)
+{
+    struct resp_writer *out = steps->out;
+    if (!item->large) {
+        resp_bulk(out, item->bytes, item->length);
+        return STORE_OK;
+    }
+    if (steps->gather == NULL)
+        return call_reply_item(steps->call, item);
+    size_t before = out->len;
+    resp_bulk_header(out, item->length);
+    char *to = resp_reserve(out, item->length + 2);
+    if (to == NULL)
+        return STORE_NO_MEMORY;
+    enum store_result result = store_read(steps->call->txn, item, 0, item->length, to);
+    if (result != STORE_OK) {
+        resp_truncate(out, before); /* the element comes again */
+        return result;
+    }
+    out->len += item->length;
+    resp_raw(out, "\r\n", 2);
+    return STORE_OK;
+}
+
+enum store_result steps_finish(struct steps *steps)
+{
+    return steps->gather == NULL ? STORE_OK : gather_reply(steps->call, steps->gather);
+}
