@@ -355,7 +355,7 @@ fault("alone-among-others", "storage/request.c",
 fault("rerun-keeps-its-writes", "storage/request.c",
       "what a run that has to wait has written is kept for the next run",
       ("txn_discard(txn); if (txn->again) {", "if (txn->again) {"),
-      by=[CONCURRENT, WAIT_RANDOM])
+      by=[STALLS])
 
 # ---- the cache ----
 

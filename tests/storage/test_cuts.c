@@ -519,31 +519,57 @@ static void choose_script(struct rng *rng, uint32_t number, uint32_t first,
     letters[length] = 0;
 }
 
+static time_t end_of(uint32_t otherwise, uint32_t share)
+{
+    const char *seconds = getenv("VELLUM_SECONDS");
+    uint32_t given = seconds ? (uint32_t)atoi(seconds) : otherwise;
+    return time(NULL) + 1 + given / share;
+}
+
+static uint64_t run_one(const char *letters, uint64_t seed, time_t until)
+{
+    if (getenv("VELLUM_TEST_LOG"))
+        fprintf(stderr, "# %s, VELLUM_SEED=%llu\n", letters, (unsigned long long)seed);
+    return run_script(letters, seed, until);
+}
+
 static void every_point_of_short_scripts(void **state)
 {
     (void)state;
     uint64_t seed = rng_seed("scripts"), states = 0;
-    const char *seconds = getenv("VELLUM_SECONDS"), *only = getenv("VELLUM_SCRIPT");
-    time_t until = time(NULL) + (seconds ? atoi(seconds) : 15);
+    time_t until = end_of(15, 1);
     struct rng rng = {seed};
     uint32_t first = rng_below(&rng, 1000), scripts = 0;
-    for (; time(NULL) < until && (!only || scripts == 0); scripts++) {
+    if (getenv("VELLUM_SCRIPT")) {
+        run_one(getenv("VELLUM_SCRIPT"), seed, INT64_MAX);
+        return;
+    }
+    for (; time(NULL) < until; scripts++) {
         char letters[LONGEST + 1];
         choose_script(&rng, scripts, first, letters);
-        uint64_t script_seed = rng_next(&rng);
-        if (only)
-            snprintf(letters, sizeof letters, "%s", only);
-        if (getenv("VELLUM_TEST_LOG"))
-            fprintf(stderr, "# %s, VELLUM_SEED=%llu\n", letters, (unsigned long long)script_seed);
-        states += run_script(letters, only ? seed : script_seed, until);
+        states += run_one(letters, rng_next(&rng), until);
     }
     fprintf(stderr, "# %u scripts, %llu states\n", scripts, (unsigned long long)states);
+}
+
+/* What is changed of a page on disk is in the journal alone until the next checkpoint. */
+static void every_point_of_changed_collections(void **state)
+{
+    (void)state;
+    static const char *scripts[] = {"t", "tkt", "tt", "ktkt", "trt", "tft", "ttk", "trkt"};
+    struct rng rng = {rng_seed("collections")};
+    time_t until = end_of(15, 3);
+    uint64_t states = 0;
+    for (uint32_t i = 0; time(NULL) < until; i++)
+        states += run_one(scripts[i % 8], rng_next(&rng), until);
+    fprintf(stderr, "# %llu states\n", (unsigned long long)states);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_point_of_short_scripts),
+        cmocka_unit_test(every_point_of_changed_collections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

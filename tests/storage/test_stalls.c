@@ -252,6 +252,30 @@ static void a_key_may_be_named_twice(void **state)
     medium_free(medium);
 }
 
+/* It is run again from the top, and finds everything as it was. */
+static void a_run_that_waits_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start_cold(&rig, &medium);
+    struct call *call = call_new();
+    uint32_t near = call_key(call, 0, 0, "near", 4), away = call_key(call, 0, 0, "away", 4);
+    struct step *before = call_step(call, STEP_GET, near), *after;
+    call_step(call, STEP_RENAME, near)->other = away;
+    after = call_step(call, STEP_GET, near);
+    call_step(call, STEP_GET, call_key(call, 0, 0, "far", 3));
+    call_start(rig.workers[0], call);
+    must(!finishes(&rig, call, 50), "the test's own assumption");
+    medium_release(medium);
+    must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "it hangs");
+    must(before->found && !after->found, "the run sees what the one before it has written");
+    call_free(call);
+    must(has_value(&rig, "near", NULL), "it is still there");
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_reader_waits_for_the_writer_before_it),
         cmocka_unit_test(readers_share_a_key),
         cmocka_unit_test(a_key_may_be_named_twice),
+        cmocka_unit_test(a_run_that_waits_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
