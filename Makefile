@@ -69,9 +69,11 @@ STORAGE_SRC := \
 	storage/writeback.c
 
 SERVER_SRC := \
+	server/blocked.c \
 	server/call.c \
 	server/cmd_bitfield.c \
 	server/cmd_bitmap.c \
+	server/cmd_blocking.c \
 	server/cmd_client.c \
 	server/cmd_command.c \
 	server/cmd_config.c \

@@ -81,6 +81,26 @@ void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint6
     *count = from <= to ? (uint64_t)(to - from) + 1 : 0;
 }
 
+bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
+{
+    long double seconds;
+    if (!resp_read_long_double(arg.data, arg.len, &seconds)) {
+        resp_error(call->reply, "ERR timeout is not a float or out of range");
+        return false;
+    }
+    if (seconds * 1000 >= (long double)(INT64_MAX - call->now_ms)) {
+        resp_error(call->reply, "ERR timeout is out of range");
+        return false;
+    }
+    if (seconds < 0) {
+        resp_error(call->reply, "ERR timeout is negative");
+        return false;
+    }
+    *timeout_ms = (int64_t)(seconds * 1000);
+    *timeout_ms += (long double)*timeout_ms < seconds * 1000; /* never sooner than asked for */
+    return true;
+}
+
 bool call_syntax_error(struct call *call)
 {
     resp_error(call->reply, "ERR syntax error");

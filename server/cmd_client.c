@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocked.h"
 #include "client.h"
 #include "conn.h"
 #include "multi.h"
@@ -156,6 +157,8 @@ enum store_result cmd_client_help(struct call *call)
         "    Note the client library.",
         "SETNAME <name>",
         "    Name this connection.",
+        "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+        "    End the wait of a connection that is blocked.",
         NULL,
     };
     call_help(call, lines);
@@ -193,6 +196,8 @@ static void client_flags(const struct conn *conn, char flags[CLIENT_FLAGS_MAX])
         *to++ = 'P';
     if (session->multi != NULL)
         *to++ = 'x';
+    if (conn->waiter != NULL)
+        *to++ = 'b';
     if (session->watch != NULL && watch_is_dirty(session->watch))
         *to++ = 'd';
     if (session->close_after_reply)
@@ -508,5 +513,42 @@ enum store_result cmd_client_kill(struct call *call)
     }
     if (call->tour_last)
         reply_killed(call, &filter);
+    return STORE_OK;
+}
+
+/* ---- UNBLOCK ---- */
+
+static bool parse_unblock(struct call *call, int64_t *id, enum blocked_ending *ending)
+{
+    *ending = BLOCKED_TIMEOUT;
+    if (call->argc > 4)
+        return call_syntax_error(call);
+    if (call->argc == 4 && slice_is(call->argv[3], "error")) {
+        *ending = BLOCKED_ERROR;
+    } else if (call->argc == 4 && !slice_is(call->argv[3], "timeout")) {
+        resp_error(call->reply, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        return false;
+    }
+    return call_int64(call, call->argv[2], id);
+}
+
+enum store_result cmd_client_unblock(struct call *call)
+{
+    int64_t id;
+    enum blocked_ending ending;
+    size_t reply_start = call->reply->len;
+    if (!parse_unblock(call, &id, &ending)) {
+        if (!call->tour_last)
+            resp_truncate(call->reply, reply_start);
+        return STORE_OK;
+    }
+    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next) {
+        if (conn->session.id != (uint64_t)id || conn->waiter == NULL)
+            continue;
+        blocked_end(conn, ending);
+        call->cursor++;
+    }
+    if (call->tour_last)
+        resp_integer(call->reply, (int64_t)call->cursor);
     return STORE_OK;
 }

@@ -347,6 +347,9 @@ const struct command command_table[] = {
     {"unlink", cmd_unlink, -2, W | FAST, 1, -1, 1, "keyspace", "4.0.0", "generic",
      "O(N), N being the number of keys", .summary = "Deletes keys; the space comes back later.",
      .key_flags = "RM delete", .tips = MULTI_SUM},
+    {"wait", cmd_wait, 3, CMD_BLOCKING | LOCAL, 0, 0, 0, "connection", "3.0.0", "generic", "O(1)",
+     .summary = "Waits until replicas have acknowledged this connection's writes.",
+     .tips = "request_policy:all_shards response_policy:agg_min"},
 
     /* ---- connection ---- */
     {"auth", cmd_auth, -2, NS | LS | FAST | OPEN | LOCAL, 0, 0, 0, "connection", "1.0.0",
@@ -376,6 +379,9 @@ const struct command command_table[] = {
      "connection", "O(1)", .summary = "Notes the client library's name or version."},
     {"client|setname", cmd_client_setname, 3, NS | LS | LOCAL, 0, 0, 0, "connection", "2.6.9",
      "connection", "O(1)", .summary = "Names this connection."},
+    {"client|unblock", cmd_client_unblock, -3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection",
+     "5.0.0", "connection", "O(N), N being the number of connections",
+     .summary = "Ends the wait of a blocked connection."},
     {"echo", cmd_echo, 2, LS | FAST | PLACE, 0, 0, 0, "connection", "1.0.0", "connection", "O(1)",
      .summary = "Answers with its argument."},
     {"hello", cmd_hello, -1, NS | LS | FAST | OPEN | PLACE, 0, 0, 0, "connection", "6.0.0",

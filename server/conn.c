@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "block.h"
+#include "blocked.h"
 #include "log.h"
 #include "look_ahead.h"
 #include "multi.h"
@@ -132,6 +133,8 @@ static void close_conn(struct conn *conn)
     unlink_conn(conn);
     pubsub_leave(conn);
     forget_client(conn->worker);
+    if (conn->waiter != NULL)
+        blocked_end(conn, BLOCKED_TIMEOUT);
     conn_output_free(conn);
     drop_input(conn);
     if (conn->parser != NULL) {
@@ -395,7 +398,7 @@ static bool can_read(const struct conn *conn)
  * waited for when it does not read. */
 static bool is_over(const struct conn *conn)
 {
-    if (conn->kill)
+    if (conn->kill || (conn->input_ended && conn->waiter != NULL))
         return true;
     if (conn->running > 0 || (!conn->session.close_after_reply && !conn->input_ended))
         return false;
@@ -467,7 +470,7 @@ void conn_tick(struct conn *conn)
 
 bool conn_settled(const struct conn *conn)
 {
-    return conn->running == 0 && !conn->is_undurable;
+    return (conn->running == 0 || conn->waiter != NULL) && !conn->is_undurable;
 }
 
 /* ---- for CLIENT LIST ---- */

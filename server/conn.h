@@ -20,6 +20,7 @@ struct publication;
 struct request;
 struct segment;
 struct transport;
+struct waiter;
 
 /* With more unsent output no input is read and no command is started. Strangers get little room:
  * they may be many. */
@@ -46,6 +47,8 @@ struct conn {
     bool refused;                 /* a protocol error: no more input is taken */
     char *refusal;                /* its text, while it has to wait behind requests */
     uint64_t held_bytes;          /* of replies that wait behind others */
+
+    struct waiter *waiter; /* the command that runs waits for a key: see blocked.h; or NULL */
 
     /* output */
     struct segment *output, *last_output;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "config_directive.h"
+#include "blocked.h"
 #include "notice.h"
 #include "process.h"
 #include "server.h"
@@ -120,8 +121,10 @@ static void write_clients(FILE *to, struct server *server)
     fprintf(to, "maxclients:%lld\r\n",
             (long long)config_number(&server->config, CONFIG_MAXCLIENTS));
     fprintf(to, "client_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\n");
-    fprintf(to, "blocked_clients:0\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\n");
-    fprintf(to, "total_blocking_keys:0\r\ntotal_blocking_keys_on_nokey:0\r\n");
+    fprintf(to, "blocked_clients:%llu\r\n", U(blocked_clients(server->blocked)));
+    fprintf(to, "tracking_clients:0\r\nclients_in_timeout_table:0\r\n");
+    fprintf(to, "total_blocking_keys:%llu\r\n", U(blocked_keys(server->blocked)));
+    fprintf(to, "total_blocking_keys_on_nokey:0\r\n");
 }
 
 /* ---- memory ---- */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blocked.h"
 #include "listener.h"
 #include "log.h"
 #include "notice.h"
@@ -220,8 +221,10 @@ static bool serve_store(struct server *server, struct listener *listener)
         return false;
     server->watches = watch_registry_new(server->store);
     server->notices = notices_new(server);
-    bool is_well = server->watches != NULL && server->notices != NULL &&
+    server->blocked = blocked_new(server->store);
+    bool is_well = server->watches != NULL && server->notices != NULL && server->blocked != NULL &&
                    (atomic_load(&server->stopping) || serve(server, listener));
+    blocked_free(server->blocked);
     notices_free(server->notices);
     watch_registry_free(server->watches);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");

@@ -26,6 +26,8 @@ struct reply_stream {
     struct store_stream *stream;
 };
 
+struct waiter;
+
 struct request {
     struct store_request store;
     struct call call;
@@ -54,6 +56,8 @@ struct request {
     struct effects effects;        /* of the last run */
     struct call *touring;          /* `call`, or one inside it; NULL: none */
     struct worker_message message; /* of a tour */
+    struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
+    bool may_block;
     bool wants_all; /* has come upon keys that were not declared: see nested_declare */
 };
 

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocked.h"
 #include "commands.h"
 #include "commandstats.h"
 #include "log.h"
@@ -92,7 +93,7 @@ static bool is_allowed(const struct request *request, const struct command *comm
 
 static bool runs_as_read(const struct command *command)
 {
-    const uint32_t apart = CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE;
+    const uint32_t apart = CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING;
     return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 
@@ -251,7 +252,7 @@ static enum store_result go_on(struct request *request, enum store_result result
     }
     if (result == STORE_OK && request->call.nest != NULL)
         result = run_deferred(request);
-    return result;
+    return request->may_block ? blocked_settle(request, result) : result;
 }
 
 static void go_on_held(struct request *request, enum store_result result)
@@ -261,6 +262,11 @@ static void go_on_held(struct request *request, enum store_result result)
         set_off(request);
     else
         finish(request, result);
+}
+
+void runner_run_again(struct request *request)
+{
+    go_on_held(request, store_execute(request->conn->worker->store, &request->store));
 }
 
 static void on_done(struct store_request *store_request, enum store_result result)
@@ -283,8 +289,15 @@ static enum store_result run_on_store(struct request *request, const struct comm
 
 static enum store_result run(struct request *request, const struct command *command)
 {
-    if ((command->flags & (CMD_TOUR | CMD_LOCAL)) != 0)
-        return run_alone(request, &request->call);
+    if ((command->flags & CMD_BLOCKING) != 0) {
+        enum store_result result = blocked_prepare(request);
+        if (result != STORE_OK)
+            return blocked_settle(request, result);
+    }
+    if ((command->flags & (CMD_TOUR | CMD_LOCAL)) != 0) {
+        enum store_result result = run_alone(request, &request->call);
+        return request->may_block ? blocked_settle(request, result) : result;
+    }
     return run_on_store(request, command);
 }
 

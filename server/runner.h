@@ -29,9 +29,13 @@ void runner_advance(struct conn *conn);
 /* Whether a parked command may start now. */
 bool runner_can_advance(const struct conn *conn);
 
-/* Ends a CMD_LOCAL command that has returned STORE_WAIT, on its worker's thread, in a later round:
- * its reply is written. */
+/* Ends a command without transaction that has returned STORE_WAIT, or one that waits for its keys,
+ * on its worker's thread, in a later round: its reply is written. */
 void runner_finish(struct call *call, enum store_result result);
+
+/* A request that has waited for its keys is run again, as a transaction of its own: see blocked.h.
+ */
+void runner_run_again(struct request *request);
 
 /* The connection is closed: forgets what has not started and what has finished. */
 void runner_abandon(struct conn *conn);

@@ -18,6 +18,7 @@
 #define VELLUM_VERSION "0.1.0"
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
 
+struct blocked;
 struct notices;
 struct pubsub;
 struct worker;
@@ -36,6 +37,7 @@ struct server {
     struct store *store;
     struct pubsub *pubsub;
     struct notices *notices;
+    struct blocked *blocked;
     _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
     struct worker **workers;
     uint32_t worker_count;

@@ -24,6 +24,7 @@
 #include <event2/event.h>
 
 #include "block.h"
+#include "blocked.h"
 #include "conn.h"
 #include "log.h"
 #include "rdma_loop.h"
@@ -128,6 +129,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
         conn_tick(conn);
     watch_registry_rest(worker->server->watches);
+    blocked_rest(worker->server->blocked);
 }
 
 /* The seconds tick only for connections: a worker without any sleeps. */

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../../server/blocked.h"
 #include "../../server/conn.h"
 #include "../../server/runner.h"
 #include "../../server/server.h"
@@ -133,6 +134,8 @@ static int set_up(void **state)
     assert_non_null(server->watches);
     server->worker_count = 1;
     server->workers = &fixture->worker;
+    server->blocked = blocked_new(server->store);
+    assert_non_null(server->blocked);
     server->pubsub = pubsub_new(1);
     assert_non_null(server->pubsub);
     server->stop_fd = eventfd(0, EFD_NONBLOCK);
@@ -164,6 +167,7 @@ static int tear_down(void **state)
     worker_free(fixture->worker);
     watch_registry_free(server->watches);
     pubsub_free(server->pubsub);
+    blocked_free(server->blocked);
     assert_int_equal(store_close(server->store), STORE_OK);
     close(server->stop_fd);
     config_free(&server->config);

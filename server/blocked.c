@@ -1,0 +1,495 @@
+/*
+ * Invariants:
+ * 1. A waiter enters the queues within its run function, under the locks of its keys' partitions:
+ *    what it has not seen there comes by a later commit, of which the observer hears.
+ * 2. `is_ready` of a queue tells that the last change of the key has left a value of `ready_type`
+ *    there which nobody has looked at since. Then the first waiter of that type is woken; when it
+ *    leaves the queue, the next one is, as long as the queue is ready.
+ * 3. A woken waiter keeps its places until it is finished. It is woken once for as many changes as
+ *    there are until it runs: is_woken is cleared by the run that finds nothing.
+ * 4. A waiter whose request is in the store's hands is not finished by anybody else: how its wait
+ *    is to end stands in `ending`.
+ * 5. A waiter is not freed while its message is on its way.
+ * 6. `users` counts the requests that may block; while it is not 0 the registry listens.
+ *
+ * Locks: a shard's is a leaf below the store's.
+ */
+#include "blocked.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/event.h>
+
+#include "conn.h"
+#include "request.h"
+#include "runner.h"
+#include "server.h"
+#include "worker.h"
+
+#define SHARDS 64
+#define BUCKETS 64
+
+/* A waiter in the queue of one of its keys. */
+struct place {
+    struct waiter *waiter;
+    struct queue *queue;
+    struct place *previous, *next;
+};
+
+struct queue {
+    struct queue *bucket_next;
+    struct place *first, *last;
+    struct store_key key;
+    bool is_ready;
+    enum item_type ready_type;
+    char bytes[];
+};
+
+struct waiter {
+    struct worker_message message; /* first: the wake-up */
+    struct request *request;       /* NULL: it is finished, the message still on its way */
+    struct worker *worker;
+    enum item_type type;
+    _Atomic bool is_woken; /* the message has been posted since its last look */
+    bool has_message;      /* and has arrived */
+    bool is_running;       /* the request is in the store's hands */
+    bool blocks;           /* its last run has said so */
+    bool is_counted;
+    enum blocked_ending ending;
+    int64_t deadline_ms; /* 0: none */
+    struct event *timer;
+    uint32_t place_count;
+    struct place places[];
+};
+
+struct shard {
+    pthread_mutex_t lock;
+    struct queue *buckets[BUCKETS];
+};
+
+struct blocked {
+    struct store *store;
+    pthread_mutex_t lock; /* of is_listening; before the store's locks */
+    _Atomic bool is_listening;
+    _Atomic uint64_t client_count, queue_count, users;
+    struct shard shards[SHARDS];
+};
+
+_Static_assert(offsetof(struct waiter, message) == 0, "a waiter is its message");
+
+/* ---- queues ---- */
+
+static struct shard *shard_of(struct blocked *blocked, const struct store_key *key)
+{
+    return &blocked->shards[key->hash % SHARDS];
+}
+
+static struct queue **bucket_of(struct shard *shard, const struct store_key *key)
+{
+    return &shard->buckets[key->hash / SHARDS % BUCKETS];
+}
+
+static struct queue *find_queue(struct shard *shard, const struct store_key *key)
+{
+    struct queue *queue = *bucket_of(shard, key);
+    while (queue != NULL && (queue->key.hash != key->hash || queue->key.db != key->db ||
+                             queue->key.len != key->len ||
+                             (key->len > 0 && memcmp(queue->bytes, key->data, key->len) != 0)))
+        queue = queue->bucket_next;
+    return queue;
+}
+
+static struct queue *add_queue(struct blocked *blocked, struct shard *shard,
+                               const struct store_key *key)
+{
+    struct queue *queue = calloc(1, sizeof *queue + key->len);
+    if (queue == NULL)
+        return NULL;
+    queue->key = *key;
+    queue->key.data = queue->bytes;
+    if (key->len > 0)
+        memcpy(queue->bytes, key->data, key->len);
+    struct queue **bucket = bucket_of(shard, key);
+    queue->bucket_next = *bucket;
+    *bucket = queue;
+    atomic_fetch_add(&blocked->queue_count, 1);
+    return queue;
+}
+
+static void remove_queue(struct blocked *blocked, struct shard *shard, struct queue *queue)
+{
+    struct queue **at = bucket_of(shard, &queue->key);
+    while (*at != queue)
+        at = &(*at)->bucket_next;
+    *at = queue->bucket_next;
+    free(queue);
+    atomic_fetch_sub(&blocked->queue_count, 1);
+}
+
+static void wake(struct waiter *waiter)
+{
+    if (!atomic_exchange(&waiter->is_woken, true))
+        worker_post(waiter->worker, &waiter->message);
+}
+
+static void wake_first(const struct queue *queue)
+{
+    const struct place *place = queue->first;
+    while (place != NULL && place->waiter->type != queue->ready_type)
+        place = place->next;
+    if (place != NULL)
+        wake(place->waiter);
+}
+
+/* False: out of memory. */
+static bool enter(struct blocked *blocked, struct waiter *waiter, const struct store_key *key)
+{
+    struct shard *shard = shard_of(blocked, key);
+    struct place *place = &waiter->places[waiter->place_count];
+    pthread_mutex_lock(&shard->lock);
+    struct queue *queue = find_queue(shard, key);
+    if (queue == NULL)
+        queue = add_queue(blocked, shard, key);
+    if (queue != NULL) {
+        *place = (struct place){.waiter = waiter, .queue = queue, .previous = queue->last};
+        if (queue->last != NULL)
+            queue->last->next = place;
+        else
+            queue->first = place;
+        queue->last = place;
+        waiter->place_count++;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return queue != NULL;
+}
+
+static void leave(struct blocked *blocked, struct place *place)
+{
+    struct queue *queue = place->queue;
+    struct shard *shard = shard_of(blocked, &queue->key);
+    pthread_mutex_lock(&shard->lock);
+    if (place->previous != NULL)
+        place->previous->next = place->next;
+    else
+        queue->first = place->next;
+    if (place->next != NULL)
+        place->next->previous = place->previous;
+    else
+        queue->last = place->previous;
+    if (queue->first == NULL)
+        remove_queue(blocked, shard, queue);
+    else if (queue->is_ready)
+        wake_first(queue);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* ---- what the store tells ---- */
+
+static void note_key(struct blocked *blocked, const struct store_change *change)
+{
+    struct shard *shard = shard_of(blocked, change->key);
+    pthread_mutex_lock(&shard->lock);
+    struct queue *queue = find_queue(shard, change->key);
+    if (queue != NULL) {
+        queue->is_ready = change->fresh != NULL;
+        if (queue->is_ready) {
+            queue->ready_type = item_type(change->fresh);
+            wake_first(queue);
+        }
+    }
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* Keys have come from another database: whoever waits for one looks for himself. */
+static void note_swap(struct blocked *blocked, uint32_t dbs)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &blocked->shards[i];
+        pthread_mutex_lock(&shard->lock);
+        for (uint32_t j = 0; j < BUCKETS; j++)
+            for (struct queue *queue = shard->buckets[j]; queue != NULL; queue = queue->bucket_next)
+                for (struct place *at = queue->first; at != NULL; at = at->next)
+                    if ((dbs >> queue->key.db & 1) != 0)
+                        wake(at->waiter);
+        pthread_mutex_unlock(&shard->lock);
+    }
+}
+
+static void on_change(void *arg, const struct store_change *change)
+{
+    struct blocked *blocked = arg;
+    if (atomic_load_explicit(&blocked->queue_count, memory_order_relaxed) == 0)
+        return;
+    if (change->kind == STORE_CHANGE_KEY)
+        note_key(blocked, change);
+    else if (change->kind == STORE_CHANGE_SWAP)
+        note_swap(blocked, change->dbs);
+}
+
+/* ---- the registry ---- */
+
+struct blocked *blocked_new(struct store *store)
+{
+    struct blocked *blocked = calloc(1, sizeof *blocked);
+    if (blocked == NULL)
+        return NULL;
+    blocked->store = store;
+    pthread_mutex_init(&blocked->lock, NULL);
+    for (uint32_t i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&blocked->shards[i].lock, NULL);
+    return blocked;
+}
+
+void blocked_free(struct blocked *blocked)
+{
+    if (blocked == NULL)
+        return;
+    assert(atomic_load(&blocked->queue_count) == 0 && atomic_load(&blocked->users) == 0);
+    blocked_rest(blocked);
+    for (uint32_t i = 0; i < SHARDS; i++)
+        pthread_mutex_destroy(&blocked->shards[i].lock);
+    pthread_mutex_destroy(&blocked->lock);
+    free(blocked);
+}
+
+void blocked_rest(struct blocked *blocked)
+{
+    pthread_mutex_lock(&blocked->lock);
+    if (atomic_load(&blocked->is_listening) && atomic_load(&blocked->users) == 0) {
+        /* Who comes now either is seen here, or sees that nobody listens, and waits at the lock. */
+        atomic_store(&blocked->is_listening, false);
+        if (atomic_load(&blocked->users) > 0)
+            atomic_store(&blocked->is_listening, true);
+        else
+            store_unobserve(blocked->store, on_change, blocked);
+    }
+    pthread_mutex_unlock(&blocked->lock);
+}
+
+static struct blocked *registry_of(const struct request *request)
+{
+    return request->call.server->blocked;
+}
+
+enum store_result blocked_prepare(struct request *request)
+{
+    struct blocked *blocked = registry_of(request);
+    atomic_fetch_add(&blocked->users, 1);
+    request->may_block = true;
+    if (atomic_load(&blocked->is_listening))
+        return STORE_OK;
+    pthread_mutex_lock(&blocked->lock);
+    if (!atomic_load(&blocked->is_listening))
+        atomic_store(&blocked->is_listening,
+                     store_observe(blocked->store, on_change, blocked) == STORE_OK);
+    bool is_listening = atomic_load(&blocked->is_listening);
+    pthread_mutex_unlock(&blocked->lock);
+    return is_listening ? STORE_OK : STORE_NO_MEMORY;
+}
+
+uint64_t blocked_clients(const struct blocked *blocked)
+{
+    return atomic_load_explicit(&blocked->client_count, memory_order_relaxed);
+}
+
+uint64_t blocked_keys(const struct blocked *blocked)
+{
+    return atomic_load_explicit(&blocked->queue_count, memory_order_relaxed);
+}
+
+/* ---- waiting ---- */
+
+static void on_wake(struct worker *worker, struct worker_message *message);
+
+static void leave_all(struct blocked *blocked, struct waiter *waiter)
+{
+    for (uint32_t i = 0; i < waiter->place_count; i++)
+        leave(blocked, &waiter->places[i]);
+    waiter->place_count = 0;
+}
+
+static struct waiter *make_waiter(struct request *request, const struct store_key *keys,
+                                  uint32_t count)
+{
+    struct blocked *blocked = registry_of(request);
+    struct waiter *waiter = calloc(1, sizeof *waiter + count * sizeof(struct place));
+    if (waiter == NULL)
+        return NULL;
+    waiter->message.visit = on_wake;
+    waiter->request = request;
+    waiter->worker = request->conn->worker;
+    waiter->is_running = true;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!enter(blocked, waiter, &keys[i])) {
+            leave_all(blocked, waiter);
+            free(waiter);
+            return NULL;
+        }
+    }
+    return waiter;
+}
+
+static bool is_first_of_type(const struct place *place)
+{
+    for (const struct place *at = place->previous; at != NULL; at = at->previous)
+        if (at->waiter->type == place->waiter->type)
+            return false;
+    return true;
+}
+
+/* Whoever is first has seen now that there is nothing. */
+static void note_look(struct blocked *blocked, struct place *place)
+{
+    struct shard *shard = shard_of(blocked, &place->queue->key);
+    pthread_mutex_lock(&shard->lock);
+    if (is_first_of_type(place))
+        place->queue->is_ready = false;
+    pthread_mutex_unlock(&shard->lock);
+}
+
+enum store_result call_block(struct call *call, const struct store_key *keys, uint32_t count,
+                             enum item_type type, int64_t timeout_ms)
+{
+    if (call->outer != NULL)
+        return STORE_OK;
+    struct request *request = request_of_call(call);
+    struct waiter *waiter = request->waiter;
+    assert(request->may_block);
+    if (waiter == NULL) {
+        waiter = request->waiter = make_waiter(request, keys, count);
+        if (waiter == NULL)
+            return STORE_NO_MEMORY;
+        waiter->type = type;
+        waiter->deadline_ms = timeout_ms == 0 ? 0 : call->now_ms + timeout_ms;
+    }
+    waiter->blocks = true;
+    waiter->has_message = false;
+    atomic_store(&waiter->is_woken, false);
+    for (uint32_t i = 0; i < waiter->place_count; i++)
+        note_look(registry_of(request), &waiter->places[i]);
+    return STORE_OK;
+}
+
+bool call_is_behind(struct call *call, const struct store_key *key, enum item_type type)
+{
+    struct blocked *blocked = call->server->blocked;
+    if (call->outer != NULL || blocked_keys(blocked) == 0)
+        return false;
+    const struct waiter *own = request_of_call(call)->waiter;
+    struct shard *shard = shard_of(blocked, key);
+    bool is_behind = false;
+    pthread_mutex_lock(&shard->lock);
+    const struct queue *queue = find_queue(shard, key);
+    const struct place *place = queue != NULL ? queue->first : NULL;
+    for (; place != NULL && place->waiter != own && !is_behind; place = place->next)
+        is_behind = place->waiter->type == type;
+    pthread_mutex_unlock(&shard->lock);
+    return is_behind;
+}
+
+/* The request needs it no more. */
+static void drop(struct waiter *waiter)
+{
+    struct request *request = waiter->request;
+    struct blocked *blocked = registry_of(request);
+    leave_all(blocked, waiter);
+    if (waiter->timer != NULL)
+        event_free(waiter->timer);
+    if (waiter->is_counted)
+        atomic_fetch_sub(&blocked->client_count, 1);
+    request->waiter = request->conn->waiter = NULL;
+    waiter->request = NULL;
+    if (!atomic_load(&waiter->is_woken) || waiter->has_message)
+        free(waiter);
+}
+
+static void settle(struct request *request)
+{
+    if (request->waiter != NULL)
+        drop(request->waiter);
+    atomic_fetch_sub(&registry_of(request)->users, 1);
+    request->may_block = false;
+}
+
+static void write_ending(struct request *request, enum blocked_ending ending)
+{
+    if (ending != BLOCKED_ERROR) /* what the run has written answers the end of the time */
+        return;
+    resp_truncate(request->call.reply, request->reply_start);
+    resp_error(request->call.reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct waiter *waiter = arg;
+    blocked_end(waiter->request->conn, BLOCKED_TIMEOUT);
+}
+
+/* Sees to the end of the time; false: out of memory. */
+static bool arm(struct waiter *waiter)
+{
+    if (waiter->deadline_ms == 0 || waiter->timer != NULL)
+        return true;
+    waiter->timer = event_new(waiter->worker->base, -1, 0, on_timer, waiter);
+    if (waiter->timer == NULL)
+        return false;
+    int64_t left_ms = waiter->deadline_ms - worker_now(waiter->worker);
+    if (left_ms < 0)
+        left_ms = 0;
+    const struct timeval left = {.tv_sec = left_ms / 1000, .tv_usec = left_ms % 1000 * 1000};
+    return event_add(waiter->timer, &left) == 0;
+}
+
+enum store_result blocked_settle(struct request *request, enum store_result result)
+{
+    struct waiter *waiter = request->waiter;
+    if (result == STORE_WAIT)
+        return result;
+    bool waits = waiter != NULL && result == STORE_OK && waiter->blocks;
+    if (waits && waiter->ending == BLOCKED_GOES_ON && arm(waiter)) {
+        waiter->is_running = false;
+        request->conn->waiter = waiter;
+        if (!waiter->is_counted)
+            atomic_fetch_add(&registry_of(request)->client_count, 1);
+        waiter->is_counted = true;
+        return STORE_WAIT;
+    }
+    if (waits)
+        write_ending(request, waiter->ending);
+    settle(request);
+    return result;
+}
+
+static void on_wake(struct worker *worker, struct worker_message *message)
+{
+    struct waiter *waiter = (struct waiter *)message;
+    struct request *request = waiter->request;
+    waiter->has_message = true;
+    if (request == NULL) {
+        free(waiter);
+        return;
+    }
+    assert(!waiter->is_running);
+    waiter->is_running = true;
+    waiter->blocks = false;
+    request->call.now_ms = request->store.now_ms = worker_now(worker);
+    runner_run_again(request);
+}
+
+void blocked_end(struct conn *conn, enum blocked_ending ending)
+{
+    struct waiter *waiter = conn->waiter;
+    struct request *request = waiter->request;
+    waiter->ending = ending;
+    if (waiter->is_running)
+        return;
+    write_ending(request, ending);
+    settle(request);
+    runner_finish(&request->call, STORE_OK);
+}
