@@ -1,0 +1,178 @@
+"""Hashes and sets over their sockets: small and large, with everything that is done to keys."""
+
+import random
+
+import pytest
+
+import harness
+
+
+def fields(first, last):
+    return {b"field:%d" % i: b"value:%d" % i for i in range(first, last)}
+
+
+def fill_hash(client, key, mapping, batch=200):
+    names = list(mapping)
+    pipe = client.pipeline(transaction=False)
+    for i in range(0, len(names), batch):
+        pipe.hset(key, mapping={name: mapping[name] for name in names[i:i + batch]})
+        if i // batch % 20 == 19:
+            pipe.execute()
+    pipe.execute()
+
+
+def fill_set(client, key, members, batch=200):
+    members = list(members)
+    pipe = client.pipeline(transaction=False)
+    for i in range(0, len(members), batch):
+        pipe.sadd(key, *members[i:i + batch])
+    pipe.execute()
+
+
+SIZES = [3, 5000]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_hash_goes_through_all_that_happens_to_keys(server, client, size):
+    mapping = fields(0, size)
+    fill_hash(client, "h", mapping)
+    assert client.type("h") == b"hash"
+    assert list(client.scan_iter(_type="hash")) == [b"h"]
+    assert client.pexpire("h", 10**7) and client.hset("h", "more", "1") == 1
+    assert client.pttl("h") > 10**6, "a change keeps the expiry"
+    assert client.hdel("h", "more") == 1 and client.pttl("h") > 10**6
+    assert client.copy("h", "copy") and client.pttl("copy") > 10**6
+    assert client.copy("h", "h", destination_db=3)
+    assert client.hset("copy", "field:0", "changed") == 0
+    assert client.rename("h", "renamed") and client.persist("renamed")
+    assert client.move("renamed", 5)
+    server.restart()
+    client = server.client()
+    assert client.exists("h") == 0 and client.exists("renamed") == 0
+    assert client.hgetall("copy") == {**mapping, b"field:0": b"changed"}
+    assert server.client(db=3).hgetall("h") == mapping
+    other = server.client(db=5)
+    assert other.hgetall("renamed") == mapping and other.ttl("renamed") == -1
+    assert other.unlink("renamed") == 1 and other.hlen("renamed") == 0
+    assert client.set("copy", "a string") and client.get("copy") == b"a string"
+    assert server.client(db=3).pexpire("h", 1)
+    while server.client(db=3).exists("h"):
+        pass
+    assert server.client(db=3).hset("h", "a", "1") == 1
+    assert server.client(db=3).hgetall("h") == {b"a": b"1"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_a_set_has_survives_a_kill(make_server, size):
+    server = make_server(appendfsync="always")
+    client = server.client()
+    members = {b"member:%d" % i for i in range(size)}
+    fill_set(client, "s", members)
+    popped = set(client.spop("s", 2))
+    assert len(popped) == 2 and popped <= members
+    server.kill9()
+    server.start()
+    assert server.client().smembers("s") == members - popped
+
+
+def test_a_scan_meets_what_stays(client):
+    fill_set(client, "s", (b"stays:%d" % i for i in range(3000)))
+    cursor, seen, calls = 0, [], 0
+    while True:
+        cursor, part = client.sscan("s", cursor, count=50)
+        seen += [m for m in part if m.startswith(b"stays")]
+        client.sadd("s", *(b"comes:%d:%d" % (calls, i) for i in range(40)))
+        client.srem("s", *(b"comes:%d:%d" % (calls - 2, i) for i in range(40)))
+        calls += 1
+        if cursor == 0:
+            break
+    assert len(seen) == len(set(seen)) == 3000
+
+
+@pytest.mark.vellum
+def test_collections_beyond_the_cache(make_server):
+    """Some 60 MB in a cache of a few: every reply is still that of a plain dictionary."""
+    server = make_server(maxmemory="24mb", journal_size="64mb", appendfsync="always")
+    client = server.client()
+    rng = random.Random(5)
+    mapping = {b"field:%d" % i: rng.randbytes(rng.choice([10, 100, 600])) for i in range(100000)}
+    fill_hash(client, "h", mapping, batch=500)
+    two, three = set(b"m%d" % i for i in range(0, 120000, 2)), set(
+        b"m%d" % i for i in range(0, 120000, 3))
+    fill_set(client, "two", two, batch=1000)
+    fill_set(client, "three", three, batch=1000)
+    server.kill9()
+    server.start()
+    client = server.client()
+    assert client.hlen("h") == len(mapping)
+    names = rng.sample(list(mapping), 500)
+    assert client.hmget("h", names) == [mapping[name] for name in names]
+    assert client.hgetall("h") == mapping
+    assert client.sinter("two", "three") == two & three
+    assert client.sdiff("two", "three") == two - three
+    assert client.sunionstore("union", "two", "three") == len(two | three)
+    assert client.smembers("union") == two | three
+    assert client.sintercard(2, ["two", "union"]) == len(two)
+    assert client.hdel("h", *names[:200]) == 200
+    assert client.copy("three", "copy") and client.scard("copy") == len(three)
+    random_fields = client.hrandfield("h", 1000)
+    assert len(set(random_fields)) == 1000 and set(random_fields) <= mapping.keys()
+    assert client.delete("h", "union") == 2
+    assert client.hset("h", "a", "1") == 1 and client.hgetall("h") == {b"a": b"1"}
+
+
+def test_long_names_and_values(client):
+    name, value = b"n" * 70000, b"v" * 3000000
+    assert client.hset("h", name, value) == 1
+    assert client.hget("h", name) == value and client.hstrlen("h", name) == len(value)
+    assert client.hget("h", name[:-1] + b"x") is None
+    assert client.hkeys("h") == [name]
+    assert client.sadd("s", value, value[1:]) == 2 and client.sismember("s", value)
+    assert client.smembers("s") == {value, value[1:]}
+    assert client.hdel("h", name) == 1 and client.exists("h") == 0
+
+
+def test_walks_of_large_ones_beside_writers(server, client):
+    """A walk goes in steps, and still shows one moment."""
+    members = [b"%d" % i for i in range(4000)]
+    fill_set(client, "s", members)
+    with server.raw() as reader, server.raw() as writer:
+        for i in range(30):
+            reader.send(harness.encode("SMEMBERS", "s"))
+            moved = members[i % len(members)]
+            writer.send(harness.encode("SMOVE", "s", "t", moved)
+                        + harness.encode("SMOVE", "t", "s", moved))
+            assert writer.reply() == b":1\r\n" and writer.reply() == b":1\r\n"
+            count = int(reader.reply().split(b"\r\n")[0][1:])
+            assert count in (3999, 4000)
+
+
+def test_events(make_server):
+    server = make_server(notify_keyspace_events="AKEn")
+    client = server.client()
+    with server.raw() as listener:
+        listener.call("PSUBSCRIBE", "__keyevent@0__:*")
+        client.hset("h", "a", "1")
+        client.hset("h", "a", "2")
+        client.hincrby("h", "a", 1)
+        client.hincrbyfloat("h", "a", 1)
+        client.hdel("h", "nosuch")
+        client.hdel("h", "a")
+        client.sadd("s", "1", "2", "3")
+        client.sadd("s", "1")
+        client.smove("s", "t", "1")
+        client.spop("s")
+        client.spop("s", 5)
+        client.sunionstore("u", "t")
+        client.sinterstore("u", "t", "nosuch")
+        client.sinterstore("u", "t", "nosuch")
+        client.srem("t", "1")
+        wanted = [("new", "h"), ("hset", "h"), ("hset", "h"), ("hincrby", "h"),
+                  ("hincrbyfloat", "h"), ("hdel", "h"), ("del", "h"),
+                  ("new", "s"), ("sadd", "s"), ("srem", "s"), ("new", "t"), ("sadd", "t"),
+                  ("spop", "s"), ("spop", "s"), ("del", "s"),
+                  ("new", "u"), ("sunionstore", "u"), ("del", "u"), ("srem", "t"), ("del", "t")]
+        for event, key in wanted:
+            message = listener.reply().split(b"\r\n")
+            assert (message[6].decode(), message[8].decode()) == (
+                "__keyevent@0__:" + event, key)
