@@ -418,9 +418,9 @@ enum store_result cmd_append(struct call *call)
     if (value.exists && !string_fits(call, value.length, tail.len))
         return STORE_OK;
     resp_integer(call->reply, (int64_t)(value.length + tail.len));
-    if (value.exists && tail.len == 0)
-        return STORE_OK;
     string_notify(call, &value, "append");
+    if (value.exists && tail.len == 0) /* counts as a change, for WATCH too */
+        return store_set_expiry(call->txn, call->keys, &value.item, value.item.expire_ms);
     if (!value.exists)
         return store_put(call->txn, call->keys, TYPE_STRING, tail.data, tail.len, STORE_NO_EXPIRY);
     return string_write(call, call->keys, &value, value.length, tail.data, tail.len);

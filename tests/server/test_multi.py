@@ -252,7 +252,7 @@ def test_client_list_tells(server):
 
 # ---- WATCH ----
 
-CHANGES = ["SET w new", "SET w old", "DEL w", "EXPIRE w 1000", "APPEND w x", "RENAME w x",
+CHANGES = ["SET w new", "SET w old", "DEL w", "EXPIRE w 1000", "APPEND w x", ("APPEND", "w", ""), "RENAME w x",
            "RENAME other w", "COPY other w REPLACE", "MOVE w 1", "FLUSHDB", "FLUSHALL",
            "SWAPDB 0 1", "GETDEL w", "SETRANGE w 0 x", "PERSIST expiring"]
 NO_CHANGES = ["GET w", "SET v new", "DEL absent", "FLUSHDB 1", "TTL w", "EXISTS w", "SWAPDB 2 3"]
@@ -271,7 +271,7 @@ def test_what_changes_a_watched_key(server, raw, by):
         for change in CHANGES + NO_CHANGES:
             prepare(raw)
             assert raw.call("WATCH", "w", "expiring", "w") == OK
-            words = change.split()
+            words = change.split() if isinstance(change, str) else change
             if words[0] == "FLUSHDB" and len(words) == 2:
                 words = ["FLUSHDB"]
                 other.call("SELECT", "1")
@@ -281,7 +281,7 @@ def test_what_changes_a_watched_key(server, raw, by):
                 (other if by == "another" else raw).call(*words)
             expected = CHANGED if change in CHANGES else b"*1\r\n+PONG\r\n"
             assert run(raw, "PING") == expected, change
-            assert run(raw, "PING") == b"*1\r\n+PONG\r\n", "watched once, " + change
+            assert run(raw, "PING") == b"*1\r\n+PONG\r\n", ("watched once", change)
 
 
 def test_an_absent_key(server, raw):
