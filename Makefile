@@ -329,7 +329,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
 # ---- targets ----
 
 .PHONY: all server clients unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
-	mutants rdma-test bench-device bench-recover bench-workers bench-index conformance install clean help FORCE
+	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients
@@ -351,7 +351,7 @@ help:
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
-	@echo '                  bench-recover, bench-workers, bench-index; BENCH=... for options'
+	@echo '                  bench-recover, bench-workers, bench-index, bench-exec; BENCH=... for options'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
 	@echo 'make clean        removes build/'
@@ -389,11 +389,11 @@ fuzz:
 	done
 
 # Each by itself; a figure is the median of several rounds. BENCH holds more options.
-bench: bench-compare bench-device bench-recover bench-workers bench-index
+bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec
 
 bench-tools: server $(BENCH_PROGRAMS)
 
-bench-compare bench-device bench-recover bench-workers bench-index: bench-%: bench-tools
+bench-compare bench-device bench-recover bench-workers bench-index bench-exec: bench-%: bench-tools
 	$(PYTHON) benchmarks/$*.py --build $(BUILD) $(BENCH)
 
 conformance: all
