@@ -1,7 +1,108 @@
 /*
  * Commands that wait: for an element, or for a time.
  */
+#include "cmd_list.h"
 #include "commands.h"
+
+/* ---- elements of lists ---- */
+
+/* Not *takes: there is nothing in the list for this request. *done: it is answered. */
+static enum store_result find_for(struct call *call, const struct store_key *key, struct list *list,
+                                  bool *takes, bool *done)
+{
+    enum store_result result = list_find(call, key, list, done);
+    *takes = result == STORE_OK && !*done && list->exists && !call_is_behind(call, key, TYPE_LIST);
+    return result;
+}
+
+static enum store_result wait_for_list(struct call *call, uint32_t key_count, int64_t timeout_ms)
+{
+    resp_null_array(call->reply);
+    return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
+}
+
+static enum store_result blocking_pop(struct call *call, enum list_end end)
+{
+    int64_t timeout_ms;
+    if (!call_timeout(call, call->argv[call->argc - 1], &timeout_ms))
+        return STORE_OK;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        const struct store_key *key = &call->keys[i];
+        struct list list;
+        bool takes, done;
+        enum store_result result = find_for(call, key, &list, &takes, &done);
+        if (result != STORE_OK || done)
+            return result;
+        if (!takes)
+            continue;
+        resp_array(call->reply, 2);
+        resp_bulk(call->reply, key->data, key->len);
+        return list_pop_one(&list, end);
+    }
+    return wait_for_list(call, call->key_count, timeout_ms);
+}
+
+enum store_result cmd_blpop(struct call *call)
+{
+    return blocking_pop(call, LIST_HEAD);
+}
+
+enum store_result cmd_brpop(struct call *call)
+{
+    return blocking_pop(call, LIST_TAIL);
+}
+
+enum store_result cmd_blmpop(struct call *call)
+{
+    enum list_end end;
+    int64_t count, timeout_ms;
+    if (!list_read_mpop(call, 2, &end, &count) || !call_timeout(call, call->argv[1], &timeout_ms))
+        return STORE_OK;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        struct list list;
+        bool takes, done;
+        enum store_result result = find_for(call, &call->keys[i], &list, &takes, &done);
+        if (result != STORE_OK || done)
+            return result;
+        if (!takes)
+            continue;
+        uint64_t total = list_count(&list);
+        return list_pop_many(&list, end, (uint64_t)count < total ? (uint64_t)count : total, true);
+    }
+    return wait_for_list(call, call->key_count, timeout_ms);
+}
+
+static enum store_result blocking_move(struct call *call, enum list_end from, enum list_end to,
+                                       struct resp_slice timeout)
+{
+    int64_t timeout_ms;
+    struct list source;
+    bool takes, done;
+    if (!call_timeout(call, timeout, &timeout_ms))
+        return STORE_OK;
+    enum store_result result = find_for(call, call->keys, &source, &takes, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (takes)
+        return list_move(call, from, to, &takes);
+    if (call->outer == NULL)
+        return wait_for_list(call, 1, timeout_ms);
+    resp_null(call->reply); /* not what it answers in the end of a time */
+    return STORE_OK;
+}
+
+enum store_result cmd_blmove(struct call *call)
+{
+    enum list_end from, to;
+    if (!list_read_end(call, call->argv[3], &from) || !list_read_end(call, call->argv[4], &to))
+        return STORE_OK;
+    return blocking_move(call, from, to, call->argv[5]);
+}
+
+enum store_result cmd_brpoplpush(struct call *call)
+{
+    return blocking_move(call, LIST_TAIL, LIST_HEAD, call->argv[3]);
+}
 
 /* ---- WAIT ---- */
 

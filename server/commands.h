@@ -154,6 +154,11 @@ command_fn cmd_sscan;
 command_fn cmd_sunion;
 command_fn cmd_sunionstore;
 /* ---- lists ---- */
+command_fn cmd_blmove;
+command_fn cmd_blmpop;
+command_fn cmd_blpop;
+command_fn cmd_brpop;
+command_fn cmd_brpoplpush;
 command_fn cmd_lindex;
 command_fn cmd_linsert;
 command_fn cmd_llen;

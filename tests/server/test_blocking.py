@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import harness
 from harness import encode
 from test_pubsub import connect, eventually, silent  # noqa: F401
 
@@ -78,3 +79,209 @@ def test_a_server_stops_although_clients_wait(make_server):
         blocked(asker, 1)
         server.stop()
         server.start()
+
+
+# ---- lists ----
+
+def bulks(*texts):
+    return b"*%d\r\n" % len(texts) + b"".join(
+        b"$%d\r\n%s\r\n" % (len(t), t.encode()) for t in texts)
+
+
+NONE = b"*-1\r\n"
+
+
+def test_served_in_the_order_of_arrival(connect):  # noqa: F811
+    asker, waiters = connect(), [connect() for _ in range(9)]
+    for i, raw in enumerate(waiters):
+        raw.send(encode(("BLPOP", "BRPOP")[i % 2], "queue", 0))
+        blocked(asker, i + 1)
+    asker.call("RPUSH", "queue", *range(4))
+    got = [waiters[i].reply() for i in range(4)]
+    # Each takes from its end of what was there in its turn.
+    assert got == [bulks("queue", x) for x in ("0", "3", "1", "2")]
+    assert all(silent(raw, 0.05) for raw in waiters[4:])
+    for i in range(4, 9):
+        assert asker.call("LPUSH", "queue", i) == b":1\r\n"
+        assert waiters[i].reply() == bulks("queue", str(i))
+    assert asker.call("EXISTS", "queue") == b":0\r\n"
+    info = asker.call("INFO", "clients")
+    assert b"blocked_clients:0\r\n" in info
+    assert harness.IS_REDIS or b"total_blocking_keys:0\r\n" in info  # since 7.2
+
+
+def test_what_is_there_is_taken_at_once(connect):  # noqa: F811
+    raw = connect()
+    raw.call("RPUSH", "b", 1, 2, 3, 4, 5)
+    assert raw.call("BLPOP", "a", "b", 0) == bulks("b", "1")
+    assert raw.call("BRPOP", "a", "b", 0) == bulks("b", "5")
+    assert raw.call("BLMOVE", "b", "c", "LEFT", "RIGHT", 0) == b"$1\r\n2\r\n"
+    assert raw.call("BRPOPLPUSH", "b", "c", 0) == b"$1\r\n4\r\n"
+    assert raw.call("BLMPOP", 0, 2, "a", "c", "LEFT", "COUNT", 9) == (
+        b"*2\r\n$1\r\nc\r\n" + bulks("4", "2"))
+    assert raw.call("LRANGE", "b", 0, -1) == bulks("3")
+
+
+def test_several_keys_and_the_first_that_has_something(connect):  # noqa: F811
+    raw, asker = connect(), connect()
+    for key in ("a", "b", "c", "b"):
+        raw.send(encode("BLPOP", "a", "b", "c", "b", 0))
+        blocked(asker, 1)
+        asker.call("RPUSH", key, "x")
+        assert raw.reply() == bulks(key, "x")
+    raw.send(encode("BLMPOP", 0, 2, "a", "b", "RIGHT", "COUNT", 2))
+    blocked(asker, 1)
+    asker.call("RPUSH", "b", 1, 2, 3)
+    assert raw.reply() == b"*2\r\n$1\r\nb\r\n" + bulks("3", "2")
+
+
+def test_timeouts_and_their_replies(connect):  # noqa: F811
+    raw, new = connect(), connect(3)
+    for words in (("BLPOP", "k", 0.03), ("BRPOP", "k", "k2", "0.03"), ("BRPOPLPUSH", "k", "d", 0.03),
+                  ("BLMOVE", "k", "d", "LEFT", "LEFT", 0.03), ("BLMPOP", 0.03, 1, "k", "LEFT")):
+        begin = time.monotonic()
+        assert raw.call(*words) == NONE
+        assert 0.029 <= time.monotonic() - begin < 5
+        assert new.call(*words) == b"_\r\n"
+    assert raw.call("BLPOP", "k", "x") == b"-ERR timeout is not a float or out of range\r\n"
+    assert raw.call("BLPOP", "k", -1) == b"-ERR timeout is negative\r\n"
+    if not harness.IS_REDIS:  # 7.0 takes it for negative
+        assert raw.call("BLPOP", "k", 1e30) == b"-ERR timeout is out of range\r\n"
+    raw.call("SET", "s", 1)
+    assert raw.call("BLPOP", "k", "s", 0).startswith(b"-WRONGTYPE")
+    assert raw.call("BLMOVE", "s", "d", "LEFT", "LEFT", 0).startswith(b"-WRONGTYPE")
+    assert raw.call("BLMPOP", 0, 0, "k", "LEFT").startswith(b"-ERR numkeys should be")
+
+
+def test_nothing_waits_inside_a_transaction(connect):  # noqa: F811
+    raw = connect()
+    raw.send(b"".join(encode(*words) for words in (
+        ("MULTI",), ("BLPOP", "k", 0), ("BLMOVE", "k", "d", "LEFT", "LEFT", 0),
+        ("BLMPOP", 0, 1, "k", "LEFT"), ("RPUSH", "k", 1), ("BRPOP", "k", 0), ("EXEC",))))
+    assert [raw.reply() for _ in range(7)][6] == (
+        b"*5\r\n" + NONE + b"$-1\r\n" + NONE + b":1\r\n" + bulks("k", "1"))
+
+
+def test_a_transaction_is_seen_when_it_is_done(connect):  # noqa: F811
+    raw, asker = connect(), connect()
+    raw.send(encode("BLPOP", "k", 0))
+    blocked(asker, 1)
+    asker.send(b"".join(encode(*words) for words in (
+        ("MULTI",), ("RPUSH", "k", "a"), ("DEL", "k"), ("EXEC",))))
+    for _ in range(4):
+        asker.reply()
+    assert silent(raw)
+    asker.send(b"".join(encode(*words) for words in (
+        ("MULTI",), ("RPUSH", "k", "a"), ("DEL", "k"), ("RPUSH", "k", "b"), ("EXEC",))))
+    for _ in range(5):
+        asker.reply()
+    assert raw.reply() == bulks("k", "b")
+
+
+def test_other_ways_for_a_list_to_come(connect):  # noqa: F811
+    raw, asker = connect(), connect()
+    asker.call("SELECT", 1)
+    asker.call("RPUSH", "k", "swapped")
+    asker.call("SELECT", 0)
+    for words, value in ((("RENAME", "src", "k"), "x"), (("COPY", "src", "k"), "x"),
+                         (("LMOVE", "src", "k", "LEFT", "LEFT"), "x"), (("SWAPDB", 0, 1), "swapped")):
+        asker.call("DEL", "src")
+        asker.call("RPUSH", "src", "x")
+        raw.send(encode("BLPOP", "k", 0))
+        blocked(asker, 1)
+        asker.call("SET", "k", "a string comes and goes")
+        asker.call("DEL", "k")
+        asker.call(*words)
+        assert raw.reply() == bulks("k", value), words
+
+
+def test_chains_of_moves(connect):  # noqa: F811
+    asker, waiters = connect(), [connect() for _ in range(6)]
+    for i, raw in enumerate(waiters):
+        raw.send(encode("BLMOVE", f"l{i}", f"l{i + 1}", "LEFT", "RIGHT", 0))
+        blocked(asker, i + 1)
+    asker.call("RPUSH", "l0", "x")
+    for raw in waiters:
+        assert raw.reply() == b"$1\r\nx\r\n"
+    assert asker.call("LRANGE", "l6", 0, -1) == bulks("x")
+    waiters[0].send(encode("BLMOVE", "l0", "wrong", "LEFT", "LEFT", 0))
+    blocked(asker, 1)
+    asker.call("SET", "wrong", 1)
+    waiters[1].send(encode("BLPOP", "l0", 0))
+    blocked(asker, 2)
+    asker.call("RPUSH", "l0", "y")
+    assert waiters[0].reply().startswith(b"-WRONGTYPE")
+    assert waiters[1].reply() == bulks("l0", "y")
+
+
+def test_who_goes_away_takes_nothing(connect):  # noqa: F811
+    asker, waiters = connect(), [connect() for _ in range(6)]
+    for i, raw in enumerate(waiters):
+        raw.send(encode("BLPOP", "k", 0))
+        blocked(asker, i + 1)
+    waiters[0].close()
+    waiters[2].close()
+    blocked(asker, 4)
+    asker.call("RPUSH", "k", 1, 2, 3, 4)
+    for i, value in ((1, "1"), (3, "2"), (4, "3"), (5, "4")):
+        assert waiters[i].reply() == bulks("k", value)
+
+
+def test_unblock_and_timeouts_while_elements_come(connect):  # noqa: F811
+    """Every element is got once, by whoever, whatever ends the waits."""
+    producers, consumers, killers = 3, 6, 1
+    stop, errors, got = threading.Event(), [], []
+
+    def consume(raw, number):
+        try:
+            mine = []
+            while True:
+                reply = raw.call("BLPOP", "q1", "q2", 0.002 * (number + 1))
+                if reply.startswith(b"*2"):
+                    value = reply.split(b"\r\n")[4]
+                    if value == b"end":
+                        break
+                    mine.append(int(value))
+            got.append(mine)
+        except Exception as error:
+            errors.append(error)
+
+    def produce(raw, number):
+        try:
+            for i in range(300):
+                raw.call("RPUSH", f"q{1 + i % 2}", number * 1000 + i)
+        except Exception as error:
+            errors.append(error)
+
+    def unblock(raw, ids):
+        while not stop.is_set():
+            for number in ids:
+                raw.call("CLIENT", "UNBLOCK", number, "ERROR")
+
+    raws = [connect() for _ in range(consumers)]
+    ids = [int(raw.call("CLIENT", "ID")[1:]) for raw in raws]
+    takers = [threading.Thread(target=consume, args=(raw, i)) for i, raw in enumerate(raws)]
+    makers = [threading.Thread(target=produce, args=(connect(), i)) for i in range(producers)]
+    others = [threading.Thread(target=unblock, args=(connect(), ids)) for _ in range(killers)]
+    for thread in takers + makers + others:
+        thread.start()
+    for thread in makers:
+        thread.join()
+    stop.set()
+    asker = connect()
+    for thread in others:
+        thread.join()
+    for _ in range(consumers):
+        asker.call("RPUSH", "q2", "end")
+    for thread in takers:
+        thread.join()
+    assert errors == []
+    # What one producer has put into one queue comes to each consumer in its order.
+    for mine in got:
+        for producer in range(producers):
+            for parity in range(2):
+                mine_of = [v for v in mine if v // 1000 == producer and v % 2 == parity]
+                assert mine_of == sorted(mine_of)
+    assert sorted(v for mine in got for v in mine) == [
+        p * 1000 + i for p in range(producers) for i in range(300)]
+    assert b"blocked_clients:0\r\n" in asker.call("INFO", "clients")
