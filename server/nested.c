@@ -8,7 +8,6 @@
  */
 #include "nested.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +96,8 @@ struct nested *nest_add(struct nest *nest, const struct command *command, size_t
         nest->last->next = nested;
     nest->last = nested;
     nest->count++;
-    nest->bytes += head + bytes;
+    nested->bytes = head + bytes;
+    nest->bytes += nested->bytes;
     return nested;
 }
 
@@ -137,23 +137,48 @@ void nest_begin(struct call *outer)
     }
     session->db = nest->db;
     session->resp_version = outer->reply->version = nest->resp_version;
-    nest->cursor = nest->first;
+    nest->passed = NULL;
+}
+
+static bool is_same_call(const struct call *call, const struct command *command, size_t argc,
+                         const struct resp_slice *argv)
+{
+    bool is_same = call->command == command && call->argc == argc;
+    for (size_t i = 0; i < argc && is_same; i++)
+        is_same = call->argv[i].len == argv[i].len &&
+                  (argv[i].len == 0 || memcmp(call->argv[i].data, argv[i].data, argv[i].len) == 0);
+    return is_same;
+}
+
+/* Forgets all that stands behind `last`; NULL: everything. */
+static void cut_behind(struct nest *nest, struct nested *last)
+{
+    struct nested **at = last == NULL ? &nest->first : &last->next;
+    for (struct nested *nested; (nested = *at) != NULL; nest->count--) {
+        *at = nested->next;
+        nest->bytes -= nested->bytes;
+        nested_free(nested);
+    }
+    nest->last = last;
 }
 
 struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
                          const struct resp_slice *argv)
 {
     struct nest *nest = outer->nest;
-    struct nested *nested = nest->cursor;
-    if (nested == NULL) {
-        nested = nest_add(nest, command, argc, argv, NULL);
-        if (nested != NULL)
-            settle(nested, outer);
-        return nested;
+    struct nested *next = nest->passed == NULL ? nest->first : nest->passed->next;
+    if (next != NULL && !is_same_call(&next->call, command, argc, argv)) {
+        cut_behind(nest, nest->passed); /* the script is not the same in every run */
+        next = NULL;
     }
-    assert(nested->call.command == command && nested->call.argc == argc);
-    nest->cursor = nested->next;
-    return nested;
+    if (next == NULL) {
+        next = nest_add(nest, command, argc, argv, NULL);
+        if (next == NULL)
+            return NULL;
+        settle(next, outer);
+    }
+    nest->passed = next;
+    return next;
 }
 
 static bool is_declared(const struct store_request *request, const struct store_key *key)

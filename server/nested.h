@@ -30,6 +30,7 @@ struct nested {
     struct call call; /* the outer one is call.outer */
     struct nested *next;
     struct block *block;     /* what the arguments lie in; NULL: in here */
+    uint64_t bytes;          /* of memory, arguments included */
     uint64_t nsec;           /* what it took, for all calls that its time stands for */
     bool has_run;            /* or will, if it is deferred */
     bool is_ended;           /* in this run or an earlier one */
@@ -44,10 +45,10 @@ struct nested {
 struct nest {
     struct nested *first, *last;
     uint32_t count;
-    uint64_t bytes;        /* of memory, arguments included */
+    uint64_t bytes;        /* theirs */
     bool is_aborted;       /* EXEC: a command could not be queued */
     struct watch *watch;   /* EXEC: what must not have changed; NULL: nothing */
-    struct nested *cursor; /* the next in this run; NULL: there is none yet */
+    struct nested *passed; /* nest_call: the last one of this run; NULL: there is none yet */
     uint64_t random;
     bool is_checked; /* EXEC: the watched keys have been looked at */
     bool has_begun;
@@ -76,8 +77,9 @@ void nested_defer(struct nested *nested);
 
 /*
  * For an outer command that does not know beforehand what it will run (a script): the next nested
- * command of this run, the one that stood there in earlier runs, or one that is added now. NULL:
- * out of memory.
+ * command of this run; the one that stood there in the run before, if it is the same, else one that
+ * is made now. NULL: out of memory. The nest is made empty and settled before the first run. A
+ * command that is CMD_LOCAL but not CMD_IN_PLACE cannot be run like this.
  */
 struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
                          const struct resp_slice *argv);
