@@ -184,10 +184,14 @@ struct format_node {
     struct format_item item;
     uint64_t collection;
     uint8_t level;
-    uint8_t zero;
+    uint8_t shared;
     uint16_t count;
     uint16_t heap;
     uint16_t garbage;
+};
+
+struct format_cell { /* of a leaf */
+    uint16_t offset, hint;
 };
 
 struct format_child {
@@ -277,6 +281,7 @@ static_assert(sizeof(struct format_root) == 16, "on disk");
 static_assert(sizeof(struct format_tree) == 16, "on disk");
 static_assert(sizeof(struct format_trees) == 16, "on disk");
 static_assert(sizeof(struct format_node) == 40, "on disk");
+static_assert(sizeof(struct format_cell) == 4, "on disk");
 static_assert(sizeof(struct format_child) == 12, "on disk");
 static_assert(sizeof(struct format_outside_key) == 24, "on disk");
 static_assert(sizeof(struct format_outside) == 24, "on disk");

@@ -178,10 +178,12 @@ static enum store_result part_leaf(struct store_cursor *cursor, struct format_no
     parting->is_before = cursor->rank == 0;
     if (parting->is_before || (place == leaf->count && is_last(cursor, parting->depth))) {
         leaf_insert(fresh, 0, entry);
+        leaf_rehash(leaf);
     } else {
         uint32_t middle = leaf_middle(leaf, place, leaf_entry_size(entry));
         leaf_append(fresh, leaf, middle, leaf->count);
         node_truncate(leaf, middle);
+        leaf_rehash(leaf);
         if (place < middle)
             leaf_insert(leaf, place, entry);
         else

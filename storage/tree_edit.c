@@ -22,7 +22,7 @@
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
 #define RANGE_GAP 8u     /* equal bytes that one range goes over */
-#define PREFETCHED 5u    /* lines of a node that a search begins with */
+#define PREFETCHED 7u    /* lines of a node that a search begins with */
 
 /* ---- finding ---- */
 
@@ -114,13 +114,14 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
     struct space *space = tree_space(txn, tree->collection);
     if (page >= space->segment_count * SEGMENT_PAGES || space_class_of(space, page) != TREE_CLASS)
         return damaged(tree, page, NULL);
-    uint32_t frame;
+    uint32_t frame = space->table[page];
+    const char *memory = frame ? arena_memory(space->arena, frame) : NULL;
+    for (uint32_t line = 0; frame && line < PREFETCHED; line++)
+        __builtin_prefetch(memory + line * FORMAT_PART);
     enum store_result result = load_page(txn, space, page, &frame);
     if (result != STORE_OK)
         return result;
     const struct format_node *found = (const void *)arena_memory(space->arena, frame);
-    for (uint32_t line = 1; line < PREFETCHED; line++)
-        __builtin_prefetch((const char *)found + line * FORMAT_PART);
     if (found->item.database != FORMAT_HIDDEN || !(found->item.flags & FORMAT_NODE) ||
         found->collection != tree->collection->roots->collection || found->level != level ||
         found->count == 0)

@@ -19,18 +19,19 @@ static char *bytes_of(struct format_node *node)
 
 static uint32_t cell_size(const struct format_node *node)
 {
-    return node->level ? (uint32_t)sizeof(struct format_child) : (uint32_t)sizeof(uint16_t);
+    return node->level ? (uint32_t)sizeof(struct format_child)
+                       : (uint32_t)sizeof(struct format_cell);
 }
 
-/* Where the cells (a leaf's offsets, an inner node's children) end. */
+/* Where the cells (a leaf's, or an inner node's children) end. */
 static uint32_t cells_end(const struct format_node *node)
 {
     return (uint32_t)sizeof *node + node->count * cell_size(node);
 }
 
-static uint16_t *offsets(const struct format_node *node)
+static struct format_cell *cells(const struct format_node *node)
 {
-    return (uint16_t *)((char *)node + sizeof *node);
+    return (struct format_cell *)((char *)node + sizeof *node);
 }
 
 static struct format_child *children(const struct format_node *node)
@@ -76,12 +77,12 @@ static uint32_t heap_bytes(const struct format_node *node, uint32_t place)
 {
     if (node->level)
         return children(node)[place].separator_len & LENGTH;
-    return entry_bytes(node, offsets(node)[place]);
+    return entry_bytes(node, cells(node)[place].offset);
 }
 
 static uint16_t *heap_offset(const struct format_node *node, uint32_t place)
 {
-    return node->level ? &children(node)[place].separator : &offsets(node)[place];
+    return node->level ? &children(node)[place].separator : &cells(node)[place].offset;
 }
 
 static void compact(struct format_node *node)
@@ -174,7 +175,7 @@ void node_apply(struct format_node *node, const struct node_plan *plan)
 void leaf_get(const struct format_node *node, uint32_t place, struct node_entry *entry)
 {
     assert(place < node->count && node->level == 0);
-    const char *at = (const char *)node + offsets(node)[place];
+    const char *at = (const char *)node + cells(node)[place].offset;
     struct entry_head head;
     memcpy(&head, at, sizeof head);
     entry->outside = (head.key_len & OUTSIDE) != 0;
@@ -186,27 +187,98 @@ void leaf_get(const struct format_node *node, uint32_t place, struct node_entry 
 
 uint32_t leaf_entry_size(const struct node_entry *entry)
 {
-    return (uint32_t)(sizeof(uint16_t) + sizeof(struct entry_head)) + entry->key_len +
+    return (uint32_t)(sizeof(struct format_cell) + sizeof(struct entry_head)) + entry->key_len +
            entry->value_len;
 }
 
 uint32_t leaf_size_at(const struct format_node *node, uint32_t place)
 {
-    return (uint32_t)sizeof(uint16_t) + entry_bytes(node, offsets(node)[place]);
+    return (uint32_t)sizeof(struct format_cell) + entry_bytes(node, cells(node)[place].offset);
 }
 
-uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
+/* ---- what keys share ---- */
+
+/* The two bytes behind what is shared: in the order of the keys, but for ties. */
+static uint16_t hint_of(const struct format_node *node, const char *key, size_t len)
 {
-    const uint16_t *at = offsets(node);
+    const unsigned char *at = (const unsigned char *)key + node->shared;
+    uint32_t high = len > node->shared ? at[0] : 0, low = len > node->shared + 1u ? at[1] : 0;
+    return (uint16_t)(high << 8 | low);
+}
+
+/* The key against what all the leaf's keys begin with, which the entry at `place` shows. */
+static int compare_shared(const struct format_node *node, uint32_t place, const char *key,
+                          size_t len)
+{
+    struct node_entry entry;
+    leaf_get(node, place, &entry);
+    return node_compare(key, len < node->shared ? len : node->shared, entry.key, node->shared);
+}
+
+static void set_shared(struct format_node *node, uint32_t shared)
+{
+    node->shared = (uint8_t)shared;
+    for (uint32_t i = 0; i < node->count; i++) {
+        struct node_entry entry;
+        leaf_get(node, i, &entry);
+        cells(node)[i].hint = hint_of(node, entry.key, entry.key_len);
+    }
+}
+
+static uint32_t count_shared(const char *a, uint32_t a_len, const char *b, uint32_t b_len)
+{
+    uint32_t most = a_len < b_len ? a_len : b_len, same = 0;
+    while (same < most && same < UINT8_MAX && a[same] == b[same])
+        same++;
+    return same;
+}
+
+void leaf_rehash(struct format_node *node)
+{
+    struct node_entry first, last;
+    if (node->count < 2)
+        return;
+    leaf_get(node, 0, &first);
+    leaf_get(node, node->count - 1u, &last);
+    set_shared(node, count_shared(first.key, first.key_len, last.key, last.key_len));
+}
+
+/* So that the key may come in. */
+static void share_with(struct format_node *node, const struct node_entry *entry)
+{
+    struct node_entry other;
+    uint32_t shared = 0;
+    if (node->count) {
+        leaf_get(node, 0, &other);
+        shared = count_shared(entry->key, entry->key_len, other.key, other.key_len);
+    }
+    if (shared < node->shared)
+        set_shared(node, shared);
+}
+
+/* ---- searching ---- */
+
+static uint32_t seek_hint(const struct format_node *node, uint16_t hint)
+{
+    const struct format_cell *cell = cells(node);
     uint32_t low = 0, high = node->count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        const char *entry = (const char *)node + at[middle];
-        struct entry_head head;
-        __builtin_prefetch((const char *)node + at[(low + middle) / 2]); /* of the next two, one */
-        __builtin_prefetch((const char *)node + at[(middle + 1 + high) / 2 - (middle + 1 == high)]);
-        memcpy(&head, entry, sizeof head);
-        if (node_compare(entry + sizeof head, head.key_len & LENGTH, key, len) < 0)
+        bool less = cell[middle].hint < hint;
+        low = less ? middle + 1 : low;
+        high = less ? high : middle;
+    }
+    return low;
+}
+
+static uint32_t seek_among(const struct format_node *node, uint32_t low, uint32_t high,
+                           const char *key, size_t len)
+{
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        struct node_entry entry;
+        leaf_get(node, middle, &entry);
+        if (node_compare(entry.key, entry.key_len, key, len) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -214,11 +286,26 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
     return low;
 }
 
+uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
+{
+    uint16_t hint = hint_of(node, key, len);
+    uint32_t low = seek_hint(node, hint), high = low;
+    if (node->count == 0)
+        return 0;
+    int order = compare_shared(node, low < node->count ? low : low - 1, key, len);
+    if (order != 0)
+        return order < 0 ? 0 : node->count;
+    while (high < node->count && cells(node)[high].hint == hint)
+        high++;
+    return seek_among(node, low, high, key, len);
+}
+
 /* The node's own fields, as they will be. */
 static void plan_head(struct node_plan *plan, const struct format_node *node, uint32_t count,
                       uint32_t heap, uint32_t garbage)
 {
     struct format_node head = {.level = node->level,
+                               .shared = node->shared,
                                .count = (uint16_t)count,
                                .heap = (uint16_t)heap,
                                .garbage = (uint16_t)garbage};
@@ -226,20 +313,32 @@ static void plan_head(struct node_plan *plan, const struct format_node *node, ui
     plan_range(plan, HEAD_AT, sizeof head - HEAD_AT, (const char *)&head + HEAD_AT);
 }
 
+static bool is_in_order(const struct format_node *node, uint32_t place,
+                        const struct node_entry *entry)
+{
+    if (node->heap < cells_end(node) + leaf_entry_size(entry))
+        return false;
+    if (node->shared == 0)
+        return true;
+    return node->count && compare_shared(node, place < node->count ? place : place - 1, entry->key,
+                                         entry->key_len) == 0;
+}
+
 bool leaf_plan_insert(const struct format_node *node, uint32_t place,
                       const struct node_entry *entry, struct node_plan *plan)
 {
     assert(place <= node->count && node->level == 0);
-    uint32_t cell = sizeof(uint16_t), size = leaf_entry_size(entry) - cell;
-    if (node->heap < cells_end(node) + cell + size)
+    if (!is_in_order(node, place, entry))
         return false;
-    uint16_t offset = (uint16_t)(node->heap - size);
-    plan_head(plan, node, node->count + 1u, offset, node->garbage);
-    char *to = plan_range(plan, (uint32_t)sizeof *node + place * cell,
-                          (node->count - place + 1) * cell, NULL);
-    memcpy(to, &offset, cell);
-    memcpy(to + cell, offsets(node) + place, (node->count - place) * cell);
-    to = plan_range(plan, offset, size, NULL);
+    uint32_t size = leaf_entry_size(entry) - (uint32_t)sizeof(struct format_cell);
+    struct format_cell cell = {(uint16_t)(node->heap - size),
+                               hint_of(node, entry->key, entry->key_len)};
+    plan_head(plan, node, node->count + 1u, cell.offset, node->garbage);
+    char *to = plan_range(plan, (uint32_t)(sizeof *node + place * sizeof cell),
+                          (uint32_t)((node->count - place + 1) * sizeof cell), NULL);
+    memcpy(to, &cell, sizeof cell);
+    memcpy(to + sizeof cell, cells(node) + place, (node->count - place) * sizeof cell);
+    to = plan_range(plan, cell.offset, size, NULL);
     struct entry_head head = {(uint16_t)(entry->key_len | (entry->outside ? OUTSIDE : 0)),
                               (uint16_t)entry->value_len};
     memcpy(to, &head, sizeof head);
@@ -255,7 +354,9 @@ void leaf_insert(struct format_node *node, uint32_t place, const struct node_ent
     struct node_plan plan;
     bool planned = leaf_plan_insert(node, place, entry, &plan);
     if (!planned) {
-        compact(node);
+        share_with(node, entry);
+        if (node->heap < cells_end(node) + leaf_entry_size(entry))
+            compact(node);
         planned = leaf_plan_insert(node, place, entry, &plan);
     }
     assert(planned);
@@ -265,13 +366,13 @@ void leaf_insert(struct format_node *node, uint32_t place, const struct node_ent
 void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan)
 {
     assert(place < node->count && node->level == 0);
-    uint32_t cell = sizeof(uint16_t), size = heap_bytes(node, place);
-    bool is_first = offsets(node)[place] == node->heap;
+    uint32_t cell = sizeof(struct format_cell), size = heap_bytes(node, place);
+    bool is_first = cells(node)[place].offset == node->heap;
     plan_head(plan, node, node->count - 1u, node->heap + (is_first ? size : 0),
               node->garbage + (is_first ? 0 : size));
     if (place + 1u < node->count)
         plan_range(plan, (uint32_t)sizeof *node + place * cell, (node->count - place - 1) * cell,
-                   (const char *)(offsets(node) + place + 1));
+                   (const char *)(cells(node) + place + 1));
 }
 
 void leaf_remove(struct format_node *node, uint32_t place)
@@ -299,6 +400,7 @@ void leaf_append(struct format_node *to, const struct format_node *from, uint32_
         leaf_get(from, i, &entry);
         leaf_insert(to, to->count, &entry);
     }
+    leaf_rehash(to);
 }
 
 uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t extra)

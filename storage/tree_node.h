@@ -58,13 +58,15 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len);
 /* The caller has seen that there is room. The entry's bytes lie outside of the node. */
 void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry);
 void leaf_remove(struct format_node *node, uint32_t place);
-/* The same as plans; inserting: false if the heap must be compacted first. A value that is written
- * over another has its length. */
+/* The same as plans; inserting: false if the node must be put in order first. A value that is
+ * written over another has its length. */
 bool leaf_plan_insert(const struct format_node *node, uint32_t place,
                       const struct node_entry *entry, struct node_plan *plan);
 void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan);
 void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const char *value,
                          struct node_plan *plan);
+/* Has searches use what the keys share now; worth it when the leaf changes anyway. */
+void leaf_rehash(struct format_node *node);
 /* Copies entries [first, end) of `from` behind those of `to`. */
 void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
                  uint32_t end);
