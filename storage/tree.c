@@ -50,9 +50,11 @@ enum store_result store_tree_seek(struct store_tree *tree, const char *key, size
         bool is_leaf = node->level == 0;
         uint32_t place = is_leaf ? leaf_seek(node, key, len) : inner_seek(node, key, len);
         cursor->places[depth] = (uint16_t)place;
-        cursor->rank += is_leaf ? place : inner_rank(node, place);
-        if (!is_leaf)
+        if (!is_leaf) {
             cursor->pages[depth + 1] = inner_page(node, place);
+            tree_prefetch(tree, cursor->pages[depth + 1]); /* while the rank is summed up */
+        }
+        cursor->rank += is_leaf ? place : inner_rank(node, place);
     }
     return STORE_OK;
 }
@@ -76,6 +78,7 @@ enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
         uint32_t place = inner_seek_rank(node, &rank);
         cursor->places[depth] = (uint16_t)place;
         cursor->pages[depth + 1] = inner_page(node, place);
+        tree_prefetch(tree, cursor->pages[depth + 1]);
     }
     return STORE_OK;
 }

@@ -64,6 +64,8 @@ static inline struct space *tree_space(const struct store_txn *txn,
 
 /* ---- tree_edit.c ---- */
 
+/* Into the processor's cache, if it is in memory. */
+void tree_prefetch(const struct store_tree *tree, uint32_t page);
 /* The node as this transaction sees it, until the next page is asked for. */
 STORE_MUST_CHECK enum store_result tree_fetch(struct store_tree *tree, uint32_t page,
                                               uint32_t level, const struct format_node **node);

@@ -107,6 +107,18 @@ static enum store_result damaged(struct store_tree *tree, uint32_t page,
     return STORE_DAMAGED;
 }
 
+void tree_prefetch(const struct store_tree *tree, uint32_t page)
+{
+    const struct space *space = tree_space(tree->txn, tree->collection);
+    uint32_t frame = page < space->segment_count * SEGMENT_PAGES ? space->table[page] : 0;
+    if (!frame)
+        return;
+    const char *memory = arena_memory(space->arena, frame);
+    for (uint32_t line = 0; line < PREFETCHED; line++)
+        __builtin_prefetch(memory + line * FORMAT_PART);
+    __builtin_prefetch(arena_frame(space->arena, frame));
+}
+
 static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint32_t level,
                                     const struct format_node **node)
 {
@@ -114,10 +126,7 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
     struct space *space = tree_space(txn, tree->collection);
     if (page >= space->segment_count * SEGMENT_PAGES || space_class_of(space, page) != TREE_CLASS)
         return damaged(tree, page, NULL);
-    uint32_t frame = space->table[page];
-    const char *memory = frame ? arena_memory(space->arena, frame) : NULL;
-    for (uint32_t line = 0; frame && line < PREFETCHED; line++)
-        __builtin_prefetch(memory + line * FORMAT_PART);
+    uint32_t frame;
     enum store_result result = load_page(txn, space, page, &frame);
     if (result != STORE_OK)
         return result;
