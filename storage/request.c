@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SUBMIT_EARLY 8u /* reads */
+#define SUBMIT_EARLY 8u      /* reads */
+#define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
 /* ---- waiting and waking ---- */
 
@@ -184,6 +185,7 @@ static void end_step(struct store_txn *txn)
 /* A run said STORE_WAIT. */
 static void discard_run(struct store_txn *txn)
 {
+    uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
     txn_discard(txn);
     if (txn->again) {
         txn->again = false;
@@ -192,7 +194,7 @@ static void discard_run(struct store_txn *txn)
         return;
     }
     atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
-    if (++txn->reruns >= RERUN_LIMIT && !txn->in_place) {
+    if (++txn->reruns >= limit && !txn->in_place) {
         atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
         txn->in_place = true;
     }

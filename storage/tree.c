@@ -112,6 +112,8 @@ enum store_result tree_next_leaf(struct store_cursor *cursor)
         if (cursor->places[depth] + 1u >= node->count)
             continue;
         cursor->pages[depth + 1] = inner_page(node, ++cursor->places[depth]);
+        if (node->level == 1)
+            tree_read_ahead(cursor->tree, node, cursor->places[depth]);
         return go_down(cursor, depth + 1, false);
     }
     return STORE_ABSENT;

@@ -66,6 +66,9 @@ static inline struct space *tree_space(const struct store_txn *txn,
 
 /* Into the processor's cache, if it is in memory. */
 void tree_prefetch(const struct store_tree *tree, uint32_t page);
+/* The children from `place` on are going to be asked for: if the first is not in memory, it and
+ * some more are read. */
+void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place);
 /* The node as this transaction sees it, until the next page is asked for. */
 STORE_MUST_CHECK enum store_result tree_fetch(struct store_tree *tree, uint32_t page,
                                               uint32_t level, const struct format_node **node);

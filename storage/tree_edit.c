@@ -22,6 +22,7 @@
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
 #define RANGE_GAP 8u     /* equal bytes that one range goes over */
+#define READ_AHEAD 32u   /* leaves of a walk that are read at once */
 #define PREFETCHED 7u    /* lines of a node that a search begins with */
 
 /* ---- finding ---- */
@@ -117,6 +118,20 @@ void tree_prefetch(const struct store_tree *tree, uint32_t page)
     for (uint32_t line = 0; line < PREFETCHED; line++)
         __builtin_prefetch(memory + line * FORMAT_PART);
     __builtin_prefetch(arena_frame(space->arena, frame));
+}
+
+void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place)
+{
+    struct space *space = tree_space(tree->txn, tree->collection);
+    uint32_t pages = space->segment_count * SEGMENT_PAGES;
+    uint32_t most = atomic_load_explicit(&space->arena->limit, memory_order_relaxed) / 32;
+    uint32_t end = place + (most < READ_AHEAD ? most : READ_AHEAD);
+    uint32_t first = inner_page(node, place);
+    if (first >= pages || space->table[first])
+        return;
+    for (uint32_t i = place; i < end && i < node->count; i++)
+        if (inner_page(node, i) < pages)
+            load_prefetch(tree->txn->worker, space, inner_page(node, i));
 }
 
 static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint32_t level,

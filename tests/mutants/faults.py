@@ -319,6 +319,52 @@ fault("nodes-taken-for-free", "storage/recover_trees.c",
       ("bool keeps = is_named(found, nodes[i].collection);", "bool keeps = false;"),
       by=[CUTS, "test_tree"])
 
+fault("dirty-node-dropped", "storage/tree_free.c",
+      "the page of a node that is given up stays as it was before the node",
+      ("if (frame && !arena_frame(space->arena, frame)->dirty &&", "if (frame &&"),
+      by=["test_tree"])
+fault("grave-outlives-a-flush", "storage/databases.c",
+      "pages are freed once more after a flush of everything",
+      ("store->generation++;", ""),
+      by=["test_tree"])
+fault("collection-not-buried", "storage/commit.c",
+      "the pages of a deleted collection are lost until the next start",
+      ("if (old && !tree_is_kept(txn, old->collection))", "if (false)"),
+      by=["test_tree"])
+fault("renamed-collection-buried", "storage/commit.c",
+      "a collection that lives on under another name is taken apart",
+      ("if (old && !tree_is_kept(txn, old->collection))", "if (old)"),
+      by=["test_tree"])
+fault("fresh-nodes-kept", "storage/tree_edit.c",
+      "a run that is discarded keeps the pages it had taken",
+      ("if (edit->is_fresh && !edit->is_idle)", "if (false)"),
+      by=["test_tree"])
+fault("values-outside-forgotten", "storage/tree_outside.c",
+      "a tree does not say that values of it lie outside",
+      ("tree->root->has_outside = 1;", ""),
+      by=["test_tree"])
+fault("separators-believed", "storage/tree_node.c",
+      "equal keys on both sides of a boundary are looked for on one",
+      ("child->loose = same == after.key_len;", "child->loose = false;"),
+      by=["test_tree"])
+fault("wrong-leaf", "storage/tree_change.c",
+      "an entry between two leaves is put where the cursor is, whatever their separator says",
+      ("if (!at_end && !at_start)", "if (true)"),
+      by=["test_tree"])
+fault("shared-bytes-unchecked", "storage/tree_node.c",
+      "a key that does not begin as the others do comes into a leaf unnoticed",
+      ("if (node->shared == 0) return true;", "if (node->count) return true;"),
+      by=["test_tree"])
+fault("values-outside-not-judged", "storage/recover_trees.c",
+      "values that no node names any more stay for ever",
+      ("if (!is_named(found, outside[i].collection) && !tree_bury_outside(store, &outside[i]))",
+       "if (false)"),
+      by=["test_tree"])
+fault("step-keeps-its-pins", "storage/request.c",
+      "a walk in steps holds all pages it has seen",
+      ("if (txn->stepped) end_step(txn);", "txn->stepped = false;"),
+      by=["test_tree"])
+
 # ---- order and isolation ----
 
 fault("claim-not-taken", "storage/request.c",

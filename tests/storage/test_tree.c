@@ -308,6 +308,63 @@ static void an_access_costs_the_height_and_one_more(void **state)
     medium_free(medium);
 }
 
+static uint32_t count_readable(struct rig *rig, const char *key, uint32_t count)
+{
+    uint32_t readable = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct job job = {.act = look_up, .from = i};
+        enum store_result result = do_job(rig, key, &job);
+        must(result == STORE_OK || result == STORE_DAMAGED, "looking up: %d", (int)result);
+        readable += result == STORE_OK;
+    }
+    return readable;
+}
+
+/* ---- walks ---- */
+
+#define WALK_STEP 40u
+
+static enum store_result walk_on(struct store_txn *txn, struct job *job, struct store_tree *tree)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    enum store_result result = store_tree_seek_rank(tree, job->found, &cursor);
+    for (uint32_t i = 0; result == STORE_OK && i < WALK_STEP; i++) {
+        result = store_tree_get(&cursor, &entry);
+        if (result == STORE_OK)
+            result = store_tree_next(&cursor);
+    }
+    if (result == STORE_OK) {
+        job->found += WALK_STEP;
+        return store_step(txn);
+    }
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+/* With a cache of half the tree's size, no step may hold more than its own pages, or it would have
+ * to go on in place. */
+static void a_walk_in_steps_holds_up_nobody(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    fill(&rig, "big", 30000, 40);
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    struct job job = {.act = walk_on};
+    must(do_job(&rig, "big", &job) == STORE_OK, "walking: %d", (int)job.result);
+    must(job.found == 30000 / WALK_STEP * WALK_STEP, "%llu entries", (unsigned long long)job.found);
+    struct store_stats stats;
+    store_stats(rig.store, &stats);
+#ifndef VELLUM_WAIT
+    must(stats.exclusive_runs == 0, "%llu runs in place", (unsigned long long)stats.exclusive_runs);
+#endif
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    medium_free(medium);
+}
+
 /* ---- space ---- */
 
 static uint64_t slots_in_use(struct store *store)
@@ -446,6 +503,59 @@ static void a_stop_in_between_loses_no_space(void **state)
     medium_free(medium);
 }
 
+/* The page of a deleted item becomes a node, whose collection is given up before the page was ever
+ * written: it must not be left as it was. */
+static void a_given_up_node_brings_nothing_back(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    rig.options.partition_count = 1;
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(do_put(&rig, "old", blob_new(3000)) == STORE_OK, "setting");
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(do_delete(&rig, "old") == STORE_OK, "deleting");
+    fill(&rig, "tree", 100, 30);
+    must(do_delete(&rig, "tree") == STORE_OK, "deleting");
+    wait_for_space(&rig, 0);
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(has_value(&rig, "old", NULL), "a deleted key is back");
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    medium_free(medium);
+}
+
+/* A flush of everything frees all pages at once; who was about to free some must not. */
+static void a_flush_overtakes_a_deletion(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    struct store_stats stats;
+    rig_defaults(&rig);
+    rig.options.partition_count = 1;
+    rig.options.memory_bytes = 64 << 20;
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    fill(&rig, "first", 3000, 30);
+    must(do_set(&rig, "key", "value") == STORE_OK && do_delete(&rig, "first") == STORE_OK,
+         "deleting");
+    flush(&rig);
+    fill(&rig, "second", 100, 30);
+    rig_run(&rig, 20);
+    fill(&rig, "third", 3000, 30);
+    must(count_readable(&rig, "second", 100) == 100, "entries are lost");
+    must(count_readable(&rig, "third", 3000) == 3000, "entries are lost");
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(count_readable(&rig, "second", 100) == 100, "entries are lost");
+    store_stats(rig.store, &stats);
+    must(stats.damaged_items == 0, "damage: %s", rig.last_warning);
+    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    medium_free(medium);
+}
+
 static enum store_result remove_some(struct store_txn *txn, struct job *job,
                                      struct store_tree *tree)
 {
@@ -491,19 +601,6 @@ static void removing_gives_nodes_back(void **state)
 
 /* ---- damage ---- */
 
-static uint32_t count_readable(struct rig *rig, const char *key, uint32_t count)
-{
-    uint32_t readable = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct job job = {.act = look_up, .from = i};
-        enum store_result result = do_job(rig, key, &job);
-        must(result == STORE_OK || result == STORE_DAMAGED, "looking up: %d", (int)result);
-        readable += result == STORE_OK;
-    }
-    return readable;
-}
-
-/* A leaf of the 64-bit words that a page begins with. */
 static bool is_leaf(const struct format_node *node)
 {
     return node->item.database == FORMAT_HIDDEN && node->item.flags & FORMAT_NODE &&
@@ -579,9 +676,12 @@ int main(void)
         cmocka_unit_test(collections_hold_what_was_put),
         cmocka_unit_test(the_power_may_go_at_any_moment),
         cmocka_unit_test(an_access_costs_the_height_and_one_more),
+        cmocka_unit_test(a_walk_in_steps_holds_up_nobody),
         cmocka_unit_test(what_is_given_up_comes_back),
         cmocka_unit_test(what_others_hold_survives_a_flush_beside_it),
         cmocka_unit_test(a_stop_in_between_loses_no_space),
+        cmocka_unit_test(a_given_up_node_brings_nothing_back),
+        cmocka_unit_test(a_flush_overtakes_a_deletion),
         cmocka_unit_test(removing_gives_nodes_back),
         cmocka_unit_test(a_damaged_node_is_noticed),
         cmocka_unit_test(a_full_disk_takes_removals),
