@@ -98,6 +98,10 @@ SERVER_SRC := \
 	server/cmd_set_random.c \
 	server/cmd_string.c \
 	server/cmd_string_number.c \
+	server/cmd_zset.c \
+	server/cmd_zset_algebra.c \
+	server/cmd_zset_pop.c \
+	server/cmd_zset_range.c \
 	server/command.c \
 	server/command_table.c \
 	server/commandstats.c \
@@ -126,6 +130,7 @@ SERVER_SRC := \
 	server/members.c \
 	server/members_reply.c \
 	server/monitor.c \
+	server/multi_pop.c \
 	server/nested.c \
 	server/notice.c \
 	server/notify.c \
@@ -142,7 +147,9 @@ SERVER_SRC := \
 	server/steps.c \
 	server/transport_socket.c \
 	server/watch.c \
-	server/worker.c
+	server/worker.c \
+	server/zset.c \
+	server/zset_order.c
 
 # RDMA channels: the server's side, and what both ends share.
 LINK_SRC := \
@@ -180,6 +187,7 @@ UNIT_TESTS := \
 	test_cmd_set \
 	test_cmd_list \
 	test_cmd_string \
+	test_cmd_zset \
 	test_command \
 	test_config \
 	test_generic \
@@ -198,6 +206,7 @@ test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
 test_cmd_set_LINK = $(COMMAND_TEST_LINK)
 test_cmd_list_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
+test_cmd_zset_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
 test_config_LINK = $(CONFIG_TEST_LINK)
 test_generic_LINK = $(GENERIC_TEST_LINK)
@@ -245,7 +254,8 @@ CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/co
 
 # What collections are made of, and the commands on them.
 COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c server/list.c \
-	server/steps.c server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
+	server/steps.c server/multi_pop.c server/cmd_zset.c server/cmd_zset_algebra.c \
+	server/cmd_zset_pop.c server/cmd_zset_range.c server/zset.c server/zset_order.c server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
 	server/cmd_set_algebra.c server/cmd_set_random.c server/dice.c server/gather.c server/glob.c \
 	server/hash.c server/keyed_hash.c server/member_tree.c server/members.c \
 	server/members_reply.c server/packed.c server/scan_args.c server/set.c)

@@ -118,6 +118,16 @@ bool call_same_name(const struct store_key *a, const struct store_key *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
+enum store_result call_delete(struct call *call, const struct store_key *key)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, key, &item);
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    call_notify(call, NOTIFY_GENERIC, "del", key);
+    return store_delete(call->txn, key);
+}
+
 enum store_result call_find(struct call *call, const struct store_key *key, struct store_item *item)
 {
     enum store_result result = store_get(call->txn, key, item);

@@ -4,6 +4,7 @@
 #include "cmd_list.h"
 
 #include "commands.h"
+#include "multi_pop.h"
 #include "steps.h"
 
 /* ---- what the commands on lists share ---- */
@@ -213,23 +214,12 @@ enum store_result cmd_rpop(struct call *call)
 
 bool list_read_mpop(struct call *call, size_t at, enum list_end *end, int64_t *count)
 {
-    int64_t key_count;
-    *count = 1;
-    if (!call_int64_from(call, call->argv[at], 1, "ERR numkeys should be greater than 0",
-                         &key_count))
+    static const char *const words[] = {"left", "right"};
+    size_t word;
+    if (!multi_pop_read(call, at, words, &word, count))
         return false;
-    if ((uint64_t)key_count >= call->argc - at - 1)
-        return call_syntax_error(call);
-    at += (size_t)key_count + 1;
-    if (!list_read_end(call, call->argv[at], end))
-        return false;
-    if (at + 1 == call->argc)
-        return true;
-    if (at + 2 == call->argc || !slice_is(call->argv[at + 1], "count"))
-        return call_syntax_error(call);
-    if (!call_int64_from(call, call->argv[at + 2], 1, "ERR count should be greater than 0", count))
-        return false;
-    return at + 3 == call->argc || call_syntax_error(call);
+    *end = word == 0 ? LIST_HEAD : LIST_TAIL;
+    return true;
 }
 
 enum store_result list_mpop(struct call *call, enum list_end end, int64_t count, bool *popped)

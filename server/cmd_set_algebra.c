@@ -238,16 +238,6 @@ static enum store_result write_result(struct call *call, const struct gather *ga
     return result == STORE_OK ? members_write(call, &set, NOTIFY_SET, event) : result;
 }
 
-static enum store_result delete_old(struct call *call)
-{
-    struct store_item item;
-    enum store_result result = store_get(call->txn, call->keys, &item);
-    if (result != STORE_OK)
-        return result == STORE_ABSENT ? STORE_OK : result;
-    call_notify(call, NOTIFY_GENERIC, "del", call->keys);
-    return store_delete(call->txn, call->keys);
-}
-
 static enum store_result store(struct call *call, enum operation operation, const char *event)
 {
     struct algebra algebra = {.call = call, .operation = operation, .is_stored = true};
@@ -255,7 +245,7 @@ static enum store_result store(struct call *call, enum operation operation, cons
     if (!compute(&algebra, 1, &result))
         return result;
     const struct gather *gather = algebra.gather;
-    result = gather->count == 0 ? delete_old(call) : write_result(call, gather, event);
+    result = gather->count == 0 ? call_delete(call, call->keys) : write_result(call, gather, event);
     resp_integer(call->reply, (int64_t)gather->count);
     return result;
 }

@@ -234,6 +234,9 @@ bool call_same_name(const struct store_key *a, const struct store_key *b);
  * of `total`: *count of them, *first being the first. */
 void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count);
 
+/* Deletes what is at a key, if there is anything, and tells of it. */
+enum store_result call_delete(struct call *call, const struct store_key *key);
+
 /* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others do it by hand).
  */
 enum store_result call_find(struct call *call, const struct store_key *key,

@@ -177,6 +177,40 @@ command_fn cmd_rpoplpush;
 command_fn cmd_rpush;
 command_fn cmd_rpushx;
 
+/* ---- sorted sets ---- */
+command_fn cmd_zadd;
+command_fn cmd_zcard;
+command_fn cmd_zcount;
+command_fn cmd_zdiff;
+command_fn cmd_zdiffstore;
+command_fn cmd_zincrby;
+command_fn cmd_zinter;
+command_fn cmd_zintercard;
+command_fn cmd_zinterstore;
+command_fn cmd_zlexcount;
+command_fn cmd_zmpop;
+command_fn cmd_zmscore;
+command_fn cmd_zpopmax;
+command_fn cmd_zpopmin;
+command_fn cmd_zrandmember;
+command_fn cmd_zrange;
+command_fn cmd_zrangebylex;
+command_fn cmd_zrangebyscore;
+command_fn cmd_zrangestore;
+command_fn cmd_zrank;
+command_fn cmd_zrem;
+command_fn cmd_zremrangebylex;
+command_fn cmd_zremrangebyrank;
+command_fn cmd_zremrangebyscore;
+command_fn cmd_zrevrange;
+command_fn cmd_zrevrangebylex;
+command_fn cmd_zrevrangebyscore;
+command_fn cmd_zrevrank;
+command_fn cmd_zscan;
+command_fn cmd_zscore;
+command_fn cmd_zunion;
+command_fn cmd_zunionstore;
+
 /* ---- keys of any type, whole databases ---- */
 command_fn cmd_del;
 command_fn cmd_unlink;

@@ -323,6 +323,170 @@ class Generator:
         keys = self.counted([self.list() for _ in range(self.random.randrange(1, 4))])
         return keys + [self.end()] + self.option("COUNT", self.integer(10))
 
+    # ---- sorted set ----
+
+    def zset(self):
+        return b"z%d" % self.random.randrange(5) if self.chance(0.9) else self.key()
+
+    def member(self):
+        way = self.random.random()
+        if way < 0.85:
+            return b"m%d" % self.random.randrange(30)
+        if way < 0.97:
+            return self.random.choice([b"", b"a", b"b" * 63, b"b" * 64, b"b" * 65, b"b" * 503,
+                                       b"b" * 504, b"b" * 505, b"b" * 504 + b"a", b"b" * 700])
+        return self.value()
+
+    def score(self):
+        way = self.random.random()
+        if way < 0.7:
+            return self.random.randrange(-5, 15)
+        if way < 0.85:
+            return b"%.3f" % self.random.uniform(-20, 20)
+        # -0 is left out: 7.2 forgets the sign in small sorted sets, 7.0 does not.
+        return self.random.choice(FLOATS)
+
+    def pairs(self):
+        if self.chance(0.03):
+            first = self.random.randrange(300)
+            return [w for i in range(self.random.randrange(400))
+                    for w in (i % 7, b"n%d" % (first + i))]
+        return [w for _ in range(self.random.randrange(1, 4)) for w in (self.score(), self.member())]
+
+    def ZADD(self):
+        if self.chance(0.15):
+            return [self.lex_zset()] + [w for _ in range(5) for w in (0, self.member())]
+        choices = [["NX"], ["XX"], ["GT"], ["LT"], ["CH"], ["INCR"]]
+        return [self.zset()] + self.options(choices, 2 if self.chance(0.4) else 0) + self.pairs()
+
+    def ZINCRBY(self):
+        return [self.zset(), self.score(), self.member()]
+
+    def ZREM(self):
+        return [self.zset()] + [self.member() for _ in range(self.random.randrange(1, 4))]
+
+    def ZMSCORE(self):
+        return self.ZREM()
+
+    def ZSCORE(self):
+        return [self.zset(), self.member()]
+
+    def ZCARD(self):
+        return [self.zset()]
+
+    def ZRANK(self):
+        # WITHSCORE is 7.2's.
+        return [self.zset(), self.member()]
+
+    ZREVRANK = ZRANK
+
+    def score_bound(self):
+        prefix = b"(" if self.chance(0.3) else b""
+        bound = self.random.choice([b"-inf", b"+inf", b"inf"]) if self.chance(0.3) else self.score()
+        return prefix + (bound if isinstance(bound, bytes) else str(bound).encode())
+
+    def lex_bound(self):
+        if self.chance(0.3):
+            return self.random.choice([b"-", b"+", b"-", b"+", b"", b"x", b"+x"])
+        return self.random.choice([b"[", b"("]) + self.member()
+
+    def lex_zset(self):
+        """Of one score, as ranges by member want it."""
+        return b"y%d" % self.random.randrange(2)
+
+    def bounds(self, kind):
+        bound = {"rank": self.integer, "score": self.score_bound, "lex": self.lex_bound}[kind]
+        return [bound(), bound()]
+
+    def range(self, kind):
+        """Key and bounds; now and then the key is given something to be found there."""
+        return [self.lex_zset() if kind == "lex" else self.zset()] + self.bounds(kind)
+
+    def limit(self):
+        return ["LIMIT", self.integer(8), self.integer(8)]
+
+    def ZCOUNT(self):
+        return self.range("score")
+
+    def ZLEXCOUNT(self):
+        return self.range("lex")
+
+    def ZRANGE(self):
+        kind = self.random.choice(["rank", "rank", "score", "lex"])
+        by = {"rank": [], "score": ["BYSCORE"], "lex": ["BYLEX"]}[kind]
+        choices = [["REV"], ["WITHSCORES"], self.limit()]
+        return self.range(kind) + by + self.options(choices, 2 if self.chance(0.6) else 0)
+
+    def ZRANGESTORE(self):
+        words = self.ZRANGE()
+        return [self.lex_zset() if words[0][:1] == b"y" else self.zset()] + [
+            w for w in words if w != "WITHSCORES" or self.chance(0.1)]
+
+    def ZREVRANGE(self):
+        return self.range("rank") + self.options([["WITHSCORES"], self.limit()], 1)
+
+    def ZRANGEBYSCORE(self):
+        return self.range("score") + self.options([["WITHSCORES"], self.limit()], 2)
+
+    ZREVRANGEBYSCORE = ZRANGEBYSCORE
+
+    def ZRANGEBYLEX(self):
+        return self.range("lex") + self.options([["WITHSCORES"], self.limit(), self.limit()], 1)
+
+    ZREVRANGEBYLEX = ZRANGEBYLEX
+
+    def ZREMRANGEBYRANK(self):
+        return self.range("rank")
+
+    def ZREMRANGEBYSCORE(self):
+        return self.range("score")
+
+    def ZREMRANGEBYLEX(self):
+        return self.range("lex")
+
+    def ZPOPMIN(self):
+        return [self.zset()] + self.option(self.integer(6))
+
+    ZPOPMAX = ZPOPMIN
+
+    def ZMPOP(self):
+        keys = self.counted([self.zset() for _ in range(self.random.randrange(1, 4))])
+        return keys + [self.any_case(self.random.choice(["MIN", "MAX"]))] + self.option(
+            "COUNT", self.integer(6))
+
+    def ZRANDMEMBER(self):
+        return [self.zset()] + self.option(self.integer(), *self.option("WITHSCORES"))
+
+    def ZSCAN(self):
+        choices = [["MATCH", self.random.choice(PATTERNS)], ["COUNT", self.integer(50)]]
+        return [self.zset(), self.random.choice([b"0", b"0", b"0", b"x"])] + self.options(choices, 2)
+
+    def sources(self):
+        return [self.key() if self.chance(0.1) else self.zset()
+                for _ in range(self.random.randrange(1, 4))]
+
+    def ZUNION(self):
+        keys = self.sources()
+        choices = [["WEIGHTS"] + [self.score() for _ in keys], ["WITHSCORES"], ["WITHSCORES"],
+                   ["AGGREGATE", self.random.choice(["SUM", "MIN", "MAX", "max", "AVG"])]]
+        return self.counted(keys) + self.options(choices, 3)
+
+    ZINTER = ZUNION
+
+    def ZDIFF(self):
+        return self.counted(self.sources()) + self.options([["WITHSCORES"]], 1)
+
+    def ZINTERCARD(self):
+        return self.counted(self.sources()) + self.option("LIMIT", self.integer(8))
+
+    def ZUNIONSTORE(self):
+        return [self.zset()] + [w for w in self.ZUNION() if w != "WITHSCORES"]
+
+    ZINTERSTORE = ZUNIONSTORE
+
+    def ZDIFFSTORE(self):
+        return [self.zset()] + self.counted(self.sources())
+
     # ---- generic ----
 
     def DEL(self):

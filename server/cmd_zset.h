@@ -1,0 +1,59 @@
+/*
+ * What the commands on sorted sets share, the blocking ones included.
+ */
+#ifndef VELLUM_CMD_ZSET_H
+#define VELLUM_CMD_ZSET_H
+
+#include "steps.h"
+#include "zset.h"
+
+/* Tells of a change ("new", `event`, "del") and saves it. */
+STORE_MUST_CHECK enum store_result zset_changed(struct zset *zset, const char *event);
+
+/* ---- replies ---- */
+
+enum zset_form {
+    ZSET_MEMBERS,
+    ZSET_FLAT, /* members and scores in turn */
+    ZSET_PAIRS /* each with its score an array of its own */
+};
+
+/* With scores: how this protocol version shows them. */
+enum zset_form zset_form(const struct call *call, bool with_scores);
+void zset_put_head(struct resp_writer *out, uint64_t count, enum zset_form form);
+
+/* Replies `count` elements, from `first` on, or backwards from the one before `first`. The head of
+ * the reply is the caller's. */
+STORE_MUST_CHECK enum store_result zset_reply_range(struct steps *steps, struct zset *zset,
+                                                    uint64_t first, uint64_t count, bool backwards,
+                                                    enum zset_form form);
+
+/* ---- taking elements from an end ---- */
+
+enum zset_end { ZSET_MIN, ZSET_MAX };
+
+/* [key, [[member, score] ...]] of up to `count` from the first of the keys that is not empty. Not
+ * *popped: there is none, nor a reply. */
+STORE_MUST_CHECK enum store_result zset_mpop(struct call *call, enum zset_end end, int64_t count,
+                                             bool *popped);
+/* numkeys key ... MIN|MAX [COUNT n], from argument `at` on; false: wrong, and answered. */
+bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *count);
+
+/* Takes out the element at an end of one that is not empty; the reply is [member, score], with the
+ * key before them if it is asked for. */
+STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end end,
+                                                bool with_key);
+
+/* ---- results that are gathered, to be replied or stored ---- */
+
+STORE_MUST_CHECK enum store_result zset_gather_pair(struct gather *gather,
+                                                    const struct zset_pair *pair);
+/* All of them, in the order in which they came; they live as long as the request. */
+STORE_MUST_CHECK enum store_result zset_gathered(struct call *call, const struct gather *gather,
+                                                 struct zset_pair **pairs);
+/* Makes a sorted set of them at the first key, and replies how many they are; `pairs` are in order,
+ * and different. None: the key is deleted. */
+STORE_MUST_CHECK enum store_result zset_store(struct call *call, const struct zset_pair *pairs,
+                                              uint64_t count, const char *event);
+
+#endif
