@@ -10,7 +10,7 @@
  * header and names its class; the others hold slots (or runs) of that class. Page 0 of a file is
  * therefore never an item's place, and 0 can mean 'none'.
  *
- * SEGMENT HEADER PAGE
+ * SEGMENT HEADER PAGE: twice, at 0 and at FORMAT_SEGMENT_COPY
  *   OFFSET SIZE DESCRIPTION
  *        0    8 FORMAT_SEGMENT_MAGIC
  *        8    8 store's seed
@@ -112,6 +112,7 @@
 #define PAGE_SIZE 4096u
 #define SEGMENT_PAGES 256u
 #define SEGMENT_BYTES (SEGMENT_PAGES * PAGE_SIZE)
+#define FORMAT_SEGMENT_COPY 2048u
 #define FORMAT_PARTITION_MAX 128u
 #define FORMAT_EXTENT_SPACE 255u /* the space number of the file `extents` */
 #define FORMAT_EXTENT_PAGES 32u

@@ -81,6 +81,19 @@ static bool make_room(struct journal_buffer *buffer, uint64_t length)
     return true;
 }
 
+/* The ring or the buffer is full; or, under `everysec`, a group takes so long that what has
+ * gathered behind it is a second old: no more is to be acknowledged that could be lost. */
+static bool must_wait(struct journal *journal, uint64_t group_length)
+{
+    if (journal->filling.length > JOURNAL_GROUP_LIMIT ||
+        journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size)
+        return true;
+    return journal->flight_count > 0 && journal->filling.length > 0 &&
+           atomic_load_explicit(&journal->engine->sync, memory_order_relaxed) ==
+               STORE_SYNC_EVERYSEC &&
+           engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
+}
+
 enum store_result journal_begin(struct journal *journal, uint64_t length, char **record,
                                 uint64_t *commit)
 {
@@ -93,8 +106,7 @@ enum store_result journal_begin(struct journal *journal, uint64_t length, char *
     enum store_result result = STORE_OK;
     if (engine_failed(journal->engine))
         result = STORE_REFUSED;
-    else if (filling->length > JOURNAL_GROUP_LIMIT ||
-             journal->used + ring_cost(journal, before + length) + PAGE_SIZE > journal->size)
+    else if (must_wait(journal, before + length))
         result = STORE_WAIT;
     else if (!make_room(filling, length + (before - filling->length)))
         result = STORE_NO_MEMORY;

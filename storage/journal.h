@@ -32,6 +32,7 @@
 #define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
 #define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for a group to arrive */
 #define JOURNAL_FLIGHTS 2u
+#define JOURNAL_OVERDUE_MS 1000
 #define JOURNAL_RECORD_SHARE 8u /* of the ring, the most that one transaction takes */
 
 struct store;
@@ -86,8 +87,8 @@ void journal_free(struct journal *journal);
 void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch);
 
 /* Room for a record of exactly `length` bytes (a multiple of 8), and its commit number. STORE_WAIT:
- * the ring or the buffers are full. STORE_TOO_LARGE. STORE_REFUSED: the journal has failed. On
- * STORE_OK the lock is held until journal_end. */
+ * the ring or the buffers are full, or the device is too slow for `everysec`. STORE_TOO_LARGE.
+ * STORE_REFUSED: the journal has failed. On STORE_OK the lock is held until journal_end. */
 STORE_MUST_CHECK enum store_result journal_begin(struct journal *journal, uint64_t length,
                                                  char **record, uint64_t *commit);
 /* databases: the new map if the record changes it, or NULL. */

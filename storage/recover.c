@@ -264,20 +264,23 @@ static void overlay(struct scan *scan, struct space *space, uint32_t segment,
         lay(buffer, redo, redo->page - first, size);
 }
 
-/* The class of a segment: the journal's word for it (already in segment_class), or its header's. */
+/* The class of a segment: the journal's word for it (already in segment_class), or its header's.
+ * Whether the header is to be written anew. */
 static int class_of(struct scan *scan, struct space *space, uint32_t segment, const char *header,
-                    bool *journaled)
+                    bool *anew)
 {
-    int class = space_segment_class(space, segment, header);
-    *journaled = space->segment_class[segment] != 0;
-    if (*journaled)
+    bool whole;
+    int class = space_segment_class(space, segment, header, &whole);
+    bool journaled = space->segment_class[segment] != 0;
+    *anew = journaled || (class > 0 && !whole);
+    if (journaled)
         return space->segment_class[segment];
-    if (class < 0) {
-        engine_log(scan->store, STORE_LOG_WARNING,
-                   "The header of segment %u of space %u is damaged: its items are not served",
-                   segment, space->id);
+    if (class < 0)
         scan->damaged++;
-    }
+    if (class < 0 || !whole)
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "The header of segment %u of space %u is damaged: %s", segment, space->id,
+                   class < 0 ? "its items are not served" : "its copy is used, and it is mended");
     return class;
 }
 
@@ -335,16 +338,16 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
                                       uint32_t segment, struct segment_buffer *buffer)
 {
     struct space *space = &partition->space;
-    bool journaled;
+    bool anew;
     memset(buffer->changed, 0, sizeof buffer->changed);
-    int class = class_of(scan, space, segment, buffer->bytes, &journaled);
+    int class = class_of(scan, space, segment, buffer->bytes, &anew);
     if (class <= 0) {
         if (class < 0 && segment >= space->segment_assigned)
             space->segment_assigned = segment + 1;
         return STORE_OK;
     }
     space_assign(space, segment, (uint32_t) class);
-    if (journaled) {
+    if (anew) {
         space_segment_header(space, segment, buffer->bytes);
         mark_changed(buffer, 0);
     }
@@ -440,15 +443,15 @@ static enum store_result scan_extent_headers(struct scan *scan)
     for (uint32_t segment = 0; segment < space->segment_count; segment++) {
         char *header = scan->buffers[0].bytes;
         uint64_t offset = (uint64_t)segment * SEGMENT_BYTES;
-        bool journaled;
+        bool anew;
         if ((scan->error = disk_read(scan->queue, space->file, header, PAGE_SIZE, offset)))
             return STORE_IO;
-        int class = class_of(scan, space, segment, header, &journaled);
+        int class = class_of(scan, space, segment, header, &anew);
         if (class > 0)
             space_assign(space, segment, (uint32_t) class);
         else if (class < 0)
             space->segment_assigned = segment + 1;
-        if (!journaled)
+        if (!anew)
             continue;
         space_segment_header(space, segment, header);
         if ((scan->error = disk_write(scan->queue, space->file, header, PAGE_SIZE, offset, true)))

@@ -419,6 +419,7 @@ void space_segment_header(const struct space *space, uint32_t segment, char page
     header.checksum = XXH3_64bits(&header, offsetof(struct format_segment, checksum));
     memset(page, 0, PAGE_SIZE);
     memcpy(page, &header, sizeof header);
+    memcpy(page + FORMAT_SEGMENT_COPY, &header, sizeof header);
 }
 
 static bool class_exists(const struct space *space, uint32_t class)
@@ -428,10 +429,10 @@ static bool class_exists(const struct space *space, uint32_t class)
     return class > FORMAT_RUN_CLASS && class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
 }
 
-int space_segment_class(const struct space *space, uint32_t segment, const char page[PAGE_SIZE])
+static int class_in(const struct space *space, uint32_t segment, const char *at)
 {
     struct format_segment header;
-    memcpy(&header, page, sizeof header);
+    memcpy(&header, at, sizeof header);
     static const struct format_segment blank;
     if (memcmp(&header, &blank, sizeof header) == 0)
         return 0;
@@ -441,6 +442,17 @@ int space_segment_class(const struct space *space, uint32_t segment, const char 
         header.checksum == XXH3_64bits(&header, offsetof(struct format_segment, checksum)) &&
         class_exists(space, header.class);
     return good ? header.class : -1;
+}
+
+int space_segment_class(const struct space *space, uint32_t segment, const char page[PAGE_SIZE],
+                        bool *whole)
+{
+    int class = class_in(space, segment, page);
+    int copy = class_in(space, segment, page + FORMAT_SEGMENT_COPY);
+    *whole = class == copy;
+    if (class > 0 || *whole)
+        return class;
+    return copy > 0 ? copy : -1;
 }
 
 void space_check(const struct space *space)

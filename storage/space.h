@@ -119,8 +119,9 @@ static inline uint32_t space_class_of(const struct space *space, uint32_t page)
 
 /* Fills a segment's header page. */
 void space_segment_header(const struct space *space, uint32_t segment, char page[PAGE_SIZE]);
-/* 0: never assigned; -1: damaged; otherwise the class */
-int space_segment_class(const struct space *space, uint32_t segment, const char page[PAGE_SIZE]);
+/* 0: never assigned; -1: damaged; otherwise the class. Whole: both copies say so. */
+int space_segment_class(const struct space *space, uint32_t segment, const char page[PAGE_SIZE],
+                        bool *whole);
 
 /* Runs in use, listed in `runs` if that is not NULL; how many. */
 uint32_t space_used_runs(const struct space *space, struct format_extent *runs);

@@ -53,9 +53,13 @@ fault("ring-left-at-its-end", "storage/journal.c",
       "a group for which there is no room up to the ring's end is written behind it",
       ("if (padded > journal->size - journal->position) journal->position = 0;", ""),
       by=[POWERCUT])
+fault("everysec-overdue", "storage/journal.c",
+      "writers go on for as long as a flush takes",
+      ("engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;", "false;"),
+      by=[STALLS])
 fault("ring-overruns-its-tail", "storage/journal.c",
       "groups are written over those that recovery still needs",
-      ("journal->used + ring_cost(journal, before + length) + PAGE_SIZE > journal->size", "false"),
+      ("journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size", "false"),
       by=[STALLS])
 fault("commit-numbers-reused", "storage/journal.c",
       "the first commit after a start has the last one's number",
@@ -150,6 +154,10 @@ fault("item-unchecked-at-the-start", "storage/recover.c",
       "a damaged item is entered in the index",
       ("if (state == SLOT_DAMAGED) {", "if (false) {"),
       by=[FAULTS])
+fault("header-not-mended", "storage/recover.c",
+      "of a segment's two headers a damaged one stays as it is",
+      ("*anew = journaled || (class > 0 && !whole);", "*anew = journaled;"),
+      by=[ROT])
 fault("damaged-id-unnoticed", "storage/verify.c",
       "an item whose database id is damaged is taken for one of a database that is gone",
       ("past && !was_living(space, page, slot, item, length) ?", "past ?"),

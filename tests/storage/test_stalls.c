@@ -157,6 +157,34 @@ static void a_page_under_way_is_not_changed(void **state)
     medium_free(medium);
 }
 
+/* ---- a group of the journal that takes its time ---- */
+
+/* Under `everysec` what is acknowledged meanwhile is a second's worth and no more. */
+static void writers_wait_for_an_overdue_flush(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    must(do_set(&rig, "other", "value") == STORE_OK, "set");
+    store_set_sync(rig.store, STORE_SYNC_EVERYSEC);
+    medium_hold(medium, FAULT_WRITE, "journal", 0);
+    struct call *call;
+    uint32_t done = 0;
+    while (finishes(&rig, call = start_put(&rig, "key", "value"), PATIENCE_MS)) {
+        must(call->result == STORE_OK && ++done < SURELY_MS / 10, "they go on and on");
+        call_free(call);
+        rig_run(&rig, 10);
+    }
+    must(done > 0 && medium_held(medium) > 0, "nobody waits for the flush");
+    must(has_value(&rig, "other", "value"), "readers wait too");
+    medium_release(medium);
+    must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
+    call_free(call);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
 /* ---- reads that take their time ---- */
 
 /* Two keys on pages of their own, neither in memory but "near". */
@@ -282,6 +310,7 @@ int main(void)
         cmocka_unit_test(writers_wait_for_room_in_the_ring),
         cmocka_unit_test(room_in_the_ring_comes_back),
         cmocka_unit_test(a_page_under_way_is_not_changed),
+        cmocka_unit_test(writers_wait_for_an_overdue_flush),
         cmocka_unit_test(a_reader_waits_for_the_writer_before_it),
         cmocka_unit_test(readers_share_a_key),
         cmocka_unit_test(a_key_may_be_named_twice),
