@@ -190,10 +190,12 @@ UNIT_TESTS := \
 	test_cmd_zset \
 	test_command \
 	test_config \
+	test_dice \
 	test_generic \
 	test_glob \
 	test_hash_slot \
 	test_index \
+	test_keyed_hash \
 	test_model_store \
 	test_packed \
 	test_rdma_frame \
@@ -209,10 +211,12 @@ test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_cmd_zset_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
 test_config_LINK = $(CONFIG_TEST_LINK)
+test_dice_LINK = $(call objects,server/dice.c)
 test_generic_LINK = $(GENERIC_TEST_LINK)
 test_glob_LINK = $(call objects,server/glob.c)
 test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
 test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
+test_keyed_hash_LINK = $(call objects,server/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)

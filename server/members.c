@@ -242,13 +242,19 @@ static struct packed_entry packed_name_at(const struct members *members, uint64_
     return packed_at(&members->packed, (uint32_t)rank * members->width);
 }
 
+/* A member that the tree counts: if it is not there, the tree is damaged. */
+static enum store_result read_counted(struct call *call, struct store_cursor *cursor,
+                                      struct member *member)
+{
+    enum store_result result = member_read(call, cursor, member);
+    return result == STORE_ABSENT ? STORE_DAMAGED : result;
+}
+
 static enum store_result tree_at(struct call *call, struct members *members, uint64_t rank,
                                  struct store_cursor *cursor, struct member *member)
 {
     enum store_result result = store_tree_seek_rank(members->tree, rank, cursor);
-    if (result == STORE_OK)
-        result = member_read(call, cursor, member);
-    return result == STORE_ABSENT ? STORE_DAMAGED : result;
+    return result == STORE_OK ? read_counted(call, cursor, member) : result;
 }
 
 enum store_result members_at(struct call *call, struct members *members, uint64_t rank,
@@ -310,7 +316,7 @@ static enum store_result each_in_tree(struct call *call, struct members *members
     while (result == STORE_OK) {
         struct member member;
         struct resp_slice value = {"", 0};
-        result = member_read(call, &cursor, &member);
+        result = read_counted(call, &cursor, &member);
         if (result == STORE_OK && with_values)
             result = member_value(call, &member, &value);
         if (result == STORE_OK)
