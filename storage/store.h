@@ -338,7 +338,8 @@ STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor
 
 /* For work in steps (a walk over a whole collection): the run function keeps where it is in memory
  * of its own, and returns what this returns, STORE_WAIT, after some pages. Its keys stay held, its
- * pages do not, others get their turn, and it is run again. It must not have written anything. */
+ * pages do not, others get their turn, and it is run again; what it has written is forgotten, as
+ * with any wait, so that steps come before writes. */
 STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
 
 /* Memory that lives until the request is finished; discarded on a rerun. NULL when there is none.

@@ -189,7 +189,6 @@ enum store_result store_rename(struct store_txn *txn, const struct store_key *fr
 /* Always a break, so that callers meet it; the waits of the next step are its own. */
 enum store_result store_step(struct store_txn *txn)
 {
-    assert(!txn->dirty);
     *txn->loaded = 0;
     return STORE_WAIT;
 }
