@@ -199,6 +199,7 @@ UNIT_TESTS := \
 	test_model_store \
 	test_packed \
 	test_rdma_frame \
+	test_pubsub \
 	test_resp \
 	test_runner \
 	test_ttl
@@ -220,6 +221,7 @@ test_keyed_hash_LINK = $(call objects,server/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
+test_pubsub_LINK = $(SERVER_TEST_LINK)
 test_resp_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(SERVER_TEST_LINK)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
