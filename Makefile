@@ -184,7 +184,9 @@ MODEL_SRC := \
 UNIT_TESTS := \
 	test_cmd_bitmap \
 	test_cmd_hash \
+	test_cmd_hash_weak \
 	test_cmd_set \
+	test_cmd_set_weak \
 	test_cmd_list \
 	test_cmd_string \
 	test_cmd_zset \
@@ -206,7 +208,9 @@ UNIT_TESTS := \
 
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
+test_cmd_hash_weak_LINK = $(WEAK_TEST_LINK)
 test_cmd_set_LINK = $(COMMAND_TEST_LINK)
+test_cmd_set_weak_LINK = $(WEAK_TEST_LINK)
 test_cmd_list_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_cmd_zset_LINK = $(COMMAND_TEST_LINK)
@@ -272,6 +276,8 @@ COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
 	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
 	server/cmd_string_number.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
+# The same without the hash, which the test brings along.
+WEAK_TEST_LINK = $(filter-out $(call objects,server/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
 	server/call.c server/effects.c server/notify.c \
 	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c \

@@ -429,7 +429,7 @@ static enum store_result part_end(struct call *call, struct members *members, ui
     uint64_t left = members_count(members) - start;
     *end = start + (count < left ? count : left);
     enum store_result result = rank_cursor(call, members, *end, next);
-    if (result != STORE_OK || *next == 0)
+    if (result != STORE_OK || *end == members_count(members))
         return result;
     result = cursor_rank(members, *next, end);
     if (result != STORE_OK || *end > start)
