@@ -25,6 +25,26 @@ def elements(reply):
     return found
 
 
+def replies(array):
+    """The replies that an array holds, each with its own bytes."""
+    head, _, rest = array.partition(b"\r\n")
+    found, start, at = [], 0, 0
+    for _ in range(int(head[1:])):
+        pending = 1
+        while pending:
+            end = rest.index(b"\r\n", at)
+            kind, size = rest[at:at + 1], rest[at + 1:end]
+            at = end + 2
+            pending -= 1
+            if kind in b"$=" and size != b"-1":
+                at += int(size) + 2
+            elif kind in b"*~%" and size != b"-1":
+                pending += int(size) * (2 if kind == b"%" else 1)
+        found.append(rest[start:at])
+        start = at
+    return found
+
+
 def is_error(reply):
     return reply[:1] == b"-"
 
@@ -170,10 +190,13 @@ BY_NAME = {
 BY_NAME.update(dict.fromkeys(WITH_SCORES, same_scores))
 
 
-def same(words, stock, ours):
+def same(words, stock, ours, queued=()):
+    """`queued`: what EXEC has run."""
     if stock == ours:
         return True
     name = words[0].upper()
+    if name == b"EXEC" and stock[:1] == ours[:1] == b"*" and b"*-1\r\n" not in (stock, ours):
+        return all(map(same, queued, replies(stock), replies(ours)))
     if name in TIME_TOLERANCE:
         return same_time(name, stock, ours)
     rule = BY_NAME.get(name)

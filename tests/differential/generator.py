@@ -16,12 +16,17 @@ PATTERNS = [b"*", b"k*", b"k?", b"k[0-5]", b"k[^0-5]", b"*1*", b"k\\1", b"{*", b
             b"k[5-0]", b"**a**", b"k1"]
 
 
+# Between MULTI and EXEC these do not see yet what the transaction itself has written.
+NOT_QUEUED = {"KEYS", "RANDOMKEY", "DBSIZE", "FLUSHDB", "FLUSHALL", "SWAPDB"}
+
+
 class Generator:
     def __init__(self, seed, names):
         """`names`: the commands to choose from, upper case; each must have a method here."""
         self.random = random.Random(seed)
         self.names = sorted(names & set(self.methods()))
         self.now_s = int(time.time())
+        self.planned = []  # of a transaction that has begun
 
     @classmethod
     def methods(cls):
@@ -29,10 +34,27 @@ class Generator:
         return {name for name in dir(cls) if name.isupper()}
 
     def next(self):
-        name = self.random.choice(self.names)
+        if not self.planned and "EXEC" in self.names and self.chance(0.02):
+            self.plan_transaction()
+        return self.planned.pop(0) if self.planned else self.single()
+
+    def plan_transaction(self):
+        """Nonsense aborts it, as anywhere: it is short, so that most are run."""
+        watched = [b"WATCH"] + self.keys(3)
+        if self.chance(0.5):
+            self.planned += [watched] + [self.single() for _ in range(self.random.randrange(3))]
+        self.planned.append([b"MULTI"])
+        choices = [name for name in self.names if name not in NOT_QUEUED]
+        self.planned += [self.single(choices) for _ in range(self.random.randrange(8))]
+        if self.chance(0.05):
+            self.planned.append([b"MULTI"])
+        self.planned.append([b"EXEC" if self.chance(0.9) else b"DISCARD"])
+
+    def single(self, names=None):
+        name = self.random.choice(names or self.names)
         # Those that empty everything, rarely.
         if name in ("FLUSHALL", "FLUSHDB") and not self.chance(0.02):
-            return self.next()
+            return self.single()
         words = [name if self.chance(0.9) else self.any_case(name)]
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
@@ -663,6 +685,16 @@ class Generator:
         keys = self.sets()
         count = len(keys) if self.chance(0.9) else self.integer(3)
         return [count] + keys + self.option("LIMIT", self.integer(20))
+
+    # ---- transactions, beside those that are planned: only they have a MULTI ----
+
+    def EXEC(self):
+        return []
+
+    DISCARD = UNWATCH = EXEC
+
+    def WATCH(self):
+        return self.keys()
 
     # ---- the database as a whole ----
 
