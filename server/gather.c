@@ -24,8 +24,9 @@ struct gather *gather_get(struct call *call)
         call->progress_free = gather_free;
     }
     assert(call->progress_free == gather_free);
-    gather->step_entries = 0;
-    gather->step_start = gather->out.len;
+    bool is_nested = call->outer != NULL;
+    gather->entries_left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    gather->step_end = gather->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
     return gather;
 }
 

@@ -13,17 +13,19 @@
 
 #define GATHER_STEP_ENTRIES 256
 #define GATHER_STEP_BYTES (64 * 1024)
+/* Inside another command each step lets what was before it run again. */
+#define GATHER_NESTED_ENTRIES (16 * GATHER_STEP_ENTRIES)
+#define GATHER_NESTED_BYTES (4 * GATHER_STEP_BYTES)
 
 struct gather {
     uint64_t at;            /* where to go on, as the command counts */
     uint32_t source;        /* in which of several keys */
     uint64_t count;         /* of what was collected, as the command counts */
-    bool is_done;           /* everything is collected */
     struct dice dice;       /* from the call's seed */
     uint64_t *ranks;        /* of what was chosen by it; freed with the rest */
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
-    uint64_t step_entries;  /* of this run */
-    size_t step_start;      /* out.len when it began */
+    uint64_t entries_left;  /* of this step */
+    size_t step_end;        /* out.len at which it is full */
 };
 
 /* The call's own, made in its first run; NULL: out of memory. To be called once in each run. */
@@ -32,8 +34,7 @@ struct gather *gather_get(struct call *call);
 /* After each entry: whether it is time for store_step. */
 static inline bool gather_step_is_full(struct gather *gather)
 {
-    return ++gather->step_entries >= GATHER_STEP_ENTRIES ||
-           gather->out.len - gather->step_start >= GATHER_STEP_BYTES;
+    return --gather->entries_left == 0 || gather->out.len >= gather->step_end;
 }
 
 /* Writes what was collected into the reply; STORE_NO_MEMORY if there was too much of it. */

@@ -176,3 +176,25 @@ def test_events(make_server):
             message = listener.reply().split(b"\r\n")
             assert (message[6].decode(), message[8].decode()) == (
                 "__keyevent@0__:" + event, key)
+
+
+def test_large_ones_in_a_transaction(client):
+    """Walks in steps, behind and before writes of the same transaction."""
+    members = {b"m%d" % i for i in range(3000)}
+    fill_set(client, "s", members)
+    fill_hash(client, "h", fields(0, 3000))
+    pipe = client.pipeline(transaction=True)
+    pipe.sadd("s", "more").smembers("s").sunionstore("u", "s", "t").srem("s", "more")
+    pipe.spop("u", 1000).scard("u").hset("h", "more", "1").hgetall("h").hdel("h", "more")
+    pipe.copy("h", "copy").hlen("copy").sdiff("s", "u").sintercard(2, ["s", "u"])
+    replies = pipe.execute()
+    popped = set(replies[4])
+    assert replies[0] == 1 and replies[1] == members | {b"more"} and replies[2] == 3001
+    assert len(popped) == 1000 and replies[5] == 2001
+    assert replies[7] == {**fields(0, 3000), b"more": b"1"} and replies[8] == 1
+    assert replies[9] and replies[10] == 3000
+    assert replies[11] == popped - {b"more"}
+    assert replies[12] == 3000 - len(popped - {b"more"})
+    assert client.smembers("s") == members
+    assert client.smembers("u") == (members | {b"more"}) - popped
+    assert client.hgetall("copy") == fields(0, 3000)
