@@ -100,6 +100,7 @@
 #define VELLUM_STORE_FORMAT_H
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "store.h"
@@ -189,6 +190,8 @@ struct format_node {
     uint16_t count;
     uint16_t heap;
     uint16_t garbage;
+    uint16_t first;
+    uint16_t zero;
 };
 
 struct format_cell { /* of a leaf */
@@ -281,7 +284,7 @@ static_assert(sizeof(struct format_extent) == 16, "on disk");
 static_assert(sizeof(struct format_root) == 16, "on disk");
 static_assert(sizeof(struct format_tree) == 16, "on disk");
 static_assert(sizeof(struct format_trees) == 16, "on disk");
-static_assert(sizeof(struct format_node) == 40, "on disk");
+static_assert(offsetof(struct format_node, zero) == 42, "on disk");
 static_assert(sizeof(struct format_cell) == 4, "on disk");
 static_assert(sizeof(struct format_child) == 12, "on disk");
 static_assert(sizeof(struct format_outside_key) == 24, "on disk");

@@ -177,6 +177,8 @@ static enum store_result part_leaf(struct store_cursor *cursor, struct format_no
     parting->depth = cursor->depth - 1;
     parting->is_before = cursor->rank == 0;
     if (parting->is_before || (place == leaf->count && is_last(cursor, parting->depth))) {
+        if (parting->is_before)
+            leaf_grow_backwards(fresh, entry);
         leaf_insert(fresh, 0, entry);
         leaf_rehash(leaf);
     } else {

@@ -7,6 +7,7 @@
 #define OUTSIDE 0x8000u /* in the key length of a leaf's entry */
 #define LOOSE 0x8000u   /* in the separator length of a child */
 #define LENGTH 0x7fffu
+#define FREE_BEFORE 16u /* cells, in a leaf made by parting another */
 
 struct entry_head {
     uint16_t key_len, value_len;
@@ -26,17 +27,17 @@ static uint32_t cell_size(const struct format_node *node)
 /* Where the cells (a leaf's, or an inner node's children) end. */
 static uint32_t cells_end(const struct format_node *node)
 {
-    return (uint32_t)sizeof *node + node->count * cell_size(node);
+    return NODE_BEGIN + (node->first + node->count) * cell_size(node);
 }
 
 static struct format_cell *cells(const struct format_node *node)
 {
-    return (struct format_cell *)((char *)node + sizeof *node);
+    return (struct format_cell *)((char *)node + NODE_BEGIN) + node->first;
 }
 
 static struct format_child *children(const struct format_node *node)
 {
-    return (struct format_child *)((char *)node + sizeof *node);
+    return (struct format_child *)((char *)node + NODE_BEGIN);
 }
 
 void node_init(struct format_node *node, uint64_t collection, uint32_t level)
@@ -54,7 +55,7 @@ void node_init(struct format_node *node, uint64_t collection, uint32_t level)
 
 uint32_t node_used(const struct format_node *node)
 {
-    return cells_end(node) - (uint32_t)sizeof *node + PAGE_SIZE - node->heap - node->garbage;
+    return node->count * cell_size(node) + PAGE_SIZE - node->heap - node->garbage;
 }
 
 int node_compare(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -99,6 +100,10 @@ static void compact(struct format_node *node)
     }
     node->heap = (uint16_t)heap;
     node->garbage = 0;
+    if (node->first) {
+        memmove(bytes_of(node) + NODE_BEGIN, cells(node), node->count * cell_size(node));
+        node->first = 0;
+    }
 }
 
 /* Room for one more cell and `size` bytes, where the bytes begin. */
@@ -124,7 +129,7 @@ static void give_heap(struct format_node *node, uint32_t place)
 static void open_cell(struct format_node *node, uint32_t place)
 {
     uint32_t size = cell_size(node);
-    char *at = bytes_of(node) + sizeof *node + place * size;
+    char *at = bytes_of(node) + NODE_BEGIN + place * size;
     memmove(at + size, at, (node->count - place) * size);
     node->count++;
 }
@@ -132,7 +137,7 @@ static void open_cell(struct format_node *node, uint32_t place)
 static void close_cell(struct format_node *node, uint32_t place)
 {
     uint32_t size = cell_size(node);
-    char *at = bytes_of(node) + sizeof *node + place * size;
+    char *at = bytes_of(node) + NODE_BEGIN + place * size;
     node->count--;
     memmove(at, at + size, (node->count - place) * size);
 }
@@ -301,27 +306,48 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
 }
 
 /* The node's own fields, as they will be. */
-static void plan_head(struct node_plan *plan, const struct format_node *node, uint32_t count,
-                      uint32_t heap, uint32_t garbage)
+static void plan_head(struct node_plan *plan, const struct format_node *head)
 {
-    struct format_node head = {.level = node->level,
-                               .shared = node->shared,
-                               .count = (uint16_t)count,
-                               .heap = (uint16_t)heap,
-                               .garbage = (uint16_t)garbage};
     plan->count = plan->length = 0;
-    plan_range(plan, HEAD_AT, sizeof head - HEAD_AT, (const char *)&head + HEAD_AT);
+    plan_range(plan, HEAD_AT, NODE_BEGIN - HEAD_AT, (const char *)head + HEAD_AT);
+}
+
+/* Whether those before the place make room, or close the gap: they are fewer. */
+static bool moves_front(const struct format_node *node, uint32_t place)
+{
+    return place < node->count - place;
+}
+
+/* Room for one more cell, before those that are there. */
+static bool grows_backwards(const struct format_node *node, uint32_t place)
+{
+    return node->first && (moves_front(node, place) || place == 0);
 }
 
 static bool is_in_order(const struct format_node *node, uint32_t place,
                         const struct node_entry *entry)
 {
-    if (node->heap < cells_end(node) + leaf_entry_size(entry))
+    uint32_t saved = grows_backwards(node, place) ? (uint32_t)sizeof(struct format_cell) : 0;
+    if (node->heap < cells_end(node) + leaf_entry_size(entry) - saved)
         return false;
     if (node->shared == 0)
         return true;
     return node->count && compare_shared(node, place < node->count ? place : place - 1, entry->key,
                                          entry->key_len) == 0;
+}
+
+/* The new cell, and those that move. */
+static void plan_cell(struct node_plan *plan, const struct format_node *node, uint32_t place,
+                      struct format_cell cell)
+{
+    bool backwards = grows_backwards(node, place);
+    uint32_t begin = backwards ? node->first - 1u : node->first + place;
+    uint32_t before = backwards ? place : 0, behind = backwards ? 0 : node->count - place;
+    char *to = plan_range(plan, (uint32_t)(NODE_BEGIN + begin * sizeof cell),
+                          (uint32_t)((before + 1 + behind) * sizeof cell), NULL);
+    memcpy(to, cells(node), before * sizeof cell);
+    memcpy(to + before * sizeof cell, &cell, sizeof cell);
+    memcpy(to + (before + 1) * sizeof cell, cells(node) + place, behind * sizeof cell);
 }
 
 bool leaf_plan_insert(const struct format_node *node, uint32_t place,
@@ -333,12 +359,13 @@ bool leaf_plan_insert(const struct format_node *node, uint32_t place,
     uint32_t size = leaf_entry_size(entry) - (uint32_t)sizeof(struct format_cell);
     struct format_cell cell = {(uint16_t)(node->heap - size),
                                hint_of(node, entry->key, entry->key_len)};
-    plan_head(plan, node, node->count + 1u, cell.offset, node->garbage);
-    char *to = plan_range(plan, (uint32_t)(sizeof *node + place * sizeof cell),
-                          (uint32_t)((node->count - place + 1) * sizeof cell), NULL);
-    memcpy(to, &cell, sizeof cell);
-    memcpy(to + sizeof cell, cells(node) + place, (node->count - place) * sizeof cell);
-    to = plan_range(plan, cell.offset, size, NULL);
+    struct format_node fresh = *node;
+    fresh.count++;
+    fresh.heap = cell.offset;
+    fresh.first = (uint16_t)(fresh.first - grows_backwards(node, place));
+    plan_head(plan, &fresh);
+    plan_cell(plan, node, place, cell);
+    char *to = plan_range(plan, cell.offset, size, NULL);
     struct entry_head head = {(uint16_t)(entry->key_len | (entry->outside ? OUTSIDE : 0)),
                               (uint16_t)entry->value_len};
     memcpy(to, &head, sizeof head);
@@ -366,13 +393,20 @@ void leaf_insert(struct format_node *node, uint32_t place, const struct node_ent
 void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan)
 {
     assert(place < node->count && node->level == 0);
-    uint32_t cell = sizeof(struct format_cell), size = heap_bytes(node, place);
-    bool is_first = cells(node)[place].offset == node->heap;
-    plan_head(plan, node, node->count - 1u, node->heap + (is_first ? size : 0),
-              node->garbage + (is_first ? 0 : size));
-    if (place + 1u < node->count)
-        plan_range(plan, (uint32_t)sizeof *node + place * cell, (node->count - place - 1) * cell,
-                   (const char *)(cells(node) + place + 1));
+    const struct format_cell *cell = cells(node);
+    uint32_t size = heap_bytes(node, place), behind = node->count - place - 1;
+    struct format_node fresh = *node;
+    bool is_lowest = cell[place].offset == node->heap, front = place < behind;
+    fresh.count--;
+    fresh.heap = (uint16_t)(fresh.heap + (is_lowest ? size : 0));
+    fresh.garbage = (uint16_t)(fresh.garbage + (is_lowest ? 0 : size));
+    fresh.first = (uint16_t)(fresh.first + front);
+    plan_head(plan, &fresh);
+    uint32_t begin = NODE_BEGIN + (node->first + (front ? 1 : place)) * (uint32_t)sizeof *cell;
+    uint32_t moved = front ? place : behind;
+    if (moved)
+        plan_range(plan, begin, moved * (uint32_t)sizeof *cell,
+                   (const char *)(front ? cell : cell + place + 1));
 }
 
 void leaf_remove(struct format_node *node, uint32_t place)
@@ -392,9 +426,17 @@ void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const c
         plan_range(plan, (uint32_t)(entry.value - (const char *)node), entry.value_len, value);
 }
 
+void leaf_grow_backwards(struct format_node *node, const struct node_entry *entry)
+{
+    assert(node->count == 0);
+    node->first = (uint16_t)(NODE_ROOM / leaf_entry_size(entry));
+}
+
 void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
                  uint32_t end)
 {
+    if (to->count == 0)
+        to->first = FREE_BEFORE;
     for (uint32_t i = first; i < end; i++) {
         struct node_entry entry;
         leaf_get(from, i, &entry);

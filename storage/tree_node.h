@@ -9,8 +9,10 @@
 
 #include "format.h"
 
+#define NODE_BEGIN 44u /* of the cells */
+
 /* Any node has room for four of the largest entries. */
-#define NODE_ROOM (PAGE_SIZE - (uint32_t)sizeof(struct format_node))
+#define NODE_ROOM (PAGE_SIZE - NODE_BEGIN)
 #define NODE_ENTRY_MAX (NODE_ROOM / 4)
 
 /* An entry of a leaf. With `outside` the value is a struct format_outside. */
@@ -65,6 +67,8 @@ bool leaf_plan_insert(const struct format_node *node, uint32_t place,
 void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan);
 void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const char *value,
                          struct node_plan *plan);
+/* An empty leaf that is going to get entries like this one at its beginning. */
+void leaf_grow_backwards(struct format_node *node, const struct node_entry *entry);
 /* Has searches use what the keys share now; worth it when the leaf changes anyway. */
 void leaf_rehash(struct format_node *node);
 /* Copies entries [first, end) of `from` behind those of `to`. */

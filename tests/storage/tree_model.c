@@ -242,6 +242,21 @@ static enum store_result run_at(struct store_txn *txn, struct tree_op *op, struc
     return result == STORE_OK ? mix_found(txn, &op->found, &cursor) : result;
 }
 
+/* The same place, reached in ways that leave the cursor in another leaf. */
+static enum store_result wander(struct tree_op *op, struct store_cursor *cursor)
+{
+    struct store_entry entry;
+    enum store_result result = STORE_OK;
+    if (op->random & 1) {
+        result = store_tree_prev(cursor);
+        if (result == STORE_OK)
+            result = store_tree_next(cursor);
+    } else if (op->random & 2) {
+        result = store_tree_get(cursor, &entry);
+    }
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
 static enum store_result run_key(struct store_txn *txn, struct tree_op *op, struct store_tree *tree)
 {
     struct store_cursor cursor;
