@@ -547,9 +547,12 @@ static void a_flush_overtakes_a_deletion(void **state)
     fill(&rig, "third", 3000, 30);
     must(count_readable(&rig, "second", 3000) == 3000, "entries are lost");
     must(count_readable(&rig, "third", 3000) == 3000, "entries are lost");
+    uint64_t used = slots_in_use(rig.store);
     must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
     must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
     must(count_readable(&rig, "second", 3000) == 3000, "entries are lost");
+    must(slots_in_use(rig.store) == used, "%llu slots were in use, now %llu are",
+         (unsigned long long)used, (unsigned long long)slots_in_use(rig.store));
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 0, "damage: %s", rig.last_warning);
     must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);

@@ -266,8 +266,10 @@ static enum store_result run_key(struct store_txn *txn, struct tree_op *op, stru
         return result;
     op->found = mix(op->found, cursor.rank);
     if (op->kind == OP_INSERT) {
-        result =
-            store_tree_insert(&cursor, op->entry_key, op->entry_key_len, op->value, op->value_len);
+        result = wander(op, &cursor);
+        if (result == STORE_OK)
+            result = store_tree_insert(&cursor, op->entry_key, op->entry_key_len, op->value,
+                                       op->value_len);
         return result == STORE_OK ? mix_found(txn, &op->found, &cursor) : result;
     }
     result = store_tree_get(&cursor, &entry);
