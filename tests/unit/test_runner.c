@@ -583,6 +583,27 @@ static void test_always_waits_behind_a_slow_client(void **state)
     assert_received(peer, "+PONG\r\n+OK\r\n");
 }
 
+/* Nor does a reply that shows nothing take it along. */
+static void test_always_waits_before_what_need_not(void **state)
+{
+    struct fixture *fixture = *state;
+    atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
+    struct peer *peer = connect_peer(fixture);
+    model_store_set_waits(fixture->server.store, 1, 1);
+    peer->may_read = 0;
+    send_text(peer, "PING\r\n");
+    poke(peer);
+    send_text(peer, "SET a 1\r\n");
+    poke(peer);
+    send_text(peer, "PING\r\n");
+    poke(peer);
+    peer->may_read = SIZE_MAX;
+    poke(peer);
+    assert_received(peer, "");
+    run(fixture, peer, 3);
+    assert_received(peer, "+PONG\r\n+OK\r\n+PONG\r\n");
+}
+
 static void test_killed_in_the_middle(void **state)
 {
     struct fixture *fixture = *state;
@@ -619,6 +640,7 @@ int main(void)
         TEST(test_idle_holds_no_buffers),
         TEST(test_always_waits_for_the_journal),
         TEST(test_always_waits_behind_a_slow_client),
+        TEST(test_always_waits_before_what_need_not),
         TEST(test_killed_in_the_middle),
     };
     return cmocka_run_group_tests_name("runner", tests, NULL, NULL);
