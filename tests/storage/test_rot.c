@@ -447,12 +447,17 @@ static void some_bytes_of_a_collection(void **state)
 
 /* ---- the superblock ---- */
 
-/* With one copy damaged: all of it is there, or the store is not opened. How often it was. */
-static uint32_t rot_superblock(struct rig *rig, const struct medium *medium, const char *value)
+/* With one copy damaged: all of it is there, or the store is not opened. How often it was, of
+ * SUPER_TRIES times. */
+#define SUPER_STEP 3u
+#define SUPER_TRIES (2 * (uint32_t)sizeof(struct format_superblock) / SUPER_STEP)
+static uint32_t rot_superblock(struct rig *rig, const struct medium *medium, const char *value,
+                               uint32_t first)
 {
     uint32_t opened = 0;
     for (uint32_t copy = 0; copy < 2; copy++)
-        for (uint32_t offset = 0; offset < sizeof(struct format_superblock); offset++) {
+        for (uint32_t offset = first; offset < sizeof(struct format_superblock);
+             offset += SUPER_STEP) {
             struct medium *hurt = rotten(medium, "superblock", copy * PAGE_SIZE + offset, 1);
             enum store_result result = rig_open(rig, medium_disk(hurt));
             must(result == STORE_OK || (result == STORE_CORRUPT && strstr(rig->message, "backup")),
@@ -473,20 +478,29 @@ static uint32_t rot_superblock(struct rig *rig, const struct medium *medium, con
 static void any_byte_of_a_superblock(void **state)
 {
     (void)state;
-    uint32_t all = 2 * (uint32_t)sizeof(struct format_superblock);
     struct rig rig;
     struct medium *medium = new_store(&rig);
     must(do_set(&rig, "key", "first") == STORE_OK, "set");
     close_rig(&rig);
-    must(rot_superblock(&rig, medium, "first") == all, "one copy should do after a clean stop");
+    struct medium *clean = medium_copy(medium);
     open_rig(&rig, medium);
     crash(&rig, medium);
-    must(rot_superblock(&rig, medium, "first") == all, "one copy should do where nothing is new");
+    struct medium *unchanged = medium_copy(medium);
     open_rig(&rig, medium);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
     crash(&rig, medium);
-    must(rot_superblock(&rig, medium, "second") == all / 2,
-         "the older copy knows nothing of the last start");
+    for (uint32_t first = 0; first < SUPER_STEP; first++) {
+        if (first == 0) {
+            must(rot_superblock(&rig, clean, "first", first) == SUPER_TRIES,
+                 "one copy should do after a clean stop");
+            must(rot_superblock(&rig, unchanged, "first", first) == SUPER_TRIES,
+                 "one copy should do where nothing is new");
+        }
+        must(rot_superblock(&rig, medium, "second", first) == SUPER_TRIES / 2,
+             "the older copy knows nothing of the last start");
+    }
+    medium_free(clean);
+    medium_free(unchanged);
     medium_free(medium);
 }
 
@@ -563,8 +577,8 @@ static void any_byte_of_a_group(void **state)
     crash(&rig, medium);
     struct format_group group;
     for (uint64_t behind = 0; behind < GROUPS; behind++) {
-        uint64_t first = find_group(medium, behind, &group);
-        for (uint64_t at = first; at < first + group.length; at++)
+        uint64_t first = find_group(medium, behind, &group), step = behind == 2 ? 1 : 5;
+        for (uint64_t at = first; at < first + group.length; at += step)
             if (behind == 0)
                 rot_last_group(&rig, medium, at, before);
             else
