@@ -19,6 +19,10 @@ PATTERNS = [b"*", b"k*", b"k?", b"k[0-5]", b"k[^0-5]", b"*1*", b"k\\1", b"{*", b
 # Between MULTI and EXEC these do not see yet what the transaction itself has written.
 NOT_QUEUED = {"KEYS", "RANDOMKEY", "DBSIZE", "FLUSHDB", "FLUSHALL", "SWAPDB"}
 
+# SPOP without its count would leave different sets behind; ZRANK with one argument more is a command
+# only for 7.2, and EXEC tells.
+AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK"}
+
 
 class Generator:
     def __init__(self, seed, names):
@@ -59,8 +63,7 @@ class Generator:
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         # A long value out of place would be a key longer than ours may be.
-        # SPOP without its count would leave different sets behind.
-        if name != "SPOP" and self.chance(0.04) and max(map(len, words)) <= KEY_MAX:
+        if name not in AS_THEY_ARE and self.chance(0.04) and max(map(len, words)) <= KEY_MAX:
             return self.spoiled(words)
         return words
 
