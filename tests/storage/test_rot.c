@@ -664,6 +664,7 @@ static void what_is_not_ours_is_no_group(void **state)
     crash(&rig, medium);
     uint64_t at = find_group(medium, 0, &group) + 10 * PAGE_SIZE;
     group.sequence += 5;
+    group.durable_commit += 100;
     group.length = PAGE_SIZE;
     group.seed ^= 1;
     group.checksum = journal_group_checksum(&group, page + sizeof group);
