@@ -2,6 +2,7 @@
  * Commands that wait: for an element, or for a time.
  */
 #include "cmd_list.h"
+#include "cmd_zset.h"
 #include "commands.h"
 
 /* ---- elements of lists ---- */
@@ -15,10 +16,11 @@ static enum store_result find_for(struct call *call, const struct store_key *key
     return result;
 }
 
-static enum store_result wait_for_list(struct call *call, uint32_t key_count, int64_t timeout_ms)
+static enum store_result wait_for(struct call *call, enum item_type type, uint32_t key_count,
+                                  int64_t timeout_ms)
 {
     resp_null_array(call->reply);
-    return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
+    return call_block(call, call->keys, key_count, type, timeout_ms);
 }
 
 static enum store_result blocking_pop(struct call *call, enum list_end end)
@@ -39,7 +41,7 @@ static enum store_result blocking_pop(struct call *call, enum list_end end)
         resp_bulk(call->reply, key->data, key->len);
         return list_pop_one(&list, end);
     }
-    return wait_for_list(call, call->key_count, timeout_ms);
+    return wait_for(call, TYPE_LIST, call->key_count, timeout_ms);
 }
 
 enum store_result cmd_blpop(struct call *call)
@@ -66,10 +68,9 @@ enum store_result cmd_blmpop(struct call *call)
             return result;
         if (!takes)
             continue;
-        uint64_t total = list_count(&list);
-        return list_pop_many(&list, end, (uint64_t)count < total ? (uint64_t)count : total, true);
+        return list_pop_many(&list, end, count);
     }
-    return wait_for_list(call, call->key_count, timeout_ms);
+    return wait_for(call, TYPE_LIST, call->key_count, timeout_ms);
 }
 
 static enum store_result blocking_move(struct call *call, enum list_end from, enum list_end to,
@@ -86,7 +87,7 @@ static enum store_result blocking_move(struct call *call, enum list_end from, en
     if (takes)
         return list_move(call, from, to, &takes);
     if (call->outer == NULL)
-        return wait_for_list(call, 1, timeout_ms);
+        return wait_for(call, TYPE_LIST, 1, timeout_ms);
     resp_null(call->reply); /* not what it answers in the end of a time */
     return STORE_OK;
 }
@@ -102,6 +103,60 @@ enum store_result cmd_blmove(struct call *call)
 enum store_result cmd_brpoplpush(struct call *call)
 {
     return blocking_move(call, LIST_TAIL, LIST_HEAD, call->argv[3]);
+}
+
+/* ---- elements of sorted sets ---- */
+
+/* The first that has something for this request; not *takes: none. *done: it is answered. */
+static enum store_result find_zset(struct call *call, struct zset *zset, bool *takes, bool *done)
+{
+    *takes = *done = false;
+    for (uint32_t i = 0; i < call->key_count && !*takes; i++) {
+        enum store_result result = zset_find(call, &call->keys[i], zset, done);
+        if (result != STORE_OK || *done)
+            return result;
+        *takes = zset->exists && !call_is_behind(call, zset->key, TYPE_ZSET);
+    }
+    return STORE_OK;
+}
+
+static enum store_result blocking_zpop(struct call *call, enum zset_end end)
+{
+    struct zset zset;
+    int64_t timeout_ms;
+    bool takes, done;
+    if (!call_timeout(call, call->argv[call->argc - 1], &timeout_ms))
+        return STORE_OK;
+    enum store_result result = find_zset(call, &zset, &takes, &done);
+    if (result != STORE_OK || done)
+        return result;
+    return takes ? zset_pop_one(&zset, end)
+                 : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
+}
+
+enum store_result cmd_bzpopmin(struct call *call)
+{
+    return blocking_zpop(call, ZSET_MIN);
+}
+
+enum store_result cmd_bzpopmax(struct call *call)
+{
+    return blocking_zpop(call, ZSET_MAX);
+}
+
+enum store_result cmd_bzmpop(struct call *call)
+{
+    struct zset zset;
+    enum zset_end end;
+    int64_t count, timeout_ms;
+    bool takes, done;
+    if (!zset_read_mpop(call, 2, &end, &count) || !call_timeout(call, call->argv[1], &timeout_ms))
+        return STORE_OK;
+    enum store_result result = find_zset(call, &zset, &takes, &done);
+    if (result != STORE_OK || done)
+        return result;
+    return takes ? zset_pop_many(&zset, end, count)
+                 : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
 }
 
 /* ---- WAIT ---- */

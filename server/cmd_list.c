@@ -9,7 +9,7 @@
 
 /* ---- what the commands on lists share ---- */
 
-const char *list_pop_event(enum list_end end)
+static const char *pop_event(enum list_end end)
 {
     return end == LIST_HEAD ? "lpop" : "rpop";
 }
@@ -26,12 +26,12 @@ bool list_read_end(struct call *call, struct resp_slice arg, enum list_end *end)
     return left || slice_is(arg, "right") || call_syntax_error(call);
 }
 
-enum store_result list_seek_end(struct list *list, enum list_end end, struct list_place *place)
+static enum store_result seek_end(struct list *list, enum list_end end, struct list_place *place)
 {
     return list_seek(list, end == LIST_HEAD ? 0 : list_count(list), place);
 }
 
-void list_notify(struct list *list, const char *event)
+static void notify(struct list *list, const char *event)
 {
     call_notify(list->call, NOTIFY_LIST, event, list->key);
     if (list_count(list) == 0)
@@ -42,12 +42,12 @@ enum store_result list_changed(struct list *list, const char *event)
 {
     if (!list->exists)
         call_notify(list->call, NOTIFY_NEW, "new", list->key);
-    list_notify(list, event);
+    notify(list, event);
     return list_save(list);
 }
 
-enum store_result list_reply_range(struct steps *steps, struct list *list, uint64_t first,
-                                   uint64_t count, bool backwards)
+static enum store_result reply_range(struct steps *steps, struct list *list, uint64_t first,
+                                     uint64_t count, bool backwards)
 {
     struct list_place place;
     struct store_item element;
@@ -68,7 +68,7 @@ enum store_result list_reply_range(struct steps *steps, struct list *list, uint6
     return result == STORE_OK ? steps_finish(steps) : result;
 }
 
-enum store_result list_take(struct list *list, enum list_end end, uint64_t count)
+static enum store_result take(struct list *list, enum list_end end, uint64_t count)
 {
     struct list_place place;
     if (count == list_count(list))
@@ -78,12 +78,14 @@ enum store_result list_take(struct list *list, enum list_end end, uint64_t count
     return result == STORE_OK ? list_remove(list, &place, count) : result;
 }
 
-enum store_result list_pop_many(struct list *list, enum list_end end, uint64_t count, bool with_key)
+/* Up to `count` of them, as an array; with_key: behind the key's name. */
+static enum store_result pop_some(struct list *list, enum list_end end, int64_t count,
+                                  bool with_key)
 {
     struct steps steps;
-    uint64_t total = list_count(list);
+    uint64_t total = list_count(list), most = (uint64_t)count < total ? (uint64_t)count : total;
     enum store_result result =
-        steps_begin(&steps, list->call, list_is_large(list) && steps_are_many(count));
+        steps_begin(&steps, list->call, list_is_large(list) && steps_are_many(most));
     if (result != STORE_OK)
         return result;
     if (steps.fresh && with_key) {
@@ -91,14 +93,19 @@ enum store_result list_pop_many(struct list *list, enum list_end end, uint64_t c
         resp_bulk(steps.out, list->key->data, list->key->len);
     }
     if (steps.fresh)
-        resp_array(steps.out, count);
-    result = list_reply_range(&steps, list, end == LIST_HEAD ? 0 : total, count, end == LIST_TAIL);
+        resp_array(steps.out, most);
+    result = reply_range(&steps, list, end == LIST_HEAD ? 0 : total, most, end == LIST_TAIL);
     if (result == STORE_OK)
-        result = list_take(list, end, count);
-    return result == STORE_OK ? list_changed(list, list_pop_event(end)) : result;
+        result = take(list, end, most);
+    return result == STORE_OK ? list_changed(list, pop_event(end)) : result;
 }
 
-enum store_result list_copy_end(struct list *list, enum list_end end, struct resp_slice *value)
+enum store_result list_pop_many(struct list *list, enum list_end end, int64_t count)
+{
+    return pop_some(list, end, count, true);
+}
+
+static enum store_result copy_end(struct list *list, enum list_end end, struct resp_slice *value)
 {
     struct list_place place;
     struct store_item element;
@@ -122,7 +129,7 @@ static enum store_result push(struct call *call, enum list_end end, bool only_ex
         resp_integer(call->reply, 0);
         return STORE_OK;
     }
-    result = list_seek_end(&list, end, &place);
+    result = seek_end(&list, end, &place);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
         result = list_insert(&list, &place, call->argv[i]);
         if (result == STORE_OK && end == LIST_TAIL)
@@ -167,7 +174,7 @@ enum store_result list_pop_one(struct list *list, enum list_end end)
         result = call_reply_item(list->call, &element);
     if (result == STORE_OK)
         result = list_remove(list, &place, 1);
-    return result == STORE_OK ? list_changed(list, list_pop_event(end)) : result;
+    return result == STORE_OK ? list_changed(list, pop_event(end)) : result;
 }
 
 static enum store_result pop(struct call *call, enum list_end end)
@@ -198,8 +205,7 @@ static enum store_result pop(struct call *call, enum list_end end)
         resp_array(call->reply, 0);
         return STORE_OK;
     }
-    uint64_t total = list_count(&list);
-    return list_pop_many(&list, end, (uint64_t)count < total ? (uint64_t)count : total, false);
+    return pop_some(&list, end, count, false);
 }
 
 enum store_result cmd_lpop(struct call *call)
@@ -222,35 +228,23 @@ bool list_read_mpop(struct call *call, size_t at, enum list_end *end, int64_t *c
     return true;
 }
 
-enum store_result list_mpop(struct call *call, enum list_end end, int64_t count, bool *popped)
+enum store_result cmd_lmpop(struct call *call)
 {
-    *popped = true;
+    enum list_end end;
+    int64_t count;
+    if (!list_read_mpop(call, 1, &end, &count))
+        return STORE_OK;
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct list list;
         bool done;
         enum store_result result = list_find(call, &call->keys[i], &list, &done);
         if (result != STORE_OK || done)
             return result;
-        if (!list.exists)
-            continue;
-        uint64_t total = list_count(&list);
-        return list_pop_many(&list, end, (uint64_t)count < total ? (uint64_t)count : total, true);
+        if (list.exists)
+            return list_pop_many(&list, end, count);
     }
-    *popped = false;
+    resp_null_array(call->reply);
     return STORE_OK;
-}
-
-enum store_result cmd_lmpop(struct call *call)
-{
-    enum list_end end;
-    int64_t count;
-    bool popped;
-    if (!list_read_mpop(call, 1, &end, &count))
-        return STORE_OK;
-    enum store_result result = list_mpop(call, end, count, &popped);
-    if (result == STORE_OK && !popped)
-        resp_null_array(call->reply);
-    return result;
 }
 
 /* ---- LMOVE, RPOPLPUSH ---- */
@@ -259,15 +253,15 @@ static enum store_result rotate(struct list *list, enum list_end from, enum list
                                 struct resp_slice value)
 {
     struct list_place place;
-    enum store_result result = list_take(list, from, 1);
+    enum store_result result = take(list, from, 1);
     if (result == STORE_OK)
-        result = list_seek_end(list, to, &place);
+        result = seek_end(list, to, &place);
     if (result == STORE_OK)
         result = list_insert(list, &place, value);
     if (result != STORE_OK)
         return result;
-    list_notify(list, push_event(to));
-    list_notify(list, list_pop_event(from));
+    notify(list, push_event(to));
+    notify(list, pop_event(from));
     return list_save(list);
 }
 
@@ -288,20 +282,20 @@ enum store_result list_move(struct call *call, enum list_end from, enum list_end
         result = list_find(call, &call->keys[1], &target, &done);
     if (result != STORE_OK || done)
         return result;
-    result = list_copy_end(&source, from, &value);
+    result = copy_end(&source, from, &value);
     if (result != STORE_OK)
         return result;
     resp_bulk(call->reply, value.data, value.len);
     if (turns)
         return rotate(&source, from, to, value);
-    result = list_seek_end(&target, to, &place);
+    result = seek_end(&target, to, &place);
     if (result == STORE_OK)
         result = list_insert(&target, &place, value);
     if (result == STORE_OK)
         result = list_changed(&target, push_event(to));
     if (result == STORE_OK)
-        result = list_take(&source, from, 1);
-    return result == STORE_OK ? list_changed(&source, list_pop_event(from)) : result;
+        result = take(&source, from, 1);
+    return result == STORE_OK ? list_changed(&source, pop_event(from)) : result;
 }
 
 static enum store_result move(struct call *call, enum list_end from, enum list_end to)
@@ -416,7 +410,7 @@ enum store_result cmd_lrange(struct call *call)
     result = steps_begin(&steps, call, list_is_large(&list) && steps_are_many(count));
     if (result == STORE_OK && steps.fresh)
         resp_array(steps.out, count);
-    return result == STORE_OK ? list_reply_range(&steps, &list, first, count, false) : result;
+    return result == STORE_OK ? reply_range(&steps, &list, first, count, false) : result;
 }
 
 enum store_result cmd_ltrim(struct call *call)
@@ -441,6 +435,6 @@ enum store_result cmd_ltrim(struct call *call)
         return result;
     if (count < total)
         return list_changed(&list, "ltrim");
-    list_notify(&list, "ltrim");
+    notify(&list, "ltrim");
     return STORE_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd_list.h"
+#include "gather.h"
 
 #define COMPARE_PIECE 4096
 

@@ -32,17 +32,14 @@ STORE_MUST_CHECK enum store_result zset_reply_range(struct steps *steps, struct 
 
 enum zset_end { ZSET_MIN, ZSET_MAX };
 
-/* [key, [[member, score] ...]] of up to `count` from the first of the keys that is not empty. Not
- * *popped: there is none, nor a reply. */
-STORE_MUST_CHECK enum store_result zset_mpop(struct call *call, enum zset_end end, int64_t count,
-                                             bool *popped);
 /* numkeys key ... MIN|MAX [COUNT n], from argument `at` on; false: wrong, and answered. */
 bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *count);
 
-/* Takes out the element at an end of one that is not empty; the reply is [member, score], with the
- * key before them if it is asked for. */
-STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end end,
-                                                bool with_key);
+/* Take elements out of one that is not empty; the reply is [key, [[member, score] ...]], of one
+ * [key, member, score]. */
+STORE_MUST_CHECK enum store_result zset_pop_many(struct zset *zset, enum zset_end end,
+                                                 int64_t count);
+STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end end);
 
 /* ---- results that are gathered, to be replied or stored ---- */
 

@@ -35,15 +35,14 @@ static bool pops_many(const struct zset *zset, uint64_t count)
     return zset_is_large(zset) && steps_are_many(count);
 }
 
-enum store_result zset_pop_one(struct zset *zset, enum zset_end end, bool with_key)
+enum store_result zset_pop_one(struct zset *zset, enum zset_end end)
 {
     struct steps steps;
     enum store_result result = steps_begin(&steps, zset->call, false);
     if (result != STORE_OK)
         return result;
-    resp_array(steps.out, with_key ? 3 : 2);
-    if (with_key)
-        resp_bulk(steps.out, zset->key->data, zset->key->len);
+    resp_array(steps.out, 3);
+    resp_bulk(steps.out, zset->key->data, zset->key->len);
     return pop_range(&steps, zset, end, 1, ZSET_FLAT);
 }
 
@@ -94,45 +93,38 @@ bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *c
     return true;
 }
 
-enum store_result zset_mpop(struct call *call, enum zset_end end, int64_t count, bool *popped)
+enum store_result zset_pop_many(struct zset *zset, enum zset_end end, int64_t count)
 {
-    struct zset zset;
     struct steps steps;
-    bool done;
-    *popped = true;
-    for (uint32_t i = 0; i < call->key_count; i++) {
-        enum store_result result = zset_find(call, &call->keys[i], &zset, &done);
-        if (result != STORE_OK || done)
-            return result;
-        if (!zset.exists)
-            continue;
-        uint64_t total = zset_count(&zset),
-                 most = (uint64_t)count < total ? (uint64_t)count : total;
-        result = steps_begin(&steps, call, pops_many(&zset, most));
-        if (result != STORE_OK)
-            return result;
-        if (steps.fresh) {
-            resp_array(steps.out, 2);
-            resp_bulk(steps.out, zset.key->data, zset.key->len);
-            zset_put_head(steps.out, most, ZSET_PAIRS);
-        }
-        return pop_range(&steps, &zset, end, most, ZSET_PAIRS);
+    uint64_t total = zset_count(zset), most = (uint64_t)count < total ? (uint64_t)count : total;
+    enum store_result result = steps_begin(&steps, zset->call, pops_many(zset, most));
+    if (result != STORE_OK)
+        return result;
+    if (steps.fresh) {
+        resp_array(steps.out, 2);
+        resp_bulk(steps.out, zset->key->data, zset->key->len);
+        zset_put_head(steps.out, most, ZSET_PAIRS);
     }
-    *popped = false;
-    return STORE_OK;
+    return pop_range(&steps, zset, end, most, ZSET_PAIRS);
 }
 
 enum store_result cmd_zmpop(struct call *call)
 {
     enum zset_end end;
     int64_t count;
-    bool popped;
     if (!zset_read_mpop(call, 1, &end, &count))
         return STORE_OK;
-    enum store_result result = zset_mpop(call, end, count, &popped);
-    if (result == STORE_OK && !popped)
-        resp_null_array(call->reply);
-    return result;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        struct zset zset;
+        bool done;
+        enum store_result result = zset_find(call, &call->keys[i], &zset, &done);
+        if (result != STORE_OK || done)
+            return result;
+        if (zset.exists)
+            return zset_pop_many(&zset, end, count);
+    }
+    resp_null_array(call->reply);
+    return STORE_OK;
 }
 
 /* ---- ZRANDMEMBER ---- */

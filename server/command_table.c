@@ -299,6 +299,20 @@ const struct command command_table[] = {
      .key_flags = "RW insert"},
 
     /* ---- sorted-set ---- */
+    {"bzmpop", cmd_bzmpop, -5, W | CMD_BLOCKING | CMD_MOVABLE_KEYS, 0, 0, 0, "sortedset", "7.0.0",
+     "sorted-set", "O(K+M*log N), K being the number of keys and M that of members taken",
+     .summary = "Takes members as ZMPOP does, or waits until there is one.",
+     .key_flags = "RW access delete", .key_count_at = 2},
+    {"bzpopmax", cmd_bzpopmax, -3, W | NS | FAST | CMD_BLOCKING, 1, -2, 1, "sortedset", "5.0.0",
+     "sorted-set", "O(log N)",
+     .summary = "Takes the member with the greatest score from the first of several sorted sets "
+                "that has any, or waits for one.",
+     .key_flags = "RW access delete"},
+    {"bzpopmin", cmd_bzpopmin, -3, W | NS | FAST | CMD_BLOCKING, 1, -2, 1, "sortedset", "5.0.0",
+     "sorted-set", "O(log N)",
+     .summary = "Takes the member with the least score from the first of several sorted sets that "
+                "has any, or waits for one.",
+     .key_flags = "RW access delete"},
     {"zadd", cmd_zadd, -4, W | OOM | FAST, 1, 1, 1, "sortedset", "1.2.0", "sorted-set",
      "O(log N) for each member, N being their number",
      .summary = "Adds members to a sorted set or changes their scores; options make conditions.",

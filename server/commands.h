@@ -178,6 +178,9 @@ command_fn cmd_rpush;
 command_fn cmd_rpushx;
 
 /* ---- sorted sets ---- */
+command_fn cmd_bzmpop;
+command_fn cmd_bzpopmax;
+command_fn cmd_bzpopmin;
 command_fn cmd_zadd;
 command_fn cmd_zcard;
 command_fn cmd_zcount;
