@@ -74,13 +74,25 @@ static bool has_long_key(const struct call *call)
 #define QUOTE(number) #number
 #define NUMBER(macro) QUOTE(macro)
 
+static bool has_long_value(const struct call *call)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < call->argc; i++)
+        bytes += call->argv[i].len;
+    return bytes > STORE_VALUE_MAX;
+}
+
+/* Commands look at the length of a value before they make a long one: what is too large then are all
+ * the writes together, but for what came as an argument. */
 static const char *too_large(const struct call *call)
 {
     if ((call->command->flags & CMD_NESTS) != 0)
         return "ERR the transaction's writes are larger than an eighth of the journal";
     if (has_long_key(call))
         return "ERR key is longer than " NUMBER(STORE_KEY_MAX) " bytes";
-    return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    if (has_long_value(call))
+        return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    return "ERR the command's writes are larger than an eighth of the journal";
 }
 
 static const char *failure_text(const struct call *call, enum store_result result)

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import redis
 
 import harness
 
@@ -119,6 +120,19 @@ def test_collections_beyond_the_cache(make_server):
     assert len(set(random_fields)) == 1000 and set(random_fields) <= mapping.keys()
     assert client.delete("h", "union") == 2
     assert client.hset("h", "a", "1") == 1 and client.hgetall("h") == {b"a": b"1"}
+
+
+@pytest.mark.vellum
+def test_what_one_command_may_write(client):
+    """An eighth of the journal, which the tests' servers have 32 MB of; reading has no bound."""
+    fill_set(client, "s", (b"%0100d" % i for i in range(100000)), batch=2000)
+    for words in [("SUNIONSTORE", "d", "s"), ("COPY", "s", "d"),
+                  ("SADD", "d", *(b"%0100d" % i for i in range(80000)))]:
+        with pytest.raises(redis.ResponseError, match="larger than an eighth of the journal"):
+            client.execute_command(*words)
+    assert client.exists("d") == 0
+    assert len(client.smembers("s")) == 100000 and client.sintercard(2, ["s", "s"]) == 100000
+    assert len(client.spop("s", 99999)) == 99999 and client.scard("s") == 1
 
 
 def test_long_names_and_values(client):
