@@ -131,13 +131,13 @@ enum store_result cmd_hexists(struct call *call)
 enum store_result cmd_hstrlen(struct call *call)
 {
     struct members hash;
-    struct resp_slice value;
     enum store_result result;
+    uint64_t length;
     bool found = false;
     if (!find(call, &hash, &result))
         return result;
-    result = members_get(call, &hash, call->argv[2], &value, &found);
-    resp_integer(call->reply, found ? (int64_t)value.len : 0);
+    result = members_get_length(call, &hash, call->argv[2], &length, &found);
+    resp_integer(call->reply, found ? (int64_t)length : 0);
     return result;
 }
 

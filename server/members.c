@@ -77,6 +77,22 @@ enum store_result members_get(struct call *call, struct members *members, struct
     return result;
 }
 
+enum store_result members_get_length(struct call *call, struct members *members,
+                                     struct resp_slice name, uint64_t *length, bool *found)
+{
+    if (members->tree == NULL) {
+        struct resp_slice value = {"", 0};
+        enum store_result result = members_get(call, members, name, &value, found);
+        *length = value.len;
+        return result;
+    }
+    struct store_cursor cursor;
+    struct member member = {.value_len = 0};
+    enum store_result result = member_find(call, members->tree, name, &cursor, &member, found);
+    *length = member.value_len;
+    return result;
+}
+
 /* ---- changing ---- */
 
 static enum store_result tree_put(struct call *call, struct members *members,

@@ -43,6 +43,11 @@ STORE_MUST_CHECK enum store_result members_get(struct call *call, struct members
                                                struct resp_slice name, struct resp_slice *value,
                                                bool *found);
 
+/* The length of the value alone, which is not read. */
+STORE_MUST_CHECK enum store_result members_get_length(struct call *call, struct members *members,
+                                                      struct resp_slice name, uint64_t *length,
+                                                      bool *found);
+
 /* Gives a member its value, *added if there was none. A new one stands behind the others, or with
  * members_insert at a place in members->packed, if that is where it is kept. */
 STORE_MUST_CHECK enum store_result members_put(struct call *call, struct members *members,

@@ -492,4 +492,36 @@ fault("everysec-never", "storage/keeper.c",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
       by=["test_life.py::test_kill_9_under_everysec_keeps_a_prefix"])
 
+# ---- collections ----
 
+fault("member-by-its-hash-alone", "server/member_tree.c",
+      "members of one hash are taken for each other",
+      ("*found = result == STORE_OK && same(member->name, name);", "*found = result == STORE_OK;"),
+      by=["test_cmd_set_weak"], quick=True)
+fault("scan-ends-at-hash-0", "server/members.c",
+      "a scan whose first part ends among members of hash 0 is over",
+      ("if (result != STORE_OK || *end == members_count(members))",
+       "if (result != STORE_OK || *next == 0)"),
+      by=["test_cmd_hash_weak"])
+fault("scan-splits-a-cursor", "server/members.c",
+      "a part of a scan ends between members that share a cursor",
+      ("result = cursor_rank(members, *next, end);", ""),
+      by=["test_cmd_hash_weak"])
+fault("step-forgotten", "server/members.c",
+      "after a step a walk begins again, behind what it has collected",
+      ("store_tree_seek_rank(members->tree, gather->at, &cursor)",
+       "store_tree_seek_rank(members->tree, 0, &cursor)"),
+      by=["test_cmd_set"])
+fault("name-lost-in-look-up", "server/cmd_set_algebra.c",
+      "a member is looked up in the very tree whose page shows it",
+      ("if (call_same_name(source->key, other->key))", "if (false)"),
+      by=["test_cmd_set"])
+fault("packed-length-trusted", "server/packed.c",
+      "the length behind an entry is not compared with the one before it",
+      ("== size && mirrored == len;", "> 0;"),
+      by=["test_packed"])
+fault("expiry-lost-with-growth", "server/members.c",
+      "a collection that outgrows its item forgets when it expires",
+      ("store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);",
+       "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
+      by=["test_cmd_hash"])

@@ -289,6 +289,22 @@ static void random_fields_are_different_ones(struct driver *driver)
     assert_int_equal(met, 3000);
 }
 
+static void the_expiry_stays_until_the_key_goes(struct driver *driver)
+{
+    driver_text(driver, "HSET h a 1");
+    driver_text(driver, "@expire h 5000");
+    driver_text(driver, "HSET h a 2 b 1");
+    driver_text(driver, "HDEL h b");
+    assert_string_equal(driver_text(driver, "@ttl h"), ":5000\r\n");
+    fill(driver);
+    assert_string_equal(driver_text(driver, "@ttl h"), ":5000\r\n");
+    driver_text(driver, "@pass 5001");
+    assert_string_equal(driver_text(driver, "HGETALL h"), "*0\r\n");
+    driver_text(driver, "HSET h a 1");
+    assert_string_equal(driver_text(driver, "@ttl h"), ":-1\r\n");
+    assert_int_equal(driver_number(driver_text(driver, "HLEN h")), 1);
+}
+
 static void long_names_and_values_come_back(struct driver *driver)
 {
     static char name[20000], value[100000];
@@ -319,6 +335,7 @@ static void long_names_and_values_come_back(struct driver *driver)
 LARGE(a_hash_outgrows_its_item_and_holds_on)
 LARGE(a_scan_meets_each_field_once_while_others_come)
 LARGE(random_fields_are_different_ones)
+LARGE(the_expiry_stays_until_the_key_goes)
 LARGE(long_names_and_values_come_back)
 
 int main(void)
@@ -333,6 +350,7 @@ int main(void)
         cmocka_unit_test(large_a_hash_outgrows_its_item_and_holds_on),
         cmocka_unit_test(large_a_scan_meets_each_field_once_while_others_come),
         cmocka_unit_test(large_random_fields_are_different_ones),
+        cmocka_unit_test(large_the_expiry_stays_until_the_key_goes),
         cmocka_unit_test(large_long_names_and_values_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
