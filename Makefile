@@ -170,7 +170,8 @@ CLIENT_SRC := \
 
 # Tests in a machine that has RDMA devices.
 RDMA_TESTS := \
-	test_channel
+	test_channel \
+	test_hostile
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
@@ -340,7 +341,7 @@ SERVER_LIBS += -libverbs
 $(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
 CLIENT_LIB := $(LIB)/libvellum.a
 CLIENT_LIBS := -lhiredis -libverbs
-CLIENT_PROGRAMS := $(BIN)/vellum-example
+CLIENT_PROGRAMS := $(BIN)/vellum-example $(BIN)/vellum-rdma-proxy
 RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
 endif
 
@@ -424,6 +425,7 @@ conformance: all
 install: all
 	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/vellum-server
 ifneq ($(VERBS),)
+	install -D -m 755 $(BIN)/vellum-rdma-proxy $(DESTDIR)$(PREFIX)/bin/vellum-rdma-proxy
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(PREFIX)/lib/libvellum.a
 	install -D -m 644 clients/vellum.h $(DESTDIR)$(PREFIX)/include/vellum.h
 	sed 's,@PREFIX@,$(PREFIX),' clients/vellum.pc.in >$(BUILD)/vellum.pc
@@ -469,6 +471,10 @@ $(CLIENT_LIB): $(call objects,$(CLIENT_SRC) $(LINK_SRC) protocol/rdma_end.c prot
 $(BIN)/vellum-example: $(call objects,clients/example.c) $(CLIENT_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS)
+
+$(BIN)/vellum-rdma-proxy: $(call objects,clients/proxy.c) $(CLIENT_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -levent_core
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

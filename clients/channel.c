@@ -163,6 +163,8 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
         return NULL;
     }
     channel->link.post_receive = post_receive;
+    channel->link.takes =
+        RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) | RDMA_TAKES(RDMA_FRAME_END);
     for (uint32_t i = 0; i < CREDITS; i++)
         post_receive(&channel->link, i);
     describe(channel, ours);

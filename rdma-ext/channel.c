@@ -17,6 +17,20 @@ static struct rdma_transport *self_of(struct transport *transport)
     return (struct rdma_transport *)transport;
 }
 
+/* Bytes go by TCP, as they did. */
+static void withdraw(struct rdma_transport *self)
+{
+    rdma_end_channel(self->channel);
+    self->channel = NULL;
+}
+
+static void open_channel(struct rdma_transport *self)
+{
+    self->is_open = true;
+    self->base.kind = "rdma";
+    self->tcp->ops->want(self->tcp, TRANSPORT_READABLE);
+}
+
 void rdma_channel_break(struct rdma_channel *channel)
 {
     if (channel->is_broken || channel->is_gone)
@@ -24,15 +38,20 @@ void rdma_channel_break(struct rdma_channel *channel)
     channel->is_broken = true;
     if (channel->is_ending)
         rdma_end_channel(channel);
+    else if (channel->transport != NULL && !channel->transport->is_open)
+        withdraw(channel->transport);
     else
         rdma_note_ready(channel);
 }
 
+/* Closes the connection, whatever state the channel is in. */
 static void breach(struct rdma_channel *channel)
 {
     if (channel->is_broken)
         return;
     COUNT(channel, breaches, 1);
+    if (channel->transport != NULL && !channel->transport->is_open)
+        open_channel(channel->transport);
     rdma_channel_break(channel);
 }
 
@@ -45,13 +64,6 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
 }
 
 /* ---- what comes ---- */
-
-static void open_channel(struct rdma_transport *self)
-{
-    self->is_open = true;
-    self->base.kind = "rdma";
-    self->tcp->ops->want(self->tcp, TRANSPORT_READABLE);
-}
 
 void rdma_channel_received(struct rdma_channel *channel, uint32_t buffer, uint32_t len)
 {
@@ -92,10 +104,8 @@ static ssize_t transport_read(struct transport *transport, void *to, size_t size
     if (self->is_open)
         return read_channel(self->channel, to, size);
     ssize_t count = self->tcp->ops->read(self->tcp, to, size);
-    if (count > 0 && self->channel != NULL) { /* the client has chosen TCP */
-        rdma_end_channel(self->channel);
-        self->channel = NULL;
-    }
+    if (count > 0 && self->channel != NULL) /* the client has chosen TCP */
+        withdraw(self);
     return count;
 }
 

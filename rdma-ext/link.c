@@ -215,7 +215,8 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
 bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer)
 {
     struct rdma_frame frame;
-    if (!rdma_frame_read(&frame, message, len) || !rdma_flow_received(&link->flow, &frame))
+    if (!rdma_frame_read(&frame, message, len) || (link->takes & RDMA_TAKES(frame.type)) == 0 ||
+        !rdma_flow_received(&link->flow, &frame))
         return false;
     link->frames_in++;
     link->bytes_in += frame.length;
@@ -227,8 +228,6 @@ bool rdma_link_received(struct rdma_link *link, const char *message, size_t len,
     }
     if (frame.type == RDMA_FRAME_END)
         link->has_ended = true;
-    else if (frame.type != RDMA_FRAME_CREDIT)
-        return false;
     link->post_receive(link, buffer);
     rdma_flow_reposted(&link->flow);
     return true;

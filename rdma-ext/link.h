@@ -22,6 +22,8 @@
 /* Above a send's number in its wr_id: what the owner tells links and receives apart by. */
 #define RDMA_LINK_NUMBER_MASK 0xffffffffu
 
+#define RDMA_TAKES(type) (1u << (type))
+
 /* A frame of data that has not been read. */
 struct rdma_received {
     const char *payload;
@@ -32,6 +34,7 @@ struct rdma_received {
 struct rdma_link {
     struct ibv_qp *qp;
     struct rdma_flow flow;
+    uint32_t takes;       /* bit n: frames of type n may come */
     uint64_t wr_id;       /* the owner's part: its lower 32 bits are 0 */
     uint32_t max_inline;  /* bytes */
     uint32_t frame_bytes; /* of the peer's receives, but never over buffer_bytes */

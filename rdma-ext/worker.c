@@ -124,6 +124,7 @@ static void give_buffers(struct rdma_channel *channel)
     link->buffer_bytes = FRAME_BYTES;
     link->buffer_count = SEND_BUFFERS;
     link->post_receive = post_receive_of_link;
+    link->takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT);
 }
 
 /* ---- what completes ---- */

@@ -21,6 +21,11 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.environ.get("VELLUM_SERVER") or os.path.join(TOP, "build", "bin", "vellum-server")
 IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
 
+# With a proxy (clients/proxy.c) the clients' bytes travel by RDMA: in the machine of tests/rdma.
+PROXY = os.environ.get("VELLUM_RDMA_PROXY")
+PROXIED = {"bind": "10.9.0.1 127.0.0.1", "protected-mode": "no", "rdma": "yes",
+           "rdma-device": "rxe_a"}
+
 # Not /tmp: that may be memory, and the engine wants a file system with O_DIRECT.
 TEMPORARY = os.path.join(TOP, "build", "tmp")
 
@@ -80,6 +85,7 @@ class Server:
         self.log = os.path.join(self.directory, "log")
         self.port = None
         self.process = None
+        self.proxy = None
         if self.is_redis:
             os.mkdir(self.data)
 
@@ -89,6 +95,8 @@ class Server:
             options.update({"save": "", "appendonly": "yes"})
         else:
             options.update({"workers": self.workers, "maxmemory": "128mb", "journal-size": "32mb"})
+            if PROXY:
+                options.update(PROXIED)
         for name, value in self.options.items():
             options[name.replace("_", "-")] = value
         return [word for name, value in options.items() for word in ("--" + name, str(value))]
@@ -103,6 +111,8 @@ class Server:
                                                 env=ENVIRONMENT)
             try:
                 self._await_answer()
+                if PROXY:
+                    self._start_proxy()
                 return self
             except StartError:
                 # Somebody else may have taken the port meanwhile.
@@ -125,6 +135,25 @@ class Server:
         self.kill9()
         raise StartError(f"no answer in {START_LIMIT_S} s: {self.said()}")
 
+    def _start_proxy(self):
+        """Clients are told the proxy's port from here on."""
+        server, self.port = self.port, free_port()
+        self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", "10.9.0.1",
+                                       "--port", str(server)])
+        for _ in range(500):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        raise StartError("the proxy does not listen")
+
+    def _end_proxy(self):
+        if self.proxy is not None:
+            assert self.proxy.poll() is None, f"the proxy has ended: {self.proxy.returncode}"
+            self.proxy.kill()
+            self.proxy.wait()
+            self.proxy = None
+
     def said(self):
         if not os.path.exists(self.log):
             return ""
@@ -139,6 +168,7 @@ class Server:
         if self.process is None:
             return
         process, self.process = self.process, None
+        self._end_proxy()
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         try:
@@ -152,6 +182,7 @@ class Server:
 
     def kill9(self):
         process, self.process = self.process, None
+        self._end_proxy()
         process.kill()
         process.wait()
         self.check_log()

@@ -1,0 +1,342 @@
+/*
+ * vellum-rdma-proxy: listens on a local port or Unix socket and carries the bytes of each
+ * connection over an RDMA channel of its own, so that stock clients of the Redis protocol can use
+ * it unchanged.
+ *
+ * The proxy makes the channel, so it knows the password; clients need not send it, but may.
+ *
+ * Invariants:
+ * 1. A pair holds at most one piece (PIECE_BYTES) per direction: who is slow holds up the other.
+ * 2. Whoever ends first, client or server, ends the pair: what was read before is delivered.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "upgrade.h"
+
+#define PIECE_BYTES (64 * 1024)
+#define SPIN_ROUNDS 200 /* of polling without anything moved, before the proxy sleeps */
+
+struct proxy {
+    struct event_base *base;
+    const char *host, *password, *user, *device;
+    int port;
+    struct pair *pairs;
+};
+
+struct piece {
+    char bytes[PIECE_BYTES];
+    size_t start, end;
+};
+
+struct pair {
+    struct proxy *proxy;
+    struct pair *next;
+    int client;
+    redisContext *tcp;
+    struct client_channel *channel;
+    struct event *client_in, *client_out, *channel_in, *tcp_in;
+    struct piece up, down; /* to the server, to the client */
+    bool client_ended, server_ended, is_over;
+};
+
+/* ---- bytes ---- */
+
+static bool is_empty(const struct piece *piece)
+{
+    return piece->start == piece->end;
+}
+
+/* What read() and write() say: bytes, 0 for none now, -1 for the end. */
+static ssize_t outcome(ssize_t moved)
+{
+    if (moved > 0)
+        return moved;
+    return moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+}
+
+static bool fill(struct piece *piece, ssize_t got, bool *has_ended)
+{
+    piece->start = 0;
+    piece->end = got > 0 ? (size_t)got : 0;
+    *has_ended = *has_ended || got < 0;
+    return got > 0;
+}
+
+static bool empty(struct piece *piece, ssize_t sent, bool *has_ended)
+{
+    if (sent > 0)
+        piece->start += (size_t)sent;
+    *has_ended = *has_ended || sent < 0;
+    return sent > 0;
+}
+
+static bool move_up(struct pair *pair)
+{
+    bool has_moved = false;
+    if (is_empty(&pair->up) && !pair->client_ended)
+        has_moved = fill(&pair->up, outcome(read(pair->client, pair->up.bytes, PIECE_BYTES)),
+                         &pair->client_ended);
+    if (!is_empty(&pair->up) && !pair->server_ended) {
+        struct iovec vector = {.iov_base = pair->up.bytes + pair->up.start,
+                               .iov_len = pair->up.end - pair->up.start};
+        ssize_t sent = client_channel_write(pair->channel, &vector, 1);
+        has_moved = empty(&pair->up, sent, &pair->server_ended) || has_moved;
+    }
+    return has_moved;
+}
+
+static bool move_down(struct pair *pair)
+{
+    bool has_moved = false;
+    if (is_empty(&pair->down)) {
+        ssize_t got = client_channel_read(pair->channel, pair->down.bytes, PIECE_BYTES);
+        has_moved = fill(&pair->down, got, &pair->server_ended);
+    }
+    if (!is_empty(&pair->down) && !pair->client_ended) {
+        ssize_t sent = outcome(write(pair->client, pair->down.bytes + pair->down.start,
+                                     pair->down.end - pair->down.start));
+        has_moved = empty(&pair->down, sent, &pair->client_ended) || has_moved;
+    }
+    return has_moved;
+}
+
+/* ---- pairs ---- */
+
+static void watch(struct event *event, bool is_wanted)
+{
+    if (is_wanted)
+        event_add(event, NULL);
+    else
+        event_del(event);
+}
+
+static void end_pair(struct pair *pair)
+{
+    struct event *events[] = {pair->client_in, pair->client_out, pair->channel_in, pair->tcp_in};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
+    close(pair->client);
+    client_channel_free(pair->channel);
+    if (pair->tcp != NULL)
+        redisFree(pair->tcp);
+    free(pair);
+}
+
+/* Moves all that moves now; true: something did. */
+static bool serve(struct pair *pair)
+{
+    bool has_moved = false, moves = true;
+    for (int i = 0; i < 16 && moves; i++) {
+        moves = move_up(pair);
+        moves = move_down(pair) || moves;
+        has_moved = has_moved || moves;
+    }
+    pair->is_over = pair->client_ended || (pair->server_ended && is_empty(&pair->down));
+    if (!pair->is_over) {
+        watch(pair->client_in, is_empty(&pair->up));
+        watch(pair->client_out, !is_empty(&pair->down));
+    }
+    return has_moved;
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)arg; /* the round looks at every pair */
+}
+
+static void on_server_gone(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct pair *pair = arg;
+    client_channel_poll(pair->channel);
+    pair->server_ended = true;
+    event_del(pair->tcp_in);
+}
+
+static bool upgrade(struct pair *pair)
+{
+    struct proxy *proxy = pair->proxy;
+    char message[RDMA_MESSAGE_MAX] = "out of memory";
+    struct client_channel_options options = {.device = proxy->device};
+    redisReply *reply = NULL;
+    pair->tcp = redisConnect(proxy->host, proxy->port);
+    if (pair->tcp != NULL && pair->tcp->err == 0 && proxy->password != NULL)
+        reply = proxy->user != NULL
+                    ? redisCommand(pair->tcp, "AUTH %s %s", proxy->user, proxy->password)
+                    : redisCommand(pair->tcp, "AUTH %s", proxy->password);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    if (pair->tcp != NULL && pair->tcp->err == 0)
+        pair->channel = client_upgrade(pair->tcp, &options, message);
+    else if (pair->tcp != NULL)
+        snprintf(message, sizeof message, "%s", pair->tcp->errstr);
+    if (pair->channel == NULL)
+        dprintf(pair->client, "-ERR vellum-rdma-proxy: %s\r\n", message);
+    return pair->channel != NULL;
+}
+
+static bool make_events(struct pair *pair)
+{
+    struct event_base *base = pair->proxy->base;
+    const short in = EV_READ | EV_PERSIST;
+    pair->client_in = event_new(base, pair->client, in, on_ready, pair);
+    pair->client_out = event_new(base, pair->client, EV_WRITE | EV_PERSIST, on_ready, pair);
+    pair->channel_in =
+        event_new(base, client_channel_descriptor(pair->channel), in, on_ready, pair);
+    pair->tcp_in = event_new(base, pair->tcp->fd, in, on_server_gone, pair);
+    return pair->client_in != NULL && pair->client_out != NULL && pair->channel_in != NULL &&
+           pair->tcp_in != NULL && event_add(pair->channel_in, NULL) == 0 &&
+           event_add(pair->tcp_in, NULL) == 0 && event_add(pair->client_in, NULL) == 0;
+}
+
+static void on_connection(evutil_socket_t listening, short what, void *arg)
+{
+    (void)what;
+    struct proxy *proxy = arg;
+    int yes = 1, fd = accept((int)listening, NULL, NULL);
+    struct pair *pair = fd >= 0 ? calloc(1, sizeof *pair) : NULL;
+    if (pair == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    pair->proxy = proxy;
+    pair->client = fd;
+    if (!upgrade(pair) || !make_events(pair)) {
+        end_pair(pair);
+        return;
+    }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    pair->next = proxy->pairs;
+    proxy->pairs = pair;
+}
+
+/* ---- the loop ---- */
+
+static bool serve_all(struct proxy *proxy)
+{
+    bool has_moved = false;
+    for (struct pair **at = &proxy->pairs; *at != NULL;) {
+        struct pair *pair = *at;
+        has_moved = serve(pair) || has_moved;
+        if (pair->is_over) {
+            *at = pair->next;
+            end_pair(pair);
+        } else {
+            at = &pair->next;
+        }
+    }
+    return has_moved;
+}
+
+/* False: something has come meanwhile. */
+static bool may_sleep(struct proxy *proxy)
+{
+    bool may = true;
+    for (struct pair *pair = proxy->pairs; pair != NULL; pair = pair->next)
+        may = client_channel_sleep(pair->channel) && may;
+    return may;
+}
+
+static void run(struct proxy *proxy)
+{
+    for (unsigned quiet = 0;;) {
+        quiet = serve_all(proxy) ? 0 : quiet + 1;
+        bool sleeps = quiet > SPIN_ROUNDS && may_sleep(proxy);
+        if (sleeps)
+            event_base_loop(proxy->base, EVLOOP_ONCE);
+        else
+            event_base_loop(proxy->base, EVLOOP_NONBLOCK);
+    }
+}
+
+/* ---- starting ---- */
+
+static int listen_tcp(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int yes = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK); /* nobody else gets our password's rights */
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 128) == 0)
+        return fd;
+    return -1;
+}
+
+static int listen_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    unlink(path);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        listen(fd, 128) == 0)
+        return fd;
+    return -1;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: vellum-rdma-proxy --listen PORT|/PATH --server HOST --port PORT\n"
+                    "           [--user NAME] [--device NAME]\n"
+                    "A password is taken from the environment: VELLUM_PASSWORD.\n");
+    return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"listen", required_argument, NULL, 'l'}, {"server", required_argument, NULL, 's'},
+        {"port", required_argument, NULL, 'p'},   {"user", required_argument, NULL, 'u'},
+        {"device", required_argument, NULL, 'd'}, {NULL, 0, NULL, 0}};
+    struct proxy proxy = {.host = "127.0.0.1", .port = 6379, .password = getenv("VELLUM_PASSWORD")};
+    const char *where = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'l')
+            where = optarg;
+        else if (option == 's')
+            proxy.host = optarg;
+        else if (option == 'p')
+            proxy.port = atoi(optarg);
+        else if (option == 'u')
+            proxy.user = optarg;
+        else if (option == 'd')
+            proxy.device = optarg;
+        else
+            return usage();
+    }
+    if (where == NULL)
+        return usage();
+    signal(SIGPIPE, SIG_IGN);
+    int fd = where[0] == '/' ? listen_unix(where) : listen_tcp(atoi(where));
+    proxy.base = event_base_new();
+    struct event *arrivals =
+        fd >= 0 && proxy.base != NULL
+            ? event_new(proxy.base, fd, EV_READ | EV_PERSIST, on_connection, &proxy)
+            : NULL;
+    if (arrivals == NULL || event_add(arrivals, NULL) != 0) {
+        fprintf(stderr, "vellum-rdma-proxy: cannot listen on %s: %s\n", where, strerror(errno));
+        return EXIT_FAILURE;
+    }
+    run(&proxy);
+}

@@ -1,0 +1,415 @@
+/*
+ * Clients that break the rules of protocol/RDMA.md with verbs of their own: each is closed, and
+ * nobody else is harmed.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../clients/vellum.h"
+#include "../../protocol/rdma_frame.h"
+#include "../../rdma-ext/verbs.h"
+
+#define MEMORY (256 * 1024)
+#define RECEIVES 32
+
+/* A client with its bare queue pair. */
+struct raw {
+    redisContext *tcp;
+    struct rdma_device device;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    char *memory;
+    struct rdma_end ours, theirs;
+    unsigned posted;
+};
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static redisContext *dial(void)
+{
+    redisContext *tcp = redisConnect(getenv("VELLUM_HOST"), atoi(getenv("VELLUM_PORT")));
+    assert_non_null(tcp);
+    assert_int_equal(tcp->err, 0);
+    struct timeval limit = {.tv_sec = 10};
+    redisSetTimeout(tcp, limit);
+    return tcp;
+}
+
+static void make_queue_pair(struct raw *raw)
+{
+    struct ibv_qp_init_attr attributes = {
+        .cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
+    raw->cq = ibv_create_cq(raw->device.context, 256, NULL, NULL, 0);
+    assert_non_null(raw->cq);
+    attributes.send_cq = attributes.recv_cq = raw->cq;
+    raw->qp = rdma_qp_make(&raw->device, &attributes);
+    assert_non_null(raw->qp);
+    raw->memory = calloc(1, MEMORY);
+    raw->mr = ibv_reg_mr(raw->device.pd, raw->memory, MEMORY, IBV_ACCESS_LOCAL_WRITE);
+    assert_non_null(raw->mr);
+    rdma_qp_describe(&raw->device, raw->qp, 77, &raw->ours);
+    raw->ours.frame_bytes = 4096;
+    raw->ours.credits = RECEIVES;
+}
+
+static void post_receives(struct raw *raw, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct ibv_sge piece = {.addr = (uintptr_t)(raw->memory + MEMORY / 2 + i * 4096),
+                                .length = 4096,
+                                .lkey = raw->mr->lkey};
+        struct ibv_recv_wr *bad, request = {.sg_list = &piece, .num_sge = 1};
+        assert_int_equal(ibv_post_recv(raw->qp, &request, &bad), 0);
+    }
+}
+
+/* CONNECT with our attributes, of which one has another value; the caller frees the reply. */
+static redisReply *ask(struct raw *raw, const char *name, const char *value)
+{
+    char values[RDMA_END_ATTRIBUTES][RDMA_END_TEXT_MAX];
+    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", "1", "send"};
+    int count = 4;
+    for (uint32_t i = 0; i < RDMA_END_ATTRIBUTES; i++) {
+        words[count] = rdma_end_print(&raw->ours, i, values[i]);
+        words[count + 1] = name != NULL && strcmp(words[count], name) == 0 ? value : values[i];
+        count += 2;
+    }
+    redisReply *reply = redisCommandArgv(raw->tcp, count, words, NULL);
+    assert_non_null(reply);
+    return reply;
+}
+
+static void raw_open_device(struct raw *raw)
+{
+    char message[RDMA_MESSAGE_MAX];
+    static const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, 2};
+    struct rdma_choice choice = {.gid_index = -1, .address = address};
+    *raw = (struct raw){.tcp = dial()};
+    assert_true(rdma_device_open(&raw->device, &choice, message));
+    make_queue_pair(raw);
+}
+
+static void raw_connect(struct raw *raw, int receives)
+{
+    raw_open_device(raw);
+    post_receives(raw, receives);
+    redisReply *reply = ask(raw, NULL, NULL);
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    for (size_t i = 0; i + 1 < reply->elements; i += 2)
+        if (reply->element[i + 1]->type == REDIS_REPLY_STRING)
+            assert_true(rdma_end_read(&raw->theirs, reply->element[i]->str,
+                                      (size_t)reply->element[i]->len, reply->element[i + 1]->str,
+                                      (size_t)reply->element[i + 1]->len));
+    freeReplyObject(reply);
+    assert_int_equal(rdma_qp_connect(&raw->device, raw->qp, &raw->ours, &raw->theirs), 0);
+}
+
+static void raw_free(struct raw *raw)
+{
+    redisFree(raw->tcp);
+    ibv_destroy_qp(raw->qp);
+    ibv_destroy_cq(raw->cq);
+    ibv_dereg_mr(raw->mr);
+    free(raw->memory);
+    rdma_device_close(&raw->device);
+}
+
+static void post(struct raw *raw, const void *message, size_t len, enum ibv_wr_opcode opcode,
+                 uint64_t remote, uint32_t rkey)
+{
+    char *memory = raw->memory + raw->posted++ % 8 * 16384;
+    memcpy(memory, message, len);
+    struct ibv_sge piece = {
+        .addr = (uintptr_t)memory, .length = (uint32_t)len, .lkey = raw->mr->lkey};
+    struct ibv_send_wr *bad, request = {.sg_list = &piece,
+                                        .num_sge = 1,
+                                        .opcode = opcode,
+                                        .imm_data = UINT32_MAX,
+                                        .send_flags = IBV_SEND_SIGNALED};
+    request.wr.rdma.remote_addr = remote;
+    request.wr.rdma.rkey = rkey;
+    assert_int_equal(ibv_post_send(raw->qp, &request, &bad), 0);
+}
+
+static void send_frame(struct raw *raw, int type, int reserved, uint32_t credits, uint32_t length,
+                       size_t payload)
+{
+    static char message[8 + 8192];
+    message[0] = (char)type;
+    message[1] = (char)reserved;
+    message[2] = (char)credits;
+    message[3] = (char)(credits >> 8);
+    memcpy(message + 4, &length, 4);
+    memset(message + 8, '\n', sizeof message - 8);
+    post(raw, message, 8 + payload, IBV_WR_SEND, 0, 0);
+}
+
+/* The server ends TCP, which is how a client learns of it. */
+static void assert_closed(struct raw *raw)
+{
+    char byte;
+    ssize_t got = read(raw->tcp->fd, &byte, 1);
+    if (got != 0 && (got > 0 || errno != ECONNRESET))
+        fail_msg("not closed: %zd, %s", got, strerror(errno));
+}
+
+/* Of the server. */
+static long long figure(redisContext *tcp, const char *name)
+{
+    redisReply *reply = redisCommand(tcp, "INFO everything");
+    assert_non_null(reply);
+    const char *at = strstr(reply->str, name);
+    assert_non_null(at);
+    long long value = atoll(at + strlen(name) + 1);
+    freeReplyObject(reply);
+    return value;
+}
+
+static void await_no_channels(redisContext *tcp, int but)
+{
+    for (int i = 0; i < 100 && figure(tcp, "rdma_channels") != but; i++)
+        pause_ms(50);
+    assert_int_equal(figure(tcp, "rdma_channels"), but);
+}
+
+/* ---- cases ---- */
+
+static void lies_in_frames(void **state)
+{
+    (void)state;
+    struct {
+        int type, reserved;
+        uint32_t credits, length;
+        size_t payload;
+    } lies[] = {
+        {1, 0, 0, 0, 0},           /* DATA without bytes */
+        {1, 0, 0, 100, 10},        /* longer than the message */
+        {1, 0, 0, UINT32_MAX, 10}, /* beyond all bounds */
+        {1, 0, 0, UINT32_MAX - 7, 0},
+        {1, 0, 0, 5, 10},  /* shorter */
+        {1, 1, 0, 10, 10}, /* reserved byte */
+        {0, 0, 0, 10, 10}, /* types that do not exist */
+        {7, 0, 0, 0, 0},
+        {255, 0, 0, 10, 10},
+        {1, 0, 1, 10, 10}, /* credits for nothing */
+        {2, 0, 0xffff, 0, 0},
+        {5, 0, 0, 8, 8}, /* the server's own */
+        {6, 0, 0, 0, 0},
+        {3, 0, 0, 8, 8},       /* half a reference */
+        {1, 0, 0, 8000, 8000}, /* a message longer than the receive */
+    };
+    redisContext *tcp = dial();
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct raw raw;
+        raw_connect(&raw, RECEIVES);
+        if (i % 2 == 0) /* the channel is open already, or not yet */
+            send_frame(&raw, 2, 0, 0, 0, 0);
+        send_frame(&raw, lies[i].type, lies[i].reserved, lies[i].credits, lies[i].length,
+                   lies[i].payload);
+        assert_closed(&raw);
+        raw_free(&raw);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+static void no_whole_header(void **state)
+{
+    (void)state;
+    struct raw raw;
+    for (size_t len = 0; len < 8; len++) {
+        raw_connect(&raw, RECEIVES);
+        post(&raw, "\1\0\0\0\0\0\0\0", len, IBV_WR_SEND, 0, 0);
+        assert_closed(&raw);
+        raw_free(&raw);
+    }
+}
+
+/* The neighbour shares the receives that the flood uses up. */
+static void more_than_its_credits(void **state)
+{
+    (void)state;
+    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
+                                     .port = atoi(getenv("VELLUM_PORT")),
+                                     .rdma = VELLUM_RDMA_ONLY,
+                                     .timeout_ms = 10000};
+    struct vellum *neighbour = vellum_connect(&options);
+    assert_null(vellum_error(neighbour));
+    for (int round = 0; round < 3; round++) {
+        struct raw raw;
+        raw_connect(&raw, RECEIVES);
+        long long breaches;
+        redisContext *tcp = dial();
+        breaches = figure(tcp, "rdma_breaches");
+        for (int i = 0; i < 60; i++)
+            send_frame(&raw, 1, 0, 0, 1, 1);
+        for (int i = 0; i < 20; i++)
+            freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
+        assert_null(vellum_error(neighbour));
+        assert_closed(&raw);
+        assert_true(figure(tcp, "rdma_breaches") > breaches);
+        raw_free(&raw);
+        await_no_channels(tcp, 1);
+        redisFree(tcp);
+    }
+    vellum_free(neighbour);
+}
+
+/* Replies to a client that has posted no receives, as it said it had. */
+static void no_receives_posted(void **state)
+{
+    (void)state;
+    static const char ping[] = "\1\0\0\0\6\0\0\0PING\r\n";
+    struct raw raw;
+    redisContext *tcp = dial();
+    raw_connect(&raw, 0);
+    post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
+    assert_closed(&raw);
+    raw_free(&raw);
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+/* The server's memory is out of reach, whatever key is guessed. */
+static void reads_and_writes_what_it_should_not(void **state)
+{
+    (void)state;
+    redisContext *tcp = dial();
+    for (uint32_t i = 0; i < 6; i++) {
+        struct raw raw;
+        raw_connect(&raw, RECEIVES);
+        enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
+                                        IBV_WR_RDMA_WRITE_WITH_IMM};
+        post(&raw, "xxxxxxxx", i == 5 ? 0 : 8, opcodes[i % 3], (uintptr_t)raw.memory,
+             raw.mr->rkey + i / 3);
+        struct ibv_wc completion;
+        int got = 0;
+        for (int j = 0; j < 200 && got == 0; j++) {
+            got = ibv_poll_cq(raw.cq, 1, &completion);
+            pause_ms(10);
+        }
+        assert_int_equal(got, 1);
+        assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
+        raw_free(&raw);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+static void bad_attributes(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"GID", ""},         {"GID", "00112233445566778899aabbccddeeff"},
+        {"GID", "zz"},       {"QPN", "0"},
+        {"QPN", "16777216"}, {"QPN", "-1"},
+        {"PSN", "99999999"}, {"MTU", "1000"},
+        {"MTU", "128"},      {"FRAME", "0"},
+        {"FRAME", "65537"},  {"CREDITS", "3"},
+        {"CREDITS", "1025"}, {"CREDITS", ""},
+        {"LID", "65536"},    {"CREDITS", "4294967300"},
+    };
+    struct raw raw;
+    raw_open_device(&raw);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        redisReply *reply = ask(&raw, bad[i][0], bad[i][1]);
+        assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+        freeReplyObject(reply);
+    }
+    redisReply *reply = redisCommand(raw.tcp, "RDMA CONNECT 2 send GID x");
+    assert_non_null(strstr(reply->str, "version offered here is 1"));
+    freeReplyObject(reply);
+    reply = redisCommand(raw.tcp, "RDMA CONNECT 1 herd GID x");
+    assert_non_null(strstr(reply->str, "mode offered here is send"));
+    freeReplyObject(reply);
+    reply = redisCommand(raw.tcp, "PING");
+    assert_string_equal(reply->str, "PONG");
+    freeReplyObject(reply);
+    raw_free(&raw);
+}
+
+static void not_before_auth(void **state)
+{
+    (void)state;
+    struct raw raw;
+    redisContext *tcp = dial();
+    freeReplyObject(redisCommand(tcp, "CONFIG SET requirepass secret"));
+    raw_open_device(&raw);
+    redisReply *reply = redisCommand(raw.tcp, "RDMA CONNECT 1 send");
+    assert_non_null(strstr(reply->str, "NOAUTH"));
+    freeReplyObject(reply);
+    reply = ask(&raw, NULL, NULL);
+    assert_int_equal(reply->type, REDIS_REPLY_ERROR); /* too long for a stranger */
+    freeReplyObject(reply);
+    freeReplyObject(redisCommand(tcp, "AUTH secret"));
+    freeReplyObject(redisCommand(tcp, "CONFIG SET requirepass %s", ""));
+    assert_int_equal(figure(tcp, "rdma_channels"), 0);
+    raw_free(&raw);
+    redisFree(tcp);
+}
+
+/* Goes on by TCP instead of opening the channel: the server takes the channel back. */
+static void chooses_tcp(void **state)
+{
+    (void)state;
+    struct raw raw;
+    redisContext *tcp = dial();
+    raw_connect(&raw, RECEIVES);
+    assert_int_equal(figure(tcp, "rdma_channels"), 1);
+    redisReply *reply = ask(&raw, NULL, NULL);
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY); /* a second one: the first was withdrawn */
+    freeReplyObject(reply);
+    reply = redisCommand(raw.tcp, "PING");
+    assert_string_equal(reply->str, "PONG");
+    freeReplyObject(reply);
+    await_no_channels(tcp, 0);
+    raw_free(&raw);
+    redisFree(tcp);
+}
+
+static void bytes_by_both_ways(void **state)
+{
+    (void)state;
+    static const char ping[] = "\1\0\0\0\6\0\0\0PING\r\n";
+    struct raw raw;
+    raw_connect(&raw, RECEIVES);
+    post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
+    struct ibv_wc completion;
+    while (ibv_poll_cq(raw.cq, 1, &completion) == 0 || completion.opcode != IBV_WC_RECV)
+        pause_ms(1);
+    assert_memory_equal(raw.memory + MEMORY / 2 + 8, "+PONG\r\n", 7);
+    assert_int_equal(write(raw.tcp->fd, "PING\r\n", 6), 6);
+    assert_closed(&raw);
+    raw_free(&raw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lies_in_frames),
+        cmocka_unit_test(no_whole_header),
+        cmocka_unit_test(more_than_its_credits),
+        cmocka_unit_test(no_receives_posted),
+        cmocka_unit_test(reads_and_writes_what_it_should_not),
+        cmocka_unit_test(bad_attributes),
+        cmocka_unit_test(not_before_auth),
+        cmocka_unit_test(chooses_tcp),
+        cmocka_unit_test(bytes_by_both_ways),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
