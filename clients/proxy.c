@@ -262,10 +262,7 @@ static void run(struct proxy *proxy)
     for (unsigned quiet = 0;;) {
         quiet = serve_all(proxy) ? 0 : quiet + 1;
         bool sleeps = quiet > SPIN_ROUNDS && may_sleep(proxy);
-        if (sleeps)
-            event_base_loop(proxy->base, EVLOOP_ONCE);
-        else
-            event_base_loop(proxy->base, EVLOOP_NONBLOCK);
+        event_base_loop(proxy->base, EVLOOP_ONCE | (sleeps ? 0 : EVLOOP_NONBLOCK));
     }
 }
 
