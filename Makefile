@@ -341,18 +341,19 @@ SERVER_LIBS += -libverbs
 $(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
 CLIENT_LIB := $(LIB)/libvellum.a
 CLIENT_LIBS := -lhiredis -libverbs
+RDMA_BENCH_PROGRAMS := $(BIN)/bench-transports
 CLIENT_PROGRAMS := $(BIN)/vellum-example $(BIN)/vellum-rdma-proxy
 RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
 endif
 
 SERVER := $(BIN)/vellum-server
 UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS) $(STORAGE_TESTS))
-BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine
+BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
 .PHONY: all server clients unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
-	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec conformance install clean help FORCE
+	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients
@@ -412,11 +413,11 @@ fuzz:
 	done
 
 # Each by itself; a figure is the median of several rounds. BENCH holds more options.
-bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec
+bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-transports
 
 bench-tools: server $(BENCH_PROGRAMS)
 
-bench-compare bench-device bench-recover bench-workers bench-index bench-exec: bench-%: bench-tools
+bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-transports: bench-%: bench-tools
 	$(PYTHON) benchmarks/$*.py --build $(BUILD) $(BENCH)
 
 conformance: all
@@ -492,6 +493,10 @@ $(BIN)/bench-load: $(call objects,benchmarks/load.c $(BENCH_SRC))
 $(BIN)/bench-engine: $(call objects,benchmarks/engine_bench.c $(BENCH_SRC)) $(STORAGE_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(STORAGE_LIBS) -lm
+
+$(BIN)/bench-transports: $(call objects,benchmarks/transports.c benchmarks/histogram.c) $(CLIENT_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -lm
 
 define unit_rule
 $(BUILD)/tests/$(1): $(OBJ)/tests/unit/$(1).o $(value $(1)_LINK)

@@ -53,7 +53,7 @@ LAYERS = {
     ),
     "benchmarks": (
         SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|libaio\.h",
-        ("protocol/resp.h", "storage/store.h"),
+        ("protocol/resp.h", "storage/store.h", "clients/vellum.h"),
     ),
 }
 

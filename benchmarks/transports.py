@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Vellum by TCP and by an RDMA channel beside perftest, in turns, in one run of the test machine
+(tests/rdma/guest), where everything is emulated: only the ratios mean something.
+
+Without --inside it boots the machine and runs itself there.
+"""
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HOST, PORT = "10.9.0.1", 7600
+SPIN_US = 2000  # emulated, a round trip takes some hundred
+
+
+def boot(options):
+    directory = os.path.join(TOP, options.build, "rdma", "bench")
+    command = [os.path.join(TOP, "tests/rdma/guest"), "--limit", str(options.limit), directory,
+               "/usr/bin/python3", os.path.abspath(__file__), "--inside",
+               "--build", options.build, "--rounds", str(options.rounds),
+               "--seconds", str(options.seconds)]
+    code = subprocess.run(command, check=False).returncode
+    output = os.path.join(directory, "output")
+    if os.path.exists(output):
+        with open(output, encoding="utf-8", errors="replace") as f:
+            print(f.read(), end="")
+    return code
+
+
+def start_server(build):
+    os.makedirs("/tmp/data", exist_ok=True)
+    log = open("/tmp/server.log", "w", encoding="utf-8")
+    server = subprocess.Popen(
+        [os.path.join(TOP, build, "bin/vellum-server"), "--port", str(PORT), "--bind", HOST,
+         "--protected-mode", "no", "--dir", "/tmp/data", "--maxmemory", "256mb",
+         "--journal-size", "64mb", "--rdma", "yes", "--rdma-device", "rxe_a",
+         "--rdma-spin-us", str(SPIN_US)], stdout=log, stderr=log)
+    for _ in range(300):
+        with open("/tmp/server.log", encoding="utf-8") as f:
+            if "Ready" in f.read():
+                return server
+        time.sleep(0.1)
+    sys.exit("the server does not start")
+
+
+def ours(options, transport, clients, pipeline, size):
+    done = subprocess.run(
+        [os.path.join(TOP, options.build, "bin/bench-transports"), "--transport", transport,
+         "--host", HOST, "--port", str(PORT), "--clients", str(clients),
+         "--pipeline", str(pipeline), "--size", str(size), "--seconds", str(options.seconds),
+         "--spin", str(SPIN_US)], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", done.stdout)}
+
+
+def perftest(*arguments):
+    """The last line of figures that the tool's client prints."""
+    tool, *rest = arguments
+    server = subprocess.Popen([tool, "-d", "rxe_a", "-x", "1", "-p", "7611", *rest],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(1)
+    done = subprocess.run([tool, "-d", "rxe_b", "-x", "1", "-p", "7611", *rest, HOST],
+                          capture_output=True, text=True, timeout=120, check=False)
+    server.wait(60)
+    lines = [line.split() for line in done.stdout.splitlines() if re.match(r"\s*\d+\s+\d+", line)]
+    if not lines:
+        sys.exit(f"{tool}: {done.stdout}{done.stderr}")
+    return [float(word) for word in lines[-1]]
+
+
+def measure(options):
+    """One round of everything: name -> figure."""
+    latency = perftest("ib_send_lat", "-s", "64", "-n", "1000")[4]
+    rate = perftest("ib_send_bw", "-s", "64", "-n", "5000")[4] * 1e6
+    figures = {"perftest round trip us": 2 * latency, "perftest messages/s": rate}
+    for transport in ("tcp", "rdma"):
+        one = ours(options, transport, 1, 1, 64)
+        many = ours(options, transport, 4, 16, 64)
+        large = ours(options, transport, 1, 1, 4096)
+        figures.update({
+            f"{transport} GET 64 B p50 us": one["p50_us"],
+            f"{transport} GET 64 B p99 us": one["p99_us"],
+            f"{transport} GET 64 B server CPU us": one["server_cpu_us"],
+            f"{transport} 4 clients, pipeline 16, ops/s": many["ops_s"],
+            f"{transport} 4 clients, pipeline 16, server CPU us": many["server_cpu_us"],
+            f"{transport} GET 4 KB p50 us": large["p50_us"],
+            f"{transport} GET 4 KB copied bytes": large["copied_bytes"],
+        })
+    return figures
+
+
+RATIOS = (
+    ("rdma GET 64 B p50 us", "perftest round trip us", "at most 1.5"),
+    ("rdma GET 64 B p50 us", "tcp GET 64 B p50 us", "at most 0.4"),
+    ("rdma 4 clients, pipeline 16, ops/s", "perftest messages/s", "at least 0.5"),
+    ("rdma 4 clients, pipeline 16, ops/s", "tcp 4 clients, pipeline 16, ops/s", ""),
+    ("rdma GET 64 B server CPU us", "tcp GET 64 B server CPU us", "at most 0.5"),
+    ("rdma GET 4 KB p50 us", "tcp GET 4 KB p50 us", ""),
+)
+
+
+def inside(options):
+    server = start_server(options.build)
+    rounds = [measure(options) for _ in range(options.rounds)]
+    for name in rounds[0]:
+        values = [figures[name] for figures in rounds]
+        print(f"{name:<48} {statistics.median(values):12.1f}   ({min(values):.1f} to "
+              f"{max(values):.1f})")
+    print(f"ratios, medians of {options.rounds} rounds:")
+    for one, other, target in RATIOS:
+        ratio = statistics.median(figures[one] / figures[other] for figures in rounds)
+        print(f"{one + ' / ' + other:<75} {ratio:6.2f}   {target}")
+    server.terminate()
+    server.wait(30)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--limit", type=int, default=600, help="seconds for the machine")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    return inside(options) if options.inside else boot(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
