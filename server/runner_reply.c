@@ -82,8 +82,8 @@ static bool has_long_value(const struct call *call)
     return bytes > STORE_VALUE_MAX;
 }
 
-/* Commands look at the length of a value before they make a long one: what is too large then are all
- * the writes together, but for what came as an argument. */
+/* Commands look at the length of a value before they make a long one: what is too large then are
+ * all the writes together, but for what came as an argument. */
 static const char *too_large(const struct call *call)
 {
     if ((call->command->flags & CMD_NESTS) != 0)

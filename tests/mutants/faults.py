@@ -512,10 +512,6 @@ fault("step-forgotten", "server/members.c",
       ("store_tree_seek_rank(members->tree, gather->at, &cursor)",
        "store_tree_seek_rank(members->tree, 0, &cursor)"),
       by=["test_cmd_set"])
-fault("name-lost-in-look-up", "server/cmd_set_algebra.c",
-      "a member is looked up in the very tree whose page shows it",
-      ("if (call_same_name(source->key, other->key))", "if (false)"),
-      by=["test_cmd_set"])
 fault("packed-length-trusted", "server/packed.c",
       "the length behind an entry is not compared with the one before it",
       ("== size && mirrored == len;", "> 0;"),
