@@ -399,7 +399,8 @@ enum store_result cmd_swapdb(struct call *call)
         !read_int(call, call->argv[2], "ERR invalid second DB index", &b) || !is_db(call, a) ||
         !is_db(call, b))
         return STORE_OK;
-    store_swap_db(call->txn, (uint32_t)a, (uint32_t)b);
+    if (a != b) /* else it is no change, for WATCH either */
+        store_swap_db(call->txn, (uint32_t)a, (uint32_t)b);
     resp_ok(call->reply);
     return STORE_OK;
 }

@@ -470,3 +470,12 @@ def test_what_exec_acknowledged_survives(make_server):
     values = set(server.client().mget([f"t{k}" for k in range(8)]))
     assert len(values) == 1
     assert int(values.pop()) in (answered[0], answered[0] + 1)
+
+
+def test_a_database_swapped_with_itself_is_no_change(client):
+    with client.pipeline() as pipe:
+        pipe.watch("k")
+        assert client.execute_command("SWAPDB", 0, 0)
+        pipe.multi()
+        pipe.set("k", "v")
+        assert pipe.execute() == [True]
