@@ -3,14 +3,9 @@
  */
 #include "cmd_zset.h"
 
-#include <assert.h>
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "commands.h"
-#include "zset_order.h"
 
 /* ---- what the commands on sorted sets share ---- */
 

@@ -8,7 +8,6 @@
 #include "list.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <string.h>
 
 #include "server.h"
