@@ -12,6 +12,7 @@ PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
 POWERCUT_SECONDS ?= 600
+KILL_CYCLES ?= 200
 
 # ---- sources ----
 
@@ -352,7 +353,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients unit test check asan tsan ubsan powercut fuzz bench bench-tools bench-compare \
+.PHONY: all server clients unit test check asan tsan ubsan powercut killtest fuzz bench bench-tools bench-compare \
 	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -371,6 +372,7 @@ help:
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), twice'
+	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
@@ -397,6 +399,9 @@ asan tsan ubsan:
 powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
 	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_powercut
 	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_cuts
+
+killtest: server
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)
 
 # Proves that the tests can fail; tests/run takes the quickest of them.
 mutants:
