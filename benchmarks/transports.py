@@ -107,7 +107,11 @@ RATIOS = (
 
 def inside(options):
     server = start_server(options.build)
-    rounds = [measure(options) for _ in range(options.rounds)]
+    rounds = []
+    for number in range(options.rounds):
+        began = time.monotonic()
+        rounds.append(measure(options))
+        print(f"round {number + 1}: {time.monotonic() - began:.0f} s", flush=True)
     for name in rounds[0]:
         values = [figures[name] for figures in rounds]
         print(f"{name:<48} {statistics.median(values):12.1f}   ({min(values):.1f} to "

@@ -110,7 +110,7 @@ static bool make_queues(struct client_channel *channel)
     if (channel->cq == NULL)
         return false;
     attributes.send_cq = attributes.recv_cq = channel->cq;
-    channel->qp = rdma_qp_make(&channel->device, &attributes);
+    channel->qp = rdma_qp_make(&channel->device, &attributes, IBV_ACCESS_REMOTE_READ);
     channel->max_inline = attributes.cap.max_inline_data;
     return channel->qp != NULL;
 }
@@ -275,6 +275,21 @@ bool client_channel_readable(const struct client_channel *channel)
 bool client_channel_writable(const struct client_channel *channel)
 {
     return channel->is_closed || rdma_link_has_room(&channel->link);
+}
+
+/* ---- memory that the server reads ---- */
+
+struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size)
+{
+    return ibv_reg_mr(channel->device.pd, memory, size,
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+}
+
+bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference)
+{
+    char payload[RDMA_REFERENCE_BYTES];
+    rdma_reference_write(payload, reference);
+    return rdma_link_control(&channel->link, RDMA_FRAME_PULL, payload, sizeof payload);
 }
 
 /* ---- waiting ---- */

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "../protocol/rdma_frame.h"
 #include "../rdma-ext/verbs.h"
 
 struct client_channel;
@@ -36,6 +37,13 @@ void client_channel_free(struct client_channel *channel);
 ssize_t client_channel_write(struct client_channel *channel, const struct iovec *vectors,
                              int count);
 ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size);
+
+/* Memory that the server may read, while a reference to it is under way (and not longer than that,
+ * by its own word: the key stays valid until ibv_dereg_mr). NULL: failed. */
+struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size);
+
+/* The bytes referred to stand in the stream behind what was written. False: there is no room now. */
+bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference);
 
 /* Takes up what has come, without waiting. False: the channel is closed. */
 bool client_channel_poll(struct client_channel *channel);

@@ -248,6 +248,90 @@ static int flush_channel(struct vellum *vellum)
     return REDIS_OK;
 }
 
+/* ---- values by reference ---- */
+
+struct vellum_memory {
+    char *bytes;
+    size_t size;
+    struct ibv_mr *mr; /* NULL: by TCP */
+};
+
+struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size)
+{
+    struct vellum_memory *memory = calloc(1, sizeof *memory);
+    if (memory == NULL)
+        return NULL;
+    memory->bytes = bytes;
+    memory->size = size;
+    if (vellum->channel == NULL)
+        return memory;
+    memory->mr = client_channel_register(vellum->channel, bytes, size);
+    if (memory->mr != NULL)
+        return memory;
+    fail(vellum, "the memory cannot be registered");
+    free(memory);
+    return NULL;
+}
+
+void vellum_unregister(struct vellum_memory *memory)
+{
+    if (memory->mr != NULL)
+        ibv_dereg_mr(memory->mr);
+    free(memory);
+}
+
+/* The reference takes its place in the stream when there is room for it. */
+static int pull(struct vellum *vellum, const struct rdma_reference *reference)
+{
+    long long limit_ms = time_limit(vellum);
+    while (!client_channel_pull(vellum->channel, reference)) {
+        if (receive_some(vellum) != REDIS_OK)
+            fail(vellum, CLOSED_TEXT);
+        if (has_failed(vellum) || (!client_channel_writable(vellum->channel) &&
+                                   wait_until(vellum, limit_ms) != REDIS_OK))
+            return REDIS_ERR;
+    }
+    return REDIS_OK;
+}
+
+static int set_by_reference(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct rdma_reference *reference)
+{
+    char head[64], tail[32];
+    int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
+    int tail_length = snprintf(tail, sizeof tail, "\r\n$%llu\r\n",
+                               (unsigned long long)reference->length);
+    if (redisAppendFormattedCommand(vellum->tcp, head, (size_t)head_length) != REDIS_OK ||
+        redisAppendFormattedCommand(vellum->tcp, key, key_length) != REDIS_OK ||
+        redisAppendFormattedCommand(vellum->tcp, tail, (size_t)tail_length) != REDIS_OK ||
+        flush_channel(vellum) != REDIS_OK || pull(vellum, reference) != REDIS_OK ||
+        redisAppendFormattedCommand(vellum->tcp, "\r\n", 2) != REDIS_OK)
+        return REDIS_ERR;
+    return REDIS_OK;
+}
+
+redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct vellum_memory *memory, size_t offset, size_t length)
+{
+    if (has_failed(vellum))
+        return NULL;
+    if (offset > memory->size || length > memory->size - offset) {
+        fail(vellum, "the value lies outside of the registered memory");
+        return NULL;
+    }
+    if (memory->mr == NULL || length == 0)
+        return vellum_command(vellum, "SET %b %b", key, key_length, memory->bytes + offset,
+                              length);
+    struct rdma_reference reference = {.address = (uintptr_t)memory->bytes + offset,
+                                       .length = length,
+                                       .rkey = memory->mr->rkey};
+    redisReply *reply = NULL;
+    if (set_by_reference(vellum, key, key_length, &reference) != REDIS_OK ||
+        vellum_get_reply(vellum, &reply) != REDIS_OK)
+        return NULL;
+    return reply;
+}
+
 /* ---- commands ---- */
 
 static int result(struct vellum *vellum, int of_hiredis)

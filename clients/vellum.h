@@ -66,6 +66,19 @@ int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments)
 int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const size_t *lengths);
 int vellum_get_reply(struct vellum *vellum, redisReply **reply);
 
+/*
+ * Values from the caller's own memory, without copying them here. By a channel the server reads
+ * them out of the memory (which is pinned as long as it is registered), by TCP they are sent. The
+ * bytes must not change until vellum_set_from has returned. NULL: failed, see vellum_error().
+ */
+struct vellum_memory;
+struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size);
+void vellum_unregister(struct vellum_memory *memory); /* before vellum_free */
+
+/* SET key to `length` bytes at `offset` of the memory. Earlier replies must have been fetched. */
+redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct vellum_memory *memory, size_t offset, size_t length);
+
 /* What is gathered is sent, as far as the server takes it, without waiting for replies. */
 int vellum_flush(struct vellum *vellum);
 

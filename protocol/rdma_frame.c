@@ -37,10 +37,7 @@ static bool length_fits(uint8_t type, uint32_t length)
     case RDMA_FRAME_END:
         return length == 0;
     case RDMA_FRAME_PULL:
-    case RDMA_FRAME_ROOM:
         return length == RDMA_REFERENCE_BYTES;
-    case RDMA_FRAME_PLACED:
-        return length == RDMA_PLACED_BYTES;
     default:
         return false;
     }
@@ -78,19 +75,6 @@ bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_
                                          .rkey = le32toh(packed.rkey)};
     return packed.reserved == 0 && reference->length > 0 &&
            reference->length <= UINT64_MAX - reference->address;
-}
-
-void rdma_placed_write(char to[RDMA_PLACED_BYTES], uint64_t length)
-{
-    length = htole64(length);
-    memcpy(to, &length, sizeof length);
-}
-
-uint64_t rdma_placed_read(const char from[RDMA_PLACED_BYTES])
-{
-    uint64_t length;
-    memcpy(&length, from, sizeof length);
-    return le64toh(length);
 }
 
 /* ---- credits ---- */

@@ -24,8 +24,6 @@ enum rdma_frame_type {
     RDMA_FRAME_DATA = 1,   /* bytes of the stream of commands or replies */
     RDMA_FRAME_CREDIT = 2, /* nothing but the header */
     RDMA_FRAME_PULL = 3,   /* client: the next bytes of the stream are to be READ from its memory */
-    RDMA_FRAME_ROOM = 4,   /* client: memory that one reply's large value may be WRITTEN to */
-    RDMA_FRAME_PLACED = 5, /* server: the next bytes of the stream have been WRITTEN to the room */
     RDMA_FRAME_END = 6,    /* server: nothing will follow */
 };
 
@@ -35,15 +33,12 @@ struct rdma_frame {
     uint32_t length;  /* of what follows the header */
 };
 
-/* Memory of the peer's: the payload of PULL and ROOM. */
+/* Memory of the peer's: the payload of PULL. */
 #define RDMA_REFERENCE_BYTES 24
 struct rdma_reference {
     uint64_t address, length;
     uint32_t rkey;
 };
-
-/* The payload of PLACED. */
-#define RDMA_PLACED_BYTES 8
 
 void rdma_frame_write(char to[RDMA_HEADER_BYTES], const struct rdma_frame *frame);
 
@@ -53,9 +48,6 @@ bool rdma_frame_read(struct rdma_frame *frame, const char *data, size_t len);
 void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_reference *reference);
 /* False: it goes beyond the end of the address space, or is empty. */
 bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_REFERENCE_BYTES]);
-
-void rdma_placed_write(char to[RDMA_PLACED_BYTES], uint64_t length);
-uint64_t rdma_placed_read(const char from[RDMA_PLACED_BYTES]);
 
 /*
  * One end's count of credits. Each end has posted `window` receives for the other. The last credit

@@ -93,6 +93,10 @@ static ssize_t read_channel(struct rdma_channel *channel, char *to, size_t size)
     if (channel->is_broken)
         return TRANSPORT_CLOSED;
     size_t taken = rdma_link_read(&channel->link, to, size);
+    if (channel->link.has_failed) { /* a reference that is none, or a request refused */
+        breach(channel);
+        return TRANSPORT_CLOSED;
+    }
     COUNT(channel, copied_bytes, taken);
     rdma_note_touched(channel);
     return taken > 0 ? (ssize_t)taken : TRANSPORT_AGAIN;

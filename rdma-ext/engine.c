@@ -16,6 +16,31 @@
 
 /* ---- a worker's queues and memory ---- */
 
+static bool pin(struct rdma_service *service, size_t size, struct ibv_mr **mr)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    *mr = ibv_reg_mr(service->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
+    if (*mr == NULL)
+        munmap(memory, size);
+    else
+        atomic_fetch_add(&service->pinned_bytes, size);
+    return *mr != NULL;
+}
+
+static void unpin(struct rdma_service *service, struct ibv_mr **mr)
+{
+    if (*mr == NULL)
+        return;
+    void *memory = (*mr)->addr;
+    size_t size = (*mr)->length;
+    ibv_dereg_mr(*mr);
+    munmap(memory, size);
+    *mr = NULL;
+    atomic_fetch_sub(&service->pinned_bytes, size);
+}
+
 static bool engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
 {
     struct rdma_service *service = worker->service;
@@ -24,58 +49,44 @@ static bool engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
     struct ibv_srq_init_attr attributes = {.attr = {.max_wr = receives, .max_sge = 1}};
     engine->cq = ibv_create_cq(service->device.context, (int)completions, NULL, worker->events, 0);
     engine->srq = ibv_create_srq(service->device.pd, &attributes);
-    if (engine->cq != NULL && engine->srq != NULL)
+    if (engine->cq != NULL && engine->srq != NULL &&
+        pin(service, STAGES * STAGE_BYTES, &engine->staging))
         return true;
-    rdma_engine_free(engine);
+    rdma_engine_free(service, engine);
     return false;
 }
 
-void rdma_engine_free(struct rdma_engine *engine)
+void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
 {
     if (engine->srq != NULL)
         ibv_destroy_srq(engine->srq);
     if (engine->cq != NULL)
         ibv_destroy_cq(engine->cq);
+    unpin(service, &engine->staging);
     *engine = (struct rdma_engine){.cq = NULL};
 }
 
 /* NULL, or what is wrong. */
 static const char *chunk_make(struct rdma_service *service, struct rdma_chunk *chunk)
 {
-    uint64_t pinned = atomic_fetch_add(&service->pinned_bytes, CHUNK_BYTES);
-    const char *problem = "the limit of pinned memory is reached (rdma-max-pinned)";
-    if (pinned + CHUNK_BYTES <= service->max_pinned_bytes) {
-        problem = "memory for the channel cannot be had or pinned";
-        chunk->memory =
-            mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (chunk->memory != MAP_FAILED) {
-            chunk->mr =
-                ibv_reg_mr(service->device.pd, chunk->memory, CHUNK_BYTES, IBV_ACCESS_LOCAL_WRITE);
-            if (chunk->mr != NULL)
-                return NULL;
-            munmap(chunk->memory, CHUNK_BYTES);
-        }
-        chunk->memory = NULL;
-    }
-    atomic_fetch_sub(&service->pinned_bytes, CHUNK_BYTES);
-    return problem;
+    if (atomic_load(&service->pinned_bytes) + CHUNK_BYTES > service->max_pinned_bytes)
+        return "the limit of pinned memory is reached (rdma-max-pinned)";
+    if (!pin(service, CHUNK_BYTES, &chunk->mr))
+        return "memory for the channel cannot be had or pinned";
+    chunk->memory = chunk->mr->addr;
+    return NULL;
 }
 
 void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk)
 {
-    if (chunk->mr == NULL)
-        return;
-    ibv_dereg_mr(chunk->mr);
-    munmap(chunk->memory, CHUNK_BYTES);
-    *chunk = (struct rdma_chunk){.mr = NULL};
-    atomic_fetch_sub(&service->pinned_bytes, CHUNK_BYTES);
+    unpin(service, &chunk->mr);
 }
 
 void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_worker *worker =
         (struct rdma_worker *)((char *)job - offsetof(struct rdma_worker, recycling));
-    rdma_engine_free(&worker->made);
+    rdma_engine_free(service, &worker->made);
     for (uint32_t i = 0; i < worker->recycled_chunks; i++)
         rdma_chunk_free(service, &worker->chunks[i]);
 }
@@ -117,7 +128,7 @@ static const char *connect_channel(struct rdma_service *service, struct rdma_cha
                                           .srq = worker->made.srq,
                                           .cap = rdma_link_capacity()};
     attributes.cap.max_recv_sge = 0; /* the shared queue's */
-    channel->qp = rdma_qp_make(&service->device, &attributes);
+    channel->qp = rdma_qp_make(&service->device, &attributes, 0);
     if (channel->qp == NULL)
         return "a queue pair for the channel cannot be had";
     channel->max_inline = attributes.cap.max_inline_data;

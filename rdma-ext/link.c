@@ -207,6 +207,8 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
     uint32_t number = (uint32_t)(wr_id & RDMA_LINK_NUMBER_MASK);
     assert(link->posted - number - 1 < RDMA_LINK_SLOTS);
     link->done = number + 1;
+    if (link->pull.is_under_way && link->pull.number == number)
+        link->pull.is_under_way = false;
     link->buffers_freed = link->taken_after[number % RDMA_LINK_SLOTS];
 }
 
@@ -220,10 +222,13 @@ bool rdma_link_received(struct rdma_link *link, const char *message, size_t len,
         return false;
     link->frames_in++;
     link->bytes_in += frame.length;
-    if (frame.type == RDMA_FRAME_DATA) {
+    if (frame.type == RDMA_FRAME_DATA || frame.type == RDMA_FRAME_PULL) {
         assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* credits see to it */
-        link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] = (struct rdma_received){
-            .payload = message + RDMA_HEADER_BYTES, .length = frame.length, .buffer = buffer};
+        link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] =
+            (struct rdma_received){.is_reference = frame.type == RDMA_FRAME_PULL,
+                                   .payload = message + RDMA_HEADER_BYTES,
+                                   .length = frame.length,
+                                   .buffer = buffer};
         return true;
     }
     if (frame.type == RDMA_FRAME_END)
@@ -241,19 +246,89 @@ static void drop_first(struct rdma_link *link)
     rdma_flow_reposted(&link->flow);
 }
 
+/* The next part of what is pulled. Its end is told of by a completion. */
+static void fetch(struct rdma_link *link)
+{
+    struct rdma_pull *pull = &link->pull;
+    struct ibv_send_wr *bad;
+    if (!has_slot(link) || (pull->memory == NULL && !link->borrow(link)))
+        return;
+    uint32_t len = pull->rest.length < pull->size ? (uint32_t)pull->rest.length : pull->size;
+    struct ibv_sge piece = {.addr = (uintptr_t)pull->memory, .length = len, .lkey = pull->lkey};
+    struct ibv_send_wr request = {.wr_id = link->wr_id | link->posted,
+                                  .sg_list = &piece,
+                                  .num_sge = 1,
+                                  .opcode = IBV_WR_RDMA_READ,
+                                  .send_flags = IBV_SEND_SIGNALED};
+    request.wr.rdma.remote_addr = pull->rest.address;
+    request.wr.rdma.rkey = pull->rest.rkey;
+    pull->number = link->posted;
+    pull->is_under_way = true;
+    pull->taken = 0;
+    pull->here = len;
+    pull->rest.address += len;
+    pull->rest.length -= len;
+    link->taken_after[link->posted++ % RDMA_LINK_SLOTS] = link->buffers_taken;
+    link->unsignaled = 0;
+    if (ibv_post_send(link->qp, &request, &bad) != 0)
+        link->has_failed = true;
+}
+
+/* Returns 0 when the next part has to come first. */
+static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
+{
+    struct rdma_pull *pull = &link->pull;
+    size_t part = pull->here - pull->taken;
+    if (part == 0) {
+        fetch(link);
+        return 0;
+    }
+    if (part > size)
+        part = size;
+    memcpy(to, pull->memory + pull->taken, part);
+    pull->taken += (uint32_t)part;
+    if (pull->taken == pull->here && pull->rest.length == 0) {
+        link->give_back(link);
+        *pull = (struct rdma_pull){.here = 0};
+        drop_first(link);
+    }
+    return part;
+}
+
+static size_t take_first(struct rdma_link *link, char *to, size_t size)
+{
+    const struct rdma_received *first = &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
+    if (first->is_reference)
+        return take_pulled(link, to, size);
+    size_t part = first->length - link->inbox_offset;
+    if (part > size)
+        part = size;
+    memcpy(to, first->payload + link->inbox_offset, part);
+    link->inbox_offset += (uint32_t)part;
+    if (link->inbox_offset == first->length)
+        drop_first(link);
+    return part;
+}
+
+/* A reference that comes to the front is copied once, and checked. */
+static bool begin_pull(struct rdma_link *link)
+{
+    const struct rdma_received *first = &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
+    if (!first->is_reference || link->pull.here > 0 || link->pull.rest.length > 0)
+        return true;
+    return rdma_reference_read(&link->pull.rest, first->payload);
+}
+
 size_t rdma_link_read(struct rdma_link *link, char *to, size_t size)
 {
-    size_t taken = 0;
-    while (taken < size && rdma_link_has_input(link)) {
-        const struct rdma_received *first = &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
-        size_t part = first->length - link->inbox_offset;
-        if (part > size - taken)
-            part = size - taken;
-        memcpy(to + taken, first->payload + link->inbox_offset, part);
+    size_t taken = 0, part = 1;
+    while (taken < size && part > 0 && rdma_link_has_input(link)) {
+        if (!begin_pull(link)) {
+            link->has_failed = true;
+            break;
+        }
+        part = take_first(link, to + taken, size - taken);
         taken += part;
-        link->inbox_offset += (uint32_t)part;
-        if (link->inbox_offset == first->length)
-            drop_first(link);
     }
     link->copied_bytes += taken;
     return taken;
@@ -261,6 +336,6 @@ size_t rdma_link_read(struct rdma_link *link, char *to, size_t size)
 
 void rdma_link_drop_input(struct rdma_link *link)
 {
-    while (rdma_link_has_input(link))
+    while (link->inbox_head != link->inbox_tail)
         drop_first(link);
 }

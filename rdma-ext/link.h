@@ -24,11 +24,22 @@
 
 #define RDMA_TAKES(type) (1u << (type))
 
-/* A frame of data that has not been read. */
+/* A frame of data, or a reference to some, that has not been read. */
 struct rdma_received {
+    bool is_reference;
     const char *payload;
     uint32_t length;
     uint32_t buffer; /* by the owner's count */
+};
+
+/* Bytes being fetched from the peer's memory, a part at a time. */
+struct rdma_pull {
+    struct rdma_reference rest; /* length 0: there is none */
+    char *memory;               /* where parts come to; NULL: not asked for yet */
+    uint32_t lkey, size;
+    uint32_t number; /* of the READ under way */
+    bool is_under_way;
+    uint32_t taken, here; /* bytes of the present part: read; come */
 };
 
 struct rdma_link {
@@ -54,6 +65,10 @@ struct rdma_link {
     uint32_t inbox_head, inbox_tail;
     uint32_t inbox_offset; /* bytes of the first that have been read */
     void (*post_receive)(struct rdma_link *link, uint32_t buffer);
+
+    struct rdma_pull pull;
+    bool (*borrow)(struct rdma_link *link); /* fills in pull.memory; false: none is free now */
+    void (*give_back)(struct rdma_link *link);
 
     uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes;
 };
@@ -98,7 +113,7 @@ size_t rdma_link_read(struct rdma_link *link, char *to, size_t size);
 
 static inline bool rdma_link_has_input(const struct rdma_link *link)
 {
-    return link->inbox_head != link->inbox_tail;
+    return link->inbox_head != link->inbox_tail && !link->pull.is_under_way;
 }
 
 /* Posts the receives of what nobody will read. */

@@ -30,6 +30,8 @@
 #define SEND_BUFFERS 8   /* per channel */
 #define CHUNK_CHANNELS 8 /* whose memory is registered together */
 #define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
+#define STAGES 4         /* where pulled bytes come to, shared by a worker's channels */
+#define STAGE_BYTES (32 * 1024)
 #define CHANNEL_HASH 256 /* by queue pair number */
 
 /* wr_id: a receive has the top bit, and chunk and buffer below; a send has its channel's place in
@@ -52,6 +54,7 @@ struct rdma_chunk {
 struct rdma_engine {
     struct ibv_cq *cq;
     struct ibv_srq *srq;
+    struct ibv_mr *staging;
 };
 
 /* What the connection has: TCP, until the channel's first frame comes. */
@@ -109,6 +112,7 @@ struct rdma_worker {
     uint32_t connecting, making;    /* of them: being made; and with a chunk of their own */
     struct rdma_channel *by_number[CHANNEL_HASH];
     struct rdma_channel *ready, *touched;
+    struct rdma_channel *stages[STAGES]; /* who uses it */
 
     struct rdma_counters counters;
 
@@ -143,7 +147,7 @@ void rdma_delay(struct rdma_service *service, struct rdma_job *job,
 
 /* ---- engine.c: on the helper thread; at the end, where there is none any more ---- */
 
-void rdma_engine_free(struct rdma_engine *engine);
+void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine);
 void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
 /* Jobs: of a channel's steps (above), and of a worker without channels. */
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);

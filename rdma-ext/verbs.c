@@ -135,7 +135,8 @@ uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
 
 /* ---- queue pairs ---- */
 
-struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes)
+struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes,
+                            unsigned access)
 {
     attributes->qp_type = IBV_QPT_RC;
     struct ibv_qp *qp = ibv_create_qp(device->pd, attributes);
@@ -145,9 +146,8 @@ struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init
     }
     if (qp == NULL)
         return NULL;
-    /* Nobody reads or writes our memory by this queue pair unasked. */
     struct ibv_qp_attr init = {
-        .qp_state = IBV_QPS_INIT, .port_num = device->port, .qp_access_flags = 0};
+        .qp_state = IBV_QPS_INIT, .port_num = device->port, .qp_access_flags = access};
     if (ibv_modify_qp(qp, &init,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0)
         return qp;

@@ -47,8 +47,10 @@ uint32_t rdma_mtu_bytes(enum ibv_mtu mtu);
 
 /* A reliable connection's queue pair, initialised. `attributes` holds completion queues, the shared
  * receive queue if there is one, and the wanted capacities; gets those given. The inline size is
- * lowered to what the device has. NULL: failed. */
-struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes);
+ * lowered to what the device has. `access`: what the other end may do to our memory by this queue
+ * pair, of IBV_ACCESS_REMOTE_...; 0: nothing. NULL: failed. */
+struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes,
+                            unsigned access);
 
 /* Fills in what the other end must know of this one, but frame_bytes and credits. */
 void rdma_qp_describe(const struct rdma_device *device, const struct ibv_qp *qp, uint32_t psn,

@@ -105,11 +105,38 @@ static void take_chunk(struct rdma_worker *worker, const struct rdma_chunk *chun
         rdma_post_receive(worker, index * CHUNK_RECEIVES + i);
 }
 
+static struct rdma_channel *channel_of_link(struct rdma_link *link)
+{
+    return (struct rdma_channel *)((char *)link - offsetof(struct rdma_channel, link));
+}
+
+static bool borrow_stage(struct rdma_link *link)
+{
+    struct rdma_channel *channel = channel_of_link(link);
+    struct rdma_worker *worker = channel->worker;
+    for (uint32_t i = 0; i < STAGES; i++) {
+        if (worker->stages[i] != NULL)
+            continue;
+        worker->stages[i] = channel;
+        link->pull.memory = (char *)worker->engine.staging->addr + (size_t)i * STAGE_BYTES;
+        link->pull.lkey = worker->engine.staging->lkey;
+        link->pull.size = STAGE_BYTES;
+        return true;
+    }
+    return false;
+}
+
+static void give_stage_back(struct rdma_link *link)
+{
+    struct rdma_channel *channel = channel_of_link(link);
+    for (uint32_t i = 0; i < STAGES; i++)
+        if (channel->worker->stages[i] == channel)
+            channel->worker->stages[i] = NULL;
+}
+
 static void post_receive_of_link(struct rdma_link *link, uint32_t buffer)
 {
-    struct rdma_channel *channel =
-        (struct rdma_channel *)((char *)link - offsetof(struct rdma_channel, link));
-    rdma_post_receive(channel->worker, buffer);
+    rdma_post_receive(channel_of_link(link)->worker, buffer);
 }
 
 static void give_buffers(struct rdma_channel *channel)
@@ -124,7 +151,10 @@ static void give_buffers(struct rdma_channel *channel)
     link->buffer_bytes = FRAME_BYTES;
     link->buffer_count = SEND_BUFFERS;
     link->post_receive = post_receive_of_link;
-    link->takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT);
+    link->borrow = borrow_stage;
+    link->give_back = give_stage_back;
+    link->takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) |
+                  RDMA_TAKES(RDMA_FRAME_PULL);
 }
 
 /* ---- what completes ---- */
@@ -171,8 +201,7 @@ static void send_completed(struct rdma_worker *worker, const struct ibv_wc *comp
         return;
     }
     rdma_note_touched(channel);
-    if (channel->transport != NULL && (channel->transport->wanted & TRANSPORT_WRITABLE) != 0)
-        rdma_note_ready(channel);
+    rdma_note_ready(channel);
 }
 
 /* Returns how many there were, at most `limit` and a batch. */
@@ -403,6 +432,7 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
+    give_stage_back(&channel->link); /* nothing comes into it any more */
     if (channel->has_block)
         channel->worker->free_blocks[channel->worker->free_count++] = channel->block;
     forget(channel);
@@ -442,7 +472,7 @@ void rdma_worker_free(struct rdma_worker *worker)
             ibv_destroy_qp(channel->qp);
         free(channel);
     }
-    rdma_engine_free(&worker->made);
+    rdma_engine_free(service, &worker->made);
     for (uint32_t i = 0; worker->chunks != NULL && i < service->chunks_max; i++)
         rdma_chunk_free(service, &worker->chunks[i]);
     if (worker->events != NULL)

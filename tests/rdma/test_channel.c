@@ -163,6 +163,35 @@ static void pipelines_of_any_depth(void **state)
     vellum_free(vellum);
 }
 
+/* The server reads values out of our memory; several clients at once share where they come to. */
+static void values_by_reference(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 100, 4096, 32768, 32769, 100000, 1000000};
+    struct vellum *clients[6];
+    const size_t size = 1100000;
+    char *bytes = pattern(size, 99);
+    for (int i = 0; i < 6; i++)
+        clients[i] = connect_rdma();
+    long long frames = figure(clients[0], "rdma_bytes_in");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct vellum *vellum = clients[i % 6];
+        struct vellum_memory *memory = vellum_register(vellum, bytes, size);
+        assert_non_null(memory);
+        freeReplyObject(
+            good(vellum, vellum_set_from(vellum, "ref", 3, memory, i * 1000, sizes[i])));
+        redisReply *reply = good(vellum, vellum_command(vellum, "GET ref"));
+        assert_int_equal(reply->len, sizes[i]);
+        assert_memory_equal(reply->str, bytes + i * 1000, sizes[i]);
+        freeReplyObject(reply);
+        vellum_unregister(memory);
+    }
+    assert_true(figure(clients[0], "rdma_bytes_in") - frames < 5000); /* they were not sent */
+    for (int i = 0; i < 6; i++)
+        vellum_free(clients[i]);
+    free(bytes);
+}
+
 #define MANY 50
 
 static void many_channels(void **state)
@@ -315,10 +344,15 @@ static void falls_back_and_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_it_is),        cmocka_unit_test(values_of_all_sizes),
-        cmocka_unit_test(pipelines_of_any_depth), cmocka_unit_test(many_channels),
-        cmocka_unit_test(idle_is_free),           cmocka_unit_test(killed_clients_leave_nothing),
-        cmocka_unit_test(closed_by_command),      cmocka_unit_test(falls_back_and_says_so),
+        cmocka_unit_test(says_what_it_is),
+        cmocka_unit_test(values_of_all_sizes),
+        cmocka_unit_test(pipelines_of_any_depth),
+        cmocka_unit_test(values_by_reference),
+        cmocka_unit_test(many_channels),
+        cmocka_unit_test(idle_is_free),
+        cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(closed_by_command),
+        cmocka_unit_test(falls_back_and_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void make_queue_pair(struct raw *raw)
     raw->cq = ibv_create_cq(raw->device.context, 256, NULL, NULL, 0);
     assert_non_null(raw->cq);
     attributes.send_cq = attributes.recv_cq = raw->cq;
-    raw->qp = rdma_qp_make(&raw->device, &attributes);
+    raw->qp = rdma_qp_make(&raw->device, &attributes, 0);
     assert_non_null(raw->qp);
     raw->memory = calloc(1, MEMORY);
     raw->mr = ibv_reg_mr(raw->device.pd, raw->memory, MEMORY, IBV_ACCESS_LOCAL_WRITE);
@@ -311,6 +311,31 @@ static void reads_and_writes_what_it_should_not(void **state)
     redisFree(tcp);
 }
 
+/* References to memory that is not the client's to give, or none. */
+static void lies_in_references(void **state)
+{
+    (void)state;
+    static const struct rdma_reference lies[] = {
+        {.address = 4096, .length = 100, .rkey = 12345},    {.address = 0, .length = 0, .rkey = 1},
+        {.address = UINT64_MAX - 5, .length = 100},         {.address = 1, .length = UINT64_MAX},
+        {.address = 4096, .length = 1ull << 40, .rkey = 7},
+    };
+    redisContext *tcp = dial();
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct raw raw;
+        char message[8 + RDMA_REFERENCE_BYTES];
+        struct rdma_frame frame = {.type = RDMA_FRAME_PULL, .length = RDMA_REFERENCE_BYTES};
+        raw_connect(&raw, RECEIVES);
+        rdma_frame_write(message, &frame);
+        rdma_reference_write(message + 8, &lies[i]);
+        post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        assert_closed(&raw);
+        raw_free(&raw);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
 static void bad_attributes(void **state)
 {
     (void)state;
@@ -406,6 +431,7 @@ int main(void)
         cmocka_unit_test(more_than_its_credits),
         cmocka_unit_test(no_receives_posted),
         cmocka_unit_test(reads_and_writes_what_it_should_not),
+        cmocka_unit_test(lies_in_references),
         cmocka_unit_test(bad_attributes),
         cmocka_unit_test(not_before_auth),
         cmocka_unit_test(chooses_tcp),
