@@ -59,19 +59,25 @@ def ours(options, transport, clients, pipeline, size):
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", done.stdout)}
 
 
-def perftest(*arguments):
-    """The last line of figures that the tool's client prints."""
-    tool, *rest = arguments
+def perftest(tool, *arguments):
+    """The line of figures that the tool's client prints. Where clocks are emulated it refuses now
+    and then to report."""
+    for _ in range(4):
+        said = run_perftest(tool, *arguments)
+        lines = [line.split() for line in said.splitlines() if re.match(r"\s*\d+\s+\d+", line)]
+        if lines:
+            return [float(word) for word in lines[-1]]
+    return sys.exit(f"{tool}: {said}")
+
+
+def run_perftest(tool, *rest):
     server = subprocess.Popen([tool, "-d", "rxe_a", "-x", "1", "-p", "7611", *rest],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(1)
     done = subprocess.run([tool, "-d", "rxe_b", "-x", "1", "-p", "7611", *rest, HOST],
                           capture_output=True, text=True, timeout=120, check=False)
     server.wait(60)
-    lines = [line.split() for line in done.stdout.splitlines() if re.match(r"\s*\d+\s+\d+", line)]
-    if not lines:
-        sys.exit(f"{tool}: {done.stdout}{done.stderr}")
-    return [float(word) for word in lines[-1]]
+    return done.stdout + done.stderr
 
 
 def measure(options):

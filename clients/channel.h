@@ -42,7 +42,8 @@ ssize_t client_channel_read(struct client_channel *channel, void *to, size_t siz
  * by its own word: the key stays valid until ibv_dereg_mr). NULL: failed. */
 struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size);
 
-/* The bytes referred to stand in the stream behind what was written. False: there is no room now. */
+/* The bytes referred to stand in the stream behind what was written. False: there is no room now.
+ */
 bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference);
 
 /* Takes up what has come, without waiting. False: the channel is closed. */

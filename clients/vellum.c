@@ -287,8 +287,8 @@ static int pull(struct vellum *vellum, const struct rdma_reference *reference)
     while (!client_channel_pull(vellum->channel, reference)) {
         if (receive_some(vellum) != REDIS_OK)
             fail(vellum, CLOSED_TEXT);
-        if (has_failed(vellum) || (!client_channel_writable(vellum->channel) &&
-                                   wait_until(vellum, limit_ms) != REDIS_OK))
+        if (has_failed(vellum) ||
+            (!client_channel_writable(vellum->channel) && wait_until(vellum, limit_ms) != REDIS_OK))
             return REDIS_ERR;
     }
     return REDIS_OK;
@@ -299,8 +299,8 @@ static int set_by_reference(struct vellum *vellum, const char *key, size_t key_l
 {
     char head[64], tail[32];
     int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
-    int tail_length = snprintf(tail, sizeof tail, "\r\n$%llu\r\n",
-                               (unsigned long long)reference->length);
+    int tail_length =
+        snprintf(tail, sizeof tail, "\r\n$%llu\r\n", (unsigned long long)reference->length);
     if (redisAppendFormattedCommand(vellum->tcp, head, (size_t)head_length) != REDIS_OK ||
         redisAppendFormattedCommand(vellum->tcp, key, key_length) != REDIS_OK ||
         redisAppendFormattedCommand(vellum->tcp, tail, (size_t)tail_length) != REDIS_OK ||
@@ -320,11 +320,9 @@ redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_l
         return NULL;
     }
     if (memory->mr == NULL || length == 0)
-        return vellum_command(vellum, "SET %b %b", key, key_length, memory->bytes + offset,
-                              length);
-    struct rdma_reference reference = {.address = (uintptr_t)memory->bytes + offset,
-                                       .length = length,
-                                       .rkey = memory->mr->rkey};
+        return vellum_command(vellum, "SET %b %b", key, key_length, memory->bytes + offset, length);
+    struct rdma_reference reference = {
+        .address = (uintptr_t)memory->bytes + offset, .length = length, .rkey = memory->mr->rkey};
     redisReply *reply = NULL;
     if (set_by_reference(vellum, key, key_length, &reference) != REDIS_OK ||
         vellum_get_reply(vellum, &reply) != REDIS_OK)

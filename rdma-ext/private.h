@@ -30,7 +30,7 @@
 #define SEND_BUFFERS 8   /* per channel */
 #define CHUNK_CHANNELS 8 /* whose memory is registered together */
 #define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
-#define STAGES 4         /* where pulled bytes come to, shared by a worker's channels */
+#define STAGES 4 /* where pulled bytes come to, shared by a worker's channels */
 #define STAGE_BYTES (32 * 1024)
 #define CHANNEL_HASH 256 /* by queue pair number */
 

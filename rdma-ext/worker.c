@@ -153,8 +153,8 @@ static void give_buffers(struct rdma_channel *channel)
     link->post_receive = post_receive_of_link;
     link->borrow = borrow_stage;
     link->give_back = give_stage_back;
-    link->takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) |
-                  RDMA_TAKES(RDMA_FRAME_PULL);
+    link->takes =
+        RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) | RDMA_TAKES(RDMA_FRAME_PULL);
 }
 
 /* ---- what completes ---- */
