@@ -224,9 +224,9 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
 static enum store_result digest_step(struct call *call, struct digest_walk *walk)
 {
     uint64_t cursor = walk->cursor;
+    uint32_t budget = DIGEST_STEP;
     struct digest_step step = {.call = call, .db = walk->db};
-    enum store_result result =
-        store_scan(call->txn, walk->db, &cursor, DIGEST_STEP, visit_key, &step);
+    enum store_result result = store_scan(call->txn, walk->db, &cursor, &budget, visit_key, &step);
     if (result == STORE_OK)
         result = step.result;
     if (result != STORE_OK)

@@ -360,9 +360,11 @@ enum store_result cmd_object_help(struct call *call)
 
 enum store_result cmd_dbsize(struct call *call)
 {
-    struct store_db_stats stats = store_db_stats(call->server->store, call->session->db);
-    resp_integer(call->reply, (int64_t)stats.keys);
-    return STORE_OK;
+    struct store_db_stats stats;
+    enum store_result result = store_txn_db_stats(call->txn, call->session->db, &stats);
+    if (result == STORE_OK)
+        resp_integer(call->reply, (int64_t)stats.keys);
+    return result;
 }
 
 /* ASYNC and SYNC mean the same: a flush is one record, and space comes back afterwards. */

@@ -74,14 +74,15 @@ static enum store_result walk_on(struct call *call, struct walk *walk,
 {
     struct visit visit = {.walk = walk, .filter = filter};
     do {
-        uint32_t limit = walk->budget < STEP_ENTRIES ? (uint32_t)walk->budget : STEP_ENTRIES;
+        uint32_t step = walk->budget < STEP_ENTRIES ? (uint32_t)walk->budget : STEP_ENTRIES;
+        uint32_t left = step;
         enum store_result result =
-            store_scan(call->txn, call->session->db, &walk->cursor, limit, visit_key, &visit);
+            store_scan(call->txn, call->session->db, &walk->cursor, &left, visit_key, &visit);
         if (result != STORE_OK)
             return result;
         if (walk->found.failed)
             return STORE_NO_MEMORY;
-        walk->budget -= limit;
+        walk->budget -= step - left;
     } while (walk->cursor != 0 && walk->budget > 0);
     return STORE_OK;
 }
@@ -141,16 +142,21 @@ static void pick_key(void *arg, const char *key, uint32_t key_len, const struct 
  * key that follows a wide gap is not much more likely than the others. */
 enum store_result cmd_randomkey(struct call *call)
 {
-    const struct store *store = call->server->store;
     uint32_t db = call->session->db;
-    bool few = store_db_stats(store, db).keys <= RANDOM_CANDIDATES;
-    struct walk *walk = walk_get(call, few ? 0 : store_scan_at(store, db, call->random_seed), 0);
+    struct store_db_stats stats;
+    enum store_result counted = store_txn_db_stats(call->txn, db, &stats);
+    if (counted != STORE_OK)
+        return counted;
+    bool few = stats.keys <= RANDOM_CANDIDATES;
+    uint64_t start = few ? 0 : store_scan_at(call->txn, db, call->random_seed);
+    struct walk *walk = walk_get(call, start, 0);
     if (walk == NULL)
         return STORE_NO_MEMORY;
     while (walk->count < RANDOM_CANDIDATES) {
+        uint32_t budget = RANDOM_CANDIDATES;
         walk->around |= walk->cursor == 0;
         enum store_result result =
-            store_scan(call->txn, db, &walk->cursor, RANDOM_CANDIDATES, pick_key, walk);
+            store_scan(call->txn, db, &walk->cursor, &budget, pick_key, walk);
         if (result != STORE_OK)
             return result;
         if (walk->cursor == 0 && walk->around)

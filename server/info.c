@@ -424,12 +424,14 @@ static void write_latencystats(FILE *to, struct server *server)
 
 static void write_keyspace(FILE *to, struct server *server)
 {
+    int64_t now = store_clock_ms(server->store);
     fprintf(to, "# Keyspace\r\n");
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
         struct store_db_stats stats = store_db_stats(server->store, db);
+        int64_t ttl = stats.expires > 0 ? stats.mean_expiry_ms - now : 0;
         if (stats.keys > 0)
-            fprintf(to, "db%u:keys=%llu,expires=%llu,avg_ttl=0\r\n", db, U(stats.keys),
-                    U(stats.expires));
+            fprintf(to, "db%u:keys=%llu,expires=%llu,avg_ttl=%lld\r\n", db, U(stats.keys),
+                    U(stats.expires), ttl > 0 ? (long long)ttl : 0);
     }
 }
 

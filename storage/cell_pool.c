@@ -106,7 +106,7 @@ static uint64_t *class_take(struct cell_pool *pool, uint32_t number, uint64_t **
         return NULL;
     }
     class->touched += more;
-    pool->bytes += more;
+    counter_add(&pool->bytes, more);
     uint64_t *block = block_at(class, words, class->count++);
     memcpy(block, &owner, sizeof owner);
     return block + 1;
@@ -116,7 +116,7 @@ static void release_tail(struct cell_pool *pool, struct cell_class *class, uint3
 {
     if (class->count == 0) {
         munmap(class->base, whole_pages(class->capacity * words * sizeof(uint64_t)));
-        pool->bytes -= class->touched;
+        counter_add(&pool->bytes, -(uint64_t)(class->touched));
         *class = (struct cell_class){.base = NULL};
         return;
     }
@@ -125,7 +125,7 @@ static void release_tail(struct cell_pool *pool, struct cell_class *class, uint3
     if (unused > PAGE && unused > class->touched / 8 &&
         madvise((char *)class->base + used, unused, MADV_DONTNEED) == 0) {
         class->touched = used;
-        pool->bytes -= unused;
+        counter_add(&pool->bytes, -(uint64_t)(unused));
     }
 }
 
@@ -160,7 +160,7 @@ static bool resize_large(struct cell_pool *pool, uint64_t **owner, uint32_t old,
         return false;
     }
     *owner = base;
-    pool->bytes += bytes - old_bytes;
+    counter_add(&pool->bytes, bytes - old_bytes);
     return true;
 }
 
@@ -178,7 +178,7 @@ static uint64_t *take(struct cell_pool *pool, uint64_t **owner, uint32_t cells)
     if (base == MAP_FAILED) {
         return NULL;
     }
-    pool->bytes += bytes;
+    counter_add(&pool->bytes, bytes);
     return base;
 }
 
@@ -189,7 +189,7 @@ static void give(struct cell_pool *pool, uint64_t *block, uint32_t cells)
         return;
     }
     munmap(block, cells * sizeof(uint64_t));
-    pool->bytes -= cells * sizeof(uint64_t);
+    counter_add(&pool->bytes, -(uint64_t)(cells * sizeof(uint64_t)));
 }
 
 bool cell_pool_resize(struct cell_pool *pool, uint64_t **owner, uint32_t old, uint32_t cells)

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "counter.h"
+
 /* Words of a block: even numbers up to 32, from there 8 sizes per doubling, up to 128 KB. */
 #define CELL_CLASS_COUNT 89
 #define CELL_CLASS_WORDS_MAX 16384u
@@ -33,7 +35,7 @@ struct cell_class {
 };
 
 struct cell_pool {
-    uint64_t bytes; /* in use, whole pages */
+    counter bytes;  /* in use, whole pages */
     uint64_t limit; /* beyond that the pool gives nothing; UINT64_MAX at first */
     struct cell_class classes[CELL_CLASS_COUNT];
 };

@@ -95,15 +95,24 @@ void change_report_key(const struct store_txn *txn, const struct store_key *key,
 
 void change_report_databases(const struct store_txn *txn, uint64_t commit)
 {
-    for (uint32_t i = 0; i < txn->swap_count; i++) {
-        struct store_change change = {.kind = STORE_CHANGE_SWAP,
-                                      .cause = txn->cause,
-                                      .commit = commit,
-                                      .dbs = 1u << txn->swaps[i][0] | 1u << txn->swaps[i][1]};
-        report(txn->store, &change);
+    const struct arrangement *arrangement = &txn->arrangement;
+    struct store_change change = {.kind = STORE_CHANGE_SWAP, .cause = txn->cause, .commit = commit};
+    uint32_t now[STORE_DB_COUNT], flushed = 0;
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        now[db] = db;
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
+        uint32_t other = db;
+        while (now[other] != arrangement->origins[db])
+            other++;
+        now[other] = now[db];
+        change.dbs = 1u << db | 1u << other;
+        if (other != db)
+            report(txn->store, &change);
+        if (arrangement->places[db] >= STORE_DB_COUNT)
+            flushed |= 1u << db;
     }
-    struct store_change change = {
-        .kind = STORE_CHANGE_FLUSH, .cause = txn->cause, .commit = commit, .dbs = txn->flush_mask};
-    if (txn->flush_mask)
+    change.kind = STORE_CHANGE_FLUSH;
+    change.dbs = flushed;
+    if (flushed)
         report(txn->store, &change);
 }

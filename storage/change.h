@@ -13,7 +13,7 @@ static inline bool change_is_observed(const struct store *store)
 void change_report_key(const struct store_txn *txn, const struct store_key *key,
                        const struct format_item *old, const struct format_item *fresh,
                        uint64_t commit);
-/* The transaction's swaps, then its flushes. */
+/* What the transaction's flushes and swaps come to: swaps, then one flush of what is empty. */
 void change_report_databases(const struct store_txn *txn, uint64_t commit);
 
 /* Of all partitions, in their order; no transaction is half applied while they are held. */

@@ -17,6 +17,16 @@
 
 #include "change.h"
 
+static bool changes_databases(const struct store_txn *txn)
+{
+    return txn->arrangement.changed;
+}
+
+static bool is_doomed(const struct store_txn *txn, const struct write *write)
+{
+    return write < txn->writes + txn->arrangement.doomed;
+}
+
 /* ---- reserving ---- */
 
 enum store_result commit_assign_segment(struct store *store, struct space *space, uint32_t class)
@@ -148,13 +158,19 @@ static enum store_result keep_roots(struct store_txn *txn, struct write *write,
 static enum store_result prepare(struct store_txn *txn, struct write *write)
 {
     struct space *space = &engine_partition(txn->store, write->key.slot)->space;
-    struct found found;
-    enum store_result result = txn_find(txn, &write->key, &found);
+    struct found found = {0};
+    uint32_t old_database = databases_committed(txn, write->place);
+    enum store_result result = STORE_OK;
+    if (old_database)
+        result = txn_find(txn, &write->key, old_database, &found);
     if (result == STORE_DAMAGED) /* what was damaged stays aside; the key gets a new item */
         found.item = NULL;
     else if (result != STORE_OK)
         return result;
-    write->database = engine_database(txn->store, write->key.db);
+    bool is_moved = changes_databases(txn) && write->key.db < STORE_DB_COUNT;
+    write->database = is_moved && !is_doomed(txn, write)
+                          ? txn->arrangement.databases.ids[write->key.db]
+                          : old_database;
     write->tag = engine_tag(write->key.hash, write->database);
     write->old_page = found.item ? found.page : 0;
     write->old_slot = found.slot;
@@ -255,11 +271,6 @@ static bool does_nothing(const struct write *write)
     return write->kind == WRITE_DELETE && !write->old_page;
 }
 
-static bool changes_databases(const struct store_txn *txn)
-{
-    return txn->flush_mask || txn->swap_count;
-}
-
 static uint64_t record_length(const struct store_txn *txn, uint32_t *op_count)
 {
     uint64_t length = sizeof(struct format_record), op = sizeof(struct format_operation);
@@ -350,11 +361,9 @@ static void uncount_old(struct partition *partition, const struct write *write,
                         const struct format_item *old)
 {
     int64_t expiry = format_expiry(old);
-    partition->databases[write->key.db].keys--;
-    if (expiry == STORE_NO_EXPIRY)
-        return;
-    partition->databases[write->key.db].expires--;
-    ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);
+    databases_uncount_key(partition, write->key.db, expiry);
+    if (expiry != STORE_NO_EXPIRY)
+        ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);
 }
 
 static void erase_old(struct partition *partition, const struct write *write, uint64_t commit)
@@ -368,10 +377,9 @@ static void erase_old(struct partition *partition, const struct write *write, ui
 
 static void count_new(struct partition *partition, struct write *write)
 {
-    partition->databases[write->key.db].keys++;
+    databases_count_key(partition, write->key.db, write->expire_ms);
     if (write->expire_ms == STORE_NO_EXPIRY)
         return;
-    partition->databases[write->key.db].expires++;
     bool added = ttl_add(&partition->ttl, write->key.slot, write->tag, write->expire_ms);
     assert(added);
     (void)added;
@@ -497,7 +505,10 @@ static enum store_result journal_and_apply(struct store_txn *txn)
     *(struct format_record *)record = (struct format_record){(uint32_t)length, op_count};
     char *at = record + sizeof(struct format_record);
     uint64_t dead = 0;
+    uint32_t doomed = 0;
     if (changes_databases(txn)) {
+        for (; doomed < txn->arrangement.doomed; doomed++)
+            at = put_and_apply(txn, &txn->writes[doomed], at, commit_number);
         if (change_is_observed(store))
             change_report_databases(txn, commit_number);
         dead = databases_change(txn, commit_number);
@@ -505,7 +516,7 @@ static enum store_result journal_and_apply(struct store_txn *txn)
         memcpy(at, &store->databases, sizeof store->databases);
         at += commit_padded(sizeof store->databases);
     }
-    for (uint32_t i = 0; i < txn->write_count; i++)
+    for (uint32_t i = doomed; i < txn->write_count; i++)
         at = put_and_apply(txn, &txn->writes[i], at, commit_number);
     at = tree_put_and_apply(txn, at, commit_number);
     assert(at == record + length);

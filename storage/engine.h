@@ -30,6 +30,7 @@
 #include <stdatomic.h>
 
 #include "arena.h"
+#include "counter.h"
 #include "disk.h"
 #include "format.h"
 #include "index.h"
@@ -39,7 +40,8 @@
 #include "ttl.h"
 
 #define STORE_HIDDEN_DB STORE_DB_COUNT /* store_key.db of the engine's own items: FORMAT_HIDDEN */
-#define RERUN_LIMIT 3u                 /* then a run waits for the disk in place */
+#define EXPIRY_UNIT_MS 128u
+#define RERUN_LIMIT 3u /* then a run waits for the disk in place */
 #define QUEUE_DEPTH 512u
 #define CLAIM_BUCKETS 1024u
 
@@ -59,6 +61,12 @@ struct claim {
 
 /* ---- partitions ---- */
 
+/* What a logical database has in one partition. */
+struct database_count {
+    counter keys, expires;
+    counter expiries; /* their sum, in units of EXPIRY_UNIT_MS */
+};
+
 struct partition {
     struct space space; /* its lock is the partition's */
     struct index index;
@@ -66,8 +74,8 @@ struct partition {
     struct claim *claims[CLAIM_BUCKETS];
     uint32_t claim_count;
     uint64_t last_removal; /* newest commit that made a key absent: what an absence shows */
-    struct store_db_stats databases[STORE_DB_COUNT + 1]; /* the last one's: STORE_HIDDEN_DB */
-    uint64_t expired; /* items deleted because their time had come */
+    struct database_count databases[STORE_DB_COUNT + 1]; /* the last one's: STORE_HIDDEN_DB */
+    counter expired; /* items deleted because their time had come */
 } __attribute__((aligned(64)));
 
 /* ---- transactions ---- */
@@ -94,6 +102,7 @@ struct large_write {
 /* A change buffered by the transaction. */
 struct write {
     struct store_key key;
+    uint32_t place; /* of the transaction's databases */
     enum write_kind kind;
     uint8_t type;
     int64_t expire_ms;
@@ -114,6 +123,21 @@ struct write {
     /* kept between attempts */
     uint32_t new_page, new_slot;
     bool slot_taken;
+};
+
+/* What the transaction makes of the databases (databases.c). A place is a database's contents:
+ * those below STORE_DB_COUNT are the store's as they were, STORE_HIDDEN_DB always stays what it is,
+ * each flush makes another. */
+#define PLACE_FRESH (STORE_HIDDEN_DB + 1)
+struct arrangement {
+    bool changed; /* otherwise places[db] is db, and not written down */
+    uint32_t flushes;
+    uint32_t places[STORE_DB_COUNT];
+    /* for the commit */
+    uint8_t origins[STORE_DB_COUNT];   /* the place, or whose flush made it */
+    struct format_databases databases; /* the store's new map */
+    uint32_t
+        doomed; /* so many of the writes, the first, come before it: deletions in the old one */
 };
 
 struct pin {
@@ -174,9 +198,7 @@ struct store_txn {
 
     struct space *failed_space; /* a load that failed since the last attempt */
     uint32_t failed_page;
-    uint32_t flush_mask; /* logical databases emptied */
-    uint8_t swaps[8][2];
-    uint32_t swap_count;
+    struct arrangement arrangement;
 
     struct memory_block *blocks; /* store_alloc's */
     uint64_t random;             /* of the wait build */
@@ -287,6 +309,7 @@ struct store {
 
     _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
     _Atomic uint64_t damaged;
+    _Atomic uint64_t hits_before, misses_before, expired_before; /* the counters were reset */
     uint64_t recovered_items, recovered_commits, recovery_ms;
 
     void (*log)(void *arg, enum store_log_level level, const char *line);
@@ -369,9 +392,15 @@ struct found {
     const struct format_item *item; /* NULL: absent */
     uint32_t page, slot, frame;
 };
-/* Looks the key up and verifies it on the page. Expired items are found too. */
+/* Looks the key up in the committed database of this id and verifies it on the page. Expired items
+ * are found too. */
 STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct store_key *key,
-                                            struct found *found);
+                                            uint32_t database, struct found *found);
+/* The transaction's own change of the key, or NULL. */
+struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
+/* What the transaction itself has put; NULL: it is gone, deleted or expired. */
+const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
+                                            struct store_item *item);
 /* A committed item, as run functions and observers see it; valid as long as `found`. */
 void txn_describe(const struct format_item *found, struct store_item *item);
 void txn_begin(struct store_txn *txn, struct store_request *request);
@@ -394,8 +423,24 @@ STORE_MUST_CHECK enum store_result commit_assign_segment(struct store *store, st
 
 /* ---- databases.c ---- */
 
-/* Applies the transaction's flushes and swaps to the map. All partitions' locks are held, here and
- * in databases_reclaim, which gives back what the flushes emptied. How many keys are dead now. */
+/* One key more or less; the partition's lock is held. */
+void databases_count_key(struct partition *partition, uint32_t db, int64_t expire_ms);
+void databases_uncount_key(struct partition *partition, uint32_t db, int64_t expire_ms);
+
+static inline uint32_t databases_place(const struct store_txn *txn, uint32_t db)
+{
+    return txn->arrangement.changed && db < STORE_DB_COUNT ? txn->arrangement.places[db] : db;
+}
+/* The id under which a place's items are committed; 0: it has none. */
+static inline uint32_t databases_committed(const struct store_txn *txn, uint32_t place)
+{
+    return place <= STORE_HIDDEN_DB ? engine_database(txn->store, place) : 0;
+}
+/* The run is over: brings writes, flushes and swaps into an order in which they can be applied, the
+ * doomed writes, then the new map, then the others. */
+void databases_settle(struct store_txn *txn);
+/* Applies the new map. All partitions' locks are held, here and in databases_reclaim, which gives
+ * back what the flushes emptied. How many keys are dead now. */
 uint64_t databases_change(struct store_txn *txn, uint64_t commit);
 void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */

@@ -46,13 +46,14 @@ static enum store_result delete_expired(struct store_txn *txn, struct store_requ
 {
     struct expiry *expiry = (struct expiry *)request;
     struct found found;
-    enum store_result result = txn_find(txn, &expiry->key, &found);
+    uint32_t database = txn->store->databases.ids[expiry->key.db];
+    enum store_result result = txn_find(txn, &expiry->key, database, &found);
     if (result != STORE_OK || !found.item)
         return result;
     int64_t expires = format_expiry(found.item);
     if (expires == STORE_NO_EXPIRY || expires >= request->now_ms)
         return STORE_OK;
-    engine_partition(txn->store, expiry->slot)->expired++;
+    counter_add(&engine_partition(txn->store, expiry->slot)->expired, 1);
     store_set_cause(txn, STORE_BY_EXPIRY);
     return store_delete(txn, &expiry->key);
 }

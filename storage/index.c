@@ -56,7 +56,7 @@ void index_clear(struct index *ix)
     for (uint32_t i = 0; i < ix->slot_count; i++) {
         otable_clear(&ix->tables[i], &ix->memory);
     }
-    ix->count = 0;
+    counter_set(&ix->count, 0);
     assert(ix->memory.pool.bytes == 0);
 }
 
@@ -104,7 +104,7 @@ bool index_insert(struct index *ix, uint32_t slot, uint32_t tag, uint32_t page, 
     if (!otable_insert(table_of(ix, slot), &ix->memory, entry)) {
         return false;
     }
-    ix->count++;
+    counter_add(&ix->count, 1);
     return true;
 }
 
@@ -137,7 +137,7 @@ void index_set_age(struct index *ix, uint32_t slot, uint32_t position, uint32_t 
 void index_remove(struct index *ix, uint32_t slot, uint32_t position)
 {
     otable_remove(table_of(ix, slot), &ix->memory, position);
-    ix->count--;
+    counter_add(&ix->count, -1ull);
 }
 
 uint32_t index_seek(const struct index *ix, uint32_t slot, uint32_t tag)
@@ -194,7 +194,7 @@ uint64_t index_slot_count(const struct index *ix, uint32_t slot)
 
 uint64_t index_bytes(const struct index *ix)
 {
-    return sizeof *ix + malloc_usable_size(ix->tables) + ix->memory.pool.bytes;
+    return sizeof *ix + ix->slot_count * sizeof *ix->tables + counter_read(&ix->memory.pool.bytes);
 }
 
 void index_check(const struct index *ix)

@@ -55,7 +55,7 @@ _Static_assert(INDEX_TAG_SHIFT + INDEX_TAG_BITS == 64, "an entry is one word");
 struct index {
     struct otable *tables; /* one per hash slot */
     uint32_t first_slot, slot_count;
-    uint64_t count; /* entries of all tables */
+    counter count; /* entries of all tables */
     struct otable_memory memory;
 };
 
@@ -159,7 +159,7 @@ bool index_scan(const struct index *ix, struct index_cursor *at, uint32_t limit,
 
 static inline uint64_t index_count(const struct index *ix)
 {
-    return ix->count;
+    return counter_read(&ix->count);
 }
 
 uint64_t index_slot_count(const struct index *ix, uint32_t slot); /* entries of one slot */

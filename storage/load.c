@@ -284,7 +284,7 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
 {
     if (txn->failed_space == space && txn->failed_page == page)
         return STORE_IO;
-    space->misses++;
+    counter_add(&space->misses, 1);
     if (txn->in_place)
         return load_in_place(txn, space, page, number);
     if (start(txn->worker, space, page, 1) == 0)
@@ -303,7 +303,7 @@ enum store_result load_page(struct store_txn *txn, struct space *space, uint32_t
         return pinned(txn, space, *number) ? STORE_WAIT : wait_for(txn, space, *number);
     if (!frame->visited)
         frame->visited = true;
-    space->hits++;
+    counter_add(&space->hits, 1);
     return pretend_absent(txn, space, *number) ? STORE_WAIT : STORE_OK;
 }
 

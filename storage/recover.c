@@ -178,8 +178,7 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
         (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) || !keep_roots(scan, item))
         return STORE_NO_MEMORY;
     space_keep_slot(&partition->space, page, slot);
-    partition->databases[db].keys++;
-    partition->databases[db].expires += expires;
+    databases_count_key(partition, (uint32_t)db, expiry);
     scan->items += !hidden;
     return STORE_OK;
 }

@@ -212,6 +212,7 @@ static enum store_result run_and_commit(struct store_txn *txn)
         }
         if (result != STORE_OK)
             return result;
+        databases_settle(txn);
         txn->phase = TXN_COMMIT;
     }
     return commit(txn);

@@ -1,9 +1,14 @@
 /*
  * Walking the index in (hash slot, tag) order: SCAN, KEYS, RANDOMKEY. A cursor is the next place of
  * that order, so nothing that happens to the tables in between can make it miss an entry.
+ *
+ * A transaction's own writes are shown where they would stand in the index; what they replace is
+ * passed over. A place that has no id yet, since a flush of this transaction made it, lends them a
+ * tag for that.
  */
 #include "engine.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
@@ -73,16 +78,26 @@ static enum store_result load_items(struct store_txn *txn, struct space *space, 
     return result;
 }
 
-static void show_items(struct store_txn *txn, uint32_t db, const struct step *step,
-                       void (*visit)(void *arg, const char *key, uint32_t key_len,
-                                     const struct store_item *item),
-                       void *arg)
+/* The item's key was written anew by this transaction. */
+static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_item *item)
 {
+    struct store_key key;
+    if (txn->write_count == 0)
+        return false;
+    store_key(&key, db, format_key(item), item->key_len, STORE_SHARED);
+    return txn_find_write(txn, &key) != NULL;
+}
+
+static void show_items(struct store_txn *txn, uint32_t db, const struct step *step,
+                       store_visit *visit, void *arg)
+{
+    uint32_t database = databases_committed(txn, databases_place(txn, db));
     for (uint32_t i = 0; i < step->count; i++) {
         const struct format_item *found = step->items[i];
         int64_t expiry = found ? format_expiry(found) : STORE_NO_EXPIRY;
-        if (!found || found->database != txn->store->databases.ids[db] ||
-            (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms))
+        if (!found || found->database != database ||
+            (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms) ||
+            is_replaced(txn, db, found))
             continue;
         struct store_item item;
         txn_describe(found, &item);
@@ -90,64 +105,138 @@ static void show_items(struct store_txn *txn, uint32_t db, const struct step *st
     }
 }
 
-static enum store_result scan_step(struct store_txn *txn, struct partition *partition, uint32_t db,
-                                   struct index_cursor *at, uint32_t limit,
-                                   void (*visit)(void *arg, const char *key, uint32_t key_len,
-                                                 const struct store_item *item),
-                                   void *arg)
+/* Those of the transaction's own writes that stand between two places. */
+static void show_writes(struct store_txn *txn, uint32_t db, uint64_t from, uint64_t to,
+                        store_visit *visit, void *arg)
 {
-    struct step step = {.txn = txn, .capacity = limit + 16};
+    uint32_t place = databases_place(txn, db);
+    uint32_t id = databases_committed(txn, place);
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct write *write = &txn->writes[i];
+        struct store_item item;
+        uint64_t at = (uint64_t)write->key.slot << INDEX_TAG_BITS |
+                      engine_tag(write->key.hash, id ? id : place);
+        if (write->place == place && at >= from && at < to && txn_describe_write(txn, write, &item))
+            visit(arg, write->key.data, write->key.len, &item);
+    }
+}
+
+/* A step within one partition, from *cursor on; *cursor may then be the next one's beginning. */
+static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
+                                   uint32_t *budget, store_visit *visit, void *arg)
+{
+    struct index_cursor at = {.slot = (uint32_t)(*cursor >> INDEX_TAG_BITS),
+                              .tag = (uint32_t)*cursor & INDEX_TAG_MAX};
+    struct partition *partition = engine_partition(txn->store, at.slot);
+    struct step step = {.txn = txn, .capacity = *budget + 16};
     step.entries = store_alloc(txn, step.capacity * sizeof *step.entries);
     if (!step.entries)
         return STORE_NO_MEMORY;
-    index_scan(&partition->index, at, limit, add_entry, &step);
+    index_scan(&partition->index, &at, *budget, add_entry, &step);
     step.items = store_alloc(txn, step.count * sizeof *step.items);
     if (!step.items)
         return STORE_NO_MEMORY;
     enum store_result result = load_items(txn, &partition->space, &step);
-    if (result == STORE_OK)
-        show_items(txn, db, &step, visit, arg);
-    return result;
-}
-
-enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t limit,
-                             void (*visit)(void *arg, const char *key, uint32_t key_len,
-                                           const struct store_item *item),
-                             void *arg)
-{
-    struct store *store = txn->store;
-    if (*cursor >= CURSOR_END) {
-        *cursor = 0;
-        return STORE_OK;
-    }
-    struct index_cursor at = {.slot = (uint32_t)(*cursor >> INDEX_TAG_BITS),
-                              .tag = (uint32_t)*cursor & INDEX_TAG_MAX};
-    struct partition *partition = engine_partition(store, at.slot);
-    bool held = request_holds(txn, partition->space.id);
-    if (!held)
-        pthread_mutex_lock(&partition->space.lock);
-    enum store_result result = scan_step(txn, partition, db, &at, limit, visit, arg);
-    if (!held)
-        pthread_mutex_unlock(&partition->space.lock);
-    txn->shown = atomic_load_explicit(&store->journal.appended, memory_order_acquire);
     if (result != STORE_OK)
         return result;
+    show_items(txn, db, &step, visit, arg);
     *cursor = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
-    if (*cursor >= CURSOR_END)
-        *cursor = 0;
+    *budget -= step.count < *budget ? step.count : *budget;
     return STORE_OK;
 }
 
-/* A partition by its share of the keys, then a place in it. */
-uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random)
+/* The partition's lock is held already by whoever declared everything. */
+static enum store_result locked_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
+                                     uint32_t *budget, store_visit *visit, void *arg)
 {
+    struct space *space =
+        &engine_partition(txn->store, (uint32_t)(*cursor >> INDEX_TAG_BITS))->space;
+    bool held = request_holds(txn, space->id);
+    if (!held)
+        pthread_mutex_lock(&space->lock);
+    enum store_result result = scan_step(txn, db, cursor, budget, visit, arg);
+    if (!held)
+        pthread_mutex_unlock(&space->lock);
+    return result;
+}
+
+/* Goes on over partitions without entries, and ends with the first that has some: a further one
+ * might have to wait when something has been shown already. */
+enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t *budget,
+                             store_visit *visit, void *arg)
+{
+    assert(txn->request->scope != STORE_SCOPE_KEYS && *budget > 0);
+    uint64_t at = *cursor;
+    uint32_t left = *budget;
+    if (databases_committed(txn, databases_place(txn, db)) == 0)
+        at = CURSOR_END;
+    while (at < CURSOR_END && left == *budget) {
+        enum store_result result = locked_step(txn, db, &at, &left, visit, arg);
+        if (result != STORE_OK)
+            return result;
+    }
+    txn->shown = atomic_load_explicit(&txn->store->journal.appended, memory_order_acquire);
+    show_writes(txn, db, *cursor, at, visit, arg);
+    *cursor = at < CURSOR_END ? at : 0;
+    *budget = left;
+    return STORE_OK;
+}
+
+/* ---- counting ---- */
+
+/* Whether the write makes a key more, or one with an expiry, or less: what it replaces is looked
+ * up. */
+static enum store_result add_write(struct store_txn *txn, const struct write *write,
+                                   struct store_db_stats *stats)
+{
+    uint32_t database = databases_committed(txn, write->place);
+    struct found found = {0};
+    if (write->kind == WRITE_PUT) {
+        stats->keys++;
+        stats->expires += write->expire_ms != STORE_NO_EXPIRY;
+    }
+    if (!database)
+        return STORE_OK;
+    enum store_result result = txn_find(txn, &write->key, database, &found);
+    if (result == STORE_DAMAGED || (result == STORE_OK && !found.item))
+        return STORE_OK;
+    if (result != STORE_OK)
+        return result;
+    stats->keys--;
+    stats->expires -= format_expiry(found.item) != STORE_NO_EXPIRY;
+    return STORE_OK;
+}
+
+enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
+                                     struct store_db_stats *stats)
+{
+    uint32_t place = databases_place(txn, db);
+    *stats = (struct store_db_stats){0};
+    if (place < STORE_DB_COUNT)
+        *stats = store_db_stats(txn->store, place);
+    txn->shown = atomic_load_explicit(&txn->store->journal.appended, memory_order_acquire);
+    enum store_result waits = STORE_OK;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        if (txn->writes[i].place != place)
+            continue;
+        enum store_result result = add_write(txn, &txn->writes[i], stats);
+        if (result == STORE_WAIT)
+            waits = result;
+        else if (result != STORE_OK)
+            return result;
+    }
+    return waits;
+}
+
+/* A partition by its share of the keys, then a place in it. */
+uint64_t store_scan_at(const struct store_txn *txn, uint32_t db, uint64_t random)
+{
+    const struct store *store = txn->store;
+    uint32_t place = databases_place(txn, db);
     uint64_t keys = 0, passed = 0;
     uint64_t counts[FORMAT_PARTITION_MAX];
-    for (uint32_t i = 0; i < store->partition_count; i++) {
-        struct partition *partition = &store->partitions[i];
-        pthread_mutex_lock(&partition->space.lock);
-        counts[i] = partition->databases[db].keys;
-        pthread_mutex_unlock(&partition->space.lock);
+    for (uint32_t i = 0; i < store->partition_count && place < STORE_DB_COUNT; i++) {
+        counts[i] = counter_read(&store->partitions[i].databases[place].keys);
         keys += counts[i];
     }
     if (keys == 0)
@@ -155,7 +244,7 @@ uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random)
     uint32_t chosen = 0;
     while (passed + counts[chosen] <= random % keys)
         passed += counts[chosen++];
-    uint64_t place = random * 0x9e3779b97f4a7c15ull;
+    uint64_t within = random * 0x9e3779b97f4a7c15ull;
     uint64_t first = ((uint64_t)chosen << store->slot_shift) << INDEX_TAG_BITS;
-    return first + place % (1ull << (store->slot_shift + INDEX_TAG_BITS));
+    return first + within % (1ull << (store->slot_shift + INDEX_TAG_BITS));
 }

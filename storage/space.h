@@ -26,6 +26,7 @@
 #include <pthread.h>
 
 #include "arena.h"
+#include "counter.h"
 #include "disk.h"
 #include "format.h"
 
@@ -57,15 +58,15 @@ struct space {
     uint64_t *free_slots; /* page -> mask; runs: 4 masks at the segment's start */
     uint64_t *dirty;      /* bit per page */
     uint8_t *segment_class;
-    uint16_t *segment_free;    /* free slots (runs) in each segment */
-    uint32_t segment_count;    /* in the file, zeroed or used */
-    uint32_t segment_assigned; /* with a class; those behind are all zeros */
-    uint32_t segment_room;     /* what the arrays have room for */
-    bool growing;              /* the keeper was asked for more segments */
+    uint16_t *segment_free;        /* free slots (runs) in each segment */
+    uint32_t segment_count;        /* in the file, zeroed or used */
+    uint32_t segment_assigned;     /* with a class; those behind are all zeros */
+    _Atomic uint32_t segment_room; /* what the arrays have room for */
+    bool growing;                  /* the keeper was asked for more segments */
 
     uint32_t newest, oldest, hand; /* eviction queue (SIEVE: Zhang et al., NSDI'24) */
     uint32_t frame_count, dirty_count;
-    uint64_t hits, misses; /* of pages that were asked for */
+    counter hits, misses; /* of pages that were asked for */
 
     struct space_class classes[SPACE_CLASS_MAX];
 };

@@ -360,40 +360,27 @@ enum store_result store_close(struct store *store)
 
 /* ---- figures ---- */
 
-struct store_db_stats store_db_stats(const struct store *store, uint32_t db)
+static void add_partition(struct store_stats *stats, const struct partition *partition)
 {
-    struct store_db_stats sum = {0};
-    for (uint32_t i = 0; i < store->partition_count; i++) {
-        struct partition *partition = &store->partitions[i];
-        pthread_mutex_lock(&partition->space.lock);
-        sum.keys += partition->databases[db].keys;
-        sum.expires += partition->databases[db].expires;
-        pthread_mutex_unlock(&partition->space.lock);
-    }
-    return sum;
-}
-
-static void add_partition(struct store_stats *stats, struct partition *partition)
-{
-    pthread_mutex_lock(&partition->space.lock);
     stats->index_bytes += index_bytes(&partition->index) + ttl_bytes(&partition->ttl);
     stats->table_bytes += space_table_bytes(&partition->space);
     stats->live_slots += index_count(&partition->index);
-    stats->page_hits += partition->space.hits;
-    stats->page_misses += partition->space.misses;
-    stats->expired_keys += partition->expired;
-    pthread_mutex_unlock(&partition->space.lock);
+    stats->page_hits += counter_read(&partition->space.hits);
+    stats->page_misses += counter_read(&partition->space.misses);
+    stats->expired_keys += counter_read(&partition->expired);
 }
 
+/* Without locks: a run function may hold them. */
 void store_stats(const struct store *store, struct store_stats *stats)
 {
     *stats = (struct store_stats){0};
     for (uint32_t i = 0; i < store->partition_count; i++)
         add_partition(stats, &store->partitions[i]);
     struct store *s = (struct store *)store;
-    pthread_mutex_lock(&s->extents.lock);
+    stats->page_hits -= atomic_load(&s->hits_before);
+    stats->page_misses -= atomic_load(&s->misses_before);
+    stats->expired_keys -= atomic_load(&s->expired_before);
     stats->table_bytes += space_table_bytes(&s->extents);
-    pthread_mutex_unlock(&s->extents.lock);
     stats->frame_bytes = (uint64_t)atomic_load(&s->arena.used) * PAGE_SIZE;
     stats->dirty_bytes = (uint64_t)atomic_load(&s->dirty_frames) * PAGE_SIZE;
     stats->journal_buffer_bytes = journal_buffer_bytes(&s->journal);
@@ -422,12 +409,11 @@ void store_stats(const struct store *store, struct store_stats *stats)
 
 void store_reset_counters(struct store *store)
 {
-    for (uint32_t i = 0; i < store->partition_count; i++) {
-        struct partition *partition = &store->partitions[i];
-        pthread_mutex_lock(&partition->space.lock);
-        partition->space.hits = partition->space.misses = partition->expired = 0;
-        pthread_mutex_unlock(&partition->space.lock);
-    }
+    struct store_stats stats;
+    store_stats(store, &stats);
+    atomic_fetch_add(&store->hits_before, stats.page_hits);
+    atomic_fetch_add(&store->misses_before, stats.page_misses);
+    atomic_fetch_add(&store->expired_before, stats.expired_keys);
     _Atomic uint64_t *counters[] = {&store->pages_read,     &store->pages_written,
                                     &store->read_errors,    &store->write_errors,
                                     &store->checkpoints,    &store->throttle_count,

@@ -348,22 +348,26 @@ void *store_alloc(struct store_txn *txn, size_t size);
 
 int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
 
-/* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most `limit` index
- * entries, and advances *cursor (0: begin, and 0 again: the end is reached). An item present from
+/* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most *budget
+ * index entries, which it takes off *budget, and advances *cursor (0: begin, and 0 again: the end
+ * is reached). Only at the end it may look at none. Sees what this transaction has written, flushed
+ * and swapped: its own writes each once, at their place in the walk and beyond the budget. Not with
+ * STORE_SCOPE_KEYS. An item present from
  * the first call to the last is visited at least once, whatever grows, shrinks or restarts in
  * between. Each call either makes progress or returns STORE_WAIT; unless it returns STORE_OK,
  * nothing was visited and *cursor is as it was. Damaged items are skipped. */
-STORE_MUST_CHECK enum store_result store_scan(
-    struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t limit,
-    void (*visit)(void *arg, const char *key, uint32_t key_len, const struct store_item *item),
-    void *arg);
+typedef void store_visit(void *arg, const char *key, uint32_t key_len,
+                         const struct store_item *item);
+STORE_MUST_CHECK enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor,
+                                              uint32_t *budget, store_visit *visit, void *arg);
 
-/* A cursor for store_scan at a place of the walk chosen by `random`, weighted by where keys are as
- * well as is cheap: for RANDOMKEY. Any thread. */
-uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random);
+/* A cursor for store_scan at a place of the walk chosen by `random`, weighted by where committed
+ * keys are as well as is cheap: for RANDOMKEY. */
+uint64_t store_scan_at(const struct store_txn *txn, uint32_t db, uint64_t random);
 
-/* Scope STORE_SCOPE_ALL only. Take effect with the transaction; O(1), the space comes back in the
- * background. */
+/* Scope STORE_SCOPE_ALL only. O(1), the space comes back in the background. They take their place
+ * among the transaction's other calls: what was written before is flushed or swapped along, what
+ * comes after sees and changes the databases as they are then. */
 void store_flush_db(struct store_txn *txn, uint32_t db);
 void store_flush_all(struct store_txn *txn);
 void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b);
@@ -395,7 +399,10 @@ struct store_change {
 /* Called for every change before it is applied; those of one key in the order of their commits, a
  * flush or swap before the transaction's changes of keys. By any thread, with locks of the store
  * held: it must be quick, must not call anything of this header, and all it is given is gone when
- * it returns. */
+ * it returns. Of a transaction that flushes or swaps in between other changes it is told, in this
+ * order: the deletion of keys in databases that are flushed then (not of all keys there); the
+ * swaps, then the flush, that it comes to; the changes of keys, with their databases as they are
+ * then. */
 #define STORE_OBSERVER_MAX 8
 typedef void store_observer(void *arg, const struct store_change *change);
 
@@ -453,11 +460,19 @@ void store_snapshot_end(struct store_snapshot *snapshot); /* at any time, also b
 
 /* ---- figures ---- */
 
+/* All of these by any thread, also in a run function and with any scope. */
+
 struct store_db_stats {
     uint64_t keys, expires;
+    int64_t mean_expiry_ms; /* of those that expire; about */
 };
 /* Keys that have expired but were not yet removed are counted. */
 struct store_db_stats store_db_stats(const struct store *store, uint32_t db);
+/* In a run function of scope STORE_SCOPE_ALL or NONE: the same with what its transaction has
+ * written, flushed and swapped (but not in mean_expiry_ms). May have to look up what is replaced.
+ */
+STORE_MUST_CHECK enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
+                                                      struct store_db_stats *stats);
 
 struct store_stats {
     uint64_t index_bytes; /* index and expiry tables */

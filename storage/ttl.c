@@ -167,7 +167,7 @@ uint64_t ttl_count(const struct ttl *ttl)
 
 uint64_t ttl_bytes(const struct ttl *ttl)
 {
-    return sizeof *ttl + ttl->memory.pool.bytes;
+    return sizeof *ttl + counter_read(&ttl->memory.pool.bytes);
 }
 
 void ttl_check(const struct ttl *ttl)

@@ -3,7 +3,8 @@
  * key, and seen by the transaction's own reads; nothing leaves it before commit.c applies them.
  *
  * Invariants
- * 1. One write per (database, key): a later change of the same key replaces or extends it.
+ * 1. One write per (place, key): a later change of the same key replaces or extends it. A place is
+ *    what a logical database was when the key was written: see databases.c.
  * 2. Everything a write refers to is the request's arguments or the transaction's own memory: a
  *    frame may be gone by the time of the commit.
  */
@@ -81,8 +82,7 @@ void txn_discard(struct store_txn *txn)
     }
     txn->write_count = 0;
     txn->write_table_size = 0;
-    txn->flush_mask = 0;
-    txn->swap_count = 0;
+    txn->arrangement.changed = false;
     txn->shown = 0;
     txn->cause = STORE_BY_REQUEST;
     release_memory(txn);
@@ -94,8 +94,7 @@ void txn_reset(struct store_txn *txn)
         stream_leave(txn->streams);
     txn->write_count = 0;
     txn->write_table_size = 0;
-    txn->flush_mask = 0;
-    txn->swap_count = 0;
+    txn->arrangement.changed = false;
     release_memory(txn);
     extent_drop_loads(txn);
     if (txn->pin_count)
@@ -131,11 +130,11 @@ int64_t store_now(const struct store_txn *txn)
 
 /* ---- looking up ---- */
 
-enum store_result txn_find(struct store_txn *txn, const struct store_key *key, struct found *found)
+enum store_result txn_find(struct store_txn *txn, const struct store_key *key, uint32_t database,
+                           struct found *found)
 {
     struct store *store = txn->store;
     struct partition *partition = engine_partition(store, key->slot);
-    uint32_t database = engine_database(store, key->db);
     uint32_t tag = engine_tag(key->hash, database);
     const struct index *index = &partition->index;
     bool damaged = false;
@@ -167,29 +166,45 @@ static bool same_key(const struct store_key *a, const struct store_key *b)
            memcmp(a->data, b->data, a->len) == 0;
 }
 
-static uint32_t *table_place(const struct store_txn *txn, const struct store_key *key)
+static bool is_of(const struct write *write, const struct store_key *key, uint32_t place)
+{
+    return write->key.hash == key->hash && write->place == place && write->key.len == key->len &&
+           memcmp(write->key.data, key->data, key->len) == 0;
+}
+
+static uint32_t *table_cell(const struct store_txn *txn, const struct store_key *key,
+                            uint32_t place)
 {
     uint32_t mask = txn->write_table_size - 1;
-    uint32_t at = (uint32_t)(key->hash + key->db) & mask;
-    while (txn->write_table[at] && !same_key(&txn->writes[txn->write_table[at] - 1].key, key))
+    uint32_t at = (uint32_t)(key->hash + place) & mask;
+    while (txn->write_table[at] && !is_of(&txn->writes[txn->write_table[at] - 1], key, place))
         at = (at + 1) & mask;
     return &txn->write_table[at];
 }
 
-static struct write *find_write(struct store_txn *txn, const struct store_key *key)
+struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
 {
+    uint32_t place = databases_place(txn, key->db);
     if (txn->write_table_size) {
-        uint32_t place = *table_place(txn, key);
-        return place ? &txn->writes[place - 1] : NULL;
+        uint32_t number = *table_cell(txn, key, place);
+        return number ? &txn->writes[number - 1] : NULL;
     }
     for (uint32_t i = 0; i < txn->write_count; i++)
-        if (same_key(&txn->writes[i].key, key))
+        if (is_of(&txn->writes[i], key, place))
             return &txn->writes[i];
     return NULL;
 }
 
-static void item_from_write(const struct write *write, struct store_item *item)
+static bool expired(const struct store_txn *txn, int64_t expire_ms)
 {
+    return expire_ms != STORE_NO_EXPIRY && expire_ms < txn->request->now_ms;
+}
+
+const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
+                                            struct store_item *item)
+{
+    if (write->kind == WRITE_DELETE || expired(txn, write->expire_ms))
+        return NULL;
     *item = (struct store_item){.bytes = write->large ? NULL : write->bytes,
                                 .length = write->large ? write->large->length : write->len,
                                 .expire_ms = write->expire_ms,
@@ -202,6 +217,7 @@ static void item_from_write(const struct write *write, struct store_item *item)
         item->length = 0;
         item->origin = write->trees;
     }
+    return item;
 }
 
 void txn_describe(const struct format_item *found, struct store_item *item)
@@ -244,25 +260,19 @@ static void show(struct store_txn *txn, uint64_t commit)
         txn->shown = commit;
 }
 
-static bool expired(const struct store_txn *txn, int64_t expire_ms)
-{
-    return expire_ms != STORE_NO_EXPIRY && expire_ms < txn->request->now_ms;
-}
-
 enum store_result store_get(struct store_txn *txn, const struct store_key *key,
                             struct store_item *item)
 {
     if (txn->write_count) {
-        const struct write *write = find_write(txn, key);
-        if (write && (write->kind == WRITE_DELETE || expired(txn, write->expire_ms)))
-            return STORE_ABSENT;
-        if (write) {
-            item_from_write(write, item);
-            return STORE_OK;
-        }
+        const struct write *write = txn_find_write(txn, key);
+        if (write)
+            return txn_describe_write(txn, write, item) ? STORE_OK : STORE_ABSENT;
     }
+    uint32_t database = databases_committed(txn, databases_place(txn, key->db));
+    if (!database)
+        return STORE_ABSENT;
     struct found found;
-    enum store_result result = txn_find(txn, key, &found);
+    enum store_result result = txn_find(txn, key, database, &found);
     if (result != STORE_OK)
         return result;
     if (!found.item) {
@@ -272,8 +282,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
     int64_t expiry = format_expiry(found.item);
     show(txn, found.item->version);
     if (expired(txn, expiry)) {
-        expire_note(txn->worker, key->slot,
-                    engine_tag(key->hash, engine_database(txn->store, key->db)));
+        expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;
     }
     return item_from_disk(txn, found.item, item);
@@ -358,7 +367,7 @@ static bool build_table(struct store_txn *txn)
     memset(txn->write_table, 0, size * sizeof *txn->write_table);
     txn->write_table_size = size;
     for (uint32_t i = 0; i < txn->write_count; i++)
-        *table_place(txn, &txn->writes[i].key) = i + 1;
+        *table_cell(txn, &txn->writes[i].key, txn->writes[i].place) = i + 1;
     return true;
 }
 
@@ -366,7 +375,8 @@ static bool build_table(struct store_txn *txn)
 static struct write *new_write(struct store_txn *txn, const struct store_key *key,
                                enum write_kind kind)
 {
-    struct write *write = txn->write_count ? find_write(txn, key) : NULL;
+    struct write *write = txn->write_count ? txn_find_write(txn, key) : NULL;
+    uint32_t place = databases_place(txn, key->db);
     if (!write) {
         bool grows = txn->write_count == txn->write_capacity;
         if (grows && !grow_writes(txn))
@@ -376,9 +386,10 @@ static struct write *new_write(struct store_txn *txn, const struct store_key *ke
             return NULL;
         write = &txn->writes[txn->write_count++];
         if (txn->write_table_size)
-            *table_place(txn, key) = txn->write_count;
+            *table_cell(txn, key, place) = txn->write_count;
     }
-    *write = (struct write){.key = *key, .kind = kind, .expire_ms = STORE_NO_EXPIRY};
+    *write =
+        (struct write){.key = *key, .place = place, .kind = kind, .expire_ms = STORE_NO_EXPIRY};
     return write;
 }
 
@@ -508,7 +519,7 @@ enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *k
     enum store_result result = put_small(txn, key, type, roots, collection->length, expire_ms);
     if (result != STORE_OK)
         return result;
-    find_write(txn, key)->trees = collection;
+    txn_find_write(txn, key)->trees = collection;
     collection->key = *key;
     collection->is_written = true;
     return STORE_OK;
@@ -553,21 +564,4 @@ enum store_result store_rename(struct store_txn *txn, const struct store_key *fr
         return STORE_TOO_LARGE;
     enum store_result result = put_same(txn, to, item, item->expire_ms);
     return result == STORE_OK ? store_delete(txn, from) : result;
-}
-
-void store_flush_db(struct store_txn *txn, uint32_t db)
-{
-    txn->flush_mask |= 1u << db;
-}
-
-void store_flush_all(struct store_txn *txn)
-{
-    txn->flush_mask = (1u << STORE_DB_COUNT) - 1;
-}
-
-void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b)
-{
-    assert(txn->swap_count < sizeof txn->swaps / sizeof *txn->swaps);
-    txn->swaps[txn->swap_count][0] = (uint8_t)a;
-    txn->swaps[txn->swap_count++][1] = (uint8_t)b;
 }

@@ -210,17 +210,33 @@ int64_t store_now(const struct store_txn *txn)
 
 /* ---- scans, flushes and swaps ---- */
 
-uint64_t store_scan_at(const struct store *store, uint32_t db, uint64_t random)
+uint64_t store_scan_at(const struct store_txn *txn, uint32_t db, uint64_t random)
 {
-    (void)store, (void)db;
+    (void)txn, (void)db;
     return random;
+}
+
+enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
+                                     struct store_db_stats *stats)
+{
+    const struct table *below = table_below(txn, db), *written = &txn->written[db];
+    if (must_wait(txn))
+        return STORE_WAIT;
+    *stats = (struct store_db_stats){.keys = below->count, .expires = below->expires};
+    for (uint64_t i = 0; written->buckets != NULL && i < (uint64_t)1 << written->bits; i++)
+        for (const struct entry *entry = written->buckets[i]; entry; entry = entry->next) {
+            struct store_key key = {.data = entry->key, .len = entry->key_len, .hash = entry->hash};
+            const struct entry *old = table_find(below, &key);
+            stats->keys += (entry->value != NULL) - (uint64_t)(old != NULL);
+            stats->expires += entry->value != NULL && entry->expire_ms != STORE_NO_EXPIRY;
+            stats->expires -= old != NULL && old->expire_ms != STORE_NO_EXPIRY;
+        }
+    return STORE_OK;
 }
 
 /* Visits the live items with exactly this hash; returns how many entries were looked at. */
 static uint32_t scan_hash(const struct store_txn *txn, uint32_t db, uint64_t hash,
-                          void (*visit)(void *arg, const char *key, uint32_t key_len,
-                                        const struct store_item *item),
-                          void *arg)
+                          store_visit *visit, void *arg)
 {
     uint32_t seen = 0;
     const struct table *layers[2] = {&txn->written[db], table_below(txn, db)};
@@ -239,15 +255,13 @@ static uint32_t scan_hash(const struct store_txn *txn, uint32_t db, uint64_t has
     return seen;
 }
 
-enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t limit,
-                             void (*visit)(void *arg, const char *key, uint32_t key_len,
-                                           const struct store_item *item),
-                             void *arg)
+enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t *budget,
+                             store_visit *visit, void *arg)
 {
-    assert(txn->request->scope != STORE_SCOPE_KEYS && db < STORE_DB_COUNT && limit > 0);
+    assert(txn->request->scope != STORE_SCOPE_KEYS && db<STORE_DB_COUNT && * budget> 0);
     if (must_wait(txn))
         return STORE_WAIT;
-    for (uint32_t seen = 0; seen < limit;) {
+    while (*budget > 0) {
         const struct entry *upper = table_from(&txn->written[db], *cursor);
         const struct entry *lower = table_from(table_below(txn, db), *cursor);
         if (upper == NULL && lower == NULL) {
@@ -256,7 +270,8 @@ enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *curso
         }
         bool take_upper = upper != NULL && (lower == NULL || upper->hash < lower->hash);
         uint64_t hash = take_upper ? upper->hash : lower->hash;
-        seen += scan_hash(txn, db, hash, visit, arg);
+        uint32_t seen = scan_hash(txn, db, hash, visit, arg);
+        *budget -= seen < *budget ? seen : *budget;
         *cursor = hash + 1;
         if (*cursor == 0)
             break;

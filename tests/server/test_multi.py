@@ -136,6 +136,19 @@ def test_own_writes_are_seen(raw):
         b"*8\r\n+OK\r\n:2\r\n$1\r\n2\r\n:1\r\n:0\r\n+OK\r\n+OK\r\n$1\r\n3\r\n")
 
 
+def test_flushes_and_swaps_take_their_place(raw):
+    raw.call("SET", "k", "old")
+    raw.call("SET", "other", "old")
+    assert run(raw, "GET k", "FLUSHDB", "GET k", "DBSIZE", "SET k new", "SET l new", "DBSIZE",
+               "SWAPDB 0 1", "EXISTS k", "SET k last", "KEYS *", "SELECT 1", "GET k", "DBSIZE",
+               "DEL l", "RANDOMKEY") == \
+        b"*16\r\n$3\r\nold\r\n+OK\r\n$-1\r\n:0\r\n+OK\r\n+OK\r\n:2\r\n+OK\r\n:0\r\n+OK\r\n" \
+        b"*1\r\n$1\r\nk\r\n+OK\r\n$3\r\nnew\r\n:2\r\n:1\r\n$1\r\nk\r\n"
+    assert raw.call("SELECT", "0") == b"+OK\r\n"
+    assert raw.call("GET", "k") == b"$4\r\nlast\r\n"
+    assert raw.call("DBSIZE") == b":1\r\n"
+
+
 def test_own_large_writes_are_read(raw):
     """A value that is not on the disk yet cannot be streamed from there."""
     value = b"x" * 300_000

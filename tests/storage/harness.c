@@ -237,6 +237,34 @@ static enum store_result take_value(struct store_txn *txn, struct step *step)
     return STORE_OK;
 }
 
+static void note_name(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
+{
+    struct names_shown *walk = arg;
+    (void)item;
+    must(walk->count < WALK_NAMES && walk->len + key_len <= sizeof walk->bytes,
+         "a walk shows too much");
+    memcpy(walk->bytes + walk->len, key, key_len);
+    walk->names[walk->count].at = walk->len;
+    walk->names[walk->count++].len = key_len;
+    walk->len += key_len;
+}
+
+static enum store_result walk_all(struct store_txn *txn, struct step *step)
+{
+    uint64_t cursor = 0;
+    if (!step->walk)
+        step->walk = malloc(sizeof *step->walk);
+    must(step->walk, "out of memory");
+    step->walk->count = step->walk->len = 0;
+    enum store_result result = store_txn_db_stats(txn, step->key, &step->walk->stats);
+    do {
+        uint32_t budget = 32;
+        if (result == STORE_OK)
+            result = store_scan(txn, step->key, &cursor, &budget, note_name, step->walk);
+    } while (result == STORE_OK && cursor != 0);
+    return result;
+}
+
 static enum store_result change(struct store_txn *txn, struct call *call, struct step *step)
 {
     const struct store_key *key = &call->declared[step->key];
@@ -265,6 +293,8 @@ static enum store_result run_step(struct store_txn *txn, struct call *call, stru
         return store_put(txn, key, step->type, step->blob->bytes, step->blob->len, step->expire_ms);
     case STEP_DELETE:
         return store_delete(txn, key);
+    case STEP_WALK:
+        return walk_all(txn, step);
     case STEP_FLUSH_DB:
         store_flush_db(txn, step->key);
         return STORE_OK;
@@ -320,6 +350,7 @@ void call_free(struct call *call)
     for (uint32_t i = 0; i < call->step_count; i++) {
         blob_unref(call->steps[i].blob);
         blob_unref(call->steps[i].value);
+        free(call->steps[i].walk);
     }
     free(call);
 }

@@ -80,6 +80,7 @@ void scratch_remove(const char *path);
 #define CALL_STEPS 16u
 #define CALL_KEYS 24u
 #define CALL_NAME_MAX 256u
+#define WALK_NAMES 1024u
 
 enum step_kind {
     STEP_GET,
@@ -90,9 +91,20 @@ enum step_kind {
     STEP_EXPIRE, /* likewise */
     STEP_RENAME, /* key to other, likewise */
     STEP_STREAM, /* opens one if the value is large */
+    STEP_WALK,   /* all keys of database `key`, and their number; of exclusive calls */
     STEP_FLUSH_DB,
     STEP_FLUSH_ALL,
     STEP_SWAP_DB,
+};
+
+/* The names that a walk has shown. */
+struct names_shown {
+    struct store_db_stats stats;
+    uint32_t count, len;
+    struct {
+        uint32_t at, len;
+    } names[WALK_NAMES];
+    char bytes[WALK_NAMES * 64];
 };
 
 struct call_key {
@@ -114,6 +126,7 @@ struct step {
     struct store_item item; /* its pointers are of no use any more */
     struct blob *value;
     struct store_stream *stream;
+    struct names_shown *walk; /* WALK */
 };
 
 struct call {

@@ -56,6 +56,21 @@ static struct oracle_entry *entry_of(struct oracle *oracle, const struct call *c
     return &oracle->entries[call->keys[key].db][call->keys[key].id];
 }
 
+/* Keys with an expiry may have been deleted meanwhile, others not. */
+static void compare_stats(const struct oracle *oracle, uint32_t db, struct store_db_stats stats)
+{
+    uint64_t lasting = 0, expiring = 0;
+    for (uint32_t id = 0; id < ORACLE_KEYS; id++) {
+        const struct oracle_entry *entry = &oracle->entries[db][id];
+        lasting += entry->blob && entry->expire_ms == STORE_NO_EXPIRY;
+        expiring += entry->blob && entry->expire_ms != STORE_NO_EXPIRY;
+    }
+    must(stats.keys - stats.expires == lasting && stats.expires <= expiring,
+         "db %u counts %llu keys, %llu with an expiry, instead of %llu and %llu", db,
+         (unsigned long long)stats.keys, (unsigned long long)stats.expires,
+         (unsigned long long)(lasting + expiring), (unsigned long long)expiring);
+}
+
 /* ---- what was found ---- */
 
 static void compare_bytes(const struct call *call, const struct step *step,
@@ -92,6 +107,23 @@ static void compare_found(const struct call *call, const struct step *step,
         step->kind == STEP_READ && step->length < len - offset ? step->length : len - offset;
     if (step->value)
         compare_bytes(call, step, entry->blob, offset, length);
+}
+
+/* Expired keys are counted or not, but not shown. */
+static void compare_walk(const struct oracle *oracle, const struct call *call,
+                         const struct step *step)
+{
+    const struct names_shown *walk = step->walk;
+    bool seen[ORACLE_KEYS] = {false};
+    for (uint32_t i = 0; i < walk->count; i++) {
+        uint32_t id = oracle_id(walk->bytes + walk->names[i].at, walk->names[i].len);
+        must(id < ORACLE_KEYS && !seen[id], "a walk over db %u shows key %u twice", step->key, id);
+        seen[id] = true;
+    }
+    compare_stats(oracle, step->key, walk->stats);
+    for (uint32_t id = 0; id < ORACLE_KEYS; id++)
+        must(seen[id] == oracle_lives(&oracle->entries[step->key][id], call->request.now_ms),
+             "a walk over db %u %s key %u", step->key, seen[id] ? "shows" : "omits", id);
 }
 
 /* ---- applying ---- */
@@ -158,6 +190,10 @@ static bool apply_to_living(struct oracle *oracle, const struct call *call, cons
 static bool apply_step(struct oracle *oracle, const struct call *call, const struct step *step,
                        bool compare)
 {
+    if (step->kind == STEP_WALK && compare)
+        compare_walk(oracle, call, step);
+    if (step->kind == STEP_WALK)
+        return false;
     if (step->kind >= STEP_FLUSH_DB)
         return apply_to_databases(oracle, step);
     struct oracle_entry *entry = entry_of(oracle, call, step->key);
@@ -238,7 +274,8 @@ static void seen_by_scan(void *arg, const char *key, uint32_t key_len,
 static enum store_result run_scan(struct store_txn *txn, struct store_request *request)
 {
     struct whole_scan *scan = (struct whole_scan *)request;
-    return store_scan(txn, scan->db, &scan->cursor, 20, seen_by_scan, scan);
+    uint32_t budget = 20;
+    return store_scan(txn, scan->db, &scan->cursor, &budget, seen_by_scan, scan);
 }
 
 static void scanned(struct store_request *request, enum store_result result)
@@ -270,27 +307,11 @@ static void compare_scan(struct oracle *oracle, struct rig *rig, uint32_t db)
              "a whole scan of db %u omits key %u", db, id);
 }
 
-/* Keys with an expiry may have been deleted meanwhile, others not. */
-static void compare_counts(const struct oracle *oracle, const struct rig *rig, uint32_t db)
-{
-    struct store_db_stats stats = store_db_stats(rig->store, db);
-    uint64_t lasting = 0, expiring = 0;
-    for (uint32_t id = 0; id < ORACLE_KEYS; id++) {
-        const struct oracle_entry *entry = &oracle->entries[db][id];
-        lasting += entry->blob && entry->expire_ms == STORE_NO_EXPIRY;
-        expiring += entry->blob && entry->expire_ms != STORE_NO_EXPIRY;
-    }
-    must(stats.keys - stats.expires == lasting && stats.expires <= expiring,
-         "db %u counts %llu keys, %llu with an expiry, instead of %llu and %llu", db,
-         (unsigned long long)stats.keys, (unsigned long long)stats.expires,
-         (unsigned long long)(lasting + expiring), (unsigned long long)expiring);
-}
-
 void oracle_compare(struct oracle *oracle, struct rig *rig)
 {
     for (uint32_t db = 0; db < ORACLE_DBS; db++) {
         compare_keys(oracle, rig, db);
         compare_scan(oracle, rig, db);
-        compare_counts(oracle, rig, db);
+        compare_stats(oracle, db, store_db_stats(rig->store, db));
     }
 }

@@ -73,6 +73,24 @@ static void values_of_megabytes_too(void **state)
     scratch_remove(directory);
 }
 
+/* Transactions over whole databases, their steps in any order. */
+static void flushes_and_swaps_take_their_turn(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct workload load;
+    char directory[256];
+    uint64_t seed = rng_seed("databases");
+    scratch_make(directory);
+    rig_defaults(&rig);
+    rig.options.directory = directory;
+    workload_init(&load, &rig, seed);
+    load.alone_permille = 150;
+    random_load(&rig, &load, limit_of("VELLUM_SESSIONS", 4), limit_of("VELLUM_CALLS", 1500));
+    workload_free(&load);
+    scratch_remove(directory);
+}
+
 /* ---- what random keys seldom meet ---- */
 
 #define CROWD 100000u
@@ -222,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_holds_what_was_written),
         cmocka_unit_test(values_of_megabytes_too),
+        cmocka_unit_test(flushes_and_swaps_take_their_turn),
         cmocka_unit_test(keys_of_one_tag_are_told_apart),
         cmocka_unit_test(an_absence_names_the_delete),
         cmocka_unit_test(what_was_deleted_makes_room),

@@ -16,8 +16,12 @@ static int64_t wall_ms(void)
 
 void workload_init(struct workload *load, struct rig *rig, uint64_t seed)
 {
-    *load = (struct workload){
-        .rng = {seed}, .rig = rig, .window = 8, .large_percent = 10, .large_max = 400 << 10};
+    *load = (struct workload){.rng = {seed},
+                              .rig = rig,
+                              .window = 8,
+                              .large_percent = 10,
+                              .alone_permille = 8,
+                              .large_max = 400 << 10};
     load->now = calloc(1, sizeof *load->now);
     load->base = calloc(1, sizeof *load->base);
     must(load->now && load->base, "out of memory");
@@ -133,7 +137,8 @@ static void scan_visit(void *arg, const char *key, uint32_t key_len, const struc
 static enum store_result scan_run(struct store_txn *txn, struct store_request *request)
 {
     struct workload_scan *scan = (struct workload_scan *)request;
-    return store_scan(txn, scan->db, &scan->cursor, 10, scan_visit, scan);
+    uint32_t budget = 10;
+    return store_scan(txn, scan->db, &scan->cursor, &budget, scan_visit, scan);
 }
 
 static void scan_done(struct store_request *request, enum store_result result)
@@ -317,20 +322,36 @@ static void add_change(struct workload *load, struct call *call)
     }
 }
 
+static void add_to_databases(struct workload *load, struct call *call)
+{
+    uint32_t kind = rng_below(&load->rng, 10), db = rng_below(&load->rng, ORACLE_DBS);
+    if (kind < 4)
+        call_step(call, STEP_FLUSH_DB, db);
+    else if (kind < 5)
+        call_step(call, STEP_FLUSH_ALL, 0);
+    else
+        call_step(call, STEP_SWAP_DB, db)->other = (db + 1) % ORACLE_DBS;
+}
+
+/* Up to as many steps as there may be, of any kind in any order. */
 static void add_alone(struct workload *load, struct call *call)
 {
-    uint32_t kind = rng_below(&load->rng, 10);
     call->exclusive = true;
-    uint32_t db = rng_below(&load->rng, ORACLE_DBS);
-    if (kind < 2) {
-        call_step(call, STEP_FLUSH_DB, db);
-    } else if (kind < 3) {
-        call_step(call, STEP_FLUSH_ALL, 0);
-    } else if (kind < 6) {
-        call_step(call, STEP_SWAP_DB, db)->other = (db + 1) % ORACLE_DBS;
-    } else {
-        add_get(load, call);
-        add_change(load, call);
+    if (rng_chance(&load->rng, 40)) {
+        add_to_databases(load, call);
+        return;
+    }
+    uint32_t steps = 2 + rng_below(&load->rng, CALL_KEYS / 2 - 2);
+    for (uint32_t i = 0; i < steps; i++) {
+        uint32_t kind = rng_below(&load->rng, 100);
+        if (kind < 20)
+            add_to_databases(load, call);
+        else if (kind < 28)
+            call_step(call, STEP_WALK, rng_below(&load->rng, ORACLE_DBS));
+        else if (kind < 50)
+            add_get(load, call);
+        else
+            add_change(load, call);
     }
 }
 
@@ -338,7 +359,7 @@ static struct call *random_call(struct workload *load)
 {
     struct call *call = call_new();
     uint32_t kind = rng_below(&load->rng, 1000);
-    if (kind < 8) {
+    if (rng_below(&load->rng, 1000) < load->alone_permille) {
         add_alone(load, call);
     } else if (kind < 300) {
         for (uint32_t i = 0; i < 1 + kind % 4; i++)

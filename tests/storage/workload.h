@@ -37,7 +37,8 @@ struct workload {
     uint64_t last_commit;        /* of the log */
     uint32_t under_way, window;
     uint64_t calls, large_bytes;
-    uint32_t large_percent; /* of puts */
+    uint32_t large_percent;  /* of puts */
+    uint32_t alone_permille; /* calls on whole databases, with others mixed in */
     uint64_t large_max;
     struct medium *medium; /* or NULL; once its power is cut, calls may fail */
     bool tolerant;         /* they may at any time */
