@@ -85,6 +85,7 @@ SERVER_SRC := \
 	server/cmd_generic.c \
 	server/cmd_hash.c \
 	server/cmd_hash_walk.c \
+	server/cmd_hyperloglog.c \
 	server/cmd_lcs.c \
 	server/cmd_list.c \
 	server/cmd_list_search.c \
@@ -97,6 +98,7 @@ SERVER_SRC := \
 	server/cmd_set.c \
 	server/cmd_set_algebra.c \
 	server/cmd_set_random.c \
+	server/cmd_sort.c \
 	server/cmd_string.c \
 	server/cmd_string_number.c \
 	server/cmd_zset.c \
@@ -120,6 +122,7 @@ SERVER_SRC := \
 	server/gather.c \
 	server/glob.c \
 	server/hash.c \
+	server/hyperloglog.c \
 	server/info.c \
 	server/keyed_hash.c \
 	server/list.c \

@@ -163,6 +163,23 @@ void command_counted_keys(const struct command *command, size_t argc, const stru
     *end = *begin + (size_t)count;
 }
 
+size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv)
+{
+    size_t found = 0;
+    if ((command->flags & CMD_STORE_OPTION) == 0)
+        return 0;
+    for (size_t i = 2; i + 1 < argc; i++) {
+        bool is_store = slice_is(argv[i], "store");
+        if (is_store)
+            found = i + 1;
+        if (slice_is(argv[i], "limit"))
+            i += 2;
+        else if (is_store || slice_is(argv[i], "by") || slice_is(argv[i], "get"))
+            i++;
+    }
+    return found;
+}
+
 /* The database that COPY's options name; false: none, or COPY will refuse it. */
 static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
 {
@@ -199,7 +216,8 @@ static uint32_t other_db_keys(const struct command *command, size_t argc,
 uint32_t call_table_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                          uint32_t db, const struct store_key *known, struct store_key *keys)
 {
-    enum store_mode mode = (command->flags & CMD_WRITE) != 0 ? STORE_EXCLUSIVE : STORE_SHARED;
+    const uint32_t writes = CMD_WRITE | CMD_REMEMBERS;
+    enum store_mode mode = (command->flags & writes) != 0 ? STORE_EXCLUSIVE : STORE_SHARED;
     int64_t last = command->last_key < 0 ? (int64_t)argc + command->last_key : command->last_key;
     if (last >= (int64_t)argc)
         last = (int64_t)argc - 1;
@@ -218,6 +236,9 @@ uint32_t call_table_keys(const struct command *command, size_t argc, const struc
     command_counted_keys(command, argc, argv, &begin, &end);
     for (size_t i = begin; i < end; i++)
         store_key(&keys[count++], db, argv[i].data, argv[i].len, mode);
+    size_t store = command_store_key(command, argc, argv);
+    if (store != 0)
+        store_key(&keys[count++], db, argv[store].data, argv[store].len, mode);
     if ((command->flags & CMD_OTHER_DB) != 0)
         count = other_db_keys(command, argc, argv, keys, count);
     return count;

@@ -483,20 +483,24 @@ static size_t spec_step(const struct key_spec *spec)
     return spec->count_at != 0 ? 1 : (size_t)spec->step;
 }
 
+static void reply_key(struct call *call, size_t at, const char *flags, bool with_flags)
+{
+    const struct resp_slice *argv = call->argv + 2;
+    if (with_flags)
+        resp_array(call->reply, 2);
+    resp_bulk(call->reply, argv[at].data, argv[at].len);
+    if (with_flags) {
+        resp_set(call->reply, count_words(flags));
+        write_words(call->reply, flags, write_status_word);
+    }
+}
+
 static void reply_spec_keys(struct call *call, const struct command *command,
                             const struct key_spec *spec, const size_t range[2], bool with_flags)
 {
-    const struct resp_slice *argv = call->argv + 2;
     const char *flags = flags_in_call(call, command, spec);
-    for (size_t i = range[0]; i < range[1]; i += spec_step(spec)) {
-        if (with_flags)
-            resp_array(call->reply, 2);
-        resp_bulk(call->reply, argv[i].data, argv[i].len);
-        if (with_flags) {
-            resp_set(call->reply, count_words(flags));
-            write_words(call->reply, flags, write_status_word);
-        }
-    }
+    for (size_t i = range[0]; i < range[1]; i += spec_step(spec))
+        reply_key(call, i, flags, with_flags);
 }
 
 static enum store_result reply_keys(struct call *call, bool with_flags)
@@ -516,9 +520,12 @@ static enum store_result reply_keys(struct call *call, bool with_flags)
             return STORE_OK;
         }
     }
-    resp_array(call->reply, count);
+    size_t store = command_store_key(command, call->argc - 2, call->argv + 2);
+    resp_array(call->reply, count + (store != 0));
     for (size_t i = 0; i < spec_count; i++)
         reply_spec_keys(call, command, &specs[i], ranges[i], with_flags);
+    if (store != 0)
+        reply_key(call, store, "OW update", with_flags);
     return STORE_OK;
 }
 

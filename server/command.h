@@ -115,9 +115,12 @@ enum command_flags {
     CMD_IN_PLACE = 1 << 22, /* CMD_LOCAL and harmless to run again: inside a transaction it runs in
                                its turn, where other CMD_LOCAL commands run behind it */
     CMD_NESTS = 1 << 23,    /* runs other commands inside itself: see nested.h */
-    CMD_QUEUE_APART = 1 << 24, /* after MULTI it is not queued, but runs */
-    CMD_SUBSCRIBED = 1 << 25,  /* allowed to subscribers also in RESP2 */
-    CMD_PUSHES = 1 << 26,      /* replies in pushes, which CLIENT REPLY does not silence */
+    CMD_QUEUE_APART = 1 << 24,  /* after MULTI it is not queued, but runs */
+    CMD_SUBSCRIBED = 1 << 25,   /* allowed to subscribers also in RESP2 */
+    CMD_PUSHES = 1 << 26,       /* replies in pushes, which CLIENT REPLY does not silence */
+    CMD_REMEMBERS = 1 << 27,    /* CMD_READONLY, yet writes down what it has found out: its keys are
+                                   held as a writer's */
+    CMD_STORE_OPTION = 1 << 28, /* a key stands behind the option STORE, as SORT has it */
 };
 
 /* Once, before the first run: declares the keys that the table's positions do not tell, in the
@@ -198,6 +201,9 @@ static inline bool command_has_keys(const struct command *command)
  * not what the command will accept. */
 void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                           size_t *begin, size_t *end);
+
+/* The argument that is the key of CMD_STORE_OPTION; 0: there is none. */
+size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
 
 /*
  * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room

@@ -117,6 +117,13 @@ command_fn cmd_bitpos;
 command_fn cmd_getbit;
 command_fn cmd_setbit;
 
+/* ---- HyperLogLogs ---- */
+command_fn cmd_pfadd;
+command_fn cmd_pfcount;
+command_fn cmd_pfdebug;
+command_fn cmd_pfmerge;
+command_fn cmd_pfselftest;
+
 /* ---- hashes ---- */
 command_fn cmd_hdel;
 command_fn cmd_hexists;
@@ -242,6 +249,8 @@ command_fn cmd_pexpiretime;
 command_fn cmd_keys;
 command_fn cmd_scan;
 command_fn cmd_randomkey;
+command_fn cmd_sort;
+command_fn cmd_sort_ro;
 command_fn cmd_dbsize;
 command_fn cmd_flushdb;
 command_fn cmd_flushall;

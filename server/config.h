@@ -58,6 +58,7 @@ enum config_id {
     CONFIG_SET_MAX_LISTPACK_VALUE,
     CONFIG_ZSET_MAX_LISTPACK_ENTRIES,
     CONFIG_ZSET_MAX_LISTPACK_VALUE,
+    CONFIG_HLL_SPARSE_MAX_BYTES,
     CONFIG_NOTIFY_KEYSPACE_EVENTS, /* use config_notify_classes() */
     CONFIG_RDMA,                   /* number: enum config_rdma */
     CONFIG_RDMA_DEVICE,            /* text; empty: the first that fits */

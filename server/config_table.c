@@ -160,6 +160,7 @@ const struct directive directive_table[] = {
         INT("zset-max-listpack-entries", 0, INT64_MAX, "128", .alias = "zset-max-ziplist-entries"),
     [CONFIG_ZSET_MAX_LISTPACK_VALUE] =
         MEMORY("zset-max-listpack-value", 0, INT64_MAX, "64", .alias = "zset-max-ziplist-value"),
+    [CONFIG_HLL_SPARSE_MAX_BYTES] = MEMORY("hll-sparse-max-bytes", 0, INT64_MAX, "3000"),
     [CONFIG_NOTIFY_KEYSPACE_EVENTS] = {.name = "notify-keyspace-events",
                                        .type = DIRECTIVE_EVENTS,
                                        .initial = ""},
@@ -268,7 +269,6 @@ const struct directive directive_table[] = {
 
     /* ---- data types and scripts ---- */
     INT("list-compress-depth", 0, INT_MAX, "0", TYPES),
-    MEMORY("hll-sparse-max-bytes", 0, INT64_MAX, "3000", TYPES),
     MEMORY("stream-node-max-bytes", 0, INT64_MAX, "4096", TYPES),
     INT("stream-node-max-entries", 0, INT64_MAX, "100", TYPES),
     ENUM("sanitize-dump-payload", sanitize_names, "no", TYPES),

@@ -93,7 +93,8 @@ static bool is_allowed(const struct request *request, const struct command *comm
 
 static bool runs_as_read(const struct command *command)
 {
-    const uint32_t apart = CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING;
+    const uint32_t apart =
+        CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING | CMD_REMEMBERS;
     return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 

@@ -689,6 +689,43 @@ class Generator:
         count = len(keys) if self.chance(0.9) else self.integer(3)
         return [count] + keys + self.option("LIMIT", self.integer(20))
 
+    # ---- sort ----
+
+    def SORT(self):
+        kind = self.random.choice([b"l", b"s", b"z"])
+        patterns = [b"k*", b"nosort", b"h0->*", b"h*->1", b"*->1", b"#", b"h1->", b"k*->", b"x*y"]
+        order = self.options([["ASC"], ["DESC"], ["ALPHA"]], 3)
+        by = [["BY", self.random.choice(patterns)]]
+        gets = [["GET", p] for p in self.random.sample(patterns, self.random.randrange(3))]
+        limits = [["LIMIT", self.integer(8), self.integer(8)]]
+        words = order + self.options(by + gets + limits, 3)
+        return [self.own_key(kind)] + words + (["STORE", self.list()] if self.chance(0.3) else [])
+
+    def SORT_RO(self):
+        return self.SORT()
+
+    # ---- hyperloglog ----
+
+    def hll(self):
+        return self.own_key(b"h") if self.chance(0.1) else b"hll%d" % self.random.randrange(4)
+
+    def PFADD(self):
+        count = self.random.choice([0, 1, 2, 5, 50, 600])
+        return [self.hll()] + [self.random.randrange(10**5) for _ in range(count)]
+
+    def PFCOUNT(self):
+        return [self.hll() for _ in range(self.random.randrange(1, 4))]
+
+    def PFMERGE(self):
+        return [self.hll()] + [self.hll() for _ in range(self.random.randrange(4))]
+
+    def PFDEBUG(self):
+        ways = ["GETREG", "DECODE", "ENCODING", "TODENSE", "NOSUCH"]
+        return [self.random.choice(ways), self.hll()]
+
+    def PFSELFTEST(self):
+        return []
+
     # ---- transactions, beside those that are planned: only they have a MULTI ----
 
     def EXEC(self):

@@ -1,0 +1,443 @@
+/*
+ * SORT and SORT_RO. With a BY or GET pattern other keys than those declared are read: then it runs
+ * with the whole store.
+ *
+ * What is sorted is read in one run, page after page, and sorted in memory.
+ */
+#include "commands.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "list.h"
+#include "request.h"
+#include "set.h"
+#include "session.h"
+#include "zset_order.h"
+
+struct sort {
+    struct call *call;
+    bool descending, by_bytes, is_unsorted;
+    int64_t offset, limit; /* limit < 0: no end */
+    struct resp_slice by;  /* data == NULL: by the elements themselves */
+    size_t *gets;          /* arguments that hold a GET pattern */
+    size_t get_count;
+    const struct store_key *to; /* or NULL */
+};
+
+struct sort_element {
+    struct resp_slice name;
+    struct resp_slice weight; /* data == NULL: there is none */
+    double number;
+};
+
+/* ---- arguments ---- */
+
+static bool has_star(struct resp_slice pattern)
+{
+    return pattern.len > 0 && memchr(pattern.data, '*', pattern.len) != NULL;
+}
+
+static bool read_options(struct call *call, struct sort *sort)
+{
+    bool may_store = (call->command->flags & CMD_WRITE) != 0;
+    for (size_t i = 2; i < call->argc; i++) {
+        size_t left = call->argc - i - 1;
+        struct resp_slice option = call->argv[i];
+        if (slice_is(option, "asc") || slice_is(option, "desc")) {
+            sort->descending = slice_is(option, "desc");
+        } else if (slice_is(option, "alpha")) {
+            sort->by_bytes = true;
+        } else if (slice_is(option, "limit") && left >= 2) {
+            if (!call_int64(call, call->argv[i + 1], &sort->offset) ||
+                !call_int64(call, call->argv[i + 2], &sort->limit))
+                return false;
+            i += 2;
+        } else if (slice_is(option, "store") && left >= 1 && may_store) {
+            sort->to = &call->keys[call->key_count - 1];
+            i++;
+        } else if (slice_is(option, "by") && left >= 1) {
+            sort->by = call->argv[++i];
+            sort->is_unsorted = !has_star(sort->by);
+        } else if (slice_is(option, "get") && left >= 1) {
+            sort->gets[sort->get_count++] = ++i;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+/* ---- patterns ---- */
+
+/* The key, and the field of a hash, that a pattern names for an element. */
+static bool expand(struct call *call, struct resp_slice pattern, struct resp_slice element,
+                   struct store_key *key, struct resp_slice *field)
+{
+    const char *star = memchr(pattern.data, '*', pattern.len);
+    size_t before = (size_t)(star - pattern.data), end = pattern.len;
+    *field = (struct resp_slice){NULL, 0};
+    const char *arrow = memmem(star + 1, pattern.len - before - 1, "->", 2);
+    if (arrow != NULL && (size_t)(arrow - pattern.data) + 2 < pattern.len) {
+        end = (size_t)(arrow - pattern.data);
+        *field = (struct resp_slice){arrow + 2, pattern.len - end - 2};
+    }
+    size_t after = end - before - 1, len = before + element.len + after;
+    char *name = store_alloc(call->txn, len + 1);
+    if (name == NULL)
+        return false;
+    memcpy(name, pattern.data, before);
+    memcpy(name + before, element.data, element.len);
+    memcpy(name + before + element.len, star + 1, after);
+    store_key(key, call->session->db, name, len, STORE_SHARED);
+    return true;
+}
+
+static enum store_result copy_slice(struct call *call, struct resp_slice from,
+                                    struct resp_slice *to)
+{
+    char *bytes = store_alloc(call->txn, from.len + 1);
+    if (bytes == NULL)
+        return STORE_NO_MEMORY;
+    memcpy(bytes, from.data, from.len);
+    *to = (struct resp_slice){bytes, from.len};
+    return STORE_OK;
+}
+
+/* What a pattern gives for an element; value->data == NULL: nothing. */
+static enum store_result look_up(struct call *call, struct resp_slice pattern,
+                                 struct resp_slice element, struct resp_slice *value)
+{
+    struct resp_slice field;
+    struct store_item item;
+    struct members hash;
+    bool found;
+    *value = (struct resp_slice){NULL, 0};
+    if (pattern.len == 1 && pattern.data[0] == '#') {
+        *value = element;
+        return STORE_OK;
+    }
+    if (!has_star(pattern))
+        return STORE_OK;
+    struct store_key *key = store_alloc(call->txn, sizeof *key);
+    if (key == NULL || !expand(call, pattern, element, key, &field))
+        return STORE_NO_MEMORY;
+    if (key->len > STORE_KEY_MAX)
+        return STORE_OK; /* no such key can be */
+    enum store_result result = store_get(call->txn, key, &item);
+    if (result == STORE_ABSENT)
+        return STORE_OK;
+    if (result != STORE_OK || item_type(&item) != (field.data != NULL ? TYPE_HASH : TYPE_STRING))
+        return result;
+    if (field.data == NULL) {
+        value->len = item.length;
+        return store_load(call->txn, &item, &value->data);
+    }
+    result = members_open(call, key, &item, &hash);
+    if (result == STORE_OK)
+        result = members_get(call, &hash, field, value, &found);
+    if (result == STORE_OK && found)
+        return copy_slice(call, *value, value);
+    *value = (struct resp_slice){NULL, 0};
+    return result;
+}
+
+/* ---- what is sorted ---- */
+
+struct collection {
+    struct sort_element *elements;
+    uint64_t count, capacity;
+};
+
+static enum store_result reserve(struct call *call, struct collection *all, uint64_t count)
+{
+    all->capacity = count;
+    if (count > SIZE_MAX / sizeof *all->elements - 1)
+        return STORE_NO_MEMORY;
+    all->elements = store_alloc(call->txn, (count + 1) * sizeof *all->elements);
+    return all->elements == NULL ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result read_list(struct call *call, struct collection *all)
+{
+    struct list list;
+    struct list_place place;
+    struct store_item element;
+    bool done;
+    enum store_result result = list_find(call, call->keys, &list, &done);
+    if (result == STORE_OK)
+        result = reserve(call, all, list_count(&list));
+    if (result == STORE_OK)
+        result = list_seek(&list, 0, &place);
+    while (result == STORE_OK && all->count < all->capacity) {
+        result = list_get(&list, &place, &element);
+        if (result == STORE_OK)
+            result = list_copy(&list, &element, &all->elements[all->count].name);
+        all->count += result == STORE_OK;
+        if (result == STORE_OK)
+            result = list_next(&list, &place);
+    }
+    return result;
+}
+
+static enum store_result read_set(struct call *call, struct collection *all)
+{
+    struct members set;
+    struct resp_slice name, value;
+    bool done;
+    enum store_result result = set_find(call, call->keys, &set, &done);
+    if (result == STORE_OK)
+        result = reserve(call, all, members_count(&set));
+    for (; result == STORE_OK && all->count < all->capacity; all->count += result == STORE_OK) {
+        result = members_at(call, &set, all->count, &name, &value);
+        if (result == STORE_OK)
+            result = copy_slice(call, name, &all->elements[all->count].name);
+    }
+    return result;
+}
+
+static enum store_result read_zset(struct call *call, struct collection *all)
+{
+    struct zset zset;
+    struct zset_place place;
+    struct zset_element element;
+    struct resp_slice name;
+    bool done;
+    enum store_result result = zset_find(call, call->keys, &zset, &done);
+    if (result == STORE_OK)
+        result = reserve(call, all, zset_count(&zset));
+    if (result == STORE_OK)
+        result = zset_seek(&zset, 0, &place);
+    while (result == STORE_OK && all->count < all->capacity) {
+        result = zset_get(&zset, &place, &element);
+        if (result == STORE_OK)
+            result = zset_name(&zset, &element, &name);
+        if (result == STORE_OK)
+            result = copy_slice(call, name, &all->elements[all->count].name);
+        all->count += result == STORE_OK;
+        if (result == STORE_OK)
+            result = zset_next(&zset, &place);
+    }
+    return result;
+}
+
+/* *type stays what it was where there is nothing. */
+static enum store_result read_all(struct call *call, struct collection *all, enum item_type *type,
+                                  bool *done)
+{
+    struct store_item item;
+    *done = false;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    call->misses += result == STORE_ABSENT;
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    call->hits += (call->command->flags & CMD_READONLY) == 0; /* else counted when it is opened */
+    *type = item_type(&item);
+    if (*type == TYPE_LIST)
+        return read_list(call, all);
+    if (*type == TYPE_SET)
+        return read_set(call, all);
+    if (*type == TYPE_ZSET)
+        return read_zset(call, all);
+    *done = true;
+    call_wrong_type(call);
+    return STORE_OK;
+}
+
+/* ---- sorting ---- */
+
+static int by_name(const struct sort_element *a, const struct sort_element *b)
+{
+    return zset_compare_members(a->name, b->name);
+}
+
+static int compare(const void *x, const void *y, void *arg)
+{
+    const struct sort *sort = arg;
+    const struct sort_element *a = x, *b = y;
+    int order = 0;
+    if (!sort->by_bytes)
+        order = a->number < b->number ? -1 : a->number > b->number;
+    else if (a->weight.data != NULL && b->weight.data != NULL)
+        order = zset_compare_members(a->weight, b->weight);
+    else
+        order = (a->weight.data != NULL) - (b->weight.data != NULL);
+    if (order == 0)
+        order = by_name(a, b); /* all alike come in one order, on every run */
+    return sort->descending ? -order : order;
+}
+
+static void reverse(struct collection *all)
+{
+    for (uint64_t i = 0; i < all->count / 2; i++) {
+        struct sort_element kept = all->elements[i];
+        all->elements[i] = all->elements[all->count - 1 - i];
+        all->elements[all->count - 1 - i] = kept;
+    }
+}
+
+/* strtod's numbers, the whole of it; what is empty counts as 0. */
+static bool read_weight(struct resp_slice text, double *number)
+{
+    char copy[512], *end;
+    if (text.len >= sizeof copy)
+        return false;
+    memcpy(copy, text.data, text.len);
+    copy[text.len] = '\0';
+    *number = strtod(copy, &end);
+    return *end == '\0' && end == copy + text.len && !isnan(*number);
+}
+
+static enum store_result weigh(struct sort *sort, struct collection *all, bool *done)
+{
+    struct call *call = sort->call;
+    for (uint64_t i = 0; i < all->count; i++) {
+        struct sort_element *element = &all->elements[i];
+        element->weight = element->name;
+        element->number = 0;
+        if (sort->by.data != NULL) {
+            enum store_result result = look_up(call, sort->by, element->name, &element->weight);
+            if (result != STORE_OK)
+                return result;
+        }
+        *done = !sort->by_bytes && element->weight.data != NULL &&
+                !read_weight(element->weight, &element->number);
+        if (*done) {
+            resp_error(call->reply, "ERR One or more scores can't be converted into double");
+            return STORE_OK;
+        }
+    }
+    return STORE_OK;
+}
+
+/* ---- results ---- */
+
+static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint64_t *end)
+{
+    uint64_t offset = sort->offset < 0 ? 0 : (uint64_t)sort->offset;
+    *first = offset < count ? offset : count;
+    *end = count;
+    if (sort->limit >= 0 && (uint64_t)sort->limit < count - *first)
+        *end = *first + (uint64_t)sort->limit;
+}
+
+/* Each element, or what the GET patterns give for it. */
+static enum store_result give(struct sort *sort, struct resp_slice element, size_t which,
+                              struct resp_slice *value)
+{
+    *value = element;
+    if (sort->get_count == 0)
+        return STORE_OK;
+    return look_up(sort->call, sort->call->argv[sort->gets[which]], element, value);
+}
+
+static enum store_result reply_results(struct sort *sort, const struct collection *all,
+                                       uint64_t first, uint64_t end)
+{
+    struct resp_writer *reply = sort->call->reply;
+    size_t width = sort->get_count > 0 ? sort->get_count : 1;
+    struct resp_slice value;
+    resp_array(reply, (end - first) * width);
+    for (uint64_t i = first; i < end; i++)
+        for (size_t which = 0; which < width; which++) {
+            enum store_result result = give(sort, all->elements[i].name, which, &value);
+            if (result != STORE_OK)
+                return result;
+            if (value.data != NULL)
+                resp_bulk(reply, value.data, value.len);
+            else
+                resp_null(reply);
+        }
+    return STORE_OK;
+}
+
+static enum store_result store_results(struct sort *sort, const struct collection *all,
+                                       uint64_t first, uint64_t end)
+{
+    struct call *call = sort->call;
+    size_t width = sort->get_count > 0 ? sort->get_count : 1;
+    struct list list = list_new(call, sort->to, STORE_NO_EXPIRY);
+    struct list_place place;
+    struct resp_slice *values =
+        store_alloc(call->txn, ((end - first) * width + 1) * sizeof *values);
+    uint64_t count = 0;
+    enum store_result result = values == NULL ? STORE_NO_MEMORY : STORE_OK;
+    for (uint64_t i = first; i < end; i++) /* all reads before the first write */
+        for (size_t which = 0; which < width && result == STORE_OK; which++) {
+            result = give(sort, all->elements[i].name, which, &values[count]);
+            if (values[count].data == NULL)
+                values[count] = (struct resp_slice){"", 0};
+            count += result == STORE_OK;
+        }
+    if (result != STORE_OK)
+        return result;
+    resp_integer(call->reply, (int64_t)count);
+    if (count == 0)
+        return call_delete(call, sort->to);
+    result = call_notify_if_new(call, sort->to);
+    if (result == STORE_OK)
+        result = list_seek(&list, 0, &place);
+    for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
+        result = list_insert(&list, &place, values[i]);
+        if (result == STORE_OK)
+            result = list_next(&list, &place);
+    }
+    call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
+    return result == STORE_OK ? list_save(&list) : result;
+}
+
+/* ---- the command ---- */
+
+/* Keys named by a pattern are nobody's declared keys. */
+static bool needs_all(const struct sort *sort)
+{
+    bool needs = has_star(sort->by);
+    for (size_t i = 0; i < sort->get_count; i++)
+        needs |= has_star(sort->call->argv[sort->gets[i]]);
+    return needs;
+}
+
+enum store_result cmd_sort(struct call *call)
+{
+    struct sort sort = {.call = call, .limit = -1};
+    struct collection all = {0};
+    enum item_type type = TYPE_LIST;
+    bool done = false;
+    uint64_t first, end;
+    struct request *request = request_of_call(call);
+    sort.gets = store_alloc(call->txn, call->argc * sizeof *sort.gets);
+    if (sort.gets == NULL)
+        return STORE_NO_MEMORY;
+    if (!read_options(call, &sort))
+        return STORE_OK;
+    if (request->store.scope != STORE_SCOPE_ALL && needs_all(&sort)) {
+        request->wants_all = true;
+        return STORE_INVALID;
+    }
+    enum store_result result = read_all(call, &all, &type, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (sort.is_unsorted && type == TYPE_SET && sort.to != NULL) {
+        sort.is_unsorted = false; /* what is stored comes in an order that is always the same */
+        sort.by_bytes = true;
+        sort.by = (struct resp_slice){NULL, 0};
+    }
+    if (!sort.is_unsorted)
+        result = weigh(&sort, &all, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (!sort.is_unsorted)
+        qsort_r(all.elements, all.count, sizeof *all.elements, compare, &sort);
+    else if (type == TYPE_ZSET && sort.descending)
+        reverse(&all);
+    range(&sort, all.count, &first, &end);
+    return sort.to != NULL ? store_results(&sort, &all, first, end)
+                           : reply_results(&sort, &all, first, end);
+}
+
+enum store_result cmd_sort_ro(struct call *call)
+{
+    return cmd_sort(call);
+}
