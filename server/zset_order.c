@@ -30,7 +30,7 @@ void zset_score_write(char bytes[ZSET_SCORE_BYTES], double score)
     memcpy(bytes, &bits, sizeof(bits));
 }
 
-static int compare_members(struct resp_slice a, struct resp_slice b)
+int zset_compare_members(struct resp_slice a, struct resp_slice b)
 {
     size_t common = a.len < b.len ? a.len : b.len;
     int order = common == 0 ? 0 : memcmp(a.data, b.data, common);
@@ -43,7 +43,7 @@ int zset_compare(const struct zset_pair *a, const struct zset_pair *b)
 {
     if (a->score != b->score)
         return a->score < b->score ? -1 : 1;
-    return compare_members(a->member, b->member);
+    return zset_compare_members(a->member, b->member);
 }
 
 struct zset_order_key zset_order_key(const struct zset_pair *pair)
@@ -99,7 +99,7 @@ static bool above_min(const struct zset_lex_bound *min, struct resp_slice member
 {
     if (min->kind != LEX_MEMBER)
         return min->kind == LEX_LEAST;
-    int order = compare_members(member, min->member);
+    int order = zset_compare_members(member, min->member);
     return min->exclusive ? order > 0 : order >= 0;
 }
 
@@ -107,7 +107,7 @@ static bool below_max(const struct zset_lex_bound *max, struct resp_slice member
 {
     if (max->kind != LEX_MEMBER)
         return max->kind == LEX_MOST;
-    int order = compare_members(member, max->member);
+    int order = zset_compare_members(member, max->member);
     return max->exclusive ? order < 0 : order <= 0;
 }
 

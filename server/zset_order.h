@@ -11,6 +11,7 @@ void zset_score_write(char bytes[ZSET_SCORE_BYTES], double score);
 
 /* Negative: `a` is before `b`. */
 int zset_compare(const struct zset_pair *a, const struct zset_pair *b);
+int zset_compare_members(struct resp_slice a, struct resp_slice b);
 
 /* The key of an element in the tree in order. */
 struct zset_order_key {

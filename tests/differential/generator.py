@@ -699,7 +699,10 @@ class Generator:
         gets = [["GET", p] for p in self.random.sample(patterns, self.random.randrange(3))]
         limits = [["LIMIT", self.integer(8), self.integer(8)]]
         words = order + self.options(by + gets + limits, 3)
-        return [self.own_key(kind)] + words + (["STORE", self.list()] if self.chance(0.3) else [])
+        # By bytes without BY there is one order, in which both may store it.
+        if any(str(word).upper() == "ALPHA" for word in words) and self.chance(0.8):
+            words = ["ALPHA"] + self.options(limits, 1) + ["STORE", self.list()]
+        return [self.own_key(kind)] + words
 
     def SORT_RO(self):
         return self.SORT()
