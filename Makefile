@@ -28,10 +28,13 @@ STORAGE_SRC := \
 	storage/arena.c \
 	storage/cell_pool.c \
 	storage/change.c \
+	storage/check.c \
+	storage/check_trees.c \
 	storage/commit.c \
 	storage/databases.c \
 	storage/disk.c \
 	storage/disk_file.c \
+	storage/disk_readonly.c \
 	storage/expire.c \
 	storage/extent.c \
 	storage/format.c \
@@ -351,6 +354,7 @@ RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
 endif
 
 SERVER := $(BIN)/vellum-server
+CHECKER := $(BIN)/vellum-check
 UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS) $(STORAGE_TESTS))
 BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
@@ -360,7 +364,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
-all: server clients
+all: server clients $(CHECKER)
 
 server: $(SERVER)
 
@@ -403,7 +407,7 @@ powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
 	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_powercut
 	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_cuts
 
-killtest: server
+killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)
 
 # Proves that the tests can fail; tests/run takes the quickest of them.
@@ -433,6 +437,7 @@ conformance: all
 
 install: all
 	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/vellum-server
+	install -D -m 755 $(CHECKER) $(DESTDIR)$(PREFIX)/bin/vellum-check
 ifneq ($(VERBS),)
 	install -D -m 755 $(BIN)/vellum-rdma-proxy $(DESTDIR)$(PREFIX)/bin/vellum-rdma-proxy
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(PREFIX)/lib/libvellum.a
@@ -473,6 +478,10 @@ $(STORAGE_LIB): $(call objects,$(STORAGE_SRC))
 $(SERVER): $(call objects,$(SERVER_SRC)) $(RDMA_OBJECTS) $(PROTOCOL_LIB) $(STORAGE_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(SERVER_LIBS) $(STORAGE_LIBS)
+
+$(CHECKER): $(call objects,server/vellum_check.c) $(STORAGE_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(STORAGE_LIBS)
 
 $(CLIENT_LIB): $(call objects,$(CLIENT_SRC) $(LINK_SRC) protocol/rdma_end.c protocol/rdma_frame.c)
 	$(archive)

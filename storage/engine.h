@@ -347,6 +347,14 @@ static inline uint32_t engine_database(const struct store *store, uint32_t db)
     return db == STORE_HIDDEN_DB ? FORMAT_HIDDEN : store->databases.ids[db];
 }
 
+/* The store as the disk has it, recovered, with no thread running yet. Frees the disk if it fails.
+ */
+STORE_MUST_CHECK enum store_result engine_recover_on(struct disk *disk,
+                                                     const struct store_options *options,
+                                                     struct store **store,
+                                                     char message[STORE_MESSAGE_MAX]);
+void engine_destroy(struct store *store);
+
 /* ---- superblock.c ---- */
 
 STORE_MUST_CHECK enum store_result

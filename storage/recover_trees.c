@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *add(struct found_list *list, size_t size)
+void *found_add(struct found_list *list, size_t size)
 {
     if (list->count == list->capacity) {
         uint64_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -24,7 +24,7 @@ static void *add(struct found_list *list, size_t size)
 
 bool found_owner(struct found_trees *found, const struct format_item *item)
 {
-    uint64_t *id = add(&found->owners, sizeof *id);
+    uint64_t *id = found_add(&found->owners, sizeof *id);
     if (id)
         memcpy(id, format_payload(item), sizeof *id);
     return id != NULL;
@@ -41,7 +41,7 @@ bool found_node(struct found_trees *found, uint32_t partition, uint32_t page,
         last->count++;
         return true;
     }
-    struct found_nodes *run = add(&found->nodes, sizeof *run);
+    struct found_nodes *run = found_add(&found->nodes, sizeof *run);
     if (run)
         *run = (struct found_nodes){id, page, (uint16_t)partition, 1};
     return run != NULL;
@@ -49,7 +49,7 @@ bool found_node(struct found_trees *found, uint32_t partition, uint32_t page,
 
 bool found_outside(struct found_trees *found, const struct format_item *item)
 {
-    struct format_outside_key *key = add(&found->outside, sizeof *key);
+    struct format_outside_key *key = found_add(&found->outside, sizeof *key);
     if (key)
         memcpy(key, format_key(item), sizeof *key);
     return key != NULL;
@@ -66,7 +66,7 @@ void found_free(struct found_trees *found)
 static bool append(struct found_list *to, const struct found_list *from, size_t size)
 {
     for (uint64_t i = 0; i < from->count; i++) {
-        void *place = add(to, size);
+        void *place = found_add(to, size);
         if (!place)
             return false;
         memcpy(place, (const char *)from->at + i * size, size);

@@ -18,6 +18,9 @@ struct found_list {
     uint64_t count, capacity;
 };
 
+/* A new element of `size` bytes, or NULL. */
+void *found_add(struct found_list *list, size_t size);
+
 /* One thread's. */
 struct found_trees {
     struct found_list owners;  /* uint64_t: collections that an item names */

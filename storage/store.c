@@ -262,7 +262,7 @@ static void close_file(struct store *store, struct disk_file *file)
         store->disk->ops->close(file);
 }
 
-static void destroy(struct store *store)
+void engine_destroy(struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count && store->partitions; i++) {
         close_file(store, store->partitions[i].space.file);
@@ -301,9 +301,6 @@ static enum store_result start(struct store *store, char *message)
         engine_log(store, STORE_LOG_WARNING,
                    "The file system does not support O_DIRECT: the kernel caches the data once "
                    "more, outside of maxmemory");
-    enum store_result result = recover(store, message);
-    if (result != STORE_OK)
-        return result;
     engine_adjust_memory(store);
     engine_log(store, STORE_LOG_NOTICE,
                "Recovered %llu items and %llu commits of the journal in %.3f seconds",
@@ -316,8 +313,8 @@ static enum store_result start(struct store *store, char *message)
     return STORE_OK;
 }
 
-enum store_result store_open_on(struct disk *disk, const struct store_options *options,
-                                struct store **store, char message[STORE_MESSAGE_MAX])
+enum store_result engine_recover_on(struct disk *disk, const struct store_options *options,
+                                    struct store **store, char message[STORE_MESSAGE_MAX])
 {
     snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
     struct store *s = new_store(options);
@@ -329,13 +326,21 @@ enum store_result store_open_on(struct disk *disk, const struct store_options *o
     s->disk = disk;
     enum store_result result = open_files(s, options, message);
     if (result == STORE_OK)
-        result = start(s, message);
-    if (result != STORE_OK) {
-        destroy(s);
-        return result;
-    }
-    *store = s;
-    return STORE_OK;
+        result = recover(s, message);
+    if (result == STORE_OK)
+        *store = s;
+    else
+        engine_destroy(s);
+    return result;
+}
+
+enum store_result store_open_on(struct disk *disk, const struct store_options *options,
+                                struct store **store, char message[STORE_MESSAGE_MAX])
+{
+    enum store_result result = engine_recover_on(disk, options, store, message);
+    if (result == STORE_OK && (result = start(*store, message)) != STORE_OK)
+        engine_destroy(*store);
+    return result;
 }
 
 enum store_result store_open(const struct store_options *options, struct store **store,
@@ -354,7 +359,7 @@ enum store_result store_close(struct store *store)
 {
     keeper_finish(store);
     bool failed = engine_failed(store);
-    destroy(store);
+    engine_destroy(store);
     return failed ? STORE_REFUSED : STORE_OK;
 }
 

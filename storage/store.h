@@ -81,6 +81,24 @@ STORE_MUST_CHECK enum store_result store_open(const struct store_options *option
  * back dirty pages, marks the directory clean. Returns STORE_REFUSED if a write failed. */
 enum store_result store_close(struct store *store);
 
+/* ---- checking a directory that no server has open ---- */
+
+struct store_check {
+    uint64_t commits; /* in the journal, since the last checkpoint */
+    uint64_t items, collections, large_values;
+    uint64_t nodes, outside; /* of collections: pages, and values beside them */
+    uint64_t extents;
+    uint64_t faults; /* each was told to the log, as a warning */
+};
+
+/* Verifies all that is in the directory, as it would be after a start, and changes nothing.
+ * STORE_OK: it could be read to the end, and `found` tells what was there. STORE_CORRUPT,
+ * STORE_ABSENT and others, with a message: it cannot be opened. */
+STORE_MUST_CHECK enum store_result
+store_check(const char *directory,
+            void (*log)(void *arg, enum store_log_level level, const char *line), void *log_arg,
+            struct store_check *found, char message[STORE_MESSAGE_MAX]);
+
 /* Changeable while running. */
 void store_set_sync(struct store *store, enum store_sync sync);
 void store_set_memory(struct store *store, uint64_t memory_bytes);

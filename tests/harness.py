@@ -19,6 +19,7 @@ import redis
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.environ.get("VELLUM_SERVER") or os.path.join(TOP, "build", "bin", "vellum-server")
+CHECKER = os.path.join(os.path.dirname(PROGRAM), "vellum-check")
 IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
 
 # With a proxy (clients/proxy.c) the clients' bytes travel by RDMA: in the machine of tests/rdma.
@@ -193,6 +194,13 @@ class Server:
 
     def check_log(self):
         assert not COMPLAINT.search(self.said()), self.said()[-8000:]
+
+    def check_data(self):
+        """What vellum-check says of the directory of a server that is not running: (status, lines)."""
+        done = subprocess.run([CHECKER, self.data], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, env=ENVIRONMENT,
+                              check=False)
+        return done.returncode, done.stdout
 
     def remove(self):
         if self.process is not None:

@@ -1,0 +1,52 @@
+/*
+ * vellum-check DIRECTORY: verifies a data directory that no server has open, and never writes.
+ *
+ * Exit status: 0: nothing is wrong; 1: something is damaged; 2: it could not be checked.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../storage/store.h"
+
+enum { NOTHING_WRONG, DAMAGED, NOT_CHECKED };
+
+static void say(void *arg, enum store_log_level level, const char *line)
+{
+    (void)arg;
+    if (level == STORE_LOG_WARNING)
+        printf("%s\n", line);
+}
+
+static void sum_up(const struct store_check *found)
+{
+    printf(
+        "%llu items, %llu large values (%llu extents), %llu collections (%llu nodes, %llu values "
+        "beside them), %llu commits in the journal\n",
+        (unsigned long long)found->items, (unsigned long long)found->large_values,
+        (unsigned long long)found->extents, (unsigned long long)found->collections,
+        (unsigned long long)found->nodes, (unsigned long long)found->outside,
+        (unsigned long long)found->commits);
+    if (found->faults)
+        printf("%llu faults\n", (unsigned long long)found->faults);
+    else
+        printf("nothing wrong\n");
+}
+
+int main(int argc, char **argv)
+{
+    struct store_check found;
+    char message[STORE_MESSAGE_MAX];
+    if (argc != 2 || argv[1][0] == '-') {
+        fprintf(stderr, "usage: vellum-check DIRECTORY\n"
+                        "Verifies a data directory that no server has open; never writes.\n"
+                        "Exit status: 0 nothing is wrong, 1 damage, 2 could not be checked.\n");
+        return NOT_CHECKED;
+    }
+    enum store_result result = store_check(argv[1], say, NULL, &found, message);
+    if (result != STORE_OK) {
+        fprintf(stderr, "%s\n", message);
+        return result == STORE_CORRUPT ? DAMAGED : NOT_CHECKED;
+    }
+    sum_up(&found);
+    return found.faults ? DAMAGED : NOTHING_WRONG;
+}
