@@ -97,6 +97,7 @@ SERVER_SRC := \
 	server/cmd_pubsub.c \
 	server/cmd_rdma.c \
 	server/cmd_scan.c \
+	server/cmd_script.c \
 	server/cmd_server.c \
 	server/cmd_set.c \
 	server/cmd_set_algebra.c \
@@ -149,7 +150,17 @@ SERVER_SRC := \
 	server/runner.c \
 	server/runner_reply.c \
 	server/scan_args.c \
+	server/script.c \
+	server/script_base.c \
+	server/script_bit.c \
+	server/script_busy.c \
+	server/script_pattern.c \
+	server/script_redis.c \
+	server/script_reply.c \
+	server/script_seal.c \
+	server/script_state.c \
 	server/server.c \
+	server/sha1.c \
 	server/set.c \
 	server/steps.c \
 	server/transport_socket.c \
@@ -304,7 +315,7 @@ fuzz_resp_LINK = $(PROTOCOL_LIB)
 # ---- variants ----
 
 WARNINGS := -Wall -Wextra -Wshadow -Wimplicit-fallthrough -Werror
-CPPFLAGS := -D_GNU_SOURCE
+CPPFLAGS := -D_GNU_SOURCE -isystem /usr/include/lua5.1
 CFLAGS := -std=c11 -O2 -g $(WARNINGS)
 LDFLAGS :=
 CC := gcc
@@ -339,7 +350,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 STORAGE_LIB := $(LIB)/libvellum-storage.a
 PROTOCOL_LIB := $(LIB)/libvellum-protocol.a
-SERVER_LIBS := -levent_core -lpthread -lm
+SERVER_LIBS := -levent_core -llua5.1 -lpthread -lm
 STORAGE_LIBS := -laio -lpthread
 
 ifneq ($(VERBS),)

@@ -20,6 +20,9 @@
 #define SUBSCRIBES (CMD_PUBSUB | NS | LS | LOCAL | SUBSCRIBED | CMD_PUSHES)
 #define OPEN (CMD_NO_AUTH | CMD_ALLOW_BUSY)
 
+#define EVAL (NS | CMD_SKIP_MONITOR | CMD_STALE | CMD_MOVABLE_KEYS | CMD_NESTS)
+#define THAT_OF_SCRIPT "That of the script"
+
 #define RO "RO access"
 #define RW "RW access update"
 
@@ -708,6 +711,37 @@ const struct command command_table[] = {
      "server", "O(1)", .summary = "Exchanges two databases."},
     {"time", cmd_time, 1, LS | FAST | PLACE, 0, 0, 0, NULL, "2.6.0", "server", "O(1)",
      .summary = "Tells the server's clock.", .tips = VARYING},
+
+    /* ---- scripts ---- */
+    {"eval", cmd_eval, -3, EVAL, 0, 0, 0, NULL, "2.6.0", "scripting", THAT_OF_SCRIPT,
+     .summary = "Runs a Lua script.", .key_flags = RW, .key_count_at = 2, .declare = eval_declare},
+    {"eval_ro", cmd_eval, -3, EVAL | R, 0, 0, 0, NULL, "7.0.0", "scripting", THAT_OF_SCRIPT,
+     .summary = "Runs a Lua script that only reads.", .key_flags = RO, .key_count_at = 2,
+     .declare = eval_declare},
+    {"evalsha", cmd_evalsha, -3, EVAL, 0, 0, 0, NULL, "2.6.0", "scripting", THAT_OF_SCRIPT,
+     .summary = "Runs a Lua script that is in the cache.", .key_flags = RW, .key_count_at = 2,
+     .declare = eval_declare},
+    {"evalsha_ro", cmd_evalsha, -3, EVAL | R, 0, 0, 0, NULL, "7.0.0", "scripting", THAT_OF_SCRIPT,
+     .summary = "Runs a Lua script that is in the cache and only reads.", .key_flags = RO,
+     .key_count_at = 2, .declare = eval_declare},
+    {"script", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.6.0", "scripting",
+     "Depends on the subcommand.", .summary = "About the cache of Lua scripts."},
+    {"script|debug", cmd_script_debug, 3, NS | LOCAL, 0, 0, 0, "scripting", "3.2.0", "scripting",
+     "O(1)", .summary = "Answers that there is no debugger."},
+    {"script|exists", cmd_script_exists, -3, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0", "scripting",
+     "O(N), N being the number of scripts", .summary = "Tells which scripts are in the cache.",
+     .tips = "request_policy:all_shards response_policy:agg_logical_and"},
+    {"script|flush", cmd_script_flush, -2, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0", "scripting",
+     "O(N), N being the number of scripts", .summary = "Empties the cache.",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+    {"script|help", cmd_script_help, 2, LS | LOCAL, 0, 0, 0, "scripting", "5.0.0", "scripting",
+     "O(1)", .summary = "Explains the subcommands."},
+    {"script|kill", cmd_script_kill, 2, NS | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, "scripting", "2.6.0",
+     "scripting", "O(1)", .summary = "Ends the script that runs.",
+     .tips = "request_policy:all_shards response_policy:one_succeeded"},
+    {"script|load", cmd_script_load, 3, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0", "scripting",
+     "O(N), N being the length of the script", .summary = "Puts a script into the cache.",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
 
     /* ---- transactions ---- */
     {"discard", cmd_discard, 1, APART | FAST | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, "transaction",

@@ -259,4 +259,15 @@ command_fn cmd_swapdb;
 /* The name of the form in which Redis would keep the value. */
 const char *object_encoding(const struct store_item *item);
 
+/* ---- scripts ---- */
+command_fn cmd_eval;
+command_fn cmd_evalsha;
+command_fn cmd_script_debug;
+command_fn cmd_script_exists;
+command_fn cmd_script_flush;
+command_fn cmd_script_help;
+command_fn cmd_script_kill;
+command_fn cmd_script_load;
+declare_fn eval_declare;
+
 #endif

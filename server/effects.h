@@ -10,6 +10,7 @@
 #define VELLUM_EFFECTS_H
 
 #include "command.h"
+#include "log.h"
 #include "pubsub.h"
 #include "worker.h"
 
@@ -43,15 +44,26 @@ struct publication *publication_new(const struct server *server, enum pubsub_kin
 void publication_hold(struct publication *publication);
 void publication_release(struct publication *publication);
 
+/* A line for the log. */
+struct effects_line {
+    struct effects_line *next;
+    enum config_loglevel level;
+    char text[];
+};
+
 struct effects {
     struct publication *first, *last;
+    struct effects_line *lines, *last_line;
 };
 
 void effects_add(struct effects *effects, struct publication *publication); /* takes it over */
+bool effects_log(struct effects *effects, enum config_loglevel level,
+                 struct resp_slice text); /* false: out of memory */
 void effects_drop(struct effects *effects);
+void effects_write_lines(struct effects *effects, const struct log *log); /* and forgets them */
 static inline bool effects_any(const struct effects *effects)
 {
-    return __builtin_expect(effects->first != NULL, 0);
+    return __builtin_expect(effects->first != NULL || effects->lines != NULL, 0);
 }
 
 #endif

@@ -19,6 +19,7 @@
 #include "notice.h"
 #include "process.h"
 #include "pubsub.h"
+#include "script.h"
 #include "watch.h"
 #include "rdma_loop.h"
 #include "worker.h"
@@ -265,9 +266,10 @@ static bool run_process(struct server *server)
     server->worker_count = (uint32_t)config_number(&server->config, CONFIG_WORKERS);
     server->workers = calloc(server->worker_count, sizeof *server->workers);
     server->pubsub = pubsub_new(server->worker_count);
+    server->scripts = scripts_new();
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (server->workers == NULL || server->pubsub == NULL || server->stop_fd < 0 ||
-        !process_catch_signals(server, &signals)) {
+    if (server->workers == NULL || server->pubsub == NULL || server->scripts == NULL ||
+        server->stop_fd < 0 || !process_catch_signals(server, &signals)) {
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
         return false;
     }
@@ -276,6 +278,7 @@ static bool run_process(struct server *server)
              is_well ? "" : " after a failure");
     process_release_signals(signals);
     close(server->stop_fd);
+    scripts_free(server->scripts);
     pubsub_free(server->pubsub);
     free(server->workers);
     return is_well;

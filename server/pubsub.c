@@ -538,7 +538,7 @@ void pubsub_publish(struct server *server, struct worker *self, struct publicati
 void pubsub_send(struct worker *self, struct effects *effects, uint64_t shown)
 {
     struct publication *next = effects->first;
-    *effects = (struct effects){NULL, NULL};
+    effects->first = effects->last = NULL;
     for (struct publication *one; (one = next) != NULL;) {
         next = one->next;
         one->shown = shown;

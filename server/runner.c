@@ -145,7 +145,9 @@ static void conclude(struct request *request, enum store_result result)
         effects_drop(&request->effects);
     if (monitor_any(request->call.server))
         monitor_feed(&request->call);
-    if (effects_any(&request->effects))
+    if (request->effects.lines != NULL)
+        effects_write_lines(&request->effects, &conn->worker->server->log);
+    if (request->effects.first != NULL)
         pubsub_send(conn->worker, &request->effects, conn->newest_shown);
 }
 

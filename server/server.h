@@ -17,10 +17,12 @@
 
 #define VELLUM_VERSION "0.1.0"
 #define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
+#define VELLUM_REDIS_VERSION_NUM 0x00070204
 
 struct blocked;
 struct notices;
 struct pubsub;
+struct scripts;
 struct worker;
 struct watch_registry;
 
@@ -38,6 +40,7 @@ struct server {
     struct pubsub *pubsub;
     struct notices *notices;
     struct blocked *blocked;
+    struct scripts *scripts;
     _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
     struct worker **workers;
     uint32_t worker_count;

@@ -29,6 +29,7 @@
 #include "log.h"
 #include "rdma_loop.h"
 #include "request.h"
+#include "script_state.h"
 #include "watch.h"
 
 struct worker_private {
@@ -278,6 +279,7 @@ void worker_free(struct worker *worker)
         free(parser);
     }
     request_free_spares(worker);
+    script_state_free(worker->scripts);
     block_release(worker->input);
     resp_writer_free(&worker->output);
     resp_parser_free(&worker->scout);

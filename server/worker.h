@@ -24,6 +24,7 @@ struct block;
 struct conn;
 struct rdma_loop;
 struct request;
+struct script_state;
 
 /* Counters are written by their worker alone (relaxed atomics) and summed by INFO. */
 struct worker_counters {
@@ -78,6 +79,7 @@ struct worker {
     uint64_t random_state;
     int64_t browser_logged_ms;
 
+    struct script_state *scripts;   /* NULL: none has run here yet */
     struct rdma_loop *rdma;         /* NULL: no RDMA here */
     struct worker_private *private; /* the loop's own, in worker.c */
 };

@@ -1,0 +1,411 @@
+/*
+ * The state's life, and a run.
+ *
+ * Invariants:
+ * 1. Lua is entered through lua_cpcall alone: whatever it raises, memory included, comes back as an
+ *    error. What a raised error would leak belongs to the state.
+ * 2. The globals are sealed but for KEYS and ARGV, which each run has anew.
+ */
+#include "script_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commandstats.h"
+#include "nested.h"
+#include "script_busy.h"
+#include "script_libs.h"
+#include "session.h"
+
+#define COMPILED_MAX 1000 /* kept; then all are forgotten */
+#define HOOK_INSTRUCTIONS 50000
+#define SCRATCH_KEPT (64 * 1024)
+#define FULL_COLLECT_BYTES (SCRIPT_MEMORY_MAX / 4)
+
+#define FUNCTIONS "vellum.functions" /* in Lua's registry: by SHA-1 */
+#define GLOBALS "vellum.globals"     /* what is behind the sealed one */
+
+/* ---- memory ---- */
+
+static void *allocate(void *arg, void *block, size_t old_size, size_t size)
+{
+    struct script_state *state = arg;
+    if (size == 0) {
+        free(block);
+        state->bytes -= old_size;
+        return NULL;
+    }
+    if (size > old_size && state->bytes + (size - old_size) > state->bytes_max)
+        return NULL;
+    void *moved = realloc(block, size);
+    if (moved != NULL)
+        state->bytes += size - old_size;
+    return moved;
+}
+
+struct resp_writer *script_scratch(lua_State *lua)
+{
+    struct resp_writer *scratch = &script_state_of(lua)->scratch;
+    if (scratch->failed || scratch->capacity > SCRATCH_KEPT)
+        resp_writer_free(scratch);
+    resp_truncate(scratch, 0);
+    return scratch;
+}
+
+void script_check_scratch(lua_State *lua)
+{
+    struct resp_writer *scratch = &script_state_of(lua)->scratch;
+    if (scratch->failed || scratch->len > SCRIPT_MEMORY_MAX)
+        luaL_error(lua, "not enough memory");
+}
+
+void script_push_scratch(lua_State *lua)
+{
+    struct resp_writer *scratch = &script_state_of(lua)->scratch;
+    script_check_scratch(lua);
+    lua_pushlstring(lua, scratch->data, scratch->len);
+}
+
+/* ---- making the state ---- */
+
+static int no_such_global(lua_State *lua)
+{
+    const char *name = luaL_optstring(lua, 2, "?");
+    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
+}
+
+/* Each table of the globals, so that what is behind `_G` holds only sealed ones. */
+static void seal_libraries(lua_State *lua)
+{
+    static const char *const names[] = {"string", "table", "math", "coroutine",
+                                        "redis",  "bit",   NULL};
+    for (const char *const *name = names; *name != NULL; name++) {
+        lua_getfield(lua, -1, *name);
+        script_seal(lua);
+        lua_setfield(lua, -2, *name);
+    }
+    /* Strings find their methods by this table, which getmetatable() shows. */
+    lua_pushliteral(lua, "");
+    lua_getmetatable(lua, -1);
+    lua_getfield(lua, -3, "string");
+    lua_setfield(lua, -2, "__index");
+    lua_newtable(lua);
+    lua_getfield(lua, -4, "string");
+    lua_setfield(lua, -2, "__index");
+    script_seal(lua);
+    lua_setfield(lua, -2, "__metatable");
+    lua_pop(lua, 2);
+}
+
+static void seal_globals(lua_State *lua)
+{
+    lua_pushvalue(lua, LUA_GLOBALSINDEX);
+    seal_libraries(lua);
+    lua_pushvalue(lua, -1);
+    lua_setfield(lua, LUA_REGISTRYINDEX, GLOBALS);
+    lua_createtable(lua, 0, 1);
+    lua_pushcfunction(lua, no_such_global);
+    lua_setfield(lua, -2, "__index");
+    lua_setmetatable(lua, -2);
+    int behind = lua_gettop(lua);
+    lua_pushvalue(lua, behind);
+    script_seal(lua);
+    lua_pushvalue(lua, -1);
+    lua_setfield(lua, behind, "_G");
+    lua_replace(lua, LUA_GLOBALSINDEX);
+    lua_pop(lua, 1);
+}
+
+static int open_state(lua_State *lua)
+{
+    static const struct {
+        const char *name;
+        void (*open)(lua_State *lua);
+    } libraries[] = {{"redis", script_open_redis}, {"bit", script_open_bit}};
+    lua_newtable(lua);
+    lua_setfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
+    script_open_base(lua);
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        libraries[i].open(lua);
+        lua_setglobal(lua, libraries[i].name);
+    }
+    seal_globals(lua);
+    return 0;
+}
+
+static struct script_state *state_new(struct worker *worker)
+{
+    struct script_state *state = calloc(1, sizeof *state);
+    if (state == NULL)
+        return NULL;
+    state->worker = worker;
+    state->bytes_max = SCRIPT_MEMORY_MAX;
+    resp_writer_init(&state->reply, 2);
+    resp_writer_init(&state->scratch, 2);
+    state->flushes = scripts_flushes(worker->server->scripts);
+    state->lua = lua_newstate(allocate, state);
+    if (state->lua != NULL && lua_cpcall(state->lua, open_state, NULL) == 0)
+        return state;
+    script_state_free(state);
+    return NULL;
+}
+
+void script_state_free(struct script_state *state)
+{
+    if (state == NULL)
+        return;
+    if (state->lua != NULL)
+        lua_close(state->lua);
+    resp_writer_free(&state->reply);
+    resp_writer_free(&state->scratch);
+    free(state->args);
+    free(state);
+}
+
+struct script_state *script_state_get(struct worker *worker)
+{
+    struct script_state *state = worker->scripts;
+    if (state != NULL && state->flushes == scripts_flushes(worker->server->scripts))
+        return state;
+    script_state_free(state);
+    worker->scripts = state_new(worker);
+    return worker->scripts;
+}
+
+/* ---- functions ---- */
+
+/* Pushes the script's function, or what is wrong with it; returns whether it is the function. */
+static bool push_function(lua_State *lua, struct script_state *state, const struct script *script)
+{
+    lua_getfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
+    lua_getfield(lua, -1, script->sha);
+    if (!lua_isnil(lua, -1))
+        return true;
+    lua_pop(lua, 1);
+    if (state->compiled >= COMPILED_MAX) {
+        lua_pop(lua, 1);
+        lua_newtable(lua);
+        lua_pushvalue(lua, -1);
+        lua_setfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
+        state->compiled = 0;
+    }
+    if (!script_load(lua, script->text + script->code_at, script->len - script->code_at,
+                     "@user_script"))
+        return false;
+    lua_pushvalue(lua, -1);
+    lua_setfield(lua, -3, script->sha);
+    state->compiled++;
+    return true;
+}
+
+static void write_compile_error(lua_State *lua, struct resp_writer *reply)
+{
+    const char *text = lua_tostring(lua, -1);
+    resp_errorf(reply, "ERR Error compiling script (new function): %s",
+                text != NULL ? text : "unknown");
+}
+
+struct compilation {
+    struct script_state *state;
+    struct script *script;
+    struct resp_writer *reply;
+    bool is_good;
+};
+
+static int compile(lua_State *lua)
+{
+    struct compilation *compilation = lua_touserdata(lua, 1);
+    compilation->is_good = push_function(lua, compilation->state, compilation->script);
+    if (!compilation->is_good)
+        write_compile_error(lua, compilation->reply);
+    return 0;
+}
+
+static void note_bytes(struct script_state *state)
+{
+    atomic_store_explicit(&state->shown_bytes, state->bytes, memory_order_relaxed);
+}
+
+bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply)
+{
+    struct compilation compilation = {.state = state, .script = script, .reply = reply};
+    if (lua_cpcall(state->lua, compile, &compilation) != 0) {
+        write_compile_error(state->lua, reply);
+        compilation.is_good = false;
+    }
+    lua_settop(state->lua, 0);
+    note_bytes(state);
+    return compilation.is_good;
+}
+
+/* ---- a run ---- */
+
+struct run {
+    struct script_state *state;
+    size_t key_at, arg_at;
+};
+
+static void hook(lua_State *lua, lua_Debug *where)
+{
+    (void)where;
+    script_look_up(lua);
+}
+
+/* Makes a table of what an error says, and where it happened. */
+static int describe_error(lua_State *lua)
+{
+    struct script_state *state = script_state_of(lua);
+    lua_Debug where;
+    lua_settop(lua, 1);
+    if (state->is_over && state->result != STORE_OK)
+        return 1;
+    if (!lua_istable(lua, 1)) {
+        lua_newtable(lua);
+        lua_pushliteral(lua, "ERR ");
+        if (lua_isstring(lua, 1))
+            lua_pushvalue(lua, 1);
+        else
+            lua_pushstring(lua, luaL_typename(lua, 1));
+        lua_concat(lua, 2);
+        lua_setfield(lua, -2, "err");
+    }
+    if (!lua_getstack(lua, 1, &where) || lua_getinfo(lua, "Sl", &where) == 0)
+        return 1;
+    if (*where.what == 'C' && (!lua_getstack(lua, 2, &where) || !lua_getinfo(lua, "Sl", &where)))
+        return 1;
+    lua_pushliteral(lua, "source");
+    lua_pushstring(lua, where.source);
+    lua_rawset(lua, -3);
+    lua_pushliteral(lua, "line");
+    lua_pushinteger(lua, where.currentline);
+    lua_rawset(lua, -3);
+    return 1;
+}
+
+static const char *raw_field(lua_State *lua, const char *name)
+{
+    lua_pushstring(lua, name);
+    lua_rawget(lua, -2);
+    const char *text = lua_isstring(lua, -1) ? lua_tostring(lua, -1) : NULL;
+    lua_insert(lua, -2); /* stays on the stack, below the table */
+    return text;
+}
+
+/* An error that is not the script's: out of memory, or a reply that cannot be written. */
+static void write_failure(lua_State *lua, struct call *call)
+{
+    const char *text = lua_istable(lua, -1) ? raw_field(lua, "err") : NULL;
+    if (text != NULL)
+        resp_error(call->reply, text);
+    else
+        resp_errorf(call->reply, "ERR %s",
+                    lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "unknown error");
+}
+
+/* The error on top as the script's reply. */
+static void write_error(lua_State *lua, struct call *call, const struct script *script)
+{
+    if (!lua_istable(lua, -1)) {
+        write_failure(lua, call);
+        return;
+    }
+    const char *text = raw_field(lua, "err"), *source = raw_field(lua, "source");
+    const char *line = raw_field(lua, "line");
+    if (text == NULL)
+        text = "ERR unknown error";
+    if (source != NULL && line != NULL)
+        resp_errorf(call->reply, "%s script: %s, on %s:%s.", text, script->sha, source, line);
+    else
+        resp_errorf(call->reply, "%s script: %s", text, script->sha);
+}
+
+/* A fresh global table of the arguments [from, to). */
+static void set_arguments(lua_State *lua, const struct call *call, const char *name, size_t from,
+                          size_t to)
+{
+    lua_createtable(lua, (int)(to - from), 0);
+    for (size_t i = from; i < to; i++) {
+        lua_pushlstring(lua, call->argv[i].data, call->argv[i].len);
+        lua_rawseti(lua, -2, (int)(i - from) + 1);
+    }
+    lua_pushstring(lua, name);
+    lua_insert(lua, -2);
+    lua_rawset(lua, -3);
+}
+
+static int run_protected(lua_State *lua)
+{
+    struct run *run = lua_touserdata(lua, 1);
+    struct script_state *state = run->state;
+    struct call *call = state->call;
+    lua_pushcfunction(lua, describe_error);
+    int handler = lua_gettop(lua);
+    if (!push_function(lua, state, state->script)) {
+        write_compile_error(lua, call->reply);
+        scripts_forget(state->worker->server->scripts, state->script);
+        return 0;
+    }
+    lua_getfield(lua, LUA_REGISTRYINDEX, GLOBALS);
+    set_arguments(lua, call, "KEYS", run->key_at, run->arg_at);
+    set_arguments(lua, call, "ARGV", run->arg_at, call->argc);
+    lua_pop(lua, 1);
+    lua_sethook(lua, hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    if (lua_pcall(lua, 0, 1, handler) == 0)
+        script_write_reply(lua, call, call->session->resp_version);
+    else if (!state->is_over || state->result == STORE_OK)
+        write_error(lua, call, state->script);
+    return 0;
+}
+
+static int collect(lua_State *lua)
+{
+    lua_gc(lua, LUA_GCCOLLECT, 0);
+    return 0;
+}
+
+/* Needs some memory itself. */
+static void collect_all(struct script_state *state)
+{
+    state->bytes_max = SIZE_MAX;
+    if (lua_cpcall(state->lua, collect, NULL) != 0)
+        lua_settop(state->lua, 0);
+    state->bytes_max = SCRIPT_MEMORY_MAX;
+}
+
+static void begin(struct script_state *state, struct call *call, struct script *script)
+{
+    state->call = call;
+    state->script = script;
+    state->is_over = state->has_written = false;
+    state->result = STORE_OK;
+    state->logged = 0;
+    memcpy(state->random, &call->random_seed, sizeof state->random);
+    state->began_nsec = commandstats_clock();
+}
+
+enum store_result script_run(struct script_state *state, struct call *call, struct script *script,
+                             bool is_readonly, size_t key_at, size_t arg_at)
+{
+    struct session *session = call->session;
+    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at};
+    uint32_t db = session->db;
+    uint8_t resp_version = session->resp_version;
+    size_t start = call->reply->len;
+    begin(state, call, script);
+    state->is_readonly = is_readonly;
+    session->resp_version = 2;
+    if (lua_cpcall(state->lua, run_protected, &run) != 0) {
+        resp_truncate(call->reply, start);
+        write_failure(state->lua, call);
+    }
+    lua_settop(state->lua, 0);
+    if (state->bytes > FULL_COLLECT_BYTES)
+        collect_all(state);
+    note_bytes(state);
+    session->db = db;
+    session->resp_version = resp_version;
+    state->call = NULL;
+    state->script = NULL;
+    return state->is_over ? state->result : STORE_OK;
+}

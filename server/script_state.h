@@ -1,0 +1,108 @@
+/*
+ * A worker's Lua: one state, in which all its scripts run, one after the other.
+ *
+ * A run leaves no trace in the state, since a script runs again from the top whenever it meets a
+ * page that is not in memory: what it could change is sealed (script_seal.c), random numbers begin
+ * anew, and its calls' effects are the transaction's or the request's.
+ *
+ * A run that is over before its end (it has to wait, it was killed) leaves by a Lua error that
+ * nothing in Lua can catch: see `is_over` and script_base.c.
+ *
+ * Threads: a state belongs to its worker's thread, but for `shown_bytes`.
+ */
+#ifndef VELLUM_SCRIPT_STATE_H
+#define VELLUM_SCRIPT_STATE_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "command.h"
+#include "script.h"
+
+struct worker;
+
+/* The most that a state may hold, and that the commands of one run and their replies may. */
+#define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
+
+struct script_state {
+    lua_State *lua;
+    struct worker *worker;
+    size_t bytes, bytes_max; /* what Lua has allocated, and may have */
+    _Atomic uint64_t shown_bytes;
+    uint64_t flushes;           /* of the registry, when the state was made */
+    uint32_t compiled;          /* functions kept */
+    struct resp_writer reply;   /* of a command that a script runs */
+    struct resp_writer scratch; /* what libraries write into */
+    struct resp_slice *args;    /* of a command that a script runs */
+    size_t arg_capacity;
+
+    /* the run */
+    struct call *call; /* NULL: none */
+    struct script *script;
+    bool is_readonly;
+    bool has_written;
+    bool is_over;             /* nothing of it counts, `result` tells why */
+    enum store_result result; /* STORE_OK: it was killed */
+    uint64_t began_nsec;
+    uint16_t random[3];
+    uint32_t logged; /* lines */
+};
+
+/* The worker's, made where there is none or it is from before SCRIPT FLUSH. NULL: out of memory. */
+struct script_state *script_state_get(struct worker *worker);
+void script_state_free(struct script_state *state); /* or NULL */
+
+static inline struct script_state *script_state_of(lua_State *lua)
+{
+    void *state;
+    lua_getallocf(lua, &state);
+    return state;
+}
+
+/* Answers with what is wrong with it, or says nothing and returns true. */
+bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
+
+/* Runs it for a call, whose nest is settled: its arguments from `key_at` on are the keys, from
+ * `arg_at` on the other ones. */
+STORE_MUST_CHECK enum store_result script_run(struct script_state *state, struct call *call,
+                                              struct script *script, bool is_readonly,
+                                              size_t key_at, size_t arg_at);
+
+/* ---- the libraries: each leaves its table on the stack, or fills the one that is there ---- */
+
+void script_open_base(lua_State *lua);  /* into the globals */
+void script_open_redis(lua_State *lua); /* `redis` */
+
+/* ---- what libraries share ---- */
+
+/* Raises {err = "ERR " .. text}; never returns. */
+int script_raise(lua_State *lua, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* {err = text}, as an error reply gives; a code is put before what has none. */
+void script_push_error(lua_State *lua, const char *text, size_t len);
+
+/* Sealed tables: the table on top of the stack is replaced by one that shows what is in it and
+ * cannot be changed. What libraries are given may be one of those. */
+void script_seal(lua_State *lua);
+bool script_is_sealed(lua_State *lua, int index); /* pushes what is behind it, if so */
+
+/* Pushes the function that the text is, or what is wrong with it: whether it is the function. Only
+ * text is loaded: Lua trusts bytecode. */
+bool script_load(lua_State *lua, const char *text, size_t len, const char *name);
+
+/* Ends the run; never returns. */
+int script_leave(struct script_state *state, enum store_result result);
+
+/* An empty buffer for a library to write into, which is not to call anything that may do the same;
+ * and its bytes as a string. The bound is for the library to look at while it writes. */
+struct resp_writer *script_scratch(lua_State *lua);
+void script_check_scratch(lua_State *lua); /* raises an error if it is too large */
+void script_push_scratch(lua_State *lua);
+
+/* ---- replies: script_reply.c ---- */
+
+/* The reply in state->reply as a Lua value. */
+void script_push_reply(lua_State *lua, const struct resp_writer *reply);
+/* The value on top of the stack as the script's reply. */
+void script_write_reply(lua_State *lua, struct call *call, uint8_t script_resp);
+
+#endif

@@ -1,0 +1,326 @@
+"""Lua scripts: what they see, what they answer, and that a run which is thrown away leaves nothing
+behind. Under the WAIT build a script is run again at its store reads."""
+
+import hashlib
+import threading
+import time
+
+import pytest
+
+import harness
+
+OK = b"+OK\r\n"
+
+
+def sha(text):
+    return hashlib.sha1(text.encode()).hexdigest()
+
+
+def error_of(script, text, line=1):
+    return f"-{text} script: {sha(script)}, on @user_script:{line}.\r\n".encode()
+
+
+@pytest.fixture
+def raw(server):
+    with server.raw() as connection:
+        yield connection
+
+
+# ---- values ----
+
+@pytest.mark.parametrize("script, reply", [
+    ("return 1", b":1\r\n"),
+    ("return 3.99", b":3\r\n"),
+    ("return -3.99", b":-3\r\n"),
+    ("return 2^53", b":9007199254740992\r\n"),
+    ("return 'a\\0b'", b"$3\r\na\0b\r\n"),
+    ("return true", b":1\r\n"),
+    ("return false", b"$-1\r\n"),
+    ("return nil", b"$-1\r\n"),
+    ("return print", None),
+    ("return {1,{2,'x'},false,nil,5}", b"*3\r\n:1\r\n*2\r\n:2\r\n$1\r\nx\r\n$-1\r\n"),
+    ("return {ok='fine'}", b"+fine\r\n"),
+    ("return {err='BAD thing'}", b"-BAD thing\r\n"),
+    ("return {double=3.5}", b"$3\r\n3.5\r\n"),
+    ("return {map={a=1}}", b"*2\r\n$1\r\na\r\n:1\r\n"),
+    ("return {set={a=true}}", b"*1\r\n$1\r\na\r\n"),
+    ("return {big_number='12'}", b"$2\r\n12\r\n"),
+    ("return {verbatim_string={string='abc',format='txt'}}", b"$3\r\nabc\r\n"),
+    ("return redis.status_reply('X')", b"+X\r\n"),
+    ("return redis.error_reply('X')", b"-ERR X\r\n"),
+    ("return redis.error_reply('-CODE X')", b"-CODE X\r\n"),
+    ("return redis.sha1hex('')", b"$40\r\nda39a3ee5e6b4b0d3255bfef95601890afd80709\r\n"),
+    ("return redis.call('ping')", b"+PONG\r\n"),
+    ("return redis.call('get','none')", b"$-1\r\n"),
+    ("redis.setresp(3) return redis.call('get','none') == nil and 'nil'", b"$3\r\nnil\r\n"),
+    ("redis.setresp(3) redis.call('hset','h','a','1') return redis.call('hgetall','h').map.a",
+     b"$1\r\n1\r\n"),
+    ("return #redis.sha1hex(string.rep('x', 119))", b":40\r\n"),
+    ("return {KEYS[1], ARGV[1], #KEYS, #ARGV}", b"*4\r\n$1\r\nk\r\n$1\r\na\r\n:1\r\n:1\r\n"),
+    ("redis.call('set','k',1/3) return redis.call('get','k')",
+     b"$19\r\n0.33333333333333331\r\n"),
+])
+def test_value(raw, script, reply):
+    if reply is not None:
+        assert raw.call("EVAL", script, 1, "k", "a") == reply
+    else:
+        assert raw.call("EVAL", script, 1, "k", "a").startswith(b"-ERR user_script:1: Script atte")
+
+
+@pytest.mark.parametrize("script, reply", [
+    ("return {map={a=1}}", b"%1\r\n$1\r\na\r\n:1\r\n"),
+    ("return {set={a=true}}", b"~1\r\n$1\r\na\r\n"),
+    ("return {double=3.5}", b",3.5\r\n"),
+    ("return {big_number='12'}", b"(12\r\n"),
+    ("return false", b"_\r\n"),
+    ("redis.setresp(3) return false", b"#f\r\n"),
+    ("redis.setresp(3) redis.call('hset','h','a','1') return redis.call('hgetall','h')",
+     b"%1\r\n$1\r\na\r\n$1\r\n1\r\n"),
+])
+def test_value_in_resp3(raw, script, reply):
+    raw.call("HELLO", "3")
+    assert raw.call("EVAL", script, 0) == reply
+
+
+# ---- errors ----
+
+@pytest.mark.parametrize("script, text", [
+    ("error('boo')", "ERR user_script:1: boo"),
+    ("error({err='CODE boo'})", "CODE boo"),
+    ("foo = 1", "ERR user_script:1: Attempt to modify a readonly table"),
+    ("return foo", "ERR user_script:1: Script attempted to access nonexistent global variable "
+                   "'foo'"),
+    ("redis.call('nosuch')", "ERR Unknown Redis command called from script"),
+    ("redis.call('get')", "ERR Wrong number of args calling Redis command from script"),
+    ("redis.call('multi')", "ERR This Redis command is not allowed from script"),
+    ("redis.call('eval','return 1',0)", "ERR This Redis command is not allowed from script"),
+    ("redis.call()", "ERR Please specify at least one argument for this redis lib call"),
+    ("redis.call({})", "ERR Lua redis lib command arguments must be strings or integers"),
+    ("redis.call('select', 99)", "ERR DB index is out of range"),
+    ("redis.log(1)", "ERR redis.log() requires two arguments or more."),
+])
+def test_error(raw, script, text):
+    assert raw.call("EVAL", script, 0) == error_of(script, text)
+
+
+@pytest.mark.parametrize("words, reply", [
+    (("EVAL", "return 1", "x"), b"-ERR value is not an integer or out of range\r\n"),
+    (("EVAL", "return 1", "-1"), b"-ERR Number of keys can't be negative\r\n"),
+    (("EVAL", "return 1", "1"), b"-ERR Number of keys can't be greater than number of args\r\n"),
+    (("EVAL", "return return", "0"),
+     b"-ERR Error compiling script (new function): user_script:1: unexpected symbol near "
+     b"'return'\r\n"),
+    (("EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"),
+     b"-NOSCRIPT No matching script. Please use EVAL.\r\n"),
+    (("EVAL_RO", "return redis.call('set','k','v')", "1", "k"),
+     error_of("return redis.call('set','k','v')",
+              "ERR Write commands are not allowed from read-only scripts.")),
+    (("EVAL", "#!lua flags=nosuch\nreturn 1", "0"),
+     b"-ERR Unexpected flag in script shebang: nosuch\r\n"),
+    (("EVAL", "#!lua", "0"), b"-ERR Invalid script shebang\r\n"),
+    (("EVAL", "#!js\nreturn 1", "0"), b"-ERR Unexpected engine in script shebang: #!js\r\n"),
+    (("EVAL", "#!lua what=1\nreturn 1", "0"), b"-ERR Unknown lua shebang option: what=1\r\n"),
+    (("EVAL_RO", "#!lua\nreturn 1", "0"),
+     b"-ERR Can not execute a script with write flag using *_ro command.\r\n"),
+    (("EVAL_RO", "#!lua flags=no-writes\nreturn 1", "0"), b":1\r\n"),
+    (("SCRIPT", "LOAD", "return ("),
+     b"-ERR Error compiling script (new function): user_script:1: unexpected symbol near "
+     b"'<eof>'\r\n"),
+    (("SCRIPT", "FLUSH", "x"), b"-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n"),
+    (("SCRIPT", "KILL"), b"-NOTBUSY No scripts in execution right now.\r\n"),
+])
+def test_refusal(raw, words, reply):
+    assert raw.call(*words) == reply
+
+
+def test_error_in_pcall_is_a_value(raw):
+    raw.call("SET", "k", "abc")
+    assert raw.call("EVAL", "return redis.pcall('incr', KEYS[1])", 1, "k") == \
+        b"-ERR value is not an integer or out of range\r\n"
+    assert raw.call("EVAL", "local ok, e = pcall(redis.call, 'incr', KEYS[1]) return {ok, e}", 1,
+                    "k") == b"*2\r\n$-1\r\n$43\r\nERR value is not an integer or out of range\r\n"
+
+
+# ---- the cache ----
+
+def test_cache(raw):
+    name = sha("return ARGV[1]")
+    assert raw.call("EVALSHA", name, 0, "x").startswith(b"-NOSCRIPT")
+    assert raw.call("SCRIPT", "LOAD", "return ARGV[1]") == b"$40\r\n%s\r\n" % name.encode()
+    assert raw.call("EVALSHA", name.upper(), 0, "x") == b"$1\r\nx\r\n"
+    assert raw.call("SCRIPT", "EXISTS", name.upper(), "a" * 40) == b"*2\r\n:1\r\n:0\r\n"
+    assert raw.call("SCRIPT", "FLUSH", "ASYNC") == OK
+    assert raw.call("SCRIPT", "EXISTS", name) == b"*1\r\n:0\r\n"
+    assert raw.call("EVALSHA", name, 0, "x").startswith(b"-NOSCRIPT")
+    assert raw.call("EVAL", "return ARGV[1]", 0, "x") == b"$1\r\nx\r\n"
+    assert raw.call("EVALSHA", name, 0, "x") == b"$1\r\nx\r\n"
+
+
+def test_every_worker_knows_a_script(server):
+    with server.raw() as first:
+        first.call("SCRIPT", "LOAD", "return 7")
+    for _ in range(8):
+        with server.raw() as other:
+            assert other.call("EVALSHA", sha("return 7"), 0) == b":7\r\n"
+
+
+@pytest.mark.vellum
+def test_scripts_of_eval_are_forgotten_when_there_are_many(raw):
+    raw.call("SCRIPT", "LOAD", "return 'loaded'")
+    for i in range(600):
+        raw.call("EVAL", f"return {i}", 0)
+    assert raw.call("SCRIPT", "EXISTS", sha("return 0"), sha("return 599"),
+                    sha("return 'loaded'")) == b"*3\r\n:0\r\n:1\r\n:1\r\n"
+
+
+# ---- the sandbox ----
+
+@pytest.mark.parametrize("script", [
+    "redis.call = 1",
+    "string.len = 1",
+    "_G.x = 1",
+    "rawset(_G, 'x', 1)",
+    "rawset(redis, 'x', 1)",
+    "table.insert(redis, 1)",
+    "setmetatable(_G, {})",
+    "getmetatable('').__index = 1",
+    "KEYS = 1",
+])
+def test_nothing_shared_can_be_changed(raw, script):
+    # (Stock 7.0 lets the metatable of strings be changed; later ones do not.)
+    if harness.IS_REDIS and "getmetatable" in script:
+        pytest.skip("7.0 lets it")
+    assert b"Attempt to modify a readonly table" in raw.call("EVAL", script, 0)
+
+
+@pytest.mark.parametrize("name", ["print", "dofile", "loadfile", "require", "module", "package",
+                                  "os", "io", "debug", "getfenv", "setfenv", "newproxy"])
+def test_what_is_not_there(raw, name):
+    assert b"nonexistent global variable" in raw.call("EVAL", f"return {name}", 0)
+
+
+@pytest.mark.parametrize("script", [
+    "return loadstring(string.dump(function() return 1 end))()",
+    "local function f() return 1 + f() end return f()",
+    "return string.rep('x', 1e10)",
+    "local t = {} for i = 1, 1e9 do t[i] = {i} end",
+    "return {unpack({}, 1, 1e9)}",
+    "return loadstring('return ' .. string.rep('(', 100000))()",
+    "return ('a'):rep(10000):find(('a?'):rep(10000) .. ('a'):rep(10000))",
+    "return ('a'):rep(1000):find('.-.-.-.-.-.-.-.-b')",
+    "local t = {} for i = 1, 100000 do t = {t} end return t",
+    "error({})",
+    "error()",
+])
+@pytest.mark.vellum
+def test_hostile_scripts_end_in_errors(raw, script):
+    assert raw.call("EVAL", script, 0).startswith(b"-ERR ")
+    assert raw.call("EVAL", "return 1", 0) == b":1\r\n"
+
+
+# ---- runs that are thrown away ----
+
+def test_undeclared_keys(raw):
+    script = "redis.call('set', 'a', ARGV[1]) redis.call('set', 'b', ARGV[1]) " \
+        "return {redis.call('get', 'a'), redis.call('get', 'b')}"
+    for value in "12":
+        assert raw.call("EVAL", script, 0, value) == b"*2\r\n" + 2 * (b"$1\r\n%s\r\n" % value.encode())
+
+
+def test_a_run_leaves_no_trace(server, raw):
+    """Each run reads keys, which waits in the WAIT build, in the middle of all that might stay."""
+    log = "line %d" % time.time_ns()
+    script = """
+        local before = math.random(1000000)
+        redis.call('publish', 'channel', 'message')
+        redis.log(redis.LOG_WARNING, ARGV[1])
+        for i, key in ipairs(KEYS) do
+            redis.call('append', key, 'x')
+            pcall(redis.call, 'get', key)
+            coroutine.wrap(function() redis.call('get', 'other' .. i) end)()
+            xpcall(function() redis.call('strlen', key) end, function(e) return e end)
+            if math.random(1000000) == nil then return 'no' end
+        end
+        redis.call('select', 5)
+        redis.call('set', 'there', 'x')
+        return redis.call('strlen', 'there')
+    """
+    with server.raw() as listener:
+        listener.call("SUBSCRIBE", "channel")
+        keys = [f"key{i}" for i in range(10)]
+        assert raw.call("EVAL", script, len(keys), *keys, log) == b":1\r\n"
+        listener.socket.settimeout(10)
+        assert b"message" in listener.reply()
+        listener.socket.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            listener.reply()
+    for key in keys:
+        assert raw.call("GET", key) == b"$1\r\nx\r\n"
+    assert raw.call("EXISTS", "there") == b":0\r\n"
+    if not harness.IS_REDIS:
+        assert server.said().count(log) == 1
+
+
+@pytest.mark.vellum  # stock 7.0 does not stop the clock, 7.2 does
+def test_time_and_chance_stand_still(raw):
+    script = """
+        local function look() return table.concat(redis.call('time'), '.') end
+        local first = look()
+        for i = 1, 50 do redis.call('get', 'key' .. i) end
+        return first == look() and 'same' or first .. look()
+    """
+    assert raw.call("EVAL", script, 0) == b"$4\r\nsame\r\n"
+    assert raw.call("EVAL", "return math.random(1e9)", 0) != \
+        raw.call("EVAL", "return math.random(1e9)", 0)
+
+
+# ---- isolation ----
+
+def test_scripts_are_atomic(server):
+    """Transfers between accounts, some declared and some not; the sum is always the same."""
+    accounts = [f"account{i}" for i in range(8)]
+    with server.raw() as raw:
+        for account in accounts:
+            raw.call("SET", account, 100)
+    declared = "redis.call('decrby', KEYS[1], ARGV[1]) redis.call('incrby', KEYS[2], ARGV[1])"
+    hidden = "redis.call('decrby', ARGV[2], ARGV[1]) redis.call('incrby', ARGV[3], ARGV[1])"
+    total = "local sum = 0 for i, k in ipairs(KEYS) do sum = sum + redis.call('get', k) end " \
+        "return sum"
+    sums = []
+
+    def transfer(number):
+        with server.raw() as raw:
+            for i in range(60):
+                a, b = accounts[(number + i) % 8], accounts[(number * 3 + i * 5 + 1) % 8]
+                if i % 3 == 0:
+                    assert raw.call("EVAL", hidden, 0, 5, a, b) == b"$-1\r\n"
+                else:
+                    assert raw.call("EVAL", declared, 2, a, b, 5) == b"$-1\r\n"
+                sums.append(raw.call("EVAL_RO", total, 8, *accounts))
+
+    threads = [threading.Thread(target=transfer, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sums) == 240 and set(sums) == {b":800\r\n"}
+
+
+def test_scripts_in_transactions(raw):
+    raw.call("MULTI")
+    raw.call("SET", "k", "1")
+    raw.call("EVAL", "return redis.call('incr', KEYS[1])", 1, "k")
+    raw.call("EVALSHA", "a" * 40, 0)
+    raw.call("EVAL_RO", "return redis.call('get', KEYS[1])", 1, "k")
+    raw.call("EVAL", "error('x')", 0)
+    reply = raw.call("EXEC")
+    assert reply.startswith(b"*5\r\n+OK\r\n:2\r\n-NOSCRIPT")
+    assert b"$1\r\n2\r\n-ERR user_script:1: x" in reply
+
+
+def test_large_values(raw):
+    value = b"x" * 300000
+    raw.call("SET", "large", value)
+    assert raw.call("EVAL", "return #redis.call('get', KEYS[1])", 1, "large") == b":300000\r\n"
+    assert raw.call("EVAL", "return redis.call('get', KEYS[1])", 1, "large") == \
+        b"$300000\r\n" + value + b"\r\n"
