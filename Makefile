@@ -13,6 +13,7 @@ PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
 POWERCUT_SECONDS ?= 600
 KILL_CYCLES ?= 200
+CUT_BOOTS ?= 10
 
 # ---- sources ----
 
@@ -371,7 +372,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients unit test check asan tsan ubsan powercut killtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients unit test check asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
 	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -391,6 +392,7 @@ help:
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), twice'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
+	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
@@ -420,6 +422,9 @@ powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
 
 killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)
+
+cuttest: server $(CHECKER)
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/cut --boots $(CUT_BOOTS) --cuts 100 --seconds 30
 
 # Proves that the tests can fail; tests/run takes the quickest of them.
 mutants:
