@@ -113,5 +113,5 @@ void effects_drop(struct effects *effects)
         publication_release(one);
     }
     drop_lines(effects);
-    *effects = (struct effects){NULL};
+    *effects = (struct effects){.first = NULL};
 }
