@@ -85,6 +85,7 @@ SERVER_SRC := \
 	server/cmd_connection.c \
 	server/cmd_debug.c \
 	server/cmd_debug_digest.c \
+	server/cmd_dump.c \
 	server/cmd_expire.c \
 	server/cmd_generic.c \
 	server/cmd_hash.c \
@@ -146,6 +147,9 @@ SERVER_SRC := \
 	server/packed.c \
 	server/process.c \
 	server/pubsub.c \
+	server/rdb_packed.c \
+	server/rdb_read.c \
+	server/rdb_write.c \
 	server/rdma_loop.c \
 	server/request.c \
 	server/runner.c \
@@ -309,8 +313,9 @@ BENCH_SRC := \
 	benchmarks/keys.c
 
 # Fuzzers, likewise.
-FUZZERS := fuzz_resp
+FUZZERS := fuzz_resp fuzz_rdb
 
+fuzz_rdb_LINK = $(call objects,server/rdb_packed.c server/rdb_read.c server/rdb_write.c) $(PROTOCOL_LIB)
 fuzz_resp_LINK = $(PROTOCOL_LIB)
 
 # ---- variants ----
@@ -351,7 +356,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 STORAGE_LIB := $(LIB)/libvellum-storage.a
 PROTOCOL_LIB := $(LIB)/libvellum-protocol.a
-SERVER_LIBS := -levent_core -llua5.1 -lpthread -lm
+SERVER_LIBS := -levent_core -llua5.1 -llzf -lpthread -lm
 STORAGE_LIBS := -laio -lpthread
 
 ifneq ($(VERBS),)

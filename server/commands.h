@@ -249,6 +249,8 @@ command_fn cmd_pexpiretime;
 command_fn cmd_keys;
 command_fn cmd_scan;
 command_fn cmd_randomkey;
+command_fn cmd_dump;
+command_fn cmd_restore;
 command_fn cmd_sort;
 command_fn cmd_sort_ro;
 command_fn cmd_dbsize;

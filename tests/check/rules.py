@@ -39,7 +39,7 @@ LAYERS = {
     "protocol": (r"$^", ()),
     "storage": (r"libaio\.h|xxhash\.h", ()),
     "server": (
-        SOCKETS.pattern + r"|event2/\w+\.h|lua\.h|lualib\.h|lauxlib\.h",
+        SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h",
         ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h"),
     ),
     "rdma-ext": (

@@ -157,6 +157,11 @@ def same_scores(_words, stock, ours):
         x == y or (number(x) is not None and number(x) == number(y)) for x, y in zip(a, b))
 
 
+def both_dump(_words, stock, ours):
+    """DUMP: each in a form of its own; what the other restores of it is compared elsewhere."""
+    return stock[:1] == b"$" == ours[:1] and stock != b"$-1\r\n" != ours
+
+
 def same_sorted(words, stock, ours):
     """SORT: what weighs the same, or is not sorted, comes in any order. 7.0 has not cleared errno
     when it reads a number, and may refuse any."""
@@ -191,6 +196,7 @@ BY_NAME = {
     b"RANDOMKEY": both_some_key,
     b"OBJECT": same_object,
     b"DBSIZE": same_count,
+    b"DUMP": both_dump,
     b"SORT": same_sorted,
     b"SORT_RO": same_sorted,
     b"BITCOUNT": bits_of_nothing,

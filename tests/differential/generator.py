@@ -23,6 +23,17 @@ NOT_QUEUED = {"KEYS", "RANDOMKEY"}
 # only for 7.2, and EXEC tells.
 AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK"}
 
+# Values as DUMP gives them.
+DUMPS = [b'\x00\x03abc\n\x00\xd9\xac0=Ar\xa2\xe2',
+         b"\x00\xc1\x10'\n\x00\xe4\xb7\xcal\x86C%\xd1",
+         b'\x01\x02\x01a\xc0\x05\n\x00G\xa3w\x89\xf0\xcf\xbb\x97',
+         b'\x02\x02\x01a\x01b\n\x00\xfed!%\xeb\x03=\r',
+         b'\x04\x01\x01f\x01v\n\x00\xad\xf2CV\xb1\x86\x0e\xfc',
+         b'\x05\x01\x01m\x00\x00\x00\x00\x00\x00\xf8?\n\x00\x86\xee\x8a=\x9ap\xe9\x7f',
+         b'\x0b\x0c\x02\x00\x00\x00\x02\x00\x00\x00\xfb\xff\xe8\x03\n\x00\x9b\xd1\x17&S=\xaf\xb4',
+         b'\x02\x02\x01a\x01a\n\x00W\xbev/\xc2\xd6R:',
+         b'c\x00\n\x00k\x89v\xbc*\xe5$\x98']
+
 
 class Generator:
     def __init__(self, seed, names):
@@ -688,6 +699,17 @@ class Generator:
         keys = self.sets()
         count = len(keys) if self.chance(0.9) else self.integer(3)
         return [count] + keys + self.option("LIMIT", self.integer(20))
+
+    # ---- dump ----
+
+    def DUMP(self):
+        return [self.key()]
+
+    def RESTORE(self):
+        """Of each type one, and two that are broken."""
+        payload = self.random.choice(DUMPS) if self.chance(0.95) else self.value()
+        return [self.key(), self.random.choice([0, 0, 0, 10**7, -1, b"x"]), payload] + self.options(
+            [["REPLACE"], ["REPLACE"], ["IDLETIME", self.integer()], ["FREQ", self.integer()]], 3)
 
     # ---- sort ----
 

@@ -1,0 +1,336 @@
+/*
+ * DUMP and RESTORE.
+ */
+#include "commands.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "gather.h"
+#include "hash.h"
+#include "list.h"
+#include "rdb.h"
+#include "set.h"
+#include "zset_order.h"
+
+/* ---- DUMP ---- */
+
+/* Written in the order of enum rdb_kind, which is that of the item types. */
+_Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
+                   RDB_SET == (int)TYPE_SET && RDB_ZSET == (int)TYPE_ZSET &&
+                   RDB_HASH == (int)TYPE_HASH,
+               "one numbering");
+
+struct dumping {
+    struct resp_writer *out;
+    enum item_type type;
+};
+
+static enum store_result dump_member(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct dumping *dumping = arg;
+    double score;
+    if (dumping->type == TYPE_ZSET && !zset_score_parse(value, &score))
+        return STORE_DAMAGED;
+    rdb_put_string(dumping->out, name);
+    if (dumping->type == TYPE_HASH)
+        rdb_put_string(dumping->out, value);
+    else if (dumping->type == TYPE_ZSET)
+        rdb_put_score(dumping->out, score);
+    return dumping->out->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result dump_members(struct call *call, const struct store_item *item,
+                                      struct gather *gather)
+{
+    struct members members;
+    struct zset zset;
+    struct dumping dumping = {&gather->out, item_type(item)};
+    enum store_result result = STORE_OK;
+    if (dumping.type == TYPE_ZSET) {
+        result = zset_open(call, call->keys, item, &zset);
+        if (result == STORE_OK)
+            members = zset_members(&zset);
+    } else {
+        result = members_open(call, call->keys, item, &members);
+    }
+    if (result != STORE_OK)
+        return result;
+    if (gather->at == 0 && gather->out.len == 0)
+        rdb_put_head(&gather->out, (enum rdb_kind)dumping.type, members_count(&members));
+    return members_each(call, &members, gather, dumping.type != TYPE_SET, dump_member, &dumping);
+}
+
+static enum store_result dump_list(struct call *call, struct gather *gather)
+{
+    struct list list;
+    struct list_place place;
+    struct store_item element;
+    const char *bytes;
+    bool done;
+    enum store_result result = list_find(call, call->keys, &list, &done);
+    if (result != STORE_OK)
+        return result;
+    if (gather->at == 0 && gather->out.len == 0)
+        rdb_put_head(&gather->out, RDB_LIST, list_count(&list));
+    result = list_seek(&list, gather->at, &place);
+    while (result == STORE_OK && gather->at < list_count(&list)) {
+        result = list_get(&list, &place, &element);
+        bytes = element.bytes;
+        if (result == STORE_OK && element.large)
+            result = store_load(call->txn, &element, &bytes);
+        if (result != STORE_OK)
+            break;
+        rdb_put_string(&gather->out, (struct resp_slice){bytes, element.length});
+        gather->at++;
+        if (gather_step_is_full(gather))
+            return store_step(call->txn);
+        result = list_next(&list, &place);
+    }
+    return result;
+}
+
+static enum store_result dump_string(struct call *call, const struct store_item *item,
+                                     struct gather *gather)
+{
+    const char *bytes;
+    enum store_result result = store_load(call->txn, item, &bytes);
+    if (result != STORE_OK)
+        return result;
+    resp_truncate(&gather->out, 0);
+    rdb_put_head(&gather->out, RDB_STRING, 1);
+    rdb_put_string(&gather->out, (struct resp_slice){bytes, item->length});
+    return STORE_OK;
+}
+
+enum store_result cmd_dump(struct call *call)
+{
+    struct store_item item;
+    char footer[RDB_FOOTER_BYTES];
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    if (result == STORE_ABSENT) {
+        call->misses++;
+        resp_null(call->reply);
+        return STORE_OK;
+    }
+    struct gather *gather = result == STORE_OK ? gather_get(call) : NULL;
+    if (gather == NULL)
+        return result == STORE_OK ? STORE_NO_MEMORY : result;
+    if (item_type(&item) == TYPE_STRING)
+        result = dump_string(call, &item, gather);
+    else if (item_type(&item) == TYPE_LIST)
+        result = dump_list(call, gather);
+    else
+        result = dump_members(call, &item, gather);
+    if (result != STORE_OK)
+        return result;
+    if (gather->out.failed)
+        return STORE_NO_MEMORY;
+    rdb_footer((struct resp_slice){gather->out.data, gather->out.len}, footer);
+    resp_bulk_header(call->reply, gather->out.len + sizeof footer);
+    resp_raw(call->reply, gather->out.data, gather->out.len);
+    resp_raw(call->reply, footer, sizeof footer);
+    resp_raw(call->reply, "\r\n", 2);
+    return STORE_OK;
+}
+
+/* ---- RESTORE ---- */
+
+struct restore {
+    bool replaces, is_absolute;
+    int64_t ttl;
+};
+
+static bool number_option(struct call *call, size_t at, int64_t most, const char *error,
+                          bool *is_given)
+{
+    int64_t number;
+    if (!call_int64(call, call->argv[at], &number))
+        return false;
+    *is_given = true;
+    if (number >= 0 && number <= most)
+        return true;
+    resp_error(call->reply, error);
+    return false;
+}
+
+/* IDLETIME and FREQ are read and come to nothing: use is not remembered by key. */
+static bool restore_options(struct call *call, struct restore *restore)
+{
+    bool is_idle = false, is_frequent = false;
+    for (size_t i = 4; i < call->argc; i++) {
+        bool has_more = i + 1 < call->argc;
+        if (slice_is(call->argv[i], "replace")) {
+            restore->replaces = true;
+        } else if (slice_is(call->argv[i], "absttl")) {
+            restore->is_absolute = true;
+        } else if (slice_is(call->argv[i], "idletime") && has_more && !is_frequent) {
+            if (!number_option(call, ++i, INT64_MAX, "ERR Invalid IDLETIME value, must be >= 0",
+                               &is_idle))
+                return false;
+        } else if (slice_is(call->argv[i], "freq") && has_more && !is_idle) {
+            if (!number_option(call, ++i, 255, "ERR Invalid FREQ value, must be >= 0 and <= 255",
+                               &is_frequent))
+                return false;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return zset_compare_members(*(const struct resp_slice *)a, *(const struct resp_slice *)b);
+}
+
+/* Whether a member comes twice; to be known before anything is written. */
+static enum store_result find_twins(struct call *call, const struct rdb_value *value, bool *found)
+{
+    size_t width = value->kind == RDB_HASH ? 2 : 1, count = value->count / width;
+    struct resp_slice *names = store_alloc(call->txn, count * sizeof *names);
+    *found = false;
+    if (names == NULL)
+        return STORE_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        names[i] = value->slices[i * width];
+    qsort(names, count, sizeof *names, by_bytes);
+    for (size_t i = 1; i < count && !*found; i++)
+        *found = by_bytes(&names[i - 1], &names[i]) == 0;
+    return STORE_OK;
+}
+
+static void *alloc(void *arg, size_t size)
+{
+    return store_alloc(arg, size);
+}
+
+/* False: *result is to be returned, and what is wrong is answered. */
+static bool read_payload(struct call *call, struct rdb_value *value, enum store_result *result)
+{
+    struct resp_slice payload = call->argv[3];
+    *result = STORE_OK;
+    if (!rdb_footer_is_good(payload)) {
+        resp_error(call->reply, "ERR DUMP payload version or checksum are wrong");
+        return false;
+    }
+    payload.len -= RDB_FOOTER_BYTES;
+    struct rdb_memory memory = {alloc, call->txn};
+    enum rdb_result read = rdb_read_value(payload, memory, value);
+    bool has_twins = false;
+    if (read == RDB_OK && value->kind != RDB_STRING && value->kind != RDB_LIST)
+        *result = find_twins(call, value, &has_twins);
+    if (read == RDB_NO_MEMORY)
+        *result = STORE_NO_MEMORY;
+    else if (read == RDB_BAD || has_twins)
+        resp_error(call->reply, "ERR Bad data format");
+    return *result == STORE_OK && read == RDB_OK && !has_twins;
+}
+
+static enum store_result make_list(struct call *call, const struct rdb_value *value)
+{
+    struct list list = list_new(call, call->keys, STORE_NO_EXPIRY);
+    struct list_place place;
+    enum store_result result = list_seek(&list, 0, &place);
+    for (size_t i = 0; i < value->count && result == STORE_OK; i++) {
+        result = list_insert(&list, &place, value->slices[i]);
+        if (result == STORE_OK)
+            result = list_next(&list, &place);
+    }
+    return result == STORE_OK ? list_save(&list) : result;
+}
+
+static enum store_result make_zset(struct call *call, const struct rdb_value *value)
+{
+    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
+    enum store_result result = STORE_OK;
+    zset_expect(&zset, value->count, value->slices[0].len);
+    for (size_t i = 0; i < value->count && result == STORE_OK; i++) {
+        struct zset_pair pair = {value->slices[i], value->scores[i]};
+        result = zset_add(&zset, &pair);
+    }
+    return result == STORE_OK ? zset_save(&zset) : result;
+}
+
+static enum store_result make_members(struct call *call, const struct rdb_value *value)
+{
+    struct members members;
+    enum store_result result = STORE_OK;
+    bool is_hash = value->kind == RDB_HASH, added = true;
+    members_new(&members, call->keys, is_hash ? TYPE_HASH : TYPE_SET);
+    if (is_hash)
+        hash_expect(call, &members, value->slices, value->count);
+    else
+        set_expect(call, &members, value->slices[0], value->count);
+    for (size_t i = 0; i < value->count && result == STORE_OK; i += 1 + is_hash) {
+        const struct resp_slice *slice = &value->slices[i];
+        result = is_hash ? hash_set(call, &members, slice[0], slice[1], &added)
+                         : set_add(call, &members, slice[0], &added);
+        assert(result != STORE_OK || added);
+    }
+    return result == STORE_OK ? members_write(call, &members, NOTIFY_GENERIC, "restore") : result;
+}
+
+static enum store_result make(struct call *call, const struct rdb_value *value)
+{
+    if (value->kind == RDB_SET || value->kind == RDB_HASH)
+        return make_members(call, value);
+    call_notify(call, NOTIFY_NEW, "new", call->keys);
+    call_notify(call, NOTIFY_GENERIC, "restore", call->keys);
+    if (value->kind == RDB_LIST)
+        return make_list(call, value);
+    if (value->kind == RDB_ZSET)
+        return make_zset(call, value);
+    return store_put(call->txn, call->keys, TYPE_STRING, value->slices[0].data,
+                     value->slices[0].len, STORE_NO_EXPIRY);
+}
+
+static enum store_result expire(struct call *call, int64_t expire_ms)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    return result == STORE_OK ? store_set_expiry(call->txn, call->keys, &item, expire_ms) : result;
+}
+
+/* False: *result is to be returned, and what is wrong is answered. */
+static bool restore_begin(struct call *call, struct restore *restore, bool *exists,
+                          enum store_result *result)
+{
+    struct store_item item;
+    *result = STORE_OK;
+    if (!restore_options(call, restore))
+        return false;
+    *result = store_get(call->txn, call->keys, &item);
+    *exists = *result == STORE_OK;
+    if (*result == STORE_ABSENT)
+        *result = STORE_OK;
+    if (*result != STORE_OK)
+        return false;
+    if (*exists && !restore->replaces) {
+        resp_error(call->reply, "BUSYKEY Target key name already exists.");
+        return false;
+    }
+    if (!call_int64(call, call->argv[2], &restore->ttl))
+        return false;
+    if (restore->ttl < 0)
+        resp_error(call->reply, "ERR Invalid TTL value, must be >= 0");
+    return restore->ttl >= 0;
+}
+
+enum store_result cmd_restore(struct call *call)
+{
+    struct restore restore = {0};
+    struct rdb_value value;
+    enum store_result result;
+    bool exists;
+    if (!restore_begin(call, &restore, &exists, &result) || !read_payload(call, &value, &result))
+        return result;
+    int64_t ttl = restore.ttl;
+    if (ttl > 0 && !restore.is_absolute)
+        ttl = ttl > INT64_MAX - call->now_ms ? INT64_MAX : ttl + call->now_ms;
+    resp_ok(call->reply);
+    if (ttl > 0 && ttl <= call->now_ms) /* it would have gone by now */
+        return exists ? call_delete(call, call->keys) : STORE_OK;
+    result = make(call, &value);
+    return result == STORE_OK && ttl > 0 ? expire(call, ttl) : result;
+}
