@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "conn.h"
+#include "glob.h"
 #include "server.h"
 #include "session.h"
 #include "transport.h"
@@ -106,6 +107,25 @@ enum store_result cmd_debug_set_active_expire(struct call *call)
         return STORE_OK;
     store_set_active_expiry(call->server->store, active != 0);
     resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* ---- STRINGMATCH-LEN ---- */
+
+/* A pattern against so many letters: how long a match can take. */
+enum store_result cmd_debug_stringmatch_len(struct call *call)
+{
+    static const int64_t most = 64 * 1024 * 1024;
+    int64_t len;
+    if (!debug_is_allowed(call) || !call_int64_between(call, call->argv[2], 0, most, &len))
+        return STORE_OK;
+    char *text = malloc((size_t)len + 1);
+    if (text == NULL)
+        return STORE_NO_MEMORY;
+    memset(text, 'x', (size_t)len);
+    struct resp_slice pattern = call->argv[3];
+    resp_integer(call->reply, glob_match(pattern.data, pattern.len, text, (size_t)len, false));
+    free(text);
     return STORE_OK;
 }
 
@@ -246,6 +266,8 @@ enum store_result cmd_debug_help(struct call *call)
         "    Whether expired keys are looked for in the background.",
         "SLEEP <seconds>",
         "    Let all keys wait for so long.",
+        "STRINGMATCH-LEN <length> <pattern>",
+        "    Match a pattern against so many letters x.",
         NULL,
     };
     if (debug_is_allowed(call))

@@ -1,5 +1,5 @@
 /*
- * INFO, TIME, SHUTDOWN.
+ * INFO, LOLWUT, TIME, SHUTDOWN.
  */
 #include "commands.h"
 
@@ -50,6 +50,15 @@ enum store_result cmd_info(struct call *call)
 }
 
 /* ---- TIME ---- */
+
+/* No picture, whatever VERSION is asked for: what clients look for is the last line. */
+enum store_result cmd_lolwut(struct call *call)
+{
+    static const char text[] =
+        "Vellum ver. " VELLUM_VERSION "\nRedis ver. " VELLUM_REDIS_VERSION "\n";
+    resp_verbatim(call->reply, "txt", text, sizeof text - 1);
+    return STORE_OK;
+}
 
 enum store_result cmd_time(struct call *call)
 {

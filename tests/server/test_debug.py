@@ -336,3 +336,13 @@ def test_without_leave_nothing_is_done(make_server, words):
 def test_local_clients_may_where_local_is_said(make_server):
     client = make_server(enable_debug_command="local").client()
     assert flat(client.execute_command("DEBUG", "PROTOCOL", "string")) == b"Hello World"
+
+
+def test_stringmatch_len(make_server):
+    client = make_server(enable_debug_command="yes").client()
+    assert client.execute_command("DEBUG", "STRINGMATCH-LEN", "1000", "x*x") == 1
+    assert client.execute_command("DEBUG", "STRINGMATCH-LEN", "100000", "*y") == 0
+
+
+def test_lolwut_ends_with_the_version(client):
+    assert b"\nRedis ver. 7.2." in client.execute_command("LOLWUT", "VERSION", "5")

@@ -57,3 +57,9 @@ def test_benchmark_pipelined_over_many_keys(server):
     # 20,000 draws out of 3,000 leave about four keys unwritten.
     assert 2900 < client.dbsize() <= 3000
     assert client.strlen(client.randomkey()) == 300
+
+
+def test_all_benchmarks_and_memkeys(server):
+    benchmark(server, "-n", "1000", "-q")
+    server.client().hset("hash", "field", "value")
+    assert "Biggest   hash found" in server.cli("--memkeys")

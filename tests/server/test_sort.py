@@ -1,0 +1,88 @@
+"""SORT by keys that nobody declared; HyperLogLogs between two servers."""
+
+import threading
+
+import pytest
+import redis
+
+
+def fill(client, count):
+    client.rpush("l", *range(count))
+    for i in range(count):
+        client.set(f"weight{i}", (i * 7919) % count)
+        client.hset(f"object{i}", mapping={"name": f"n{i}", "rank": -i})
+
+
+def by_weight(count):
+    return sorted(range(count), key=lambda i: (i * 7919) % count)
+
+
+def test_patterns_lead_to_any_partition(server):
+    client = server.client()
+    fill(client, 100)
+    order = [b"%d" % i for i in by_weight(100)]
+    assert client.sort("l", by="weight*") == order
+    assert client.sort("l", by="object*->rank", start=0, num=2) == [b"99", b"98"]
+    names = [b"n" + i for i in order]
+    assert client.sort("l", by="weight*", get="object*->name") == names
+    assert client.sort("l", by="weight*", get="object*->name", store="to") == 100
+    assert client.lrange("to", 0, -1) == names
+
+
+def test_patterns_inside_of_transactions_and_scripts(server):
+    client = server.client()
+    fill(client, 20)
+    order = [b"%d" % i for i in by_weight(20)]
+    pipe = client.pipeline(transaction=True)
+    pipe.set("weight0", 1000).sort("l", by="weight*").set("weight0", 0)
+    assert pipe.execute()[1] == order[1:] + order[:1]
+    script = "return redis.call('SORT', KEYS[1], 'BY', 'weight*')"
+    assert client.eval(script, 1, "l") == order
+
+
+def test_sorting_sees_all_of_a_write_or_nothing(server):
+    writer, reader = server.client(), server.client()
+    writer.rpush("l", "a", "b")
+    writer.mset({"w:a": 1, "w:b": 2})
+    done = threading.Event()
+
+    def swap():
+        for i in range(2000):
+            writer.mset({"w:a": i, "w:b": i + 1})
+        done.set()
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    while not done.is_set():
+        assert reader.sort("l", by="w:*") == [b"a", b"b"]
+    thread.join()
+
+
+def test_an_estimate_is_written_down(server):
+    client = server.client()
+    client.pfadd("h", *range(5000))
+    assert client.getrange("h", 15, 15) == b"\x80"
+    estimate = client.pfcount("h")
+    assert abs(estimate - 5000) < 200
+    assert client.getrange("h", 15, 15) == b"\x00"
+    assert int.from_bytes(client.getrange("h", 8, 15), "little") == estimate
+    pipe = client.pipeline(transaction=True)
+    pipe.pfadd("h", "one more", "and another").pfcount("h")
+    assert pipe.execute()[1] == client.pfcount("h")
+
+
+def test_what_is_no_hyperloglog_is_refused(server):
+    client = server.client()
+    client.pfadd("h", "a")
+    whole = client.get("h")
+    client.lpush("l", 1)
+    for value, error in ((b"short", "not a valid HyperLogLog"), (whole + b"\x00", "Corrupted"),
+                         (whole[:-1], "Corrupted"), (b"HYLL\x02" + whole[5:], "not a valid"),
+                         (b"HYLL\x00" + whole[5:], "not a valid")):
+        client.set("bad", value)
+        for words in (("PFADD", "bad", "x"), ("PFCOUNT", "bad", "h"), ("PFMERGE", "h", "bad")):
+            with pytest.raises(redis.ResponseError, match=error):
+                client.execute_command(*words)
+    with pytest.raises(redis.ResponseError, match="wrong kind of value"):
+        client.pfcount("l")
+    assert client.get("h") == whole
