@@ -159,11 +159,14 @@ SERVER_SRC := \
 	server/script_base.c \
 	server/script_bit.c \
 	server/script_busy.c \
+	server/script_cjson.c \
+	server/script_cmsgpack.c \
 	server/script_pattern.c \
 	server/script_redis.c \
 	server/script_reply.c \
 	server/script_seal.c \
 	server/script_state.c \
+	server/script_struct.c \
 	server/server.c \
 	server/sha1.c \
 	server/set.c \

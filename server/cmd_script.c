@@ -198,7 +198,7 @@ enum store_result cmd_script_flush(struct call *call)
 
 enum store_result cmd_script_kill(struct call *call)
 {
-    resp_error(call->reply, "NOTBUSY No scripts in execution right now.");
+    script_kill(call);
     return STORE_OK;
 }
 

@@ -49,7 +49,6 @@
 #define CLUSTER UNUSED("there is no cluster mode yet")
 #define TLS UNUSED("connections are not encrypted")
 #define TYPES UNUSED("there are no such values yet, or they are kept in another form")
-#define SCRIPTS UNUSED("there are no scripts yet")
 #define ACLS UNUSED("there are no ACL users yet; requirepass works")
 #define MEMORY_USE UNUSED("the engine manages its memory itself")
 #define IN_BACKGROUND UNUSED("space always comes back in the background")
@@ -165,6 +164,8 @@ const struct directive directive_table[] = {
                                        .type = DIRECTIVE_EVENTS,
                                        .initial = ""},
 
+    [CONFIG_BUSY_REPLY_THRESHOLD] =
+        INT("busy-reply-threshold", 0, INT64_MAX, "5000", .alias = "lua-time-limit"),
     [CONFIG_RDMA] = ENUM("rdma", rdma_names, "auto", KEPT),
     [CONFIG_RDMA_DEVICE] = TEXT("rdma-device", "", KEPT),
     [CONFIG_RDMA_PORT] = INT("rdma-port", 0, 255, "0", KEPT),
@@ -273,7 +274,6 @@ const struct directive directive_table[] = {
     INT("stream-node-max-entries", 0, INT64_MAX, "100", TYPES),
     ENUM("sanitize-dump-payload", sanitize_names, "no", TYPES),
     TEXT("locale-collate", "", TYPES),
-    INT("busy-reply-threshold", 0, INT64_MAX, "5000", SCRIPTS, .alias = "lua-time-limit"),
 
     /* ---- users and protection ---- */
     TEXT("aclfile", "", FIXED, ACLS),

@@ -20,6 +20,7 @@
 #include "blocked.h"
 #include "notice.h"
 #include "process.h"
+#include "script.h"
 #include "server.h"
 #include "worker.h"
 
@@ -211,6 +212,22 @@ static void write_fragmentation(FILE *to, const struct memory *memory)
     fprintf(to, "lazyfree_pending_objects:0\r\nlazyfreed_objects:0\r\n");
 }
 
+static void write_scripts(FILE *to, struct server *server)
+{
+    uint64_t lua = 0, texts = scripts_bytes(server->scripts);
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        lua += atomic_load_explicit(&server->workers[i]->script.bytes, memory_order_relaxed);
+    fprintf(to, "used_memory_vm_eval:%llu\r\n", U(lua));
+    write_size(to, "used_memory_lua", lua);
+    fprintf(to, "used_memory_scripts_eval:%llu\r\n", U(texts));
+    fprintf(to, "number_of_cached_scripts:%llu\r\n", U(scripts_count(server->scripts)));
+    fprintf(to, "number_of_functions:0\r\nnumber_of_libraries:0\r\n");
+    fprintf(to, "used_memory_vm_functions:0\r\n");
+    write_size(to, "used_memory_vm_total", lua);
+    fprintf(to, "used_memory_functions:0\r\n");
+    write_size(to, "used_memory_scripts", texts);
+}
+
 static void write_memory(FILE *to, struct server *server)
 {
     struct memory memory;
@@ -220,12 +237,7 @@ static void write_memory(FILE *to, struct server *server)
     fprintf(to, "# Memory\r\n");
     write_used(to, &memory, &stats);
     write_size(to, "total_system_memory", process_memory());
-    fprintf(to, "used_memory_lua:0\r\nused_memory_vm_eval:0\r\nused_memory_lua_human:0B\r\n");
-    fprintf(to, "used_memory_scripts_eval:0\r\nnumber_of_cached_scripts:0\r\n");
-    fprintf(to, "number_of_functions:0\r\nnumber_of_libraries:0\r\n");
-    fprintf(to, "used_memory_vm_functions:0\r\nused_memory_vm_total:0\r\n");
-    fprintf(to, "used_memory_vm_total_human:0B\r\nused_memory_functions:0\r\n");
-    fprintf(to, "used_memory_scripts:0\r\nused_memory_scripts_human:0B\r\n");
+    write_scripts(to, server);
     write_size(to, "maxmemory", (uint64_t)config_number(&server->config, CONFIG_MAXMEMORY));
     char *policy = config_show(&server->config, CONFIG_MAXMEMORY_POLICY);
     fprintf(to, "maxmemory_policy:%s\r\n", policy != NULL ? policy : "");

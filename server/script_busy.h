@@ -7,6 +7,11 @@
 
 #include <lua.h>
 
+struct call;
+
+/* SCRIPT KILL: ends the scripts that run beyond busy-reply-threshold and have written nothing. */
+void script_kill(struct call *call);
+
 /* To be called now and then by what may take long inside a script; may raise the error that ends
  * the run. */
 void script_look_up(lua_State *lua);

@@ -4,8 +4,22 @@
 #ifndef VELLUM_SCRIPT_LIBS_H
 #define VELLUM_SCRIPT_LIBS_H
 
+#include <stdbool.h>
+
 #include <lua.h>
 
 void script_open_bit(lua_State *lua);
+void script_open_cjson(lua_State *lua);
+void script_open_cmsgpack(lua_State *lua);
+void script_open_struct(lua_State *lua);
+
+/* cjson's options, which begin anew with each run. */
+enum script_json_invalid { SCRIPT_JSON_REFUSED, SCRIPT_JSON_AS_IS, SCRIPT_JSON_NULL };
+struct script_json {
+    int encode_depth, decode_depth, precision, sparse_ratio, sparse_safe;
+    bool sparse_converts, decode_invalid;
+    enum script_json_invalid encode_invalid;
+};
+void script_begin_cjson(struct script_json *json);
 
 #endif

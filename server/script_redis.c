@@ -51,12 +51,13 @@ void script_push_error(lua_State *lua, const char *text, size_t len)
     lua_setfield(lua, -2, "err");
 }
 
-int script_leave(struct script_state *state, enum store_result result)
+int script_leave(lua_State *lua, enum store_result result)
 {
+    struct script_state *state = script_state_of(lua);
     state->is_over = true;
     state->result = result;
-    lua_pushliteral(state->lua, "the run is over");
-    return lua_error(state->lua);
+    lua_pushliteral(lua, "the run is over");
+    return lua_error(lua);
 }
 
 /* ---- call, pcall ---- */
@@ -114,8 +115,9 @@ static const char *why_not(struct script_state *state, const struct command *com
 }
 
 /* Runs it; its reply is in state->reply. Returns NULL, or why it was not run. */
-static const char *run_command(struct script_state *state, size_t argc)
+static const char *run_command(lua_State *lua, size_t argc)
 {
+    struct script_state *state = script_state_of(lua);
     struct call *outer = state->call;
     const char *problem;
     const struct command *command = find_command(outer, argc, state->args, &problem);
@@ -134,7 +136,7 @@ static const char *run_command(struct script_state *state, size_t argc)
     if (result == STORE_OK && state->reply.failed)
         result = STORE_NO_MEMORY;
     if (result != STORE_OK)
-        script_leave(state, result);
+        script_leave(lua, result);
     if ((command->flags & CMD_WRITE) != 0)
         state->has_written = true;
     return NULL;
@@ -160,11 +162,11 @@ static int call_command(lua_State *lua, bool raises)
     struct script_state *state = script_state_of(lua);
     size_t argc = (size_t)lua_gettop(lua);
     if (state->is_over)
-        return script_leave(state, state->result);
+        return script_leave(lua, state->result);
     const char *problem = "Please specify at least one argument for this redis lib call";
     if (argc > 0)
         problem = take_args(lua, state, argc)
-                      ? run_command(state, argc)
+                      ? run_command(lua, argc)
                       : "Lua redis lib command arguments must be strings or integers";
     if (problem != NULL)
         push_problem(lua, problem);

@@ -78,8 +78,8 @@ static int no_such_global(lua_State *lua)
 /* Each table of the globals, so that what is behind `_G` holds only sealed ones. */
 static void seal_libraries(lua_State *lua)
 {
-    static const char *const names[] = {"string", "table", "math", "coroutine",
-                                        "redis",  "bit",   NULL};
+    static const char *const names[] = {"string", "table",  "math",     "coroutine", "redis",
+                                        "bit",    "struct", "cmsgpack", "cjson",     NULL};
     for (const char *const *name = names; *name != NULL; name++) {
         lua_getfield(lua, -1, *name);
         script_seal(lua);
@@ -122,7 +122,11 @@ static int open_state(lua_State *lua)
     static const struct {
         const char *name;
         void (*open)(lua_State *lua);
-    } libraries[] = {{"redis", script_open_redis}, {"bit", script_open_bit}};
+    } libraries[] = {{"redis", script_open_redis},
+                     {"bit", script_open_bit},
+                     {"struct", script_open_struct},
+                     {"cmsgpack", script_open_cmsgpack},
+                     {"cjson", script_open_cjson}};
     lua_newtable(lua);
     lua_setfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
     script_open_base(lua);
@@ -224,7 +228,7 @@ static int compile(lua_State *lua)
 
 static void note_bytes(struct script_state *state)
 {
-    atomic_store_explicit(&state->shown_bytes, state->bytes, memory_order_relaxed);
+    atomic_store_explicit(&state->worker->script.bytes, state->bytes, memory_order_relaxed);
 }
 
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply)
@@ -380,6 +384,9 @@ static void begin(struct script_state *state, struct call *call, struct script *
     state->is_over = state->has_written = false;
     state->result = STORE_OK;
     state->logged = 0;
+    atomic_store_explicit(&state->worker->script.is_killed, false, memory_order_relaxed);
+    atomic_store_explicit(&state->worker->script.has_written, false, memory_order_relaxed);
+    script_begin_cjson(&state->json);
     memcpy(state->random, &call->random_seed, sizeof state->random);
     state->began_nsec = commandstats_clock();
 }
@@ -407,5 +414,6 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     session->resp_version = resp_version;
     state->call = NULL;
     state->script = NULL;
+    atomic_store_explicit(&state->worker->script.is_busy, false, memory_order_relaxed);
     return state->is_over ? state->result : STORE_OK;
 }

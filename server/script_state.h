@@ -8,7 +8,7 @@
  * A run that is over before its end (it has to wait, it was killed) leaves by a Lua error that
  * nothing in Lua can catch: see `is_over` and script_base.c.
  *
- * Threads: a state belongs to its worker's thread, but for `shown_bytes`.
+ * Threads: a state belongs to its worker's thread.
  */
 #ifndef VELLUM_SCRIPT_STATE_H
 #define VELLUM_SCRIPT_STATE_H
@@ -18,6 +18,7 @@
 
 #include "command.h"
 #include "script.h"
+#include "script_libs.h"
 
 struct worker;
 
@@ -27,8 +28,7 @@ struct worker;
 struct script_state {
     lua_State *lua;
     struct worker *worker;
-    size_t bytes, bytes_max; /* what Lua has allocated, and may have */
-    _Atomic uint64_t shown_bytes;
+    size_t bytes, bytes_max;    /* what Lua has allocated, and may have */
     uint64_t flushes;           /* of the registry, when the state was made */
     uint32_t compiled;          /* functions kept */
     struct resp_writer reply;   /* of a command that a script runs */
@@ -46,6 +46,7 @@ struct script_state {
     uint64_t began_nsec;
     uint16_t random[3];
     uint32_t logged; /* lines */
+    struct script_json json;
 };
 
 /* The worker's, made where there is none or it is from before SCRIPT FLUSH. NULL: out of memory. */
@@ -90,7 +91,7 @@ bool script_is_sealed(lua_State *lua, int index); /* pushes what is behind it, i
 bool script_load(lua_State *lua, const char *text, size_t len, const char *name);
 
 /* Ends the run; never returns. */
-int script_leave(struct script_state *state, enum store_result result);
+int script_leave(lua_State *lua, enum store_result result);
 
 /* An empty buffer for a library to write into, which is not to call anything that may do the same;
  * and its bytes as a string. The bound is for the library to look at while it writes. */

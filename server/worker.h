@@ -47,6 +47,14 @@ static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
     atomic_store_explicit(counter, value + amount, memory_order_relaxed);
 }
 
+/* A worker's Lua, and the script that runs, as other threads see them. */
+struct script_shown {
+    _Atomic uint64_t bytes;
+    _Atomic bool is_busy; /* over busy-reply-threshold */
+    _Atomic bool has_written;
+    _Atomic bool is_killed; /* it is to end */
+};
+
 #define WORKER_SPARE_PARSERS 16
 
 struct worker {
@@ -79,7 +87,8 @@ struct worker {
     uint64_t random_state;
     int64_t browser_logged_ms;
 
-    struct script_state *scripts;   /* NULL: none has run here yet */
+    struct script_state *scripts; /* NULL: none has run here yet */
+    struct script_shown script;
     struct rdma_loop *rdma;         /* NULL: no RDMA here */
     struct worker_private *private; /* the loop's own, in worker.c */
 };

@@ -324,3 +324,90 @@ def test_large_values(raw):
     assert raw.call("EVAL", "return #redis.call('get', KEYS[1])", 1, "large") == b":300000\r\n"
     assert raw.call("EVAL", "return redis.call('get', KEYS[1])", 1, "large") == \
         b"$300000\r\n" + value + b"\r\n"
+
+
+# ---- libraries ----
+
+MESSAGES = "local function e(...) local ok, m = pcall(...) return m end "
+
+
+@pytest.mark.parametrize("script, reply", [
+    ("return cjson.encode({1, 'a/b\\n\"', true, {x=1.5}, cjson.null})",
+     rb'[1,"a\/b\n\"",true,{"x":1.5},null]'),
+    ("return cjson.encode({})", b"{}"),
+    ("return cjson.encode({[1]=1,[3]=3})", b"[1,null,3]"),
+    ("return cjson.encode('\\0\\127')", rb'"\u0000\u007f"'),
+    ("return cjson.encode(cjson.decode('{\"a\":[1,-1.5e3,\"\\\\u00e9\\\\ud83d\\\\ude00\"]}'))",
+     '{"a":[1,-1500,"\u00e9\U0001f600"]}'.encode()),
+    ("return e(cjson.decode, '{')", b"Expected object key string but found T_END at character 2"),
+    ("return e(cjson.decode, '[1 2]')",
+     b"Expected comma or array end but found T_NUMBER at character 4"),
+    ("return e(cjson.decode, '@')", b"Expected value but found invalid token at character 1"),
+    ("return e(cjson.encode, {[1]=1,[100]=2})",
+     b"Cannot serialise table: excessively sparse array"),
+    ("return e(cjson.encode, 0/0)", b"Cannot serialise number: must not be NaN or Inf"),
+    ("local t = {} for i = 1, 1001 do t = {t} end return e(cjson.encode, t)",
+     b"Cannot serialise, excessive nesting (1001)"),
+    ("return e(cjson.decode, ('['):rep(1001))",
+     b"Found too many nested data structures (1001) at character 1001"),
+    ("return cmsgpack.pack(1, -33, 65536, 'a', {1, 2}, {a=1}, 1.5, true)",
+     b"\x01\xd0\xdf\xce\0\1\0\0\xa1a\x92\1\2\x81\xa1a\1\xca\x3f\xc0\0\0\xc3"),
+    ("return cjson.encode({cmsgpack.unpack(cmsgpack.pack(-2^53, {x={1,2}}, false, 0.1))})",
+     b'[-9.007199254741e+15,{"x":[1,2]},false,0.1]'),
+    ("return e(cmsgpack.unpack, '\\193')", b"Bad data format in input."),
+    ("return e(cmsgpack.unpack, '\\223\\255\\255\\255\\255')", b"Missing bytes in input."),
+    ("return struct.pack('>Hi3s!4bd', 258, -2, 'ab', 1, 1.5)",
+     b"\1\2\xff\xff\xfeab\0\1\0\0\0\x3f\xf8\0\0\0\0\0\0"),
+    ("return cjson.encode({struct.unpack('<hBc0', '\\254\\255\\2abc')})", b'[-2,"ab",6]'),
+    ("return e(struct.unpack, 'i', 'abc')", b"bad argument #2 to '?' (data string too short)"),
+    ("return e(struct.pack, 'i99', 1)", b"integral size 99 is larger than limit of 32"),
+    ("return table.concat({bit.band(255, 15), bit.bnot(0), bit.arshift(-16, 2), bit.tohex(-1), "
+     "bit.rol(305419896, 12), bit.tobit(4294967295)}, ' ')",
+     b"15 -1 -4 ffffffff 1164411171 -1"),
+    ("return ('THE (quick) fox'):gsub('%f[%a]%a+', string.lower)", b"the (quick) fox"),
+    ("return ('k=v, a=b'):gsub('(%w+)=(%w+)', '%2=%1')", b"v=k, b=a"),
+    ("return ('f(a(b)c)d'):match('%b()')", b"(a(b)c)"),
+    ("return e(string.find, 'a', '[a')", b"malformed pattern (missing ']')"),
+    ("return e(string.gsub, 'a', 'a', '%9')", b"invalid capture index"),
+])
+def test_libraries(raw, script, reply):
+    assert raw.call("EVAL", MESSAGES + script, 0) == b"$%d\r\n%s\r\n" % (len(reply), reply)
+
+
+@pytest.mark.vellum
+def test_options_of_cjson_end_with_the_script(raw):
+    sparse = "return cjson.encode({[1]=1,[100]=2})"
+    assert raw.call("EVAL", "cjson.encode_sparse_array(true) " + sparse, 0) == \
+        b'$15\r\n{"1":1,"100":2}\r\n'
+    assert b"excessively sparse" in raw.call("EVAL", sparse, 0)
+
+
+# ---- scripts that never end ----
+
+@pytest.mark.parametrize("body, killable", [("", True), ("redis.call('set', KEYS[1], 'x')", False)])
+@pytest.mark.vellum
+def test_kill(server, workers, body, killable):
+    """From another worker: the one that runs the script does nothing else."""
+    if workers == 1:
+        pytest.skip("there is nobody else")
+    with server.raw() as runner, server.raw() as other:
+        assert other.call("CONFIG", "SET", "lua-time-limit", "100") == OK
+        runner.send(harness.encode("EVAL", body + " while true do pcall(error) end", 1, "k"))
+        deadline = time.monotonic() + 20
+        while (reply := other.call("SCRIPT", "KILL")).startswith(b"-NOTBUSY"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        if killable:
+            assert reply == OK
+            assert b"Script killed by user" in runner.reply()
+            assert runner.call("PING") == b"+PONG\r\n"
+        else:
+            assert reply.startswith(b"-UNKILLABLE")
+    server.restart()
+    with server.raw() as raw:
+        assert raw.call("EXISTS", "k") == b":0\r\n"
+
+
+def test_info(raw):
+    raw.call("SCRIPT", "LOAD", "return 1")
+    assert b"number_of_cached_scripts:1\r\n" in raw.call("INFO", "memory")
