@@ -299,16 +299,16 @@ COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
-	server/call.c server/effects.c server/notify.c \
+	server/call.c server/effects.c server/log.c server/notify.c \
 	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
 	server/cmd_string_number.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
 WEAK_TEST_LINK = $(filter-out $(call objects,server/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
-	server/call.c server/effects.c server/notify.c \
+	server/call.c server/effects.c server/log.c server/notify.c \
 	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c \
-	server/dice.c server/gather.c server/glob.c server/scan_args.c $(MODEL_SRC)) $(PROTOCOL_LIB)
+	server/dice.c server/gather.c server/glob.c server/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.
 BENCH_SRC := \
