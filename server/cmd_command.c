@@ -60,6 +60,7 @@ static const struct {
     {CMD_LOADING, "loading"},
     {CMD_STALE, "stale"},
     {CMD_SKIP_MONITOR, "skip_monitor"},
+    {CMD_KEYS_OPTIONAL, "no_mandatory_keys"},
     {CMD_FAST, "fast"},
     {CMD_NO_AUTH, "no_auth"},
     {CMD_NO_MULTI, "no_multi"},

@@ -121,6 +121,7 @@ enum command_flags {
     CMD_REMEMBERS = 1 << 27,    /* CMD_READONLY, yet writes down what it has found out: its keys are
                                    held as a writer's */
     CMD_STORE_OPTION = 1 << 28, /* a key stands behind the option STORE, as SORT has it */
+    CMD_KEYS_OPTIONAL = 1 << 29, /* as COMMAND tells: their count may be 0 */
 };
 
 /* Once, before the first run: declares the keys that the table's positions do not tell, in the

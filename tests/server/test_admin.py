@@ -123,7 +123,9 @@ def test_commands_are_described_as_stock_does(server, stock):
     names = sorted(n.decode() for n in server.client().execute_command("COMMAND LIST"))
     known = {n.decode() for n in stock.client().execute_command("COMMAND LIST")}
     assert len(names) > 80
-    names = [n for n in names if n in known and "|" not in n]
+    # 7.2's ZRANK has WITHSCORE, and its WAIT may stand in scripts; stock is 7.0.
+    newer = {"zrank", "zrevrank", "wait"}
+    names = [n for n in names if n in known and "|" not in n and n not in newer]
     ours, theirs = facts_of_commands(server, names), facts_of_commands(stock, names)
     assert {n: f for n, f in ours.items() if f != theirs[n]} == {}
 
