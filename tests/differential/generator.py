@@ -491,7 +491,7 @@ class Generator:
             "COUNT", self.integer(6))
 
     def ZRANDMEMBER(self):
-        return [self.zset()] + self.option(self.integer(), *self.option("WITHSCORES"))
+        return [self.zset()] + self.option(self.picks(), *self.option("WITHSCORES"))
 
     def ZSCAN(self):
         choices = [["MATCH", self.random.choice(PATTERNS)], ["COUNT", self.integer(50)]]
@@ -747,9 +747,6 @@ class Generator:
     def PFDEBUG(self):
         ways = ["GETREG", "DECODE", "ENCODING", "TODENSE", "NOSUCH"]
         return [self.random.choice(ways), self.hll()]
-
-    def PFSELFTEST(self):
-        return []
 
     # ---- transactions, beside those that are planned: only they have a MULTI ----
 
