@@ -278,7 +278,7 @@ static void reverse(struct collection *all)
     }
 }
 
-/* strtod's numbers, the whole of it; what is empty counts as 0. */
+/* strtod's numbers, up to a zero byte or the end, as in Redis; what is empty counts as 0. */
 static bool read_weight(struct resp_slice text, double *number)
 {
     char copy[512], *end;
@@ -287,7 +287,7 @@ static bool read_weight(struct resp_slice text, double *number)
     memcpy(copy, text.data, text.len);
     copy[text.len] = '\0';
     *number = strtod(copy, &end);
-    return *end == '\0' && end == copy + text.len && !isnan(*number);
+    return *end == '\0' && !isnan(*number);
 }
 
 static enum store_result weigh(struct sort *sort, struct collection *all, bool *done)
