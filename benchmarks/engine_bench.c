@@ -130,7 +130,8 @@ static void start_request(struct bench *b, struct slot *slot)
     const struct job *job = &b->job;
     slot->reads = !job->fill && keys_random(&b->keys) % 100 < job->read_percent;
     keys_format(slot->name, job->fill ? b->next_item++ : keys_next(&b->keys));
-    store_key(&slot->key, 0, slot->name, KEY_LEN, slot->reads ? STORE_SHARED : STORE_EXCLUSIVE);
+    store_key(b->store, &slot->key, 0, slot->name, KEY_LEN,
+              slot->reads ? STORE_SHARED : STORE_EXCLUSIVE);
     slot->request = (struct store_request){.run = run_request,
                                            .done = request_done,
                                            .keys = &slot->key,

@@ -204,17 +204,19 @@ static uint32_t other_db_keys(const struct command *command, size_t argc,
     int64_t db = 0;
     if (strcmp(command->name, "copy") == 0) {
         if (key_count == 2 && copy_db(argc, argv, &db))
-            store_key(&keys[1], (uint32_t)db, keys[1].data, keys[1].len, keys[1].mode);
+            keys[1].db = (uint8_t)db;
     } else if (key_count == 1 && argc == 3 && resp_read_int64(argv[2].data, argv[2].len, &db) &&
                db >= 0 && db < STORE_DB_COUNT && db != keys[0].db) {
-        store_key(&keys[1], (uint32_t)db, keys[0].data, keys[0].len, keys[0].mode);
+        keys[1] = keys[0];
+        keys[1].db = (uint8_t)db;
         return 2;
     }
     return key_count;
 }
 
-uint32_t call_table_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
-                         uint32_t db, const struct store_key *known, struct store_key *keys)
+uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
+                         const struct resp_slice *argv, uint32_t db, const struct store_key *known,
+                         struct store_key *keys)
 {
     const uint32_t writes = CMD_WRITE | CMD_REMEMBERS;
     enum store_mode mode = (command->flags & writes) != 0 ? STORE_EXCLUSIVE : STORE_SHARED;
@@ -230,15 +232,15 @@ uint32_t call_table_keys(const struct command *command, size_t argc, const struc
             key->db = (uint8_t)db;
             key->mode = (uint8_t)mode;
         } else {
-            store_key(key, db, argv[i].data, argv[i].len, mode);
+            store_key(store, key, db, argv[i].data, argv[i].len, mode);
         }
     }
     command_counted_keys(command, argc, argv, &begin, &end);
     for (size_t i = begin; i < end; i++)
-        store_key(&keys[count++], db, argv[i].data, argv[i].len, mode);
-    size_t store = command_store_key(command, argc, argv);
-    if (store != 0)
-        store_key(&keys[count++], db, argv[store].data, argv[store].len, mode);
+        store_key(store, &keys[count++], db, argv[i].data, argv[i].len, mode);
+    size_t to = command_store_key(command, argc, argv);
+    if (to != 0)
+        store_key(store, &keys[count++], db, argv[to].data, argv[to].len, mode);
     if ((command->flags & CMD_OTHER_DB) != 0)
         count = other_db_keys(command, argc, argv, keys, count);
     return count;

@@ -11,6 +11,7 @@
 #include "cmd_debug.h"
 #include "member_tree.h"
 #include "packed.h"
+#include "server.h"
 
 #define DIGEST_LANES 3 /* 160 bits are shown */
 #define DIGEST_PIECE (64 * 1024)
@@ -202,7 +203,7 @@ static enum store_result digest_found(struct call *call, uint32_t db, struct res
         return STORE_NO_MEMORY;
     char *copy = (char *)(key + 1);
     memcpy(copy, name.data, name.len);
-    store_key(key, db, copy, name.len, STORE_SHARED);
+    store_key(call->server->store, key, db, copy, name.len, STORE_SHARED);
     return digest_value(call, key, item, digest);
 }
 

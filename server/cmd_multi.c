@@ -128,8 +128,8 @@ static bool declare_queue(struct request *request, struct nest *nest)
         struct call *call = &nested->call;
         const struct command *command = call->command;
         call->keys = &request->keys[count];
-        call->key_count =
-            call_table_keys(command, call->argc, call->argv, db, NULL, &request->keys[count]);
+        call->key_count = call_table_keys(call->server->store, command, call->argc, call->argv, db,
+                                          NULL, &request->keys[count]);
         count += call->key_count;
         follow_select(call, &db);
         bool is_local = (command->flags & (CMD_LOCAL | CMD_TOUR)) != 0;
@@ -214,8 +214,8 @@ bool watch_declare(struct call *call)
             session->watch = watch_new(call->server->watches);
         if (session->watch == NULL || !request_reserve_keys(request, call->argc + 1))
             return false;
-        count = call_table_keys(call->command, call->argc, call->argv, session->db, NULL,
-                                request->keys);
+        count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
+                                session->db, NULL, request->keys);
     }
     call->keys = request->store.keys = request->keys;
     call->key_count = request->store.key_count = count;

@@ -102,8 +102,8 @@ bool eval_declare(struct call *call)
     if (!request_reserve_keys(request, call->argc + 1) || !prepare(call))
         return false;
     const struct evaluation *evaluation = call->progress;
-    uint32_t count = call_table_keys(call->command, call->argc, call->argv, call->session->db, NULL,
-                                     request->keys);
+    uint32_t count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
+                                     call->session->db, NULL, request->keys);
     for (uint32_t i = 0; i < count && !is_readonly(call); i++)
         request->keys[i].mode = STORE_EXCLUSIVE;
     call->keys = request->store.keys = request->keys;

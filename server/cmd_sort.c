@@ -91,7 +91,7 @@ static bool expand(struct call *call, struct resp_slice pattern, struct resp_sli
     memcpy(name, pattern.data, before);
     memcpy(name + before, element.data, element.len);
     memcpy(name + before + element.len, star + 1, after);
-    store_key(key, call->session->db, name, len, STORE_SHARED);
+    store_key(call->server->store, key, call->session->db, name, len, STORE_SHARED);
     return true;
 }
 

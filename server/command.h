@@ -211,8 +211,9 @@ size_t command_store_key(const struct command *command, size_t argc, const struc
  * for argc + 1) and returns how many there are. `known`: the first one, if it was hashed already,
  * for any database; or NULL.
  */
-uint32_t call_table_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
-                         uint32_t db, const struct store_key *known, struct store_key *keys);
+uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
+                         const struct resp_slice *argv, uint32_t db, const struct store_key *known,
+                         struct store_key *keys);
 
 enum store_scope command_scope(const struct command *command);
 

@@ -28,13 +28,14 @@ static void describe(struct look_ahead *look, struct ahead *ahead, const struct 
 }
 
 /* The first key of a command is what counts: those of many keys prefetch for themselves. */
-static bool find_key(const struct ahead *ahead, uint32_t db, struct store_key *key)
+static bool find_key(const struct store *store, const struct ahead *ahead, uint32_t db,
+                     struct store_key *key)
 {
     const struct command *command = ahead->command;
     if (command == NULL || command->first_key <= 0 || (size_t)command->first_key >= ahead->count)
         return false;
     const struct resp_slice *name = &ahead->args[command->first_key];
-    store_key(key, db, name->data, name->len, STORE_SHARED);
+    store_key(store, key, db, name->data, name->len, STORE_SHARED);
     return true;
 }
 
@@ -65,7 +66,7 @@ static void read_ahead(struct look_ahead *look, struct resp_limits limits, const
         if (scout->count > 0) /* an empty line has no words */
             memcpy(args, scout->args, scout->count * sizeof *args);
         describe(look, ahead, scout, args);
-        if (find_key(ahead, look->session->db, &look->keys[key_count]))
+        if (find_key(look->worker->server->store, ahead, look->session->db, &look->keys[key_count]))
             ahead->key = &look->keys[key_count++];
         args += scout->count;
         data += scout->consumed;

@@ -200,8 +200,8 @@ enum store_result nested_declare(struct nested *nested)
     if (keys == NULL)
         return STORE_NO_MEMORY;
     call->keys = keys;
-    call->key_count =
-        call_table_keys(call->command, call->argc, call->argv, call->session->db, NULL, keys);
+    call->key_count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
+                                      call->session->db, NULL, keys);
     if (request->store.scope == STORE_SCOPE_ALL)
         return STORE_OK;
     bool is_good = command_scope(call->command) == STORE_SCOPE_KEYS;

@@ -107,8 +107,8 @@ static bool declare_keys(struct request *request, const struct command *command)
         const struct store_key *known = command == request->named ? request->known : NULL;
         if (!request_reserve_keys(request, call->argc + 1))
             return false;
-        count = call_table_keys(command, call->argc, call->argv, call->session->db, known,
-                                request->keys);
+        count = call_table_keys(call->server->store, command, call->argc, call->argv,
+                                call->session->db, known, request->keys);
     }
     call->keys = request->store.keys = request->keys;
     call->key_count = request->store.key_count = count;

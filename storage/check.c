@@ -154,8 +154,8 @@ static bool see_key(struct check *check, uint32_t partition, const struct format
     uint32_t slot = store_hash_slot(format_key(item), item->key_len);
     if (!hash)
         return false;
-    *hash =
-        format_hash(format_key(item), item->key_len) ^ (item->database + 1) * 0x9e3779b97f4a7c15ull;
+    *hash = format_hash(&check->store->secret, format_key(item), item->key_len) ^
+            (item->database + 1) * 0x9e3779b97f4a7c15ull;
     check->found->items++;
     if (slot >> check->store->slot_shift != partition)
         engine_log(check->store, STORE_LOG_WARNING,

@@ -254,6 +254,7 @@ struct store {
     struct disk_queue *keeper_queue;
     struct disk_file *super_file;
     struct format_superblock super;
+    struct format_secret secret; /* made of it */
     char *super_page;
     bool super_damaged; /* one of its copies was, when it was read */
     struct arena arena;
@@ -530,7 +531,8 @@ bool tree_is_kept(const struct store_txn *txn, uint64_t collection);
 
 /* ---- tree_outside.c ---- */
 
-void tree_outside_key(struct store_key *key, const struct format_outside_key *bytes);
+void tree_outside_key(const struct store *store, struct store_key *key,
+                      const struct format_outside_key *bytes);
 
 /* ---- tree_free.c ---- */
 

@@ -90,7 +90,7 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
         if (db < 0 || expires == STORE_NO_EXPIRY || expires >= request->now_ms)
             continue;
         memcpy(expiry->bytes, format_key(item), item->key_len);
-        store_key(&expiry->key, (uint32_t)db, expiry->bytes, item->key_len, STORE_EXCLUSIVE);
+        store_key(store, &expiry->key, (uint32_t)db, expiry->bytes, item->key_len, STORE_EXCLUSIVE);
         expiry->found = true;
     }
     pthread_mutex_unlock(&partition->space.lock);

@@ -94,9 +94,30 @@ int64_t format_expiry(const struct format_item *item)
     return expiry;
 }
 
-uint64_t format_hash(const char *data, size_t len)
+void format_make_secret(const struct format_superblock *super, struct format_secret *secret)
 {
-    return XXH3_64bits(data, len);
+    struct {
+        uint64_t seed, word;
+        uint8_t store_id[16];
+    } from = {.seed = super->seed};
+    memcpy(from.store_id, super->store_id, sizeof from.store_id);
+    for (; from.word < FORMAT_SECRET_WORDS; from.word++)
+        secret->words[from.word] = XXH3_64bits(&from, sizeof from);
+}
+
+/* Apart, so that a short key does not pay for the registers that this needs. */
+static __attribute__((noinline)) uint64_t hash_long(const struct format_secret *secret,
+                                                    const char *data, size_t len)
+{
+    return XXH3_64bits_withSecret(data, len, secret, sizeof *secret);
+}
+
+__attribute__((flatten)) uint64_t format_hash(const struct format_secret *secret, const char *data,
+                                              size_t len)
+{
+    static_assert(sizeof *secret == XXH_SECRET_DEFAULT_SIZE, "what XXH3 itself uses");
+    return len > 32 ? hash_long(secret, data, len)
+                    : XXH3_64bits_withSecret(data, len, secret, sizeof *secret);
 }
 
 uint64_t format_checksum(const void *data, size_t len)

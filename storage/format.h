@@ -321,7 +321,14 @@ uint32_t format_parts_checksum(const void *node, uint32_t offset, uint32_t lengt
 /* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
 uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);
 
-uint64_t format_hash(const char *data, size_t len); /* XXH3-64 */
+/* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
+ * collide in the index. It is in no file, only what it is made of is. */
+#define FORMAT_SECRET_WORDS 24u
+struct format_secret {
+    _Alignas(64) uint64_t words[FORMAT_SECRET_WORDS];
+};
+void format_make_secret(const struct format_superblock *super, struct format_secret *secret);
+uint64_t format_hash(const struct format_secret *secret, const char *data, size_t len);
 uint64_t format_checksum(const void *data, size_t len);
 
 static inline uint32_t format_head_length(const struct format_item *item)

@@ -171,7 +171,8 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
     uint32_t hash_slot = hash_slot_of(store, partition, item);
     if (db < 0 || hash_slot == STORE_SLOT_COUNT)
         return STORE_OK;
-    uint32_t tag = engine_tag(format_hash(format_key(item), item->key_len), item->database);
+    uint32_t tag =
+        engine_tag(format_hash(&store->secret, format_key(item), item->key_len), item->database);
     int64_t expiry = format_expiry(item);
     bool expires = expiry != STORE_NO_EXPIRY;
     if (!index_insert(&partition->index, hash_slot, tag, page, slot, expires) ||

@@ -84,7 +84,7 @@ static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_
     struct store_key key;
     if (txn->write_count == 0)
         return false;
-    store_key(&key, db, format_key(item), item->key_len, STORE_SHARED);
+    store_key(txn->store, &key, db, format_key(item), item->key_len, STORE_SHARED);
     return txn_find_write(txn, &key) != NULL;
 }
 

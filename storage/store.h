@@ -162,8 +162,8 @@ struct store_key {
     uint64_t hash;
 };
 
-void store_key(struct store_key *key, uint32_t db, const char *data, size_t len,
-               enum store_mode mode);
+void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
+               size_t len, enum store_mode mode);
 uint32_t store_hash_slot(const char *data, size_t len); /* CRC16 of the {tag}, as Redis Cluster */
 
 enum store_scope {

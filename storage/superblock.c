@@ -96,6 +96,7 @@ enum store_result superblock_create(struct store *store, const struct store_opti
     if (!fill_random(super->store_id, sizeof super->store_id) ||
         !fill_random(&super->seed, sizeof super->seed))
         return creation_failed("superblock", errno, message);
+    format_make_secret(super, &store->secret);
     int error = store->disk->ops->sync_directory(store->disk);
     if (!error && !store->super_file)
         error = store->disk->ops->open(store->disk, "superblock", true, &store->super_file);
@@ -202,6 +203,7 @@ enum store_result superblock_read(struct store *store, char *message)
             engine_log(store, STORE_LOG_WARNING,
                        "A copy of the superblock is damaged: the other one is used");
         store->super = best;
+        format_make_secret(&best, &store->secret);
         atomic_store(&store->clock_ms, (int64_t)best.clock_ms);
     }
     return result;

@@ -41,7 +41,7 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
         return;
     const char *key = format_key(item);
     uint32_t slot = store_hash_slot(key, item->key_len);
-    uint32_t tag = engine_tag(format_hash(key, item->key_len), item->database);
+    uint32_t tag = engine_tag(format_hash(&store->secret, key, item->key_len), item->database);
     if (slot >> store->slot_shift != partition->space.id ||
         !remove_entry(partition, slot, tag, page, item_slot))
         return;

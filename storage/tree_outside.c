@@ -7,14 +7,16 @@
 
 #include <string.h>
 
-void tree_outside_key(struct store_key *key, const struct format_outside_key *bytes)
+void tree_outside_key(const struct store *store, struct store_key *key,
+                      const struct format_outside_key *bytes)
 {
-    *key = (struct store_key){.data = (const char *)bytes,
-                              .len = sizeof *bytes,
-                              .slot = bytes->slot,
-                              .db = STORE_HIDDEN_DB,
-                              .mode = STORE_EXCLUSIVE,
-                              .hash = format_hash((const char *)bytes, sizeof *bytes)};
+    *key =
+        (struct store_key){.data = (const char *)bytes,
+                           .len = sizeof *bytes,
+                           .slot = bytes->slot,
+                           .db = STORE_HIDDEN_DB,
+                           .mode = STORE_EXCLUSIVE,
+                           .hash = format_hash(&store->secret, (const char *)bytes, sizeof *bytes)};
 }
 
 static void key_of(const struct store_tree *tree, const char *name, struct store_key *key,
@@ -25,7 +27,7 @@ static void key_of(const struct store_tree *tree, const char *name, struct store
     *bytes = (struct format_outside_key){.collection = tree->collection->roots->collection,
                                          .element = outside.element,
                                          .slot = outside.slot};
-    tree_outside_key(key, bytes);
+    tree_outside_key(tree->txn->store, key, bytes);
 }
 
 enum store_result tree_put_outside(struct store_tree *tree, const char *value, size_t len,
@@ -42,7 +44,7 @@ enum store_result tree_put_outside(struct store_tree *tree, const char *value, s
     *name = (struct format_outside){element, len, (uint16_t)slot, {0}};
     write->bytes = (struct format_outside_key){
         .collection = collection->roots->collection, .element = element, .slot = (uint16_t)slot};
-    tree_outside_key(&write->key, &write->bytes);
+    tree_outside_key(txn->store, &write->key, &write->bytes);
     write->next = collection->outside;
     collection->outside = write;
     tree->root->has_outside = 1;

@@ -116,13 +116,13 @@ void store_submit(struct store_worker *worker)
         store->disk->ops->submit(worker->queue);
 }
 
-void store_key(struct store_key *key, uint32_t db, const char *data, size_t len,
-               enum store_mode mode)
+void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
+               size_t len, enum store_mode mode)
 {
     *key = (struct store_key){.data = data,
                               .len = (uint32_t)len,
                               .slot = (uint16_t)store_hash_slot(data, len),
                               .db = (uint8_t)db,
                               .mode = (uint8_t)mode,
-                              .hash = format_hash(data, len)};
+                              .hash = format_hash(&store->secret, data, len)};
 }

@@ -69,7 +69,7 @@ void model_report(const struct store_txn *txn)
             for (struct entry *entry = written->buckets[i]; entry != NULL; entry = entry->next) {
                 struct store_key key;
                 struct store_item old, fresh;
-                store_key(&key, db, entry->key, entry->key_len, STORE_EXCLUSIVE);
+                store_key(store, &key, db, entry->key, entry->key_len, STORE_EXCLUSIVE);
                 struct store_change change = {
                     .kind = STORE_CHANGE_KEY,
                     .commit = store->commits + 1,

@@ -200,9 +200,10 @@ uint32_t store_hash_slot(const char *data, size_t len)
     return crc16(data, len) % STORE_SLOT_COUNT;
 }
 
-void store_key(struct store_key *key, uint32_t db, const char *data, size_t len,
-               enum store_mode mode)
+void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
+               size_t len, enum store_mode mode)
 {
+    (void)store; /* it keeps no secret */
     assert(db < STORE_DB_COUNT && len <= UINT32_MAX);
     uint64_t hash = len;
     for (size_t i = 0; i < len; i++) {

@@ -1,5 +1,7 @@
 #include "harness.h"
 
+#include "../../storage/engine.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -386,8 +388,8 @@ void call_start(struct store_worker *worker, struct call *call)
 {
     enum store_mode mode = only_reads(call) ? STORE_SHARED : STORE_EXCLUSIVE;
     for (uint32_t i = 0; i < call->key_count; i++)
-        store_key(&call->declared[i], call->keys[i].db, call->keys[i].name, call->keys[i].len,
-                  mode);
+        store_key(worker->store, &call->declared[i], call->keys[i].db, call->keys[i].name,
+                  call->keys[i].len, mode);
     call->request =
         (struct store_request){.run = run_call,
                                .done = call_done,

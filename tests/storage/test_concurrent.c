@@ -112,7 +112,7 @@ static void increment(struct thread *thread, uint32_t counter)
 {
     struct increment increment = {0};
     int len = snprintf(increment.name, sizeof increment.name, "counter:%u", counter);
-    store_key(&increment.key, 0, increment.name, (size_t)len, STORE_EXCLUSIVE);
+    store_key(thread->rig->store, &increment.key, 0, increment.name, (size_t)len, STORE_EXCLUSIVE);
     increment.request = (struct store_request){
         .run = run_increment, .done = incremented, .keys = &increment.key, .key_count = 1};
     enum store_result result = store_execute(thread->worker, &increment.request);

@@ -389,7 +389,7 @@ static enum store_result visit_tree(struct rig *rig, struct visit *visit,
                                     enum store_result (*run)(struct store_txn *,
                                                              struct store_request *))
 {
-    store_key(&visit->key, 0, "hurt", 4, STORE_EXCLUSIVE);
+    store_key(rig->store, &visit->key, 0, "hurt", 4, STORE_EXCLUSIVE);
     visit->request = (struct store_request){
         .run = run, .done = visited, .keys = &visit->key, .key_count = 1, .now_ms = 1};
     visit->finished = false;

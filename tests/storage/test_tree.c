@@ -207,7 +207,7 @@ static enum store_result job_run(struct store_txn *txn, struct store_request *re
 
 static enum store_result do_job(struct rig *rig, const char *key, struct job *job)
 {
-    store_key(&job->keys[0], 0, key, strlen(key), STORE_EXCLUSIVE);
+    store_key(rig->store, &job->keys[0], 0, key, strlen(key), STORE_EXCLUSIVE);
     job->request.run = job->request.run ? job->request.run : job_run;
     job->request.done = job_done;
     job->request.keys = job->keys;
@@ -428,7 +428,7 @@ static enum store_result rename_run(struct store_txn *txn, struct store_request 
 static void rename_key(struct rig *rig, const char *from, const char *to)
 {
     struct job job = {.request = {.run = rename_run, .key_count = 2}};
-    store_key(&job.keys[1], 0, to, strlen(to), STORE_EXCLUSIVE);
+    store_key(rig->store, &job.keys[1], 0, to, strlen(to), STORE_EXCLUSIVE);
     must(do_job(rig, from, &job) == STORE_OK, "renaming: %d", (int)job.result);
 }
 

@@ -154,8 +154,8 @@ static uint64_t mix_entry(uint64_t digest, uint64_t rank, const char *key, size_
                           const char *value, size_t value_len)
 {
     digest = mix(digest, rank);
-    digest = mix(digest, format_hash(key, key_len));
-    return mix(digest, format_hash(value, value_len));
+    digest = mix(digest, format_checksum(key, key_len));
+    return mix(digest, format_checksum(value, value_len));
 }
 
 static uint64_t mix_model(uint64_t digest, uint64_t rank, const struct model_entry *entry)
@@ -410,8 +410,6 @@ struct tree_batch *tree_batch_new(struct tree_model *model)
     batch->count = 1 + rng_below(&model->rng, rng_chance(&model->rng, 20) ? TREE_OPS : 2);
     for (uint32_t i = 0; i < batch->count; i++)
         fill_op(model, &batch->ops[i]);
-    for (uint32_t i = 0; i < TREE_KEYS; i++)
-        store_key(&batch->keys[i], 0, names[i], strlen(names[i]), STORE_EXCLUSIVE);
     batch->request = (struct store_request){
         .run = run, .done = done, .keys = batch->keys, .key_count = TREE_KEYS, .now_ms = 1};
     return batch;
@@ -426,6 +424,8 @@ void tree_batch_free(struct tree_batch *batch)
 
 void tree_batch_start(struct store_worker *worker, struct tree_batch *batch)
 {
+    for (uint32_t i = 0; i < TREE_KEYS; i++)
+        store_key(worker->store, &batch->keys[i], 0, names[i], strlen(names[i]), STORE_EXCLUSIVE);
     enum store_result result = store_execute(worker, &batch->request);
     if (result != STORE_WAIT)
         done(&batch->request, result);
@@ -632,7 +632,7 @@ void tree_model_compare(struct tree_model *model, struct rig *rig)
 {
     for (uint32_t i = 0; i < TREE_KEYS; i++) {
         struct walk walk = {.expected = &model->collections[i], .name = names[i]};
-        store_key(&walk.key, 0, names[i], strlen(names[i]), STORE_SHARED);
+        store_key(rig->store, &walk.key, 0, names[i], strlen(names[i]), STORE_SHARED);
         walk.request = (struct store_request){
             .run = walk_run, .done = walk_done, .keys = &walk.key, .key_count = 1, .now_ms = 1};
         enum store_result result = store_execute(rig->workers[0], &walk.request);

@@ -403,7 +403,8 @@ static void declare_keys(struct driver *driver, const struct command *command,
                          const struct resp_slice *argv, size_t argc)
 {
     assert_true(argc < KEYS_MAX);
-    driver->request.key_count = call_table_keys(command, argc, argv, 0, NULL, driver->keys);
+    driver->request.key_count =
+        call_table_keys(driver->server.store, command, argc, argv, 0, NULL, driver->keys);
 }
 
 struct resp_slice driver_run(struct driver *driver, const struct resp_slice *argv, size_t argc)

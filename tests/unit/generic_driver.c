@@ -105,8 +105,8 @@ static struct store_key *declare_keys(struct run *run)
 {
     struct call *call = &run->call;
     struct store_key *keys = calloc(call->argc + 1, sizeof(*keys));
-    uint32_t count =
-        call_table_keys(call->command, call->argc, call->argv, call->session->db, NULL, keys);
+    uint32_t count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
+                                     call->session->db, NULL, keys);
     call->keys = run->request.keys = keys;
     call->key_count = run->request.key_count = count;
     return keys;
@@ -172,7 +172,7 @@ void driver_put(struct driver *driver, uint32_t db, const char *key, enum item_t
                 const char *value, size_t len, int64_t expire_ms)
 {
     struct store_key declared;
-    store_key(&declared, db, key, strlen(key), STORE_EXCLUSIVE);
+    store_key(driver->server.store, &declared, db, key, strlen(key), STORE_EXCLUSIVE);
     struct run run = {.driver = driver,
                       .request = {.run = run_put, .keys = &declared, .key_count = 1},
                       .value = value,

@@ -68,7 +68,7 @@ static void job_done(struct store_request *request, enum store_result result)
 
 static void add_key(struct job *job, uint32_t db, const char *name, enum store_mode mode)
 {
-    store_key(&job->keys[job->request.key_count++], db, name, strlen(name), mode);
+    store_key(NULL, &job->keys[job->request.key_count++], db, name, strlen(name), mode);
 }
 
 static void start(struct store_worker *worker, struct job *job)
@@ -204,11 +204,11 @@ static enum store_result body_swap_and_flush(struct store_txn *txn, struct job *
 {
     struct store_key key;
     (void)job;
-    store_key(&key, 0, "early", 5, STORE_EXCLUSIVE);
+    store_key(NULL, &key, 0, "early", 5, STORE_EXCLUSIVE);
     assert_int_equal(store_put(txn, &key, 0, "1", 1, STORE_NO_EXPIRY), STORE_OK);
     store_flush_db(txn, 1);
     store_swap_db(txn, 0, 1);
-    store_key(&key, 0, "late", 4, STORE_EXCLUSIVE);
+    store_key(NULL, &key, 0, "late", 4, STORE_EXCLUSIVE);
     return store_put(txn, &key, 0, "2", 1, STORE_NO_EXPIRY);
 }
 
