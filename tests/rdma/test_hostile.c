@@ -240,6 +240,24 @@ static void no_whole_header(void **state)
     }
 }
 
+/* Holds the server's one worker, which could give credits back between two frames of a flood. */
+static void put_to_sleep(redisContext *tcp)
+{
+    int done = 0;
+    assert_int_equal(redisAppendCommand(tcp, "DEBUG SLEEP 0.5"), REDIS_OK);
+    while (!done)
+        assert_int_equal(redisBufferWrite(tcp, &done), REDIS_OK);
+    pause_ms(100);
+}
+
+static void await_waking(redisContext *tcp)
+{
+    redisReply *reply;
+    assert_int_equal(redisGetReply(tcp, (void **)&reply), REDIS_OK);
+    assert_int_equal(reply->type, REDIS_REPLY_STATUS);
+    freeReplyObject(reply);
+}
+
 /* The neighbour shares the receives that the flood uses up. */
 static void more_than_its_credits(void **state)
 {
@@ -256,8 +274,10 @@ static void more_than_its_credits(void **state)
         long long breaches;
         redisContext *tcp = dial();
         breaches = figure(tcp, "rdma_breaches");
+        put_to_sleep(tcp);
         for (int i = 0; i < 60; i++)
             send_frame(&raw, 1, 0, 0, 1, 1);
+        await_waking(tcp);
         for (int i = 0; i < 20; i++)
             freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
         assert_null(vellum_error(neighbour));
