@@ -324,6 +324,9 @@ fuzz_resp_LINK = $(PROTOCOL_LIB)
 # ---- variants ----
 
 WARNINGS := -Wall -Wextra -Wshadow -Wimplicit-fallthrough -Werror
+SOURCE_FOLDERS := protocol storage server benchmarks tests/model tests/storage tests/unit tests/fuzz \
+	$(if $(VERBS),rdma-ext clients tests/rdma)
+
 CPPFLAGS := -D_GNU_SOURCE -isystem /usr/include/lua5.1
 CFLAGS := -std=c11 -O2 -g $(WARNINGS)
 LDFLAGS :=
@@ -380,7 +383,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients unit test check asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
 	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -418,6 +421,11 @@ test: all unit $(RDMA_TEST_PROGRAMS)
 
 check:
 	tests/check/check.sh
+
+# What clang has to say of every source, without building it.
+clang-warnings:
+	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS))) | \
+	    xargs -P "$$(nproc)" -n 16 clang $(CPPFLAGS) $(CFLAGS) -fsyntax-only
 
 asan tsan ubsan:
 	$(MAKE) VARIANT=$@ all unit

@@ -171,11 +171,11 @@ static void encode_value(struct encoder *encoder, int depth)
         put(encoder, "null", 4);
         break;
     case LUA_TLIGHTUSERDATA:
-        if (lua_touserdata(lua, -1) == NULL) {
+        if (lua_touserdata(lua, -1) == NULL)
             put(encoder, "null", 4);
-            break;
-        }
-        /* fall through */
+        else
+            refuse(encoder, -1, "type not supported");
+        break;
     default:
         refuse(encoder, -1, "type not supported");
     }
