@@ -52,6 +52,7 @@ STORAGE_SRC := \
 	storage/prefetch.c \
 	storage/reload.c \
 	storage/request.c \
+	storage/run_write.c \
 	storage/scan.c \
 	storage/snapshot.c \
 	storage/space.c \
@@ -69,6 +70,7 @@ STORAGE_SRC := \
 	storage/tree_owner.c \
 	storage/ttl.c \
 	storage/txn.c \
+	storage/upload.c \
 	storage/verify.c \
 	storage/worker.c \
 	storage/writeback.c
@@ -268,7 +270,8 @@ STORAGE_TESTS := \
 	test_rot \
 	test_snapshot \
 	test_stalls \
-	test_tree
+	test_tree \
+	test_upload
 
 WAIT_TESTS := test_random test_snapshot test_tree # also with reads that wait at random
 

@@ -96,7 +96,8 @@ struct large_write {
     struct patch *patches;          /* in the order they were made */
     struct format_root *root;       /* the result, once all extents are durable */
     uint32_t root_bytes;
-    struct staging *staging; /* in progress */
+    struct staging *staging;     /* in progress */
+    struct store_upload *upload; /* whose runs `base` names, or NULL */
 };
 
 /* A change buffered by the transaction. */
@@ -292,6 +293,8 @@ struct store {
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */
     struct store_stream *open_streams;              /* under extents.lock */
+    struct store_upload *open_uploads;              /* likewise */
+    _Atomic uint32_t upload_pages;                  /* frames they hold */
 
     pthread_mutex_t graves_lock; /* a leaf */
     struct grave *graves;        /* collections to be taken apart (tree_free.c) */

@@ -15,6 +15,7 @@
 
 #include "snapshot.h"
 #include "stream.h"
+#include "upload.h"
 
 static void defer(struct store *store, struct deferred_free *entry)
 {
@@ -68,17 +69,20 @@ void extent_forget_deferred(struct store *store)
     }
 }
 
-/* Every run that is in use now, those given up before included: all databases were emptied. */
+/* Every run that is in use now, those given up before included: all databases were emptied. What
+ * uploads have is not in any yet. */
 void extent_free_all(struct store *store, uint64_t commit)
 {
     struct space *space = &store->extents;
     pthread_mutex_lock(&store->free_lock);
     pthread_mutex_lock(&space->lock);
     extent_forget_deferred(store);
+    upload_set_apart(store, true);
     uint32_t used = space_used_runs(space, NULL);
     struct format_extent *runs = malloc((used + 1) * sizeof *runs);
     if (runs)
         space_used_runs(space, runs);
+    upload_set_apart(store, false);
     pthread_mutex_unlock(&space->lock);
     if (!runs)
         engine_log(store, STORE_LOG_WARNING,

@@ -14,7 +14,8 @@
  * 2. While anything is forgotten or found, the locks of all partitions are held. Other threads may
  *    have reads of pages under way: such a page was not in memory, so the file has its newest
  *    state, recovery leaves that as it is, and the frame stays to become valid.
- * 3. No stream or snapshot is open, so nobody reads runs that the deferred list would have kept.
+ * 3. No stream or snapshot is open, so nobody reads runs that the deferred list would have kept;
+ * and no upload, so nobody writes to runs that no item names.
  */
 #include "engine.h"
 
@@ -27,11 +28,11 @@
 
 /* ---- standing still ---- */
 
-/* By streams or snapshots. */
-static bool is_being_read(struct store *store)
+/* By streams or snapshots; and nobody uploads to runs that recovery would find free. */
+static bool is_in_use(struct store *store)
 {
     pthread_mutex_lock(&store->extents.lock);
-    bool any = store->open_streams || store->snapshots;
+    bool any = store->open_streams || store->open_uploads || store->snapshots;
     pthread_mutex_unlock(&store->extents.lock);
     return any;
 }
@@ -124,9 +125,9 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
 {
     struct store *store = txn->store;
     assert(txn->request->scope == STORE_SCOPE_ALL && txn->write_count == 0);
-    if (is_being_read(store)) {
+    if (is_in_use(store)) {
         snprintf(message, STORE_MESSAGE_MAX,
-                 "A large value is being sent to a client, or a snapshot made");
+                 "A large value is being sent to a client or received, or a snapshot made");
         return STORE_LOCKED;
     }
     snprintf(message, STORE_MESSAGE_MAX, "Writing to the device has failed");

@@ -10,24 +10,16 @@
  * 1. Every run in `fresh` belongs to this transaction alone: given back by extent_abandon, or
  * handed over to the value by the commit.
  * 2. What is in `replaced` belongs to the old version: freed after the commit, by the keeper.
- * 3. A frame of a fresh run is referenced until its write is done.
+ * 3. What an upload has written is the base of a value like any other, until the commit its own.
  */
-#include "engine.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "run_write.h"
+#include "upload.h"
 
 #define WINDOW 4u /* extents of a value being written at once */
-
-/* A growing list of descriptors. */
-struct extent_list {
-    struct format_extent *at;
-    uint32_t count, capacity;
-};
 
 struct node {
     struct format_extent *extents; /* FORMAT_NODE_FANOUT of them; NULL: as it was */
@@ -43,14 +35,6 @@ struct staging {
     uint32_t in_flight;
     struct node *nodes; /* depth 0 has one, that becomes the root itself */
     struct extent_list fresh, replaced;
-};
-
-struct extent_write {
-    struct disk_op op;
-    struct staging *staging;
-    uint32_t count;
-    uint32_t frames[FORMAT_EXTENT_PAGES];
-    struct iovec vectors[FORMAT_EXTENT_PAGES];
 };
 
 static bool list_room(struct extent_list *list)
@@ -112,13 +96,6 @@ static void end(struct large_write *large)
     large->staging = NULL;
 }
 
-static void give_back_run(struct space *space, const struct format_extent *extent)
-{
-    for (uint32_t i = 0; i < divided(extent->length, PAGE_SIZE); i++)
-        space_drop(space, extent->page + i);
-    space_give_slot(space, extent->page, 0);
-}
-
 void extent_abandon(struct store_txn *txn)
 {
     struct space *space = &txn->store->extents;
@@ -129,7 +106,7 @@ void extent_abandon(struct store_txn *txn)
         assert(large->staging->in_flight == 0);
         pthread_mutex_lock(&space->lock);
         for (uint32_t j = 0; j < large->staging->fresh.count; j++)
-            give_back_run(space, &large->staging->fresh.at[j]);
+            run_give_back(space, &large->staging->fresh.at[j]);
         pthread_mutex_unlock(&space->lock);
         end(large);
     }
@@ -143,6 +120,8 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
             continue;
         extent_free_list(txn->store, large->staging->replaced.at, large->staging->replaced.count, 0,
                          commit);
+        if (large->upload)
+            upload_hand_over(large->upload);
         end(large);
     }
 }
@@ -212,67 +191,11 @@ static uint32_t new_length(const struct staging *staging, uint32_t i, uint32_t o
 
 static void written(struct disk_op *op)
 {
-    struct extent_write *write = op->arg;
-    struct staging *staging = write->staging;
+    struct staging *staging = op->arg;
     struct store_txn *txn = staging->txn;
-    struct space *space = &txn->store->extents;
-    if (op->error)
-        engine_fail(txn->store, "writing a large value", op->error);
-    atomic_fetch_add_explicit(&txn->store->pages_written, write->count, memory_order_relaxed);
-    pthread_mutex_lock(&space->lock);
-    for (uint32_t i = 0; i < write->count; i++)
-        space_unref(space, write->frames[i]);
-    pthread_mutex_unlock(&space->lock);
+    run_write_end(run_write_of(op));
     staging->in_flight--;
-    free(write);
     request_wake(txn, txn->worker);
-}
-
-/* A free run, with frames for its pages. extents.lock is held. */
-static enum store_result take_run(struct staging *staging, uint32_t length,
-                                  struct extent_write *write, uint32_t *page)
-{
-    struct store_txn *txn = staging->txn;
-    struct space *space = &txn->store->extents;
-    uint32_t class = format_run_class_for(length), slot;
-    while (!space_take_slot(space, class, page, &slot)) {
-        enum store_result result = commit_assign_segment(txn->store, space, class);
-        if (result == STORE_WAIT)
-            keeper_throttle(txn);
-        if (result != STORE_OK)
-            return result;
-    }
-    write->count = divided(length, PAGE_SIZE);
-    for (uint32_t i = 0; i < write->count; i++) {
-        space_drop(space, *page + i);
-        uint32_t number = space_add_frame(space, *page + i, txn->in_place);
-        if (!number) {
-            while (i-- > 0) {
-                space_unref(space, write->frames[i]);
-                space_drop(space, *page + i);
-            }
-            space_give_slot(space, *page, 0);
-            return load_no_frame(txn);
-        }
-        space_ref(space, number);
-        arena_frame(space->arena, number)->state = FRAME_VALID;
-        arena_frame(space->arena, number)->checked = true;
-        write->frames[i] = number;
-        write->vectors[i] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
-    }
-    return STORE_OK;
-}
-
-static uint64_t checksum_of(const struct extent_write *write, uint32_t length)
-{
-    XXH3_state_t state;
-    XXH3_64bits_reset(&state);
-    for (uint32_t i = 0; length > 0; i++) {
-        uint32_t len = length < PAGE_SIZE ? length : PAGE_SIZE;
-        XXH3_64bits_update(&state, write->vectors[i].iov_base, len);
-        length -= len;
-    }
-    return XXH3_64bits_digest(&state);
 }
 
 /* Writes `length` bytes, which fill(arg, offset, len, to) gives page by page, to a new run. */
@@ -281,39 +204,20 @@ static enum store_result write_run(struct staging *staging, uint32_t length,
                                    void *arg, struct format_extent *extent)
 {
     struct store_txn *txn = staging->txn;
-    struct space *space = &txn->store->extents;
-    struct extent_write *write = list_room(&staging->fresh) ? malloc(sizeof *write) : NULL;
-    if (!write)
+    struct run_write *write;
+    if (!list_room(&staging->fresh))
         return STORE_NO_MEMORY;
-    uint32_t page;
-    pthread_mutex_lock(&space->lock);
-    enum store_result result = take_run(staging, length, write, &page);
-    pthread_mutex_unlock(&space->lock);
-    if (result != STORE_OK) {
-        free(write);
+    enum store_result result = run_write_begin(
+        txn, length, txn->in_place ? RUN_WRITE_URGENT : RUN_WRITE_WAITS, &staging->fresh, &write);
+    if (result != STORE_OK)
         return result;
-    }
     for (uint32_t i = 0; i < write->count; i++) {
         uint32_t left = length - i * PAGE_SIZE;
-        uint32_t len = left < PAGE_SIZE ? left : PAGE_SIZE;
-        char *memory = write->vectors[i].iov_base;
-        fill(arg, i * PAGE_SIZE, len, memory);
-        memset(memory + len, 0, PAGE_SIZE - len);
+        fill(arg, i * PAGE_SIZE, left < PAGE_SIZE ? left : PAGE_SIZE, write->vectors[i].iov_base);
     }
-    *extent = (struct format_extent){page, length, checksum_of(write, length)};
-    write->staging = staging;
-    write->op = (struct disk_op){.kind = DISK_WRITE,
-                                 .durable = true,
-                                 .file = space->file,
-                                 .vectors = write->vectors,
-                                 .vector_count = (int)write->count,
-                                 .offset = (uint64_t)page * PAGE_SIZE,
-                                 .done = written,
-                                 .arg = write};
     staging->in_flight++;
     request_wait(txn);
-    disk_queue_op(txn->worker->queue, &write->op);
-    staging->fresh.at[staging->fresh.count++] = *extent;
+    run_write_start(write, txn->worker, written, staging, extent);
     return STORE_OK;
 }
 

@@ -276,6 +276,47 @@ STORE_MUST_CHECK enum store_result store_stream_next(struct store_stream *stream
                                                      const struct iovec **vectors, int *count);
 void store_stream_close(struct store_stream *stream); /* at any time, also before the end */
 
+/*
+ * A large value that is written to its place while it arrives, before any request runs. Between a
+ * span that was filled and the device nothing is copied. Belongs to its worker's thread; `ready` is
+ * called from store_poll of that worker after a call that said STORE_WAIT.
+ *
+ *     store_upload_begin -> (store_upload_space, fill, store_upload_filled) until all is there ->
+ *     store_upload_finish -> a request whose run function calls store_put_upload ->
+ *     store_upload_close, when the request is finished
+ *
+ * Nobody sees the value before that request has committed; if none does, its space comes back with
+ * the closing, or with the next start. After a failure space and finish return it again, and so
+ * does store_put_upload.
+ *
+ * The spans are frames of the page cache as long as uploads hold no more than a quarter of it, else
+ * memory of the upload's own. A span stays where it is until it was filled or the upload is closed:
+ * it may be given to a device (a NIC's RDMA READ, a socket with zero copy), if the upload is not
+ * closed before the device has let go of it.
+ */
+struct store_upload;
+
+/* `length`: more than a page; STORE_TOO_LARGE beyond STORE_VALUE_MAX. */
+#define STORE_UPLOAD_MIN (64 * 1024) /* below this it is not worth while */
+STORE_MUST_CHECK enum store_result store_upload_begin(struct store_worker *worker, uint64_t length,
+                                                      void (*ready)(void *arg), void *arg,
+                                                      struct store_upload **upload);
+/* Where the next bytes go, at most STORE_STREAM_PIECE and a part of it what was not filled yet,
+ * while not all were filled. STORE_WAIT: the device, or room on it, has to catch up. */
+STORE_MUST_CHECK enum store_result store_upload_space(struct store_upload *upload,
+                                                      const struct iovec **vectors, int *count);
+/* So many of these bytes are there, from the start. */
+void store_upload_filled(struct store_upload *upload, size_t len);
+/* When all were filled. STORE_OK: the value is durable. */
+STORE_MUST_CHECK enum store_result store_upload_finish(struct store_upload *upload);
+/* At any time, but not while a request that has put it is not finished. */
+void store_upload_close(struct store_upload *upload);
+/* In a run function: gives the key the value of a finished upload. Under one key at most in all; it
+ * may be put again in a rerun. */
+STORE_MUST_CHECK enum store_result store_put_upload(struct store_txn *txn,
+                                                    const struct store_key *key, uint8_t type,
+                                                    struct store_upload *upload, int64_t expire_ms);
+
 /* ---- large collections ---- */
 
 /*

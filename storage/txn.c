@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "upload.h"
+
 #define BLOCK_SIZE 16384u
 #define WRITES_SEARCHED 8u /* a longer list gets a table */
 
@@ -472,6 +474,24 @@ enum store_result store_put(struct store_txn *txn, const struct store_key *key, 
         return put_small(txn, key, type, bytes, len, expire_ms);
     struct large_write *large = put_large(txn, key, type, expire_ms);
     return large && add_patch(txn, large, 0, bytes, len) ? STORE_OK : STORE_NO_MEMORY;
+}
+
+enum store_result store_put_upload(struct store_txn *txn, const struct store_key *key, uint8_t type,
+                                   struct store_upload *upload, int64_t expire_ms)
+{
+    const struct format_root *root;
+    enum store_result result = upload_root(upload, &root);
+    if (result != STORE_OK)
+        return result;
+    if (key->len > STORE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    struct large_write *large = put_large(txn, key, type, expire_ms);
+    if (!large)
+        return STORE_NO_MEMORY;
+    large->base = root;
+    large->length = root->length;
+    large->upload = upload;
+    return STORE_OK;
 }
 
 static enum store_result patch_small(struct store_txn *txn, const struct store_key *key,

@@ -8,7 +8,7 @@ import dataclasses
 
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
-WAIT_RANDOM = "wait/test_random"
+WAIT_RANDOM, UPLOAD = "wait/test_random", "test_upload"
 
 
 @dataclasses.dataclass
@@ -452,10 +452,27 @@ fault("interruption-is-an-error", "storage/disk_file.c",
 
 # ---- large values, databases, scans ----
 
-fault("extents-not-durable", "storage/stage.c",
+fault("extents-not-durable", "storage/run_write.c",
       "a large value is named by a commit before it is durable",
       (".kind = DISK_WRITE, .durable = true,", ".kind = DISK_WRITE, .durable = false,"),
       by=[CUTS, POWERCUT])
+fault("upload-put-too-early", "storage/upload.c",
+      "a value that was uploaded is named by a commit before all of it is durable",
+      ("if (upload->in_flight > 0) { upload->is_awaited = true; return STORE_WAIT; }", ""),
+      by=[UPLOAD])
+fault("upload-flushed-away", "storage/free.c",
+      "a flush of everything frees what uploads are writing to",
+      ("upload_set_apart(store, true);", ""), ("upload_set_apart(store, false);", ""),
+      by=[UPLOAD])
+fault("upload-leaks", "storage/upload.c",
+      "the space of an upload that was given up does not come back",
+      ("if (!upload->is_handed_over) {", "if (false) {"),
+      by=[UPLOAD])
+fault("upload-hogs-the-cache", "storage/upload.c",
+      "slow uploads hold as many frames as they please",
+      ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
+       "RUN_WRITE_MAY_BE_APART;"),
+      by=[UPLOAD])
 fault("extent-unchecked", "storage/extent.c",
       "a damaged large value is served",
       ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),

@@ -1,0 +1,175 @@
+#include "run_write.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static uint32_t pages_for(uint32_t bytes)
+{
+    return (bytes + PAGE_SIZE - 1) / PAGE_SIZE;
+}
+
+void run_give_back(struct space *space, const struct format_extent *run)
+{
+    for (uint32_t i = 0; i < pages_for(run->length); i++)
+        space_drop(space, run->page + i);
+    space_give_slot(space, run->page, 0);
+}
+
+/* ---- beginning ---- */
+
+/* extents.lock is held, here and in what follows. */
+static enum store_result take_run(struct store_txn *txn, struct run_write *write)
+{
+    struct space *space = &txn->store->extents;
+    uint32_t class = format_run_class_for(write->length), slot;
+    while (!space_take_slot(space, class, &write->page, &slot)) {
+        enum store_result result = commit_assign_segment(txn->store, space, class);
+        if (result == STORE_WAIT)
+            keeper_throttle(txn);
+        if (result != STORE_OK)
+            return result;
+    }
+    for (uint32_t i = 0; i < write->count; i++)
+        space_drop(space, write->page + i);
+    return STORE_OK;
+}
+
+static void release_frames(struct run_write *write, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        space_unref(&write->store->extents, write->frames[i]);
+}
+
+static bool take_frames(struct run_write *write, bool urgent)
+{
+    struct space *space = &write->store->extents;
+    for (uint32_t i = 0; i < write->count; i++) {
+        uint32_t number = space_add_frame(space, write->page + i, urgent);
+        if (!number) {
+            release_frames(write, i);
+            while (i-- > 0)
+                space_drop(space, write->page + i);
+            return false;
+        }
+        space_ref(space, number);
+        arena_frame(space->arena, number)->state = FRAME_VALID;
+        arena_frame(space->arena, number)->checked = true;
+        write->frames[i] = number;
+        write->vectors[i] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+    }
+    return true;
+}
+
+static bool take_apart(struct run_write *write)
+{
+    write->apart = disk_alloc((uint64_t)write->count * PAGE_SIZE);
+    if (!write->apart)
+        return false;
+    for (uint32_t i = 0; i < write->count; i++)
+        write->vectors[i] = (struct iovec){write->apart + i * PAGE_SIZE, PAGE_SIZE};
+    return true;
+}
+
+static enum store_result take_memory(struct store_txn *txn, struct run_write *write,
+                                     enum run_write_frames frames)
+{
+    bool is_apart = frames == RUN_WRITE_APART;
+    if (!is_apart && take_frames(write, frames == RUN_WRITE_URGENT))
+        return STORE_OK;
+    if (is_apart || frames == RUN_WRITE_MAY_BE_APART)
+        return take_apart(write) ? STORE_OK : STORE_NO_MEMORY;
+    return load_no_frame(txn);
+}
+
+enum store_result run_write_begin(struct store_txn *txn, uint32_t length,
+                                  enum run_write_frames frames, struct extent_list *runs,
+                                  struct run_write **result)
+{
+    struct space *space = &txn->store->extents;
+    assert(length > 0 && length <= FORMAT_EXTENT_BYTES && runs->count < runs->capacity);
+    struct run_write *write = malloc(sizeof *write);
+    if (!write)
+        return STORE_NO_MEMORY;
+    write->store = txn->store;
+    write->length = length;
+    write->count = pages_for(length);
+    write->apart = NULL;
+    pthread_mutex_lock(&space->lock);
+    enum store_result taken = take_run(txn, write);
+    if (taken == STORE_OK && (taken = take_memory(txn, write, frames)) != STORE_OK)
+        space_give_slot(space, write->page, 0);
+    if (taken == STORE_OK)
+        runs->at[runs->count++] = (struct format_extent){write->page, length, 0};
+    pthread_mutex_unlock(&space->lock);
+    if (taken == STORE_OK)
+        *result = write;
+    else
+        free(write);
+    return taken;
+}
+
+/* ---- writing ---- */
+
+static uint64_t checksum_of(const struct run_write *write)
+{
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    for (uint32_t i = 0, left = write->length; left > 0; i++) {
+        uint32_t len = left < PAGE_SIZE ? left : PAGE_SIZE;
+        XXH3_64bits_update(&state, write->vectors[i].iov_base, len);
+        left -= len;
+    }
+    return XXH3_64bits_digest(&state);
+}
+
+void run_write_start(struct run_write *write, struct store_worker *worker,
+                     void (*done)(struct disk_op *op), void *arg, struct format_extent *extent)
+{
+    uint32_t rest = write->count * PAGE_SIZE - write->length;
+    char *last = write->vectors[write->count - 1].iov_base;
+    memset(last + PAGE_SIZE - rest, 0, rest);
+    *extent = (struct format_extent){write->page, write->length, checksum_of(write)};
+    write->op = (struct disk_op){.kind = DISK_WRITE,
+                                 .durable = true,
+                                 .file = write->store->extents.file,
+                                 .vectors = write->vectors,
+                                 .vector_count = (int)write->count,
+                                 .offset = (uint64_t)write->page * PAGE_SIZE,
+                                 .done = done,
+                                 .arg = arg};
+    disk_queue_op(worker->queue, &write->op);
+}
+
+struct run_write *run_write_of(struct disk_op *op)
+{
+    return (struct run_write *)((char *)op - offsetof(struct run_write, op));
+}
+
+/* ---- the end ---- */
+
+void run_write_drop(struct run_write *write)
+{
+    struct store *store = write->store;
+    if (!write->apart) {
+        pthread_mutex_lock(&store->extents.lock);
+        release_frames(write, write->count);
+        pthread_mutex_unlock(&store->extents.lock);
+    }
+    free(write->apart);
+    free(write);
+}
+
+bool run_write_end(struct run_write *write)
+{
+    struct store *store = write->store;
+    int error = write->op.error;
+    if (error)
+        engine_fail(store, "writing a large value", error);
+    atomic_fetch_add_explicit(&store->pages_written, write->count, memory_order_relaxed);
+    run_write_drop(write);
+    return error == 0;
+}
