@@ -193,6 +193,7 @@ RDMA_SRC := \
 # The client library; built where RDMA is.
 CLIENT_SRC := \
 	clients/channel.c \
+	clients/move.c \
 	clients/upgrade.c \
 	clients/vellum.c
 
@@ -318,6 +319,16 @@ BENCH_SRC := \
 	benchmarks/histogram.c \
 	benchmarks/keys.c
 
+# vellum-benchmark, over libvellum.
+BENCHMARK_SRC := \
+	benchmarks/bench_options.c \
+	benchmarks/bench_plot.c \
+	benchmarks/bench_report.c \
+	benchmarks/bench_run.c \
+	benchmarks/bench_server.c \
+	benchmarks/bench_tests.c \
+	benchmarks/vellum_benchmark.c
+
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp fuzz_rdb
 
@@ -375,7 +386,7 @@ $(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
 CLIENT_LIB := $(LIB)/libvellum.a
 CLIENT_LIBS := -lhiredis -libverbs
 RDMA_BENCH_PROGRAMS := $(BIN)/bench-transports
-CLIENT_PROGRAMS := $(BIN)/vellum-example $(BIN)/vellum-rdma-proxy
+CLIENT_PROGRAMS := $(BIN)/vellum-benchmark $(BIN)/vellum-example $(BIN)/vellum-rdma-proxy
 RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
 endif
 
@@ -474,6 +485,8 @@ install: all
 	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/vellum-server
 	install -D -m 755 $(CHECKER) $(DESTDIR)$(PREFIX)/bin/vellum-check
 ifneq ($(VERBS),)
+	install -D -m 755 $(BIN)/vellum-benchmark $(DESTDIR)$(PREFIX)/bin/vellum-benchmark
+	install -D -m 644 benchmarks/vellum-benchmark.1 $(DESTDIR)$(PREFIX)/share/man/man1/vellum-benchmark.1
 	install -D -m 755 $(BIN)/vellum-rdma-proxy $(DESTDIR)$(PREFIX)/bin/vellum-rdma-proxy
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(PREFIX)/lib/libvellum.a
 	install -D -m 644 clients/vellum.h $(DESTDIR)$(PREFIX)/include/vellum.h
@@ -528,6 +541,10 @@ $(BIN)/vellum-example: $(call objects,clients/example.c) $(CLIENT_LIB)
 $(BIN)/vellum-rdma-proxy: $(call objects,clients/proxy.c) $(CLIENT_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -levent_core
+
+$(BIN)/vellum-benchmark: $(call objects,$(BENCHMARK_SRC) $(BENCH_SRC)) $(CLIENT_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -lpthread -lm
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

@@ -32,10 +32,25 @@ void histogram_clear(struct histogram *h)
 
 void histogram_add(struct histogram *h, uint64_t ns, uint64_t times)
 {
+    if (h->total == 0 || ns < h->min_ns)
+        h->min_ns = ns;
     h->counts[step_of(ns)] += times;
     h->total += times;
+    h->sum_ns += ns * times;
     if (ns > h->max_ns)
         h->max_ns = ns;
+}
+
+void histogram_merge(struct histogram *h, const struct histogram *more)
+{
+    if (more->total > 0 && (h->total == 0 || more->min_ns < h->min_ns))
+        h->min_ns = more->min_ns;
+    for (uint32_t i = 0; i < HISTOGRAM_SIZE; i++)
+        h->counts[i] += more->counts[i];
+    h->total += more->total;
+    h->sum_ns += more->sum_ns;
+    if (more->max_ns > h->max_ns)
+        h->max_ns = more->max_ns;
 }
 
 uint64_t histogram_percentile(const struct histogram *h, double percent)

@@ -14,11 +14,14 @@
 struct histogram {
     uint64_t counts[HISTOGRAM_SIZE];
     uint64_t total;
-    uint64_t max_ns;
+    uint64_t sum_ns, min_ns, max_ns; /* min_ns: of no use while total is 0 */
 };
 
 void histogram_clear(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t ns, uint64_t times);
+
+/* What `more` has counted is counted by `h` too. */
+void histogram_merge(struct histogram *h, const struct histogram *more);
 
 /* The smallest latency that `percent` of all did not exceed; 0 where nothing was counted. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);

@@ -50,13 +50,24 @@ uint64_t keys_next(struct keys *keys)
     return (uint64_t)((unsigned __int128)spread * keys->count >> 64);
 }
 
+uint64_t keys_latest(struct keys *keys, uint64_t newest)
+{
+    uint64_t age = zipfian_rank(keys);
+    return age <= newest ? newest - age : newest;
+}
+
+void keys_digits(char digits[KEY_DIGITS], uint64_t number)
+{
+    for (int i = KEY_DIGITS - 1; i >= 0; i--) {
+        digits[i] = (char)('0' + number % 10);
+        number /= 10;
+    }
+}
+
 void keys_format(char key[KEY_LEN], uint64_t number)
 {
     memcpy(key, "key:", 4);
-    for (int i = KEY_LEN - 1; i >= 4; i--) {
-        key[i] = (char)('0' + number % 10);
-        number /= 10;
-    }
+    keys_digits(key + 4, number);
 }
 
 int64_t bench_now_ns(void)

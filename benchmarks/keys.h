@@ -21,6 +21,13 @@ struct keys {
 void keys_init(struct keys *keys, uint64_t count, bool zipfian, uint64_t seed);
 uint64_t keys_random(struct keys *keys); /* any 64 bits */
 uint64_t keys_next(struct keys *keys);   /* 0 .. count - 1 */
+
+/* Of keys 0 .. newest, newer ones more often: zipfian by age. */
+uint64_t keys_latest(struct keys *keys, uint64_t newest);
+
+/* The twelve digits of a key. */
+#define KEY_DIGITS 12
+void keys_digits(char digits[KEY_DIGITS], uint64_t number);
 void keys_format(char key[KEY_LEN], uint64_t number);
 
 int64_t bench_now_ns(void); /* monotonic */

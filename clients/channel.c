@@ -321,7 +321,7 @@ bool client_channel_sleep(struct client_channel *channel)
 }
 
 /* The server says nothing by TCP: whatever can be read there is its end. */
-static void look_at_tcp(struct client_channel *channel)
+void client_channel_look(struct client_channel *channel)
 {
     char byte;
     ssize_t got = recv(channel->tcp, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -342,6 +342,6 @@ void client_channel_wait(struct client_channel *channel, int timeout_ms)
                              {.fd = channel->tcp, .events = POLLIN}};
     poll(ready, 2, timeout_ms);
     if (ready[1].revents != 0)
-        look_at_tcp(channel);
+        client_channel_look(channel);
     take_completions(channel);
 }

@@ -55,6 +55,9 @@ bool client_channel_writable(const struct client_channel *channel);
 /* Waits until something has moved, the channel is closed, or the time is over (-1: none). */
 void client_channel_wait(struct client_channel *channel, int timeout_ms);
 
+/* Looks at the TCP connection, which tells when the server has gone. */
+void client_channel_look(struct client_channel *channel);
+
 /* For event loops: readable when there may be something to poll for, once sleep() was true. */
 int client_channel_descriptor(const struct client_channel *channel);
 bool client_channel_sleep(struct client_channel *channel);

@@ -4,42 +4,15 @@
  */
 #include "vellum.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdio.h>
 #include <time.h>
 
 #include <hiredis/sds.h>
 
 #include "upgrade.h"
-
-#define USUAL_SPIN_US 50
-#define CLOSED_TEXT "the server has closed the channel"
-#define READ_BYTES (16 * 1024)
-
-struct vellum {
-    redisContext *tcp;
-    struct client_channel *channel; /* NULL: by TCP */
-    const char *transport;
-    int timeout_ms;
-    char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
-};
-
-static void fail(struct vellum *vellum, const char *text)
-{
-    if (vellum->error[0] == '\0')
-        snprintf(vellum->error, sizeof vellum->error, "%s", text);
-}
-
-/* Whether there is one; takes hiredis's over. */
-static bool has_failed(struct vellum *vellum)
-{
-    if (vellum->tcp == NULL)
-        fail(vellum, "out of memory");
-    else if (vellum->tcp->err != 0)
-        fail(vellum, vellum->tcp->errstr);
-    return vellum->error[0] != '\0';
-}
+#include "vellum_private.h"
 
 /* ---- connecting ---- */
 
@@ -72,16 +45,16 @@ static void log_in(struct vellum *vellum, const struct vellum_options *options)
             ? redisCommand(vellum->tcp, "AUTH %s %s", options->user, options->password)
             : redisCommand(vellum->tcp, "AUTH %s", options->password);
     if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
-        fail(vellum, reply->str);
+        vellum_fail(vellum, reply->str);
     if (reply != NULL)
         freeReplyObject(reply);
 }
 
 static void upgrade(struct vellum *vellum, const struct vellum_options *options)
 {
-    struct client_channel_options wanted = {.device = options->device,
-                                            .spin_us = options->spin_us != 0 ? options->spin_us
-                                                                             : USUAL_SPIN_US};
+    struct client_channel_options wanted = {
+        .device = options->device,
+        .spin_us = options->spin_us != 0 ? options->spin_us : VELLUM_USUAL_SPIN_US};
     if (options->rdma == VELLUM_RDMA_NEVER) {
         snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
         return;
@@ -91,7 +64,7 @@ static void upgrade(struct vellum *vellum, const struct vellum_options *options)
         vellum->transport = "rdma";
         vellum->reason[0] = '\0';
     } else if (options->rdma == VELLUM_RDMA_ONLY) {
-        fail(vellum, vellum->reason);
+        vellum_fail(vellum, vellum->reason);
     }
 }
 
@@ -103,9 +76,9 @@ struct vellum *vellum_connect(const struct vellum_options *options)
     vellum->transport = options->path != NULL ? "unix" : "tcp";
     vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
     vellum->tcp = dial(options);
-    if (!has_failed(vellum))
+    if (!vellum_has_failed(vellum))
         log_in(vellum, options);
-    if (!has_failed(vellum))
+    if (!vellum_has_failed(vellum))
         upgrade(vellum, options);
     return vellum;
 }
@@ -137,37 +110,6 @@ const char *vellum_reason(const struct vellum *vellum)
 
 /* ---- by the channel ---- */
 
-/* Moves what can be moved to the channel; returns REDIS_ERR when that is closed. */
-static int send_some(struct vellum *vellum)
-{
-    redisContext *tcp = vellum->tcp;
-    size_t len = sdslen(tcp->obuf);
-    struct iovec vector = {.iov_base = tcp->obuf, .iov_len = len};
-    ssize_t sent = len > 0 ? client_channel_write(vellum->channel, &vector, 1) : 0;
-    if (sent < 0) {
-        fail(vellum, CLOSED_TEXT);
-        return REDIS_ERR;
-    }
-    if ((size_t)sent == len)
-        sdsclear(tcp->obuf);
-    else if (sent > 0)
-        sdsrange(tcp->obuf, (int)sent, -1);
-    return REDIS_OK;
-}
-
-/* REDIS_ERR: nothing will come behind what the reader has. */
-static int receive_some(struct vellum *vellum)
-{
-    char bytes[READ_BYTES];
-    ssize_t got;
-    while ((got = client_channel_read(vellum->channel, bytes, sizeof bytes)) > 0)
-        if (redisReaderFeed(vellum->tcp->reader, bytes, (size_t)got) != REDIS_OK) {
-            fail(vellum, vellum->tcp->reader->errstr);
-            return REDIS_ERR;
-        }
-    return got < 0 ? REDIS_ERR : REDIS_OK;
-}
-
 static long long clock_ms(void)
 {
     struct timespec now;
@@ -182,7 +124,7 @@ static int wait_until(struct vellum *vellum, long long limit_ms)
     if (limit_ms >= 0) {
         long long remaining = limit_ms - clock_ms();
         if (remaining <= 0) {
-            fail(vellum, "the time for the reply is over");
+            vellum_fail(vellum, "the time for the reply is over");
             return REDIS_ERR;
         }
         left = (int)remaining;
@@ -196,16 +138,6 @@ static long long time_limit(const struct vellum *vellum)
     return vellum->timeout_ms >= 0 ? clock_ms() + vellum->timeout_ms : -1;
 }
 
-/* A whole reply, or NULL. */
-static int parse(struct vellum *vellum, redisReply **reply)
-{
-    void *parsed = NULL;
-    if (redisReaderGetReply(vellum->tcp->reader, &parsed) != REDIS_OK)
-        fail(vellum, vellum->tcp->reader->errstr);
-    *reply = parsed;
-    return has_failed(vellum) ? REDIS_ERR : REDIS_OK;
-}
-
 /* There is no need to wait. */
 static bool can_move(const struct vellum *vellum)
 {
@@ -217,29 +149,29 @@ static bool can_move(const struct vellum *vellum)
 static int get_from_channel(struct vellum *vellum, redisReply **reply)
 {
     long long limit_ms = time_limit(vellum);
-    if (parse(vellum, reply) != REDIS_OK)
+    if (vellum_parse(vellum, reply) != REDIS_OK)
         return REDIS_ERR;
     while (*reply == NULL) {
-        int moved = receive_some(vellum);
-        if (parse(vellum, reply) != REDIS_OK || *reply != NULL)
+        int moved = vellum_receive_some(vellum);
+        if (vellum_parse(vellum, reply) != REDIS_OK || *reply != NULL)
             break;
         if (moved != REDIS_OK)
-            fail(vellum, CLOSED_TEXT);
-        else if (send_some(vellum) == REDIS_OK && !can_move(vellum))
+            vellum_fail(vellum, VELLUM_CLOSED_TEXT);
+        else if (vellum_send_some(vellum) == REDIS_OK && !can_move(vellum))
             wait_until(vellum, limit_ms);
-        if (has_failed(vellum))
+        if (vellum_has_failed(vellum))
             return REDIS_ERR;
     }
-    return has_failed(vellum) ? REDIS_ERR : REDIS_OK;
+    return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
 }
 
 static int flush_channel(struct vellum *vellum)
 {
     long long limit_ms = time_limit(vellum);
     while (sdslen(vellum->tcp->obuf) > 0) {
-        if (receive_some(vellum) != REDIS_OK)
-            fail(vellum, CLOSED_TEXT);
-        if (has_failed(vellum) || send_some(vellum) != REDIS_OK)
+        if (vellum_receive_some(vellum) != REDIS_OK)
+            vellum_fail(vellum, VELLUM_CLOSED_TEXT);
+        if (vellum_has_failed(vellum) || vellum_send_some(vellum) != REDIS_OK)
             return REDIS_ERR;
         if (sdslen(vellum->tcp->obuf) > 0 && !can_move(vellum) &&
             wait_until(vellum, limit_ms) != REDIS_OK)
@@ -268,7 +200,7 @@ struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t
     memory->mr = client_channel_register(vellum->channel, bytes, size);
     if (memory->mr != NULL)
         return memory;
-    fail(vellum, "the memory cannot be registered");
+    vellum_fail(vellum, "the memory cannot be registered");
     free(memory);
     return NULL;
 }
@@ -285,9 +217,9 @@ static int pull(struct vellum *vellum, const struct rdma_reference *reference)
 {
     long long limit_ms = time_limit(vellum);
     while (!client_channel_pull(vellum->channel, reference)) {
-        if (receive_some(vellum) != REDIS_OK)
-            fail(vellum, CLOSED_TEXT);
-        if (has_failed(vellum) ||
+        if (vellum_receive_some(vellum) != REDIS_OK)
+            vellum_fail(vellum, VELLUM_CLOSED_TEXT);
+        if (vellum_has_failed(vellum) ||
             (!client_channel_writable(vellum->channel) && wait_until(vellum, limit_ms) != REDIS_OK))
             return REDIS_ERR;
     }
@@ -313,10 +245,10 @@ static int set_by_reference(struct vellum *vellum, const char *key, size_t key_l
 redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t length)
 {
-    if (has_failed(vellum))
+    if (vellum_has_failed(vellum))
         return NULL;
     if (offset > memory->size || length > memory->size - offset) {
-        fail(vellum, "the value lies outside of the registered memory");
+        vellum_fail(vellum, "the value lies outside of the registered memory");
         return NULL;
     }
     if (memory->mr == NULL || length == 0)
@@ -334,12 +266,12 @@ redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_l
 
 static int result(struct vellum *vellum, int of_hiredis)
 {
-    return has_failed(vellum) ? REDIS_ERR : of_hiredis;
+    return vellum_has_failed(vellum) ? REDIS_ERR : of_hiredis;
 }
 
 int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments)
 {
-    if (has_failed(vellum))
+    if (vellum_has_failed(vellum))
         return REDIS_ERR;
     return result(vellum, redisvAppendCommand(vellum->tcp, format, arguments));
 }
@@ -355,15 +287,22 @@ int vellum_append(struct vellum *vellum, const char *format, ...)
 
 int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const size_t *lengths)
 {
-    if (has_failed(vellum))
+    if (vellum_has_failed(vellum))
         return REDIS_ERR;
     return result(vellum, redisAppendCommandArgv(vellum->tcp, argc, argv, lengths));
+}
+
+int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t length)
+{
+    if (vellum_has_failed(vellum))
+        return REDIS_ERR;
+    return result(vellum, redisAppendFormattedCommand(vellum->tcp, bytes, length));
 }
 
 int vellum_get_reply(struct vellum *vellum, redisReply **reply)
 {
     void *got = NULL;
-    if (has_failed(vellum))
+    if (vellum_has_failed(vellum))
         return REDIS_ERR;
     if (vellum->channel != NULL)
         return get_from_channel(vellum, reply);
@@ -375,7 +314,7 @@ int vellum_get_reply(struct vellum *vellum, redisReply **reply)
 int vellum_flush(struct vellum *vellum)
 {
     int done = 0;
-    if (has_failed(vellum))
+    if (vellum_has_failed(vellum))
         return REDIS_ERR;
     if (vellum->channel != NULL)
         return flush_channel(vellum);

@@ -17,6 +17,7 @@
 #define VELLUM_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <hiredis/hiredis.h>
@@ -64,6 +65,8 @@ redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **ar
 int vellum_append(struct vellum *vellum, const char *format, ...);
 int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments);
 int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const size_t *lengths);
+/* Whole commands, as they are sent. */
+int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t length);
 int vellum_get_reply(struct vellum *vellum, redisReply **reply);
 
 /*
@@ -78,6 +81,20 @@ void vellum_unregister(struct vellum_memory *memory); /* before vellum_free */
 /* SET key to `length` bytes at `offset` of the memory. Earlier replies must have been fetched. */
 redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t length);
+
+/*
+ * For loops of the application's own, which wait for several connections: vellum_try() sends what
+ * is gathered, as far as it goes, and takes one reply if it has come (else *reply is NULL), without
+ * waiting. When it has none, vellum_sleep() tells what to wait for, with poll() or the like: one of
+ * the descriptors becoming readable (or writable, with `writes`); false: try again at once.
+ */
+struct vellum_wait {
+    int descriptor; /* of the socket */
+    int channel;    /* -1: there is none */
+    bool writes;    /* the socket should also take more */
+};
+int vellum_try(struct vellum *vellum, redisReply **reply);
+bool vellum_sleep(struct vellum *vellum, struct vellum_wait *wait);
 
 /* What is gathered is sent, as far as the server takes it, without waiting for replies. */
 int vellum_flush(struct vellum *vellum);

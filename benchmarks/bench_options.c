@@ -1,0 +1,344 @@
+#include "bench_options.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define TIMEOUT_MS 60000
+#define VALUE_MAX (512ull << 20)
+#define USUAL_SPIN_US 50
+#define ROUNDS_OF_SEVERAL 5
+
+static const struct bench_transport TRANSPORTS[] = {
+    {.name = "tcp"},
+    {.name = "unix", .is_unix = true},
+    {.name = "rdma-send", .is_rdma = true},
+};
+
+static const char USAGE[] =
+    "usage: vellum-benchmark [OPTION...] [COMMAND WORD...]\n"
+    "\n"
+    "Measures a server that speaks the Redis protocol, by several transports side by side.\n"
+    "\n"
+    "  -h HOST            the server's name or address (127.0.0.1)\n"
+    "  -p PORT            its port (6379)\n"
+    "  -s PATH            its Unix socket\n"
+    "  -a PASSWORD        to log in with; also taken from the environment, VELLUM_PASSWORD\n"
+    "  --user NAME        with that password\n"
+    "  --dbnum N          database (0)\n"
+    "  -c N               connections (50)\n"
+    "  --threads N        that share them (1)\n"
+    "  -n N               requests of each test by each transport (100000)\n"
+    "  --seconds S        instead of -n: how long each test takes by each transport\n"
+    "  -d BYTES[,...]     size of values, 8kb and 1mb too; several: one after the other (3)\n"
+    "  -P N               pipeline: requests under way per connection (1)\n"
+    "  -r N               key space: keys are random, of so many; else there is one\n"
+    "  -t TEST[,...]      which tests: the names of redis-benchmark's, and ycsb-a, ycsb-b, "
+    "ycsb-c,\n"
+    "                     ycsb-d, ycsb-f\n"
+    "  --rate N           open loop: N requests per second are due, at even intervals, whether or\n"
+    "                     not replies come; latency runs from the time a request was due\n"
+    "  --transport T,...  tcp, unix, rdma-send: in turn, round by round (tcp, or unix with -s)\n"
+    "  --rounds N         the parts each test is done in (1; with several transports 5)\n"
+    "  --device NAME      of RDMA, at this end\n"
+    "  --spin US          how long to poll busily by RDMA before sleeping (50)\n"
+    "  --seed N           of random keys\n"
+    "  -q                 one line for each test\n"
+    "  --csv, --json      for programs\n"
+    "  --plot FILE        draws a PNG, with gnuplot\n"
+    "  --help, --version\n"
+    "\n"
+    "A command of one's own may hold the words' parts __rand_int__ (a random key, with -r) and "
+    "the\n"
+    "word __data__ (a value). See vellum-benchmark(1).\n";
+
+void bench_give_up(const char *format, ...)
+{
+    va_list arguments;
+    fputs("vellum-benchmark: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(EXIT_FAILURE);
+}
+
+static uint64_t number(const char *text, uint64_t min, uint64_t max)
+{
+    char *end;
+    uint64_t value = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || value < min || value > max || text[0] == '-')
+        bench_give_up("'%s' is not a number from %llu to %llu", text, (unsigned long long)min,
+                      (unsigned long long)max);
+    return value;
+}
+
+static double positive(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0) || value > 1e12)
+        bench_give_up("'%s' is not a number above 0", text);
+    return value;
+}
+
+static uint64_t size_of(const char *text)
+{
+    char *end, digits[32];
+    uint64_t unit = 1;
+    strtoull(text, &end, 10);
+    if (strcasecmp(end, "kb") == 0)
+        unit = 1024;
+    else if (strcasecmp(end, "mb") == 0)
+        unit = 1024 * 1024;
+    else if (*end != '\0')
+        bench_give_up("'%s' is not a size, as 8, 4kb, 1mb", text);
+    snprintf(digits, sizeof digits, "%.*s", (int)(end - text), text);
+    return unit * number(digits, 1, VALUE_MAX / unit);
+}
+
+static void parse_sizes(struct bench_options *options, char *text)
+{
+    options->size_count = 0;
+    for (char *rest, *size = strtok_r(text, ",", &rest); size != NULL;
+         size = strtok_r(NULL, ",", &rest)) {
+        if (options->size_count == BENCH_SIZES_MAX)
+            bench_give_up("more than %d sizes", BENCH_SIZES_MAX);
+        options->sizes[options->size_count++] = size_of(size);
+    }
+    if (options->size_count == 0)
+        bench_give_up("-d wants a size");
+}
+
+static const struct bench_transport *find_transport(const char *name)
+{
+    for (size_t i = 0; i < sizeof TRANSPORTS / sizeof *TRANSPORTS; i++)
+        if (strcmp(TRANSPORTS[i].name, name) == 0)
+            return &TRANSPORTS[i];
+    bench_give_up("no transport is called '%s'", name);
+}
+
+static void parse_transports(struct bench_options *options, char *text)
+{
+    options->transport_count = 0;
+    for (char *rest, *name = strtok_r(text, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
+        if (options->transport_count == BENCH_TRANSPORTS_MAX)
+            bench_give_up("more than %d transports", BENCH_TRANSPORTS_MAX);
+        options->transports[options->transport_count++] = find_transport(name);
+    }
+    if (options->transport_count == 0)
+        bench_give_up("--transport wants a name");
+}
+
+static void check(struct bench_options *options)
+{
+    if (options->transport_count == 0)
+        options->transports[options->transport_count++] =
+            find_transport(options->path != NULL ? "unix" : "tcp");
+    for (uint32_t i = 0; i < options->transport_count; i++)
+        if (options->transports[i]->is_unix && options->path == NULL)
+            bench_give_up("by unix: -s tells the socket's path");
+    if (options->rounds == 0)
+        options->rounds = options->transport_count > 1 ? ROUNDS_OF_SEVERAL : 1;
+    if (options->threads > options->clients)
+        options->threads = options->clients;
+    if (options->requests < (uint64_t)options->rounds * options->threads && options->seconds == 0)
+        bench_give_up("fewer requests than threads and rounds");
+    if (options->word_count > 0 && options->tests != NULL)
+        bench_give_up("either -t or a command");
+}
+
+enum {
+    SECONDS = 256,
+    USER,
+    DATABASE,
+    THREADS,
+    RATE,
+    TRANSPORT,
+    ROUNDS,
+    DEVICE,
+    SPIN,
+    SEED,
+    CSV,
+    JSON,
+    PLOT,
+    HELP,
+    VERSION
+};
+
+static const struct option LONG[] = {{"seconds", required_argument, NULL, SECONDS},
+                                     {"user", required_argument, NULL, USER},
+                                     {"dbnum", required_argument, NULL, DATABASE},
+                                     {"threads", required_argument, NULL, THREADS},
+                                     {"rate", required_argument, NULL, RATE},
+                                     {"transport", required_argument, NULL, TRANSPORT},
+                                     {"rounds", required_argument, NULL, ROUNDS},
+                                     {"device", required_argument, NULL, DEVICE},
+                                     {"spin", required_argument, NULL, SPIN},
+                                     {"seed", required_argument, NULL, SEED},
+                                     {"csv", no_argument, NULL, CSV},
+                                     {"json", no_argument, NULL, JSON},
+                                     {"plot", required_argument, NULL, PLOT},
+                                     {"help", no_argument, NULL, HELP},
+                                     {"version", no_argument, NULL, VERSION},
+                                     {NULL, 0, NULL, 0}};
+
+/* What to connect to, and how. False: not one of these. */
+static bool take_connection(struct bench_options *o, int option, char *value)
+{
+    switch (option) {
+    case 'h':
+        o->host = value;
+        return true;
+    case 'p':
+        o->port = (uint32_t)number(value, 1, 65535);
+        return true;
+    case 's':
+        o->path = value;
+        return true;
+    case 'a':
+        o->password = value;
+        return true;
+    case USER:
+        o->user = value;
+        return true;
+    case DATABASE:
+        o->database = (uint32_t)number(value, 0, 1000000);
+        return true;
+    case TRANSPORT:
+        parse_transports(o, value);
+        return true;
+    case DEVICE:
+        o->device = value;
+        return true;
+    case SPIN:
+        o->spin_us = (uint32_t)number(value, 1, 1000000);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What to do there. */
+static bool take_load(struct bench_options *o, int option, char *value)
+{
+    switch (option) {
+    case 'c':
+        o->clients = (uint32_t)number(value, 1, BENCH_CLIENTS_MAX);
+        return true;
+    case THREADS:
+        o->threads = (uint32_t)number(value, 1, BENCH_THREADS_MAX);
+        return true;
+    case 'n':
+        o->requests = number(value, 1, 1ull << 40);
+        return true;
+    case SECONDS:
+        o->seconds = positive(value);
+        return true;
+    case 'd':
+        parse_sizes(o, value);
+        return true;
+    case 'P':
+        o->pipeline = (uint32_t)number(value, 1, 100000);
+        return true;
+    case 'r':
+        o->keys = number(value, 1, 1000000000000);
+        return true;
+    case 't':
+        o->tests = value;
+        return true;
+    case RATE:
+        o->rate = positive(value);
+        return true;
+    case ROUNDS:
+        o->rounds = (uint32_t)number(value, 1, 1000);
+        return true;
+    case SEED:
+        o->seed = number(value, 0, UINT64_MAX);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool take_output(struct bench_options *o, int option, char *value)
+{
+    switch (option) {
+    case 'q':
+        o->format = BENCH_QUIET;
+        return true;
+    case CSV:
+        o->format = BENCH_CSV;
+        return true;
+    case JSON:
+        o->format = BENCH_JSON;
+        return true;
+    case PLOT:
+        o->plot = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool bench_options_parse(struct bench_options *options, int argc, char **argv, int *status)
+{
+    *options = (struct bench_options){.port = 6379,
+                                      .clients = 50,
+                                      .threads = 1,
+                                      .pipeline = 1,
+                                      .requests = 100000,
+                                      .spin_us = USUAL_SPIN_US,
+                                      .sizes = {3},
+                                      .size_count = 1,
+                                      .password = getenv("VELLUM_PASSWORD")};
+    int option;
+    *status = EXIT_SUCCESS;
+    /* "+": a command's own words may look like options. */
+    while ((option = getopt_long(argc, argv, "+h:p:s:a:c:n:d:P:r:t:q", LONG, NULL)) != -1) {
+        if (option == HELP || option == VERSION) {
+            fputs(option == HELP ? USAGE : "vellum-benchmark 0.1.0\n", stdout);
+            return false;
+        }
+        if (!take_connection(options, option, optarg) && !take_load(options, option, optarg) &&
+            !take_output(options, option, optarg)) {
+            fputs("Try vellum-benchmark --help.\n", stderr);
+            *status = EXIT_FAILURE;
+            return false;
+        }
+    }
+    options->word_count = argc - optind;
+    options->words = (const char **)argv + optind;
+    check(options);
+    return true;
+}
+
+struct vellum *bench_connect(const struct bench_options *options,
+                             const struct bench_transport *transport)
+{
+    struct vellum_options to = {.host = options->host,
+                                .port = (int)options->port,
+                                .path = transport->is_unix ? options->path : NULL,
+                                .user = options->user,
+                                .password = options->password,
+                                .rdma = transport->is_rdma ? VELLUM_RDMA_ONLY : VELLUM_RDMA_NEVER,
+                                .device = options->device,
+                                .spin_us = options->spin_us,
+                                .timeout_ms = TIMEOUT_MS};
+    struct vellum *vellum = vellum_connect(&to);
+    redisReply *reply = NULL;
+    if (vellum != NULL && vellum_error(vellum) == NULL)
+        reply = options->database != 0 ? vellum_command(vellum, "SELECT %u", options->database)
+                                       : vellum_command(vellum, "PING");
+    if (reply == NULL)
+        bench_give_up("by %s: %s", transport->name,
+                      vellum != NULL ? vellum_error(vellum) : "out of memory");
+    if (reply->type == REDIS_REPLY_ERROR)
+        bench_give_up("by %s: %s", transport->name, reply->str);
+    freeReplyObject(reply);
+    return vellum;
+}

@@ -1,0 +1,128 @@
+/*
+ * Bytes to and from the server without waiting, and what loops of the application's own need.
+ */
+#include "vellum_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include <hiredis/sds.h>
+
+#define READ_BYTES (16 * 1024)
+
+void vellum_fail(struct vellum *vellum, const char *text)
+{
+    if (vellum->error[0] == '\0')
+        snprintf(vellum->error, sizeof vellum->error, "%s", text);
+}
+
+bool vellum_has_failed(struct vellum *vellum)
+{
+    if (vellum->tcp == NULL)
+        vellum_fail(vellum, "out of memory");
+    else if (vellum->tcp->err != 0)
+        vellum_fail(vellum, vellum->tcp->errstr);
+    return vellum->error[0] != '\0';
+}
+
+/* What send() and recv() say: bytes, 0 for none now, -1 for the end. */
+static ssize_t outcome(ssize_t moved)
+{
+    if (moved > 0)
+        return moved;
+    return moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+}
+
+static ssize_t write_bytes(struct vellum *vellum, void *bytes, size_t len)
+{
+    struct iovec vector = {.iov_base = bytes, .iov_len = len};
+    if (vellum->channel != NULL)
+        return client_channel_write(vellum->channel, &vector, 1);
+    return outcome(send(vellum->tcp->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+static ssize_t read_bytes(struct vellum *vellum, void *bytes, size_t size)
+{
+    if (vellum->channel != NULL)
+        return client_channel_read(vellum->channel, bytes, size);
+    return outcome(recv(vellum->tcp->fd, bytes, size, MSG_DONTWAIT));
+}
+
+static const char *closed_text(const struct vellum *vellum)
+{
+    return vellum->channel != NULL ? VELLUM_CLOSED_TEXT : "the server has closed the connection";
+}
+
+int vellum_send_some(struct vellum *vellum)
+{
+    redisContext *tcp = vellum->tcp;
+    size_t len = sdslen(tcp->obuf);
+    ssize_t sent = len > 0 ? write_bytes(vellum, tcp->obuf, len) : 0;
+    if (sent < 0) {
+        vellum_fail(vellum, closed_text(vellum));
+        return REDIS_ERR;
+    }
+    if ((size_t)sent == len)
+        sdsclear(tcp->obuf);
+    else if (sent > 0)
+        sdsrange(tcp->obuf, (int)sent, -1);
+    return REDIS_OK;
+}
+
+int vellum_receive_some(struct vellum *vellum)
+{
+    char bytes[READ_BYTES];
+    ssize_t got;
+    do {
+        got = read_bytes(vellum, bytes, sizeof bytes);
+        if (got > 0 && redisReaderFeed(vellum->tcp->reader, bytes, (size_t)got) != REDIS_OK) {
+            vellum_fail(vellum, vellum->tcp->reader->errstr);
+            return REDIS_ERR;
+        }
+        /* A socket that gave less has no more: it need not be asked. */
+    } while (got > 0 && (vellum->channel != NULL || got == (ssize_t)sizeof bytes));
+    return got < 0 ? REDIS_ERR : REDIS_OK;
+}
+
+int vellum_parse(struct vellum *vellum, redisReply **reply)
+{
+    void *parsed = NULL;
+    if (redisReaderGetReply(vellum->tcp->reader, &parsed) != REDIS_OK)
+        vellum_fail(vellum, vellum->tcp->reader->errstr);
+    *reply = parsed;
+    return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
+}
+
+/* ---- loops of the application's own ---- */
+
+int vellum_try(struct vellum *vellum, redisReply **reply)
+{
+    *reply = NULL;
+    if (vellum_has_failed(vellum) || vellum_parse(vellum, reply) != REDIS_OK)
+        return REDIS_ERR;
+    if (*reply != NULL)
+        return REDIS_OK;
+    if (vellum->has_slept && vellum->channel != NULL)
+        client_channel_look(vellum->channel);
+    vellum->has_slept = false;
+    bool is_open = vellum_send_some(vellum) == REDIS_OK;
+    is_open = vellum_receive_some(vellum) == REDIS_OK && is_open;
+    if (vellum_parse(vellum, reply) == REDIS_OK && *reply == NULL && !is_open)
+        vellum_fail(vellum, closed_text(vellum));
+    return *reply != NULL || !vellum_has_failed(vellum) ? REDIS_OK : REDIS_ERR;
+}
+
+bool vellum_sleep(struct vellum *vellum, struct vellum_wait *wait)
+{
+    bool has_output = sdslen(vellum->tcp->obuf) > 0;
+    *wait = (struct vellum_wait){.descriptor = vellum->tcp->fd, .channel = -1};
+    vellum->has_slept = true;
+    if (vellum->channel == NULL) {
+        wait->writes = has_output;
+        return true;
+    }
+    wait->channel = client_channel_descriptor(vellum->channel);
+    return client_channel_sleep(vellum->channel) && !client_channel_readable(vellum->channel) &&
+           !(has_output && client_channel_writable(vellum->channel));
+}

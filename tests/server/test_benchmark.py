@@ -1,0 +1,160 @@
+"""vellum-benchmark by TCP and by a Unix socket: that it does what it says, by the server's count."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+
+import pytest
+
+import harness
+
+BENCHMARK = os.path.join(harness.TOP, "build", "bin", "vellum-benchmark")
+pytestmark = [
+    pytest.mark.skipif(not os.path.exists(BENCHMARK), reason="built only with libibverbs"),
+    pytest.mark.slow, pytest.mark.vellum]
+
+
+@pytest.fixture
+def workers():
+    """What is tested is the client: once is enough."""
+    return 3
+
+
+def run(server, *words, status=0):
+    done = subprocess.run([BENCHMARK, "-p", str(server.port), *words], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def rows(server, *words):
+    """The table; no complaint has come with it."""
+    done = run(server, "--json", *words)
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def both(make_server):
+    """A server with a Unix socket as well."""
+    server = make_server(unixsocket="socket")
+    server.socket = os.path.join(server.directory, "socket")
+    return server
+
+
+def calls(server, *names):
+    stats = server.client().info("commandstats")
+    return [stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in names]
+
+
+def test_every_usual_test_does_as_many_commands_as_it_says(server):
+    found = rows(server, "-n", "300", "-c", "5", "-r", "1000")
+    assert len(found) == 19
+    for row in found:
+        assert row["operations"] == row["commands"] == row["server_calls"] == 300, row
+        assert row["absent"] == 0 or row["name"] in ("spop", "zpopmin"), row
+        assert row["odd"] == 0
+        assert 0 < row["min_ms"] <= row["p50_ms"] <= row["p99_ms"] <= row["max_ms"], row
+        assert row["client_cpu_us"] > 0
+
+
+def test_transports_take_turns(both):
+    found = rows(both, "-s", both.socket, "--transport", "tcp,unix", "-t", "get,set", "-n", "400",
+                 "-d", "8,1kb", "-c", "4", "-P", "8", "--rounds", "3", "--threads", "2")
+    assert [(row["name"], row["value_bytes"], row["transport"]) for row in found] == [
+        (name, size, transport) for name in ("get", "set") for size in (8, 1024)
+        for transport in ("tcp", "unix")]
+    assert all(row["operations"] == row["server_calls"] == 400 for row in found)
+    # Of the GETs' keys one was filled for each size.
+    assert calls(both, "get", "set") == [1600, 1600 + 2]
+    assert both.client().strlen("key:__rand_int__") == 1024
+
+
+MIXES = {"ycsb-a": (0.5, 0.5), "ycsb-b": (0.95, 0.05), "ycsb-c": (1, 0), "ycsb-d": (0.95, 0.05),
+         "ycsb-f": (1, 0.5)}
+
+
+def test_mixes_are_mixed_as_they_say(server):
+    for name, (reads, writes) in MIXES.items():
+        gets, sets = calls(server, "get", "set")
+        [row] = rows(server, "-t", name, "-n", "4000", "-r", "500", "-d", "20", "-P", "4", "-c",
+                     "5", "--threads", "2")
+        gets, sets = [now - before for now, before in zip(calls(server, "get", "set"), (gets, sets))]
+        sets -= 500  # the records
+        assert row["operations"] == 4000 and row["server_calls"] == gets + sets
+        assert abs(gets / 4000 - reads) < 0.05 and abs(sets / 4000 - writes) < 0.05, name
+        assert row["absent"] == 0 and row["odd"] == 0
+        inserted = sets if name == "ycsb-d" else 0
+        assert server.client().dbsize() == 500 + inserted
+        server.client().flushall()
+
+
+def test_zipfian_keys_are_not_uniform(server):
+    """The most popular of 500 records gets more than a tenth of the updates; uniform, 1 in 500."""
+    client = server.client()
+    client.config_set("notify-keyspace-events", "K$")
+    events = client.pubsub()
+    events.psubscribe("__keyspace@0__:key:*")
+    run(server, "-t", "ycsb-a", "-n", "2000", "-r", "500", "-q")
+    seen = {}
+    while (message := events.get_message(timeout=0.2)) is not None:
+        seen[message["channel"]] = seen.get(message["channel"], 0) + 1
+    events.close()
+    counts = sorted(seen.values(), reverse=True)
+    assert counts[0] - 1 > 70 and counts[-1] < 10, counts[:5]
+
+
+def test_open_loop_keeps_its_rate(server):
+    [row] = rows(server, "-c", "2", "-n", "101", "--rate", "200", "-t", "ping_mbulk")
+    assert row["operations"] == 101 and 0.45 < row["seconds"] < 5
+    assert row["rate"] == 200 and row["ops_per_second"] < 230
+
+
+def test_backlog_is_seen_in_open_loop(make_server):
+    """Each request takes 20 ms, one is due every 10 ms: the last has waited for all before it."""
+    server = make_server(enable_debug_command="yes")
+    [row] = rows(server, "-c", "1", "-n", "30", "--rate", "100", "debug", "sleep", "0.02")
+    assert row["max_ms"] > 250, row
+    [row] = rows(server, "-c", "1", "-n", "10", "debug", "sleep", "0.02")
+    assert 20 <= row["min_ms"] and row["server_calls"] == 10
+
+
+def test_a_command_of_ones_own(server):
+    run(server, "-q", "-n", "500", "-r", "20", "-d", "7", "setex", "own:__rand_int__", "100",
+        "__data__")
+    client = server.client()
+    keys = client.keys("own:*")
+    assert 15 <= len(keys) <= 20 and all(len(key) == 16 for key in keys)
+    assert client.strlen(keys[0]) == 7 and client.ttl(keys[0]) > 0
+
+
+def test_forms_of_the_report(both):
+    text = run(both, "-t", "set", "-n", "100").stdout
+    assert "====== SET ======" in text and "throughput summary:" in text
+    text = run(both, "-t", "set", "-n", "100", "-q").stdout
+    assert text.startswith("SET: ") and text.rstrip().endswith("msec")
+    table = list(csv.DictReader(io.StringIO(run(
+        both, "-s", both.socket, "--transport", "tcp,unix", "-t", "set", "-n", "100", "--csv").stdout)))
+    assert [row["transport"] for row in table] == ["tcp", "unix"]
+    assert all(float(row["rps"]) > 0 and row["server_calls"] == "100" for row in table)
+    picture = os.path.join(both.directory, "plot.png")
+    run(both, "-t", "ping,set", "-n", "100", "-q", "--plot", picture)
+    with open(picture, "rb") as f:
+        assert f.read(8) == b"\x89PNG\r\n\x1a\n"
+
+
+def test_what_it_cannot_do_it_says(server):
+    for words, said in ((["-t", "ycsb-e"], "no test is called 'ycsb-e'"),
+                        (["-n", "0"], "'0' is not a number from 1"),
+                        (["--transport", "carrier-pigeon"], "no transport is called"),
+                        (["--transport", "unix"], "-s tells the socket's path"),
+                        (["nonsense"], "the server says: ERR unknown command"),
+                        (["-a", "wrong"], "ERR AUTH")):
+        assert said in run(server, *words, status=1).stderr
+    server.client().lpush("mylist", "of another type")
+    server.client().set("myset", "of another type")
+    assert "WRONGTYPE" in run(server, "-t", "sadd", "-n", "10", status=1).stderr
+    help_text = run(server, "--help").stdout
+    assert "--transport" in help_text and "ycsb-f" in help_text
