@@ -6,6 +6,9 @@
  * 2. Every waiter on a frame counts once in its transaction's `waits`, and holds a pin.
  * 3. Items are verified once, when their page arrives; a damaged one is marked in the frame, so
  * that it is never served.
+ * 4. Of the reads that only a write needs, PATIENT_DEPTH at most are under way for each worker:
+ * that many keep a device busy, and more of them would only let every GET wait longer. While some
+ * are held back, some are under way, and each that completes lets one go.
  */
 #include "engine.h"
 
@@ -13,12 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PATIENT_DEPTH 64u
 #define FRAME_WAIT_LIMIT 400u /* of the keeper's rounds, about a millisecond each */
 
 struct load {
     struct disk_op op;
     struct space *space;
     struct store_worker *worker;
+    struct load *next; /* held back */
+    bool patient;
     uint32_t page, count;
     uint32_t frames[SPACE_BATCH_PAGES];
     struct iovec vectors[SPACE_BATCH_PAGES];
@@ -143,6 +149,27 @@ static void arrived(struct load *load, uint32_t i, bool failed)
     space_unref(space, number);
 }
 
+static void hold_back(struct load *load)
+{
+    struct store_worker *worker = load->worker;
+    if (worker->patient)
+        worker->patient_last->next = load;
+    else
+        worker->patient = load;
+    worker->patient_last = load;
+}
+
+static void let_one_go(struct store_worker *worker)
+{
+    struct load *load = worker->patient;
+    if (!load) {
+        worker->patient_reads--;
+        return;
+    }
+    worker->patient = load->next;
+    disk_queue_op(worker->queue, &load->op);
+}
+
 static void loaded(struct disk_op *op)
 {
     struct load *load = op->arg;
@@ -158,6 +185,8 @@ static void loaded(struct disk_op *op)
     for (uint32_t i = 0; i < load->count; i++)
         arrived(load, i, op->error != 0);
     pthread_mutex_unlock(&space->lock);
+    if (load->patient)
+        let_one_go(load->worker);
     free(load);
 }
 
@@ -182,9 +211,10 @@ static uint32_t gather(struct load *load, uint32_t count)
     return load->count;
 }
 
-/* Queues one read of absent pages from `page` on. How many it covers; 0: no frame or no memory. */
+/* Queues one read of absent pages from `page` on. How many it covers; 0: no frame or no memory. A
+ * patient one may wait for others first. */
 static uint32_t start(struct store_worker *worker, struct space *space, uint32_t page,
-                      uint32_t count)
+                      uint32_t count, bool patient)
 {
     struct load *load = malloc(sizeof *load);
     if (!load)
@@ -193,6 +223,8 @@ static uint32_t start(struct store_worker *worker, struct space *space, uint32_t
     load->worker = worker;
     load->page = page;
     load->count = 0;
+    load->next = NULL;
+    load->patient = patient;
     uint32_t covered = gather(load, count);
     if (covered == 0) {
         free(load);
@@ -205,6 +237,11 @@ static uint32_t start(struct store_worker *worker, struct space *space, uint32_t
                                 .offset = (uint64_t)page * PAGE_SIZE,
                                 .done = loaded,
                                 .arg = load};
+    if (patient && worker->patient_reads == PATIENT_DEPTH) {
+        hold_back(load);
+        return covered;
+    }
+    worker->patient_reads += patient;
     disk_queue_op(worker->queue, &load->op);
     return covered;
 }
@@ -287,7 +324,7 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
     counter_add(&space->misses, 1);
     if (txn->in_place)
         return load_in_place(txn, space, page, number);
-    if (start(txn->worker, space, page, 1) == 0)
+    if (start(txn->worker, space, page, 1, txn->write_count > 0) == 0)
         return load_no_frame(txn);
     return wait_for(txn, space, space->table[page]);
 }
@@ -315,7 +352,7 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
         return STORE_IO;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = space->table[page + i];
-        if (!number && start(txn->worker, space, page + i, count - i) == 0)
+        if (!number && start(txn->worker, space, page + i, count - i, false) == 0)
             return load_no_frame(txn);
         number = space->table[page + i];
         if (arena_frame(space->arena, number)->state == FRAME_VALID) {
@@ -335,5 +372,5 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
 void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page)
 {
     if (!space->table[page])
-        start(worker, space, page, 1);
+        start(worker, space, page, 1, false);
 }

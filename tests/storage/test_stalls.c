@@ -13,7 +13,8 @@
 #define RING_GROUPS 2048u /* of one page each in the smallest journal */
 #define PATIENCE_MS 300u  /* what has not come by then is waiting */
 #define SURELY_MS 20000u  /* what has not come by then never will */
-#define DIRTYING 70u      /* pages that make a checkpoint due */
+#define WRITERS 150u
+#define DIRTYING 70u /* pages that make a checkpoint due */
 
 static void open_rig(struct rig *rig, struct medium *medium)
 {
@@ -304,6 +305,46 @@ static void a_run_that_waits_leaves_nothing_behind(void **state)
     medium_free(medium);
 }
 
+/* A few of the writers' reads keep the device busy; a GET's read does not queue behind all of them.
+ */
+static void a_reader_does_not_queue_behind_writers(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct rng rng = {3};
+    struct call *writers[WRITERS], *reader = call_new();
+    char key[16];
+    start_cold(&rig, &medium);
+    medium_release(medium);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        snprintf(key, sizeof key, "key%u", i);
+        must(do_put(&rig, key, blob_random(&rng, 3000)) == STORE_OK, "put");
+    }
+    reopen(&rig, medium);
+    medium_hold(medium, FAULT_READ, "slabs", 0);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        snprintf(key, sizeof key, "key%u", i);
+        writers[i] = start_put(&rig, key, "new");
+    }
+    rig_run(&rig, 50);
+    uint32_t held = medium_held(medium);
+    must(held > 0 && held < WRITERS / 2, "%u reads of writers are under way", held);
+    call_step(reader, STEP_GET, call_key(reader, 0, 0, "far", 3));
+    call_start(rig.workers[0], reader);
+    rig_run(&rig, 50);
+    must(medium_held(medium) == held + 1, "the reader's read stands behind those of writers");
+    medium_release(medium);
+    must(finishes(&rig, reader, SURELY_MS), "the reader hangs");
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        must(finishes(&rig, writers[i], SURELY_MS), "a writer hangs");
+        call_free(writers[i]);
+    }
+    call_free(reader);
+    must(rig_close(&rig) == STORE_OK, "close");
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +356,7 @@ int main(void)
         cmocka_unit_test(readers_share_a_key),
         cmocka_unit_test(a_key_may_be_named_twice),
         cmocka_unit_test(a_run_that_waits_leaves_nothing_behind),
+        cmocka_unit_test(a_reader_does_not_queue_behind_writers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
