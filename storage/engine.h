@@ -220,8 +220,9 @@ struct store_worker {
     struct disk_queue *queue;
     struct disk_queue *sync_queue; /* for waiting in place: nothing else completes on it */
     int fd;
-    struct load *patient, *patient_last; /* reads of writers, not handed to the queue yet (load.c) */
-    uint32_t patient_reads;              /* those that were */
+    struct load *patient,
+        *patient_last;      /* reads of writers, not handed to the queue yet (load.c) */
+    uint32_t patient_reads; /* those that were */
     struct store_txn *free_txns;
     struct store_txn *ready, *ready_last; /* to be attempted by this thread */
     uint32_t parked;
