@@ -291,6 +291,34 @@ def spread(rounds, name):
     return f"{min(values) / 1e3:.0f}-{max(values) / 1e3:.0f}"
 
 
+def in_turn(servers, rounds, job):
+    """What job(server) tells, so many times for each, one after the other."""
+    measured = {server: [] for server in servers}
+    for _ in range(rounds):
+        for server in servers:
+            measured[server].append(job(server))
+    return measured
+
+
+PAIR_HEAD = ["", "", "K ops/s", "(min-max)", "p50 us", "p99 us", "p99.9 us", "CPU us/op",
+             "ops ratio", "CPU ratio"]
+
+
+def pair_rows(what, measured):
+    """Rows for a table with PAIR_HEAD: the first server's with its ratios to the second's, and the
+    second's."""
+    middle = {server: medians(rounds) for server, rounds in measured.items()}
+    first, second = middle
+    rows = []
+    for server, m in middle.items():
+        row = [what, server.name, f"{m['rate'] / 1e3:.1f}", spread(measured[server], "rate")]
+        row += [f"{m[name]:.0f}" for name in ("p50_us", "p99_us", "p999_us")]
+        rows.append(row + [f"{m['cpu_us']:.2f}"])
+    rows[0] += [f"{middle[first][name] / middle[second][name]:.2f}" for name in ("rate", "cpu_us")]
+    rows[1] += ["", ""]
+    return rows
+
+
 def print_table(title, head, rows):
     rows = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows + [head]) for i in range(len(head))]

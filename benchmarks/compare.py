@@ -6,12 +6,10 @@ always. Each server has one core, the load generator (bench-load) the other; the
 import sys
 import time
 
-from bench import (MB, Failure, Place, Server, medians, options, print_table, progress,
-                   resident_bytes, spread)
+from bench import (MB, PAIR_HEAD, Failure, Place, Server, in_turn, options, pair_rows, print_table,
+                   progress, resident_bytes)
 
 SERVER_CORE, LOAD_CORE = 1, 0
-HEAD = ["", "", "K ops/s", "(min-max)", "p50 us", "p99 us", "p99.9 us", "CPU us/op", "ops ratio",
-        "CPU ratio"]
 
 
 def steady(server, opt):
@@ -31,37 +29,17 @@ def steady(server, opt):
     return f"NOT steady after {opt.steady_limit} s: {done} checkpoints, {highest / MB:.0f} MB dirty"
 
 
-def measure(servers, reads, pipeline, opt):
-    rounds = {server: [] for server in servers}
-    for _ in range(opt.rounds):
-        for server in servers:
-            rounds[server].append(server.load(
-                "--keys", opt.keys, "--value", 100, "--reads", reads, "--pipeline", pipeline,
-                "--connections", opt.connections, core=LOAD_CORE, seconds=opt.seconds))
-    return rounds
-
-
 def compare(servers, what, reads, pipeline, opt):
     """Rows for the table: ours, then Redis."""
-    progress(f"{what}, pipeline {pipeline}")
-    measured = measure(servers, reads, pipeline, opt)
+    what = f"{what}, pipeline {pipeline}"
+    progress(what)
+    measured = in_turn(servers, opt.rounds, lambda server: server.load(
+        "--keys", opt.keys, "--value", 100, "--reads", reads, "--pipeline", pipeline,
+        "--connections", opt.connections, core=LOAD_CORE, seconds=opt.seconds))
     absent = sum(f["absent"] for rounds in measured.values() for f in rounds)
     if absent:
         raise Failure(f"{absent:.0f} keys that were set were not found")
-    middle = {server: medians(measured[server]) for server in servers}
-    peer = middle[servers[1]]
-    rows = []
-    for server in servers:
-        m = middle[server]
-        row = [f"{what}, pipeline {pipeline}", server.name, f"{m['rate'] / 1e3:.1f}",
-               spread(measured[server], "rate")]
-        row += [f"{m[name]:.0f}" for name in ("p50_us", "p99_us", "p999_us")]
-        row += [f"{m['cpu_us']:.2f}"]
-        ours = server is servers[0]
-        row += [f"{m['rate'] / peer['rate']:.2f}", f"{m['cpu_us'] / peer['cpu_us']:.2f}"] if ours \
-            else ["", ""]
-        rows.append(row)
-    return rows
+    return pair_rows(what, measured)
 
 
 def measure_speed(place, opt):
@@ -82,7 +60,7 @@ def measure_speed(place, opt):
         rows += compare(servers, "SET always", 0, pipeline, opt)
     info = servers[0].info()
     print_table(f"{opt.keys} keys of 16 B, values of 100 B, {opt.connections} connections; medians "
-                f"of {opt.rounds} rounds of {opt.seconds:g} s in turn; one core each", HEAD, rows)
+                f"of {opt.rounds} rounds of {opt.seconds:g} s in turn; one core each", PAIR_HEAD, rows)
     print(f"Before the SETs: {seen}. After: {info['checkpoints']} checkpoints, "
           f"{int(info['dirty_bytes']) / MB:.0f} MB dirty, {info['throttled_commits']} commits "
           f"had waited. CPU: all threads of the server, user and system.")

@@ -1,9 +1,9 @@
 /*
- * A load generator for servers that speak Redis's protocol: GET and SET on many connections, each
- * with one batch of `pipeline` commands under way, from one thread.
+ * A load generator for servers that speak Redis's protocol: GET and SET, or any other command, on
+ * many connections, each with one batch of `pipeline` commands under way, from one thread.
  *
  * redis-benchmark spends more on a command than the servers measured do once commands come 16 at a
- * time, and shows itself then; here a command is copied from a pattern, and only its key is
+ * time, and shows itself then; here a command is copied from a pattern, and only its numbers are
  * written into it.
  *
  * Invariants
@@ -29,6 +29,7 @@
 
 #include "histogram.h"
 #include "keys.h"
+#include "pattern.h"
 
 #define STALL_S 60
 #define CONNECTIONS_MAX 4096
@@ -38,15 +39,12 @@
 struct options {
     uint32_t port, connections, pipeline, value_len;
     uint32_t read_percent; /* the rest are SETs */
-    uint64_t keys;
-    bool fill, zipfian; /* fill: each key is SET once, in order */
+    uint64_t keys, members;
+    uint64_t ops;       /* at most so many commands; 0: as many as there is time for */
+    const char *words;  /* the command, as pattern.h has it; NULL: GET and SET */
+    bool fill, zipfian; /* fill: once for each member of each key, in order */
     double seconds;
     uint64_t seed;
-};
-
-struct pattern {
-    char *bytes;
-    size_t len, key_at;
 };
 
 struct conn {
@@ -58,18 +56,21 @@ struct conn {
     size_t skip; /* bytes of a value, with its end of line, still to come */
     char line[32];
     uint32_t line_len;
-    bool writing; /* registered for EPOLLOUT */
+    uint64_t elements; /* of an array, still to come */
+    bool writing;      /* registered for EPOLLOUT */
 };
 
 struct load {
     struct options options;
-    struct pattern get, set;
-    struct keys keys;
+    struct pattern get, set; /* with a command of its own: both are that */
+    size_t longest;          /* of the two */
+    struct keys keys, members;
     struct histogram latencies;
     struct conn *conns;
     int epoll;
-    uint32_t busy; /* connections with a batch under way */
-    uint64_t next_key, replies, errors, absent;
+    uint32_t busy;            /* connections with a batch under way */
+    uint64_t commands, limit; /* begun, and to be begun */
+    uint64_t replies, errors, absent;
     int64_t deadline_ns, last_reply_ns;
     char first_error[sizeof((struct conn *)0)->line];
     char *input;
@@ -77,22 +78,12 @@ struct load {
 
 /* ---- commands ---- */
 
-static struct pattern make_pattern(bool set, uint32_t value_len)
+static uint64_t next_number(struct load *load, char kind)
 {
-    struct pattern t = {.bytes = malloc(value_len + 128)};
-    if (t.bytes == NULL)
-        return t;
-    t.key_at = (size_t)sprintf(t.bytes, "*%d\r\n$3\r\n%s\r\n$%d\r\n", set ? 3 : 2,
-                               set ? "SET" : "GET", KEY_LEN);
-    t.len = t.key_at + KEY_LEN;
-    t.len += (size_t)sprintf(t.bytes + t.len, "\r\n");
-    if (set) {
-        t.len += (size_t)sprintf(t.bytes + t.len, "$%u\r\n", value_len);
-        for (uint32_t i = 0; i < value_len; i++)
-            t.bytes[t.len++] = (char)('a' + i * 7 % 26);
-        t.len += (size_t)sprintf(t.bytes + t.len, "\r\n");
-    }
-    return t;
+    const struct options *o = &load->options;
+    if (o->fill)
+        return kind == 'k' ? load->commands / o->members : load->commands % o->members;
+    return keys_next(kind == 'k' ? &load->keys : &load->members);
 }
 
 static void add_command(struct load *load, struct conn *conn)
@@ -102,9 +93,11 @@ static void add_command(struct load *load, struct conn *conn)
     const struct pattern *t = reads ? &load->get : &load->set;
     char *at = conn->batch + conn->len;
     memcpy(at, t->bytes, t->len);
-    keys_format(at + t->key_at, o->fill ? load->next_key++ : keys_next(&load->keys));
+    for (uint32_t i = 0; i < t->place_count; i++)
+        keys_digits(at + t->places[i].at, next_number(load, t->places[i].kind));
     conn->len += t->len;
     conn->awaited++;
+    load->commands++;
 }
 
 /* False: there is nothing more to be sent. */
@@ -115,7 +108,7 @@ static bool make_batch(struct load *load, struct conn *conn, int64_t now_ns)
     conn->awaited = 0;
     if (!o->fill && now_ns >= load->deadline_ns)
         return false;
-    while (conn->awaited < o->pipeline && (!o->fill || load->next_key < o->keys))
+    while (conn->awaited < o->pipeline && load->commands < load->limit)
         add_command(load, conn);
     conn->sent_ns = now_ns;
     return conn->awaited > 0;
@@ -145,19 +138,30 @@ static bool send_batch(struct load *load, struct conn *conn)
 
 /* ---- replies ---- */
 
-/* A whole line stands in conn->line. */
-static void take_line(struct load *load, struct conn *conn, uint32_t *replies)
+/* A value has come whole: a reply, or the next element of one. */
+static uint32_t end_value(struct conn *conn)
+{
+    conn->elements -= conn->elements > 0;
+    return conn->elements == 0;
+}
+
+/* A whole line stands in conn->line; whether a reply ends with it. */
+static uint32_t take_line(struct load *load, struct conn *conn)
 {
     const char *line = conn->line;
-    long length = line[0] == '$' ? strtol(line + 1, NULL, 10) : -1;
-    if (length >= 0) {
+    long length = line[0] == '$' || line[0] == '*' ? strtol(line + 1, NULL, 10) : -1;
+    if (line[0] == '$' && length >= 0) {
         conn->skip = (size_t)length + 2;
-        return;
+        return 0;
     }
-    ++*replies;
+    if (line[0] == '*' && length > 0) {
+        conn->elements += (uint64_t)length - (conn->elements > 0);
+        return 0;
+    }
     load->absent += line[0] == '$';
     if (line[0] == '-' && load->errors++ == 0)
         memcpy(load->first_error, line, sizeof load->first_error);
+    return end_value(conn);
 }
 
 /* How many replies end in these bytes. Of long lines (errors) the beginning is kept. */
@@ -170,14 +174,15 @@ static uint32_t count_replies(struct load *load, struct conn *conn, const char *
             size_t n = (size_t)(end - p) < conn->skip ? (size_t)(end - p) : conn->skip;
             p += n;
             conn->skip -= n;
-            replies += conn->skip == 0;
+            if (conn->skip == 0)
+                replies += end_value(conn);
             continue;
         }
         char c = *p++;
         if (c == '\n') {
             conn->line[conn->line_len] = '\0';
             conn->line_len = 0;
-            take_line(load, conn, &replies);
+            replies += take_line(load, conn);
         } else if (c != '\r' && conn->line_len < sizeof conn->line - 1) {
             conn->line[conn->line_len++] = c;
         }
@@ -218,7 +223,7 @@ static bool open_connection(struct load *load, struct conn *conn)
                              .sin_port = htons((uint16_t)o->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int one = 1;
-    *conn = (struct conn){.batch = malloc(o->pipeline * load->set.len)};
+    *conn = (struct conn){.batch = malloc(o->pipeline * load->longest)};
     conn->fd = socket(AF_INET, SOCK_STREAM, 0);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
     if (conn->batch == NULL || conn->fd < 0)
@@ -232,14 +237,17 @@ static bool open_connection(struct load *load, struct conn *conn)
 static bool prepare(struct load *load)
 {
     const struct options *o = &load->options;
-    load->get = make_pattern(false, 0);
-    load->set = make_pattern(true, o->value_len);
+    bool good = pattern_make(&load->get, o->words ? o->words : "GET key:%k", o->value_len) &&
+                pattern_make(&load->set, o->words ? o->words : "SET key:%k %v", o->value_len);
+    load->longest = load->set.len > load->get.len ? load->set.len : load->get.len;
+    load->limit = o->fill ? o->keys * o->members : o->ops > 0 ? o->ops : UINT64_MAX;
     load->conns = calloc(o->connections, sizeof *load->conns);
     load->input = malloc(INPUT_BYTES);
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!load->get.bytes || !load->set.bytes || !load->conns || !load->input || load->epoll < 0)
+    if (!good || !load->conns || !load->input || load->epoll < 0)
         return false;
     keys_init(&load->keys, o->keys, o->zipfian, o->seed);
+    keys_init(&load->members, o->members, false, ~o->seed);
     for (uint32_t i = 0; i < o->connections; i++)
         if (!open_connection(load, &load->conns[i]))
             return false;
@@ -306,9 +314,14 @@ static bool parse(int argc, char **argv, struct options *o)
                                           {"reads", 1, NULL, 'r'},    {"keys", 1, NULL, 'k'},
                                           {"seconds", 1, NULL, 's'},  {"seed", 1, NULL, 'S'},
                                           {"fill", 0, NULL, 'f'},     {"zipfian", 0, NULL, 'z'},
-                                          {NULL, 0, NULL, 0}};
-    *o = (struct options){
-        .connections = 50, .pipeline = 1, .value_len = 100, .keys = 1000000, .seconds = 3};
+                                          {"members", 1, NULL, 'm'},  {"ops", 1, NULL, 'o'},
+                                          {"command", 1, NULL, 'C'},  {NULL, 0, NULL, 0}};
+    *o = (struct options){.connections = 50,
+                          .pipeline = 1,
+                          .value_len = 100,
+                          .keys = 1000000,
+                          .members = 1,
+                          .seconds = 3};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
         switch (c) {
@@ -336,6 +349,15 @@ static bool parse(int argc, char **argv, struct options *o)
         case 'S':
             o->seed = number;
             break;
+        case 'm':
+            o->members = number;
+            break;
+        case 'o':
+            o->ops = number;
+            break;
+        case 'C':
+            o->words = optarg;
+            break;
         case 'f':
             o->fill = true;
             break;
@@ -346,7 +368,7 @@ static bool parse(int argc, char **argv, struct options *o)
             return false;
         }
     }
-    return optind == argc && o->port > 0 && o->port < 65536 && o->keys > 0 &&
+    return optind == argc && o->port > 0 && o->port < 65536 && o->keys > 0 && o->members > 0 &&
            o->connections - 1 < CONNECTIONS_MAX && o->pipeline - 1 < PIPELINE_MAX;
 }
 
@@ -355,12 +377,13 @@ int main(int argc, char **argv)
     struct load *load = calloc(1, sizeof *load);
     if (load == NULL || !parse(argc, argv, &load->options)) {
         fprintf(stderr, "usage: load --port PORT [--connections N] [--pipeline N] [--value BYTES] "
-                        "[--reads PERCENT] [--keys N] [--zipfian] [--seconds S] [--seed N] "
-                        "[--fill]\n");
+                        "[--reads PERCENT] [--command WORDS] [--keys N] [--members N] "
+                        "[--zipfian] [--seconds S] [--ops N] [--seed N] [--fill]\n");
         return 2;
     }
     if (!prepare(load)) {
-        fprintf(stderr, "cannot connect to port %u: %s\n", load->options.port, strerror(errno));
+        fprintf(stderr, "no such command, or no connection to port %u: %s\n", load->options.port,
+                strerror(errno));
         return 1;
     }
     double cpu = own_cpu_seconds();

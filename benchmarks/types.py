@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Commands on collections beside stock Redis: server CPU per operation on small collections and on
+one of a million elements, and on one ten times larger than our cache beside the same in memory.
+Each server has one core, the load generator (bench-load) the other; they take turns.
+"""
+
+import hashlib
+import sys
+
+from bench import (PAIR_HEAD, Failure, Place, Server, in_turn, medians, options, pair_rows,
+                   print_table, progress)
+
+SERVER_CORE, LOAD_CORE = 1, 0
+SCRIPT = "return redis.call('INCR', KEYS[1])"
+DIGEST = hashlib.sha1(SCRIPT.encode()).hexdigest()
+VALUE = 16
+WIDE = 100  # where the collection is to be larger than the memory
+
+# (what is measured, its command, keys, members of each): 0 stands for --elements.
+# What adds comes before what takes away, and both are done equally often.
+PLAIN = (
+    ("INCR", "INCR number:%k", 0, 1),
+    ("MSET of 10", "MSET" + " key:%k %v" * 10, 0, 1),
+    ("EVALSHA of INCR", f"EVALSHA {DIGEST} 1 number:%k", 0, 1),
+)
+SMALL = (
+    ("LPUSH", "LPUSH list:%k %v", 100000, 10),
+    ("LPOP", "LPOP list:%k", 100000, 10),
+    ("LRANGE_100", "LRANGE hundred:%k 0 99", 1000, 100),
+    ("LRANGE_600", "LRANGE hundreds:%k 0 599", 1000, 600),
+    ("SADD", "SADD set:%k member:%m", 100000, 20),
+    ("SPOP", "SPOP set:%k", 100000, 20),
+    ("HSET", "HSET hash:%k field:%m %v", 100000, 10),
+    ("HGET", "HGET hash:%k field:%m", 100000, 10),
+    ("ZADD", "ZADD zset:%k %m member:%m", 100000, 10),
+    ("ZPOPMIN", "ZPOPMIN zset:%k", 100000, 10),
+    ("ZRANGEBYSCORE", "ZRANGEBYSCORE zset:%k %m +inf LIMIT 0 10", 100000, 10),
+)
+LARGE = (
+    ("LPUSH", "LPUSH biglist %v", 1, 0),
+    ("LPOP", "LPOP biglist", 1, 0),
+    ("LRANGE_100", "LRANGE biglist 0 99", 1, 0),
+    ("LRANGE_600", "LRANGE biglist 0 599", 1, 0),
+    ("SADD", "SADD bigset member:%m", 1, 0),
+    ("SPOP", "SPOP bigset", 1, 0),
+    ("HSET", "HSET bighash field:%m %v", 1, 0),
+    ("HGET", "HGET bighash field:%m", 1, 0),
+    ("ZADD", "ZADD bigzset %m member:%m", 1, 0),
+    ("ZPOPMIN", "ZPOPMIN bigzset", 1, 0),
+    ("ZRANGEBYSCORE", "ZRANGEBYSCORE bigzset %m +inf LIMIT 0 10", 1, 0),
+)
+FILLS = {
+    "list": "RPUSH", "hundred": "RPUSH", "hundreds": "RPUSH", "set": "SADD", "hash": "HSET",
+    "zset": "ZADD",
+}
+# A reply of so many elements is as much work as so many commands.
+WEIGHT = {"LRANGE_100": 10, "LRANGE_600": 60, "MSET of 10": 8}
+
+
+def sizes(row, opt):
+    _, _, keys, members = row
+    return keys or opt.elements, members or opt.elements
+
+
+def load(server, words, keys, members, opt, *more, value=VALUE, limit_s=600):
+    return server.load("--command", words, "--keys", keys, "--members", members, "--value", value,
+                       "--pipeline", 16, "--connections", opt.connections, *more, core=LOAD_CORE,
+                       seconds=limit_s)
+
+
+def fill(server, rows, opt):
+    """Every collection that the rows name, with all its members."""
+    done = set()
+    for row in rows:
+        key = row[1].split()[1]
+        kind = key.replace("big", "").split(":")[0]
+        if key in done or kind not in FILLS:
+            continue
+        done.add(key)
+        words = {"RPUSH": f"RPUSH {key} %v", "SADD": f"SADD {key} member:%m",
+                 "HSET": f"HSET {key} field:%m %v", "ZADD": f"ZADD {key} %m member:%m"}[FILLS[kind]]
+        load(server, words, *sizes(row, opt), opt, "--fill")
+
+
+def run(server, row, opt, ops=None, value=VALUE):
+    name, words = row[:2]
+    ops = ops or opt.ops // WEIGHT.get(name, 1)
+    figures = load(server, words, *sizes(row, opt), opt, "--ops", ops, value=value)
+    if figures["absent"] > ops / 10:
+        raise Failure(f"{name}: {figures['absent']:.0f} of {ops} found nothing")
+    return figures
+
+
+def is_wanted(row, opt):
+    return not opt.only or row[0].split()[0] in opt.only.split(",")
+
+
+def in_memory(place, opt):
+    servers = [Server.vellum(place, core=SERVER_CORE, maxmemory=opt.maxmemory),
+               Server.redis(place, core=SERVER_CORE)]
+    small = f"of {opt.elements} keys, collections of 10 to 600 elements"
+    for title, rows in ((small, PLAIN + SMALL), (f"one of {opt.elements} elements", LARGE)):
+        rows = [row for row in rows if is_wanted(row, opt)]
+        for server in servers:
+            progress(f"{title}: preloading {server.name}")
+            server.ask("FLUSHALL")
+            server.ask("SCRIPT", "LOAD", SCRIPT)
+            fill(server, rows, opt)
+        measured = {}
+        for number in range(opt.rounds):
+            for row in rows:
+                progress(f"round {number + 1}, {row[0]}")
+                turns = in_turn(servers, 1, lambda server, row=row: run(server, row, opt))
+                for server, rounds in turns.items():
+                    measured.setdefault(row[0], {}).setdefault(server, []).extend(rounds)
+        table = [line for what, turns in measured.items() for line in pair_rows(what, turns)]
+        print_table(f"{title}; pipeline 16, elements of {VALUE} B, {opt.connections} connections; "
+                    f"medians of {opt.rounds} rounds in turn; one core each, everysec",
+                    PAIR_HEAD, table)
+    for server in servers:
+        server.stop()
+
+
+def measure_with(place, directory, memory_mb, row, fill_first, opt):
+    """Medians for a server with so much memory; `reads`: pages per operation."""
+    progress(f"{row[0]}, {memory_mb} MB")
+    server = Server.vellum(place, directory, core=SERVER_CORE, maxmemory=f"{memory_mb}mb")
+    if fill_first:
+        load(server, row[1].replace("LPUSH", "RPUSH"), *sizes(row, opt), opt, "--fill", value=WIDE)
+    rounds = []
+    for _ in range(opt.rounds):
+        before = server.number("pages_read")
+        figures = run(server, row, opt, opt.large_ops, WIDE)
+        figures["reads"] = (server.number("pages_read") - before) / opt.large_ops
+        rounds.append(figures)
+    server.stop()
+    return medians(rounds)
+
+
+def beyond_memory(place, opt):
+    """The same collection with memory for all of it, and for a tenth."""
+    table = []
+    for name, words in (("LPUSH", "LPUSH biglist %v"), ("HSET", "HSET bighash field:%m %v"),
+                        ("ZADD", "ZADD bigzset %m member:%m" + "x" * WIDE)):
+        row = (name, words, 1, opt.large_elements)
+        if not is_wanted(row, opt):
+            continue
+        directory = place.fresh("vellum")
+        memories = opt.large_memory_mb, opt.small_memory_mb
+        middle = [measure_with(place, directory, memory, row, memory == memories[0], opt)
+                  for memory in memories]
+        for memory, m in zip(memories, middle):
+            table.append([name, f"{memory} MB", f"{m['rate'] / 1e3:.1f}", f"{m['reads']:.2f}",
+                          f"{m['cpu_us']:.2f}", f"{m['cpu_us'] / middle[0]['cpu_us']:.2f}"])
+    print_table(f"One of {opt.large_elements} elements of {WIDE} B, by maxmemory; pipeline 16, "
+                f"medians of {opt.rounds} rounds",
+                ["", "memory", "K ops/s", "reads/op", "CPU us/op", "CPU ratio"], table)
+
+
+def main():
+    opt = options(__doc__, elements=1000000, ops=400000, connections=50, rounds=3,
+                  maxmemory="2gb", large_elements=3000000, large_ops=200000, large_memory_mb=2048,
+                  small_memory_mb=48, only="", parts="memory,beyond")
+    with Place(opt.build) as place:
+        if "memory" in opt.parts:
+            in_memory(place, opt)
+        if "beyond" in opt.parts:
+            beyond_memory(place, opt)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
