@@ -42,6 +42,9 @@ STORAGE_SRC := \
 	storage/free.c \
 	storage/hash_slot.c \
 	storage/index.c \
+	storage/index_load.c \
+	storage/index_save.c \
+	storage/index_stream.c \
 	storage/journal.c \
 	storage/keeper.c \
 	storage/load.c \
@@ -266,6 +269,7 @@ STORAGE_TESTS := \
 	test_cuts \
 	test_disk \
 	test_faults \
+	test_index_file \
 	test_powercut \
 	test_random \
 	test_rot \

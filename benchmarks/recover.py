@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How long a start takes: after kill -9 in the midst of writes, and after a clean stop, beside fio
-reading the same files from end to end.
+"""How long a start takes: after kill -9 in the midst of writes, after a clean stop with its index
+checkpoint taken away, and with it, beside fio reading the same files from end to end.
 """
 
 import glob
@@ -39,6 +39,20 @@ def kill_while_writing(server, items):
     writer.join()
 
 
+KILL, LOST, WHOLE = "kill -9 while writing", "clean stop, slabs read", "clean stop with checkpoint"
+
+
+def end(server, kind, items):
+    """Seconds that the end took."""
+    if kind == KILL:
+        kill_while_writing(server, items)
+        return 0.0
+    took = server.stop()
+    if kind == LOST:
+        os.remove(os.path.join(server.directory, "index"))
+    return took
+
+
 def started(place, directory, items, opt):
     server = Server.vellum(place, directory, maxmemory=opt.maxmemory)
     keys = int(server.ask("DBSIZE").lstrip(":"))
@@ -55,26 +69,27 @@ def main():
         progress(f"filling {opt.items} items")
         server.load("--fill", "--keys", opt.items, "--value", VALUE, "--pipeline", 16)
         time.sleep(SYNC_S)
-        measured = {"kill -9 while writing": [], "clean stop": []}
+        measured = {KILL: [], LOST: [], WHOLE: []}
         for i in range(opt.rounds):
             for kind, rounds in measured.items():
                 progress(f"round {i + 1}, {kind}")
-                if kind == "clean stop":
-                    server.stop()
-                else:
-                    kill_while_writing(server, opt.items)
+                stop_s = end(server, kind, opt.items)
                 peer_s, size = read_through(place, directory)
                 server = started(place, directory, opt.items, opt)
-                rounds.append((server.start_s, server.number("recovered_commits"), peer_s, size))
+                source = server.info()["recovered_from"]
+                if (source == "checkpoint") != (kind == WHOLE):
+                    raise Failure(f"{kind}: started from {source}")
+                rounds.append((stop_s, server.start_s, server.number("recovered_commits"), peer_s,
+                               size))
         server.stop()
         rows = []
         for kind, rounds in measured.items():
-            start_s, commits, peer_s, size = (statistics.median(c) for c in zip(*rounds))
-            rows.append([kind, f"{start_s:.2f}", f"{commits:.0f}", f"{size / start_s / MB:.0f}",
+            stop_s, start_s, commits, peer_s, size = (statistics.median(c) for c in zip(*rounds))
+            rows.append([kind, f"{stop_s:.2f}" if kind != KILL else "-", f"{start_s:.2f}", f"{commits:.0f}", f"{size / start_s / MB:.0f}",
                          f"{peer_s:.2f}", f"{size / peer_s / MB:.0f}", f"{peer_s / start_s:.2f}"])
         print_table(f"Start with {opt.items} items of 1 KB, {size / MB:.0f} MB of files, until the "
                     f"first PONG; medians of {opt.rounds} rounds",
-                    ["after", "start s", "commits redone", "MB/s", "fio s", "fio MB/s",
+                    ["after", "stop s", "start s", "commits redone", "MB/s", "fio s", "fio MB/s",
                      "fio s / start s"], rows)
     return 0
 

@@ -26,6 +26,8 @@ static void sum_up(const struct store_check *found)
         (unsigned long long)found->extents, (unsigned long long)found->collections,
         (unsigned long long)found->nodes, (unsigned long long)found->outside,
         (unsigned long long)found->commits);
+    printf(found->has_index ? "the index checkpoint is whole and right\n"
+                            : "no index checkpoint: a start reads the slabs\n");
     if (found->faults)
         printf("%llu faults\n", (unsigned long long)found->faults);
     else

@@ -9,6 +9,8 @@
  *   3. check_trees.c: every node and every value beside a node is there, as often as its collection
  * says, and belongs to one.
  *
+ *   4. An index checkpoint that a start would load must say what 1 has found.
+ *
  * Every fault is a warning on the log, and every warning is counted as a fault.
  */
 #include "check.h"
@@ -19,6 +21,7 @@
 #include <string.h>
 
 #include "disk_readonly.h"
+#include "index_file.h"
 
 #define NAME_MOST 64u
 
@@ -231,6 +234,82 @@ static void check_partition(struct check *check, struct partition *partition, ch
     find_twins(check, space->id);
 }
 
+/* ---- the index checkpoint ---- */
+
+/* What a partition's tables hold, whatever order they have it in. */
+struct summary {
+    uint64_t entries, entry_sum, free_sum, expiries, keys;
+};
+
+static uint64_t mixed(uint64_t number)
+{
+    number *= 0x9e3779b97f4a7c15ull;
+    return (number ^ number >> 29) * 0xbf58476d1ce4e5b9ull;
+}
+
+static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
+{
+    struct summary *summary = arg;
+    summary->entry_sum += mixed((entry >> INDEX_AGE_BITS) + mixed(slot));
+    return true;
+}
+
+static void sum_up_space(const struct space *space, struct summary *summary)
+{
+    for (uint32_t i = 0; i < space->segment_assigned; i++)
+        summary->free_sum += mixed((uint64_t)i << 32 | (uint64_t)space->segment_class[i] << 16 |
+                                   space->segment_free[i]);
+    for (uint32_t page = 0; page < space->segment_assigned * SEGMENT_PAGES; page++)
+        summary->free_sum += mixed(space->free_slots[page] ^ mixed(page));
+}
+
+static struct summary sum_up_partition(const struct partition *partition)
+{
+    struct summary summary = {.entries = index_count(&partition->index),
+                              .expiries = ttl_count(&partition->ttl)};
+    struct index_cursor cursor = {.slot = partition->index.first_slot};
+    while (index_scan(&partition->index, &cursor, UINT32_MAX, add_entry, &summary))
+        ;
+    sum_up_space(&partition->space, &summary);
+    for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
+        summary.keys += mixed(counter_read(&partition->databases[db].keys) + mixed(db)) +
+                        mixed(counter_read(&partition->databases[db].expires) + mixed(db + 64));
+    return summary;
+}
+
+static void sum_up_all(const struct store *store, struct summary *summaries)
+{
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        summaries[i] = sum_up_partition(&store->partitions[i]);
+    summaries[store->partition_count] = (struct summary){0};
+    sum_up_space(&store->extents, &summaries[store->partition_count]);
+}
+
+/* Replaces what the scan has found by what the checkpoint says. A sweep that it leaves to the next
+ * start makes them differ, and is no fault. */
+static void check_index(struct check *check)
+{
+    struct summary found[FORMAT_PARTITION_MAX + 1], loaded[FORMAT_PARTITION_MAX + 1];
+    struct store *store = check->store;
+    if (!store->was_clean || atomic_load(&store->damaged) > 0)
+        return;
+    sum_up_all(store, found);
+    engine_forget(store);
+    enum store_result result = index_load(store, &store->stopped);
+    if (result == STORE_NO_MEMORY)
+        check->result = result;
+    if (result != STORE_OK || atomic_load(&store->sweep_asked))
+        return;
+    sum_up_all(store, loaded);
+    check->found->has_index =
+        memcmp(found, loaded, (store->partition_count + 1) * sizeof *found) == 0;
+    for (uint32_t i = 0; i <= store->partition_count; i++)
+        if (memcmp(&found[i], &loaded[i], sizeof found[i]) != 0)
+            engine_log(store, STORE_LOG_WARNING,
+                       "The index checkpoint is wrong about %s %u: remove the file `index`",
+                       i < store->partition_count ? "partition" : "large values, space", i);
+}
+
 /* ---- all of it ---- */
 
 static void count_warning(void *arg, enum store_log_level level, const char *line)
@@ -253,6 +332,8 @@ static void check_store(struct check *check)
     check->found->outside = check->outside.count;
     if (check->result == STORE_OK)
         check_trees(check);
+    if (check->result == STORE_OK)
+        check_index(check);
     free(bytes);
     free(check->extent);
     free(check->owners.at);
@@ -270,6 +351,7 @@ enum store_result store_check(const char *directory,
     struct store_options options = {.directory = directory,
                                     .worker_count = 1,
                                     .sync = STORE_SYNC_NO,
+                                    .scans = true,
                                     .log = count_warning,
                                     .log_arg = &check};
     struct disk *disk;

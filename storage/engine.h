@@ -260,7 +260,11 @@ struct store {
     struct format_superblock super;
     struct format_secret secret; /* made of it */
     char *super_page;
-    bool super_damaged; /* one of its copies was, when it was read */
+    bool super_damaged;               /* one of its copies was, when it was read */
+    bool super_in_turn;               /* its copies were the last two that were written */
+    struct format_superblock stopped; /* as the start found it */
+    bool was_clean;                   /* so that an index checkpoint may belong to it */
+    bool scans;                       /* at the start, whatever the index checkpoint says */
     struct arena arena;
     struct journal journal;
     struct partition *partitions;
@@ -316,6 +320,8 @@ struct store {
 
     _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
     _Atomic uint64_t damaged;
+    _Atomic bool scan_wanted; /* space was lost that only a scan gives back */
+    bool is_loaded;           /* from the index checkpoint */
     _Atomic uint64_t hits_before, misses_before, expired_before; /* the counters were reset */
     uint64_t recovered_items, recovered_commits, recovery_ms;
 
@@ -373,6 +379,10 @@ STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *qu
 /* ---- recover.c ---- */
 
 STORE_MUST_CHECK enum store_result recover(struct store *store, char *message);
+
+/* ---- reload.c ---- */
+
+void engine_forget(struct store *store); /* all that recovery finds out */
 
 /* ---- verify.c ---- */
 

@@ -5,6 +5,7 @@
  *   journal      redo records, a ring of groups               (preallocated)
  *   slabs-NN     one per partition: items of up to a page
  *   extents      large values: runs of pages without headers
+ *   index        written by a stop in order: what a start would otherwise find by reading all slabs
  *
  * Slab and extent files are arrays of 4096 B pages, in segments of 256. Page 0 of a segment is its
  * header and names its class; the others hold slots (or runs) of that class. Page 0 of a file is
@@ -95,6 +96,19 @@
  * The bytes of a PATCH are ranges of the slot: offset (2), length (2), that many bytes.
  * Redo is physical: applying a journal's operations in order to the pages gives the pages; doing so
  * twice gives the same.
+ *
+ * INDEX CHECKPOINT, the file `index`: a stream of bytes in blocks of FORMAT_INDEX_BLOCK
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 XXH3-64 of what follows, seeded with the hash of the head that belongs to the
+ *               stop: a block of another store or stop is wrong like one that is damaged
+ *        8    4 number of the block, from 0
+ *       12    4 bytes of the stream in it
+ *       16    . these bytes, in the last block padded with zeros to a multiple of 4096
+ *   The stream: a head; per partition, and then for the extents (without entries and expiries) a
+ *   struct format_index_space, the classes of its segments, a byte each, the masks of free slots
+ *   of each segment that has a class (of extents the first FORMAT_RUN_MASKS), and as struct
+ *   format_index_cells, each with its cells behind it, the entries of each hash slot that has any
+ *   (index.h), then those of each expiry table (ttl.h). At the end FORMAT_INDEX_END.
  */
 #ifndef VELLUM_STORE_FORMAT_H
 #define VELLUM_STORE_FORMAT_H
@@ -109,6 +123,8 @@
 #define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
 #define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
 #define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
+#define FORMAT_INDEX_MAGIC 0x5845444e49554c56ull      /* "VLUINDEX" */
+#define FORMAT_INDEX_END 0x444e4558444e4956ull        /* "VINDXEND" */
 
 #define PAGE_SIZE 4096u
 #define SEGMENT_PAGES 256u
@@ -119,6 +135,8 @@
 #define FORMAT_EXTENT_PAGES 32u
 #define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
 #define FORMAT_NODE_FANOUT 256u
+#define FORMAT_INDEX_BLOCK (256u << 10)
+#define FORMAT_RUN_MASKS 4u     /* words of free runs at the start of an extents segment's masks */
 #define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
 
 enum format_flags { FORMAT_HAS_EXPIRY = 1, FORMAT_LARGE = 2, FORMAT_NODE = 4, FORMAT_TREES = 8 };
@@ -278,7 +296,48 @@ struct format_superblock {
     uint64_t checksum;                 /* XXH3-64 of what is before */
 };
 
+struct format_index_head {
+    uint64_t magic;
+    uint8_t store_id[16];
+    uint64_t epoch;          /* that was stopped */
+    uint64_t commit;         /* the first that is not in it */
+    uint64_t previous;       /* the superblock's tail_previous */
+    uint64_t super_sequence; /* of the superblock that says `clean` */
+    uint32_t version;
+    uint32_t partition_count;
+};
+
+struct format_index_block {
+    uint64_t checksum;
+    uint32_t number;
+    uint32_t length;
+};
+
+struct format_index_count {
+    uint64_t keys, expires, expiries; /* as in struct database_count */
+};
+
+struct format_index_space {
+    uint32_t segment_count;
+    uint32_t segment_assigned;
+    uint64_t entries;
+    uint64_t expiries;
+    int64_t expiry_base_ms;
+    uint32_t is_swept; /* 0: entries of flushed databases may still be among them */
+    uint32_t zero;
+    struct format_index_count databases[STORE_DB_COUNT + 1];
+};
+
+struct format_index_cells {
+    uint32_t table; /* hash slot, or number of the expiry table */
+    uint32_t count;
+};
+
 static_assert(sizeof(struct format_segment) == 32, "on disk");
+static_assert(sizeof(struct format_index_head) == 64, "on disk");
+static_assert(sizeof(struct format_index_block) == 16, "on disk");
+static_assert(sizeof(struct format_index_space) == 40 + 24 * (STORE_DB_COUNT + 1), "on disk");
+static_assert(sizeof(struct format_index_cells) == 8, "on disk");
 static_assert(sizeof(struct format_item) == 24, "on disk");
 static_assert(sizeof(struct format_extent) == 16, "on disk");
 static_assert(sizeof(struct format_root) == 16, "on disk");

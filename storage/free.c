@@ -35,6 +35,7 @@ void extent_free_list(struct store *store, const struct format_extent *extents, 
         return;
     struct deferred_free *entry = malloc(sizeof *entry + count * sizeof *extents);
     if (!entry) {
+        atomic_store(&store->scan_wanted, true);
         engine_log(store, STORE_LOG_WARNING,
                    "Out of memory: the space of a deleted value comes back with the next start");
         return;
@@ -53,8 +54,10 @@ void extent_free_root(struct store *store, const struct format_root *root, uint6
 void extent_free_item(struct store *store, const struct format_item *item)
 {
     struct format_root *root = malloc(item->payload_len);
-    if (!root)
+    if (!root) {
+        atomic_store(&store->scan_wanted, true);
         return;
+    }
     memcpy(root, format_payload(item), item->payload_len);
     extent_free_root(store, root, atomic_load(&store->journal.appended));
     free(root);
@@ -84,6 +87,8 @@ void extent_free_all(struct store *store, uint64_t commit)
         space_used_runs(space, runs);
     upload_set_apart(store, false);
     pthread_mutex_unlock(&space->lock);
+    if (!runs)
+        atomic_store(&store->scan_wanted, true);
     if (!runs)
         engine_log(store, STORE_LOG_WARNING,
                    "Out of memory: the space of large values comes back with the next start");
@@ -117,6 +122,8 @@ static void free_node(struct store *store, const struct format_extent *node)
                   (uint64_t)node->page * PAGE_SIZE) == 0 &&
         format_checksum(extents, node->length) == node->checksum)
         free_extents(&store->extents, extents, FORMAT_NODE_FANOUT);
+    else if (node->page)
+        atomic_store(&store->scan_wanted, true);
     free(extents);
 }
 

@@ -108,6 +108,15 @@ bool index_insert(struct index *ix, uint32_t slot, uint32_t tag, uint32_t page, 
     return true;
 }
 
+bool index_load_slot(struct index *ix, uint32_t slot, const uint64_t *entries, uint32_t count)
+{
+    if (!otable_load(table_of(ix, slot), &ix->memory, entries, count)) {
+        return false;
+    }
+    counter_add(&ix->count, count);
+    return true;
+}
+
 bool index_reserve(struct index *ix, uint32_t slot)
 {
     return otable_reserve(table_of(ix, slot), &ix->memory);

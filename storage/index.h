@@ -121,6 +121,10 @@ __attribute__((warn_unused_result)) bool index_insert(struct index *ix, uint32_t
                                                       uint32_t page, uint32_t item_slot,
                                                       bool has_expiry);
 
+/* A slot without entries gets these, with rising tags. False: no memory; nothing changed. */
+__attribute__((warn_unused_result)) bool index_load_slot(struct index *ix, uint32_t slot,
+                                                         const uint64_t *entries, uint32_t count);
+
 /* Promises that one more index_insert in this slot will succeed, whatever is removed before: n
  * calls promise n. Each insert uses up a promise if there is one; what is not needed is to be
  * released. False: no memory; nothing changed. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "index_file.h"
 #include "writeback.h"
 
 #define TICK_MS 100
@@ -282,6 +283,9 @@ void keeper_finish(struct store *store)
         checkpoint(store, false);
     if (!engine_failed(store))
         checkpoint(store, true); /* the first one's own last records included */
+    extent_free_due(store);
+    if (!engine_failed(store))
+        index_save(store);
     while (store->keeper_queue->in_flight || store->keeper_queue->queued) { /* after a failure */
         store->disk->ops->submit(store->keeper_queue);
         store->disk->ops->reap(store->keeper_queue, 1);

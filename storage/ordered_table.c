@@ -159,6 +159,23 @@ bool otable_insert(struct otable *table, struct otable_memory *memory, uint64_t 
     return true;
 }
 
+bool otable_load(struct otable *table, struct otable_memory *memory, const uint64_t *cells,
+                 uint32_t count)
+{
+    assert(table->cells == NULL && table->reserved == 0 && count > 0);
+    uint64_t homes = (uint64_t)count + count / (SLACK - 1) + 1;
+    if (homes > SIZE_MAX_CELLS || !resize_block(table, memory, count)) {
+        return false;
+    }
+    memcpy(table->cells, cells, count * sizeof *cells);
+    table->count = count;
+    if (!rebuild(table, memory, (uint32_t)homes, 1)) {
+        free_block(table, memory);
+        return false;
+    }
+    return true;
+}
+
 static void shrink_if_sparse(struct otable *table, struct otable_memory *memory)
 {
     uint64_t wanted = (uint64_t)table->count + table->reserved;

@@ -58,6 +58,11 @@ void otable_memory_init(struct otable_memory *memory, uint32_t key_bits);
 bool otable_insert(struct otable *table, struct otable_memory *memory, uint64_t cell);
 void otable_remove(struct otable *table, struct otable_memory *memory, uint32_t position);
 
+/* An empty table gets these cells, at least one, in the order of their keys. False: no memory;
+ * nothing changed. */
+bool otable_load(struct otable *table, struct otable_memory *memory, const uint64_t *cells,
+                 uint32_t count);
+
 /* Promises one more insertion. False: no memory; nothing changed. */
 bool otable_reserve(struct otable *table, struct otable_memory *memory);
 void otable_release(struct otable *table, struct otable_memory *memory);

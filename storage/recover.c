@@ -6,6 +6,8 @@
  *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
  * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
  *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
+ *   After a stop in order there is nothing to redo, and an index checkpoint (index_file.h) may say
+ *      what the scan would find.
  *   3. Everything durable: begin a new epoch with an empty journal.
  *
  * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
@@ -20,6 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "index_file.h"
 #include "recover_trees.h"
 
 #define READ_AHEAD 4u
@@ -522,7 +525,15 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
     return result;
 }
 
-/* From here on the old journal is history. */
+/* Only a stop in order leaves an index checkpoint, and both superblocks must speak for it: where
+ * one is lost, it may be the one that said that the store has gone on. */
+static bool was_clean(const struct store *store, const struct redo_log *journal)
+{
+    return store->super.clean && !store->super_damaged && store->super_in_turn &&
+           journal->commits == 0;
+}
+
+/* From here on the old journal is history, and so is the index checkpoint. */
 static int begin_epoch(struct store *store, const struct redo_log *scan)
 {
     struct journal_mark mark = {
@@ -568,8 +579,16 @@ enum store_result recover(struct store *store, char *message)
     int error = 0;
     message[0] = 0;
     enum store_result result = scans ? redo_read(store, &journal, message) : STORE_NO_MEMORY;
-    if (result == STORE_OK)
+    enum store_result loaded = STORE_ABSENT;
+    store->stopped = store->super;
+    store->was_clean = result == STORE_OK && was_clean(store, &journal);
+    if (store->was_clean && !store->scans)
+        loaded = index_load(store, &store->stopped);
+    store->is_loaded = loaded == STORE_OK;
+    if (result == STORE_OK && loaded == STORE_ABSENT)
         result = scan_all(store, scans, threads, &journal, &error);
+    else if (result == STORE_OK)
+        result = loaded;
     if (result == STORE_OK && (error = begin_epoch(store, &journal)))
         result = STORE_IO;
     store->recovered_commits = journal.commits;

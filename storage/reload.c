@@ -88,7 +88,7 @@ static void forget_partition(struct store *store, struct partition *partition)
     memset(partition->databases, 0, sizeof partition->databases);
 }
 
-static void forget(struct store *store)
+void engine_forget(struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count; i++)
         forget_partition(store, &store->partitions[i]);
@@ -110,7 +110,7 @@ static void forget(struct store *store)
 static enum store_result recover_again(struct store *store, char *message)
 {
     int64_t latest = store_clock_ms(store);
-    forget(store);
+    engine_forget(store);
     enum store_result result = superblock_read(store, message);
     atomic_store(&store->clock_ms, latest); /* that of the last checkpoint is older */
     if (result == STORE_OK)

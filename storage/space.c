@@ -285,6 +285,31 @@ void space_assign(struct space *space, uint32_t segment, uint32_t class)
     }
 }
 
+static bool class_exists(const struct space *space, uint32_t class)
+{
+    if (space->id != FORMAT_EXTENT_SPACE)
+        return class >= 1 && class <= FORMAT_SLAB_CLASSES;
+    return class > FORMAT_RUN_CLASS && class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
+}
+
+bool space_load_segment(struct space *space, uint32_t segment, uint32_t class,
+                        const uint64_t *free_slots, uint32_t words)
+{
+    if (!class_exists(space, class))
+        return false;
+    space_assign(space, segment, class);
+    uint64_t *masks = &space->free_slots[(size_t)segment * SEGMENT_PAGES];
+    int32_t taken = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        if (free_slots[i] & ~masks[i])
+            return false;
+        taken += __builtin_popcountll(masks[i] & ~free_slots[i]);
+        masks[i] = free_slots[i];
+    }
+    count_free(space, segment, -taken);
+    return true;
+}
+
 /* The mask and bit of a slot. For a run its number within the segment takes the slot's part. */
 static uint64_t *mask_of(struct space *space, uint32_t page, uint32_t slot, uint64_t *bit)
 {
@@ -420,13 +445,6 @@ void space_segment_header(const struct space *space, uint32_t segment, char page
     memset(page, 0, PAGE_SIZE);
     memcpy(page, &header, sizeof header);
     memcpy(page + FORMAT_SEGMENT_COPY, &header, sizeof header);
-}
-
-static bool class_exists(const struct space *space, uint32_t class)
-{
-    if (space->id != FORMAT_EXTENT_SPACE)
-        return class >= 1 && class <= FORMAT_SLAB_CLASSES;
-    return class > FORMAT_RUN_CLASS && class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
 }
 
 static int class_in(const struct space *space, uint32_t segment, const char *at)

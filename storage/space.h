@@ -113,6 +113,10 @@ STORE_MUST_CHECK bool space_try_keep_run(struct space *space, uint32_t page);
 /* Gives a segment its class and marks all its slots free. */
 void space_assign(struct space *space, uint32_t segment, uint32_t class);
 
+/* The same with these free slots, from an index checkpoint; false if they cannot be right. */
+STORE_MUST_CHECK bool space_load_segment(struct space *space, uint32_t segment, uint32_t class,
+                                         const uint64_t *free_slots, uint32_t words);
+
 static inline uint32_t space_class_of(const struct space *space, uint32_t page)
 {
     return space->segment_class[page / SEGMENT_PAGES];

@@ -237,6 +237,7 @@ static struct store *new_store(const struct store_options *options)
     store->log = options->log;
     store->log_arg = options->log_arg;
     store->worker_count = options->worker_count;
+    store->scans = options->scans;
     store->workers = calloc(options->worker_count, sizeof *store->workers);
     atomic_store(&store->sync, (int)options->sync);
     atomic_store(&store->memory_bytes, options->memory_bytes);
@@ -303,7 +304,8 @@ static enum store_result start(struct store *store, char *message)
                    "more, outside of maxmemory");
     engine_adjust_memory(store);
     engine_log(store, STORE_LOG_NOTICE,
-               "Recovered %llu items and %llu commits of the journal in %.3f seconds",
+               "%s %llu items and %llu commits of the journal in %.3f seconds",
+               store->is_loaded ? "Loaded the index checkpoint:" : "Recovered",
                (unsigned long long)store->recovered_items,
                (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
     if (keeper_start(store) != 0) {
@@ -408,6 +410,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->partition_count = s->partition_count;
     stats->worker_count = s->worker_count;
     stats->direct_io = s->disk->ops->direct(s->disk);
+    stats->is_loaded = s->is_loaded;
     stats->failed = engine_failed(s);
     stats->full = atomic_load(&s->full);
 }

@@ -64,6 +64,7 @@ struct store_options {
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
     enum store_sync sync;
+    bool scans; /* reads all slabs at the start, even if an index checkpoint would do */
     void (*log)(void *arg, enum store_log_level level, const char *line);
     void *log_arg;
 };
@@ -88,6 +89,7 @@ struct store_check {
     uint64_t items, collections, large_values;
     uint64_t nodes, outside; /* of collections: pages, and values beside them */
     uint64_t extents;
+    bool has_index;  /* the next start loads a checkpoint of the index, and it is right */
     uint64_t faults; /* each was told to the log, as a warning */
 };
 
@@ -547,6 +549,7 @@ struct store_stats {
     uint64_t read_errors, write_errors, damaged_items;
     uint64_t recovered_items, recovered_commits, recovery_ms;
     uint32_t partition_count, worker_count;
+    bool is_loaded; /* by the start from an index checkpoint, without a scan */
     bool direct_io, failed, full;
 };
 void store_stats(const struct store *store, struct store_stats *stats);

@@ -199,6 +199,8 @@ enum store_result superblock_read(struct store *store, char *message)
     enum store_result result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
     if (result == STORE_OK) {
         store->super_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
+        store->super_in_turn = copies[0].sequence + 1 == copies[1].sequence ||
+                               copies[1].sequence + 1 == copies[0].sequence;
         if (store->super_damaged)
             engine_log(store, STORE_LOG_WARNING,
                        "A copy of the superblock is damaged: the other one is used");

@@ -164,6 +164,8 @@ void tree_bury(struct store *store, const struct format_trees *roots)
         return;
     }
     if (!noted)
+        atomic_store(&store->scan_wanted, true);
+    if (!noted)
         engine_log(store, STORE_LOG_WARNING,
                    "Out of memory: the space of a deleted collection comes back with the next "
                    "start");
@@ -175,8 +177,10 @@ void tree_bury(struct store *store, const struct format_trees *roots)
 void tree_bury_item(struct store *store, const struct format_item *item)
 {
     struct format_trees *roots = malloc(item->payload_len);
-    if (!roots)
+    if (!roots) {
+        atomic_store(&store->scan_wanted, true);
         return;
+    }
     memcpy(roots, format_payload(item), item->payload_len);
     tree_bury(store, roots);
     free(roots);
@@ -255,8 +259,12 @@ static enum store_result dig_node(struct store_txn *txn, struct grave *grave)
     uint32_t frame;
     grave->found_count = 0;
     enum store_result result = load_page(txn, space, dig.page, &frame);
-    if (result != STORE_OK)
-        return result == STORE_WAIT ? result : STORE_OK; /* below it nothing is found */
+    if (result == STORE_WAIT)
+        return result;
+    if (result != STORE_OK) { /* below it nothing is found */
+        atomic_store(&txn->store->scan_wanted, true);
+        return STORE_OK;
+    }
     const struct format_node *node = (const void *)arena_memory(space->arena, frame);
     if (node->item.database != FORMAT_HIDDEN || node->collection != grave->collection ||
         node->level != dig.level)
@@ -312,6 +320,13 @@ static enum store_result dig(struct store_txn *txn, struct store_request *reques
 
 /* ---- digging: one after the other ---- */
 
+/* The rest comes back with the next start. */
+static void give_up(struct grave *grave)
+{
+    grave->is_done = true;
+    atomic_store(&grave->worker->store->scan_wanted, true);
+}
+
 static void remember(struct grave *grave)
 {
     bool noted = true;
@@ -327,7 +342,8 @@ static void remember(struct grave *grave)
     for (uint32_t i = 0; noted && i < grave->found_count; i++)
         noted = note_node(grave, grave->found[i], grave->found_level);
     grave->found_count = 0;
-    grave->is_done = !noted; /* the rest comes back with the next start */
+    if (!noted)
+        give_up(grave);
 }
 
 static void dug(struct grave *grave, enum store_result result)
@@ -335,7 +351,7 @@ static void dug(struct grave *grave, enum store_result result)
     struct store_worker *worker = grave->worker;
     grave->is_running = false;
     if (result != STORE_OK)
-        grave->is_done = true; /* likewise */
+        give_up(grave);
     else if (!grave->is_done)
         remember(grave);
     if (grave->is_done) {

@@ -72,6 +72,31 @@ bool ttl_add(struct ttl *ttl, uint32_t slot, uint32_t tag, int64_t expire_ms)
     return true;
 }
 
+bool ttl_can_load(const struct ttl *ttl, uint32_t table, const uint64_t *cells, uint32_t count)
+{
+    if (table >= TTL_TABLE_COUNT || ttl->tables[table].count > 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t slot = (uint32_t)(cells[i] >> KEY_SHIFT) & ((1u << TTL_SLOT_BITS) - 1);
+        bool is_in_order = i == 0 || cells[i] >> KEY_SHIFT >= cells[i - 1] >> KEY_SHIFT;
+        if ((cells[i] & UNIT_MAX) == 0 || slot >= ttl->slot_count || !is_in_order) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ttl_load(struct ttl *ttl, uint32_t table, const uint64_t *cells, uint32_t count)
+{
+    assert(ttl_can_load(ttl, table, cells, count));
+    if (!otable_load(&ttl->tables[table], &ttl->memory, cells, count)) {
+        return false;
+    }
+    ttl->count += count;
+    return true;
+}
+
 bool ttl_remove(struct ttl *ttl, uint32_t slot, uint32_t tag, int64_t expire_ms)
 {
     struct otable *table = table_of(ttl, tag);

@@ -14,10 +14,11 @@
  *         32    14  hash slot, counted from the partition's first
  *          0    32  expiry in units of 128 ms since the table's base, rounded down; 1 ... 2^32 - 1
  *
- * The range is 17 years from the base (the start of the process); what lies beyond is kept as the
- * last unit, what lies before as the first. A key is due when its unit has wholly passed: what is
- * named has expired, at most 128 ms and a round of the walk ago. Only what was beyond the range
- * may, after 17 years, be named too early; the caller looks at the item in any case.
+ * The range is 17 years from the base (the last start that made the table anew); what lies beyond
+ * is kept as the last unit, what lies before as the first. A key is due when its unit has wholly
+ * passed: what is named has expired, at most 128 ms and a round of the walk ago. Only what was
+ * beyond the range may, after 17 years, be named too early; the caller looks at the item in any
+ * case.
  *
  * Cost: about 10 B per key with an expiry. A growth step takes about 0.1 ms in a table of 10 M
  * keys.
@@ -52,6 +53,13 @@ void ttl_clear(struct ttl *ttl); /* drops all entries and promises, and gives al
 /* False: no memory; nothing changed. Several entries may be equal in everything. */
 __attribute__((warn_unused_result)) bool ttl_add(struct ttl *ttl, uint32_t slot, uint32_t tag,
                                                  int64_t expire_ms);
+
+/* Cells as another process has had them in table number `table`: whether they can be those of this
+ * one, which is empty; then they become its own. False from ttl_load: no memory; nothing changed.
+ */
+bool ttl_can_load(const struct ttl *ttl, uint32_t table, const uint64_t *cells, uint32_t count);
+__attribute__((warn_unused_result)) bool ttl_load(struct ttl *ttl, uint32_t table,
+                                                  const uint64_t *cells, uint32_t count);
 
 /* Removes one entry that was added with these values. False: there is none. */
 bool ttl_remove(struct ttl *ttl, uint32_t slot, uint32_t tag, int64_t expire_ms);

@@ -105,6 +105,14 @@ def test_the_journal_counts(made):
     assert ", 0 commits in the journal" in check(made[1])[1]
 
 
+def test_the_index_checkpoint_is_compared(made, copy):
+    assert "no index checkpoint" in check(made[0])[1]
+    assert "checkpoint is whole and right" in check(made[1])[1]
+    flip(copy, "index", 5000)
+    status, said = check(copy)
+    assert status == 0 and "no index checkpoint" in said, said
+
+
 @pytest.mark.parametrize("text, complaint", [
     (SMALL, "Damaged item"),
     (LARGE * 100, "part of large"),

@@ -75,6 +75,7 @@ def test_a_reload_keeps_every_kind_of_value(client):
     for _ in range(3):
         reload(client)
         assert recovered(client) == len(found)
+        assert client.info("everything")["recovered_from"] == "slabs"
         check(client, found)
         assert digest(client) == before
 

@@ -209,6 +209,28 @@ def test_restart_keeps_keys_types_and_expiries(server):
         assert server.client(db=9).get("ninth") == b"9"
 
 
+def started_from(client):
+    return client.info("everything")["recovered_from"]
+
+
+@pytest.mark.vellum
+def test_a_start_reads_slabs_only_when_it_must(server):
+    client = server.client()
+    assert started_from(client) == "slabs"
+    client.mset({f"k:{i}": "value" for i in range(300)})
+    client.hset("hash", mapping={f"field:{i}": "value" * 20 for i in range(2000)})
+    client.set("large", b"x" * 1_000_000)
+    server.restart()
+    client = server.client()
+    assert started_from(client) == "checkpoint"
+    assert client.info("everything")["recovered_items"] == 302
+    assert client.dbsize() == 302 and client.hlen("hash") == 2000
+    server.kill9()
+    client = server.start().client()
+    assert started_from(client) == "slabs"
+    assert client.hget("hash", "field:77") == b"value" * 20 and client.strlen("large") == 1_000_000
+
+
 def test_flushed_is_flushed_after_a_restart(server):
     client = server.client()
     for db in (0, 1):

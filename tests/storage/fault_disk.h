@@ -75,6 +75,7 @@ void medium_poke(struct medium *medium, const char *file, uint64_t offset, const
                  size_t len);
 /* Where these bytes stand in the file; UINT64_MAX: nowhere. */
 uint64_t medium_find(struct medium *medium, const char *file, const void *bytes, size_t len);
+void medium_shorten(struct medium *medium, const char *file, uint64_t to); /* a multiple of 4096 */
 void medium_flip(struct medium *medium, const char *file, uint64_t offset, uint8_t mask);
 
 #endif

@@ -445,6 +445,17 @@ uint64_t medium_find(struct medium *medium, const char *name, const void *bytes,
     return offset;
 }
 
+void medium_shorten(struct medium *medium, const char *name, uint64_t to)
+{
+    struct stored_file *file = existing(medium, name);
+    retire(file, UINT32_MAX, UINT64_MAX, true);
+    for (uint64_t page = to / PAGE; page < file->size / PAGE; page++) {
+        put_page(&file->pages[page], NULL);
+        put_page(&file->stable[page], NULL);
+    }
+    file->size = to;
+}
+
 void medium_flip(struct medium *medium, const char *file, uint64_t offset, uint8_t mask)
 {
     uint8_t byte;

@@ -245,6 +245,7 @@ static void a_flipped_byte_is_noticed_at_the_start(void **state)
     must(do_set(&rig, "well", "value-left-alone") == STORE_OK, "set");
     must(rig_close(&rig) == STORE_OK, "close");
     flip_value(medium, "value-to-be-hurt");
+    rig.options.scans = true;
     open_rig(&rig, medium);
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 1 && rig.warnings == 1, "%llu are counted",

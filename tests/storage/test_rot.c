@@ -40,6 +40,7 @@ static struct medium *new_store(struct rig *rig)
     struct medium *medium = medium_new(1);
     rig_defaults(rig);
     rig->options.partition_count = 1;
+    rig->options.scans = true; /* what is rotten shows at the start */
     open_rig(rig, medium);
     return medium;
 }

@@ -636,6 +636,7 @@ static void a_damaged_node_is_noticed(void **state)
     } while (!is_leaf((const struct format_node *)page));
     page[PAGE_SIZE - 3] ^= 1;
     medium_poke(medium, "slabs-00", at - PAGE_SIZE, page, PAGE_SIZE);
+    rig.options.scans = true;
     must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
     struct store_stats stats;
     store_stats(rig.store, &stats);

@@ -1,0 +1,533 @@
+/* The index checkpoint: a start that loads it knows what a scan would have found; one that finds
+ * anything in doubt scans, and the store is the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../storage/engine.h"
+#include "workload.h"
+
+#define LATER_MS 4000000000000ll
+
+static bool open_rig(struct rig *rig, struct medium *medium)
+{
+    struct store_stats stats;
+    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+    store_stats(rig->store, &stats);
+    return stats.is_loaded;
+}
+
+static void close_rig(struct rig *rig)
+{
+    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+}
+
+static void crash(struct rig *rig, struct medium *medium)
+{
+    medium_set_fate(medium, FATE_KEPT);
+    medium_cut_now(medium);
+    must(rig_close(rig) != STORE_OK, "closing without power");
+}
+
+static void put_until(struct rig *rig, const char *key, const char *value, int64_t expire_ms)
+{
+    struct call *call = call_new();
+    struct step *step = call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
+    step->blob = blob_text(value);
+    step->expire_ms = expire_ms;
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "put: %d", call->result);
+    call_free(call);
+}
+
+/* Three keys: small, with an expiry, large. */
+static struct medium *small_store(struct rig *rig, uint64_t seed)
+{
+    struct medium *medium = medium_new(seed);
+    struct rng rng = {seed};
+    rig_defaults(rig);
+    open_rig(rig, medium);
+    must(do_set(rig, "small", "value") == STORE_OK, "set");
+    put_until(rig, "mortal", "for long", LATER_MS);
+    must(do_put(rig, "large", blob_random(&rng, 300000)) == STORE_OK, "put");
+    return medium;
+}
+
+static void expect_small_store(struct rig *rig)
+{
+    enum store_result result;
+    struct blob *large = do_get(rig, "large", &result);
+    must(has_value(rig, "small", "value") && has_value(rig, "mortal", "for long"), "values");
+    must(large && large->len == 300000, "the large value");
+    must(store_db_stats(rig->store, 0).keys == 3 && store_db_stats(rig->store, 0).expires == 1,
+         "counts");
+    blob_unref(large);
+}
+
+static struct medium *stopped_store(struct rig *rig, uint64_t seed)
+{
+    struct medium *medium = small_store(rig, seed);
+    close_rig(rig);
+    return medium;
+}
+
+/* ---- it says what a scan finds ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The cells, without their lowest bits, in an order of their own. */
+static uint64_t *cells_of(const struct otable *table, uint32_t drop)
+{
+    uint64_t *cells = malloc((table->count + 1) * sizeof *cells);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->size; i++)
+        if (table->cells[i])
+            cells[count++] = table->cells[i] >> drop;
+    must(count == table->count, "a table's count");
+    qsort(cells, count, sizeof *cells, by_value);
+    return cells;
+}
+
+static void same_tables(const struct otable *a, const struct otable *b, uint32_t drop)
+{
+    must(a->count == b->count, "%u entries are %u", b->count, a->count);
+    uint64_t *x = cells_of(a, drop), *y = cells_of(b, drop);
+    must(memcmp(x, y, a->count * sizeof *x) == 0, "other entries");
+    free(x);
+    free(y);
+}
+
+static void same_space(const struct space *a, const struct space *b)
+{
+    must(a->segment_assigned == b->segment_assigned, "segments");
+    for (uint32_t i = 0; i < a->segment_assigned; i++) {
+        size_t at = (size_t)i * SEGMENT_PAGES;
+        must(a->segment_class[i] == b->segment_class[i] && a->segment_free[i] == b->segment_free[i],
+             "segment %u of space %u", i, a->id);
+        must(memcmp(&a->free_slots[at], &b->free_slots[at], SEGMENT_PAGES * 8) == 0,
+             "free slots of segment %u, space %u", i, a->id);
+    }
+    for (uint32_t i = 0; i < SPACE_CLASS_MAX; i++)
+        must(a->classes[i].free_count == b->classes[i].free_count, "class %u", i);
+}
+
+static void same_stores(const struct store *loaded, const struct store *scanned)
+{
+    for (uint32_t i = 0; i < loaded->partition_count; i++) {
+        const struct partition *a = &loaded->partitions[i], *b = &scanned->partitions[i];
+        index_check(&a->index);
+        ttl_check(&a->ttl);
+        space_check(&a->space);
+        same_space(&a->space, &b->space);
+        for (uint32_t slot = 0; slot < a->index.slot_count; slot++)
+            same_tables(&a->index.tables[slot], &b->index.tables[slot], INDEX_AGE_BITS);
+        for (uint32_t table = 0; table < TTL_TABLE_COUNT; table++)
+            same_tables(&a->ttl.tables[table], &b->ttl.tables[table], 32); /* bases differ */
+        for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
+            must(a->databases[db].keys == b->databases[db].keys &&
+                     a->databases[db].expires == b->databases[db].expires &&
+                     a->databases[db].expiries == b->databases[db].expiries,
+                 "counts of database %u", db);
+    }
+    same_space(&loaded->extents, &scanned->extents);
+    must(loaded->recovered_items == scanned->recovered_items, "items");
+}
+
+static void compare_with_a_scan(struct rig *rig, struct workload *load, struct medium *medium)
+{
+    struct medium *copy = medium_copy(medium);
+    struct rig other = *rig;
+    other.options.scans = true;
+    must(!open_rig(&other, copy), "it does not scan");
+    must(open_rig(rig, medium), "the checkpoint is not loaded: %s", rig->last_warning);
+    same_stores(rig->store, other.store);
+    close_rig(&other);
+    medium_free(copy);
+    oracle_compare(load->now, rig);
+}
+
+static void loading_is_as_good_as_scanning(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("index");
+    struct medium *medium = medium_new(seed);
+    struct rig rig;
+    struct workload load;
+    uint32_t loaded = 0;
+    rig_defaults(&rig);
+    workload_init(&load, &rig, seed);
+    load.large_percent = 10;
+    load.alone_permille = 5;
+    for (uint32_t life = 0; life < 6; life++) {
+        if (life == 0)
+            open_rig(&rig, medium);
+        for (uint32_t i = 0; i < 400; i++)
+            workload_step(&load);
+        workload_drain(&load);
+        rig_run(&rig, 300); /* what a flush left is swept */
+        close_rig(&rig);
+        workload_settle(&load);
+        compare_with_a_scan(&rig, &load, medium);
+        loaded++;
+    }
+    close_rig(&rig);
+    workload_free(&load);
+    medium_free(medium);
+}
+
+/* ---- doubts ---- */
+
+/* It scans, everything is there, and the next stop's checkpoint is good again. */
+static void expect_a_scan(struct rig *rig, struct medium *medium, const char *why, uint64_t where)
+{
+    must(!open_rig(rig, medium), "%s (%llu): it is believed", why, (unsigned long long)where);
+    expect_small_store(rig);
+    close_rig(rig);
+    must(open_rig(rig, medium), "%s: the next one is not loaded", why);
+    expect_small_store(rig);
+    close_rig(rig);
+    medium_free(medium);
+}
+
+/* Bytes of the file up to the last that is not zero. */
+static uint64_t used_bytes(struct medium *medium)
+{
+    uint64_t size = medium_size(medium, "index");
+    char *bytes = malloc(size);
+    medium_peek(medium, "index", 0, bytes, size);
+    while (size > 0 && bytes[size - 1] == 0)
+        size--;
+    free(bytes);
+    return size;
+}
+
+static void any_bit_flipped(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 1);
+    uint64_t used = used_bytes(medium), step = used / 150;
+    for (uint64_t at = 0; at < used; at += at < 80 ? 1 : step) {
+        struct medium *copy = medium_copy(medium);
+        medium_flip(copy, "index", at, (uint8_t)(1u << at % 8));
+        expect_a_scan(&rig, copy, "flipped", at);
+    }
+    medium_free(medium);
+}
+
+static void truncated_anywhere(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 2);
+    uint64_t used = used_bytes(medium);
+    for (uint64_t size = 0; size < used; size += PAGE_SIZE) {
+        struct medium *copy = medium_copy(medium);
+        medium_shorten(copy, "index", size);
+        expect_a_scan(&rig, copy, "truncated", size);
+    }
+    medium_free(medium);
+}
+
+/* Some sectors are of the new file, some of the one before. */
+static void torn_anywhere(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 3);
+    uint64_t used = used_bytes(medium), len = (used + 511) / 512 * 512;
+    char *older = malloc(len), *newer = malloc(len);
+    medium_peek(medium, "index", 0, older, len);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
+    close_rig(&rig);
+    medium_peek(medium, "index", 0, newer, len);
+    for (uint64_t at = 0; at < len; at += 512) {
+        bool differs = memcmp(older + at, newer + at, 512) != 0;
+        struct medium *copy = medium_copy(medium);
+        medium_poke(copy, "index", at, older + at, 512);
+        if (differs)
+            expect_a_scan(&rig, copy, "torn", at);
+        else
+            medium_free(copy);
+    }
+    free(older);
+    free(newer);
+    medium_free(medium);
+}
+
+static void of_an_earlier_stop(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 4);
+    uint64_t size = medium_size(medium, "index");
+    char *older = malloc(size);
+    medium_peek(medium, "index", 0, older, size);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
+    close_rig(&rig);
+    medium_poke(medium, "index", 0, older, size);
+    free(older);
+    expect_a_scan(&rig, medium, "stale", 0);
+}
+
+static void of_another_store(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 5), *other = stopped_store(&rig, 5);
+    uint64_t size = medium_size(other, "index");
+    char *bytes = malloc(size);
+    medium_peek(other, "index", 0, bytes, size);
+    medium_poke(medium, "index", 0, bytes, size);
+    free(bytes);
+    medium_free(other);
+    expect_a_scan(&rig, medium, "another store's", 0);
+}
+
+/* The copy that says that the store has gone on is lost; the other one is that of the stop. */
+static void with_one_superblock(void **state)
+{
+    (void)state;
+    for (uint32_t page = 0; page < 2; page++)
+        for (uint32_t lost = 0; lost < 2; lost++) {
+            static const char blank[PAGE_SIZE];
+            struct rig rig;
+            struct medium *medium = stopped_store(&rig, 6);
+            must(open_rig(&rig, medium), "the checkpoint is not loaded");
+            must(do_set(&rig, "small", "value") == STORE_OK, "set");
+            rig_sync(&rig, 4);
+            crash(&rig, medium);
+            if (lost)
+                medium_poke(medium, "superblock", page * PAGE_SIZE, blank, sizeof blank);
+            else
+                medium_flip(medium, "superblock", page * PAGE_SIZE + 40, 1);
+            must(rig_open(&rig, medium_disk(medium)) != STORE_OK || !rig.store->is_loaded,
+                 "copy %u: an older superblock is enough", page);
+            if (rig.store)
+                rig_close(&rig);
+            medium_free(medium);
+        }
+}
+
+/* ---- crashes ---- */
+
+static void after_the_start_that_loaded_it(void **state)
+{
+    (void)state;
+    for (uint32_t writes = 0; writes < 2; writes++) {
+        struct rig rig;
+        struct medium *medium = stopped_store(&rig, 7);
+        must(open_rig(&rig, medium), "the checkpoint is not loaded");
+        if (writes) {
+            must(do_delete(&rig, "small") == STORE_OK, "delete");
+            must(do_set(&rig, "other", "value") == STORE_OK, "set");
+            rig_run(&rig, 1100); /* `everysec` */
+        }
+        crash(&rig, medium);
+        must(!open_rig(&rig, medium), "a crashed store is loaded");
+        must(has_value(&rig, "small", writes ? NULL : "value"), "what was deleted");
+        must(has_value(&rig, "other", writes ? "value" : NULL), "what was written");
+        close_rig(&rig);
+        medium_free(medium);
+    }
+}
+
+struct cuts {
+    struct rig rig;
+    uint32_t states, loaded;
+};
+
+static void go_on_from(void *arg, struct medium *state)
+{
+    struct cuts *cuts = arg;
+    for (uint32_t fate = 0; fate < FATES; fate++) {
+        struct medium *medium = medium_copy(state);
+        medium_set_fate(medium, (enum fate)fate);
+        cuts->states++;
+        cuts->loaded += open_rig(&cuts->rig, medium);
+        expect_small_store(&cuts->rig);
+        must(do_set(&cuts->rig, "after", "it") == STORE_OK, "set");
+        close_rig(&cuts->rig);
+        must(open_rig(&cuts->rig, medium), "the next checkpoint is not loaded");
+        must(has_value(&cuts->rig, "after", "it"), "what was set after the cut");
+        close_rig(&cuts->rig);
+        medium_free(medium);
+    }
+    medium_free(state);
+}
+
+/* Whatever the power leaves of a stop, of the start that follows and of its first write. */
+static void a_cut_at_any_event(void **state)
+{
+    (void)state;
+    struct cuts cuts = {0};
+    struct rig rig;
+    struct medium *medium = small_store(&rig, 8);
+    rig.options.sync = STORE_SYNC_ALWAYS;
+    rig_defaults(&cuts.rig);
+    rig_sync(&rig, 3);
+    for (uint32_t i = 0; i < 2; i++) { /* a file that is made, then one that is there */
+        medium_record(medium, go_on_from, &cuts);
+        close_rig(&rig);
+        must(open_rig(&rig, medium), "the checkpoint is not loaded");
+        must(do_set(&rig, "small", "value") == STORE_OK, "set");
+        rig_sync(&rig, 4 + i);
+        medium_record(medium, NULL, NULL);
+    }
+    close_rig(&rig);
+    medium_free(medium);
+    printf("%u states, %u of them loaded\n", cuts.states, cuts.loaded);
+    must(cuts.states > 100 && cuts.loaded > 0, "%u states", cuts.states);
+}
+
+/* ---- none is written ---- */
+
+static void not_over_damage(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 9);
+    for (uint32_t i = 0; i < 4; i++) {
+        char file[16];
+        snprintf(file, sizeof file, "slabs-%02x", i);
+        uint64_t at = medium_find(medium, file, "smallvalue", 10);
+        if (at != UINT64_MAX)
+            medium_flip(medium, file, at + 6, 1);
+    }
+    rig.options.scans = true;
+    for (uint32_t i = 0; i < 2; i++) { /* each start tells of it */
+        must(!open_rig(&rig, medium), "loaded over damage");
+        must(atomic_load(&rig.store->damaged) == 1, "the damage is not counted");
+        close_rig(&rig);
+        rig.options.scans = false;
+    }
+    medium_free(medium);
+}
+
+static void without_room(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = small_store(&rig, 10);
+    medium_fail(medium, FAULT_EXTEND, "index", 1, ENOSPC, true);
+    close_rig(&rig);
+    medium_fail(medium, FAULT_EXTEND, NULL, 0, 0, false);
+    expect_a_scan(&rig, medium, "without room", 0);
+}
+
+static void write_fails(void **state)
+{
+    (void)state;
+    static const enum fault_kind kinds[] = {FAULT_WRITE, FAULT_FLUSH};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct rig rig;
+        struct medium *medium = small_store(&rig, 11);
+        medium_fail(medium, kinds[i], "index", 1, EIO, true);
+        close_rig(&rig);
+        medium_fail(medium, kinds[i], NULL, 0, 0, false);
+        must(open_rig(&rig, medium) == (kinds[i] == FAULT_FLUSH), "a write of it has failed");
+        expect_small_store(&rig);
+        close_rig(&rig);
+        medium_free(medium);
+    }
+}
+
+static void maxstore_bounds_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = small_store(&rig, 12);
+    store_set_max_store(rig.store, 1 << 20);
+    close_rig(&rig);
+    expect_a_scan(&rig, medium, "maxstore", 0);
+}
+
+/* ---- work left undone ---- */
+
+static void flush(struct rig *rig, uint32_t db)
+{
+    struct call *call = call_new();
+    call->exclusive = true;
+    call_step(call, STEP_FLUSH_DB, db);
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "flush: %d", call->result);
+    call_free(call);
+}
+
+static void put_in(struct rig *rig, uint32_t db, const char *key)
+{
+    struct call *call = call_new();
+    struct step *step =
+        call_step(call, STEP_PUT, call_key(call, db, 0, key, (uint32_t)strlen(key)));
+    step->blob = blob_text("value");
+    step->expire_ms = STORE_NO_EXPIRY;
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "put: %d", call->result);
+    call_free(call);
+}
+
+static uint64_t entries(const struct rig *rig)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < rig->store->partition_count; i++)
+        sum += index_count(&rig->store->partitions[i].index);
+    return sum;
+}
+
+/* A flush's dead items are still in the index: the sweep goes on after the start. */
+static void a_sweep_goes_on(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = small_store(&rig, 13);
+    char key[16];
+    for (uint32_t i = 0; i < 50; i++) {
+        snprintf(key, sizeof key, "dead:%u", i);
+        put_in(&rig, 1, key);
+    }
+    medium_hold(medium, FAULT_READ, "slabs", 300); /* the sweep does not get far */
+    flush(&rig, 1);
+    close_rig(&rig);
+    medium_release(medium);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
+    for (uint32_t i = 0; i < 100 && entries(&rig) > 3; i++)
+        rig_run(&rig, 20);
+    must(entries(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
+    expect_small_store(&rig);
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loading_is_as_good_as_scanning),
+        cmocka_unit_test(any_bit_flipped),
+        cmocka_unit_test(truncated_anywhere),
+        cmocka_unit_test(torn_anywhere),
+        cmocka_unit_test(of_an_earlier_stop),
+        cmocka_unit_test(of_another_store),
+        cmocka_unit_test(with_one_superblock),
+        cmocka_unit_test(after_the_start_that_loaded_it),
+        cmocka_unit_test(a_cut_at_any_event),
+        cmocka_unit_test(not_over_damage),
+        cmocka_unit_test(without_room),
+        cmocka_unit_test(write_fails),
+        cmocka_unit_test(maxstore_bounds_it),
+        cmocka_unit_test(a_sweep_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
