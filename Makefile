@@ -402,7 +402,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
-	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-types bench-stalls bench-transports conformance install clean help FORCE
+	mutants rdma-test bench-device bench-recover bench-workers bench-index bench-exec bench-datatypes bench-stalls bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients $(CHECKER)
@@ -426,7 +426,7 @@ help:
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
-	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-types,'
+	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-datatypes,'
 	@echo '                  bench-stalls; BENCH=... for options'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
@@ -476,11 +476,11 @@ fuzz:
 	done
 
 # Each by itself; a figure is the median of several rounds. BENCH holds more options.
-bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-types bench-stalls bench-transports
+bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-datatypes bench-stalls bench-transports
 
 bench-tools: server $(BENCH_PROGRAMS)
 
-bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-types bench-stalls bench-transports: bench-%: bench-tools
+bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-datatypes bench-stalls bench-transports: bench-%: bench-tools
 	$(PYTHON) benchmarks/$*.py --build $(BUILD) $(BENCH)
 
 conformance: all
