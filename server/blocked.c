@@ -374,6 +374,11 @@ enum store_result call_block(struct call *call, const struct store_key *keys, ui
     return STORE_OK;
 }
 
+bool call_has_waited(struct call *call)
+{
+    return call->outer == NULL && request_of_call(call)->waiter != NULL;
+}
+
 bool call_is_behind(struct call *call, const struct store_key *key, enum item_type type)
 {
     struct blocked *blocked = call->server->blocked;

@@ -7,11 +7,24 @@
 
 /* ---- elements of lists ---- */
 
+/* Who has waited finds what another command has put into the key's place since he was woken, or a
+ * swap of databases: nothing for him, and no mistake of his. */
+static void pass_over(struct call *call, size_t reply_start, bool *done)
+{
+    if (!*done || !call_has_waited(call))
+        return;
+    resp_truncate(call->reply, reply_start);
+    *done = false;
+}
+
 /* Not *takes: there is nothing in the list for this request. *done: it is answered. */
 static enum store_result find_for(struct call *call, const struct store_key *key, struct list *list,
                                   bool *takes, bool *done)
 {
+    size_t reply_start = call->reply->len;
     enum store_result result = list_find(call, key, list, done);
+    if (result == STORE_OK)
+        pass_over(call, reply_start, done);
     *takes = result == STORE_OK && !*done && list->exists && !call_is_behind(call, key, TYPE_LIST);
     return result;
 }
@@ -112,7 +125,10 @@ static enum store_result find_zset(struct call *call, struct zset *zset, bool *t
 {
     *takes = *done = false;
     for (uint32_t i = 0; i < call->key_count && !*takes; i++) {
+        size_t reply_start = call->reply->len;
         enum store_result result = zset_find(call, &call->keys[i], zset, done);
+        if (result == STORE_OK)
+            pass_over(call, reply_start, done);
         if (result != STORE_OK || *done)
             return result;
         *takes = zset->exists && !call_is_behind(call, zset->key, TYPE_ZSET);

@@ -288,12 +288,13 @@ bool call_notifies(const struct call *call, enum notify_class class); /* somebod
  * nothing waits: the reply stands. Declared keys only; none: it just waits for the time.
  *
  * Who waits longer is served first: a key for which call_is_behind says true is to be taken for
- * empty. call_timeout reads seconds, with fractions.
+ * empty. call_has_waited: this is not the first look. call_timeout reads seconds, with fractions.
  */
 STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct store_key *keys,
                                               uint32_t count, enum item_type type,
                                               int64_t timeout_ms);
 bool call_is_behind(struct call *call, const struct store_key *key, enum item_type type);
+bool call_has_waited(struct call *call);
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */

@@ -107,7 +107,7 @@ static const char *why_not(struct script_state *state, const struct command *com
     bool is_local = (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
     if ((flags & CMD_NOSCRIPT) != 0 || is_local)
         return "This Redis command is not allowed from script";
-    if (state->is_readonly && (flags & (CMD_WRITE | CMD_PUBSUB)) != 0)
+    if (state->is_readonly && (flags & (CMD_WRITE | CMD_PUBSUB | CMD_REMEMBERS)) != 0)
         return "Write commands are not allowed from read-only scripts.";
     if (state->call->nest->bytes > SCRIPT_MEMORY_MAX)
         return "the script's commands take too much memory";

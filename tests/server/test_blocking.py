@@ -195,6 +195,30 @@ def test_other_ways_for_a_list_to_come(connect):  # noqa: F811
         assert raw.reply() == bulks("k", value), words
 
 
+def test_what_is_of_another_type_wakes_nobody(connect):  # noqa: F811
+    waiters, asker = [connect(), connect()], connect()
+    for raw, words in zip(waiters, (("BLPOP", "k", 0), ("BZPOPMIN", "k", 0))):
+        raw.send(encode(*words))
+    blocked(asker, 2)
+    for words in (("SELECT", 1), ("SET", "k", "a string"), ("SWAPDB", 0, 1), ("DEL", "k"),
+                  ("SET", "k", "another"), ("SWAPDB", 0, 1)):
+        asker.call(*words)
+    assert all(silent(raw) for raw in waiters)
+    for words in (("SELECT", 0), ("DEL", "k"), ("RPUSH", "k", "x"), ("ZADD", "k", 1, "m")):
+        asker.call(*words)
+    assert waiters[0].reply() == bulks("k", "x")
+    waiters[1].close()
+    # Others may be faster than who was woken: he does not hear of what they do.
+    for _ in range(50):
+        asker.call("DEL", "k")
+        waiters[0].send(encode("BLPOP", "k", 0))
+        blocked(asker, 1)
+        asker.send(b"".join(encode(*words) for words in (
+            ("RPUSH", "k", "y"), ("DEL", "k"), ("SET", "k", "v"), ("DEL", "k"), ("RPUSH", "k", "z"))))
+        assert waiters[0].reply() in (bulks("k", "y"), bulks("k", "z"))
+        assert all(asker.reply()[:1] in b":+" for _ in range(5))
+
+
 def test_chains_of_moves(connect):  # noqa: F811
     asker, waiters = connect(), [connect() for _ in range(6)]
     for i, raw in enumerate(waiters):
