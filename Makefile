@@ -36,6 +36,7 @@ STORAGE_SRC := \
 	storage/disk.c \
 	storage/disk_file.c \
 	storage/disk_readonly.c \
+	storage/evict.c \
 	storage/expire.c \
 	storage/extent.c \
 	storage/format.c \
@@ -54,6 +55,7 @@ STORAGE_SRC := \
 	storage/redo.c \
 	storage/prefetch.c \
 	storage/reload.c \
+	storage/removal.c \
 	storage/request.c \
 	storage/run_write.c \
 	storage/scan.c \
@@ -74,6 +76,7 @@ STORAGE_SRC := \
 	storage/ttl.c \
 	storage/txn.c \
 	storage/upload.c \
+	storage/use.c \
 	storage/verify.c \
 	storage/worker.c \
 	storage/writeback.c
@@ -268,6 +271,7 @@ STORAGE_TESTS := \
 	test_concurrent \
 	test_cuts \
 	test_disk \
+	test_evict \
 	test_faults \
 	test_index_file \
 	test_powercut \

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "session.h"
+
 const char *call_type_name(uint8_t type)
 {
     type &= ITEM_TYPE_MASK;
@@ -111,6 +113,13 @@ bool call_wrong_type(struct call *call)
 {
     resp_error(call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
     return false;
+}
+
+bool call_counts_use(const struct call *call)
+{
+    if ((call->command->flags & CMD_NO_TOUCH) != 0)
+        return false;
+    return !call->session->no_touch || strcmp(call->command->name, "touch") == 0;
 }
 
 bool call_same_name(const struct store_key *a, const struct store_key *b)

@@ -171,6 +171,12 @@ static void make_effective(struct server *server, size_t row)
     case CONFIG_MAXSTORE:
         store_set_max_store(server->store, (uint64_t)config_number(config, CONFIG_MAXSTORE));
         break;
+    case CONFIG_MAXMEMORY_POLICY:
+    case CONFIG_MAXMEMORY_SAMPLES:
+    case CONFIG_LFU_LOG_FACTOR:
+    case CONFIG_LFU_DECAY_TIME:
+        server_set_policy(server);
+        break;
     case CONFIG_NOTIFY_KEYSPACE_EVENTS:
         notices_follow(server->notices);
         break;

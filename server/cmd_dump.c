@@ -136,41 +136,55 @@ enum store_result cmd_dump(struct call *call)
 
 /* ---- RESTORE ---- */
 
+#define NEW_FREQUENCY 5 /* of a key whose use is not told, as of any new one */
+
 struct restore {
     bool replaces, is_absolute;
     int64_t ttl;
+    bool is_idle, is_frequent; /* IDLETIME or FREQ is given: `use` */
+    struct store_use use;
 };
 
 static bool number_option(struct call *call, size_t at, int64_t most, const char *error,
-                          bool *is_given)
+                          int64_t *number)
 {
-    int64_t number;
-    if (!call_int64(call, call->argv[at], &number))
+    if (!call_int64(call, call->argv[at], number))
         return false;
-    *is_given = true;
-    if (number >= 0 && number <= most)
+    if (*number >= 0 && *number <= most)
         return true;
     resp_error(call->reply, error);
     return false;
 }
 
-/* IDLETIME and FREQ are read and come to nothing: use is not remembered by key. */
+static bool use_option(struct call *call, size_t at, struct restore *restore)
+{
+    int64_t number;
+    if (slice_is(call->argv[at - 1], "freq")) {
+        restore->is_frequent = true;
+        if (!number_option(call, at, 255, "ERR Invalid FREQ value, must be >= 0 and <= 255",
+                           &number))
+            return false;
+        restore->use.frequency = (uint32_t)number;
+        return true;
+    }
+    restore->is_idle = true;
+    if (!number_option(call, at, INT64_MAX, "ERR Invalid IDLETIME value, must be >= 0", &number))
+        return false;
+    restore->use.idle_ms = number > INT64_MAX / 1000 ? INT64_MAX : number * 1000;
+    return true;
+}
+
 static bool restore_options(struct call *call, struct restore *restore)
 {
-    bool is_idle = false, is_frequent = false;
     for (size_t i = 4; i < call->argc; i++) {
         bool has_more = i + 1 < call->argc;
         if (slice_is(call->argv[i], "replace")) {
             restore->replaces = true;
         } else if (slice_is(call->argv[i], "absttl")) {
             restore->is_absolute = true;
-        } else if (slice_is(call->argv[i], "idletime") && has_more && !is_frequent) {
-            if (!number_option(call, ++i, INT64_MAX, "ERR Invalid IDLETIME value, must be >= 0",
-                               &is_idle))
-                return false;
-        } else if (slice_is(call->argv[i], "freq") && has_more && !is_idle) {
-            if (!number_option(call, ++i, 255, "ERR Invalid FREQ value, must be >= 0 and <= 255",
-                               &is_frequent))
+        } else if (has_more && ((slice_is(call->argv[i], "idletime") && !restore->is_frequent) ||
+                                (slice_is(call->argv[i], "freq") && !restore->is_idle))) {
+            if (!use_option(call, ++i, restore))
                 return false;
         } else {
             return call_syntax_error(call);
@@ -319,7 +333,7 @@ static bool restore_begin(struct call *call, struct restore *restore, bool *exis
 
 enum store_result cmd_restore(struct call *call)
 {
-    struct restore restore = {0};
+    struct restore restore = {.use = {.frequency = NEW_FREQUENCY}};
     struct rdb_value value;
     enum store_result result;
     bool exists;
@@ -332,5 +346,9 @@ enum store_result cmd_restore(struct call *call)
     if (ttl > 0 && ttl <= call->now_ms) /* it would have gone by now */
         return exists ? call_delete(call, call->keys) : STORE_OK;
     result = make(call, &value);
-    return result == STORE_OK && ttl > 0 ? expire(call, ttl) : result;
+    if (result == STORE_OK && ttl > 0)
+        result = expire(call, ttl);
+    if (result == STORE_OK && (restore.is_idle || restore.is_frequent))
+        store_set_use(call->txn, call->keys, &restore.use);
+    return result;
 }

@@ -304,31 +304,42 @@ static bool uses_lfu(const struct call *call)
     " Please note that when switching between policies at runtime LRU and LFU data will take "     \
     "some time to adjust."
 
-/* Use is remembered by page and in a few steps, so an age in seconds is not known: what was just
- * looked up counts as used now. */
-enum store_result cmd_object_idletime(struct call *call)
+/* False: *result is to be returned, and what there is to say is answered. */
+static bool object_use(struct call *call, struct store_use *use, enum store_result *result)
 {
     struct store_item item;
+    if (!object_find(call, &item, result))
+        return false;
+    *result = store_get_use(call->txn, call->keys, use);
+    if (*result != STORE_ABSENT)
+        return *result == STORE_OK;
+    *use = (struct store_use){.idle_ms = 0}; /* this transaction has made it */
+    *result = STORE_OK;
+    return true;
+}
+
+enum store_result cmd_object_idletime(struct call *call)
+{
+    struct store_use use;
     enum store_result result;
-    if (!object_find(call, &item, &result))
+    if (!object_use(call, &use, &result))
         return result;
     if (uses_lfu(call))
         resp_error(call->reply,
                    "ERR An LFU maxmemory policy is selected, idle time not tracked." POLICY_NOTE);
     else
-        resp_integer(call->reply, 0);
+        resp_integer(call->reply, use.idle_ms / 1000);
     return STORE_OK;
 }
 
-/* For the same reason every key answers with the frequency of a new one. */
 enum store_result cmd_object_freq(struct call *call)
 {
-    struct store_item item;
+    struct store_use use;
     enum store_result result;
-    if (!object_find(call, &item, &result))
+    if (!object_use(call, &use, &result))
         return result;
     if (uses_lfu(call))
-        resp_integer(call->reply, 0);
+        resp_integer(call->reply, use.frequency);
     else
         resp_error(call->reply, "ERR An LFU maxmemory policy is not selected, access frequency not "
                                 "tracked." POLICY_NOTE);

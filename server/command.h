@@ -122,6 +122,7 @@ enum command_flags {
                                    held as a writer's */
     CMD_STORE_OPTION = 1 << 28, /* a key stands behind the option STORE, as SORT has it */
     CMD_KEYS_OPTIONAL = 1 << 29, /* as COMMAND tells: their count may be 0 */
+    CMD_NO_TOUCH = 1 << 30,      /* looking at a key this way is no use of it */
 };
 
 /* Once, before the first run: declares the keys that the table's positions do not tell, in the
@@ -234,6 +235,9 @@ bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, co
 bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */
+
+/* Whether looking at keys is to count as use of them, for eviction. */
+bool call_counts_use(const struct call *call);
 
 /* The names alone, whatever their databases. */
 bool call_same_name(const struct store_key *a, const struct store_key *b);

@@ -36,7 +36,10 @@ enum config_id {
     CONFIG_APPENDFSYNC, /* number: enum store_sync */
     CONFIG_MAXMEMORY,   /* bytes; 0: a share of the machine's memory */
     CONFIG_MAXMEMORY_POLICY,
-    CONFIG_MAXSTORE, /* bytes; 0: no bound but the file system's */
+    CONFIG_MAXMEMORY_SAMPLES,
+    CONFIG_LFU_LOG_FACTOR,
+    CONFIG_LFU_DECAY_TIME, /* minutes */
+    CONFIG_MAXSTORE,       /* bytes; 0: no bound but the file system's */
     CONFIG_WORKERS,
     CONFIG_PARTITIONS,
     CONFIG_JOURNAL_SIZE,

@@ -55,7 +55,7 @@
 #define PROCESS UNUSED("the server leaves this to the system")
 #define MONITORING UNUSED("this is not recorded yet")
 #define THREADS UNUSED("'workers' sets the number of threads")
-#define EVICTION UNUSED("no keys are evicted yet")
+#define EVICTION UNUSED("keys are evicted beside the commands, as many as are needed")
 
 static const struct directive_choice sync_names[] = {{"everysec", STORE_SYNC_EVERYSEC},
                                                      {"always", STORE_SYNC_ALWAYS},
@@ -128,7 +128,10 @@ const struct directive directive_table[] = {
     [CONFIG_DIR] = TEXT("dir", "./vellum-data", KEPT),
     [CONFIG_APPENDFSYNC] = ENUM("appendfsync", sync_names, "everysec"),
     [CONFIG_MAXMEMORY] = MEMORY("maxmemory", 0, INT64_MAX, "0"),
-    [CONFIG_MAXMEMORY_POLICY] = ENUM("maxmemory-policy", policy_names, "noeviction", EVICTION),
+    [CONFIG_MAXMEMORY_POLICY] = ENUM("maxmemory-policy", policy_names, "noeviction"),
+    [CONFIG_MAXMEMORY_SAMPLES] = INT("maxmemory-samples", 1, 64, "5"),
+    [CONFIG_LFU_LOG_FACTOR] = INT("lfu-log-factor", 0, INT_MAX, "10"),
+    [CONFIG_LFU_DECAY_TIME] = INT("lfu-decay-time", 0, INT_MAX, "1"),
     [CONFIG_MAXSTORE] = MEMORY("maxstore", 0, INT64_MAX, "0"),
     [CONFIG_WORKERS] = INT("workers", 1, 128, "1", KEPT),
     [CONFIG_PARTITIONS] = INT("partitions", 1, 128, "16", KEPT, .check = check_power_of_two),
@@ -283,15 +286,12 @@ const struct directive directive_table[] = {
     ENUM("enable-module-command", protection_names, "no", FIXED, UNUSED("there are no modules")),
 
     /* ---- memory ---- */
-    INT("maxmemory-samples", 1, 64, "5", EVICTION),
     INT("maxmemory-eviction-tenacity", 0, 100, "10", EVICTION),
     {.name = "maxmemory-clients",
      .type = DIRECTIVE_PERCENT,
      .max = INT64_MAX,
      .initial = "0",
      EVICTION},
-    INT("lfu-log-factor", 0, INT_MAX, "10", EVICTION),
-    INT("lfu-decay-time", 0, INT_MAX, "1", EVICTION),
     INT("active-expire-effort", 1, 10, "1", IN_BACKGROUND),
     BOOL("lazyfree-lazy-eviction", "no", IN_BACKGROUND),
     BOOL("lazyfree-lazy-expire", "no", IN_BACKGROUND),

@@ -317,7 +317,8 @@ static void write_stats(FILE *to, struct server *server)
     write_traffic(to, server);
     fprintf(to, "expired_keys:%llu\r\n", U(stats.expired_keys));
     fprintf(to, "expired_stale_perc:0.00\r\nexpired_time_cap_reached_count:0\r\n");
-    fprintf(to, "expire_cycle_cpu_milliseconds:0\r\nevicted_keys:0\r\nevicted_clients:0\r\n");
+    fprintf(to, "expire_cycle_cpu_milliseconds:0\r\nevicted_keys:%llu\r\n", U(stats.evicted_keys));
+    fprintf(to, "evicted_clients:0\r\n");
     fprintf(to, "total_eviction_exceeded_time:0\r\ncurrent_eviction_exceeded_time:0\r\n");
     fprintf(to, "keyspace_hits:%llu\r\n", SUM(server, keyspace_hits));
     fprintf(to, "keyspace_misses:%llu\r\n", SUM(server, keyspace_misses));

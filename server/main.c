@@ -104,6 +104,7 @@ static bool open_store(struct server *server)
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot open the store: %s", message);
         return false;
     }
+    server_set_policy(server);
     struct store_stats stats;
     store_stats(server->store, &stats);
     log_line(&server->log, CONFIG_LOG_NOTICE,

@@ -218,6 +218,7 @@ static enum store_result run_timed(struct nested *nested)
     struct call *call = &nested->call;
     uint32_t weight = commandstats_weight(call->worker, call->command);
     nested->nsec = 0;
+    store_count_use(call->txn, call_counts_use(call));
     if (weight == 0)
         return call->command->run(call);
     uint64_t began = commandstats_clock();

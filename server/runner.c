@@ -129,6 +129,8 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     request->stream_count = 0;
     if (effects_any(&request->effects))
         effects_drop(&request->effects);
+    if (!call_counts_use(call))
+        store_count_use(txn, false);
     if (call->nest != NULL)
         nest_begin(call);
     return call->command->run(call);
@@ -358,6 +360,11 @@ static enum store_result start(struct request *request)
     }
     if (command != NULL && pubsub_is_bound(&session->pubsub) && reply_if_bound(call, command))
         command = NULL;
+    if (command != NULL && (command->flags & CMD_DENYOOM) != 0 &&
+        store_is_over_memory(call->server->store)) {
+        resp_error(call->reply, "OOM command not allowed when used memory > 'maxmemory'.");
+        command = NULL;
+    }
     if (command == NULL) {
         multi_refused(request);
         return STORE_OK;

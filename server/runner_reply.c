@@ -99,8 +99,8 @@ static const char *failure_text(const struct call *call, enum store_result resul
 {
     switch (result) {
     case STORE_FULL:
-        return "MISCONF No room left on disk (maxstore or the file system): this write was not "
-               "done. Reading, deleting and expiry go on.";
+        return "OOM No room left on disk (maxstore or the file system): this write was not done. "
+               "Reading, deleting and expiry go on.";
     case STORE_REFUSED:
         return "MISCONF Errors writing to the journal: this write was not done, and no other will "
                "be until the server is started again. See the log.";

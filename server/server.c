@@ -22,3 +22,23 @@ uint64_t server_store_memory(uint64_t maxmemory)
     uint64_t share = whole - whole / 8;
     return share < STORE_MEMORY_MIN ? STORE_MEMORY_MIN : share;
 }
+
+void server_set_policy(struct server *server)
+{
+    const struct config *config = &server->config;
+    static const struct store_policy policies[] = {
+        [CONFIG_POLICY_VOLATILE_LRU] = {.evicts = STORE_EVICT_LRU, .only_expiring = true},
+        [CONFIG_POLICY_VOLATILE_LFU] = {.evicts = STORE_EVICT_LFU, .only_expiring = true},
+        [CONFIG_POLICY_VOLATILE_RANDOM] = {.evicts = STORE_EVICT_RANDOM, .only_expiring = true},
+        [CONFIG_POLICY_VOLATILE_TTL] = {.evicts = STORE_EVICT_TTL, .only_expiring = true},
+        [CONFIG_POLICY_ALLKEYS_LRU] = {.evicts = STORE_EVICT_LRU},
+        [CONFIG_POLICY_ALLKEYS_LFU] = {.evicts = STORE_EVICT_LFU},
+        [CONFIG_POLICY_ALLKEYS_RANDOM] = {.evicts = STORE_EVICT_RANDOM},
+        [CONFIG_POLICY_NOEVICTION] = {.evicts = STORE_EVICT_NOTHING},
+    };
+    struct store_policy policy = policies[config_number(config, CONFIG_MAXMEMORY_POLICY)];
+    policy.samples = (uint32_t)config_number(config, CONFIG_MAXMEMORY_SAMPLES);
+    policy.lfu_log_factor = (uint32_t)config_number(config, CONFIG_LFU_LOG_FACTOR);
+    policy.lfu_decay_minutes = (uint32_t)config_number(config, CONFIG_LFU_DECAY_TIME);
+    store_set_policy(server->store, &policy);
+}

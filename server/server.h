@@ -68,4 +68,7 @@ void server_stop(struct server *server);
 /* The store's part of maxmemory (0: half of what the process may have): the rest is for clients. */
 uint64_t server_store_memory(uint64_t maxmemory);
 
+/* Tells the store which keys may go, as the configuration has it now. */
+void server_set_policy(struct server *server);
+
 #endif

@@ -9,15 +9,16 @@ COMMAND("copy", cmd_copy, -3, W | OOM | CMD_OTHER_DB, 1, 2, 1, "keyspace", "6.2.
 COMMAND("del", cmd_del, -2, W, 1, -1, 1, "keyspace", "1.0.0", "generic",
         "O(N), N being the number of keys", .summary = "Deletes keys.", .key_flags = "RM delete",
         .tips = MULTI_SUM)
-COMMAND("exists", cmd_exists, -2, R | FAST, 1, -1, 1, "keyspace", "1.0.0", "generic",
+COMMAND("exists", cmd_exists, -2, R | FAST | CMD_NO_TOUCH, 1, -1, 1, "keyspace", "1.0.0", "generic",
         "O(N), N being the number of keys", .summary = "Counts how many of the keys exist.",
         .key_flags = "RO", .tips = MULTI_SUM)
 COMMAND("expire", cmd_expire, -3, W | FAST, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
         .summary = "Lets a key expire after some seconds.", .key_flags = "RW update")
 COMMAND("expireat", cmd_expireat, -3, W | FAST, 1, 1, 1, "keyspace", "1.2.0", "generic", "O(1)",
         .summary = "Lets a key expire at a Unix time in seconds.", .key_flags = "RW update")
-COMMAND("expiretime", cmd_expiretime, 2, R | FAST, 1, 1, 1, "keyspace", "7.0.0", "generic", "O(1)",
-        .summary = "Tells the Unix time in seconds at which a key expires.", .key_flags = RO)
+COMMAND("expiretime", cmd_expiretime, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "7.0.0",
+        "generic", "O(1)", .summary = "Tells the Unix time in seconds at which a key expires.",
+        .key_flags = RO)
 COMMAND("dump", cmd_dump, 2, R, 1, 1, 1, "keyspace", "2.6.0", "generic",
         "O(N), N being the size of the value",
         .summary = "Gives a value in the form in which RESTORE takes it.", .key_flags = RO,
@@ -30,18 +31,19 @@ COMMAND("move", cmd_move, 3, W | FAST | CMD_OTHER_DB, 1, 1, 1, "keyspace", "1.0.
         "O(1)", .summary = "Moves a key to another database.", .key_flags = RW)
 COMMAND("object", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.2.3", "generic",
         "Depends on the subcommand.", .summary = "Tells how a key is kept.")
-COMMAND("object|encoding", cmd_object_encoding, 3, R, 2, 2, 1, "keyspace", "2.2.3", "generic",
-        "O(1)", .summary = "Names the encoding of a value.", .key_flags = "RO", .tips = VARYING)
-COMMAND("object|freq", cmd_object_freq, 3, R, 2, 2, 1, "keyspace", "4.0.0", "generic", "O(1)",
-        .summary = "Tells how often a key is used, on a logarithmic scale.", .key_flags = "RO",
+COMMAND("object|encoding", cmd_object_encoding, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "2.2.3",
+        "generic", "O(1)", .summary = "Names the encoding of a value.", .key_flags = "RO",
         .tips = VARYING)
+COMMAND("object|freq", cmd_object_freq, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "4.0.0",
+        "generic", "O(1)", .summary = "Tells how often a key is used, on a logarithmic scale.",
+        .key_flags = "RO", .tips = VARYING)
 COMMAND("object|help", cmd_object_help, 2, LS | PLACE, 0, 0, 0, "keyspace", "6.2.0", "generic",
         "O(1)", .summary = "Explains the subcommands.")
-COMMAND("object|idletime", cmd_object_idletime, 3, R, 2, 2, 1, "keyspace", "2.2.3", "generic",
-        "O(1)", .summary = "Tells for how many seconds a key has not been used.", .key_flags = "RO",
-        .tips = VARYING)
-COMMAND("object|refcount", cmd_object_refcount, 3, R, 2, 2, 1, "keyspace", "2.2.3", "generic",
-        "O(1)", .summary = "Tells how many references a value has.", .key_flags = "RO",
+COMMAND("object|idletime", cmd_object_idletime, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "2.2.3",
+        "generic", "O(1)", .summary = "Tells for how many seconds a key has not been used.",
+        .key_flags = "RO", .tips = VARYING)
+COMMAND("object|refcount", cmd_object_refcount, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "2.2.3",
+        "generic", "O(1)", .summary = "Tells how many references a value has.", .key_flags = "RO",
         .tips = VARYING)
 COMMAND("persist", cmd_persist, 2, W | FAST, 1, 1, 1, "keyspace", "2.2.0", "generic", "O(1)",
         .summary = "Lets a key stay for good.", .key_flags = "RW update")
@@ -49,11 +51,11 @@ COMMAND("pexpire", cmd_pexpire, -3, W | FAST, 1, 1, 1, "keyspace", "2.6.0", "gen
         .summary = "Lets a key expire after some milliseconds.", .key_flags = "RW update")
 COMMAND("pexpireat", cmd_pexpireat, -3, W | FAST, 1, 1, 1, "keyspace", "2.6.0", "generic", "O(1)",
         .summary = "Lets a key expire at a Unix time in milliseconds.", .key_flags = "RW update")
-COMMAND("pexpiretime", cmd_pexpiretime, 2, R | FAST, 1, 1, 1, "keyspace", "7.0.0", "generic",
-        "O(1)", .summary = "Tells the Unix time in milliseconds at which a key expires.",
+COMMAND("pexpiretime", cmd_pexpiretime, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "7.0.0",
+        "generic", "O(1)", .summary = "Tells the Unix time in milliseconds at which a key expires.",
         .key_flags = RO)
-COMMAND("pttl", cmd_pttl, 2, R | FAST, 1, 1, 1, "keyspace", "2.6.0", "generic", "O(1)",
-        .summary = "Tells in how many milliseconds a key expires.", .key_flags = RO,
+COMMAND("pttl", cmd_pttl, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "2.6.0", "generic",
+        "O(1)", .summary = "Tells in how many milliseconds a key expires.", .key_flags = RO,
         .tips = VARYING)
 COMMAND("randomkey", cmd_randomkey, 1, R | CMD_NO_KEYS, 0, 0, 0, "keyspace", "1.0.0", "generic",
         "O(1)", .summary = "Picks a key of the database by chance.",
@@ -84,10 +86,10 @@ COMMAND("touch", cmd_touch, -2, R | FAST, 1, -1, 1, "keyspace", "3.2.1", "generi
         "O(N), N being the number of keys",
         .summary = "Marks keys as used and counts those that exist.", .key_flags = "RO",
         .tips = MULTI_SUM)
-COMMAND("ttl", cmd_ttl, 2, R | FAST, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
+COMMAND("ttl", cmd_ttl, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
         .summary = "Tells in how many seconds a key expires.", .key_flags = RO, .tips = VARYING)
-COMMAND("type", cmd_type, 2, R | FAST, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
-        .summary = "Names the type of a key's value.", .key_flags = "RO")
+COMMAND("type", cmd_type, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "1.0.0", "generic",
+        "O(1)", .summary = "Names the type of a key's value.", .key_flags = "RO")
 COMMAND("unlink", cmd_unlink, -2, W | FAST, 1, -1, 1, "keyspace", "4.0.0", "generic",
         "O(N), N being the number of keys", .summary = "Deletes keys; the space comes back later.",
         .key_flags = "RM delete", .tips = MULTI_SUM)

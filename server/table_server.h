@@ -150,8 +150,8 @@ COMMAND("debug|help", cmd_debug_help, 2, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", 
 COMMAND("debug|loadaof", cmd_debug_loadaof, 2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULTI, 0, 0, 0, NULL,
         "1.0.0", "server", "O(N), N being the size of the store",
         .summary = "The same as DEBUG RELOAD.")
-COMMAND("debug|object", cmd_debug_object, 3, ADMIN | R, 2, 2, 1, NULL, "1.0.0", "server", "O(1)",
-        .summary = "Tells how a value is kept.", .key_flags = "RO")
+COMMAND("debug|object", cmd_debug_object, 3, ADMIN | R | CMD_NO_TOUCH, 2, 2, 1, NULL, "1.0.0",
+        "server", "O(1)", .summary = "Tells how a value is kept.", .key_flags = "RO")
 COMMAND("debug|protocol", cmd_debug_protocol, 3, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server",
         "O(1)", .summary = "Replies in a type of the protocol.")
 COMMAND("debug|reload", cmd_debug_reload, -2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULTI, 0, 0, 0, NULL,

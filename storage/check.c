@@ -250,7 +250,7 @@ static uint64_t mixed(uint64_t number)
 static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
 {
     struct summary *summary = arg;
-    summary->entry_sum += mixed((entry >> INDEX_AGE_BITS) + mixed(slot));
+    summary->entry_sum += mixed(entry + mixed(slot));
     return true;
 }
 

@@ -16,6 +16,10 @@
 #include <string.h>
 
 #include "change.h"
+#include "use.h"
+
+#define ROOM_WAIT_MS 2000 /* then a full disk is full */
+#define FREE_LEAST 16u    /* slots or runs of a class */
 
 static bool changes_databases(const struct store_txn *txn)
 {
@@ -29,14 +33,35 @@ static bool is_doomed(const struct store_txn *txn, const struct write *write)
 
 /* ---- reserving ---- */
 
-enum store_result commit_assign_segment(struct store *store, struct space *space, uint32_t class)
+/* What is full may soon have room again: when keys are evicted, what was given up is free, and
+ * collections are taken apart. */
+static enum store_result wait_for_room(struct store_txn *txn, struct space *space, uint32_t class)
 {
+    struct store *store = txn->store;
+    bool extents = space->id == FORMAT_EXTENT_SPACE;
+    if (!atomic_load(&store->full))
+        return STORE_WAIT;
+    bool hope = evict_for(txn->worker, space, class);
+    hope |= extents ? extent_free_is_near(store) : atomic_load(&store->grave_count) > 0;
+    int64_t now = engine_clock_ms();
+    if (txn->room_since_ms == 0)
+        txn->room_since_ms = now;
+    if (!hope || now - txn->room_since_ms > ROOM_WAIT_MS)
+        return STORE_FULL;
+    atomic_store(&store->room_wanted, true);
+    return STORE_WAIT;
+}
+
+/* A fresh segment for the class, journaled. STORE_WAIT: the keeper is asked for room. */
+static enum store_result assign_segment(struct store_txn *txn, struct space *space, uint32_t class)
+{
+    struct store *store = txn->store;
     if (space->segment_assigned + 2 >= space->segment_count && !space->growing) {
         space->growing = true;
         keeper_ask(store);
     }
     if (space->segment_assigned == space->segment_count)
-        return atomic_load(&store->full) ? STORE_FULL : STORE_WAIT;
+        return wait_for_room(txn, space, class);
     uint32_t segment = space->segment_assigned;
     uint32_t page = segment * SEGMENT_PAGES;
     uint32_t frame = space_add_frame(space, page, true);
@@ -61,16 +86,42 @@ enum store_result commit_assign_segment(struct store *store, struct space *space
     return STORE_OK;
 }
 
+/* Where all is full, some slots are kept free, so that writers need not wait for evictions. */
+static void keep_some(struct store_txn *txn, struct space *space, uint32_t class)
+{
+    if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
+        space->classes[class].free_count < FREE_LEAST &&
+        space->segment_assigned == space->segment_count)
+        evict_for(txn->worker, space, class);
+}
+
+/* Rather than none, a slot that is larger than needed. */
+static bool take_larger(struct store_txn *txn, struct space *space, uint32_t class, uint32_t *page,
+                        uint32_t *slot)
+{
+    uint32_t last =
+        class > FORMAT_RUN_CLASS ? FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES : FORMAT_SLAB_CLASSES;
+    bool taken = false;
+    if (!atomic_load(&txn->store->full) || space->segment_assigned < space->segment_count)
+        return false;
+    while (!taken && ++class <= last)
+        taken = space_take_slot(space, class, page, slot);
+    return taken;
+}
+
 enum store_result commit_take_slot(struct store_txn *txn, struct space *space, uint32_t class,
                                    uint32_t *page, uint32_t *slot)
 {
-    while (!space_take_slot(space, class, page, slot)) {
-        enum store_result result = commit_assign_segment(txn->store, space, class);
+    while (!space_take_slot(space, class, page, slot) &&
+           !take_larger(txn, space, class, page, slot)) {
+        enum store_result result = assign_segment(txn, space, class);
         if (result == STORE_WAIT)
             keeper_throttle(txn);
         if (result != STORE_OK)
             return result;
     }
+    txn->room_since_ms = 0;
+    keep_some(txn, space, class);
     return STORE_OK;
 }
 
@@ -385,28 +436,30 @@ static void count_new(struct partition *partition, struct write *write)
     (void)added;
 }
 
-static void apply_put(struct partition *partition, struct write *write, const char *image,
-                      uint64_t commit)
+static void apply_put(struct store_txn *txn, struct partition *partition, struct write *write,
+                      const char *image, uint64_t commit)
 {
     struct space *space = &partition->space;
-    bool expires = write->expire_ms != STORE_NO_EXPIRY;
+    uint32_t traits = engine_traits(((const struct format_item *)image)->flags);
     uint32_t frame = write->new_frame ? write->new_frame : write->old_frame;
     if (write->old_page) {
         uncount_old(partition, write,
                     slot_memory(space, write->old_frame, write->old_page, write->old_slot));
         index_set(&partition->index, write->key.slot, locate(partition, write), write->new_page,
-                  write->new_slot, expires);
+                  write->new_slot, traits);
         if (moves(write))
             erase_old(partition, write, commit);
     } else {
         bool inserted = index_insert(&partition->index, write->key.slot, write->tag,
-                                     write->new_page, write->new_slot, expires);
+                                     write->new_page, write->new_slot, traits);
         assert(inserted);
         (void)inserted;
     }
     memcpy(slot_memory(space, frame, write->new_page, write->new_slot), image, write->item_len);
     space_mark_dirty(space, frame, commit);
     count_new(partition, write);
+    if (use_kind(space->engine) != USE_IGNORED)
+        use_write(txn, space, write);
     write->slot_taken = false;
     write->reserved = false;
 }
@@ -447,7 +500,7 @@ static char *put_and_apply(struct store_txn *txn, struct write *write, char *at,
     if (change_is_observed(txn->store) && write->key.db < STORE_DB_COUNT)
         report(txn, partition, write, image, commit);
     if (image)
-        apply_put(partition, write, image, commit);
+        apply_put(txn, partition, write, image, commit);
     else
         apply_delete(partition, write, commit);
     return at;

@@ -67,6 +67,14 @@ struct database_count {
     counter expiries; /* their sum, in units of EXPIRY_UNIT_MS */
 };
 
+/* Room that is wanted of a partition, or of the extents (evict.c). */
+struct eviction {
+    uint64_t wanted;        /* classes, a bit each */
+    uint64_t barren;        /* those of them in which nothing could be found that may go */
+    struct index_cursor at; /* the hand: where to look on */
+    uint64_t fruitless;     /* entries looked at since the last that might have gone */
+};
+
 struct partition {
     struct space space; /* its lock is the partition's */
     struct index index;
@@ -76,6 +84,8 @@ struct partition {
     uint64_t last_removal; /* newest commit that made a key absent: what an absence shows */
     struct database_count databases[STORE_DB_COUNT + 1]; /* the last one's: STORE_HIDDEN_DB */
     counter expired; /* items deleted because their time had come */
+    counter evicted; /* for room */
+    struct eviction eviction;
 } __attribute__((aligned(64)));
 
 /* ---- transactions ---- */
@@ -111,6 +121,7 @@ struct write {
     uint32_t len;
     struct large_write *large;
     struct collection *trees; /* `bytes` are its roots */
+    uint32_t use;             /* what is to be remembered of its use; 0: that it was now (use.h) */
 
     /* found by prepare, all anew at each attempt */
     uint32_t database;
@@ -175,7 +186,11 @@ struct store_txn {
     bool counts_active; /* has claims: an exclusive request must wait for it */
     uint32_t reruns;
     uint32_t frame_waits;
-    bool starved;           /* this attempt found no frame */
+    int64_t room_since_ms; /* since when it waits for room on disk; 0: it does not */
+    bool starved;          /* this attempt found no frame */
+    bool leaves_no_trace;  /* what it reads counts for no use of it */
+    uint8_t used_space, used_slot;
+    uint32_t used_page;     /* the item whose use was counted last; 0: none */
     _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
@@ -227,10 +242,10 @@ struct store_worker {
     struct store_txn *ready, *ready_last; /* to be attempted by this thread */
     uint32_t parked;
     bool polling;
-    bool stopping;           /* being detached: begins nothing of its own */
-    struct expiry *expiries; /* expired items to be deleted (expire.c) */
-    uint32_t expiry_count;
-    _Atomic bool expire_due; /* set by the keeper's clock */
+    bool stopping;                            /* being detached: begins nothing of its own */
+    uint32_t removals[STORE_BY_EVICTION + 1]; /* under way, by cause (removal.c) */
+    _Atomic bool expire_due;                  /* set by the keeper's clock */
+    _Atomic bool evict_due;                   /* somebody wants room */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
     struct grave *grave; /* that it digs in (tree_free.c) */
@@ -246,6 +261,13 @@ struct deferred_free { /* free.c: runs to be free once `commit` is durable and u
     uint64_t commit;
     uint32_t count, depth;
     struct format_extent extents[];
+};
+
+/* Which keys may go, and which go first: as store_set_policy was told. */
+struct policy {
+    _Atomic int evicts; /* enum store_evict */
+    _Atomic bool only_expiring;
+    _Atomic uint32_t samples, log_factor, decay_minutes;
 };
 
 struct observer { /* change.c */
@@ -281,6 +303,14 @@ struct store {
     _Atomic int sync;
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
     _Atomic bool failed, full;
+    _Atomic bool over_memory;  /* index and buffers leave frames too little */
+    _Atomic bool nothing_goes; /* and there is no key that may go */
+    _Atomic bool room_wanted;  /* by one who waits for what was given up to become free */
+    struct policy policy;
+    struct eviction extents_eviction; /* under extents.lock */
+    _Atomic uint32_t evict_turn;      /* the partition that is to give room next */
+    _Atomic uint32_t use_state;       /* enum use_kind, and above two bits a number (use.h) */
+    _Atomic int64_t use_base_ms;
     _Atomic bool walks_expired; /* store_set_active_expiry */
     _Atomic uint32_t dirty_frames;
     _Atomic int64_t clock_ms;      /* the latest time seen */
@@ -313,16 +343,17 @@ struct store {
     pthread_mutex_t keeper_lock;
     pthread_cond_t keeper_wake;
     bool keeper_stop, keeper_asked;
-    int64_t grow_retry_ms;    /* after ENOSPC */
-    _Atomic bool sweep_asked; /* items of flushed databases are still in the index */
-    bool sweeping;            /* the keeper's own, with where it is */
+    _Atomic int64_t grow_retry_ms; /* after ENOSPC */
+    _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
+    bool sweeping;                 /* the keeper's own, with where it is */
     uint32_t sweep_partition, sweep_segment;
 
     _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
     _Atomic uint64_t damaged;
-    _Atomic bool scan_wanted; /* space was lost that only a scan gives back */
-    bool is_loaded;           /* from the index checkpoint */
-    _Atomic uint64_t hits_before, misses_before, expired_before; /* the counters were reset */
+    _Atomic bool scan_wanted;                    /* space was lost that only a scan gives back */
+    bool is_loaded;                              /* from the index checkpoint */
+    _Atomic uint64_t hits_before, misses_before; /* the counters were reset */
+    _Atomic uint64_t expired_before, evicted_before;
     uint64_t recovered_items, recovered_commits, recovery_ms;
 
     void (*log)(void *arg, enum store_log_level level, const char *line);
@@ -353,6 +384,13 @@ static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
 {
     uint64_t mixed = (key_hash ^ database * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
     return (uint32_t)(mixed >> (64 - INDEX_TAG_BITS));
+}
+
+/* What the index knows of an item, by its flags. */
+static inline uint32_t engine_traits(uint32_t flags)
+{
+    return (flags & FORMAT_TREES ? INDEX_TREES : 0u) | (flags & FORMAT_LARGE ? INDEX_LARGE : 0u) |
+           (flags & FORMAT_HAS_EXPIRY ? INDEX_EXPIRES : 0u);
 }
 
 static inline uint32_t engine_database(const struct store *store, uint32_t db)
@@ -442,10 +480,6 @@ void txn_free(struct store_txn *txn);
 /* STORE_OK: committed and applied. STORE_WAIT: to be called again when the waits are over. */
 STORE_MUST_CHECK enum store_result commit(struct store_txn *txn);
 void commit_abandon(struct store_txn *txn); /* gives back what was reserved */
-/* A fresh segment for the class, journaled. STORE_WAIT: ask the keeper for room; STORE_FULL. */
-STORE_MUST_CHECK enum store_result commit_assign_segment(struct store *store, struct space *space,
-                                                         uint32_t class);
-
 /* ---- databases.c ---- */
 
 /* One key more or less; the partition's lock is held. */
@@ -581,6 +615,8 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit);
 void extent_free_item(struct store *store, const struct format_item *item);
 void extent_forget_deferred(struct store *store);
 bool extent_free_due(struct store *store); /* the keeper's; may read; whether there was any */
+/* Whether something will be free as soon as its commit is durable; extents.lock is held. */
+bool extent_free_is_near(const struct store *store);
 void extent_free_all(struct store *store, uint64_t commit);
 
 /* ---- stream.c ---- */
@@ -598,5 +634,13 @@ void expire_step(struct store_worker *worker); /* some of what the tables say is
 /* A read came upon what has expired: to be deleted at the end of the round. */
 void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag);
 void expire_noted(struct store_worker *worker);
+
+/* ---- evict.c ---- */
+
+/* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t class);
+void evict_step(struct store_worker *worker); /* some of what is wanted */
+/* Index and buffers leave too little: keys are to go, or no more to come. */
+void evict_for_memory(struct store *store);
 
 #endif

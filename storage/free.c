@@ -127,13 +127,23 @@ static void free_node(struct store *store, const struct format_extent *node)
     free(extents);
 }
 
+/* Nobody reads the version any more that has these runs. */
+static bool is_unread(const struct store *store, const struct deferred_free *entry)
+{
+    return entry->commit <= stream_oldest(store) && entry->commit <= snapshot_oldest(store);
+}
+
+bool extent_free_is_near(const struct store *store)
+{
+    return store->deferred && is_unread(store, store->deferred);
+}
+
 static struct deferred_free *take_due(struct store *store)
 {
     uint64_t durable = store_durable(store);
     pthread_mutex_lock(&store->extents.lock);
     struct deferred_free *entry = store->deferred;
-    if (entry && entry->commit <= durable && entry->commit <= stream_oldest(store) &&
-        entry->commit <= snapshot_oldest(store))
+    if (entry && entry->commit <= durable && is_unread(store, entry))
         store->deferred = entry->next;
     else
         entry = NULL;

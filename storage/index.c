@@ -98,9 +98,9 @@ void index_prefetch(const struct index *ix, uint32_t slot, uint32_t tag)
 }
 
 bool index_insert(struct index *ix, uint32_t slot, uint32_t tag, uint32_t page, uint32_t item_slot,
-                  bool has_expiry)
+                  uint32_t traits)
 {
-    uint64_t entry = index_entry(tag, page, item_slot, has_expiry);
+    uint64_t entry = index_entry(tag, page, item_slot, traits);
     if (!otable_insert(table_of(ix, slot), &ix->memory, entry)) {
         return false;
     }
@@ -128,19 +128,10 @@ void index_release(struct index *ix, uint32_t slot)
 }
 
 void index_set(struct index *ix, uint32_t slot, uint32_t position, uint32_t page,
-               uint32_t item_slot, bool has_expiry)
+               uint32_t item_slot, uint32_t traits)
 {
     uint64_t *entry = cell_at(ix, slot, position);
-    uint64_t age = index_age(*entry);
-    *entry = index_entry(index_tag(*entry), page, item_slot, has_expiry) | age << INDEX_AGE_SHIFT;
-}
-
-void index_set_age(struct index *ix, uint32_t slot, uint32_t position, uint32_t age)
-{
-    assert(age <= INDEX_AGE_MAX);
-    uint64_t *entry = cell_at(ix, slot, position);
-    uint64_t others = *entry & ~((uint64_t)INDEX_AGE_MAX << INDEX_AGE_SHIFT);
-    *entry = others | (uint64_t)age << INDEX_AGE_SHIFT;
+    *entry = index_entry(index_tag(*entry), page, item_slot, traits);
 }
 
 void index_remove(struct index *ix, uint32_t slot, uint32_t position)

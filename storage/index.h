@@ -11,7 +11,8 @@
  *          9    29  page, never 0 (4 KB pages: 2 TB per partition)
  *          3     6  slot of the item within its page
  *          2     1  has an expiry (an entry of the expiry table belongs to it)
- *          0     2  age, for eviction; the caller's
+ *          1     1  keeps pages elsewhere: a large value's extents
+ *          0     1  likewise: a collection's nodes
  *
  * Cost: at the worst point between growth steps 10.6 B per key for 1 M keys over 16384 hash slots,
  * and 10.1 B for 10 M, headers and unused pages included; up to 12 B where 1 M keys are divided
@@ -34,12 +35,9 @@
 #define INDEX_TAG_BITS 26
 #define INDEX_PAGE_BITS 29
 #define INDEX_ITEM_SLOT_BITS 6
-#define INDEX_EXPIRY_BITS 1
-#define INDEX_AGE_BITS 2
+#define INDEX_TRAIT_BITS 3
 
-#define INDEX_AGE_SHIFT 0
-#define INDEX_EXPIRY_SHIFT (INDEX_AGE_SHIFT + INDEX_AGE_BITS)
-#define INDEX_ITEM_SLOT_SHIFT (INDEX_EXPIRY_SHIFT + INDEX_EXPIRY_BITS)
+#define INDEX_ITEM_SLOT_SHIFT INDEX_TRAIT_BITS
 #define INDEX_PAGE_SHIFT (INDEX_ITEM_SLOT_SHIFT + INDEX_ITEM_SLOT_BITS)
 #define INDEX_TAG_SHIFT (INDEX_PAGE_SHIFT + INDEX_PAGE_BITS)
 _Static_assert(INDEX_TAG_SHIFT + INDEX_TAG_BITS == 64, "an entry is one word");
@@ -47,7 +45,10 @@ _Static_assert(INDEX_TAG_SHIFT + INDEX_TAG_BITS == 64, "an entry is one word");
 #define INDEX_TAG_MAX ((1u << INDEX_TAG_BITS) - 1)
 #define INDEX_PAGE_MAX ((1u << INDEX_PAGE_BITS) - 1)
 #define INDEX_ITEM_SLOT_MAX ((1u << INDEX_ITEM_SLOT_BITS) - 1)
-#define INDEX_AGE_MAX ((1u << INDEX_AGE_BITS) - 1)
+
+/* What there is to know of an item without looking at it. */
+enum index_trait { INDEX_TREES = 1, INDEX_LARGE = 2, INDEX_EXPIRES = 4 };
+#define INDEX_TRAITS ((1u << INDEX_TRAIT_BITS) - 1)
 
 /* No such position. */
 #define INDEX_NONE OTABLE_NONE
@@ -76,24 +77,17 @@ static inline uint32_t index_item_slot(uint64_t entry)
     return (uint32_t)(entry >> INDEX_ITEM_SLOT_SHIFT) & INDEX_ITEM_SLOT_MAX;
 }
 
-static inline bool index_has_expiry(uint64_t entry)
+static inline uint32_t index_traits(uint64_t entry)
 {
-    return entry >> INDEX_EXPIRY_SHIFT & 1;
+    return (uint32_t)entry & INDEX_TRAITS;
 }
 
-static inline uint32_t index_age(uint64_t entry)
-{
-    return (uint32_t)(entry >> INDEX_AGE_SHIFT) & INDEX_AGE_MAX;
-}
-
-/* Age 0. */
-static inline uint64_t index_entry(uint32_t tag, uint32_t page, uint32_t item_slot, bool has_expiry)
+static inline uint64_t index_entry(uint32_t tag, uint32_t page, uint32_t item_slot, uint32_t traits)
 {
     assert(tag <= INDEX_TAG_MAX && page > 0 && page <= INDEX_PAGE_MAX);
-    assert(item_slot <= INDEX_ITEM_SLOT_MAX);
+    assert(item_slot <= INDEX_ITEM_SLOT_MAX && traits <= INDEX_TRAITS);
     return (uint64_t)tag << INDEX_TAG_SHIFT | (uint64_t)page << INDEX_PAGE_SHIFT |
-           (uint64_t)item_slot << INDEX_ITEM_SLOT_SHIFT |
-           (uint64_t)has_expiry << INDEX_EXPIRY_SHIFT;
+           (uint64_t)item_slot << INDEX_ITEM_SLOT_SHIFT | traits;
 }
 
 /* ---- the index ---- */
@@ -119,7 +113,7 @@ void index_prefetch(const struct index *ix, uint32_t slot, uint32_t tag);
 /* False: no memory; nothing changed. Does not look for an entry of the same key. */
 __attribute__((warn_unused_result)) bool index_insert(struct index *ix, uint32_t slot, uint32_t tag,
                                                       uint32_t page, uint32_t item_slot,
-                                                      bool has_expiry);
+                                                      uint32_t traits);
 
 /* A slot without entries gets these, with rising tags. False: no memory; nothing changed. */
 __attribute__((warn_unused_result)) bool index_load_slot(struct index *ix, uint32_t slot,
@@ -131,10 +125,9 @@ __attribute__((warn_unused_result)) bool index_load_slot(struct index *ix, uint3
 __attribute__((warn_unused_result)) bool index_reserve(struct index *ix, uint32_t slot);
 void index_release(struct index *ix, uint32_t slot);
 
-/* Change an entry where it stands; the tag stays. index_set keeps the age. */
+/* Changes an entry where it stands; the tag stays. */
 void index_set(struct index *ix, uint32_t slot, uint32_t position, uint32_t page,
-               uint32_t item_slot, bool has_expiry);
-void index_set_age(struct index *ix, uint32_t slot, uint32_t position, uint32_t age);
+               uint32_t item_slot, uint32_t traits);
 
 void index_remove(struct index *ix, uint32_t slot, uint32_t position);
 

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "index_file.h"
+#include "use.h"
 #include "writeback.h"
 
 #define TICK_MS 100
@@ -89,6 +90,9 @@ static uint32_t growth(const struct store *store, const struct space *space)
     uint64_t room = limit == 0 ? UINT32_MAX : limit > bytes ? (limit - bytes) / SEGMENT_BYTES : 0;
     uint32_t wanted = space->segment_count / 8;
     wanted = wanted < GROW_LEAST ? GROW_LEAST : wanted > GROW_MOST ? GROW_MOST : wanted;
+    uint64_t share = room / (2 * (store->partition_count + 1)); /* the last is not for the first */
+    if (wanted > share)
+        wanted = share > 0 ? (uint32_t)share : 1;
     return wanted < room ? wanted : (uint32_t)room;
 }
 
@@ -97,7 +101,7 @@ static void note_full(struct store *store, int error)
     if (!atomic_exchange(&store->full, true))
         engine_log(store, STORE_LOG_WARNING, "No room for more data: %s. Deletes and reads go on",
                    error ? strerror(error) : "maxstore is reached");
-    store->grow_retry_ms = engine_clock_ms() + RETRY_MS;
+    atomic_store(&store->grow_retry_ms, engine_clock_ms() + RETRY_MS);
 }
 
 static void grow(struct store *store, struct space *space)
@@ -122,7 +126,7 @@ static void grow(struct store *store, struct space *space)
 
 static void grow_what_asked(struct store *store)
 {
-    if (atomic_load(&store->full) && engine_clock_ms() < store->grow_retry_ms)
+    if (atomic_load(&store->full) && engine_clock_ms() < atomic_load(&store->grow_retry_ms))
         return;
     for (uint32_t i = 0; i <= store->partition_count; i++) {
         struct space *space =
@@ -142,6 +146,18 @@ static void sync_by_age(struct store *store)
     int sync = atomic_load(&store->sync);
     int64_t limit = sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS : 1000 - TICK_MS;
     if (journal_age(&store->journal, engine_clock_ms()) >= limit)
+        writeback_sync(store, atomic_load(&store->journal.appended));
+}
+
+/* Somebody waits for room that is free with the next group of the journal. */
+static void hurry_room(struct store *store)
+{
+    if (!atomic_exchange(&store->room_wanted, false))
+        return;
+    pthread_mutex_lock(&store->extents.lock);
+    bool is_near = extent_free_is_near(store);
+    pthread_mutex_unlock(&store->extents.lock);
+    if (is_near)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
@@ -205,6 +221,7 @@ static void tick(struct store *store)
     }
     pthread_mutex_unlock(&store->keeper_lock);
     engine_adjust_memory(store);
+    use_tidy(store);
 }
 
 static void shrink_cache(struct store *store)
@@ -238,6 +255,7 @@ static void *keep(void *arg)
             return NULL;
         grow_what_asked(store);
         sync_by_age(store);
+        hurry_room(store);
         bool busy = extent_free_due(store);
         if (checkpoint_due(store) && !engine_failed(store))
             checkpoint(store, false);

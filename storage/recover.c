@@ -178,7 +178,8 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
         engine_tag(format_hash(&store->secret, format_key(item), item->key_len), item->database);
     int64_t expiry = format_expiry(item);
     bool expires = expiry != STORE_NO_EXPIRY;
-    if (!index_insert(&partition->index, hash_slot, tag, page, slot, expires) ||
+    uint32_t traits = engine_traits(item->flags);
+    if (!index_insert(&partition->index, hash_slot, tag, page, slot, traits) ||
         (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) || !keep_roots(scan, item))
         return STORE_NO_MEMORY;
     space_keep_slot(&partition->space, page, slot);

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "use.h"
 #include "writeback.h"
 
 /* ---- standing still ---- */
@@ -73,6 +74,7 @@ static void forget_space(struct space *space)
     memset(space->segment_class, 0, space->segment_room * sizeof *space->segment_class);
     memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
     memset(space->classes, 0, sizeof space->classes);
+    use_drop(space);
     space->segment_assigned = 0;
 }
 

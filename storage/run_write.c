@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commit.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -26,13 +28,9 @@ static enum store_result take_run(struct store_txn *txn, struct run_write *write
 {
     struct space *space = &txn->store->extents;
     uint32_t class = format_run_class_for(write->length), slot;
-    while (!space_take_slot(space, class, &write->page, &slot)) {
-        enum store_result result = commit_assign_segment(txn->store, space, class);
-        if (result == STORE_WAIT)
-            keeper_throttle(txn);
-        if (result != STORE_OK)
-            return result;
-    }
+    enum store_result result = commit_take_slot(txn, space, class, &write->page, &slot);
+    if (result != STORE_OK)
+        return result;
     for (uint32_t i = 0; i < write->count; i++)
         space_drop(space, write->page + i);
     return STORE_OK;

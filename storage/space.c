@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
+#include "use.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -28,6 +28,8 @@ void space_free(struct space *space)
     free(space->dirty);
     free(space->segment_class);
     free(space->segment_free);
+    use_drop(space);
+    free(space->uses);
     pthread_mutex_destroy(&space->lock);
 }
 
@@ -54,7 +56,9 @@ bool space_make_room(struct space *space, uint32_t segment_count)
         !grow_array((void **)&space->dirty, old_pages / 8, pages / 8) ||
         !grow_array((void **)&space->segment_class, space->segment_room, room) ||
         !grow_array((void **)&space->segment_free, (size_t)space->segment_room * 2,
-                    (size_t)room * 2))
+                    (size_t)room * 2) ||
+        !grow_array((void **)&space->uses, space->segment_room * sizeof *space->uses,
+                    room * sizeof *space->uses))
         return false;
     space->segment_room = room;
     return true;
@@ -64,8 +68,8 @@ uint64_t space_table_bytes(const struct space *space)
 {
     uint64_t per_segment = SEGMENT_PAGES * (sizeof *space->table + sizeof *space->free_slots) +
                            SEGMENT_PAGES / 8 + sizeof *space->segment_class +
-                           sizeof *space->segment_free;
-    return space->segment_room * per_segment;
+                           sizeof *space->segment_free + sizeof *space->uses;
+    return space->segment_room * per_segment + counter_read(&space->use_bytes);
 }
 
 /* ---- eviction queue ---- */

@@ -58,7 +58,10 @@ struct space {
     uint64_t *free_slots; /* page -> mask; runs: 4 masks at the segment's start */
     uint64_t *dirty;      /* bit per page */
     uint8_t *segment_class;
-    uint16_t *segment_free;        /* free slots (runs) in each segment */
+    uint16_t *segment_free; /* free slots (runs) in each segment */
+    uint32_t **uses;        /* by segment, NULL until it is needed: a word per slot (use.h) */
+    counter use_bytes;
+    uint32_t use_state;            /* the store's as they were written */
     uint32_t segment_count;        /* in the file, zeroed or used */
     uint32_t segment_assigned;     /* with a class; those behind are all zeros */
     _Atomic uint32_t segment_room; /* what the arrays have room for */

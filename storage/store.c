@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine.h"
+#include "use.h"
 
 #define FRAMES_LEAST 256u
 #define KEEPER_DEPTH 64u
@@ -91,6 +91,15 @@ bool store_has_failed(const struct store *store)
 
 /* ---- memory ---- */
 
+/* Where keys may go they are on their way; unless none was found. */
+bool store_is_over_memory(const struct store *store)
+{
+    return atomic_load_explicit(&store->over_memory, memory_order_relaxed) &&
+           (atomic_load_explicit(&store->policy.evicts, memory_order_relaxed) ==
+                STORE_EVICT_NOTHING ||
+            atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
+}
+
 /* Frames get what the index and the rest leave; pressure drops frames, never keys. */
 void engine_adjust_memory(struct store *store)
 {
@@ -126,6 +135,21 @@ void store_set_active_expiry(struct store *store, bool active)
 void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     atomic_store(&store->max_store_bytes, max_store_bytes);
+    atomic_store(&store->grow_retry_ms, 0);
+    keeper_ask(store);
+}
+
+void store_set_policy(struct store *store, const struct store_policy *policy)
+{
+    struct policy *own = &store->policy;
+    atomic_store(&own->only_expiring, policy->only_expiring);
+    atomic_store(&own->samples, policy->samples);
+    atomic_store(&own->log_factor, policy->lfu_log_factor);
+    atomic_store(&own->decay_minutes, policy->lfu_decay_minutes);
+    atomic_store(&own->evicts, (int)policy->evicts);
+    use_want(store, policy->evicts == STORE_EVICT_LRU   ? USE_TIME
+                    : policy->evicts == STORE_EVICT_LFU ? USE_FREQUENCY
+                                                        : USE_IGNORED);
     keeper_ask(store);
 }
 
@@ -375,6 +399,7 @@ static void add_partition(struct store_stats *stats, const struct partition *par
     stats->page_hits += counter_read(&partition->space.hits);
     stats->page_misses += counter_read(&partition->space.misses);
     stats->expired_keys += counter_read(&partition->expired);
+    stats->evicted_keys += counter_read(&partition->evicted);
 }
 
 /* Without locks: a run function may hold them. */
@@ -387,6 +412,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->page_hits -= atomic_load(&s->hits_before);
     stats->page_misses -= atomic_load(&s->misses_before);
     stats->expired_keys -= atomic_load(&s->expired_before);
+    stats->evicted_keys -= atomic_load(&s->evicted_before);
     stats->table_bytes += space_table_bytes(&s->extents);
     stats->frame_bytes = (uint64_t)atomic_load(&s->arena.used) * PAGE_SIZE;
     stats->dirty_bytes = (uint64_t)atomic_load(&s->dirty_frames) * PAGE_SIZE;
@@ -413,6 +439,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->is_loaded = s->is_loaded;
     stats->failed = engine_failed(s);
     stats->full = atomic_load(&s->full);
+    stats->over_memory = atomic_load(&s->over_memory);
 }
 
 void store_reset_counters(struct store *store)
@@ -422,6 +449,7 @@ void store_reset_counters(struct store *store)
     atomic_fetch_add(&store->hits_before, stats.page_hits);
     atomic_fetch_add(&store->misses_before, stats.page_misses);
     atomic_fetch_add(&store->expired_before, stats.expired_keys);
+    atomic_fetch_add(&store->evicted_before, stats.evicted_keys);
     _Atomic uint64_t *counters[] = {&store->pages_read,     &store->pages_written,
                                     &store->read_errors,    &store->write_errors,
                                     &store->checkpoints,    &store->throttle_count,

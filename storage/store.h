@@ -56,6 +56,24 @@ struct store;
 struct store_worker;
 struct store_txn;
 
+/* Which keys go when there is no more room for others: on disk, or in memory for anything but the
+ * index and buffers. */
+enum store_evict {
+    STORE_EVICT_NOTHING, /* none: STORE_FULL */
+    STORE_EVICT_RANDOM,
+    STORE_EVICT_LRU, /* used longest ago */
+    STORE_EVICT_LFU, /* used least often */
+    STORE_EVICT_TTL, /* due first */
+};
+
+struct store_policy {
+    enum store_evict evicts;
+    bool only_expiring;         /* only those that have an expiry */
+    uint32_t samples;           /* the more, the nearer to exact; at least 1 */
+    uint32_t lfu_log_factor;    /* the higher, the more uses it takes to count one more */
+    uint32_t lfu_decay_minutes; /* without use, until one less is counted; 0: never */
+};
+
 struct store_options {
     const char *directory;    /* created if missing (the last component only) */
     uint32_t partition_count; /* power of two up to 128; used only when the directory is made */
@@ -105,6 +123,8 @@ store_check(const char *directory,
 void store_set_sync(struct store *store, enum store_sync sync);
 void store_set_memory(struct store *store, uint64_t memory_bytes);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);
+void store_set_policy(struct store *store, const struct store_policy *policy); /* at first nothing
+                                                                                  is evicted */
 /* Whether what has expired is looked for; what reads come upon is deleted in any case. */
 void store_set_active_expiry(struct store *store, bool active);
 
@@ -148,6 +168,10 @@ uint64_t store_durable(const struct store *store);
 
 /* A write or flush has failed: nothing can be committed or made durable any more. */
 bool store_has_failed(const struct store *store);
+
+/* Index and buffers leave too little memory for pages, and no key may go: no more should come. Any
+ * thread. */
+bool store_is_over_memory(const struct store *store);
 
 /* ---- requests ---- */
 
@@ -250,6 +274,21 @@ STORE_MUST_CHECK enum store_result store_set_expiry(struct store_txn *txn,
                                                     int64_t expire_ms);
 
 STORE_MUST_CHECK enum store_result store_delete(struct store_txn *txn, const struct store_key *key);
+
+/* Whether what this run reads from here on counts as used; it does unless said. */
+void store_count_use(struct store_txn *txn, bool counts);
+
+/* How a committed key was used. Under STORE_EVICT_LFU `frequency` is its logarithmic counter, and
+ * idle_ms unknown. Under other policies idle_ms is the time since its last use; where none of
+ * them goes by it, since the first time that anybody has asked. */
+struct store_use {
+    int64_t idle_ms;
+    uint32_t frequency; /* to 255 */
+};
+STORE_MUST_CHECK enum store_result store_get_use(struct store_txn *txn, const struct store_key *key,
+                                                 struct store_use *use);
+/* For a key that this run has put, and changes no more: that is how it was used. */
+void store_set_use(struct store_txn *txn, const struct store_key *key, const struct store_use *use);
 
 /* Gives the item found at `from` the name `to`, over what is there; `from` is gone. Takes no longer
  * for a large value than for a small one. */
@@ -545,12 +584,14 @@ struct store_stats {
     uint64_t pages_read, pages_written; /* 4096 B each */
     uint64_t journal_bytes_written, journal_groups, checkpoints;
     uint64_t reruns, exclusive_runs, throttled_commits;
-    uint64_t commits, expired_keys;
+    uint64_t commits, expired_keys, evicted_keys;
     uint64_t read_errors, write_errors, damaged_items;
     uint64_t recovered_items, recovered_commits, recovery_ms;
     uint32_t partition_count, worker_count;
     bool is_loaded; /* by the start from an index checkpoint, without a scan */
-    bool direct_io, failed, full;
+    bool direct_io, failed;
+    bool full;        /* the files can take no more */
+    bool over_memory; /* index and buffers leave too little for pages */
 };
 void store_stats(const struct store *store, struct store_stats *stats);
 void store_reset_counters(struct store *store);

@@ -185,6 +185,20 @@ uint64_t ttl_step(struct ttl *ttl, int64_t now_ms, uint64_t budget,
     return walk.seen;
 }
 
+uint32_t ttl_unit(const struct ttl *ttl, uint32_t slot, uint32_t tag)
+{
+    const struct otable *table = &ttl->tables[tag % TTL_TABLE_COUNT];
+    uint64_t key = key_of(ttl, slot, tag);
+    uint32_t position = otable_seek(table, key, KEY_BITS), unit = 0;
+    for (; position != OTABLE_NONE && table->cells[position] >> KEY_SHIFT == key >> KEY_SHIFT;
+         position++) {
+        uint32_t found = (uint32_t)(table->cells[position] & UNIT_MAX);
+        if (unit == 0 || found < unit)
+            unit = found;
+    }
+    return unit;
+}
+
 uint64_t ttl_count(const struct ttl *ttl)
 {
     return ttl->count;

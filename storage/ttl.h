@@ -75,6 +75,9 @@ void ttl_release(struct ttl *ttl, uint32_t tag);
 uint64_t ttl_step(struct ttl *ttl, int64_t now_ms, uint64_t budget,
                   void (*due)(void *arg, uint32_t slot, uint32_t tag), void *arg);
 
+/* The earliest unit in which a key of this name is due; 0: there is none. */
+uint32_t ttl_unit(const struct ttl *ttl, uint32_t slot, uint32_t tag);
+
 uint64_t ttl_count(const struct ttl *ttl);
 uint64_t ttl_bytes(const struct ttl *ttl);
 void ttl_check(const struct ttl *ttl); /* asserts all invariants; slow */

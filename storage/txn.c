@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "upload.h"
+#include "use.h"
 
 #define BLOCK_SIZE 16384u
 #define WRITES_SEARCHED 8u /* a longer list gets a table */
@@ -69,6 +70,9 @@ void txn_begin(struct store_txn *txn, struct store_request *request)
     txn->failure = STORE_OK;
     txn->shown = 0;
     txn->cause = STORE_BY_REQUEST;
+    txn->leaves_no_trace = false;
+    txn->used_page = 0;
+    txn->room_since_ms = 0;
     request->shown = 0;
     request->worker = txn->worker;
     request->parked = txn;
@@ -287,7 +291,47 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;
     }
+    if (use_kind(txn->store) != USE_IGNORED && !txn->leaves_no_trace)
+        use_touch(txn, &engine_partition(txn->store, key->slot)->space, found.page, found.slot);
     return item_from_disk(txn, found.item, item);
+}
+
+/* ---- use ---- */
+
+void store_count_use(struct store_txn *txn, bool counts)
+{
+    txn->leaves_no_trace = !counts;
+}
+
+enum store_result store_get_use(struct store_txn *txn, const struct store_key *key,
+                                struct store_use *use)
+{
+    struct store *store = txn->store;
+    const struct space *space = &engine_partition(store, key->slot)->space;
+    uint32_t database = databases_committed(txn, databases_place(txn, key->db));
+    int64_t now_ms = txn->request->now_ms;
+    struct found found = {0};
+    *use = (struct store_use){.idle_ms = 0};
+    enum store_result result = database ? txn_find(txn, key, database, &found) : STORE_ABSENT;
+    if (result != STORE_OK || !found.item)
+        return result == STORE_OK ? STORE_ABSENT : result;
+    if (use_kind(store) == USE_IGNORED)
+        use_want(store, USE_TIME);
+    if (use_kind(store) == USE_FREQUENCY)
+        use->frequency = use_frequency(store, space, found.page, found.slot, now_ms);
+    else
+        use->idle_ms = use_idle_ms(store, space, found.page, found.slot, now_ms);
+    return STORE_OK;
+}
+
+void store_set_use(struct store_txn *txn, const struct store_key *key, const struct store_use *use)
+{
+    struct write *write = txn_find_write(txn, key);
+    int64_t now_ms = txn->request->now_ms;
+    if (write && use_kind(txn->store) == USE_TIME)
+        write->use = use_by_idle(txn->store, now_ms, use->idle_ms);
+    else if (write && use_kind(txn->store) == USE_FREQUENCY)
+        write->use = use_by_frequency(now_ms, use->frequency);
 }
 
 /* ---- large values ---- */

@@ -97,6 +97,8 @@ void store_poll(struct store_worker *worker)
     request_run_ready(worker);
     if (atomic_exchange_explicit(&worker->expire_due, false, memory_order_relaxed))
         expire_step(worker);
+    if (atomic_exchange_explicit(&worker->evict_due, false, memory_order_relaxed))
+        evict_step(worker);
     if (worker->grave || atomic_load_explicit(&worker->store->grave_count, memory_order_relaxed))
         tree_dig(worker);
     worker->polling = false;

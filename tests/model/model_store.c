@@ -80,6 +80,17 @@ void store_set_memory(struct store *store, uint64_t memory_bytes)
     (void)store, (void)memory_bytes;
 }
 
+void store_set_policy(struct store *store, const struct store_policy *policy)
+{
+    (void)store, (void)policy;
+}
+
+bool store_is_over_memory(const struct store *store)
+{
+    (void)store;
+    return false;
+}
+
 void store_set_active_expiry(struct store *store, bool active)
 {
     atomic_store(&store->keeps_expired, !active);

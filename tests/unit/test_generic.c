@@ -480,7 +480,7 @@ static void object_answers_by_policy(void **state)
     expect(d, "OBJECT IDLETIME a", ":0\r\n");
     assert_non_null(strstr(driver_run(d, "OBJECT FREQ a"), "-ERR An LFU maxmemory policy is not"));
     d->server.config.numbers[CONFIG_MAXMEMORY_POLICY] = CONFIG_POLICY_ALLKEYS_LFU;
-    expect(d, "OBJECT FREQ a", ":0\r\n");
+    expect(d, "OBJECT FREQ a", ":5\r\n");
     assert_non_null(strstr(driver_run(d, "OBJECT IDLETIME a"), "-ERR An LFU maxmemory policy is"));
     assert_non_null(strstr(driver_run(d, "OBJECT HELP"), "+ENCODING <key>\r\n"));
 }

@@ -46,8 +46,7 @@ static struct random seeded(const char *test)
 #define MODEL_MAX 6000
 
 struct known {
-    uint32_t slot, tag, page, item_slot, age;
-    bool has_expiry;
+    uint32_t slot, tag, page, item_slot, traits;
 };
 
 struct model {
@@ -95,8 +94,7 @@ static void model_remove(struct model *model, uint32_t at)
 static bool same(uint64_t entry, const struct known *known)
 {
     return index_tag(entry) == known->tag && index_page(entry) == known->page &&
-           index_item_slot(entry) == known->item_slot && index_age(entry) == known->age &&
-           index_has_expiry(entry) == known->has_expiry;
+           index_item_slot(entry) == known->item_slot && index_traits(entry) == known->traits;
 }
 
 /* Where the index has exactly this entry, by find and next. */
@@ -168,14 +166,14 @@ static struct known random_entry(struct random *random, enum tags shape)
         .tag = random_tag(random, below(random, 8) == 0 ? TAGS_EVEN : shape),
         .page = 1 + below(random, INDEX_PAGE_MAX),
         .item_slot = below(random, INDEX_ITEM_SLOT_MAX + 1),
-        .has_expiry = below(random, 2),
+        .traits = below(random, INDEX_TRAITS + 1),
     };
     return entry;
 }
 
 static bool insert_both(struct index *ix, struct model *model, struct known entry)
 {
-    if (!index_insert(ix, entry.slot, entry.tag, entry.page, entry.item_slot, entry.has_expiry)) {
+    if (!index_insert(ix, entry.slot, entry.tag, entry.page, entry.item_slot, entry.traits)) {
         return false;
     }
     model_insert(model, entry);
@@ -195,15 +193,10 @@ static void change_both(struct index *ix, struct random *random, struct known *k
 {
     uint32_t position = position_of(ix, known);
     assert_true(position != INDEX_NONE);
-    if (below(random, 2)) {
-        known->age = below(random, INDEX_AGE_MAX + 1);
-        index_set_age(ix, known->slot, position, known->age);
-    } else {
-        known->page = 1 + below(random, INDEX_PAGE_MAX);
-        known->item_slot = below(random, INDEX_ITEM_SLOT_MAX + 1);
-        known->has_expiry = !known->has_expiry;
-        index_set(ix, known->slot, position, known->page, known->item_slot, known->has_expiry);
-    }
+    known->page = 1 + below(random, INDEX_PAGE_MAX);
+    known->item_slot = below(random, INDEX_ITEM_SLOT_MAX + 1);
+    known->traits = below(random, INDEX_TRAITS + 1);
+    index_set(ix, known->slot, position, known->page, known->item_slot, known->traits);
     assert_true(same(index_get(ix, known->slot, position), known));
 }
 
@@ -353,7 +346,7 @@ static void a_failed_insert_changes_nothing(void **state)
     struct index ix;
     assert_true(index_init(&ix, FIRST_SLOT, SLOT_COUNT));
     ix.memory.pool.limit = 0;
-    assert_false(index_insert(&ix, FIRST_SLOT, 1, 1, 0, false));
+    assert_false(index_insert(&ix, FIRST_SLOT, 1, 1, 0, 0));
     assert_false(index_reserve(&ix, FIRST_SLOT));
     assert_same(&ix, model);
     for (uint32_t round = 0; round < 200; round++) {
@@ -563,7 +556,7 @@ static void equal_tags_fit_at_both_ends(void **state)
         struct index ix;
         assert_true(index_init(&ix, 0, 1));
         for (uint32_t i = 0; i < 5000; i++) {
-            assert_true(index_insert(&ix, 0, tags[t], i + 1, 0, false));
+            assert_true(index_insert(&ix, 0, tags[t], i + 1, 0, 0));
         }
         index_check(&ix);
         assert_true(index_bytes(&ix) <= sizeof ix + 5000 * 40);

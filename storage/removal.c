@@ -1,0 +1,173 @@
+/*
+ * Deleting what has expired or is evicted: each item by a transaction of its own, whose key is read
+ * from the page by another one before.
+ *
+ * Invariant: removals[cause] of a worker counts its removals under way.
+ */
+#include "removal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct removal {
+    struct store_request request;
+    struct store_worker *worker;
+    struct removal_name name;
+    struct store_key key;
+    bool found;
+    counter *deletes; /* whose account it is, once committed; NULL: nothing is to be deleted */
+    char bytes[STORE_KEY_MAX];
+};
+
+static void end(struct removal *removal)
+{
+    removal->worker->removals[removal->name.cause]--;
+    free(removal);
+}
+
+static bool has_expired(const struct format_item *item, int64_t now_ms)
+{
+    int64_t expires = format_expiry(item);
+    return expires != STORE_NO_EXPIRY && expires < now_ms;
+}
+
+/* Whether one of the value's runs is of the class. Of what its nodes name only the usual is known:
+ * whole extents. */
+static bool has_run(struct store *store, const struct format_item *item, uint32_t class)
+{
+    struct format_root root;
+    struct format_extent extent;
+    const char *at = format_payload(item);
+    bool found = false;
+    memcpy(&root, at, sizeof root);
+    if (root.depth > 0)
+        return class == FORMAT_RUN_CLASS + 1 || class == FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
+    pthread_mutex_lock(&store->extents.lock);
+    for (uint32_t i = 0; i < root.count && !found; i++) {
+        memcpy(&extent, at + sizeof root + i * sizeof extent, sizeof extent);
+        found = extent.page != 0 && space_class_of(&store->extents, extent.page) == class;
+    }
+    pthread_mutex_unlock(&store->extents.lock);
+    return found;
+}
+
+static bool is_meant(struct removal *removal, const struct format_item *item, uint64_t entry)
+{
+    const struct removal_name *name = &removal->name;
+    if (name->cause == STORE_BY_EXPIRY)
+        return has_expired(item, removal->request.now_ms);
+    return index_page(entry) == name->page && index_item_slot(entry) == name->item_slot &&
+           (name->class == 0 ||
+            (item->flags & FORMAT_LARGE && has_run(removal->worker->store, item, name->class)));
+}
+
+/* ---- second step: delete it, if it is still there ---- */
+
+static enum store_result delete_found(struct store_txn *txn, struct store_request *request)
+{
+    struct removal *removal = (struct removal *)request;
+    struct store *store = txn->store;
+    struct partition *partition = engine_partition(store, removal->name.slot);
+    struct found found;
+    uint32_t database = store->databases.ids[removal->key.db];
+    removal->deletes = NULL;
+    enum store_result result = txn_find(txn, &removal->key, database, &found);
+    if (result != STORE_OK || !found.item)
+        return result;
+    bool expired = has_expired(found.item, request->now_ms);
+    if (removal->name.cause == STORE_BY_EXPIRY && !expired)
+        return STORE_OK;
+    if (!expired && atomic_load(&store->policy.only_expiring) &&
+        format_expiry(found.item) == STORE_NO_EXPIRY)
+        return STORE_OK;
+    removal->deletes = expired ? &partition->expired : &partition->evicted;
+    store_set_cause(txn, expired ? STORE_BY_EXPIRY : STORE_BY_EVICTION);
+    return store_delete(txn, &removal->key);
+}
+
+static void deleted(struct store_request *request, enum store_result result)
+{
+    struct removal *removal = (struct removal *)request;
+    struct partition *partition = engine_partition(removal->worker->store, removal->name.slot);
+    if (result == STORE_OK && removal->deletes) { /* else it stays, and will be named again */
+        pthread_mutex_lock(&partition->space.lock);
+        counter_add(removal->deletes, 1);
+        pthread_mutex_unlock(&partition->space.lock);
+    }
+    if (removal->name.cause == STORE_BY_EVICTION)
+        keeper_ask(removal->worker->store); /* somebody waits for its room */
+    end(removal);
+}
+
+/* ---- first step: find its key ---- */
+
+static enum store_result find_key(struct store_txn *txn, struct store_request *request)
+{
+    struct removal *removal = (struct removal *)request;
+    struct store *store = txn->store;
+    uint32_t slot = removal->name.slot;
+    struct partition *partition = engine_partition(store, slot);
+    struct index *index = &partition->index;
+    enum store_result result = STORE_OK;
+    pthread_mutex_lock(&partition->space.lock);
+    for (uint32_t at = index_find(index, slot, removal->name.tag);
+         at != INDEX_NONE && result == STORE_OK && !removal->found;
+         at = index_next(index, slot, at)) {
+        uint64_t entry = index_get(index, slot, at);
+        uint32_t page = index_page(entry), frame;
+        result = load_page(txn, &partition->space, page, &frame);
+        if (result != STORE_OK)
+            break;
+        uint32_t size = format_class_size(space_class_of(&partition->space, page));
+        const struct format_item *item =
+            (const void *)(arena_memory(&store->arena, frame) + index_item_slot(entry) * size);
+        int db = databases_logical(store, item->database);
+        if (db < 0 || !is_meant(removal, item, entry))
+            continue;
+        memcpy(removal->bytes, format_key(item), item->key_len);
+        store_key(store, &removal->key, (uint32_t)db, removal->bytes, item->key_len,
+                  STORE_EXCLUSIVE);
+        removal->found = true;
+    }
+    pthread_mutex_unlock(&partition->space.lock);
+    return result;
+}
+
+static void key_found(struct store_request *request, enum store_result result)
+{
+    struct removal *removal = (struct removal *)request;
+    if (result != STORE_OK || !removal->found) {
+        end(removal);
+        return;
+    }
+    *request = (struct store_request){.run = delete_found,
+                                      .done = deleted,
+                                      .keys = &removal->key,
+                                      .key_count = 1,
+                                      .now_ms = request->now_ms};
+    result = store_execute(removal->worker, request);
+    if (result != STORE_WAIT)
+        deleted(request, result);
+}
+
+void removal_begin(struct store_worker *worker, const struct removal_name *name)
+{
+    struct removal *removal = calloc(1, sizeof *removal);
+    if (!removal)
+        return;
+    removal->worker = worker;
+    removal->name = *name;
+    worker->removals[name->cause]++;
+    removal->request = (struct store_request){.run = find_key,
+                                              .done = key_found,
+                                              .scope = STORE_SCOPE_NONE,
+                                              .now_ms = store_clock_ms(worker->store)};
+    enum store_result result = store_execute(worker, &removal->request);
+    if (result != STORE_WAIT)
+        key_found(&removal->request, result);
+}
+
+uint32_t removal_count(const struct store_worker *worker, enum store_cause cause)
+{
+    return worker->removals[cause];
+}

@@ -1,0 +1,290 @@
+/* Full files: which keys go, who hears of it, what is refused; and room that only takes a moment.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fault_disk.h"
+#include "harness.h"
+
+#define MB (1u << 20)
+#define HOT 50u
+#define HEADROOM (12 * MB) /* for the files: the journal has 8 MB */
+
+struct account {
+    _Atomic uint64_t evicted, lasting; /* of them: without expiry */
+};
+
+static void on_change(void *arg, const struct store_change *change)
+{
+    struct account *account = arg;
+    if (change->kind != STORE_CHANGE_KEY || change->cause != STORE_BY_EVICTION)
+        return;
+    must(change->old && !change->fresh, "an eviction is a deletion");
+    atomic_fetch_add(&account->evicted, 1);
+    if (change->old->expire_ms == STORE_NO_EXPIRY)
+        atomic_fetch_add(&account->lasting, 1);
+}
+
+static void start(struct rig *rig, struct medium **medium, enum store_evict evicts,
+                  bool only_expiring, struct account *account)
+{
+    *medium = medium_new(1);
+    rig_defaults(rig);
+    rig->options.memory_bytes = 4 * MB;
+    rig->options.max_store_bytes = HEADROOM + 8 * MB;
+    must(rig_open(rig, medium_disk(*medium)) == STORE_OK, "open: %s", rig->message);
+    struct store_policy policy = {.evicts = evicts,
+                                  .only_expiring = only_expiring,
+                                  .samples = 5,
+                                  .lfu_log_factor = 10,
+                                  .lfu_decay_minutes = 1};
+    store_set_policy(rig->store, &policy);
+    *account = (struct account){0};
+    must(store_observe(rig->store, on_change, account) == STORE_OK, "observe");
+}
+
+static void finish(struct rig *rig, struct medium *medium, struct account *account)
+{
+    struct store_stats stats;
+    store_stats(rig->store, &stats);
+    must(stats.evicted_keys == atomic_load(&account->evicted), "%llu evicted, %llu told",
+         (unsigned long long)stats.evicted_keys, (unsigned long long)account->evicted);
+    must(stats.store_bytes <= rig->options.max_store_bytes, "maxstore: %llu bytes",
+         (unsigned long long)stats.store_bytes);
+    store_unobserve(rig->store, on_change, account);
+    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+    medium_free(medium);
+}
+
+/* `expire_in_ms` 0: for ever. */
+static enum store_result put(struct rig *rig, const char *kind, uint32_t i, uint64_t len,
+                             int64_t expire_in_ms)
+{
+    char name[32];
+    struct rng rng = {i + 1};
+    struct call *call = call_new();
+    snprintf(name, sizeof name, "%s:%u", kind, i);
+    uint32_t key = call_key(call, 0, 0, name, (uint32_t)strlen(name));
+    struct step *step = call_step(call, STEP_PUT, key);
+    step->blob = blob_random(&rng, len);
+    step->expire_ms = expire_in_ms ? store_clock_ms(rig->store) + expire_in_ms : STORE_NO_EXPIRY;
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    enum store_result result = call->result;
+    call_free(call);
+    return result;
+}
+
+static uint32_t still_there(struct rig *rig, const char *kind, uint32_t count)
+{
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[32];
+        enum store_result result;
+        snprintf(name, sizeof name, "%s:%u", kind, i);
+        blob_unref(do_get(rig, name, &result));
+        must(result == STORE_OK || result == STORE_ABSENT, "get: %d", result);
+        there += result == STORE_OK;
+    }
+    return there;
+}
+
+/* Goes on writing; every so often the hot keys are read. */
+static void flood(struct rig *rig, uint32_t count, uint64_t len, int64_t expire_in_ms)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        enum store_result result = put(rig, "flood", i, len, expire_in_ms);
+        must(result == STORE_OK, "put %u: %d", i, result);
+        if (i % 500 == 0) {
+            still_there(rig, "hot", HOT);
+            rig_run(rig, 20); /* so that times differ */
+        }
+    }
+}
+
+static void what_is_used_stays(void **state)
+{
+    (void)state;
+    enum store_evict policies[] = {STORE_EVICT_LRU, STORE_EVICT_LFU};
+    for (int i = 0; i < 2; i++) {
+        struct account account;
+        struct medium *medium;
+        struct rig rig;
+        start(&rig, &medium, policies[i], false, &account);
+        for (uint32_t j = 0; j < HOT; j++)
+            must(put(&rig, "hot", j, 900, 0) == STORE_OK, "put");
+        flood(&rig, 20000, 900, 0);
+        must(account.evicted > 8000, "%llu evicted", (unsigned long long)account.evicted);
+        uint32_t left = still_there(&rig, "hot", HOT);
+        must(left >= HOT - 1, "of the hot keys %u are left", left);
+        finish(&rig, medium, &account);
+    }
+}
+
+static void only_what_expires_goes(void **state)
+{
+    (void)state;
+    enum store_evict policies[] = {STORE_EVICT_LRU, STORE_EVICT_RANDOM, STORE_EVICT_TTL};
+    for (int i = 0; i < 3; i++) {
+        struct account account;
+        struct medium *medium;
+        struct rig rig;
+        start(&rig, &medium, policies[i], true, &account);
+        for (uint32_t j = 0; j < 1000; j++)
+            must(put(&rig, "lasting", j, 900, 0) == STORE_OK, "put");
+        for (uint32_t j = 0; j < 1000; j++)
+            must(put(&rig, "late", j, 900, 1 << 30) == STORE_OK, "put");
+        flood(&rig, 12000, 900, 1000000);
+        must(account.evicted > 1000 && account.lasting == 0, "%llu evicted, %llu without expiry",
+             (unsigned long long)account.evicted, (unsigned long long)account.lasting);
+        must(still_there(&rig, "lasting", 1000) == 1000, "keys without expiry have gone");
+        uint32_t late = still_there(&rig, "late", 1000);
+        must(policies[i] != STORE_EVICT_TTL || late == 1000, "%u of what is due late", late);
+        finish(&rig, medium, &account);
+    }
+}
+
+static void nothing_may_go(void **state)
+{
+    (void)state;
+    for (int only_expiring = 0; only_expiring < 2; only_expiring++) {
+        struct account account;
+        struct medium *medium;
+        struct rig rig;
+        start(&rig, &medium, only_expiring ? STORE_EVICT_LRU : STORE_EVICT_NOTHING, only_expiring,
+              &account);
+        enum store_result result = STORE_OK;
+        uint32_t count = 0;
+        for (; result == STORE_OK && count < 50000; count++)
+            result = put(&rig, "flood", count, 900, 0);
+        must(result == STORE_FULL && account.evicted == 0, "a full store gives %d", result);
+        must(still_there(&rig, "flood", count - 1) == count - 1, "reads do not go on");
+        for (uint32_t i = 0; i < count / 2; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "flood:%u", i);
+            must(do_delete(&rig, name) == STORE_OK, "deletes do not go on");
+        }
+        for (uint32_t i = 0; i < count / 4; i++)
+            must(put(&rig, "again", i, 900, 0) == STORE_OK, "still full");
+        store_set_max_store(rig.store, rig.options.max_store_bytes *= 2);
+        rig_run(&rig, 300);
+        for (uint32_t i = 0; i < count; i++)
+            must(put(&rig, "more", i, 900, 0) == STORE_OK, "still full, of %u", i);
+        finish(&rig, medium, &account);
+    }
+}
+
+static void large_values_go_for_large_ones(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium, STORE_EVICT_LRU, false, &account);
+    store_set_max_store(rig.store, rig.options.max_store_bytes = 40 * MB);
+    for (uint32_t i = 0; i < 100; i++)
+        must(put(&rig, "small", i, 50, 0) == STORE_OK, "put");
+    for (uint32_t i = 0; i < 300; i++) {
+        enum store_result result = put(&rig, "large", i, 100000 + i % 7 * 10000, 0);
+        must(result == STORE_OK, "put %u: %d", i, result);
+    }
+    must(account.evicted > 100, "%llu evicted", (unsigned long long)account.evicted);
+    must(still_there(&rig, "small", 100) == 100, "small ones have gone for nothing");
+    finish(&rig, medium, &account);
+}
+
+/* The old value's runs are free as soon as the new one is durable: that is waited for. */
+static void what_was_given_up_is_waited_for(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium, STORE_EVICT_NOTHING, false, &account);
+    uint32_t count = 0;
+    store_set_max_store(rig.store, rig.options.max_store_bytes = 40 * MB);
+    while (put(&rig, "large", count, 120000, 0) == STORE_OK)
+        count++;
+    must(count > 10, "%u fit", count);
+    must(do_delete(&rig, "large:0") == STORE_OK, "delete");
+    store_set_sync(rig.store, STORE_SYNC_EVERYSEC);
+    for (uint32_t i = 0; i < 20; i++)
+        must(put(&rig, "large", 1 + i % 8, 120000, 0) == STORE_OK, "overwriting ends at %u", i);
+    finish(&rig, medium, &account);
+}
+
+struct question {
+    struct store_request request;
+    struct store_key key;
+    struct store_use use;
+    bool is_done;
+};
+
+static enum store_result ask(struct store_txn *txn, struct store_request *request)
+{
+    struct question *question = (struct question *)request;
+    return store_get_use(txn, &question->key, &question->use);
+}
+
+static void asked(struct store_request *request, enum store_result result)
+{
+    must(result == STORE_OK, "use: %d", result);
+    ((struct question *)request)->is_done = true;
+}
+
+static struct store_use use_of(struct rig *rig, const char *name)
+{
+    struct question question = {.is_done = false};
+    store_key(rig->store, &question.key, 0, name, strlen(name), STORE_SHARED);
+    question.request = (struct store_request){.run = ask,
+                                              .done = asked,
+                                              .keys = &question.key,
+                                              .key_count = 1,
+                                              .now_ms = store_clock_ms(rig->store)};
+    enum store_result result = store_execute(rig->workers[0], &question.request);
+    if (result != STORE_WAIT)
+        asked(&question.request, result);
+    while (!question.is_done)
+        rig_round(rig);
+    return question.use;
+}
+
+static void use_is_remembered(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium, STORE_EVICT_LRU, false, &account);
+    must(do_set(&rig, "a", "1") == STORE_OK && do_set(&rig, "b", "1") == STORE_OK, "set");
+    rig_run(&rig, 300);
+    must(has_value(&rig, "b", "1"), "get");
+    must(use_of(&rig, "a").idle_ms >= 280 && use_of(&rig, "b").idle_ms < 200, "idle %lld, %lld ms",
+         (long long)use_of(&rig, "a").idle_ms, (long long)use_of(&rig, "b").idle_ms);
+    struct store_policy policy = {STORE_EVICT_LFU, false, 5, 10, 1};
+    store_set_policy(rig.store, &policy);
+    for (int i = 0; i < 100; i++)
+        must(has_value(&rig, "b", "1"), "get");
+    uint32_t few = use_of(&rig, "a").frequency, many = use_of(&rig, "b").frequency;
+    must(few == 5 && many >= 9 && many <= 11, "frequencies %u and %u", few, many);
+    finish(&rig, medium, &account);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_used_stays),
+        cmocka_unit_test(only_what_expires_goes),
+        cmocka_unit_test(nothing_may_go),
+        cmocka_unit_test(large_values_go_for_large_ones),
+        cmocka_unit_test(what_was_given_up_is_waited_for),
+        cmocka_unit_test(use_is_remembered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
