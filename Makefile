@@ -198,14 +198,18 @@ RDMA_SRC := \
 
 # The client library; built where RDMA is.
 CLIENT_SRC := \
+	clients/async.c \
 	clients/channel.c \
 	clients/move.c \
+	clients/pool.c \
+	clients/reference.c \
 	clients/upgrade.c \
 	clients/vellum.c
 
 # Tests in a machine that has RDMA devices.
 RDMA_TESTS := \
 	test_channel \
+	test_client \
 	test_hostile
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
@@ -394,7 +398,8 @@ $(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
 CLIENT_LIB := $(LIB)/libvellum.a
 CLIENT_LIBS := -lhiredis -libverbs
 RDMA_BENCH_PROGRAMS := $(BIN)/bench-transports
-CLIENT_PROGRAMS := $(BIN)/vellum-benchmark $(BIN)/vellum-example $(BIN)/vellum-rdma-proxy
+CLIENT_PROGRAMS := $(addprefix $(BIN)/,vellum-benchmark vellum-example vellum-example-async \
+	vellum-rdma-proxy)
 RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
 endif
 
@@ -498,9 +503,12 @@ ifneq ($(VERBS),)
 	install -D -m 644 benchmarks/vellum-benchmark.1 $(DESTDIR)$(PREFIX)/share/man/man1/vellum-benchmark.1
 	install -D -m 755 $(BIN)/vellum-rdma-proxy $(DESTDIR)$(PREFIX)/bin/vellum-rdma-proxy
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(PREFIX)/lib/libvellum.a
-	install -D -m 644 clients/vellum.h $(DESTDIR)$(PREFIX)/include/vellum.h
-	sed 's,@PREFIX@,$(PREFIX),' clients/vellum.pc.in >$(BUILD)/vellum.pc
-	install -D -m 644 $(BUILD)/vellum.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/vellum.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include clients/vellum.h clients/vellum_async.h
+	install -D -m 644 clients/vellum.3 $(DESTDIR)$(PREFIX)/share/man/man3/vellum.3
+	for name in vellum vellum-async; do \
+	    sed 's,@PREFIX@,$(PREFIX),' clients/$$name.pc.in >$(BUILD)/$$name.pc && \
+	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/pkgconfig $(BUILD)/$$name.pc || exit 1; \
+	done
 endif
 
 clean:
@@ -547,6 +555,10 @@ $(BIN)/vellum-example: $(call objects,clients/example.c) $(CLIENT_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS)
 
+$(BIN)/vellum-example-async: $(call objects,clients/example_async.c) $(CLIENT_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -levent_core
+
 $(BIN)/vellum-rdma-proxy: $(call objects,clients/proxy.c) $(CLIENT_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -levent_core
@@ -557,7 +569,7 @@ $(BIN)/vellum-benchmark: $(call objects,$(BENCHMARK_SRC) $(BENCH_SRC)) $(CLIENT_
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(CLIENT_LIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(CLIENT_LIBS) -levent_core
 
 # The server over the model instead of the engine: tells a fault of the one from one of the other.
 $(BIN)/vellum-server-model: $(call objects,$(SERVER_SRC) $(MODEL_SRC)) $(RDMA_OBJECTS) $(PROTOCOL_LIB)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include <hiredis/sds.h>
@@ -34,12 +35,12 @@ static ssize_t outcome(ssize_t moved)
     return moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
 }
 
-static ssize_t write_bytes(struct vellum *vellum, void *bytes, size_t len)
+static ssize_t write_bytes(struct vellum *vellum, void *bytes, size_t len, int flags)
 {
     struct iovec vector = {.iov_base = bytes, .iov_len = len};
     if (vellum->channel != NULL)
         return client_channel_write(vellum->channel, &vector, 1);
-    return outcome(send(vellum->tcp->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return outcome(send(vellum->tcp->fd, bytes, len, flags | MSG_NOSIGNAL));
 }
 
 static ssize_t read_bytes(struct vellum *vellum, void *bytes, size_t size)
@@ -54,20 +55,74 @@ static const char *closed_text(const struct vellum *vellum)
     return vellum->channel != NULL ? VELLUM_CLOSED_TEXT : "the server has closed the connection";
 }
 
+size_t vellum_output_length(const struct vellum *vellum)
+{
+    return sdslen(vellum->tcp->obuf);
+}
+
+bool vellum_has_output(const struct vellum *vellum)
+{
+    return vellum_output_length(vellum) > 0 || vellum->splices != NULL;
+}
+
+/* The output's beginning has been sent. */
+static void drop_output(struct vellum *vellum, size_t sent)
+{
+    sds output = vellum->tcp->obuf;
+    if (vellum->splices != NULL) {
+        vellum->splices->before -= sent;
+        vellum->spliced -= sent;
+    }
+    if (sent == sdslen(output))
+        sdsclear(output);
+    else if (sent > 0)
+        sdsrange(output, (int)sent, -1);
+}
+
+/* The first reference's turn has come. False: there is no room for it now. */
+static bool send_splice(struct vellum *vellum)
+{
+    struct vellum_splice *splice = vellum->splices;
+    if (!client_channel_pull(vellum->channel, &splice->reference))
+        return false;
+    vellum->splices = splice->next;
+    if (splice->next == NULL)
+        vellum->splices_end = &vellum->splices;
+    free(splice);
+    return true;
+}
+
+static int send_output(struct vellum *vellum, int flags)
+{
+    while (vellum_has_output(vellum)) {
+        size_t len =
+            vellum->splices != NULL ? vellum->splices->before : vellum_output_length(vellum);
+        ssize_t sent = len > 0 ? write_bytes(vellum, vellum->tcp->obuf, len, flags) : 0;
+        if (sent < 0) {
+            vellum_fail(vellum, closed_text(vellum));
+            return REDIS_ERR;
+        }
+        drop_output(vellum, (size_t)sent);
+        if ((size_t)sent < len || vellum->splices == NULL || !send_splice(vellum))
+            break;
+    }
+    return REDIS_OK;
+}
+
 int vellum_send_some(struct vellum *vellum)
 {
-    redisContext *tcp = vellum->tcp;
-    size_t len = sdslen(tcp->obuf);
-    ssize_t sent = len > 0 ? write_bytes(vellum, tcp->obuf, len) : 0;
-    if (sent < 0) {
-        vellum_fail(vellum, closed_text(vellum));
+    return send_output(vellum, MSG_DONTWAIT);
+}
+
+int vellum_send_some_waiting(struct vellum *vellum)
+{
+    size_t before = vellum_output_length(vellum);
+    if (send_output(vellum, 0) != REDIS_OK)
         return REDIS_ERR;
-    }
-    if ((size_t)sent == len)
-        sdsclear(tcp->obuf);
-    else if (sent > 0)
-        sdsrange(tcp->obuf, (int)sent, -1);
-    return REDIS_OK;
+    if (vellum_output_length(vellum) < before || errno == EINTR)
+        return REDIS_OK;
+    vellum_fail(vellum, "the server takes nothing more");
+    return REDIS_ERR;
 }
 
 int vellum_receive_some(struct vellum *vellum)
@@ -115,7 +170,7 @@ int vellum_try(struct vellum *vellum, redisReply **reply)
 
 bool vellum_sleep(struct vellum *vellum, struct vellum_wait *wait)
 {
-    bool has_output = sdslen(vellum->tcp->obuf) > 0;
+    bool has_output = vellum_has_output(vellum);
     *wait = (struct vellum_wait){.descriptor = vellum->tcp->fd, .channel = -1};
     vellum->has_slept = true;
     if (vellum->channel == NULL) {

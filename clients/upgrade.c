@@ -5,7 +5,7 @@
 
 #include "../protocol/rdma_frame.h"
 
-static redisReply *ask(redisContext *tcp, const struct rdma_end *ours)
+static int append_question(redisContext *tcp, const struct rdma_end *ours)
 {
     char values[RDMA_END_ATTRIBUTES][RDMA_END_TEXT_MAX], version[16];
     const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", version, "send"};
@@ -15,7 +15,7 @@ static redisReply *ask(redisContext *tcp, const struct rdma_end *ours)
         words[count++] = rdma_end_print(ours, i, values[i]);
         words[count++] = values[i];
     }
-    return redisCommandArgv(tcp, count, words, NULL);
+    return redisAppendCommandArgv(tcp, count, words, NULL);
 }
 
 /* A map, which in RESP2 is an array of names and values. */
@@ -30,24 +30,45 @@ static bool read_answer(const redisReply *reply, struct rdma_end *theirs)
     return true;
 }
 
+struct client_channel *client_upgrade_ask(redisContext *tcp,
+                                          const struct client_channel_options *options,
+                                          char message[RDMA_MESSAGE_MAX])
+{
+    struct rdma_end ours;
+    struct client_channel *channel = client_channel_new(tcp->fd, options, &ours, message);
+    if (channel == NULL || append_question(tcp, &ours) == REDIS_OK)
+        return channel;
+    snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
+    client_channel_free(channel);
+    return NULL;
+}
+
+bool client_upgrade_take(struct client_channel *channel, const redisReply *reply,
+                         char message[RDMA_MESSAGE_MAX])
+{
+    struct rdma_end theirs = {.present = 0};
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        snprintf(message, RDMA_MESSAGE_MAX, "%s", reply->str != NULL ? reply->str : "no answer");
+        return false;
+    }
+    if (!read_answer(reply, &theirs)) {
+        snprintf(message, RDMA_MESSAGE_MAX, "the server's answer is not understood");
+        return false;
+    }
+    return client_channel_open(channel, &theirs, message);
+}
+
 struct client_channel *client_upgrade(redisContext *tcp,
                                       const struct client_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX])
 {
-    struct rdma_end ours, theirs = {.present = 0};
-    struct client_channel *channel = client_channel_new(tcp->fd, options, &ours, message);
+    void *reply = NULL;
+    struct client_channel *channel = client_upgrade_ask(tcp, options, message);
     if (channel == NULL)
         return NULL;
-    redisReply *reply = ask(tcp, &ours);
-    bool is_open = false;
-    if (reply == NULL)
+    if (redisGetReply(tcp, &reply) != REDIS_OK)
         snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
-    else if (reply->type != REDIS_REPLY_ARRAY)
-        snprintf(message, RDMA_MESSAGE_MAX, "%s", reply->str != NULL ? reply->str : "no answer");
-    else if (!read_answer(reply, &theirs))
-        snprintf(message, RDMA_MESSAGE_MAX, "the server's answer is not understood");
-    else
-        is_open = client_channel_open(channel, &theirs, message);
+    bool is_open = reply != NULL && client_upgrade_take(channel, reply, message);
     if (reply != NULL)
         freeReplyObject(reply);
     if (is_open)

@@ -14,4 +14,12 @@ struct client_channel *client_upgrade(redisContext *tcp,
                                       const struct client_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX]);
 
+/* The same in two steps, between which others wait: the question is appended to what tcp sends; the
+ * channel is of use, and its own, when its reply has been taken. */
+struct client_channel *client_upgrade_ask(redisContext *tcp,
+                                          const struct client_channel_options *options,
+                                          char message[RDMA_MESSAGE_MAX]);
+bool client_upgrade_take(struct client_channel *channel, const redisReply *reply,
+                         char message[RDMA_MESSAGE_MAX]);
+
 #endif

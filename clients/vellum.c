@@ -9,35 +9,65 @@
 #include <stdio.h>
 #include <time.h>
 
-#include <hiredis/sds.h>
-
 #include "upgrade.h"
 #include "vellum_private.h"
 
 /* ---- connecting ---- */
 
+static char *copy_of(const char *text, bool *has_failed)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+    *has_failed = *has_failed || (text != NULL && copy == NULL);
+    return copy;
+}
+
+struct vellum *vellum_new(const struct vellum_options *options)
+{
+    struct vellum *vellum = calloc(1, sizeof *vellum);
+    bool has_failed = false;
+    if (vellum == NULL)
+        return NULL;
+    vellum->options = *options;
+    vellum->options.host =
+        copy_of(options->host != NULL ? options->host : "127.0.0.1", &has_failed);
+    vellum->options.path = copy_of(options->path, &has_failed);
+    vellum->options.user = copy_of(options->user, &has_failed);
+    vellum->options.password = copy_of(options->password, &has_failed);
+    vellum->options.device = copy_of(options->device, &has_failed);
+    if (options->port == 0)
+        vellum->options.port = 6379;
+    if (options->spin_us == 0)
+        vellum->options.spin_us = VELLUM_USUAL_SPIN_US;
+    vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
+    vellum->transport = options->path != NULL ? "unix" : "tcp";
+    vellum->splices_end = &vellum->splices;
+    if (!has_failed)
+        return vellum;
+    vellum_free(vellum);
+    return NULL;
+}
+
 static redisContext *dial(const struct vellum_options *options)
 {
     struct timeval limit = {.tv_sec = options->timeout_ms / 1000,
                             .tv_usec = options->timeout_ms % 1000 * 1000};
-    const char *host = options->host != NULL ? options->host : "127.0.0.1";
-    int port = options->port != 0 ? options->port : 6379;
     redisContext *tcp;
     if (options->path != NULL && options->timeout_ms > 0)
         tcp = redisConnectUnixWithTimeout(options->path, limit);
     else if (options->path != NULL)
         tcp = redisConnectUnix(options->path);
     else if (options->timeout_ms > 0)
-        tcp = redisConnectWithTimeout(host, port, limit);
+        tcp = redisConnectWithTimeout(options->host, options->port, limit);
     else
-        tcp = redisConnect(host, port);
+        tcp = redisConnect(options->host, options->port);
     if (tcp != NULL && tcp->err == 0 && options->timeout_ms > 0)
         redisSetTimeout(tcp, limit);
     return tcp;
 }
 
-static void log_in(struct vellum *vellum, const struct vellum_options *options)
+static void log_in(struct vellum *vellum)
 {
+    const struct vellum_options *options = &vellum->options;
     if (options->password == NULL)
         return;
     redisReply *reply =
@@ -50,46 +80,88 @@ static void log_in(struct vellum *vellum, const struct vellum_options *options)
         freeReplyObject(reply);
 }
 
-static void upgrade(struct vellum *vellum, const struct vellum_options *options)
+struct client_channel_options vellum_channel_options(const struct vellum *vellum)
 {
-    struct client_channel_options wanted = {
-        .device = options->device,
-        .spin_us = options->spin_us != 0 ? options->spin_us : VELLUM_USUAL_SPIN_US};
-    if (options->rdma == VELLUM_RDMA_NEVER) {
-        snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
-        return;
-    }
-    vellum->channel = client_upgrade(vellum->tcp, &wanted, vellum->reason);
-    if (vellum->channel != NULL) {
+    return (struct client_channel_options){.device = vellum->options.device,
+                                           .spin_us = vellum->options.spin_us};
+}
+
+/* NULL: there is none, as `reason` tells. */
+void vellum_take_channel(struct vellum *vellum, struct client_channel *channel)
+{
+    vellum->channel = channel;
+    if (channel != NULL) {
         vellum->transport = "rdma";
         vellum->reason[0] = '\0';
-    } else if (options->rdma == VELLUM_RDMA_ONLY) {
+        vellum_pin_all(vellum);
+    } else if (vellum->options.rdma == VELLUM_RDMA_ONLY) {
         vellum_fail(vellum, vellum->reason);
     }
 }
 
+static void upgrade(struct vellum *vellum)
+{
+    struct client_channel_options wanted = vellum_channel_options(vellum);
+    if (vellum->options.rdma == VELLUM_RDMA_NEVER)
+        snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
+    else
+        vellum_take_channel(vellum, client_upgrade(vellum->tcp, &wanted, vellum->reason));
+}
+
+static void connect_now(struct vellum *vellum)
+{
+    vellum->transport = vellum->options.path != NULL ? "unix" : "tcp";
+    vellum->tcp = dial(&vellum->options);
+    if (!vellum_has_failed(vellum))
+        log_in(vellum);
+    if (!vellum_has_failed(vellum))
+        upgrade(vellum);
+}
+
 struct vellum *vellum_connect(const struct vellum_options *options)
 {
-    struct vellum *vellum = calloc(1, sizeof *vellum);
-    if (vellum == NULL)
-        return NULL;
-    vellum->transport = options->path != NULL ? "unix" : "tcp";
-    vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
-    vellum->tcp = dial(options);
-    if (!vellum_has_failed(vellum))
-        log_in(vellum, options);
-    if (!vellum_has_failed(vellum))
-        upgrade(vellum, options);
+    struct vellum *vellum = vellum_new(options);
+    if (vellum != NULL)
+        connect_now(vellum);
     return vellum;
+}
+
+void vellum_close(struct vellum *vellum)
+{
+    for (struct vellum_splice *next, *splice = vellum->splices; splice != NULL; splice = next) {
+        next = splice->next;
+        free(splice);
+    }
+    vellum->splices = NULL;
+    vellum->splices_end = &vellum->splices;
+    vellum->spliced = 0;
+    vellum_unpin_all(vellum);
+    if (vellum->tcp != NULL)
+        redisFree(vellum->tcp);
+    client_channel_free(vellum->channel);
+    vellum->tcp = NULL;
+    vellum->channel = NULL;
+    vellum->has_slept = false;
+    vellum->error[0] = vellum->reason[0] = '\0';
+}
+
+int vellum_reconnect(struct vellum *vellum)
+{
+    vellum_close(vellum);
+    connect_now(vellum);
+    return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
 }
 
 void vellum_free(struct vellum *vellum)
 {
     if (vellum == NULL)
         return;
-    if (vellum->tcp != NULL)
-        redisFree(vellum->tcp);
-    client_channel_free(vellum->channel);
+    vellum_close(vellum);
+    free((char *)vellum->options.host);
+    free((char *)vellum->options.path);
+    free((char *)vellum->options.user);
+    free((char *)vellum->options.password);
+    free((char *)vellum->options.device);
     free(vellum);
 }
 
@@ -142,7 +214,7 @@ static long long time_limit(const struct vellum *vellum)
 static bool can_move(const struct vellum *vellum)
 {
     return client_channel_readable(vellum->channel) ||
-           (sdslen(vellum->tcp->obuf) > 0 && client_channel_writable(vellum->channel));
+           (vellum_has_output(vellum) && client_channel_writable(vellum->channel));
 }
 
 /* Sends and receives in turns: a server whose replies nobody takes stops taking commands. */
@@ -168,98 +240,16 @@ static int get_from_channel(struct vellum *vellum, redisReply **reply)
 static int flush_channel(struct vellum *vellum)
 {
     long long limit_ms = time_limit(vellum);
-    while (sdslen(vellum->tcp->obuf) > 0) {
+    while (vellum_has_output(vellum)) {
         if (vellum_receive_some(vellum) != REDIS_OK)
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
         if (vellum_has_failed(vellum) || vellum_send_some(vellum) != REDIS_OK)
             return REDIS_ERR;
-        if (sdslen(vellum->tcp->obuf) > 0 && !can_move(vellum) &&
+        if (vellum_has_output(vellum) && !can_move(vellum) &&
             wait_until(vellum, limit_ms) != REDIS_OK)
             return REDIS_ERR;
     }
     return REDIS_OK;
-}
-
-/* ---- values by reference ---- */
-
-struct vellum_memory {
-    char *bytes;
-    size_t size;
-    struct ibv_mr *mr; /* NULL: by TCP */
-};
-
-struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size)
-{
-    struct vellum_memory *memory = calloc(1, sizeof *memory);
-    if (memory == NULL)
-        return NULL;
-    memory->bytes = bytes;
-    memory->size = size;
-    if (vellum->channel == NULL)
-        return memory;
-    memory->mr = client_channel_register(vellum->channel, bytes, size);
-    if (memory->mr != NULL)
-        return memory;
-    vellum_fail(vellum, "the memory cannot be registered");
-    free(memory);
-    return NULL;
-}
-
-void vellum_unregister(struct vellum_memory *memory)
-{
-    if (memory->mr != NULL)
-        ibv_dereg_mr(memory->mr);
-    free(memory);
-}
-
-/* The reference takes its place in the stream when there is room for it. */
-static int pull(struct vellum *vellum, const struct rdma_reference *reference)
-{
-    long long limit_ms = time_limit(vellum);
-    while (!client_channel_pull(vellum->channel, reference)) {
-        if (vellum_receive_some(vellum) != REDIS_OK)
-            vellum_fail(vellum, VELLUM_CLOSED_TEXT);
-        if (vellum_has_failed(vellum) ||
-            (!client_channel_writable(vellum->channel) && wait_until(vellum, limit_ms) != REDIS_OK))
-            return REDIS_ERR;
-    }
-    return REDIS_OK;
-}
-
-static int set_by_reference(struct vellum *vellum, const char *key, size_t key_length,
-                            const struct rdma_reference *reference)
-{
-    char head[64], tail[32];
-    int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
-    int tail_length =
-        snprintf(tail, sizeof tail, "\r\n$%llu\r\n", (unsigned long long)reference->length);
-    if (redisAppendFormattedCommand(vellum->tcp, head, (size_t)head_length) != REDIS_OK ||
-        redisAppendFormattedCommand(vellum->tcp, key, key_length) != REDIS_OK ||
-        redisAppendFormattedCommand(vellum->tcp, tail, (size_t)tail_length) != REDIS_OK ||
-        flush_channel(vellum) != REDIS_OK || pull(vellum, reference) != REDIS_OK ||
-        redisAppendFormattedCommand(vellum->tcp, "\r\n", 2) != REDIS_OK)
-        return REDIS_ERR;
-    return REDIS_OK;
-}
-
-redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
-                            const struct vellum_memory *memory, size_t offset, size_t length)
-{
-    if (vellum_has_failed(vellum))
-        return NULL;
-    if (offset > memory->size || length > memory->size - offset) {
-        vellum_fail(vellum, "the value lies outside of the registered memory");
-        return NULL;
-    }
-    if (memory->mr == NULL || length == 0)
-        return vellum_command(vellum, "SET %b %b", key, key_length, memory->bytes + offset, length);
-    struct rdma_reference reference = {
-        .address = (uintptr_t)memory->bytes + offset, .length = length, .rkey = memory->mr->rkey};
-    redisReply *reply = NULL;
-    if (set_by_reference(vellum, key, key_length, &reference) != REDIS_OK ||
-        vellum_get_reply(vellum, &reply) != REDIS_OK)
-        return NULL;
-    return reply;
 }
 
 /* ---- commands ---- */
@@ -299,28 +289,40 @@ int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t len
     return result(vellum, redisAppendFormattedCommand(vellum->tcp, bytes, length));
 }
 
-int vellum_get_reply(struct vellum *vellum, redisReply **reply)
+/* hiredis would have the process ended by a signal where the server has gone. */
+static int flush_socket(struct vellum *vellum)
+{
+    while (vellum_has_output(vellum))
+        if (vellum_send_some_waiting(vellum) != REDIS_OK)
+            return REDIS_ERR;
+    return REDIS_OK;
+}
+
+static int get_from_socket(struct vellum *vellum, redisReply **reply)
 {
     void *got = NULL;
+    if (vellum_parse(vellum, reply) != REDIS_OK || *reply != NULL)
+        return result(vellum, REDIS_OK);
+    if (flush_socket(vellum) != REDIS_OK)
+        return REDIS_ERR;
+    int status = redisGetReply(vellum->tcp, &got);
+    *reply = got;
+    return result(vellum, status);
+}
+
+int vellum_get_reply(struct vellum *vellum, redisReply **reply)
+{
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
-    if (vellum->channel != NULL)
-        return get_from_channel(vellum, reply);
-    int status = result(vellum, redisGetReply(vellum->tcp, &got));
-    *reply = got;
-    return status;
+    return vellum->channel != NULL ? get_from_channel(vellum, reply)
+                                   : get_from_socket(vellum, reply);
 }
 
 int vellum_flush(struct vellum *vellum)
 {
-    int done = 0;
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
-    if (vellum->channel != NULL)
-        return flush_channel(vellum);
-    while (done == 0 && redisBufferWrite(vellum->tcp, &done) == REDIS_OK) {
-    }
-    return result(vellum, REDIS_OK);
+    return vellum->channel != NULL ? flush_channel(vellum) : flush_socket(vellum);
 }
 
 static redisReply *reply_of(struct vellum *vellum, int appended)

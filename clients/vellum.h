@@ -49,7 +49,12 @@ struct vellum_options {
 struct vellum *vellum_connect(const struct vellum_options *options);
 void vellum_free(struct vellum *vellum);
 
-/* NULL: all is well. After an error the connection is of no more use. */
+/* Once more, with the same options, after an error or without one: replies that have not come are
+ * lost, and nobody knows whether their commands were done. What is registered stays so; whether the
+ * transport is the same must be asked again. REDIS_OK, or REDIS_ERR: see vellum_error(). */
+int vellum_reconnect(struct vellum *vellum);
+
+/* NULL: all is well. After an error the connection is of no more use until vellum_reconnect(). */
 const char *vellum_error(const struct vellum *vellum);
 
 const char *vellum_transport(const struct vellum *vellum); /* "tcp", "unix" or "rdma" */
@@ -72,15 +77,33 @@ int vellum_get_reply(struct vellum *vellum, redisReply **reply);
 /*
  * Values from the caller's own memory, without copying them here. By a channel the server reads
  * them out of the memory (which is pinned as long as it is registered), by TCP they are sent. The
- * bytes must not change until vellum_set_from has returned. NULL: failed, see vellum_error().
+ * bytes must not change until the reply has come. NULL: failed, see vellum_error().
  */
 struct vellum_memory;
 struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size);
 void vellum_unregister(struct vellum_memory *memory); /* before vellum_free */
 
-/* SET key to `length` bytes at `offset` of the memory. Earlier replies must have been fetched. */
+/* SET key to `length` bytes at `offset` of the memory, registered with this connection. Earlier
+ * replies must have been fetched. */
 redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t length);
+/* The same in a pipeline. */
+int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,
+                           const struct vellum_memory *memory, size_t offset, size_t length);
+
+/*
+ * Buffers of one size that are registered together, once. A pool belongs to its connection's
+ * thread, and is freed before it. NULL: out of memory, or it cannot be registered.
+ */
+struct vellum_pool;
+struct vellum_pool *vellum_pool_new(struct vellum *vellum, size_t buffer_bytes, size_t count);
+void vellum_pool_free(struct vellum_pool *pool);
+void *vellum_pool_take(struct vellum_pool *pool);             /* NULL: none is free */
+int vellum_pool_give(struct vellum_pool *pool, void *buffer); /* REDIS_ERR: it was not taken here */
+
+/* Where a buffer is, as vellum_set_from() asks. */
+const struct vellum_memory *vellum_pool_memory(const struct vellum_pool *pool);
+size_t vellum_pool_offset(const struct vellum_pool *pool, const void *buffer);
 
 /*
  * For loops of the application's own, which wait for several connections: vellum_try() sends what

@@ -14,11 +14,22 @@
 #define VELLUM_USUAL_SPIN_US 50
 #define VELLUM_CLOSED_TEXT "the server has closed the channel"
 
+/* Bytes of the application's memory that stand in the output. */
+struct vellum_splice {
+    struct rdma_reference reference;
+    size_t before; /* bytes of the output buffer between the splice before and this one */
+    struct vellum_splice *next;
+};
+
 struct vellum {
+    struct vellum_options options; /* its texts are ours */
     redisContext *tcp;
     struct client_channel *channel; /* NULL: by TCP */
     const char *transport;
     int timeout_ms;
+    struct vellum_splice *splices, **splices_end;
+    size_t spliced; /* bytes of the output buffer before the last splice */
+    struct vellum_memory *memories;
     bool has_slept; /* the server's end may have shown by TCP */
     char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
 };
@@ -28,8 +39,27 @@ void vellum_fail(struct vellum *vellum, const char *text);
 /* Whether there is an error; takes hiredis's over. */
 bool vellum_has_failed(struct vellum *vellum);
 
+/* Bytes in the output buffer; and whether there is anything to be sent, splices included. */
+size_t vellum_output_length(const struct vellum *vellum);
+bool vellum_has_output(const struct vellum *vellum);
+
+/* Registered memory, before a channel goes and after another has come. */
+void vellum_unpin_all(struct vellum *vellum);
+bool vellum_pin_all(struct vellum *vellum);
+
+/* A connection that is not connected, with a copy of the options; NULL: out of memory. */
+struct vellum *vellum_new(const struct vellum_options *options);
+/* As it was then, with what is registered. */
+void vellum_close(struct vellum *vellum);
+/* What the server is to be asked for a channel with. */
+struct client_channel_options vellum_channel_options(const struct vellum *vellum);
+void vellum_take_channel(struct vellum *vellum, struct client_channel *channel);
+
 /* Moves what can be moved now; REDIS_ERR when the connection is closed. */
 int vellum_send_some(struct vellum *vellum);
+
+/* By a socket: waits for room, as long as the connection's time limit allows. */
+int vellum_send_some_waiting(struct vellum *vellum);
 
 /* REDIS_ERR: nothing will come behind what the reader has. */
 int vellum_receive_some(struct vellum *vellum);

@@ -1,0 +1,140 @@
+/*
+ * Values in the application's own memory: registered with the device of the connection's channel,
+ * and again with that of the next one after a reconnect.
+ */
+#include "vellum.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+
+#include "vellum_private.h"
+
+struct vellum_memory {
+    struct vellum *vellum;
+    struct vellum_memory *previous, *next; /* of the connection's */
+    char *bytes;
+    size_t size;
+    struct ibv_mr *mr; /* NULL: by TCP */
+};
+
+static bool pin(struct vellum_memory *memory)
+{
+    struct vellum *vellum = memory->vellum;
+    if (vellum->channel == NULL)
+        return true;
+    memory->mr = client_channel_register(vellum->channel, memory->bytes, memory->size);
+    if (memory->mr == NULL)
+        vellum_fail(vellum, "the memory cannot be registered");
+    return memory->mr != NULL;
+}
+
+static void unpin(struct vellum_memory *memory)
+{
+    if (memory->mr != NULL)
+        ibv_dereg_mr(memory->mr);
+    memory->mr = NULL;
+}
+
+struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size)
+{
+    struct vellum_memory *memory = calloc(1, sizeof *memory);
+    if (memory == NULL)
+        return NULL;
+    *memory = (struct vellum_memory){.vellum = vellum, .bytes = bytes, .size = size};
+    if (!pin(memory)) {
+        free(memory);
+        return NULL;
+    }
+    memory->next = vellum->memories;
+    if (memory->next != NULL)
+        memory->next->previous = memory;
+    vellum->memories = memory;
+    return memory;
+}
+
+void vellum_unregister(struct vellum_memory *memory)
+{
+    if (memory == NULL)
+        return;
+    unpin(memory);
+    if (memory->next != NULL)
+        memory->next->previous = memory->previous;
+    if (memory->previous != NULL)
+        memory->previous->next = memory->next;
+    else
+        memory->vellum->memories = memory->next;
+    free(memory);
+}
+
+void vellum_unpin_all(struct vellum *vellum)
+{
+    for (struct vellum_memory *memory = vellum->memories; memory != NULL; memory = memory->next)
+        unpin(memory);
+}
+
+bool vellum_pin_all(struct vellum *vellum)
+{
+    for (struct vellum_memory *memory = vellum->memories; memory != NULL; memory = memory->next)
+        if (!pin(memory))
+            return false;
+    return true;
+}
+
+/* ---- SET ---- */
+
+/* The value's place in the output is where it ends now. */
+static int splice(struct vellum *vellum, const struct rdma_reference *reference)
+{
+    struct vellum_splice *made = malloc(sizeof *made);
+    if (made == NULL) {
+        vellum_fail(vellum, "out of memory");
+        return REDIS_ERR;
+    }
+    *made = (struct vellum_splice){.reference = *reference,
+                                   .before = vellum_output_length(vellum) - vellum->spliced};
+    vellum->spliced += made->before;
+    *vellum->splices_end = made;
+    vellum->splices_end = &made->next;
+    return REDIS_OK;
+}
+
+static int append_by_reference(struct vellum *vellum, const char *key, size_t key_length,
+                               const struct rdma_reference *reference)
+{
+    char head[64], tail[32];
+    int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
+    int tail_length =
+        snprintf(tail, sizeof tail, "\r\n$%llu\r\n", (unsigned long long)reference->length);
+    if (vellum_append_formatted(vellum, head, (size_t)head_length) != REDIS_OK ||
+        vellum_append_formatted(vellum, key, key_length) != REDIS_OK ||
+        vellum_append_formatted(vellum, tail, (size_t)tail_length) != REDIS_OK ||
+        splice(vellum, reference) != REDIS_OK)
+        return REDIS_ERR;
+    return vellum_append_formatted(vellum, "\r\n", 2);
+}
+
+int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,
+                           const struct vellum_memory *memory, size_t offset, size_t length)
+{
+    if (vellum_has_failed(vellum))
+        return REDIS_ERR;
+    if (memory->vellum != vellum || offset > memory->size || length > memory->size - offset) {
+        vellum_fail(vellum, "the value lies outside of the registered memory");
+        return REDIS_ERR;
+    }
+    if (memory->mr == NULL || length == 0)
+        return vellum_append(vellum, "SET %b %b", key, key_length, memory->bytes + offset, length);
+    struct rdma_reference reference = {
+        .address = (uintptr_t)memory->bytes + offset, .length = length, .rkey = memory->mr->rkey};
+    return append_by_reference(vellum, key, key_length, &reference);
+}
+
+redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct vellum_memory *memory, size_t offset, size_t length)
+{
+    redisReply *reply = NULL;
+    if (vellum_append_set_from(vellum, key, key_length, memory, offset, length) != REDIS_OK ||
+        vellum_get_reply(vellum, &reply) != REDIS_OK)
+        return NULL;
+    return reply;
+}

@@ -1,0 +1,85 @@
+/*
+ * libvellum on libevent: commands are given together with the function that gets their reply, as in
+ * hiredis's asynchronous form. Connections are made, upgraded to a channel and, if wanted, made
+ * again while the loop runs.
+ *
+ *     struct vellum_async_events events = {.connected = on_connected, .disconnected = on_gone};
+ *     struct vellum_async *async = vellum_async_connect(base, &options, &events, my_data);
+ *     vellum_async_command(async, on_value, my_data, "GET %s", key);
+ *     event_base_dispatch(base);
+ *
+ * Threads: a connection belongs to the thread that runs its event_base; everything here, and every
+ * callback, runs there. Resolving a host's name, and connecting a queue pair (for a moment), block.
+ *
+ * Callbacks may call anything here, vellum_async_free() too. Replies are freed after the callback
+ * returns. What is given before the connection is there is sent when it is.
+ */
+#ifndef VELLUM_ASYNC_H
+#define VELLUM_ASYNC_H
+
+#include "vellum.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct event_base;
+struct vellum_async;
+
+/* `reply` is NULL when the connection was lost or freed before it came: nobody knows then whether
+ * the command was done. */
+typedef void vellum_reply_fn(struct vellum_async *async, redisReply *reply, void *data);
+
+/* Any may be NULL. */
+struct vellum_async_events {
+    /* REDIS_OK: commands go; vellum_async_transport() tells how. REDIS_ERR: see
+     * vellum_async_error(); without `reconnect_ms` the connection is freed after this returns. */
+    void (*connected)(struct vellum_async *async, int status, void *data);
+
+    /* REDIS_OK: as vellum_async_disconnect() or _free() wanted; REDIS_ERR: lost, see
+     * vellum_async_error(). The connection is freed after this returns, unless it was lost and
+     * `reconnect_ms` is set. */
+    void (*disconnected)(struct vellum_async *async, int status, void *data);
+
+    /* What is no reply to a command: messages of subscriptions, lines of MONITOR. */
+    void (*message)(struct vellum_async *async, redisReply *reply, void *data);
+
+    int reconnect_ms; /* pause before a lost connection is made again; 0: it is not */
+};
+
+/* NULL: out of memory. Whatever else fails is told to `connected`. */
+struct vellum_async *vellum_async_connect(struct event_base *base,
+                                          const struct vellum_options *options,
+                                          const struct vellum_async_events *events, void *data);
+
+/* `fn` may be NULL. SUBSCRIBE and the like call it once per channel that they name (they have to
+ * name some). REDIS_ERR: the connection is ending, or memory is out: `fn` will not be called. */
+int vellum_async_command(struct vellum_async *async, vellum_reply_fn *fn, void *data,
+                         const char *format, ...);
+int vellum_async_vcommand(struct vellum_async *async, vellum_reply_fn *fn, void *data,
+                          const char *format, va_list arguments);
+int vellum_async_command_argv(struct vellum_async *async, vellum_reply_fn *fn, void *data, int argc,
+                              const char **argv, const size_t *lengths);
+
+/* SET from registered memory, which vellum_register(vellum_async_connection(async), ...) gives;
+ * when connected, not before. The bytes must not change until `fn` is called. */
+int vellum_async_set_from(struct vellum_async *async, vellum_reply_fn *fn, void *data,
+                          const char *key, size_t key_length, const struct vellum_memory *memory,
+                          size_t offset, size_t length);
+struct vellum *vellum_async_connection(struct vellum_async *async);
+
+/* Ends when all replies have come. */
+void vellum_async_disconnect(struct vellum_async *async);
+
+/* Ends now: callbacks that wait get NULL. In a callback: when it has returned. */
+void vellum_async_free(struct vellum_async *async);
+
+const char *vellum_async_error(const struct vellum_async *async); /* NULL: all is well */
+const char *vellum_async_transport(const struct vellum_async *async);
+const char *vellum_async_reason(const struct vellum_async *async); /* why it is not "rdma" */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
