@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "info.h"
+#include "script_busy.h"
 #include "server.h"
 #include "session.h"
 
@@ -94,6 +95,8 @@ enum store_result cmd_shutdown(struct call *call)
         call_syntax_error(call);
     } else if (abort) {
         resp_error(call->reply, "ERR No shutdown in progress.");
+    } else if (!nosave && script_is_any_busy(call->server)) {
+        resp_error(call->reply, SCRIPT_BUSY_TEXT);
     } else {
         server_stop(call->server);
         call->session->close_after_reply = true; /* as Redis: the answer is the end */

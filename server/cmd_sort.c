@@ -399,6 +399,12 @@ static bool needs_all(const struct sort *sort)
     return needs;
 }
 
+static bool is_in_script(const struct call *call)
+{
+    const struct call *outer = call->outer;
+    return outer != NULL && outer->command->run != cmd_exec;
+}
+
 enum store_result cmd_sort(struct call *call)
 {
     struct sort sort = {.call = call, .limit = -1};
@@ -419,7 +425,7 @@ enum store_result cmd_sort(struct call *call)
     enum store_result result = read_all(call, &all, &type, &done);
     if (result != STORE_OK || done)
         return result;
-    if (sort.is_unsorted && type == TYPE_SET && sort.to != NULL) {
+    if (sort.is_unsorted && type == TYPE_SET && (sort.to != NULL || is_in_script(call))) {
         sort.is_unsorted = false; /* what is stored comes in an order that is always the same */
         sort.by_bytes = true;
         sort.by = (struct resp_slice){NULL, 0};

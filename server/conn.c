@@ -408,6 +408,14 @@ static bool is_over(const struct conn *conn)
            (conn->requests == NULL && (conn->input == NULL || conn->parser != NULL));
 }
 
+unsigned conn_wants(const struct conn *conn)
+{
+    unsigned wanted = can_read(conn) ? TRANSPORT_READABLE : 0;
+    if (conn->send_blocked || conn->send_yielded)
+        wanted |= TRANSPORT_WRITABLE;
+    return wanted;
+}
+
 static void end_turn(struct conn *conn)
 {
     for (;;) {
@@ -422,10 +430,7 @@ static void end_turn(struct conn *conn)
         close_conn(conn);
         return;
     }
-    unsigned wanted = can_read(conn) ? TRANSPORT_READABLE : 0;
-    if (conn->send_blocked || conn->send_yielded)
-        wanted |= TRANSPORT_WRITABLE;
-    conn->transport->ops->want(conn->transport, wanted);
+    conn->transport->ops->want(conn->transport, conn_wants(conn));
 }
 
 static void on_ready(void *arg, unsigned ready)

@@ -77,6 +77,9 @@ void conn_attend(struct conn *conn);
  * its reply leaves). */
 void conn_kill(struct conn *conn);
 
+/* What its transport is to tell of: a set of enum transport_ready. */
+unsigned conn_wants(const struct conn *conn);
+
 /* One turn of a connection on the attention list. */
 void conn_turn(struct conn *conn);
 

@@ -291,7 +291,8 @@ static void welcome(struct server *server, int fd, const struct sockaddr_storage
     if (!is_unix)
         set_tcp_options(server, fd);
     struct worker *worker = least_loaded(server);
-    *arrival = (struct arrival){.message.visit = arrive, .fd = fd, .is_unix = is_unix};
+    *arrival = (struct arrival){
+        .message = {.visit = arrive, .is_urgent = true}, .fd = fd, .is_unix = is_unix};
     atomic_fetch_add_explicit(&server->total_connections, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&server->connected_clients, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&worker->connection_count, 1, memory_order_relaxed);

@@ -4,6 +4,8 @@
 #ifndef VELLUM_MESSAGE_H
 #define VELLUM_MESSAGE_H
 
+#include <stdbool.h>
+
 struct worker;
 
 /* A call to be made on another worker's thread: embedded in what it is about, so that posting
@@ -11,6 +13,7 @@ struct worker;
 struct worker_message {
     void (*visit)(struct worker *worker, struct worker_message *message);
     struct worker_message *next;
+    bool is_urgent; /* not to wait for a script that runs for long: see worker_serve_aside */
 };
 
 /* Calls message->visit on the thread of `to` in its next round; messages of one thread arrive in

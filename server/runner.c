@@ -30,6 +30,7 @@
 #include "nested.h"
 #include "request.h"
 #include "runner_reply.h"
+#include "script_busy.h"
 
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
@@ -89,6 +90,25 @@ static bool is_allowed(const struct request *request, const struct command *comm
     const struct call *call = &request->call;
     return call->session->authenticated || (command->flags & CMD_NO_AUTH) != 0 ||
            !config_has_password(&call->server->config);
+}
+
+/* A script runs for long: on this worker, which serves others from inside it, or on one that the
+ * command would have to visit. */
+static bool is_held_up(const struct request *request, const struct command *command)
+{
+    const struct worker *worker = request->conn->worker;
+    if ((command->flags & CMD_ALLOW_BUSY) != 0)
+        return false;
+    return worker->is_aside ||
+           ((command->flags & CMD_TOUR) != 0 && script_is_any_busy(worker->server));
+}
+
+/* What keeps any command from being run now; or NULL. */
+static const char *refusal_of(const struct request *request, const struct command *command)
+{
+    if ((command->flags & CMD_DENYOOM) != 0 && store_is_over_memory(request->call.server->store))
+        return "OOM command not allowed when used memory > 'maxmemory'.";
+    return is_held_up(request, command) ? SCRIPT_BUSY_TEXT : NULL;
 }
 
 static bool runs_as_read(const struct command *command)
@@ -271,6 +291,7 @@ static void go_on_held(struct request *request, enum store_result result)
 
 void runner_run_again(struct request *request)
 {
+    request->store.may_be_refused = false;
     go_on_held(request, store_execute(request->conn->worker->store, &request->store));
 }
 
@@ -289,6 +310,7 @@ static enum store_result run_on_store(struct request *request, const struct comm
     store->run = run_in_store;
     store->done = on_done;
     store->now_ms = request->call.now_ms;
+    store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
     return go_on(request, store_execute(request->conn->worker->store, store));
 }
 
@@ -360,9 +382,9 @@ static enum store_result start(struct request *request)
     }
     if (command != NULL && pubsub_is_bound(&session->pubsub) && reply_if_bound(call, command))
         command = NULL;
-    if (command != NULL && (command->flags & CMD_DENYOOM) != 0 &&
-        store_is_over_memory(call->server->store)) {
-        resp_error(call->reply, "OOM command not allowed when used memory > 'maxmemory'.");
+    const char *refusal = command != NULL ? refusal_of(request, command) : NULL;
+    if (refusal != NULL) {
+        resp_error(call->reply, refusal);
         command = NULL;
     }
     if (command == NULL) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "script_busy.h"
 #include "session.h"
 
 #define SHOWN_MAX 128 /* how much of a client's words an error repeats */
@@ -112,6 +113,8 @@ static const char *failure_text(const struct call *call, enum store_result resul
         return "OOM command not allowed when used memory > 'maxmemory'.";
     case STORE_TOO_LARGE:
         return too_large(call);
+    case STORE_BUSY:
+        return SCRIPT_BUSY_TEXT;
     default:
         assert(!"a command returned what is no final result");
         return NULL;

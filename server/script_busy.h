@@ -1,13 +1,24 @@
 /*
- * A script that runs for long: its worker cannot do anything else, but looks up from it now and
- * then.
+ * A script that runs for long. It looks up now and then: lets go of the store's locks for a moment,
+ * though not of its keys; and beyond busy-reply-threshold its worker serves its other connections
+ * from there, with commands that are CMD_ALLOW_BUSY, and BUSY for all others. On other workers only
+ * those get it that need the script's keys, or visit every worker.
  */
 #ifndef VELLUM_SCRIPT_BUSY_H
 #define VELLUM_SCRIPT_BUSY_H
 
+#include <stdbool.h>
+
 #include <lua.h>
 
 struct call;
+struct server;
+
+#define SCRIPT_BUSY_TEXT                                                                           \
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+
+/* Whether one runs beyond busy-reply-threshold, on any worker. */
+bool script_is_any_busy(const struct server *server);
 
 /* SCRIPT KILL: ends the scripts that run beyond busy-reply-threshold and have written nothing. */
 void script_kill(struct call *call);

@@ -168,6 +168,7 @@ static int call_command(lua_State *lua, bool raises)
         problem = take_args(lua, state, argc)
                       ? run_command(lua, argc)
                       : "Lua redis lib command arguments must be strings or integers";
+    lua_settop(lua, 0); /* there may be so many that little else finds room */
     if (problem != NULL)
         push_problem(lua, problem);
     else

@@ -389,6 +389,7 @@ static void begin(struct script_state *state, struct call *call, struct script *
     script_begin_cjson(&state->json);
     memcpy(state->random, &call->random_seed, sizeof state->random);
     state->began_nsec = commandstats_clock();
+    state->pause_nsec = 0;
 }
 
 enum store_result script_run(struct script_state *state, struct call *call, struct script *script,

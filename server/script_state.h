@@ -44,6 +44,7 @@ struct script_state {
     bool is_over;             /* nothing of it counts, `result` tells why */
     enum store_result result; /* STORE_OK: it was killed */
     uint64_t began_nsec;
+    uint64_t pause_nsec; /* when to look at the clock again, at the earliest */
     uint16_t random[3];
     uint32_t logged; /* lines */
     struct script_json json;

@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -30,10 +31,12 @@
 #include "rdma_loop.h"
 #include "request.h"
 #include "script_state.h"
+#include "transport.h"
 #include "watch.h"
 
 struct worker_private {
-    _Atomic(struct worker_message *) inbox; /* newest first */
+    _Atomic(struct worker_message *) inbox;  /* newest first */
+    struct worker_message *held, *last_held; /* taken out of it, but not visited, oldest first */
     int wake_fd;
     struct event *woken, *store_ready, *second;
     uint64_t durable_seen; /* as of the last look at worker->undurable */
@@ -46,6 +49,13 @@ int64_t worker_now(struct worker *worker)
     if (worker->now_ms == 0)
         worker->now_ms = store_clock_ms(worker->server->store);
     return worker->now_ms;
+}
+
+static void free_parser(struct resp_parser *parser)
+{
+    if (parser != NULL)
+        resp_parser_free(parser);
+    free(parser);
 }
 
 /* ---- the inbox ---- */
@@ -80,20 +90,33 @@ static bool inbox_is_empty(const struct worker *worker)
     return atomic_load_explicit(&worker->private->inbox, memory_order_relaxed) == NULL;
 }
 
-static void empty_inbox(struct worker *worker)
+/* Behind those that are held already. */
+static void take_inbox(struct worker *worker)
 {
+    struct worker_private *private = worker->private;
     struct worker_message *newest =
-        atomic_exchange_explicit(&worker->private->inbox, NULL, memory_order_acquire);
-    struct worker_message *oldest = NULL;
+        atomic_exchange_explicit(&private->inbox, NULL, memory_order_acquire);
+    struct worker_message *oldest = NULL, *last = newest;
     while (newest != NULL) {
         struct worker_message *next = newest->next;
         newest->next = oldest;
         oldest = newest;
         newest = next;
     }
-    while (oldest != NULL) {
-        struct worker_message *message = oldest;
-        oldest = message->next;
+    if (oldest == NULL)
+        return;
+    *(private->held == NULL ? &private->held : &private->last_held->next) = oldest;
+    private->last_held = last;
+}
+
+static void empty_inbox(struct worker *worker)
+{
+    struct worker_private *private = worker->private;
+    take_inbox(worker);
+    struct worker_message *next = private->held;
+    private->held = private->last_held = NULL;
+    for (struct worker_message *message; (message = next) != NULL;) {
+        next = message->next;
         message->visit(worker, message);
     }
 }
@@ -166,13 +189,126 @@ static void look_at_undurable(struct worker *worker)
     }
 }
 
-static void give_turns(struct worker *worker)
+/* `apart`: whose turn is to come later; or NULL. */
+static void give_turns_but(struct worker *worker, struct conn *apart)
 {
+    bool is_owed = false;
     for (struct conn *conn; (conn = worker->attention) != NULL;) {
         worker->attention = conn->attention_next;
         conn->wants_attention = false;
-        conn_turn(conn);
+        if (conn == apart)
+            is_owed = true;
+        else
+            conn_turn(conn);
     }
+    if (is_owed)
+        conn_attend(apart);
+}
+
+static void give_turns(struct worker *worker)
+{
+    give_turns_but(worker, NULL);
+}
+
+/* ---- from inside a command that runs for long ---- */
+
+/* What its connections take turns with; the one apart is in the middle of its own. */
+struct shared {
+    struct resp_parser *parser, scout;
+    struct block *input;
+    struct resp_writer output;
+};
+
+static void set_shared_apart(struct worker *worker, struct shared *shared)
+{
+    *shared = (struct shared){.parser = worker->parser,
+                              .scout = worker->scout,
+                              .input = worker->input,
+                              .output = worker->output};
+    worker->parser = NULL;
+    worker->input = NULL;
+    resp_parser_init(&worker->scout, shared->scout.limits);
+    resp_writer_init(&worker->output, 2);
+}
+
+static void put_shared_back(struct worker *worker, const struct shared *shared)
+{
+    assert(worker->output.len == 0);
+    free_parser(worker->parser);
+    resp_parser_free(&worker->scout);
+    block_release(worker->input);
+    resp_writer_free(&worker->output);
+    worker->parser = shared->parser;
+    worker->scout = shared->scout;
+    worker->input = shared->input;
+    worker->output = shared->output;
+}
+
+static void visit_urgent(struct worker *worker)
+{
+    struct worker_private *private = worker->private;
+    take_inbox(worker);
+    struct worker_message *next = private->held;
+    private->held = private->last_held = NULL;
+    for (struct worker_message *message; (message = next) != NULL;) {
+        next = message->next;
+        if (message->is_urgent) {
+            message->visit(worker, message);
+            continue;
+        }
+        message->next = NULL;
+        *(private->held == NULL ? &private->held : &private->last_held->next) = message;
+        private->last_held = message;
+    }
+    if (private->held != NULL)
+        worker_wake(worker);
+}
+
+/* Sockets are asked directly: libevent's loop is not to be entered twice. */
+static void serve_sockets(struct worker *worker, const struct conn *apart)
+{
+    uint32_t room = atomic_load_explicit(&worker->connection_count, memory_order_relaxed);
+    struct pollfd *sockets = calloc(room + 1, sizeof *sockets);
+    struct conn **conns = calloc(room + 1, sizeof *conns);
+    nfds_t count = 0;
+    if (sockets == NULL || conns == NULL)
+        goto out;
+    for (struct conn *conn = worker->conns; conn != NULL && count < room; conn = conn->next) {
+        unsigned wanted = conn_wants(conn);
+        if (conn == apart || wanted == 0 || conn_fd(conn) < 0)
+            continue;
+        conns[count] = conn;
+        sockets[count++] =
+            (struct pollfd){.fd = conn_fd(conn),
+                            .events = (short)(((wanted & TRANSPORT_READABLE) != 0 ? POLLIN : 0) |
+                                              ((wanted & TRANSPORT_WRITABLE) != 0 ? POLLOUT : 0))};
+    }
+    if (poll(sockets, count, 0) <= 0)
+        goto out;
+    for (nfds_t i = 0; i < count; i++) {
+        unsigned ready = ((sockets[i].revents & POLLOUT) != 0 ? TRANSPORT_WRITABLE : 0) |
+                         ((sockets[i].revents & ~POLLOUT) != 0 ? TRANSPORT_READABLE : 0);
+        struct transport *transport = conns[i]->transport;
+        if (ready != 0)
+            transport->ready(transport->arg, ready);
+    }
+out:
+    free(sockets);
+    free(conns);
+}
+
+void worker_serve_aside(struct worker *worker, struct conn *apart)
+{
+    struct shared shared;
+    set_shared_apart(worker, &shared);
+    worker->is_aside = true;
+    worker->now_ms = 0;
+    visit_urgent(worker);
+    serve_sockets(worker, apart);
+    look_at_undurable(worker);
+    give_turns_but(worker, apart);
+    worker->is_aside = false;
+    put_shared_back(worker, &shared);
 }
 
 /* The server stops: connections with nothing in progress are closed, and when none is left, the
@@ -273,11 +409,8 @@ void worker_free(struct worker *worker)
         store_detach(worker->store);
     if (worker->parser != NULL)
         worker->spare_parsers[worker->spare_parser_count++] = worker->parser;
-    while (worker->spare_parser_count > 0) {
-        struct resp_parser *parser = worker->spare_parsers[--worker->spare_parser_count];
-        resp_parser_free(parser);
-        free(parser);
-    }
+    while (worker->spare_parser_count > 0)
+        free_parser(worker->spare_parsers[--worker->spare_parser_count]);
     request_free_spares(worker);
     script_state_free(worker->scripts);
     block_release(worker->input);

@@ -89,6 +89,7 @@ struct worker {
 
     struct script_state *scripts; /* NULL: none has run here yet */
     struct script_shown script;
+    bool is_aside;                  /* in worker_serve_aside: only CMD_ALLOW_BUSY commands run */
     struct rdma_loop *rdma;         /* NULL: no RDMA here */
     struct worker_private *private; /* the loop's own, in worker.c */
 };
@@ -102,6 +103,11 @@ void worker_round(struct worker *worker, bool may_block); /* for tests, instead 
 void worker_wake(struct worker *worker);                  /* from any thread */
 void worker_join(struct worker *worker);                  /* waits for its end */
 void worker_free(struct worker *worker);
+
+/* A small round from inside a command that runs for long on `apart`, which is left alone: new
+ * connections are taken in, input is read, BUSY is answered; everything else waits for the
+ * command's end. The command holds no lock of the store. */
+void worker_serve_aside(struct worker *worker, struct conn *apart);
 
 /* The round's time, read at its first use. */
 int64_t worker_now(struct worker *worker);

@@ -41,6 +41,14 @@ bool admission_conflicts(const struct partition *partition, uint64_t hash, bool 
     return false;
 }
 
+bool admission_refuses(const struct partition *partition, uint64_t hash)
+{
+    const struct claim *claim = *find_queue((struct partition *)partition, hash);
+    while (claim && !claim->txn->refuses)
+        claim = claim->next;
+    return claim != NULL;
+}
+
 /* What stands ahead of a claim in its queue. A transaction's own claims never hold it up. */
 struct ahead {
     const struct store_txn *only; /* the one transaction ahead, if there is but one */
@@ -136,6 +144,22 @@ static void leave(struct partition *partition, struct claim *claim, struct store
         grant(*queue, from);
     } else {
         *queue = next_bucket;
+    }
+}
+
+/* A refused one has nothing to wait for in this queue; it leaves it when it is finished. */
+void admission_refuse_waiting(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->claim_count; i++) {
+        struct partition *partition = &txn->store->partitions[txn->claims[i].partition];
+        struct claim *claim = *find_queue(partition, txn->claims[i].hash);
+        for (; claim; claim = claim->next) {
+            if (claim->granted || !claim->txn->request->may_be_refused)
+                continue;
+            claim->granted = true;
+            claim->txn->failure = STORE_BUSY;
+            request_wake(claim->txn, txn->worker);
+        }
     }
 }
 

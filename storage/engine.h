@@ -184,6 +184,7 @@ struct store_txn {
     bool out_of_memory; /* for its claims */
     bool holds_barrier;
     bool counts_active; /* has claims: an exclusive request must wait for it */
+    bool refuses;       /* others that need its keys; under their partitions' locks */
     uint32_t reruns;
     uint32_t frame_waits;
     int64_t room_since_ms; /* since when it waits for room on disk; 0: it does not */
@@ -322,6 +323,7 @@ struct store {
     struct store_txn *barrier_holder;
     _Atomic uint32_t barrier_count; /* queued, and the holder */
     _Atomic uint32_t active;        /* parked transactions with claims */
+    _Atomic uint32_t refusing;      /* of them and the barrier's holder: those that refuse others */
 
     pthread_mutex_t throttle_lock; /* transactions that wait for the keeper */
     struct store_txn *throttled;   /* linked by next_throttled */
@@ -513,6 +515,10 @@ int databases_logical(const struct store *store, uint32_t id);
 /* ---- admission.c ---- */
 
 bool admission_conflicts(const struct partition *partition, uint64_t hash, bool exclusive);
+/* Whether somebody in the key's queue refuses others. */
+bool admission_refuses(const struct partition *partition, uint64_t hash);
+/* Those that wait in the queues of the transaction's keys and may be refused, are. */
+void admission_refuse_waiting(struct store_txn *txn);
 STORE_MUST_CHECK bool
 admission_claim(struct store_txn *txn); /* queues all keys; false: no memory */
 void admission_release(struct store_txn *txn, struct store_worker *from);

@@ -239,6 +239,8 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
     if (result != STORE_OK)
         txn_discard(txn);
     txn->request->shown = txn->shown;
+    if (txn->refuses)
+        atomic_fetch_sub_explicit(&store->refusing, 1, memory_order_relaxed);
     admission_release(txn, from);
     if (txn->holds_barrier)
         barrier_open(store, from);
@@ -274,7 +276,24 @@ static bool conflicts(const struct store_txn *txn)
     return false;
 }
 
-/* What cannot run now is queued; returns whether it was. */
+/* Whether what it would have to wait for refuses it. At the barrier that is anybody who refuses:
+ * either it holds everything, or who is to hold everything waits for it. */
+static bool is_refused(struct store_txn *txn, bool at_barrier)
+{
+    struct store *store = txn->store;
+    const struct store_request *request = txn->request;
+    if (!request->may_be_refused ||
+        atomic_load_explicit(&store->refusing, memory_order_relaxed) == 0)
+        return false;
+    bool refused = at_barrier;
+    for (uint32_t i = 0; i < request->key_count && !refused; i++) {
+        const struct store_key *key = &request->keys[i];
+        refused = admission_refuses(engine_partition(store, key->slot), key->hash + key->db);
+    }
+    return refused;
+}
+
+/* What cannot run now is queued; returns whether it was, or is refused, which `failure` says. */
 static bool queue(struct store_txn *txn)
 {
     struct store *store = txn->store;
@@ -283,12 +302,16 @@ static bool queue(struct store_txn *txn)
     bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;
     if (!alone && txn->request->key_count == 0) /* nothing to be in order with */
         return false;
+    if (!behind && !busy && !conflicts(txn))
+        return false;
+    if (is_refused(txn, behind || busy)) {
+        txn->failure = STORE_BUSY;
+        return false;
+    }
     if (behind || busy) {
         barrier_queue(txn);
         return true;
     }
-    if (!conflicts(txn))
-        return false;
     txn->out_of_memory = !admission_claim(txn);
     return true;
 }
@@ -308,6 +331,8 @@ void request_hold_barrier(struct store_txn *txn)
 /* First attempt said wait: from now on it holds its keys, or everything. */
 static void hold_place(struct store_txn *txn)
 {
+    if (txn->counts_active || txn->holds_barrier)
+        return; /* since it has paused */
     if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
         txn->out_of_memory = !admission_claim(txn);
     else if (txn->request->scope == STORE_SCOPE_ALL)
@@ -388,6 +413,69 @@ void request_run_ready(struct store_worker *worker)
         ready = txn->next;
         run_again(txn);
     }
+}
+
+/* ---- a run that takes long ---- */
+
+/* Those behind the barrier that may be refused, are; the others stay, in their order. */
+static void refuse_behind_barrier(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    struct store_txn *next, *refused = NULL;
+    pthread_mutex_lock(&store->barrier_lock);
+    next = store->barrier;
+    store->barrier = store->barrier_last = NULL;
+    for (struct store_txn *waiting; (waiting = next) != NULL;) {
+        next = waiting->next;
+        if (!waiting->request->may_be_refused) {
+            append(&store->barrier, &store->barrier_last, waiting);
+            continue;
+        }
+        waiting->failure = STORE_BUSY;
+        waiting->next = refused;
+        refused = waiting;
+        atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&store->barrier_lock);
+    while (refused) {
+        struct store_txn *waiting = refused;
+        refused = waiting->next;
+        request_wake(waiting, txn->worker);
+    }
+}
+
+static void begin_to_refuse(struct store_txn *txn)
+{
+    txn->refuses = true;
+    atomic_fetch_add_explicit(&txn->store->refusing, 1, memory_order_relaxed);
+    if (txn->holds_barrier)
+        refuse_behind_barrier(txn);
+    else
+        admission_refuse_waiting(txn);
+}
+
+bool store_pause(struct store_txn *txn, bool refuses)
+{
+    struct store_worker *worker = txn->worker;
+    hold_place(txn);
+    if (txn->out_of_memory) {
+        txn->out_of_memory = false;
+        return false;
+    }
+    if (refuses && !txn->refuses)
+        begin_to_refuse(txn);
+    request_unlock(txn);
+    worker->store->disk->ops->reap(worker->queue, 0);
+    return true;
+}
+
+void store_go_on(struct store_txn *txn)
+{
+    struct store_worker *worker = txn->worker;
+    journal_kick(&worker->store->journal, worker->queue, JOURNAL_GROUP_TARGET);
+    if (worker->queue->first)
+        worker->store->disk->ops->submit(worker->queue);
+    request_lock(txn);
 }
 
 uint32_t store_parked(const struct store_worker *worker)

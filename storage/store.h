@@ -47,6 +47,7 @@ enum store_result {
     STORE_VERSION, /* at open: a format version we do not know */
     STORE_CORRUPT, /* at open: superblock or journal damaged beyond use */
     STORE_INVALID, /* at open: a bad option */
+    STORE_BUSY,    /* its keys are held by a run that refuses others: see store_pause */
 };
 
 enum store_sync { STORE_SYNC_ALWAYS, STORE_SYNC_EVERYSEC, STORE_SYNC_NO };
@@ -207,7 +208,8 @@ struct store_request {
     const struct store_key *keys; /* declared keys; the same key may occur twice */
     uint32_t key_count;
     enum store_scope scope;
-    int64_t now_ms; /* the time this request sees, through all reruns; decides expiry */
+    int64_t now_ms;      /* the time this request sees, through all reruns; decides expiry */
+    bool may_be_refused; /* with STORE_BUSY, instead of waiting for a run that refuses others */
 
     /* set by the engine when it is finished */
     uint64_t shown; /* commit number that must be durable before the reply may leave under
@@ -229,6 +231,16 @@ STORE_MUST_CHECK enum store_result store_execute(struct store_worker *worker,
 void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count);
 
 /* ---- inside a run function ---- */
+
+/*
+ * A run that takes very long lets others have their turn now and then: its locks are released, its
+ * keys stay its own, as if it waited for a page. `refuses`: from now on whoever needs them, and
+ * whoever waits for them, gets STORE_BUSY. What items the run has seen are not to be looked at any
+ * more. Between the two calls the thread may execute other requests, and no more than that. False:
+ * out of memory; the locks are still held, and store_go_on is not to be called.
+ */
+STORE_MUST_CHECK bool store_pause(struct store_txn *txn, bool refuses);
+void store_go_on(struct store_txn *txn);
 
 /* A value as found. `bytes` is the whole value while it is small, NULL when it is large; valid
  * until the run function returns. Types are the caller's: the engine only keeps the number. */

@@ -109,6 +109,7 @@ void txn_reset(struct store_txn *txn)
     txn->more[0] = txn->more[1] = 0;
     txn->again = txn->stepped = false;
     txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
+    txn->refuses = false;
     txn->reruns = 0;
     txn->frame_waits = 0;
     txn->failed_space = NULL;

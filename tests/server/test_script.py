@@ -385,32 +385,6 @@ def test_options_of_cjson_end_with_the_script(raw):
     assert b"excessively sparse" in raw.call("EVAL", sparse, 0)
 
 
-# ---- scripts that never end ----
-
-@pytest.mark.parametrize("body, killable", [("", True), ("redis.call('set', KEYS[1], 'x')", False)])
-@pytest.mark.vellum
-def test_kill(server, workers, body, killable):
-    """From another worker: the one that runs the script does nothing else."""
-    if workers == 1:
-        pytest.skip("there is nobody else")
-    with server.raw() as runner, server.raw() as other:
-        assert other.call("CONFIG", "SET", "lua-time-limit", "100") == OK
-        runner.send(harness.encode("EVAL", body + " while true do pcall(error) end", 1, "k"))
-        deadline = time.monotonic() + 20
-        while (reply := other.call("SCRIPT", "KILL")).startswith(b"-NOTBUSY"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        if killable:
-            assert reply == OK
-            assert b"Script killed by user" in runner.reply()
-            assert runner.call("PING") == b"+PONG\r\n"
-        else:
-            assert reply.startswith(b"-UNKILLABLE")
-    server.restart()
-    with server.raw() as raw:
-        assert raw.call("EXISTS", "k") == b":0\r\n"
-
-
 def test_info(raw):
     raw.call("SCRIPT", "LOAD", "return 1")
     assert b"number_of_cached_scripts:1\r\n" in raw.call("INFO", "memory")

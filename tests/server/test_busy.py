@@ -1,0 +1,237 @@
+"""Scripts that never end: who gets BUSY, what goes on, and how they are ended."""
+
+import time
+
+import pytest
+
+import harness
+
+OK = b"+OK\r\n"
+PONG = b"+PONG\r\n"
+BUSY = (b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        b"\r\n")
+KILLED = b"Script killed by user with SCRIPT KILL."
+ENDLESS = "while true do pcall(error) end"
+
+pytestmark = pytest.mark.skipif(bool(harness.PROXY), reason="a worker is busy for its channels")
+
+
+def until(condition, limit_s=20):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def connect(server):
+    """More connections; the first ones are spread over the workers."""
+    opened = []
+
+    def more():
+        opened.append(server.raw())
+        return opened[-1]
+
+    yield more
+    for raw in opened:
+        raw.close()
+
+
+@pytest.fixture
+def others(connect, workers):
+    """One connection for each worker, and the threshold set low."""
+    made = [connect() for _ in range(workers)]
+    assert made[0].call("CONFIG", "SET", "lua-time-limit", "10") == OK
+    assert made[0].call("CONFIG", "GET", "busy-reply-threshold").endswith(b"$2\r\n10\r\n")
+    return made
+
+
+@pytest.fixture
+def busy(connect, others):
+    """Begins an endless script, and returns the connection that waits for it."""
+
+    def begin(script=ENDLESS, *keys):
+        runner = connect()
+        runner.send(harness.encode("EVAL", script, len(keys), *keys))
+        until(lambda: BUSY in [other.call("PING") for other in others])
+        return runner
+
+    return begin
+
+
+def kill(other, runner):
+    assert other.call("SCRIPT", "KILL") == OK
+    assert KILLED in runner.reply()
+    assert runner.call("PING") == PONG
+    assert other.call("SCRIPT", "KILL") == b"-NOTBUSY No scripts in execution right now.\r\n"
+
+
+def test_others_get_busy(others, busy, connect, workers):
+    runner = busy()
+    assert [other.call("PING") for other in others].count(BUSY) == 1
+    assert [connect().call("PING") for _ in range(workers)].count(BUSY) >= 1
+    kill(others[0], runner)
+    assert {other.call("PING") for other in others} == {PONG}
+
+
+def test_many_commands_at_once(others, busy):
+    runner = busy()
+    for other in others:
+        other.send(harness.encode("ECHO", "x") * 500 + harness.encode("GET", "y" * 20000))
+        assert {other.reply() for _ in range(500)} in ({BUSY}, {b"$1\r\nx\r\n"})
+        assert other.reply() in (BUSY, b"$-1\r\n")
+        assert other.call("NOSUCH").startswith(b"-ERR unknown command")
+    kill(others[0], runner)
+
+
+def test_what_is_allowed(others, busy):
+    runner = busy()
+    for other in others:
+        assert other.call("MULTI") == OK
+        assert other.call("DISCARD") == OK
+        assert other.call("WATCH", "w") == OK
+        assert other.call("UNWATCH") == OK
+        assert other.call("HELLO", "2").startswith(b"*")
+        assert other.call("RESET") == b"+RESET\r\n"
+        assert other.call("SHUTDOWN") == BUSY
+        assert other.call("CLIENT", "LIST") == BUSY
+    kill(others[0], runner)
+
+
+def test_transactions(others, busy, connect):
+    begun = [other.call("MULTI") for other in others]
+    assert set(begun) == {OK}
+    runner = busy(ENDLESS, "k")
+    for other in others:
+        assert other.call("INCR", "k") in (BUSY, b"+QUEUED\r\n")
+        assert other.call("EXEC") == b"-EXECABORT Transaction discarded because of: " + BUSY[1:]
+        assert other.call("MULTI") == OK
+    kill(connect(), runner)
+    assert [other.call("EXEC") for other in others] == [b"*0\r\n"] * len(others)
+    assert others[0].call("EXISTS", "k") == b":0\r\n"
+
+
+def test_its_keys_are_refused_to_everybody(others, busy):
+    runner = busy(ENDLESS, "k")
+    for other in others:
+        assert other.call("GET", "k") == BUSY
+        assert other.call("MSET", "j", "1", "k", "1") == BUSY
+        assert other.call("FLUSHALL") == BUSY
+        assert other.call("EVAL", "return redis.call('get', 'undeclared')", "0") == BUSY
+    free = [other.call("SET", "j", "2") for other in others]
+    assert free.count(OK) == len(others) - 1
+    kill(others[0], runner)
+    assert others[0].call("EXISTS", "k") == b":0\r\n"
+
+
+def test_undeclared_keys_are_all_keys(others, busy):
+    runner = busy("redis.call('get', 'k') " + ENDLESS)
+    for other in others:
+        assert other.call("GET", "j") == BUSY
+    kill(others[0], runner)
+    assert others[0].call("GET", "j") == b"$-1\r\n"
+
+
+def test_who_waits_already_is_refused(connect, others, workers):
+    """Nobody is told before the threshold; then those that wait are, too."""
+    others[0].call("CONFIG", "SET", "busy-reply-threshold", "300")
+    runner = connect()
+    runner.send(harness.encode("EVAL", ENDLESS, 1, "k"))
+    time.sleep(0.1)
+    for other in others:
+        other.send(harness.encode("GET", "k"))
+    assert {other.reply() for other in others} == {BUSY}
+    kill(others[0], runner)
+
+
+def test_locks_are_let_go_before_the_threshold(connect, others, workers):
+    """Other keys of the same partitions are everybody's."""
+    if workers == 1:
+        pytest.skip("there is nobody else")
+    others[0].call("CONFIG", "SET", "busy-reply-threshold", "100000")
+    runner = connect()
+    runner.send(harness.encode("EVAL", "redis.call('time') " + ENDLESS, 1, "k"))
+    time.sleep(0.1)
+    free = [other for other in others[:2] if other.socket.send(harness.encode("PING"))]
+    free[0].socket.settimeout(0.5)
+    try:
+        assert free[0].reply() == PONG
+        other = free[0]
+    except TimeoutError:
+        other = free[1]
+        assert other.reply() == PONG
+    other.socket.settimeout(20)
+    for i in range(200):
+        assert other.call("SET", f"j{i}", "1") == OK
+    assert other.call("CONFIG", "SET", "busy-reply-threshold", "10") == OK
+    until(lambda: other.call("SCRIPT", "KILL") == OK)
+    assert KILLED in runner.reply()
+
+
+def test_one_that_has_written_is_not_killed(server, others, busy):
+    busy("redis.call('set', KEYS[1], 'x') " + ENDLESS, "k")
+    for other in others:
+        until(lambda: other.call("SCRIPT", "KILL").startswith(b"-UNKILLABLE Sorry the script"))
+        assert other.call("GET", "k") == BUSY
+    assert others[0].call("SHUTDOWN") == BUSY
+    others[0].send(harness.encode("SHUTDOWN", "NOSAVE"))
+    assert others[0].closed()
+    assert server.process.wait(20) == 0
+    server.start()
+    with server.raw() as raw:
+        assert raw.call("EXISTS", "k") == b":0\r\n"
+
+
+def test_a_script_in_a_transaction(others, busy, connect):
+    runner = connect()
+    for words in (("MULTI",), ("SET", "k", "1"), ("EVAL", ENDLESS, "0"), ("SET", "k", "2")):
+        runner.call(*words)
+    runner.send(harness.encode("EXEC"))
+    until(lambda: BUSY in [other.call("PING") for other in others])
+    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    reply = runner.reply()
+    assert reply.startswith(b"*3\r\n+OK\r\n-ERR") and KILLED in reply and reply.endswith(OK)
+    assert others[0].call("GET", "k") == b"$1\r\n2\r\n"
+
+
+def test_clients_come_and_go(others, busy, connect):
+    runner = busy()
+    for _ in range(20):
+        passing = connect()
+        assert passing.call("PING") in (BUSY, PONG)
+        passing.close()
+    for _ in range(5):
+        assert connect().call("QUIT") == OK
+    half = connect()
+    half.send(b"*2\r\n$4\r\nECHO\r\n$5\r\nhe")
+    time.sleep(0.05)
+    kill(others[0], runner)
+    half.send(b"llo\r\n")
+    assert half.reply() == b"$5\r\nhello\r\n"
+
+
+def test_pipelines_around_it(others, connect):
+    """Those before have been answered, those behind run when it is over; the reply stands between."""
+    runner = connect()
+    runner.send(harness.encode("SET", "a", "1") + harness.encode("EVAL", ENDLESS, 0) +
+                harness.encode("GET", "a"))
+    until(lambda: BUSY in [other.call("PING") for other in others])
+    time.sleep(0.05)
+    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert runner.reply() == OK
+    assert KILLED in runner.reply()
+    assert runner.reply() == b"$1\r\n1\r\n"
+
+
+def test_messages_wait_for_it(others, busy, connect):
+    """What other workers publish comes to a busy worker's subscribers when it is free again."""
+    subscribers = [connect() for _ in others]
+    for subscriber in subscribers:
+        subscriber.call("SUBSCRIBE", "news")
+    runner = busy()
+    sent = [other.call("PUBLISH", "news", "x") for other in others]
+    assert sent.count(BUSY) == 1
+    kill(others[0], runner)
+    for subscriber in subscribers:
+        for _ in range(len(others) - 1):
+            assert b"news" in subscriber.reply()
