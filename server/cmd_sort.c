@@ -279,13 +279,16 @@ static void reverse(struct collection *all)
 }
 
 /* strtod's numbers, up to a zero byte or the end, as in Redis; what is empty counts as 0. */
-static bool read_weight(struct resp_slice text, double *number)
+static bool read_weight(struct call *call, struct resp_slice text, double *number)
 {
-    char copy[512], *end;
-    if (text.len >= sizeof copy)
+    char room[128], *copy = room, *end;
+    size_t len = strnlen(text.data, text.len);
+    if (len >= sizeof room)
+        copy = store_alloc(call->txn, len + 1);
+    if (copy == NULL)
         return false;
-    memcpy(copy, text.data, text.len);
-    copy[text.len] = '\0';
+    memcpy(copy, text.data, len);
+    copy[len] = '\0';
     *number = strtod(copy, &end);
     return *end == '\0' && !isnan(*number);
 }
@@ -303,7 +306,7 @@ static enum store_result weigh(struct sort *sort, struct collection *all, bool *
                 return result;
         }
         *done = !sort->by_bytes && element->weight.data != NULL &&
-                !read_weight(element->weight, &element->number);
+                !read_weight(call, element->weight, &element->number);
         if (*done) {
             resp_error(call->reply, "ERR One or more scores can't be converted into double");
             return STORE_OK;

@@ -98,16 +98,25 @@ static enum store_result weighted(const struct source *source, struct resp_slice
     if (!source->is_set && !zset_score_parse(value, score))
         return STORE_DAMAGED;
     *score *= source->weight;
-    if (isnan(*score)) /* nothing of infinity */
-        *score = 0;
     return STORE_OK;
 }
 
-static double combine(enum aggregate aggregate, double a, double b)
+/* Nothing of infinity, or opposite infinities. */
+static double zero_if_nan(double score)
 {
-    if (aggregate == AGGREGATE_SUM)
-        return isnan(a + b) ? 0 : a + b; /* opposite infinities */
-    return (aggregate == AGGREGATE_MIN) == (a < b) ? a : b;
+    return isnan(score) ? 0 : score;
+}
+
+/* As Redis has it: in an intersection the weighted score of a later source may be nan, which a sum
+ * makes 0 and the others ignore; in a union it is 0 by itself. */
+static double combine(const struct algebra *algebra, double a, double b)
+{
+    if (algebra->operation == UNION)
+        b = zero_if_nan(b);
+    if (algebra->aggregate == AGGREGATE_SUM)
+        return zero_if_nan(a + b);
+    bool is_better = algebra->aggregate == AGGREGATE_MIN ? b < a : b > a;
+    return is_better ? b : a;
 }
 
 /* The score that a member of source gather->source, with `value` there, has in another one. */
@@ -129,6 +138,7 @@ static enum store_result judge(struct algebra *algebra, struct resp_slice name,
 {
     uint32_t walked = algebra->gather->source;
     enum store_result result = weighted(&algebra->sources[walked], value, score);
+    *score = zero_if_nan(*score);
     *yes = true;
     for (uint32_t i = 0; i < algebra->count && *yes && result == STORE_OK; i++) {
         double other;
@@ -145,7 +155,7 @@ static enum store_result judge(struct algebra *algebra, struct resp_slice name,
         else
             *yes = found;
         if (found && algebra->operation != DIFFERENCE)
-            *score = combine(algebra->aggregate, *score, other);
+            *score = combine(algebra, *score, other);
     }
     return result;
 }

@@ -40,6 +40,21 @@ def test_patterns_inside_of_transactions_and_scripts(server):
     assert client.eval(script, 1, "l") == order
 
 
+def test_sets_come_in_one_order_in_scripts(client):
+    client.sadd("s", *[b"%d" % i for i in range(40)], "b", "a")
+    script = "return redis.call('SORT', KEYS[1], 'BY', 'nosort')"
+    assert client.eval(script, 1, "s") == sorted(client.smembers("s"))
+
+
+def test_weights_are_numbers_up_to_a_zero_byte(client):
+    client.rpush("l", "a", "b", "c")
+    client.mset({"wa": b"3\0" + b"x" * 2000, "wb": b"\0" * 2000, "wc": b"0" * 2000 + b"1"})
+    assert client.sort("l", by="w*") == [b"b", b"c", b"a"]
+    client.set("wb", b"x" * 2000)
+    with pytest.raises(redis.ResponseError, match="can't be converted into double"):
+        client.sort("l", by="w*")
+
+
 def test_sorting_sees_all_of_a_write_or_nothing(server):
     writer, reader = server.client(), server.client()
     writer.rpush("l", "a", "b")
