@@ -178,7 +178,8 @@ static const struct step algebra[] = {
     {"ZUNION 2 x", SYNTAX, NULL},
     {"ZUNION 1 y WEIGHTS x", ERR("weight value is not a float"), NULL},
     {"ZDIFF 1 y WEIGHTS 1", SYNTAX, NULL},
-    {"DEL x y", INT(1), NULL},
+    {"ZREMRANGEBYRANK x 0 -1", INT(0), NULL},
+    {"ZREMRANGEBYRANK y 0 -1", INT(2), NULL},
     {"ZADD x inf a", INT(1), NULL}, /* nothing of infinity is nan: in a sum it makes 0 */
     {"ZADD y inf a", INT(1), NULL},
     {"ZINTERSTORE i 2 x y WEIGHTS 14 0", INT(1), NULL},
