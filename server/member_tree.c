@@ -93,8 +93,10 @@ enum store_result member_find(struct call *call, struct store_tree *tree, struct
                               struct store_cursor *cursor, struct member *member, bool *found)
 {
     uint64_t hash = member_hash(call, name);
+    char key[HASH_BYTES];
+    write_hash(key, hash);
     *found = false;
-    enum store_result result = member_seek(tree, hash, cursor);
+    enum store_result result = store_tree_find(tree, key, sizeof key, cursor);
     while (result == STORE_OK) {
         result = member_read(call, cursor, member);
         if (result == STORE_ABSENT || (result == STORE_OK && member->hash != hash))

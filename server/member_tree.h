@@ -27,7 +27,7 @@ struct member {
 
 uint64_t member_hash(const struct call *call, struct resp_slice name);
 
-/* To the first member whose hash is not less, or to the end. */
+/* To the first member whose hash is not less, or to the end; the cursor's rank is told. */
 STORE_MUST_CHECK enum store_result member_seek(struct store_tree *tree, uint64_t hash,
                                                struct store_cursor *cursor);
 /* The member at the cursor; STORE_ABSENT at the end. */

@@ -219,12 +219,13 @@ static enum store_result seek_packed(const struct zset *zset, const struct zset_
     return STORE_OK;
 }
 
-/* To the first element that is not before this pair. */
-static enum store_result seek_order(struct zset *zset, const struct zset_pair *pair,
+/* To the first element that is not before this pair; `ranked`: the cursor's rank is told. */
+static enum store_result seek_order(struct zset *zset, const struct zset_pair *pair, bool ranked,
                                     struct store_cursor *cursor)
 {
     struct zset_order_key key = zset_order_key(pair);
-    enum store_result result = store_tree_seek(zset->order, key.bytes, key.len, cursor);
+    enum store_result result = ranked ? store_tree_seek(zset->order, key.bytes, key.len, cursor)
+                                      : store_tree_find(zset->order, key.bytes, key.len, cursor);
     /* Only what fills its key may have neighbours of the same. */
     while (result == STORE_OK && key.len == STORE_TREE_KEY_MAX) {
         struct store_entry entry;
@@ -252,7 +253,7 @@ static enum store_result seek_pair(struct zset *zset, const struct zset_pair *pa
 {
     if (zset->order == NULL)
         return seek_packed(zset, pair, place);
-    enum store_result result = seek_order(zset, pair, &place->cursor);
+    enum store_result result = seek_order(zset, pair, true, &place->cursor);
     place->rank = place->cursor.rank;
     return result;
 }
@@ -287,7 +288,7 @@ static enum store_result add_to_trees(struct zset *zset, const struct zset_pair 
     char score[ZSET_SCORE_BYTES];
     struct zset_order_key key = zset_order_key(pair);
     bool is_whole = pair->member.len <= ZSET_PREFIX_MAX;
-    enum store_result result = seek_order(zset, pair, &cursor);
+    enum store_result result = seek_order(zset, pair, false, &cursor);
     if (result == STORE_OK)
         result = store_tree_insert(&cursor, key.bytes, key.len, pair->member.data,
                                    is_whole ? 0 : pair->member.len);
@@ -357,7 +358,7 @@ static enum store_result take_out(struct zset *zset, const struct zset_pair *pai
     struct zset_pair found;
     uint32_t end;
     if (zset->order != NULL) {
-        enum store_result result = seek_order(zset, pair, &place.cursor);
+        enum store_result result = seek_order(zset, pair, false, &place.cursor);
         return result == STORE_OK ? store_tree_remove(&place.cursor) : result;
     }
     enum store_result result = seek_packed(zset, pair, &place);
@@ -388,7 +389,7 @@ enum store_result zset_move(struct zset *zset, const struct zset_pair *pair, dou
     }
     struct zset_order_key key = zset_order_key(&moved);
     bool is_whole = pair->member.len <= ZSET_PREFIX_MAX;
-    result = seek_order(zset, &moved, &cursor);
+    result = seek_order(zset, &moved, false, &cursor);
     if (result == STORE_OK)
         result = store_tree_insert(&cursor, key.bytes, key.len, pair->member.data,
                                    is_whole ? 0 : pair->member.len);

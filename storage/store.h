@@ -389,6 +389,7 @@ struct store_tree; /* one tree of one key, while the run function runs */
 /* A place in a tree: before the entry `rank`, or at the end. Fields are the engine's own but rank.
  * Any change of the tree makes all other cursors on it invalid. */
 #define STORE_TREE_HEIGHT_MAX 12
+#define STORE_RANK_UNKNOWN UINT64_MAX
 struct store_cursor {
     struct store_tree *tree;
     uint64_t rank;
@@ -427,6 +428,9 @@ uint64_t store_tree_count(const struct store_tree *tree); /* entries */
 /* To the first entry whose key is not less than this one (bytes compared as unsigned, a prefix
  * before what it begins), or to the end. */
 STORE_MUST_CHECK enum store_result store_tree_seek(struct store_tree *tree, const char *key,
+                                                   size_t len, struct store_cursor *cursor);
+/* The same for those who do not need the rank, and quicker: it need not be told. */
+STORE_MUST_CHECK enum store_result store_tree_find(struct store_tree *tree, const char *key,
                                                    size_t len, struct store_cursor *cursor);
 /* To entry `rank`, at most store_tree_count. */
 STORE_MUST_CHECK enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,

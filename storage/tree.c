@@ -37,8 +37,9 @@ static bool begin(struct store_tree *tree, struct store_cursor *cursor)
     return tree->root->height <= STORE_TREE_HEIGHT_MAX;
 }
 
-enum store_result store_tree_seek(struct store_tree *tree, const char *key, size_t len,
-                                  struct store_cursor *cursor)
+/* `ranked`: all children before the way are summed up, for which all of a node is read. */
+static enum store_result seek(struct store_tree *tree, const char *key, size_t len, bool ranked,
+                              struct store_cursor *cursor)
 {
     if (!begin(tree, cursor))
         return STORE_DAMAGED;
@@ -54,8 +55,40 @@ enum store_result store_tree_seek(struct store_tree *tree, const char *key, size
             cursor->pages[depth + 1] = inner_page(node, place);
             tree_prefetch(tree, cursor->pages[depth + 1]); /* while the rank is summed up */
         }
-        cursor->rank += is_leaf ? place : inner_rank(node, place);
+        if (ranked)
+            cursor->rank += is_leaf ? place : inner_rank(node, place);
     }
+    if (!ranked && tree->root->count > 0)
+        cursor->rank = STORE_RANK_UNKNOWN;
+    return STORE_OK;
+}
+
+enum store_result store_tree_seek(struct store_tree *tree, const char *key, size_t len,
+                                  struct store_cursor *cursor)
+{
+    return seek(tree, key, len, true, cursor);
+}
+
+enum store_result store_tree_find(struct store_tree *tree, const char *key, size_t len,
+                                  struct store_cursor *cursor)
+{
+    return seek(tree, key, len, false, cursor);
+}
+
+enum store_result tree_rank(struct store_cursor *cursor)
+{
+    if (cursor->rank != STORE_RANK_UNKNOWN)
+        return STORE_OK;
+    assert(cursor->depth > 0);
+    uint64_t rank = cursor->places[cursor->depth - 1];
+    for (uint32_t depth = 0; depth + 1 < cursor->depth; depth++) {
+        const struct format_node *node;
+        enum store_result result = fetch_at(cursor, depth, &node);
+        if (result != STORE_OK)
+            return result;
+        rank += inner_rank(node, cursor->places[depth]);
+    }
+    cursor->rank = rank;
     return STORE_OK;
 }
 
@@ -134,17 +167,34 @@ enum store_result tree_previous_leaf(struct store_cursor *cursor)
     return STORE_ABSENT;
 }
 
+static enum store_result fetch_leaf(const struct store_cursor *cursor,
+                                    const struct format_node **leaf)
+{
+    struct store_tree *tree = cursor->tree;
+    uint32_t page = cursor->pages[cursor->depth - 1];
+    bool is_steady = !tree->txn->in_place && tree->txn->trees.edit_count == 0;
+    if (is_steady && tree->leaf_page == page) {
+        *leaf = tree->leaf;
+        return STORE_OK;
+    }
+    enum store_result result = fetch_at(cursor, cursor->depth - 1, leaf);
+    tree->leaf_page = result == STORE_OK ? page : 0;
+    tree->leaf = *leaf;
+    return result;
+}
+
 enum store_result tree_find_entry(struct store_cursor *cursor, const struct format_node **leaf)
 {
-    if (cursor->rank >= cursor->tree->root->count)
+    bool is_ranked = cursor->rank != STORE_RANK_UNKNOWN;
+    if (is_ranked && cursor->rank >= cursor->tree->root->count)
         return STORE_ABSENT;
-    enum store_result result = fetch_at(cursor, cursor->depth - 1, leaf);
+    enum store_result result = fetch_leaf(cursor, leaf);
     if (result != STORE_OK || cursor->places[cursor->depth - 1] < (*leaf)->count)
         return result;
     result = tree_next_leaf(cursor);
-    if (result == STORE_ABSENT)
+    if (result == STORE_ABSENT && is_ranked)
         return STORE_DAMAGED; /* the counts above promise more */
-    return result == STORE_OK ? fetch_at(cursor, cursor->depth - 1, leaf) : result;
+    return result == STORE_OK ? fetch_leaf(cursor, leaf) : result;
 }
 
 /* ---- entries ---- */
@@ -187,20 +237,21 @@ enum store_result store_tree_next(struct store_cursor *cursor)
     if (result != STORE_OK)
         return result;
     cursor->places[cursor->depth - 1]++;
-    cursor->rank++;
+    cursor->rank += cursor->rank != STORE_RANK_UNKNOWN;
     return STORE_OK;
 }
 
 enum store_result store_tree_prev(struct store_cursor *cursor)
 {
+    bool is_ranked = cursor->rank != STORE_RANK_UNKNOWN;
     if (cursor->rank == 0)
         return STORE_ABSENT;
     if (cursor->places[cursor->depth - 1] == 0) {
         enum store_result result = tree_previous_leaf(cursor);
         if (result != STORE_OK)
-            return result == STORE_ABSENT ? STORE_DAMAGED : result;
+            return result == STORE_ABSENT && is_ranked ? STORE_DAMAGED : result;
     }
     cursor->places[cursor->depth - 1]--;
-    cursor->rank--;
+    cursor->rank -= is_ranked;
     return STORE_OK;
 }

@@ -15,6 +15,10 @@ struct store_tree {
     struct collection *collection;
     struct format_tree *root;
     char *buffer; /* the entry given out last, where pages may go under the caller's hands */
+    /* The leaf last read: while the run changes no node and holds its locks it stays where it is.
+     */
+    const struct format_node *leaf;
+    uint32_t leaf_page;
 };
 
 /* A value outside of its node that this transaction writes. */
@@ -93,6 +97,8 @@ static inline uint32_t tree_level(const struct store_cursor *cursor, uint32_t de
 /* The leaf with the entry at the cursor, which goes on to it if it stands at another's end. */
 STORE_MUST_CHECK enum store_result tree_find_entry(struct store_cursor *cursor,
                                                    const struct format_node **leaf);
+/* Has the cursor know its rank; while its way is still as it was found. */
+STORE_MUST_CHECK enum store_result tree_rank(struct store_cursor *cursor);
 /* To the begin of the next leaf, or the end of the one before; the rank stays. STORE_ABSENT. */
 STORE_MUST_CHECK enum store_result tree_next_leaf(struct store_cursor *cursor);
 STORE_MUST_CHECK enum store_result tree_previous_leaf(struct store_cursor *cursor);

@@ -213,7 +213,9 @@ static enum store_result place_entry(struct store_cursor *cursor, const struct n
         return result;
     if (leaf_plan_insert(found, cursor->places[depth], entry, &plan))
         return tree_apply(cursor->tree, cursor->pages[depth], &plan);
-    result = change_at(cursor, depth, &leaf);
+    result = tree_rank(cursor);
+    if (result == STORE_OK)
+        result = change_at(cursor, depth, &leaf);
     if (result != STORE_OK)
         return result;
     if (node_used(leaf) + leaf_entry_size(entry) <= NODE_ROOM) {
@@ -517,5 +519,7 @@ enum store_result store_tree_remove(struct store_cursor *cursor)
         result = take_out(cursor, found, &stays);
     if (result == STORE_OK)
         result = count(cursor, -1);
+    if (result == STORE_OK && !stays)
+        result = tree_rank(cursor);
     return result == STORE_OK && !stays ? shrink(cursor) : result;
 }

@@ -229,6 +229,12 @@ enum store_result store_tree_seek(struct store_tree *tree, const char *key, size
     return STORE_OK;
 }
 
+enum store_result store_tree_find(struct store_tree *tree, const char *key, size_t len,
+                                  struct store_cursor *cursor)
+{
+    return store_tree_seek(tree, key, len, cursor);
+}
+
 enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
                                        struct store_cursor *cursor)
 {

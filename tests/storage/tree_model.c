@@ -206,11 +206,24 @@ static enum store_result run_walk(struct store_txn *txn, struct tree_op *op,
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
+/* A cursor that was only to find gets the rank that a search of its key tells. */
+static enum store_result learn_rank(struct tree_op *op, struct store_tree *tree,
+                                    struct store_cursor *cursor)
+{
+    struct store_cursor other;
+    if (cursor->rank != STORE_RANK_UNKNOWN)
+        return STORE_OK;
+    enum store_result result = store_tree_seek(tree, op->entry_key, op->entry_key_len, &other);
+    cursor->rank = other.rank;
+    return result;
+}
+
 static enum store_result run_remove(struct store_txn *txn, struct tree_op *op,
                                     struct store_tree *tree, struct store_cursor *cursor)
 {
     enum store_result result = store_tree_remove(cursor);
-    (void)tree;
+    if (result == STORE_OK)
+        result = learn_rank(op, tree, cursor);
     return result == STORE_OK ? mix_found(txn, &op->found, cursor) : result;
 }
 
@@ -259,17 +272,23 @@ static enum store_result wander(struct tree_op *op, struct store_cursor *cursor)
 
 static enum store_result run_key(struct store_txn *txn, struct tree_op *op, struct store_tree *tree)
 {
-    struct store_cursor cursor;
+    struct store_cursor cursor, ranked;
     struct store_entry entry;
-    enum store_result result = store_tree_seek(tree, op->entry_key, op->entry_key_len, &cursor);
+    enum store_result result = store_tree_seek(tree, op->entry_key, op->entry_key_len, &ranked);
+    if (result == STORE_OK)
+        result = store_tree_find(tree, op->entry_key, op->entry_key_len, &cursor);
     if (result != STORE_OK)
         return result;
-    op->found = mix(op->found, cursor.rank);
+    op->found = mix(op->found, ranked.rank);
+    if (op->random & 4)
+        cursor = ranked;
     if (op->kind == OP_INSERT) {
         result = wander(op, &cursor);
         if (result == STORE_OK)
             result = store_tree_insert(&cursor, op->entry_key, op->entry_key_len, op->value,
                                        op->value_len);
+        if (result == STORE_OK)
+            result = learn_rank(op, tree, &cursor);
         return result == STORE_OK ? mix_found(txn, &op->found, &cursor) : result;
     }
     result = store_tree_get(&cursor, &entry);
