@@ -167,34 +167,18 @@ enum store_result tree_previous_leaf(struct store_cursor *cursor)
     return STORE_ABSENT;
 }
 
-static enum store_result fetch_leaf(const struct store_cursor *cursor,
-                                    const struct format_node **leaf)
-{
-    struct store_tree *tree = cursor->tree;
-    uint32_t page = cursor->pages[cursor->depth - 1];
-    bool is_steady = !tree->txn->in_place && tree->txn->trees.edit_count == 0;
-    if (is_steady && tree->leaf_page == page) {
-        *leaf = tree->leaf;
-        return STORE_OK;
-    }
-    enum store_result result = fetch_at(cursor, cursor->depth - 1, leaf);
-    tree->leaf_page = result == STORE_OK ? page : 0;
-    tree->leaf = *leaf;
-    return result;
-}
-
 enum store_result tree_find_entry(struct store_cursor *cursor, const struct format_node **leaf)
 {
     bool is_ranked = cursor->rank != STORE_RANK_UNKNOWN;
     if (is_ranked && cursor->rank >= cursor->tree->root->count)
         return STORE_ABSENT;
-    enum store_result result = fetch_leaf(cursor, leaf);
+    enum store_result result = fetch_at(cursor, cursor->depth - 1, leaf);
     if (result != STORE_OK || cursor->places[cursor->depth - 1] < (*leaf)->count)
         return result;
     result = tree_next_leaf(cursor);
     if (result == STORE_ABSENT && is_ranked)
         return STORE_DAMAGED; /* the counts above promise more */
-    return result == STORE_OK ? fetch_leaf(cursor, leaf) : result;
+    return result == STORE_OK ? fetch_at(cursor, cursor->depth - 1, leaf) : result;
 }
 
 /* ---- entries ---- */

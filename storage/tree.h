@@ -15,10 +15,11 @@ struct store_tree {
     struct collection *collection;
     struct format_tree *root;
     char *buffer; /* the entry given out last, where pages may go under the caller's hands */
-    /* The leaf last read: while the run changes no node and holds its locks it stays where it is.
-     */
-    const struct format_node *leaf;
-    uint32_t leaf_page;
+    /* The node last read of each level: it stays where it is as long as the run holds its locks. */
+    struct {
+        const struct format_node *node;
+        uint32_t page;
+    } seen[STORE_TREE_HEIGHT_MAX];
 };
 
 /* A value outside of its node that this transaction writes. */

@@ -484,13 +484,23 @@ static enum store_result shrink(struct store_cursor *cursor)
     return result == STORE_OK && any ? find_again(cursor) : result;
 }
 
-/* Takes the entry out of the leaf. *stays: that is all, the leaf is large enough without it. */
+/* Whether the leaf at the cursor is the tree's first or last. */
+static bool is_end(struct store_cursor *cursor)
+{
+    uint32_t depth = 0;
+    while (depth + 1 < cursor->depth && cursor->places[depth] == 0)
+        depth++;
+    return depth + 1 == cursor->depth || is_last(cursor, cursor->depth - 1);
+}
+
+/* Takes the entry out of the leaf. *stays: that is all, the leaf is large enough without it; or it
+ * is at an end, where it will be filled again or is going to be emptied soon. */
 static enum store_result take_out(struct store_cursor *cursor, const struct format_node *found,
                                   bool *stays)
 {
     uint32_t depth = cursor->depth - 1, place = cursor->places[depth];
-    *stays =
-        found->count > 1 && (depth == 0 || node_used(found) - leaf_size_at(found, place) >= SMALL);
+    *stays = found->count > 1 &&
+             (node_used(found) - leaf_size_at(found, place) >= SMALL || is_end(cursor));
     if (*stays) {
         struct node_plan plan;
         leaf_plan_remove(found, place, &plan);

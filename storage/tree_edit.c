@@ -151,6 +151,8 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
         found->count == 0)
         return damaged(tree, page, found);
     *node = found;
+    tree->seen[level].node = found;
+    tree->seen[level].page = page;
     return STORE_OK;
 }
 
@@ -187,6 +189,10 @@ enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t le
                              const struct format_node **node)
 {
     struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
+    if (!edit && tree->seen[level].page == page && !tree->txn->in_place) {
+        *node = tree->seen[level].node;
+        return STORE_OK;
+    }
     if (!edit)
         return fetch_page(tree, page, level, node);
     enum store_result result = edit->copy ? STORE_OK : make_copy(tree, edit, level);
