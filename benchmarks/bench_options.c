@@ -16,6 +16,7 @@ static const struct bench_transport TRANSPORTS[] = {
     {.name = "tcp"},
     {.name = "unix", .is_unix = true},
     {.name = "rdma-send", .is_rdma = true},
+    {.name = "rdma-send-ref", .is_rdma = true, .by_reference = true},
 };
 
 static const char USAGE[] =
@@ -41,7 +42,9 @@ static const char USAGE[] =
     "                     ycsb-d, ycsb-f\n"
     "  --rate N           open loop: N requests per second are due, at even intervals, whether or\n"
     "                     not replies come; latency runs from the time a request was due\n"
-    "  --transport T,...  tcp, unix, rdma-send: in turn, round by round (tcp, or unix with -s)\n"
+    "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, and rdma-send-ref, where "
+    "the\n"
+    "                     server reads values that are SET from our memory (tcp, or unix with -s)\n"
     "  --rounds N         the parts each test is done in (1; with several transports 5)\n"
     "  --device NAME      of RDMA, at this end\n"
     "  --spin US          how long to poll busily by RDMA before sleeping (50)\n"

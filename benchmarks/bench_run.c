@@ -35,6 +35,7 @@ struct operation {
 
 struct client {
     struct vellum *vellum;
+    struct vellum_memory *value; /* where values are by reference */
     struct operation *ring;
     uint32_t first, count;
     bool is_stirred; /* has done something since it was last put to sleep */
@@ -68,9 +69,19 @@ static uint64_t next_number(struct thread *thread)
     return thread->run->counts_up ? thread->number++ : keys_next(&thread->keys);
 }
 
+static int append_reference(struct client *client, const struct bench_command *command)
+{
+    return vellum_append_set_from(client->vellum, command->bytes + command->key_at,
+                                  command->key_length, client->value, 0, command->value_length);
+}
+
 static void append(struct thread *thread, struct client *client, struct bench_command *command)
 {
-    if (vellum_append_formatted(client->vellum, command->bytes, command->length) != REDIS_OK)
+    bool by_reference = client->value != NULL && command->value_length > 0;
+    int status = by_reference
+                     ? append_reference(client, command)
+                     : vellum_append_formatted(client->vellum, command->bytes, command->length);
+    if (status != REDIS_OK)
         bench_give_up("%s", vellum_error(client->vellum));
     client->is_stirred = true;
     thread->result.commands++;
@@ -331,11 +342,23 @@ static void *work(void *argument)
 
 /* ---- beginning and end ---- */
 
+static void register_value(struct thread *thread, struct client *client)
+{
+    struct bench_command *command = thread->run->mix != NULL ? &thread->update : &thread->command;
+    if (!thread->run->transport->by_reference || command->value_length == 0)
+        return;
+    client->value =
+        vellum_register(client->vellum, command->bytes + command->value_at, command->value_length);
+    if (client->value == NULL)
+        bench_give_up("%s (see ulimit -l)", vellum_error(client->vellum));
+}
+
 static void make_client(struct thread *thread, struct client *client)
 {
     const struct bench_run *run = thread->run;
     struct vellum_wait wait;
     client->vellum = bench_connect(run->options, run->transport);
+    register_value(thread, client);
     client->ring = calloc(run->pipeline, sizeof *client->ring);
     if (client->ring == NULL)
         bench_give_up("out of memory");
@@ -396,6 +419,7 @@ void bench_result_add(struct bench_result *result, const struct bench_result *pa
 static void free_thread(struct thread *thread)
 {
     for (uint32_t i = 0; i < thread->client_count; i++) {
+        vellum_unregister(thread->clients[i].value);
         vellum_free(thread->clients[i].vellum);
         free(thread->clients[i].ring);
     }

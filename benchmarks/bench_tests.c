@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "bench_options.h"
 #include "keys.h"
@@ -166,6 +167,17 @@ static char *add_word(struct bench_command *command, char *to, const char *word,
     return add(add(to, word, length), "\r\n", 2);
 }
 
+/* From the end: the value and its end of line, the line of its length, the key. */
+static void find_value(struct bench_command *command, size_t key_length, uint64_t size)
+{
+    char line[32];
+    int line_length = snprintf(line, sizeof line, "\r\n$%llu\r\n", (unsigned long long)size);
+    command->value_length = size;
+    command->value_at = command->length - 2 - size;
+    command->key_length = key_length;
+    command->key_at = command->value_at - (size_t)line_length - key_length;
+}
+
 void bench_command_make_argv(struct bench_command *command, int count, const char *const *words,
                              uint64_t size, bool has_numbers)
 {
@@ -183,6 +195,8 @@ void bench_command_make_argv(struct bench_command *command, int count, const cha
         to = i > 0 && strcmp(words[i], DATA) == 0 ? add_value(to, size)
                                                   : add_word(command, to, words[i], has_numbers);
     command->length = (size_t)(to - command->bytes);
+    if (count == 3 && strcasecmp(words[0], "SET") == 0 && strcmp(words[2], DATA) == 0)
+        find_value(command, strlen(words[1]), size);
     for (size_t i = 0; words[0][i] != '\0' && i < sizeof command->name - 1; i++)
         command->name[i] = (char)tolower((unsigned char)words[0][i]);
 }

@@ -54,6 +54,8 @@ struct bench_command {
     char name[32];               /* as INFO commandstats names it, to the | of subcommands */
     size_t at[BENCH_PLACES_MAX]; /* where numbers go */
     uint32_t places;
+    /* Of SET of a key and a value, nothing else: where they are. Otherwise 0. */
+    size_t key_at, key_length, value_at, value_length;
 };
 
 /* Words with spaces between; values of that size; numbers have places only where that is asked for.

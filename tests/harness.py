@@ -87,6 +87,9 @@ class Server:
         self.port = None
         self.process = None
         self.proxy = None
+        self.own_port = None  # not the proxy's
+        self.settings = None  # with the proxy: CONFIG GET at the start
+        self.starts = 0
         if self.is_redis:
             os.mkdir(self.data)
 
@@ -103,8 +106,9 @@ class Server:
         return [word for name, value in options.items() for word in ("--" + name, str(value))]
 
     def start(self):
+        self.starts += 1
         for _ in range(5):
-            self.port = free_port()
+            self.port = self.own_port = free_port()
             begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
             with open(self.log, "ab") as log:
                 self.process = subprocess.Popen([self.program, *self.arguments()], stdout=log,
@@ -138,7 +142,9 @@ class Server:
 
     def _start_proxy(self):
         """Clients are told the proxy's port from here on."""
-        server, self.port = self.port, free_port()
+        with Raw(self.own_port) as raw:
+            self.settings = raw.call("CONFIG", "GET", "*")
+        server, self.port = self.own_port, free_port()
         self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", "10.9.0.1",
                                        "--port", str(server)])
         for _ in range(500):
@@ -220,6 +226,51 @@ class Server:
         done = subprocess.run(["redis-cli", "-p", str(self.port), *words], input=text,
                               capture_output=True, text=True, timeout=120, check=True)
         return done.stdout
+
+
+class Kept:
+    """The server of the last test, if the next one may have it: only with the proxy."""
+
+    def __init__(self):
+        self.server = None
+
+    def take(self, workers, options):
+        """The server that was kept, as if it were new, or None."""
+        server, self.server = self.server, None
+        if server is None:
+            return None
+        if (server.workers, server.options) == (workers, options) and self._renew(server):
+            return server
+        self._stop(server)
+        return None
+
+    def keep(self, server):
+        """Whether it is kept: else its end is the caller's business."""
+        if not PROXY or not server.running() or server.starts != 1:
+            return False
+        self.server = server
+        return True
+
+    def end(self):
+        if self.server is not None:
+            self._stop(self.server)
+
+    @staticmethod
+    def _stop(server):
+        try:
+            server.stop()
+        finally:
+            server.remove()
+
+    @staticmethod
+    def _renew(server):
+        """By the server's own port: clients, settings, scripts and data of the last test go."""
+        with Raw(server.own_port) as raw:
+            for words in (("CLIENT", "KILL", "SKIPME", "yes"),
+                          ("SCRIPT", "FLUSH"), ("FLUSHALL",), ("CONFIG", "RESETSTAT")):
+                if raw.call(*words)[:1] not in b"+:":
+                    return False
+            return raw.call("CONFIG", "GET", "*") == server.settings
 
 
 class Raw:

@@ -15,9 +15,15 @@ if harness.IS_REDIS:
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds or much memory")
     config.addinivalue_line("markers", "vellum: about what Redis does not have")
+    config.addinivalue_line(
+        "markers", "sockets(reason): not to be carried over a channel by the proxy")
 
 
 def pytest_collection_modifyitems(items):
+    for item in items:
+        marker = item.get_closest_marker("sockets")
+        if harness.PROXY and marker:
+            item.add_marker(pytest.mark.skip(reason=marker.args[0]))
     if harness.IS_REDIS:
         for item in items:
             if item.get_closest_marker("vellum"):
@@ -29,17 +35,37 @@ def workers(request):
     return request.param
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    item.has_failed = getattr(item, "has_failed", False) or outcome.get_result().failed
+
+
+@pytest.fixture(scope="session")
+def kept():
+    """With the proxy, in an emulated machine, starting a server takes seconds: the last one is kept
+    for the next test that wants such a one, emptied."""
+    kept = harness.Kept()
+    yield kept
+    kept.end()
+
+
 @pytest.fixture
-def make_server(workers):
+def make_server(workers, kept, request):
     """Starts servers with options of their own; each is stopped, and must stop well."""
     made = []
 
     def make(**options):
-        server = harness.Server(workers, **options)
-        made.append(server)
-        return server.start()
+        server = None if made else kept.take(workers, options)
+        if server is not None:
+            made.append(server)
+            return server
+        made.append(harness.Server(workers, **options))
+        return made[-1].start()
 
     yield make
+    if len(made) == 1 and not request.node.has_failed and kept.keep(made[0]):
+        return
     try:
         for server in made:
             server.stop()

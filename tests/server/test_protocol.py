@@ -261,6 +261,7 @@ def test_select_is_per_connection(server):
         assert one.call("SELECT", "16") == b"-ERR DB index is out of range\r\n"
 
 
+@pytest.mark.sockets("the proxy logs in before it asks for a channel")
 def test_authentication(make_server):
     server = make_server(requirepass="s3cret")
     denied = b"-NOAUTH Authentication required.\r\n"
@@ -285,6 +286,7 @@ def test_authentication(make_server):
     (b"*11\r\n", b"unauthenticated multibulk length"),
     (b"*2\r\n$4\r\nECHO\r\n$16385\r\n", b"unauthenticated bulk length"),
 ])
+@pytest.mark.sockets("strangers get no channel")
 def test_strangers_may_not_announce_much(make_server, request_bytes, error):
     server = make_server(requirepass="s3cret")
     with server.raw() as raw:
@@ -309,6 +311,7 @@ def test_hostile_counts_cost_no_memory(server):
     assert client.ping()
 
 
+@pytest.mark.sockets("the refusal goes to the proxy")
 def test_maxclients(make_server):
     server = make_server(maxclients=5)
     time.sleep(0.3)  # the connection that waited for the start may still be counted

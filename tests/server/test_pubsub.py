@@ -313,6 +313,7 @@ def monitored(raw):
     return line[line.index(b" ") + 1:-2]
 
 
+@pytest.mark.sockets("the addresses are those of the proxy")
 def test_monitor_shows_commands_of_all_workers(connect):
     watcher = connect()
     assert watcher.call("MONITOR") == b"+OK\r\n"
@@ -328,6 +329,7 @@ def test_monitor_shows_commands_of_all_workers(connect):
         assert monitored(watcher) == name + b'"GET" "k"'
 
 
+@pytest.mark.sockets("RDMA CONNECT is shown as well")
 def test_monitor_hides_secrets_and_administration(connect):
     watcher, raw = connect(), connect()
     watcher.call("MONITOR")
