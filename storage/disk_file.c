@@ -4,12 +4,15 @@
  * Invariants
  * 1. An op is in exactly one place: the queue's pending list, the kernel, or back with its owner.
  * 2. in_flight counts the ops the kernel has; it never exceeds the depth of the io context.
+ * 3. A queue that is given back rests with the disk until it is asked for again: the kernel takes
+ *    some 30 ms to end an io context. At the end all are ended at once.
  */
 #include "disk.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +29,8 @@ struct file_disk {
     int directory_fd;
     int lock_fd;
     bool direct;
+    pthread_mutex_t lock; /* for what follows */
+    struct file_queue *resting;
 };
 
 struct disk_file {
@@ -35,6 +40,8 @@ struct disk_file {
 
 struct file_queue {
     struct disk_queue base;
+    struct file_queue *next; /* of those that rest */
+    pthread_t ender;
     io_context_t context;
     uint32_t depth;
     int fd;
@@ -99,9 +106,28 @@ static int file_sync_directory(struct disk *disk)
     return fsync(((struct file_disk *)disk)->directory_fd) == 0 ? 0 : errno;
 }
 
+/* One that rests and is deep enough, or NULL. */
+static struct file_queue *take_resting(struct file_disk *d, uint32_t depth)
+{
+    pthread_mutex_lock(&d->lock);
+    struct file_queue **at = &d->resting;
+    while (*at && (*at)->depth < depth)
+        at = &(*at)->next;
+    struct file_queue *found = *at;
+    if (found)
+        *at = found->next;
+    pthread_mutex_unlock(&d->lock);
+    return found;
+}
+
 static int file_queue_create(struct disk *disk, uint32_t depth, struct disk_queue **queue)
 {
-    struct file_queue *q = calloc(1, sizeof *q);
+    struct file_queue *q = take_resting((struct file_disk *)disk, depth);
+    if (q) {
+        *queue = &q->base;
+        return 0;
+    }
+    q = calloc(1, sizeof *q);
     if (!q)
         return ENOMEM;
     q->base.disk = disk;
@@ -121,10 +147,36 @@ static int file_queue_create(struct disk *disk, uint32_t depth, struct disk_queu
 static void file_queue_free(struct disk_queue *queue)
 {
     struct file_queue *q = (struct file_queue *)queue;
+    struct file_disk *d = (struct file_disk *)queue->disk;
     assert(queue->in_flight == 0 && queue->queued == 0);
+    pthread_mutex_lock(&d->lock);
+    q->next = d->resting;
+    d->resting = q;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void *end_context(void *arg)
+{
+    struct file_queue *q = arg;
     io_destroy(q->context);
-    close(q->fd);
-    free(q);
+    return NULL;
+}
+
+static void end_queues(struct file_queue *queues)
+{
+    for (struct file_queue *q = queues; q; q = q->next)
+        if (pthread_create(&q->ender, NULL, end_context, q) != 0) {
+            end_context(q);
+            q->ender = pthread_self();
+        }
+    while (queues) {
+        struct file_queue *q = queues;
+        queues = q->next;
+        if (!pthread_equal(q->ender, pthread_self()))
+            pthread_join(q->ender, NULL);
+        close(q->fd);
+        free(q);
+    }
 }
 
 static int file_queue_fd(struct disk_queue *queue)
@@ -246,8 +298,10 @@ static void file_reap(struct disk_queue *queue, uint32_t least)
 static void file_free(struct disk *disk)
 {
     struct file_disk *d = (struct file_disk *)disk;
+    end_queues(d->resting);
     close(d->directory_fd);
     close(d->lock_fd);
+    pthread_mutex_destroy(&d->lock);
     free(d);
 }
 
@@ -340,6 +394,7 @@ enum store_result disk_open_directory(const char *directory, struct disk **disk,
         return result;
     }
     d->direct = probe_direct(d->directory_fd);
+    pthread_mutex_init(&d->lock, NULL);
     *disk = &d->base;
     return STORE_OK;
 }
