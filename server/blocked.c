@@ -457,9 +457,11 @@ enum store_result blocked_settle(struct request *request, enum store_result resu
     if (result == STORE_WAIT)
         return result;
     bool waits = waiter != NULL && result == STORE_OK && waiter->blocks;
-    if (waits && waiter->ending == BLOCKED_GOES_ON && arm(waiter)) {
+    bool is_gone = request->conn->transport == NULL; /* nobody would end its wait */
+    if (waits && !is_gone && waiter->ending == BLOCKED_GOES_ON && arm(waiter)) {
         waiter->is_running = false;
         request->conn->waiter = waiter;
+        conn_attend(request->conn); /* the client may have gone while this ran */
         if (!waiter->is_counted)
             atomic_fetch_add(&registry_of(request)->client_count, 1);
         waiter->is_counted = true;

@@ -72,6 +72,23 @@ def test_clients_that_go_away_or_are_killed_while_they_wait(connect):  # noqa: F
     assert asker.call("EXISTS", "never") == b":0\r\n"
 
 
+@pytest.mark.vellum
+def test_clients_that_go_away_before_they_wait(make_server):
+    """Where the store makes the first look, at what has expired, wait."""
+    server = make_server(enable_debug_command="yes")
+    with server.raw() as asker:
+        asker.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+        for i in range(100):
+            asker.send(encode("RPUSH", i, "x") + encode("PEXPIRE", i, 1))
+            assert [asker.reply(), asker.reply()] == [b":1\r\n"] * 2
+        time.sleep(0.01)
+        for i in range(100):
+            with server.raw() as raw:
+                raw.send(encode("BLPOP", i, 0))
+        eventually(lambda: b"connected_clients:1\r\n" in asker.call("INFO", "clients"))
+        blocked(asker, 0)
+
+
 def test_a_server_stops_although_clients_wait(make_server):
     server = make_server()
     with server.raw() as waiter, server.raw() as asker:
