@@ -10,6 +10,7 @@
  * 3. Every subscription and every publication has a number of one sequence. A publication goes to
  *    those with a lower one: who subscribes while it is on its way does not get it.
  * 4. A worker's patterns with subscribers of its own are in a list of its own.
+ * 5. A closed connection has no subscriptions: what an EXEC still runs for it makes none.
  *
  * Locks: a shard's, then that of the patterns.
  */
@@ -372,7 +373,7 @@ bool pubsub_subscribe(struct conn *conn, enum pubsub_kind kind, struct resp_slic
     struct local *local = local_of(conn);
     uint32_t worker = conn->worker->index;
     uint64_t hash = hash_name(pubsub, kind, name);
-    if (find_own(conn, kind, name, hash) != NULL)
+    if (conn->transport == NULL || find_own(conn, kind, name, hash) != NULL)
         return true;
     struct subscription *one = calloc(1, sizeof *one);
     if (one == NULL || !grow_local(local)) {

@@ -305,6 +305,20 @@ def test_subscribers_come_and_go_while_messages_fly(connect):
     assert asker.call("PUBSUB", "NUMPAT") == b":0\r\n"
 
 
+def test_who_goes_away_while_his_transaction_runs_subscribes_to_nothing(connect):
+    """Where the store makes the transaction wait."""
+    asker = connect()
+    asker.call("MSET", *(word for i in range(40) for word in (f"{{{i}}}", "v")))
+    for i in range(40):
+        raw = connect()
+        raw.send(encode("MULTI") + encode("GET", f"{{{i}}}") + encode("SUBSCRIBE", "x") +
+                 encode("PSUBSCRIBE", "x*") + encode("EXEC"))
+        raw.close()
+    eventually(lambda: b"connected_clients:1\r\n" in asker.call("INFO", "clients"))
+    eventually(lambda: asker.call("PUBLISH", "x", "hello") == b":0\r\n")
+    assert asker.call("PUBSUB", "NUMPAT") == b":0\r\n"
+
+
 # ---- MONITOR ----
 
 def monitored(raw):

@@ -21,6 +21,7 @@ struct fixture {
     struct server server;
     struct worker workers[2];
     struct conn conns[CONNS]; /* of the two workers by turns */
+    struct transport transport;
 };
 
 static int set_up(void **state)
@@ -35,6 +36,7 @@ static int set_up(void **state)
     for (uint32_t i = 0; i < CONNS; i++) {
         fixture->conns[i].worker = &fixture->workers[i % 2];
         fixture->conns[i].session.id = i + 1;
+        fixture->conns[i].transport = &fixture->transport; /* it is open */
     }
     *state = fixture;
     return 0;
@@ -74,6 +76,18 @@ static void subscribing_twice_counts_once(void **state)
     pubsub_unsubscribe(conn, PUBSUB_CHANNEL, slice("a"));
     assert_int_equal(pubsub_receivers(pubsub, PUBSUB_CHANNEL, slice("a")), 0);
     assert_false(pubsub_is_subscriber(&conn->session.pubsub));
+}
+
+/* An EXEC may go on when its client has gone. */
+static void a_closed_connection_subscribes_to_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct conn *conn = &fixture->conns[0];
+    conn->transport = NULL;
+    assert_true(pubsub_subscribe(conn, PUBSUB_CHANNEL, slice("a")));
+    assert_true(pubsub_subscribe(conn, PUBSUB_PATTERN, slice("a*")));
+    assert_false(pubsub_is_subscriber(&conn->session.pubsub));
+    assert_int_equal(pubsub_receivers(fixture->server.pubsub, PUBSUB_CHANNEL, slice("a")), 0);
 }
 
 static void receivers_of_channels_and_patterns(void **state)
@@ -156,6 +170,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(subscribing_twice_counts_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_closed_connection_subscribes_to_nothing, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(receivers_of_channels_and_patterns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(monitors_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tables_grow_and_every_name_is_found_once, set_up,
