@@ -236,6 +236,7 @@ UNIT_TESTS := \
 	test_generic \
 	test_glob \
 	test_hash_slot \
+	test_histogram \
 	test_index \
 	test_keyed_hash \
 	test_model_store \
@@ -260,6 +261,7 @@ test_dice_LINK = $(call objects,server/dice.c)
 test_generic_LINK = $(GENERIC_TEST_LINK)
 test_glob_LINK = $(call objects,server/glob.c)
 test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
+test_histogram_LINK = $(call objects,benchmarks/histogram.c)
 test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
 test_keyed_hash_LINK = $(call objects,server/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
