@@ -50,6 +50,7 @@ STORAGE_SRC := \
 	storage/keeper.c \
 	storage/load.c \
 	storage/ordered_table.c \
+	storage/reclaim.c \
 	storage/recover.c \
 	storage/recover_trees.c \
 	storage/redo.c \
@@ -284,6 +285,7 @@ STORAGE_TESTS := \
 	test_random \
 	test_rot \
 	test_snapshot \
+	test_space \
 	test_stalls \
 	test_tree \
 	test_upload

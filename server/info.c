@@ -488,6 +488,7 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "maxstore:%lld\r\n", (long long)config_number(&server->config, CONFIG_MAXSTORE));
     write_engine_memory(to, &stats);
     write_engine_work(to, &stats);
+    fprintf(to, "segments_reclaimed:%llu\r\n", U(stats.segments_reclaimed));
     fprintf(to, "durable_commits:%llu\r\n", U(store_durable(server->store)));
     fprintf(to, "read_errors:%llu\r\n", U(stats.read_errors));
     fprintf(to, "write_errors:%llu\r\n", U(stats.write_errors));

@@ -21,6 +21,8 @@
 #define ROOM_WAIT_MS 2000 /* then a full disk is full */
 #define FREE_LEAST 16u    /* slots or runs of a class */
 
+#define BLANKS_LEAST 2u /* blank segments: with no more of them the keeper is asked for others */
+
 static bool changes_databases(const struct store_txn *txn)
 {
     return txn->arrangement.changed;
@@ -56,23 +58,26 @@ static enum store_result wait_for_room(struct store_txn *txn, struct space *spac
 static enum store_result assign_segment(struct store_txn *txn, struct space *space, uint32_t class)
 {
     struct store *store = txn->store;
-    if (space->segment_assigned + 2 >= space->segment_count && !space->growing) {
+    if (space->blank_count <= BLANKS_LEAST && !space->growing) {
         space->growing = true;
         keeper_ask(store);
     }
-    if (space->segment_assigned == space->segment_count)
+    uint32_t segment;
+    if (!space_take_blank(space, &segment))
         return wait_for_room(txn, space, class);
-    uint32_t segment = space->segment_assigned;
     uint32_t page = segment * SEGMENT_PAGES;
     uint32_t frame = space_add_frame(space, page, true);
-    if (!frame)
+    if (!frame) {
+        space_add_blank(space, segment);
         return STORE_WAIT;
+    }
     char *record;
     uint64_t commit_number;
     uint64_t length = sizeof(struct format_record) + sizeof(struct format_operation);
     enum store_result result = journal_begin(&store->journal, length, &record, &commit_number);
     if (result != STORE_OK) {
         space_drop(space, page);
+        space_add_blank(space, segment);
         return result;
     }
     *(struct format_record *)record = (struct format_record){(uint32_t)length, 1};
@@ -90,8 +95,7 @@ static enum store_result assign_segment(struct store_txn *txn, struct space *spa
 static void keep_some(struct store_txn *txn, struct space *space, uint32_t class)
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
-        space->classes[class].free_count < FREE_LEAST &&
-        space->segment_assigned == space->segment_count)
+        space->classes[class].free_count < FREE_LEAST && space->blank_count == 0)
         evict_for(txn->worker, space, class);
 }
 
@@ -102,7 +106,7 @@ static bool take_larger(struct store_txn *txn, struct space *space, uint32_t cla
     uint32_t last =
         class > FORMAT_RUN_CLASS ? FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES : FORMAT_SLAB_CLASSES;
     bool taken = false;
-    if (!atomic_load(&txn->store->full) || space->segment_assigned < space->segment_count)
+    if (!atomic_load(&txn->store->full) || space->blank_count > 0)
         return false;
     while (!taken && ++class <= last)
         taken = space_take_slot(space, class, page, slot);

@@ -350,6 +350,7 @@ struct store {
     bool sweeping;                 /* the keeper's own, with where it is */
     uint32_t sweep_partition, sweep_segment;
 
+    _Atomic uint64_t segments_reclaimed;
     _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
     _Atomic uint64_t damaged;
     _Atomic bool scan_wanted;                    /* space was lost that only a scan gives back */

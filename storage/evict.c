@@ -2,10 +2,11 @@
  * Eviction: which keys go when there is no more room on disk, or in memory for anything but them.
  *
  * Who finds no free slot wants room of one class in one partition, or a run of one class among the
- * extents: nothing else would help, for segments keep their class. Then a hand goes on through the
- * partition's index, which is in the order of the keys' hashes: so whatever it meets next is a
- * sample of all. Of `samples` keys that would make room one goes: the one used longest ago, least
- * often, or due first. Like expiry it names them, and removal.c deletes.
+ * extents: nothing else would help, for a segment changes its class only when all of it is free.
+ * Then a hand goes on through the partition's index, which is in the order of the keys' hashes: so
+ * whatever it meets next is a sample of all. Of `samples` keys that would make room one goes: the
+ * one used longest ago, least often, or due first. Like expiry it names them, and removal.c
+ * deletes.
  *
  * Invariant: a class that is wanted has its bit in the partition's (or the extents') eviction, and
  * the worker that wanted it has evict_due set, until evict_step has looked for it.

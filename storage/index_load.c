@@ -101,6 +101,9 @@ static bool load_segments(struct loading *loading, struct space *space,
                space_load_segment(space, i, classes[i], masks, words);
     }
     free(classes);
+    for (uint32_t i = 0; i < space->segment_count && good; i++)
+        if (space->segment_class[i] == 0)
+            space_add_blank(space, i);
     return good;
 }
 

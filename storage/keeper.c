@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "index_file.h"
+#include "reclaim.h"
 #include "use.h"
 #include "writeback.h"
 
@@ -104,6 +105,12 @@ static void note_full(struct store *store, int error)
     atomic_store(&store->grow_retry_ms, engine_clock_ms() + RETRY_MS);
 }
 
+static void note_room(struct store *store)
+{
+    if (atomic_exchange(&store->full, false))
+        engine_log(store, STORE_LOG_NOTICE, "There is room for data again");
+}
+
 static void grow(struct store *store, struct space *space)
 {
     uint32_t count = growth(store, space);
@@ -114,14 +121,28 @@ static void grow(struct store *store, struct space *space)
     uint64_t after = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
     pthread_mutex_lock(&space->lock);
     if (space_make_room(space, (uint32_t)(after / SEGMENT_BYTES)))
-        space->segment_count = (uint32_t)(after / SEGMENT_BYTES);
+        while (space->segment_count < after / SEGMENT_BYTES)
+            space_add_blank(space, space->segment_count++);
     space->growing = error != 0;
     pthread_mutex_unlock(&space->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
     if (error && after == before)
         note_full(store, count ? error : 0);
-    else if (atomic_exchange(&store->full, false))
-        engine_log(store, STORE_LOG_NOTICE, "There is room for data again");
+    else
+        note_room(store);
+}
+
+/* What another class has emptied comes before a longer file. */
+static void find_room(struct store *store, struct space *space)
+{
+    if (reclaim_segments(store, space) == 0) {
+        grow(store, space);
+        return;
+    }
+    pthread_mutex_lock(&space->lock);
+    space->growing = false;
+    pthread_mutex_unlock(&space->lock);
+    note_room(store);
 }
 
 static void grow_what_asked(struct store *store)
@@ -135,7 +156,7 @@ static void grow_what_asked(struct store *store)
         bool wanted = space->growing;
         pthread_mutex_unlock(&space->lock);
         if (wanted)
-            grow(store, space);
+            find_room(store, space);
     }
 }
 

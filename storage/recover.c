@@ -268,14 +268,14 @@ static void overlay(struct scan *scan, struct space *space, uint32_t segment,
         lay(buffer, redo, redo->page - first, size);
 }
 
-/* The class of a segment: the journal's word for it (already in segment_class), or its header's.
- * Whether the header is to be written anew. */
+/* The class of a segment: the journal's word for it (already in segment_class), or its header's; 0:
+ * none. Whether the header is to be written anew. */
 static int class_of(struct scan *scan, struct space *space, uint32_t segment, const char *header,
                     bool *anew)
 {
     bool whole;
     int class = space_segment_class(space, segment, header, &whole);
-    bool journaled = space->segment_class[segment] != 0;
+    bool journaled = redo_assigns(scan->store, scan->journal, space, segment);
     *anew = journaled || (class > 0 && !whole);
     if (journaled)
         return space->segment_class[segment];
@@ -338,6 +338,21 @@ static void write_changed(struct scan *scan, struct space *space, uint32_t segme
     scan->queue->disk->ops->submit(scan->queue);
 }
 
+/* One that is damaged is nobody's; one that has lost its class may still be full of what was in it,
+ * and is blank. */
+static void pass_over(struct scan *scan, struct space *space, uint32_t segment, int class,
+                      bool emptied)
+{
+    struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
+    if (class == 0)
+        space_add_blank(space, segment);
+    if (class == 0 && emptied) {
+        memset(buffer->bytes, 0, SEGMENT_BYTES);
+        memset(buffer->changed, 0xff, sizeof buffer->changed);
+        write_changed(scan, space, segment, buffer);
+    }
+}
+
 static enum store_result scan_segment(struct scan *scan, struct partition *partition,
                                       uint32_t segment, struct segment_buffer *buffer)
 {
@@ -346,8 +361,7 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
     memset(buffer->changed, 0, sizeof buffer->changed);
     int class = class_of(scan, space, segment, buffer->bytes, &anew);
     if (class <= 0) {
-        if (class < 0 && segment >= space->segment_assigned)
-            space->segment_assigned = segment + 1;
+        pass_over(scan, space, segment, class, anew);
         return STORE_OK;
     }
     space_assign(space, segment, (uint32_t) class);
@@ -453,8 +467,8 @@ static enum store_result scan_extent_headers(struct scan *scan)
         int class = class_of(scan, space, segment, header, &anew);
         if (class > 0)
             space_assign(space, segment, (uint32_t) class);
-        else if (class < 0)
-            space->segment_assigned = segment + 1;
+        else if (class == 0)
+            space_add_blank(space, segment);
         if (!anew)
             continue;
         space_segment_header(space, segment, header);

@@ -29,8 +29,32 @@ static bool add_redo(struct redo_log *log, const struct format_operation *operat
                                                .space = operation->space,
                                                .slot = operation->slot,
                                                .operation = operation,
-                                               .order = log->redo_count};
+                                               .order = log->order};
     log->redo_count++;
+    return true;
+}
+
+static uint32_t number_of(const struct store *store, uint32_t space)
+{
+    return space == FORMAT_EXTENT_SPACE ? store->partition_count : space;
+}
+
+bool redo_assigns(const struct store *store, const struct redo_log *log, const struct space *space,
+                  uint32_t segment)
+{
+    const uint64_t *assigned = log->assigned[number_of(store, space->id)];
+    return assigned && assigned[segment] > 0;
+}
+
+static bool note_assigned(const struct store *store, struct redo_log *log, struct space *space,
+                          const struct format_operation *operation)
+{
+    uint64_t **assigned = &log->assigned[number_of(store, space->id)];
+    uint32_t segment = operation->page / SEGMENT_PAGES;
+    if (!*assigned && !(*assigned = calloc(space->segment_count, sizeof **assigned)))
+        return false;
+    (*assigned)[segment] = log->order;
+    space->segment_class[segment] = operation->slot;
     return true;
 }
 
@@ -51,11 +75,10 @@ static enum store_result apply_operation(struct store *store, struct redo_log *l
     }
     if (!space || operation->page >= space->segment_count * SEGMENT_PAGES)
         return STORE_CORRUPT;
-    if (operation->kind == FORMAT_ASSIGN) {
-        space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;
-        return STORE_OK;
-    }
-    return add_redo(log, operation) ? STORE_OK : STORE_NO_MEMORY;
+    log->order++;
+    bool done = operation->kind == FORMAT_ASSIGN ? note_assigned(store, log, space, operation)
+                                                 : add_redo(log, operation);
+    return done ? STORE_OK : STORE_NO_MEMORY;
 }
 
 static enum store_result apply_record(struct store *store, struct redo_log *log, const char *at)
@@ -152,11 +175,25 @@ static bool same_place(const struct redo *a, const struct redo *b)
     return a->space == b->space && a->page == b->page && a->slot == b->slot;
 }
 
+/* What a segment held before it was emptied is of no class that it has now. */
+static void leave_out_emptied(const struct store *store, struct redo_log *log)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < log->redo_count; i++) {
+        const struct redo *redo = &log->redo[i];
+        const uint64_t *assigned = log->assigned[number_of(store, redo->space)];
+        if (!assigned || redo->order > assigned[redo->page / SEGMENT_PAGES])
+            log->redo[kept++] = *redo;
+    }
+    log->redo_count = kept;
+}
+
 /* Sorted by place; of each place the last operation that says all about it, and the patches that
  * came behind it, are kept. */
-static void settle(struct redo_log *log)
+static void settle(const struct store *store, struct redo_log *log)
 {
     uint64_t kept = 0, begin = 0; /* of the place, in what is kept */
+    leave_out_emptied(store, log);
     if (log->redo_count)
         qsort(log->redo, log->redo_count, sizeof *log->redo, by_place);
     for (uint64_t i = 0; i < log->redo_count; i++) {
@@ -275,7 +312,7 @@ enum store_result redo_read(struct store *store, struct redo_log *log, char *mes
         if (result != STORE_OK)
             return result;
     }
-    settle(log);
+    settle(store, log);
     bool orderly = store->super.clean && !store->super_damaged;
     return orderly ? STORE_OK : look_behind(store, log, message);
 }
@@ -289,6 +326,8 @@ void redo_free(struct redo_log *log)
         free(group);
     }
     free(log->redo);
+    for (uint32_t i = 0; i <= FORMAT_PARTITION_MAX; i++)
+        free(log->assigned[i]);
 }
 
 const struct redo *redo_first(const struct redo_log *log, uint32_t space, uint32_t page)

@@ -72,10 +72,11 @@ static void forget_space(struct space *space)
     memset(space->free_slots, 0,
            (size_t)space->segment_room * SEGMENT_PAGES * sizeof *space->free_slots);
     memset(space->segment_class, 0, space->segment_room * sizeof *space->segment_class);
+    memset(space->segment_blank, 0, space->segment_room * sizeof *space->segment_blank);
     memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
     memset(space->classes, 0, sizeof space->classes);
     use_drop(space);
-    space->segment_assigned = 0;
+    space->segment_assigned = space->blank_count = 0;
 }
 
 static void forget_partition(struct store *store, struct partition *partition)

@@ -27,6 +27,7 @@ void space_free(struct space *space)
     free(space->free_slots);
     free(space->dirty);
     free(space->segment_class);
+    free(space->segment_blank);
     free(space->segment_free);
     use_drop(space);
     free(space->uses);
@@ -55,6 +56,7 @@ bool space_make_room(struct space *space, uint32_t segment_count)
         !grow_array((void **)&space->free_slots, old_pages * 8, pages * 8) ||
         !grow_array((void **)&space->dirty, old_pages / 8, pages / 8) ||
         !grow_array((void **)&space->segment_class, space->segment_room, room) ||
+        !grow_array((void **)&space->segment_blank, space->segment_room, room) ||
         !grow_array((void **)&space->segment_free, (size_t)space->segment_room * 2,
                     (size_t)room * 2) ||
         !grow_array((void **)&space->uses, space->segment_room * sizeof *space->uses,
@@ -68,7 +70,8 @@ uint64_t space_table_bytes(const struct space *space)
 {
     uint64_t per_segment = SEGMENT_PAGES * (sizeof *space->table + sizeof *space->free_slots) +
                            SEGMENT_PAGES / 8 + sizeof *space->segment_class +
-                           sizeof *space->segment_free + sizeof *space->uses;
+                           sizeof *space->segment_blank + sizeof *space->segment_free +
+                           sizeof *space->uses;
     return space->segment_room * per_segment + counter_read(&space->use_bytes);
 }
 
@@ -269,9 +272,56 @@ static void count_free(struct space *space, uint32_t segment, int32_t change)
     space->classes[space->segment_class[segment]].free_count += (uint64_t)(int64_t)change;
 }
 
+void space_add_blank(struct space *space, uint32_t segment)
+{
+    assert(segment < space->segment_count && space->segment_class[segment] == 0);
+    assert(!space->segment_blank[segment]);
+    space->segment_blank[segment] = 1;
+    space->blank_count++;
+}
+
+bool space_take_blank(struct space *space, uint32_t *segment)
+{
+    if (space->blank_count == 0)
+        return false;
+    const uint8_t *found = memchr(space->segment_blank, 1, space->segment_count);
+    assert(found);
+    *segment = (uint32_t)(found - space->segment_blank);
+    space->segment_blank[*segment] = 0;
+    space->blank_count--;
+    return true;
+}
+
+/* Slots, or runs. */
+static uint32_t places_in_segment(uint32_t class)
+{
+    return class < FORMAT_RUN_CLASS ? (SEGMENT_PAGES - 1) * format_class_slots(class)
+                                    : runs_in_segment(class);
+}
+
+bool space_segment_is_free(const struct space *space, uint32_t segment)
+{
+    uint32_t class = space->segment_class[segment];
+    return class != 0 && space->segment_free[segment] == places_in_segment(class);
+}
+
+void space_detach_segment(struct space *space, uint32_t segment)
+{
+    struct space_class *c = &space->classes[space->segment_class[segment]];
+    assert(space_segment_is_free(space, segment));
+    if (c->page / SEGMENT_PAGES == segment)
+        c->page = 0;
+    count_free(space, segment, -(int32_t)space->segment_free[segment]);
+    space->segment_class[segment] = 0;
+    memset(&space->free_slots[(size_t)segment * SEGMENT_PAGES], 0,
+           SEGMENT_PAGES * sizeof *space->free_slots);
+    while (space->segment_assigned > 0 && space->segment_class[space->segment_assigned - 1] == 0)
+        space->segment_assigned--;
+}
+
 void space_assign(struct space *space, uint32_t segment, uint32_t class)
 {
-    assert(segment < space->segment_count);
+    assert(segment < space->segment_count && !space->segment_blank[segment]);
     space->segment_class[segment] = (uint8_t) class;
     if (segment >= space->segment_assigned)
         space->segment_assigned = segment + 1;
@@ -280,13 +330,12 @@ void space_assign(struct space *space, uint32_t segment, uint32_t class)
     if (class < FORMAT_RUN_CLASS) {
         for (uint32_t i = 1; i < SEGMENT_PAGES; i++)
             masks[i] = all_slots(class);
-        count_free(space, segment, (int32_t)((SEGMENT_PAGES - 1) * format_class_slots(class)));
     } else {
         uint32_t runs = runs_in_segment(class);
         for (uint32_t i = 0; i < runs; i++)
             masks[i / 64] |= 1ull << (i % 64);
-        count_free(space, segment, (int32_t)runs);
     }
+    count_free(space, segment, (int32_t)places_in_segment(class));
 }
 
 static bool class_exists(const struct space *space, uint32_t class)
@@ -447,6 +496,8 @@ void space_segment_header(const struct space *space, uint32_t segment, char page
                                     .class = space->segment_class[segment]};
     header.checksum = XXH3_64bits(&header, offsetof(struct format_segment, checksum));
     memset(page, 0, PAGE_SIZE);
+    if (header.class == 0)
+        return;
     memcpy(page, &header, sizeof header);
     memcpy(page + FORMAT_SEGMENT_COPY, &header, sizeof header);
 }

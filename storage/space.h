@@ -11,6 +11,8 @@
  * 4. In free_slots[page] a bit is set exactly when that slot (or, for runs, that run of the
  * segment) holds nothing and is reserved by no transaction. What the disk says is asked only at
  * recovery.
+ * 5. segment_blank[segment] is set exactly when the segment has no class and is all zeros on disk
+ *    (of extents: its header), so that any class may take it.
  *
  *              space_load                    space_evict
  *   (absent) -----------> LOADING -> VALID -------------> (absent)
@@ -58,12 +60,14 @@ struct space {
     uint64_t *free_slots; /* page -> mask; runs: 4 masks at the segment's start */
     uint64_t *dirty;      /* bit per page */
     uint8_t *segment_class;
+    uint8_t *segment_blank;
     uint16_t *segment_free; /* free slots (runs) in each segment */
     uint32_t **uses;        /* by segment, NULL until it is needed: a word per slot (use.h) */
     counter use_bytes;
-    uint32_t use_state;            /* the store's as they were written */
-    uint32_t segment_count;        /* in the file, zeroed or used */
-    uint32_t segment_assigned;     /* with a class; those behind are all zeros */
+    uint32_t use_state;        /* the store's as they were written */
+    uint32_t segment_count;    /* in the file */
+    uint32_t segment_assigned; /* behind the last that has a class */
+    uint32_t blank_count;
     _Atomic uint32_t segment_room; /* what the arrays have room for */
     bool growing;                  /* the keeper was asked for more segments */
 
@@ -113,6 +117,12 @@ void space_keep_slot(struct space *space, uint32_t page, uint32_t slot);
 bool space_page_unused(const struct space *space, uint32_t page, uint32_t reserved_slot);
 /* The same for a run that a root names; false if there is no such run, or it is in use already. */
 STORE_MUST_CHECK bool space_try_keep_run(struct space *space, uint32_t page);
+/* A segment's way: blank, taken, assigned to a class; and when all its slots are free, detached
+ * from it and, once it is zeroed, blank again. */
+void space_add_blank(struct space *space, uint32_t segment);
+STORE_MUST_CHECK bool space_take_blank(struct space *space, uint32_t *segment); /* the first */
+bool space_segment_is_free(const struct space *space, uint32_t segment);
+void space_detach_segment(struct space *space, uint32_t segment);
 /* Gives a segment its class and marks all its slots free. */
 void space_assign(struct space *space, uint32_t segment, uint32_t class);
 
@@ -125,7 +135,7 @@ static inline uint32_t space_class_of(const struct space *space, uint32_t page)
     return space->segment_class[page / SEGMENT_PAGES];
 }
 
-/* Fills a segment's header page. */
+/* Fills a segment's header page; with zeros where it has no class. */
 void space_segment_header(const struct space *space, uint32_t segment, char page[PAGE_SIZE]);
 /* 0: never assigned; -1: damaged; otherwise the class. Whole: both copies say so. */
 int space_segment_class(const struct space *space, uint32_t segment, const char page[PAGE_SIZE],

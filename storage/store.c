@@ -418,6 +418,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->dirty_bytes = (uint64_t)atomic_load(&s->dirty_frames) * PAGE_SIZE;
     stats->journal_buffer_bytes = journal_buffer_bytes(&s->journal);
     stats->store_bytes = atomic_load(&s->store_bytes);
+    stats->segments_reclaimed = atomic_load(&s->segments_reclaimed);
     stats->pages_read = atomic_load(&s->pages_read);
     stats->pages_written = atomic_load(&s->pages_written);
     stats->journal_bytes_written = atomic_load(&s->journal.bytes_written);

@@ -594,8 +594,9 @@ struct store_stats {
     uint64_t index_bytes; /* index and expiry tables */
     uint64_t table_bytes; /* page tables, free slots */
     uint64_t frame_bytes, dirty_bytes, journal_buffer_bytes;
-    uint64_t store_bytes; /* size of all files */
-    uint64_t live_slots;  /* items in slabs */
+    uint64_t store_bytes;        /* size of all files */
+    uint64_t live_slots;         /* items in slabs */
+    uint64_t segments_reclaimed; /* of 1 MB, from a class that had emptied them */
     uint64_t page_hits, page_misses;
     uint64_t pages_read, pages_written; /* 4096 B each */
     uint64_t journal_bytes_written, journal_groups, checkpoints;

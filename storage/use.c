@@ -27,6 +27,16 @@ void use_drop(struct space *space)
     counter_set(&space->use_bytes, 0);
 }
 
+void use_drop_segment(struct space *space, uint32_t segment)
+{
+    if (!space->uses[segment])
+        return;
+    uint64_t slots = SEGMENT_PAGES * format_class_slots(space->segment_class[segment]);
+    free(space->uses[segment]);
+    space->uses[segment] = NULL;
+    counter_add(&space->use_bytes, -slots * sizeof **space->uses);
+}
+
 void use_tidy(struct store *store)
 {
     uint32_t state = atomic_load(&store->use_state);

@@ -32,7 +32,8 @@ static inline enum use_kind use_kind(const struct store *store)
 
 /* What is remembered from here on; of another kind than before: from nothing. Any thread. */
 void use_want(struct store *store, enum use_kind kind);
-void use_drop(struct space *space); /* all that is remembered */
+void use_drop(struct space *space);                           /* all that is remembered */
+void use_drop_segment(struct space *space, uint32_t segment); /* while it has its class */
 void use_tidy(struct store *store); /* gives back what nobody wants any more; takes the locks */
 
 /* The transaction has read this item: used once, however often it looks. */

@@ -8,6 +8,7 @@ import dataclasses
 
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
+INDEX_FILE, SPACE = "test_index_file", "test_space"
 WAIT_RANDOM, UPLOAD = "wait/test_random", "test_upload"
 
 
@@ -122,6 +123,66 @@ fault("last-group-cut", "storage/redo.c",
           if (result == STORE_OK)"""),
       by=[CUTS, POWERCUT])
 
+# ---- the index checkpoint ----
+
+fault("index-of-another-stop", "storage/index_stream.c",
+      "blocks are not bound to the stop that wrote them",
+      ("stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->super.seed);",
+       "stream->identity = 1;"),
+      by=[INDEX_FILE])
+fault("index-block-unchecked", "storage/index_stream.c",
+      "a block's checksum is not looked at",
+      ("stream->block->checksum == checksum_of(stream);", "true;"),
+      by=[INDEX_FILE])
+fault("index-after-a-crash", "storage/recover.c",
+      "an index checkpoint is loaded though the store was not stopped in order",
+      ("return store->super.clean && !store->super_damaged", "return !store->super_damaged"),
+      by=[INDEX_FILE], quick=True)
+fault("index-by-one-superblock", "storage/recover.c",
+      "the superblock of the stop is believed though the newer one is lost",
+      ("!store->super_damaged && store->super_in_turn &&", ""),
+      by=[INDEX_FILE])
+fault("index-half-loaded", "storage/index_load.c",
+      "what was loaded before the doubt is kept",
+      ("engine_forget(store);", ""),
+      by=[INDEX_FILE])
+fault("index-over-damage", "storage/index_save.c",
+      "an index checkpoint hides damage from the next start",
+      ("if (atomic_load(&store->damaged) > 0)", "if (false)"),
+      by=[INDEX_FILE])
+fault("index-without-free-slots", "storage/space.c",
+      "slots in use are free after an index checkpoint was loaded",
+      ("masks[i] = free_slots[i];", ""),
+      by=[INDEX_FILE])
+fault("index-forgets-the-sweep", "storage/index_load.c",
+      "items of flushed databases stay in the index for ever",
+      ("if (!head.is_swept)", "if (false)"),
+      by=[INDEX_FILE])
+
+# ---- segments that change their class ----
+
+fault("segment-zeroed-too-early", "storage/reclaim.c",
+      "a segment is zeroed before the deletions that emptied it are durable",
+      ("if (count > 0 && !writeback_sync(store, commit))", "if (false)"),
+      by=[SPACE])
+fault("segment-not-zeroed", "storage/reclaim.c",
+      "a segment is taken by another class with what the last one left in it",
+      ("int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;",
+       "int error = 0;"),
+      by=[SPACE])
+fault("segment-not-zeroed-at-the-start", "storage/recover.c",
+      "a segment that had lost its class before the crash is blank with what was in it",
+      ("if (class == 0 && emptied) {", "if (false) {"),
+      by=[SPACE])
+fault("emptied-segment-redone", "storage/redo.c",
+      "what a segment held before it was emptied is laid over what it holds now",
+      ("leave_out_emptied(store, log);", ""),
+      by=[SPACE])
+fault("segment-in-use-taken", "storage/reclaim.c",
+      "a segment is emptied while a page of it is under way",
+      ("(frame->state != FRAME_VALID || frame->refs > 0 || frame->writing)", "false"),
+      by=[SPACE])
+
 # ---- recovery ----
 
 fault("first-operation-of-a-slot-wins", "storage/redo.c",
@@ -144,7 +205,7 @@ fault("redo-not-flushed", "storage/recover.c",
       by=[CUTS, POWERCUT])
 fault("segment-class-not-redone", "storage/redo.c",
       "a segment whose header was not written yet is taken for unused",
-      ("space->segment_class[operation->page / SEGMENT_PAGES] = operation->slot;", ""),
+      ("space->segment_class[segment] = operation->slot;", ""),
       by=[CUTS, POWERCUT])
 fault("databases-not-redone", "storage/redo.c",
       "a flush or swap of databases is forgotten",

@@ -131,7 +131,7 @@ static void same_stores(const struct store *loaded, const struct store *scanned)
         space_check(&a->space);
         same_space(&a->space, &b->space);
         for (uint32_t slot = 0; slot < a->index.slot_count; slot++)
-            same_tables(&a->index.tables[slot], &b->index.tables[slot], INDEX_AGE_BITS);
+            same_tables(&a->index.tables[slot], &b->index.tables[slot], 0);
         for (uint32_t table = 0; table < TTL_TABLE_COUNT; table++)
             same_tables(&a->ttl.tables[table], &b->ttl.tables[table], 32); /* bases differ */
         for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)

@@ -1,0 +1,269 @@
+/* Segments that a class has emptied serve the others: the files do not grow while there is room in
+ * them, and a cut in the midst of it leaves nothing of what was there before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../storage/engine.h"
+#include "fault_disk.h"
+
+#define SEGMENTS 6u
+
+static void open_rig(struct rig *rig, struct medium *medium)
+{
+    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+}
+
+static void close_rig(struct rig *rig)
+{
+    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+}
+
+static struct medium *new_store(struct rig *rig)
+{
+    struct medium *medium = medium_new(1);
+    rig_defaults(rig);
+    rig->options.partition_count = 1;
+    open_rig(rig, medium);
+    return medium;
+}
+
+/* The value of key `i` among those of `len` bytes. */
+static struct blob *value_of(uint32_t i, uint32_t len)
+{
+    struct rng rng = {(uint64_t)len << 32 | i};
+    return blob_random(&rng, len);
+}
+
+static void name_of(uint32_t i, uint32_t len, char name[32])
+{
+    snprintf(name, 32, "%u:%u", len, i);
+}
+
+static void put(struct rig *rig, uint32_t i, uint32_t len)
+{
+    char name[32];
+    name_of(i, len, name);
+    must(do_put(rig, name, value_of(i, len)) == STORE_OK, "put %s", name);
+}
+
+static void fill(struct rig *rig, uint32_t count, uint32_t len)
+{
+    for (uint32_t i = 0; i < count; i++)
+        put(rig, i, len);
+}
+
+static void empty(struct rig *rig, uint32_t count, uint32_t len)
+{
+    char name[32];
+    for (uint32_t i = 0; i < count; i++) {
+        name_of(i, len, name);
+        must(do_delete(rig, name) == STORE_OK, "delete %s", name);
+    }
+}
+
+/* Whether it is there; then it is what was put. */
+static bool is_there(struct rig *rig, uint32_t i, uint32_t len)
+{
+    char name[32];
+    enum store_result result;
+    name_of(i, len, name);
+    struct blob *found = do_get(rig, name, &result), *wanted = value_of(i, len);
+    must(found || result == STORE_ABSENT, "%s: %d", name, result);
+    must(!found || (found->len == len && memcmp(found->bytes, wanted->bytes, len) == 0),
+         "%s has another value", name);
+    blob_unref(wanted);
+    blob_unref(found);
+    return result == STORE_OK;
+}
+
+static void expect_all(struct rig *rig, uint32_t count, uint32_t len)
+{
+    for (uint32_t i = 0; i < count; i++)
+        must(is_there(rig, i, len), "%u:%u is gone", len, i);
+}
+
+static uint64_t reclaimed(const struct rig *rig)
+{
+    struct store_stats stats;
+    store_stats(rig->store, &stats);
+    return stats.segments_reclaimed;
+}
+
+static uint64_t damaged(const struct rig *rig)
+{
+    struct store_stats stats;
+    store_stats(rig->store, &stats);
+    return stats.damaged_items;
+}
+
+/* Of `len` bytes, how many fill a segment. */
+static uint32_t in_segment(uint32_t len)
+{
+    uint32_t item = (uint32_t)sizeof(struct format_item) + 32 + len;
+    return (SEGMENT_PAGES - 1) * format_class_slots(format_class_for(item));
+}
+
+static void one_class_after_another(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {3900, 900, 1900, 3900, 400};
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        uint32_t count = SEGMENTS * in_segment(lengths[i]);
+        fill(&rig, count, lengths[i]);
+        if (i == 0)
+            size = medium_size(medium, "slabs-00");
+        expect_all(&rig, count, lengths[i]);
+        empty(&rig, count, lengths[i]);
+    }
+    must(medium_size(medium, "slabs-00") <= size + (4u << 20), "%llu MB of files, once %llu did",
+         (unsigned long long)medium_size(medium, "slabs-00") >> 20, (unsigned long long)size >> 20);
+    must(reclaimed(&rig) > 3 * SEGMENTS, "%llu reclaimed", (unsigned long long)reclaimed(&rig));
+    close_rig(&rig);
+    open_rig(&rig, medium);
+    must(rig.store->is_loaded, "the checkpoint is not loaded");
+    fill(&rig, in_segment(900), 900);
+    expect_all(&rig, in_segment(900), 900);
+    must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+/* Extents, too, of all numbers of pages. */
+static void large_values_of_all_sizes(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    uint64_t size = 0;
+    for (uint32_t pages = 31; pages > 1; pages -= 5) {
+        uint32_t len = pages * PAGE_SIZE - 100, count = 5 * (SEGMENT_PAGES / pages);
+        fill(&rig, count, len);
+        expect_all(&rig, count, len);
+        empty(&rig, count, len);
+        rig_run(&rig, 150); /* deferred until the deletions are durable */
+        rig_sync(&rig, atomic_load(&rig.store->journal.appended));
+        if (!size)
+            size = medium_size(medium, "extents");
+    }
+    must(medium_size(medium, "extents") <= size + (5u << 20), "%llu MB of files, once %llu did",
+         (unsigned long long)medium_size(medium, "extents") >> 20, (unsigned long long)size >> 20);
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+/* A full disk has room again when another class is deleted. */
+static void a_full_disk(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    uint32_t count = 0, small = 4 * in_segment(900);
+    char name[32];
+    medium_set_room(medium, medium_bytes(medium) + (8u << 20));
+    for (;; count++) {
+        name_of(count, 3900, name);
+        if (do_put(&rig, name, value_of(count, 3900)) != STORE_OK)
+            break;
+    }
+    empty(&rig, count, 3900);
+    rig_run(&rig, 1500);
+    fill(&rig, small, 900);
+    expect_all(&rig, small, 900);
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+/* ---- cuts ---- */
+
+#define LONG_LEN 3900u
+#define SHORT_LEN 1900u
+
+struct cuts {
+    struct rng rng;
+    struct rig *writer;
+    struct medium *states[400];
+    uint32_t acknowledged[400]; /* short values that must be there */
+    uint32_t count;
+    _Atomic uint32_t put; /* likewise, by now */
+};
+
+/* Some of the states; more of those in which segments are being emptied. */
+static void keep_state(void *arg, struct medium *state)
+{
+    struct cuts *cuts = arg;
+    if (cuts->count == sizeof cuts->states / sizeof *cuts->states ||
+        !rng_chance(&cuts->rng, cuts->put % 500 < 20 ? 10 : 2)) {
+        medium_free(state);
+        return;
+    }
+    cuts->acknowledged[cuts->count] = cuts->put;
+    cuts->states[cuts->count++] = state;
+}
+
+static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t long_count,
+                        uint32_t fate)
+{
+    struct rig rig;
+    rig_defaults(&rig);
+    medium_set_fate(medium, (enum fate)fate);
+    open_rig(&rig, medium);
+    must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
+    for (uint32_t i = 0; i < long_count; i += 7)
+        must(!is_there(&rig, i, LONG_LEN), "%u has come back", i);
+    expect_all(&rig, acknowledged, SHORT_LEN);
+    fill(&rig, 300, 700);
+    expect_all(&rig, 300, 700);
+    close_rig(&rig);
+    open_rig(&rig, medium);
+    expect_all(&rig, 300, 700);
+    must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
+    close_rig(&rig);
+    medium_free(medium);
+}
+
+static void a_cut_while_a_segment_changes_its_class(void **state)
+{
+    (void)state;
+    struct cuts *cuts = calloc(1, sizeof *cuts);
+    struct rig rig;
+    uint32_t long_count = 4 * in_segment(LONG_LEN), short_count = 5 * in_segment(SHORT_LEN);
+    cuts->rng.state = rng_seed("space");
+    struct medium *medium = new_store(&rig);
+    fill(&rig, long_count, LONG_LEN);
+    empty(&rig, long_count, LONG_LEN);
+    rig_sync(&rig, atomic_load(&rig.store->journal.appended));
+    medium_record(medium, keep_state, cuts);
+    while (cuts->put < short_count) {
+        put(&rig, cuts->put, SHORT_LEN);
+        rig_sync(&rig, atomic_load(&rig.store->journal.appended));
+        cuts->put++;
+    }
+    medium_record(medium, NULL, NULL);
+    must(reclaimed(&rig) > 2, "%llu reclaimed", (unsigned long long)reclaimed(&rig));
+    close_rig(&rig);
+    printf("%u states\n", cuts->count);
+    for (uint32_t i = 0; i < cuts->count; i++)
+        check_state(cuts->states[i], cuts->acknowledged[i], long_count, i % FATES);
+    medium_free(medium);
+    free(cuts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_class_after_another),
+        cmocka_unit_test(large_values_of_all_sizes),
+        cmocka_unit_test(a_full_disk),
+        cmocka_unit_test(a_cut_while_a_segment_changes_its_class),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
