@@ -181,6 +181,7 @@ SERVER_SRC := \
 	server/set.c \
 	server/steps.c \
 	server/transport_socket.c \
+	server/upload.c \
 	server/watch.c \
 	server/worker.c \
 	server/zset.c \
@@ -219,7 +220,8 @@ MODEL_SRC := \
 	tests/model/model_store.c \
 	tests/model/model_table.c \
 	tests/model/model_tree.c \
-	tests/model/model_txn.c
+	tests/model/model_txn.c \
+	tests/model/model_upload.c
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
 UNIT_TESTS := \

@@ -67,10 +67,27 @@ struct resp_parser {
     char error_text[64];
 };
 
+/* A bulk of which not all has come. */
+struct resp_bulk {
+    uint64_t len;
+    size_t begin;    /* of its bytes: where in the buffer */
+    size_t argument; /* which it is */
+    size_t argc;     /* of how many */
+};
+
 void resp_parser_init(struct resp_parser *parser, struct resp_limits limits);
 void resp_parser_set_limits(struct resp_parser *parser, struct resp_limits limits);
 void resp_parser_free(struct resp_parser *parser);
 enum resp_status resp_parse(struct resp_parser *parser, const char *data, size_t len);
+
+/* After RESP_INCOMPLETE: whether it is a bulk's bytes that are missing. */
+bool resp_pending_bulk(const struct resp_parser *parser, struct resp_bulk *bulk);
+/* An argument that has come before it; `data` as it was given. */
+struct resp_slice resp_argument(const struct resp_parser *parser, size_t i, const char *data);
+/* The pending bulk's bytes are the caller's: those that have come are taken out of the buffer, the
+ * others do not get there. What follows them follows what was before them, and the argument will be
+ * an empty slice. False, and nothing is changed: out of memory. */
+bool resp_divert_bulk(struct resp_parser *parser);
 
 /* ---- replies ---- */
 

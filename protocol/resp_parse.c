@@ -3,7 +3,8 @@
  *
  *              '*'                 count > 0           header            bytes and CRLF
  *   START -----------> COUNT -----------------> HEADER -------> BODY ------------------+
- *     |                  | count <= 0              ^                                   |
+ *     |                  | count <= 0              ^              | resp_divert_bulk   |
+ *     |                  |                         |              +-------> TAIL ------+
  *     | other            v                         +----------- more arguments --------+
  *     +-----> INLINE --> COMPLETE (START again) <-------------- the last one ----------+
  *
@@ -32,6 +33,7 @@ enum parser_state {
     STATE_COUNT,
     STATE_HEADER,
     STATE_BODY,
+    STATE_TAIL, /* the line end of a bulk whose bytes went elsewhere */
     STATE_INVALID,
 };
 
@@ -235,6 +237,45 @@ static enum resp_status read_body(struct resp_parser *parser, const char *data, 
     return RESP_COMPLETE;
 }
 
+static enum resp_status read_tail(struct resp_parser *parser, size_t len)
+{
+    if (len - parser->position < 2)
+        return incomplete(parser, parser->position + 2);
+    parser->position += 2;
+    parser->remaining--;
+    parser->state = STATE_HEADER;
+    return RESP_COMPLETE;
+}
+
+bool resp_pending_bulk(const struct resp_parser *parser, struct resp_bulk *bulk)
+{
+    if (parser->state != STATE_BODY)
+        return false;
+    *bulk = (struct resp_bulk){.len = parser->bulk_len,
+                               .begin = parser->position,
+                               .argument = parser->count,
+                               .argc = parser->count + parser->remaining};
+    return true;
+}
+
+struct resp_slice resp_argument(const struct resp_parser *parser, size_t i, const char *data)
+{
+    assert(i < parser->count && parser->state != STATE_START);
+    struct resp_slice arg = parser->args[i];
+    return (struct resp_slice){data + (uintptr_t)arg.data, arg.len};
+}
+
+bool resp_divert_bulk(struct resp_parser *parser)
+{
+    assert(parser->state == STATE_BODY);
+    uintptr_t offset = parser->position;
+    if (!add_arg(parser, (const char *)offset, 0))
+        return false;
+    parser->state = STATE_TAIL;
+    parser->wanted = parser->position + 2;
+    return true;
+}
+
 /* Reads a header of the plain form ("$", one to nine digits, CR and one more byte) if it lies whole
  * before `end`; *body is where its bulk begins. False: read_header has to judge. */
 static inline bool read_plain_header(const char *at, const char *end, uint64_t *bulk_len,
@@ -298,7 +339,9 @@ static enum resp_status parse_args(struct resp_parser *parser, const char *data,
         enum resp_status status = RESP_COMPLETE;
         if (parser->state == STATE_HEADER)
             status = read_header(parser, data, len);
-        if (status == RESP_COMPLETE)
+        if (parser->state == STATE_TAIL)
+            status = read_tail(parser, len);
+        else if (status == RESP_COMPLETE)
             status = read_body(parser, data, len);
         if (status != RESP_COMPLETE) {
             args_to_offsets(parser, resumed, data);

@@ -65,10 +65,16 @@ bool multi_takes(struct request *request, const struct command *command)
         return true;
     }
     struct block *block = request->block != NULL ? request->block : request->source;
-    if (!nest->is_aborted && nest_add(nest, command, call->argc, call->argv, block) == NULL) {
-        nest->is_aborted = true;
-        reply_failure(call, STORE_NO_MEMORY);
-        return true;
+    struct nested *nested = NULL;
+    if (!nest->is_aborted) {
+        nested = nest_add(nest, command, call->argc, call->argv, block);
+        nest->is_aborted = nested == NULL;
+        if (nested == NULL) {
+            reply_failure(call, STORE_NO_MEMORY);
+            return true;
+        }
+        nested->call.upload = call->upload;
+        call->upload = NULL;
     }
     resp_status(call->reply, "QUEUED");
     return true;

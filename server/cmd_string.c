@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "server.h"
+#include "upload.h"
 
 /* Up to this length a part of a large value is copied out instead of loading the whole of it. */
 #define VIEW_COPY_MAX (64 * 1024)
@@ -230,7 +231,10 @@ static enum store_result put_told(struct call *call, struct resp_slice value, in
     call_notify(call, NOTIFY_STRING, "set", key);
     if (tells_expiry)
         call_notify(call, NOTIFY_GENERIC, "expire", key);
-    if (expire_ms == STORE_NO_EXPIRY || expire_ms > call->now_ms)
+    bool is_kept = expire_ms == STORE_NO_EXPIRY || expire_ms > call->now_ms;
+    if (is_kept && call->upload != NULL)
+        return upload_put(call->upload, call->txn, key, TYPE_STRING, expire_ms);
+    if (is_kept)
         return store_put(call->txn, key, TYPE_STRING, value.data, value.len, expire_ms);
     call_notify(call, NOTIFY_EXPIRED, "expired", key);
     return delete_key(call, key);

@@ -24,6 +24,7 @@ struct session;
 struct command;
 struct effects;
 struct nest;
+struct upload;
 
 /* Item types as kept in the engine; part of the data format: never renumber. */
 enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
@@ -56,7 +57,8 @@ struct call {
     struct resp_writer *reply;
     size_t argc;
     const struct resp_slice *argv; /* argv[0] is the command's name */
-    const struct store_key *keys;  /* the declared keys, in the order of their arguments */
+    struct upload *upload;        /* where the value is, its argument being empty; or NULL: there */
+    const struct store_key *keys; /* the declared keys, in the order of their arguments */
     uint32_t key_count;
     int64_t now_ms;       /* fixed at first entry, the same in every rerun */
     uint64_t random_seed; /* likewise */
@@ -148,6 +150,8 @@ struct command {
     int key_count_at;    /* argument that tells how many keys follow it, besides those at first_key
                             to last_key (and with the last part of key_flags); 0: none does */
     declare_fn *declare; /* NULL: the positions above are all */
+    int value_at; /* argument that, if it is long, goes to its place while it arrives: see upload.h;
+                     0: none does */
 };
 
 /* All commands, by group; subcommands follow their container. command_count rows. */

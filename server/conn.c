@@ -11,7 +11,9 @@
  * 2. A connection without unfinished input holds no input memory: bytes that could not be parsed
  *    or run yet are in its own block; `parser` is its own only in the middle of a command.
  * 3. Bytes that a request holds are not moved: a block with other holders is only added to.
- * 4. A closed connection has transport NULL, is not in worker->conns, and is freed when none of its
+ * 4. While conn->upload is set the parser is in the middle of its command, which is in the
+ *    connection's own block, with room for the line end behind the value.
+ * 5. A closed connection has transport NULL, is not in worker->conns, and is freed when none of its
  *    requests runs any more and it is on no list.
  */
 #include "conn.h"
@@ -27,6 +29,7 @@
 #include "multi.h"
 #include "runner.h"
 #include "transport.h"
+#include "upload.h"
 
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
@@ -142,6 +145,8 @@ static void close_conn(struct conn *conn)
         free(conn->parser);
         conn->parser = NULL;
     }
+    upload_free(conn->upload);
+    conn->upload = NULL;
     runner_abandon(conn);
     conn_attend(conn);
 }
@@ -212,19 +217,37 @@ static size_t take_commands(struct conn *conn, struct block *block, size_t start
     return start;
 }
 
+/* The unfinished bytes move to a block of their own, but for `taken` of them behind the first
+ * `head`. */
+static void move_input(struct conn *conn, const char *data, size_t head, size_t taken, size_t len)
+{
+    struct block *block = NULL;
+    if (len > taken && (block = block_new(len - taken + UPLOAD_TAIL)) == NULL)
+        conn_kill(conn);
+    if (block != NULL) {
+        memcpy(block->data, data, head);
+        memcpy(block->data + head, data + head + taken, len - head - taken);
+    }
+    drop_input(conn);
+    conn->input = block;
+    conn->input_end = block != NULL ? len - taken : 0;
+}
+
+/* If what is missing is a long value that may go to its place in the store, it begins to. */
+static bool begin_upload(struct conn *conn, const char *data, size_t len)
+{
+    if (!upload_start(conn, data, len))
+        return false;
+    size_t head = conn->upload->head;
+    move_input(conn, data, head, upload_take(conn->upload, data + head, len - head), len);
+    return true;
+}
+
 /* Keeps unfinished bytes of the shared block. */
 static void keep_input(struct conn *conn, const char *data, size_t len)
 {
-    drop_input(conn);
-    if (len == 0)
-        return;
-    conn->input = block_new(len);
-    if (conn->input == NULL) {
-        conn_kill(conn);
-        return;
-    }
-    memcpy(conn->input->data, data, len);
-    conn->input_end = len;
+    if (!begin_upload(conn, data, len))
+        move_input(conn, data, len, 0, len);
 }
 
 static bool ensure_parser(struct worker *worker)
@@ -251,6 +274,9 @@ static void take_own(struct conn *conn)
     conn->input_start = take_commands(conn, conn->input, conn->input_start, conn->input_end);
     if (conn->input_start == conn->input_end)
         drop_input(conn);
+    else
+        begin_upload(conn, conn->input->data + conn->input_start,
+                     conn->input_end - conn->input_start);
 }
 
 /* Room for one read in the shared block, behind what requests hold of it. */
@@ -350,6 +376,34 @@ static void read_own(struct conn *conn)
     take_own(conn);
 }
 
+/* Bytes of the value that had arrived when the store had to catch up. */
+static void feed_upload(struct conn *conn)
+{
+    struct upload *upload = conn->upload;
+    if (upload->waits || upload_is_whole(upload) || conn->input == NULL)
+        return;
+    size_t at = conn->input_start + upload->head;
+    char *rest = conn->input->data + at;
+    size_t len = conn->input_end - at, taken = upload_take(upload, rest, len);
+    memmove(rest, rest + taken, len - taken);
+    conn->input_end -= taken;
+}
+
+static void read_upload(struct conn *conn)
+{
+    size_t tailed;
+    feed_upload(conn);
+    if (conn->upload->waits)
+        return;
+    assert(conn->input->capacity - conn->input_end >= UPLOAD_TAIL);
+    char *tail = conn->input->data + conn->input_end;
+    if (!note_read(conn, upload_read(conn->upload, tail, &tailed)))
+        return;
+    conn->input_end += tailed;
+    if (tailed > 0 && runner_may_take(conn))
+        take_own(conn);
+}
+
 static void check_query_limit(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -368,6 +422,10 @@ static void read_input(struct conn *conn)
 {
     if (!ensure_parser(conn->worker)) {
         conn_kill(conn);
+        return;
+    }
+    if (conn->upload != NULL && !upload_is_whole(conn->upload)) {
+        read_upload(conn);
         return;
     }
     size_t kept = conn->input_end - conn->input_start;
@@ -391,7 +449,7 @@ static bool can_go_on(const struct conn *conn)
 static bool can_read(const struct conn *conn)
 {
     return !conn->input_ended && (conn->input == NULL || conn->parser != NULL) &&
-           runner_may_take(conn);
+           (conn->upload == NULL || !conn->upload->waits) && runner_may_take(conn);
 }
 
 /* Everything it asked for has been sent, or it cannot be. A client that has ended its side is not
@@ -418,6 +476,8 @@ unsigned conn_wants(const struct conn *conn)
 
 static void end_turn(struct conn *conn)
 {
+    if (conn->upload != NULL)
+        feed_upload(conn);
     for (;;) {
         runner_advance(conn);
         if (can_go_on(conn))

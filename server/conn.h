@@ -20,6 +20,7 @@ struct publication;
 struct request;
 struct segment;
 struct transport;
+struct upload;
 struct waiter;
 
 /* With more unsent output no input is read and no command is started. Strangers get little room:
@@ -37,6 +38,8 @@ struct conn {
     struct block *input;
     size_t input_start, input_end;
     struct resp_parser *parser; /* in the middle of a command; NULL: at the start of one */
+    struct upload *upload;      /* of that command: its long value, see upload.h; or NULL */
+    uint32_t unsettled_uploads; /* of commands that have been taken */
 
     /* the runner's: commands not yet answered, in order */
     struct request *requests, *last_request;

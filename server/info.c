@@ -498,6 +498,7 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "recovery_ms:%llu\r\n", U(stats.recovery_ms));
     fprintf(to, "recovered_from:%s\r\n", stats.is_loaded ? "checkpoint" : "slabs");
     fprintf(to, "protocol_errors:%llu\r\n", SUM(server, protocol_errors));
+    fprintf(to, "uploads:%llu\r\n", SUM(server, uploads));
     fprintf(to, "direct_io:%d\r\nfailed:%d\r\nfull:%d\r\n", stats.direct_io, stats.failed,
             stats.full);
 }

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "conn.h"
 #include "effects.h"
+#include "upload.h"
 
 /* In quotes, with escapes for all that is not printed. */
 static void write_quoted(struct resp_writer *line, struct resp_slice text)
@@ -45,6 +46,12 @@ static bool is_secret(const struct call *call, size_t i)
            (i > 3 && slice_is(call->argv[i - 2], "auth"));
 }
 
+/* It was on its way to its place already when the first monitor came. */
+static bool is_away(const struct call *call, size_t i)
+{
+    return call->upload != NULL && call->upload->argument == i;
+}
+
 /* Scripts are not the client's own words; EXEC's commands are. */
 static bool is_of_script(const struct call *call)
 {
@@ -72,14 +79,16 @@ static void write_head(struct resp_writer *line, const struct call *call)
 
 void monitor_feed(const struct call *call)
 {
-    const struct resp_slice redacted = {"(redacted)", 10};
+    const struct resp_slice redacted = {"(redacted)", 10}, too_late = {"(long value)", 12};
     if ((call->command->flags & (CMD_ADMIN | CMD_SKIP_MONITOR)) != 0)
         return;
     struct resp_writer line;
     resp_writer_init(&line, 2);
     write_head(&line, call);
     for (size_t i = 0; i < call->argc; i++)
-        write_quoted(&line, is_secret(call, i) ? redacted : call->argv[i]);
+        write_quoted(&line, is_secret(call, i) ? redacted
+                            : is_away(call, i) ? too_late
+                                               : call->argv[i]);
     resp_raw(&line, "\r\n", 2);
     struct publication *publication = NULL;
     if (!line.failed)

@@ -16,6 +16,7 @@
 #include "request.h"
 #include "runner_reply.h"
 #include "session.h"
+#include "upload.h"
 #include "watch.h"
 
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
@@ -43,6 +44,7 @@ static void nested_free(struct nested *nested)
     drop_progress(call);
     resp_writer_free(&nested->kept);
     nest_free(call->nest);
+    upload_free(call->upload);
     block_release(nested->block);
     free(nested);
 }

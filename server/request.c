@@ -6,6 +6,7 @@
 
 #include "conn.h"
 #include "nested.h"
+#include "upload.h"
 
 #define FREE_REQUESTS_MAX 1024
 #define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
@@ -75,6 +76,8 @@ void request_free(struct request *request)
     call->cursor = 0;
     nest_free(call->nest);
     call->nest = NULL;
+    upload_free(call->upload);
+    call->upload = NULL;
     block_release(request->block);
     request->block = request->source = NULL;
     request->is_read = request->discard = request->rejected = request->wants_all = false;

@@ -14,6 +14,7 @@
  *    the first parked request is finished.
  * 4. Replies leave in the queue's order: a finished request behind a running one keeps its reply.
  * 5. While requests are queued no reply is written past them.
+ * 6. A request whose value is still on its way to the device is parked.
  */
 #include "runner.h"
 
@@ -31,6 +32,7 @@
 #include "request.h"
 #include "runner_reply.h"
 #include "script_busy.h"
+#include "upload.h"
 
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
@@ -546,6 +548,8 @@ static void answer_finished(struct conn *conn)
 
 static bool may_start(const struct conn *conn, const struct request *request)
 {
+    if (!upload_is_settled(request->call.upload))
+        return false;
     return conn->running == 0 || (request->is_read && !conn->running_write);
 }
 
@@ -582,8 +586,9 @@ static bool is_ending(const struct conn *conn)
 
 bool runner_may_take(const struct conn *conn)
 {
-    return conn->request_count < RUNNER_IN_FLIGHT_MAX && !output_is_full(conn) && !conn->refused &&
-           !is_ending(conn);
+    return conn->request_count < RUNNER_IN_FLIGHT_MAX &&
+           conn->unsettled_uploads < RUNNER_UPLOADS_MAX && !output_is_full(conn) &&
+           !conn->refused && !is_ending(conn);
 }
 
 /* Parks a request, or starts it beside the reads that run. */
@@ -655,6 +660,7 @@ void runner_take(struct conn *conn, struct block *block, const struct ahead *ahe
     request->named = ahead->command;
     request->known = ahead->key;
     request->source = block;
+    request->call.upload = upload_pass_on(conn);
     bool is_own = request_reserve_arguments(request, ahead->count);
     if (is_own && block == NULL)
         is_own = request_hold_copy(request);
@@ -663,7 +669,7 @@ void runner_take(struct conn *conn, struct block *block, const struct ahead *ahe
         conn_kill(conn);
         return;
     }
-    if (conn->request_count == 0) {
+    if (conn->request_count == 0 && upload_is_settled(request->call.upload)) {
         take_first(conn, request, block);
         return;
     }

@@ -24,8 +24,8 @@ COMMAND("getrange", cmd_getrange, 4, R, 1, 1, 1, "string", "2.4.0", "string",
         "O(N), N being the length of the part", .summary = "Reads a part of the string at a key.",
         .key_flags = RO)
 COMMAND("getset", cmd_getset, 3, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
-        .summary = "Sets a string and answers with the one that was there.", .key_flags = RW,
-        .deprecated = "6.2.0 `SET` with the `!GET` argument")
+        .summary = "Sets a string and answers with the one that was there.", .value_at = 2,
+        .key_flags = RW, .deprecated = "6.2.0 `SET` with the `!GET` argument")
 COMMAND("incr", cmd_incr, 2, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
         .summary = "Adds one to the integer at a key; a missing key counts as 0.", .key_flags = RW)
 COMMAND("incrby", cmd_incrby, 3, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
@@ -51,18 +51,18 @@ COMMAND("msetnx", cmd_msetnx, -3, W | OOM, 1, -1, 2, "string", "1.0.1", "string"
         .summary = "Sets several strings if none of the keys exists.", .key_flags = "OW insert",
         .tips = "request_policy:multi_shard response_policy:agg_min")
 COMMAND("psetex", cmd_psetex, 4, W | OOM, 1, 1, 1, "string", "2.6.0", "string", "O(1)",
-        .summary = "Sets a string that expires after some milliseconds.", .key_flags = "OW update",
-        .deprecated = "2.6.12 `SET` with the `PX` argument")
+        .summary = "Sets a string that expires after some milliseconds.", .value_at = 3,
+        .key_flags = "OW update", .deprecated = "2.6.12 `SET` with the `PX` argument")
 COMMAND(
     "set", cmd_set, -3, W | OOM, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
     .summary = "Sets a string, whatever the key held before; options make conditions and expiry.",
-    .key_flags = "RW access update variable_flags")
+    .value_at = 2, .key_flags = "RW access update variable_flags")
 COMMAND("setex", cmd_setex, 4, W | OOM, 1, 1, 1, "string", "2.0.0", "string", "O(1)",
-        .summary = "Sets a string that expires after some seconds.", .key_flags = "OW update",
-        .deprecated = "2.6.12 `SET` with the `EX` argument")
+        .summary = "Sets a string that expires after some seconds.", .value_at = 3,
+        .key_flags = "OW update", .deprecated = "2.6.12 `SET` with the `EX` argument")
 COMMAND("setnx", cmd_setnx, 3, W | OOM | FAST, 1, 1, 1, "string", "1.0.0", "string", "O(1)",
-        .summary = "Sets a string if the key does not exist.", .key_flags = "OW insert",
-        .deprecated = "2.6.12 `SET` with the `NX` argument")
+        .summary = "Sets a string if the key does not exist.", .value_at = 2,
+        .key_flags = "OW insert", .deprecated = "2.6.12 `SET` with the `NX` argument")
 COMMAND("setrange", cmd_setrange, 4, W | OOM, 1, 1, 1, "string", "2.2.0", "string",
         "O(M), M being the length of the part",
         .summary =

@@ -26,6 +26,11 @@ struct transport_ops {
     /* Bytes moved (more than 0), TRANSPORT_AGAIN or TRANSPORT_CLOSED. */
     ssize_t (*read)(struct transport *transport, void *to, size_t size);
     ssize_t (*write)(struct transport *transport, const struct iovec *vectors, int count);
+    /* As read, into several places; NULL: read is called for each. They are parts of a large
+     * value's place (store_upload_space): after TRANSPORT_AGAIN the next call begins at the same
+     * place, so that an implementation may fill it meanwhile, if it has let go of it when `close`
+     * returns. */
+    ssize_t (*read_vectors)(struct transport *transport, const struct iovec *vectors, int count);
     /* What the callback is to be called for, a set of enum transport_ready. Level-triggered. */
     void (*want)(struct transport *transport, unsigned ready);
     /* Ends the connection and frees the transport; no callback comes after it. */

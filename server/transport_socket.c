@@ -38,6 +38,12 @@ static ssize_t socket_read(struct transport *transport, void *to, size_t size)
     return result_of(read(transport->fd, to, size));
 }
 
+static ssize_t socket_read_vectors(struct transport *transport, const struct iovec *vectors,
+                                   int count)
+{
+    return result_of(readv(transport->fd, vectors, count));
+}
+
 static ssize_t socket_write(struct transport *transport, const struct iovec *vectors, int count)
 {
     if (count == 1)
@@ -78,8 +84,11 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
                      (what & EV_READ) != 0 ? TRANSPORT_READABLE : TRANSPORT_WRITABLE);
 }
 
-static const struct transport_ops socket_ops = {
-    .read = socket_read, .write = socket_write, .want = socket_want, .close = socket_close};
+static const struct transport_ops socket_ops = {.read = socket_read,
+                                                .read_vectors = socket_read_vectors,
+                                                .write = socket_write,
+                                                .want = socket_want,
+                                                .close = socket_close};
 
 /* As CLIENT LIST shows them; a Unix socket's both ends have the name of the listening one. */
 static void name_of(char name[TRANSPORT_NAME_MAX], const struct sockaddr_storage *address)

@@ -30,7 +30,7 @@ struct script_state;
 struct worker_counters {
     _Atomic uint64_t commands, input_bytes, output_bytes, keyspace_hits, keyspace_misses,
         protocol_errors, error_replies, expired_keys, reads, writes, query_buffer_closed,
-        output_buffer_closed;
+        output_buffer_closed, uploads;
 };
 
 /* INFO commandstats, one per command_table row. Time is taken for the first calls of a command and

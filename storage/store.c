@@ -3,6 +3,7 @@
  */
 #include "store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -383,6 +384,7 @@ enum store_result store_open(const struct store_options *options, struct store *
 
 enum store_result store_close(struct store *store)
 {
+    assert(!store->open_uploads);
     keeper_finish(store);
     bool failed = engine_failed(store);
     engine_destroy(store);

@@ -1,8 +1,7 @@
 /*
  * What the parts of the model share: model_store.c (store, workers, requests, streams),
- * model_txn.c (what run functions call), model_tree.c (what they call about large collections),
- * model_change.c (observers),
- * model_table.c (values and hash tables).
+ * model_upload.c, model_txn.c (what run functions call), model_tree.c (what they call about large
+ * collections), model_change.c (observers), model_table.c (values and hash tables).
  */
 #ifndef VELLUM_MODEL_PRIVATE_H
 #define VELLUM_MODEL_PRIVATE_H
@@ -69,6 +68,7 @@ struct store_worker {
     uint32_t parked_count;
     uint64_t random;
     struct store_stream *waiting_streams;
+    struct store_upload *waiting_uploads;
 };
 
 struct observer {
@@ -112,6 +112,14 @@ struct store_txn {
     struct store_stream *streams;
     struct store_tree *trees;
 };
+
+/* ---- model_store.c ---- */
+
+void worker_signal(struct store_worker *worker); /* its next store_poll has something to do */
+
+/* ---- model_upload.c ---- */
+
+void model_wake_uploads(struct store_worker *worker);
 
 /* ---- model_txn.c ---- */
 

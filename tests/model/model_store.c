@@ -159,7 +159,8 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
 void store_detach(struct store_worker *worker)
 {
     struct store *store = worker->store;
-    assert(worker->parked_count == 0 && worker->waiting_streams == NULL);
+    assert(worker->parked_count == 0 && worker->waiting_streams == NULL &&
+           worker->waiting_uploads == NULL);
     pthread_mutex_lock(&store->mutex);
     for (uint32_t i = 0; i < store->worker_count; i++)
         if (store->workers[i] == worker)
@@ -179,7 +180,7 @@ uint32_t store_parked(const struct store_worker *worker)
     return worker->parked_count;
 }
 
-static void worker_signal(struct store_worker *worker)
+void worker_signal(struct store_worker *worker)
 {
     /* Fails only when the counter is at its top, and then the fd is readable already. */
     (void)!write(worker->event_fd, &(uint64_t){1}, sizeof(uint64_t));
@@ -432,6 +433,7 @@ void store_poll(struct store_worker *worker)
         free(p);
     }
     wake_streams(worker);
+    model_wake_uploads(worker);
 }
 
 /* Removes expired items little by little. Not while requests are parked: they may have seen them

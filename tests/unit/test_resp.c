@@ -476,6 +476,46 @@ static void announced_counts_cost_no_memory(void **state)
 }
 
 /* One command of many arguments must not hold its memory for the connection's life. */
+/* Wherever the pieces end, and whatever of the bulk had come when it was diverted. */
+static void diverted_bulks(void **state)
+{
+    (void)state;
+    static const char input[] = "*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\nvalue!\r\n$2\r\nEX\r\n$2\r\n"
+                                "10\r\n*1\r\n$4\r\nPING\r\n";
+    const size_t begin = strstr(input, "value!") - input, len = sizeof input - 1;
+    for (size_t first = begin; first < begin + 6; first++) {
+        for (size_t rest = begin + 6; rest <= len; rest++) {
+            struct resp_parser parser;
+            struct resp_bulk bulk;
+            struct story story = {0};
+            resp_parser_init(&parser, usual);
+            assert_int_equal(resp_parse(&parser, input, first), RESP_INCOMPLETE);
+            assert_true(resp_pending_bulk(&parser, &bulk));
+            assert_true(bulk.len == 6 && bulk.begin == begin && bulk.argument == 2 &&
+                        bulk.argc == 5);
+            assert_memory_equal(resp_argument(&parser, 1, input).data, "k", 1);
+            assert_true(resp_divert_bulk(&parser));
+            assert_false(resp_pending_bulk(&parser, &bulk));
+            assert_int_equal(parser.wanted, begin + 2);
+            char buffer[sizeof input];
+            memcpy(buffer, input, begin);
+            memcpy(buffer + begin, input + begin + 6, rest - begin - 6);
+            enum resp_status status = resp_parse(&parser, buffer, rest - 6);
+            memcpy(buffer + begin, input + begin + 6, len - begin - 6);
+            if (status == RESP_INCOMPLETE)
+                status = resp_parse(&parser, buffer, len - 6);
+            assert_int_equal(status, RESP_COMPLETE);
+            tell_command(&story, &parser);
+            size_t consumed = parser.consumed;
+            assert_int_equal(resp_parse(&parser, buffer + consumed, len - 6 - consumed),
+                             RESP_COMPLETE);
+            tell_command(&story, &parser);
+            assert_string_equal(story.text, "(3:SET 1:k 0: 2:EX 2:10)(4:PING)");
+            resp_parser_free(&parser);
+        }
+    }
+}
+
 static void memory_of_large_commands_is_given_back(void **state)
 {
     (void)state;
@@ -963,6 +1003,7 @@ int main(void)
         cmocka_unit_test(a_bulk_in_single_bytes_is_never_read),
         cmocka_unit_test(arguments_in_single_bytes_are_read_once),
         cmocka_unit_test(announced_counts_cost_no_memory),
+        cmocka_unit_test(diverted_bulks),
         cmocka_unit_test(memory_of_large_commands_is_given_back),
         cmocka_unit_test(arguments_are_slices_of_the_buffer),
         cmocka_unit_test(replies),
