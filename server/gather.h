@@ -24,11 +24,16 @@ struct gather {
     struct dice dice;       /* from the call's seed */
     uint64_t *ranks;        /* of what was chosen by it; freed with the rest */
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
-    uint64_t entries_left;  /* of this step */
-    size_t step_end;        /* out.len at which it is full */
+    struct server *server;
+    size_t counted;        /* of `out`, in server->gathered_bytes */
+    uint64_t entries_left; /* of this step */
+    size_t step_end;       /* out.len at which it is full */
 };
 
-/* The call's own, made in its first run; NULL: out of memory. To be called once in each run. */
+/* The call's own, made in its first run; NULL: out of memory, or all gathers together hold more
+ * than GATHER_BYTES_MIN and half of maxmemory. To be called once in each run. */
+#define GATHER_BYTES_MIN (256u * 1024 * 1024)
+#define GATHER_BYTES_FREE (1024u * 1024 * 1024) /* where there is no maxmemory */
 struct gather *gather_get(struct call *call);
 
 /* After each entry: whether it is time for store_step. */

@@ -247,6 +247,7 @@ static const char *refusal_of(struct server *server, const struct sockaddr_stora
     return NULL;
 }
 
+/* One that a script keeps busy is the last choice. */
 static struct worker *least_loaded(struct server *server)
 {
     struct worker *best = server->workers[0];
@@ -254,6 +255,9 @@ static struct worker *least_loaded(struct server *server)
     for (uint32_t i = 0; i < server->worker_count; i++) {
         struct worker *worker = server->workers[i];
         uint32_t count = atomic_load_explicit(&worker->connection_count, memory_order_relaxed);
+        if (atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed) &&
+            count < UINT32_MAX / 2)
+            count += UINT32_MAX / 2;
         if (count < best_count) {
             best = worker;
             best_count = count;

@@ -18,8 +18,8 @@
 #include "script_libs.h"
 #include "session.h"
 
-#define COMPILED_MAX 1000 /* kept; then all are forgotten */
-#define HOOK_INSTRUCTIONS 50000
+#define COMPILED_MAX 1000      /* kept; then all are forgotten */
+#define HOOK_INSTRUCTIONS 2000 /* some of which may take a millisecond */
 #define SCRATCH_KEPT (64 * 1024)
 #define FULL_COLLECT_BYTES (SCRIPT_MEMORY_MAX / 4)
 

@@ -88,6 +88,30 @@ def test_edges_answer_with_errors(server, words, error):
         assert raw.call("GET", "k") == b"$1\r\n1\r\n"
 
 
+@pytest.mark.parametrize("fill, words", [
+    (["SADD", "k"], ["SRANDMEMBER", "k", "-2000000000"]),
+    (["HSET", "k", "f"], ["HRANDFIELD", "k", "-2000000000", "WITHVALUES"]),
+    (["ZADD", "k", "1"], ["ZRANDMEMBER", "k", "-2000000000", "WITHSCORES"]),
+])
+@pytest.mark.vellum
+def test_picks_without_end_end_in_errors(server, fill, words):
+    """What one asks for is not made whatever it takes; others have their turn meanwhile."""
+    with server.raw() as asker, server.raw() as other:
+        asker.call(*fill, "x" * 100000)
+        asker.send(encode(*words))
+        most = 0
+        for _ in range(20):
+            began = time.monotonic()
+            assert other.call("PING") == b"+PONG\r\n"
+            most = max(most, time.monotonic() - began)
+        assert most < 2
+        assert asker.reply().startswith(b"-OOM")
+        assert asker.call("SRANDMEMBER", "none", "-9223372036854775807") == b"*0\r\n"
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+        peak = [line for line in status if line.startswith("VmHWM")][0]
+    assert int(peak.split()[1]) < 1 << 20  # KB
+
+
 def test_results_beyond_numbers_are_refused(server):
     client = server.client()
     client.set("n", "9223372036854775807")

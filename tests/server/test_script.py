@@ -212,6 +212,9 @@ def test_what_is_not_there(raw, name):
     "return ('a'):rep(10000):find(('a?'):rep(10000) .. ('a'):rep(10000))",
     "return ('a'):rep(1000):find('.-.-.-.-.-.-.-.-b')",
     "local t = {} for i = 1, 100000 do t = {t} end return t",
+    "local s = 'x' while true do s = s .. s end",
+    "local t = {} while true do t[#t + 1] = string.rep(#t .. '', 2000) end",
+    "while true do redis.call('echo', string.rep('x', 1000000)) end",
     "error({})",
     "error()",
 ])
