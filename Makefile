@@ -178,6 +178,7 @@ SERVER_SRC := \
 	server/script_struct.c \
 	server/server.c \
 	server/sha1.c \
+	server/sort_table.c \
 	server/set.c \
 	server/steps.c \
 	server/transport_socket.c \

@@ -2,7 +2,7 @@
  * SORT and SORT_RO. With a BY or GET pattern other keys than those declared are read: then it runs
  * with the whole store.
  *
- * What is sorted is read in one run, page after page, and sorted in memory.
+ * What is sorted is read, weighed, sorted in memory and given in steps: see sort_table.h.
  */
 #include "commands.h"
 
@@ -15,22 +15,18 @@
 #include "request.h"
 #include "set.h"
 #include "session.h"
+#include "sort_table.h"
 #include "zset_order.h"
 
 struct sort {
     struct call *call;
+    struct sort_table *table;
     bool descending, by_bytes, is_unsorted;
     int64_t offset, limit; /* limit < 0: no end */
     struct resp_slice by;  /* data == NULL: by the elements themselves */
     size_t *gets;          /* arguments that hold a GET pattern */
     size_t get_count;
     const struct store_key *to; /* or NULL */
-};
-
-struct sort_element {
-    struct resp_slice name;
-    struct resp_slice weight; /* data == NULL: there is none */
-    double number;
 };
 
 /* ---- arguments ---- */
@@ -146,101 +142,136 @@ static enum store_result look_up(struct call *call, struct resp_slice pattern,
 
 /* ---- what is sorted ---- */
 
-struct collection {
-    struct sort_element *elements;
-    uint64_t count, capacity;
-};
-
-static enum store_result reserve(struct call *call, struct collection *all, uint64_t count)
+static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint64_t *end)
 {
-    all->capacity = count;
-    if (count > SIZE_MAX / sizeof *all->elements - 1)
-        return STORE_NO_MEMORY;
-    all->elements = store_alloc(call->txn, (count + 1) * sizeof *all->elements);
-    return all->elements == NULL ? STORE_NO_MEMORY : STORE_OK;
+    uint64_t offset = sort->offset < 0 ? 0 : (uint64_t)sort->offset;
+    *first = offset < count ? offset : count;
+    *end = count;
+    if (sort->limit >= 0 && (uint64_t)sort->limit < count - *first)
+        *end = *first + (uint64_t)sort->limit;
 }
 
-static enum store_result read_list(struct call *call, struct collection *all)
+/* Of `count` elements all are read, but where they come as they are. */
+static enum store_result reserve(const struct sort *sort, enum item_type type, uint64_t count)
 {
+    uint64_t first = 0, end = count;
+    if (sort->table->is_reserved)
+        return STORE_OK;
+    if (sort->is_unsorted)
+        range(sort, count, &first, &end);
+    bool is_mirrored = type == TYPE_ZSET && sort->descending;
+    sort->table->from = is_mirrored ? count - end : first;
+    return sort_table_reserve(sort->table, end - first);
+}
+
+/* The next element, in bytes that may go away. */
+static enum store_result keep(struct sort *sort, struct resp_slice name)
+{
+    struct sort_table *table = sort->table;
+    struct sort_element *element = &table->elements[table->count];
+    *element = (struct sort_element){0};
+    enum store_result result = sort_table_copy(table, name, &element->name);
+    if (result != STORE_OK)
+        return result;
+    table->count++;
+    return sort_table_step_is_full(table) ? store_step(sort->call->txn) : STORE_OK;
+}
+
+static enum store_result read_list(struct sort *sort)
+{
+    struct sort_table *table = sort->table;
     struct list list;
     struct list_place place;
     struct store_item element;
+    struct resp_slice name;
     bool done;
-    enum store_result result = list_find(call, call->keys, &list, &done);
+    enum store_result result = list_find(sort->call, sort->call->keys, &list, &done);
     if (result == STORE_OK)
-        result = reserve(call, all, list_count(&list));
+        result = reserve(sort, TYPE_LIST, list_count(&list));
     if (result == STORE_OK)
-        result = list_seek(&list, 0, &place);
-    while (result == STORE_OK && all->count < all->capacity) {
+        result = list_seek(&list, table->from + table->count, &place);
+    while (result == STORE_OK && table->count < table->capacity) {
         result = list_get(&list, &place, &element);
         if (result == STORE_OK)
-            result = list_copy(&list, &element, &all->elements[all->count].name);
-        all->count += result == STORE_OK;
+            result = list_copy(&list, &element, &name);
+        if (result == STORE_OK)
+            result = keep(sort, name);
         if (result == STORE_OK)
             result = list_next(&list, &place);
     }
     return result;
 }
 
-static enum store_result read_set(struct call *call, struct collection *all)
+static enum store_result read_set(struct sort *sort)
 {
+    struct sort_table *table = sort->table;
     struct members set;
     struct resp_slice name, value;
     bool done;
-    enum store_result result = set_find(call, call->keys, &set, &done);
+    enum store_result result = set_find(sort->call, sort->call->keys, &set, &done);
     if (result == STORE_OK)
-        result = reserve(call, all, members_count(&set));
-    for (; result == STORE_OK && all->count < all->capacity; all->count += result == STORE_OK) {
-        result = members_at(call, &set, all->count, &name, &value);
+        result = reserve(sort, TYPE_SET, members_count(&set));
+    while (result == STORE_OK && table->count < table->capacity) {
+        result = members_at(sort->call, &set, table->from + table->count, &name, &value);
         if (result == STORE_OK)
-            result = copy_slice(call, name, &all->elements[all->count].name);
+            result = keep(sort, name);
     }
     return result;
 }
 
-static enum store_result read_zset(struct call *call, struct collection *all)
+static enum store_result read_zset(struct sort *sort)
 {
+    struct sort_table *table = sort->table;
     struct zset zset;
     struct zset_place place;
     struct zset_element element;
     struct resp_slice name;
     bool done;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
+    enum store_result result = zset_find(sort->call, sort->call->keys, &zset, &done);
     if (result == STORE_OK)
-        result = reserve(call, all, zset_count(&zset));
+        result = reserve(sort, TYPE_ZSET, zset_count(&zset));
     if (result == STORE_OK)
-        result = zset_seek(&zset, 0, &place);
-    while (result == STORE_OK && all->count < all->capacity) {
+        result = zset_seek(&zset, table->from + table->count, &place);
+    while (result == STORE_OK && table->count < table->capacity) {
         result = zset_get(&zset, &place, &element);
         if (result == STORE_OK)
             result = zset_name(&zset, &element, &name);
         if (result == STORE_OK)
-            result = copy_slice(call, name, &all->elements[all->count].name);
-        all->count += result == STORE_OK;
+            result = keep(sort, name);
         if (result == STORE_OK)
             result = zset_next(&zset, &place);
     }
     return result;
 }
 
-/* *type stays what it was where there is nothing. */
-static enum store_result read_all(struct call *call, struct collection *all, enum item_type *type,
-                                  bool *done)
+static bool is_in_script(const struct call *call)
 {
+    const struct call *outer = call->outer;
+    return outer != NULL && outer->command->run != cmd_exec;
+}
+
+/* *type stays what it was where there is nothing. */
+static enum store_result read_all(struct sort *sort, enum item_type *type, bool *done)
+{
+    struct call *call = sort->call;
     struct store_item item;
-    *done = false;
     enum store_result result = store_get(call->txn, call->keys, &item);
     call->misses += result == STORE_ABSENT;
     if (result != STORE_OK)
         return result == STORE_ABSENT ? STORE_OK : result;
     call->hits += (call->command->flags & CMD_READONLY) == 0; /* else counted when it is opened */
     *type = item_type(&item);
+    if (sort->is_unsorted && *type == TYPE_SET && (sort->to != NULL || is_in_script(call))) {
+        sort->is_unsorted = false; /* what is stored comes in an order that is always the same */
+        sort->by_bytes = true;
+        sort->by = (struct resp_slice){NULL, 0};
+    }
     if (*type == TYPE_LIST)
-        return read_list(call, all);
+        return read_list(sort);
     if (*type == TYPE_SET)
-        return read_set(call, all);
+        return read_set(sort);
     if (*type == TYPE_ZSET)
-        return read_zset(call, all);
+        return read_zset(sort);
     *done = true;
     call_wrong_type(call);
     return STORE_OK;
@@ -269,12 +300,16 @@ static int compare(const void *x, const void *y, void *arg)
     return sort->descending ? -order : order;
 }
 
-static void reverse(struct collection *all)
+/* Once. */
+static void reverse(struct sort_table *table)
 {
-    for (uint64_t i = 0; i < all->count / 2; i++) {
-        struct sort_element kept = all->elements[i];
-        all->elements[i] = all->elements[all->count - 1 - i];
-        all->elements[all->count - 1 - i] = kept;
+    if (table->width == UINT64_MAX)
+        return;
+    table->width = UINT64_MAX;
+    for (uint64_t i = 0; i < table->count / 2; i++) {
+        struct sort_element kept = table->elements[i];
+        table->elements[i] = table->elements[table->count - 1 - i];
+        table->elements[table->count - 1 - i] = kept;
     }
 }
 
@@ -293,93 +328,94 @@ static bool read_weight(struct call *call, struct resp_slice text, double *numbe
     return *end == '\0' && !isnan(*number);
 }
 
-static enum store_result weigh(struct sort *sort, struct collection *all, bool *done)
+/* The weight of one element; *done: it cannot have one. */
+static enum store_result weigh(struct sort *sort, struct sort_element *element, bool *done)
 {
     struct call *call = sort->call;
-    for (uint64_t i = 0; i < all->count; i++) {
-        struct sort_element *element = &all->elements[i];
-        element->weight = element->name;
-        element->number = 0;
-        if (sort->by.data != NULL) {
-            enum store_result result = look_up(call, sort->by, element->name, &element->weight);
-            if (result != STORE_OK)
-                return result;
-        }
-        *done = !sort->by_bytes && element->weight.data != NULL &&
-                !read_weight(call, element->weight, &element->number);
-        if (*done) {
-            resp_error(call->reply, "ERR One or more scores can't be converted into double");
-            return STORE_OK;
-        }
+    struct resp_slice weight = element->name;
+    if (sort->by.data != NULL) {
+        enum store_result result = look_up(call, sort->by, element->name, &weight);
+        if (result != STORE_OK)
+            return result;
+    }
+    if (sort->by_bytes && sort->by.data != NULL)
+        return sort_table_copy(sort->table, weight, &element->weight);
+    if (sort->by.data == NULL)
+        element->weight = weight;
+    *done = !sort->by_bytes && weight.data != NULL && !read_weight(call, weight, &element->number);
+    if (*done)
+        resp_error(call->reply, "ERR One or more scores can't be converted into double");
+    return STORE_OK;
+}
+
+static enum store_result weigh_all(struct sort *sort, bool *done)
+{
+    struct sort_table *table = sort->table;
+    while (table->weighed < table->count && !*done) {
+        enum store_result result = weigh(sort, &table->elements[table->weighed], done);
+        if (result != STORE_OK)
+            return result;
+        table->weighed++;
+        if (sort_table_step_is_full(table))
+            return store_step(sort->call->txn);
     }
     return STORE_OK;
 }
 
+/* Brings them into their order. */
+static enum store_result arrange(struct sort *sort, enum item_type type, bool *done)
+{
+    if (sort->is_unsorted) {
+        if (type == TYPE_ZSET && sort->descending)
+            reverse(sort->table);
+        return STORE_OK;
+    }
+    enum store_result result = weigh_all(sort, done);
+    if (result != STORE_OK || *done)
+        return result;
+    return sort_table_sort(sort->table, compare, sort) ? STORE_OK : store_step(sort->call->txn);
+}
+
 /* ---- results ---- */
 
-static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint64_t *end)
+/* The element, or what the GET patterns give for it, to the reply or what is to be stored. */
+static enum store_result give(struct sort *sort, struct resp_slice element, size_t width)
 {
-    uint64_t offset = sort->offset < 0 ? 0 : (uint64_t)sort->offset;
-    *first = offset < count ? offset : count;
-    *end = count;
-    if (sort->limit >= 0 && (uint64_t)sort->limit < count - *first)
-        *end = *first + (uint64_t)sort->limit;
-}
-
-/* Each element, or what the GET patterns give for it. */
-static enum store_result give(struct sort *sort, struct resp_slice element, size_t which,
-                              struct resp_slice *value)
-{
-    *value = element;
-    if (sort->get_count == 0)
-        return STORE_OK;
-    return look_up(sort->call, sort->call->argv[sort->gets[which]], element, value);
-}
-
-static enum store_result reply_results(struct sort *sort, const struct collection *all,
-                                       uint64_t first, uint64_t end)
-{
-    struct resp_writer *reply = sort->call->reply;
-    size_t width = sort->get_count > 0 ? sort->get_count : 1;
-    struct resp_slice value;
-    resp_array(reply, (end - first) * width);
-    for (uint64_t i = first; i < end; i++)
-        for (size_t which = 0; which < width; which++) {
-            enum store_result result = give(sort, all->elements[i].name, which, &value);
+    struct sort_table *table = sort->table;
+    struct resp_slice value = element;
+    for (size_t which = 0; which < width; which++) {
+        if (sort->get_count > 0) {
+            enum store_result result =
+                look_up(sort->call, sort->call->argv[sort->gets[which]], element, &value);
             if (result != STORE_OK)
                 return result;
-            if (value.data != NULL)
-                resp_bulk(reply, value.data, value.len);
-            else
-                resp_null(reply);
         }
-    return STORE_OK;
+        if (sort->to != NULL) {
+            if (value.data == NULL)
+                value = (struct resp_slice){"", 0};
+            enum store_result result =
+                sort_table_copy(table, value, &table->values[table->given * width + which]);
+            if (result != STORE_OK)
+                return result;
+        } else if (value.data != NULL) {
+            resp_bulk(&table->out, value.data, value.len);
+        } else {
+            resp_null(&table->out);
+        }
+    }
+    return table->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-static enum store_result store_results(struct sort *sort, const struct collection *all,
-                                       uint64_t first, uint64_t end)
+static enum store_result store_results(struct sort *sort, uint64_t count)
 {
     struct call *call = sort->call;
-    size_t width = sort->get_count > 0 ? sort->get_count : 1;
+    const struct resp_slice *values = sort->table->values;
     struct list list = list_new(call, sort->to, STORE_NO_EXPIRY);
     struct list_place place;
-    struct resp_slice *values =
-        store_alloc(call->txn, ((end - first) * width + 1) * sizeof *values);
-    uint64_t count = 0;
-    enum store_result result = values == NULL ? STORE_NO_MEMORY : STORE_OK;
-    for (uint64_t i = first; i < end; i++) /* all reads before the first write */
-        for (size_t which = 0; which < width && result == STORE_OK; which++) {
-            result = give(sort, all->elements[i].name, which, &values[count]);
-            if (values[count].data == NULL)
-                values[count] = (struct resp_slice){"", 0};
-            count += result == STORE_OK;
-        }
-    if (result != STORE_OK)
-        return result;
     resp_integer(call->reply, (int64_t)count);
     if (count == 0)
         return call_delete(call, sort->to);
-    result = call_notify_if_new(call, sort->to);
+    enum store_result result = call_notify_if_new(call, sort->to);
     if (result == STORE_OK)
         result = list_seek(&list, 0, &place);
     for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
@@ -389,6 +425,37 @@ static enum store_result store_results(struct sort *sort, const struct collectio
     }
     call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
     return result == STORE_OK ? list_save(&list) : result;
+}
+
+static enum store_result give_all(struct sort *sort)
+{
+    struct sort_table *table = sort->table;
+    struct call *call = sort->call;
+    size_t width = sort->get_count > 0 ? sort->get_count : 1;
+    uint64_t first = 0, end = table->count;
+    enum store_result result = STORE_OK;
+    if (!sort->is_unsorted)
+        range(sort, table->count, &first, &end);
+    if (sort->to != NULL)
+        result = sort_table_reserve_values(table, (end - first) * width);
+    while (result == STORE_OK && table->given < end - first) {
+        size_t len = table->out.len;
+        result = give(sort, table->elements[first + table->given].name, width);
+        if (result != STORE_OK) {
+            resp_truncate(&table->out, len);
+            return result;
+        }
+        table->given++;
+        if (sort_table_step_is_full(table))
+            return store_step(call->txn);
+    }
+    if (result != STORE_OK)
+        return result;
+    if (sort->to != NULL) /* all reads come before the first write */
+        return store_results(sort, (end - first) * width);
+    resp_array(call->reply, (end - first) * width);
+    resp_raw(call->reply, table->out.data, table->out.len);
+    return STORE_OK;
 }
 
 /* ---- the command ---- */
@@ -402,19 +469,11 @@ static bool needs_all(const struct sort *sort)
     return needs;
 }
 
-static bool is_in_script(const struct call *call)
-{
-    const struct call *outer = call->outer;
-    return outer != NULL && outer->command->run != cmd_exec;
-}
-
 enum store_result cmd_sort(struct call *call)
 {
     struct sort sort = {.call = call, .limit = -1};
-    struct collection all = {0};
     enum item_type type = TYPE_LIST;
     bool done = false;
-    uint64_t first, end;
     struct request *request = request_of_call(call);
     sort.gets = store_alloc(call->txn, call->argc * sizeof *sort.gets);
     if (sort.gets == NULL)
@@ -425,25 +484,11 @@ enum store_result cmd_sort(struct call *call)
         request->wants_all = true;
         return STORE_INVALID;
     }
-    enum store_result result = read_all(call, &all, &type, &done);
-    if (result != STORE_OK || done)
-        return result;
-    if (sort.is_unsorted && type == TYPE_SET && (sort.to != NULL || is_in_script(call))) {
-        sort.is_unsorted = false; /* what is stored comes in an order that is always the same */
-        sort.by_bytes = true;
-        sort.by = (struct resp_slice){NULL, 0};
-    }
-    if (!sort.is_unsorted)
-        result = weigh(&sort, &all, &done);
-    if (result != STORE_OK || done)
-        return result;
-    if (!sort.is_unsorted)
-        qsort_r(all.elements, all.count, sizeof *all.elements, compare, &sort);
-    else if (type == TYPE_ZSET && sort.descending)
-        reverse(&all);
-    range(&sort, all.count, &first, &end);
-    return sort.to != NULL ? store_results(&sort, &all, first, end)
-                           : reply_results(&sort, &all, first, end);
+    sort.table = sort_table_get(call);
+    enum store_result result = sort.table == NULL ? STORE_NO_MEMORY : read_all(&sort, &type, &done);
+    if (result == STORE_OK && !done)
+        result = arrange(&sort, type, &done);
+    return result != STORE_OK || done ? result : give_all(&sort);
 }
 
 enum store_result cmd_sort_ro(struct call *call)

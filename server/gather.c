@@ -5,26 +5,26 @@
 
 #include "server.h"
 
-static void count(struct gather *gather, size_t bytes)
-{
-    atomic_fetch_add_explicit(&gather->server->gathered_bytes, bytes - gather->counted,
-                              memory_order_relaxed);
-    gather->counted = bytes;
-}
+#define FEW_BYTES (64 * 1024) /* are always to be had */
 
-static bool is_too_much(const struct server *server)
+bool gathered_set(struct gathered *gathered, uint64_t bytes)
 {
-    uint64_t half = (uint64_t)config_number(&server->config, CONFIG_MAXMEMORY) / 2;
-    uint64_t most = half == 0                 ? GATHER_BYTES_FREE
-                    : half < GATHER_BYTES_MIN ? GATHER_BYTES_MIN
-                                              : half;
-    return atomic_load_explicit(&server->gathered_bytes, memory_order_relaxed) > most;
+    struct server *server = gathered->server;
+    uint64_t more = bytes - gathered->bytes;
+    uint64_t all = atomic_fetch_add_explicit(&server->gathered_bytes, more, memory_order_relaxed);
+    uint64_t most = (uint64_t)config_number(&server->config, CONFIG_MAXMEMORY) / 2;
+    if (most == 0)
+        most = GATHERED_FREE;
+    else if (most < GATHERED_MIN)
+        most = GATHERED_MIN;
+    gathered->bytes = bytes;
+    return bytes <= FEW_BYTES || all + more <= most;
 }
 
 static void gather_free(void *progress)
 {
     struct gather *gather = progress;
-    count(gather, 0);
+    gathered_set(&gather->gathered, 0);
     resp_writer_free(&gather->out);
     free(gather->ranks);
     free(gather);
@@ -37,15 +37,14 @@ struct gather *gather_get(struct call *call)
         gather = calloc(1, sizeof *gather);
         if (gather == NULL)
             return NULL;
-        gather->server = call->server;
+        gather->gathered.server = call->server;
         resp_writer_init(&gather->out, call->reply->version);
         gather->dice = dice_new(call->random_seed);
         call->progress = gather;
         call->progress_free = gather_free;
     }
     assert(call->progress_free == gather_free);
-    count(gather, gather->out.capacity);
-    if (gather->out.capacity > GATHER_STEP_BYTES && is_too_much(call->server))
+    if (!gathered_set(&gather->gathered, gather->out.capacity))
         return NULL;
     bool is_nested = call->outer != NULL;
     gather->entries_left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;

@@ -17,6 +17,19 @@
 #define GATHER_NESTED_ENTRIES (16 * GATHER_STEP_ENTRIES)
 #define GATHER_NESTED_BYTES (4 * GATHER_STEP_BYTES)
 
+/* What commands keep from step to step is counted, all together: no more than half of maxmemory, or
+ * GATHERED_MIN where that is less. */
+#define GATHERED_MIN (256u * 1024 * 1024)
+#define GATHERED_FREE (1024u * 1024 * 1024) /* where there is no maxmemory */
+
+struct gathered {
+    struct server *server;
+    uint64_t bytes; /* counted so far */
+};
+
+/* How much it is now; false: it is too much for the command to go on. */
+bool gathered_set(struct gathered *gathered, uint64_t bytes);
+
 struct gather {
     uint64_t at;            /* where to go on, as the command counts */
     uint32_t source;        /* in which of several keys */
@@ -24,16 +37,13 @@ struct gather {
     struct dice dice;       /* from the call's seed */
     uint64_t *ranks;        /* of what was chosen by it; freed with the rest */
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
-    struct server *server;
-    size_t counted;        /* of `out`, in server->gathered_bytes */
+    struct gathered gathered;
     uint64_t entries_left; /* of this step */
     size_t step_end;       /* out.len at which it is full */
 };
 
-/* The call's own, made in its first run; NULL: out of memory, or all gathers together hold more
- * than GATHER_BYTES_MIN and half of maxmemory. To be called once in each run. */
-#define GATHER_BYTES_MIN (256u * 1024 * 1024)
-#define GATHER_BYTES_FREE (1024u * 1024 * 1024) /* where there is no maxmemory */
+/* The call's own, made in its first run; NULL: out of memory, or there is too much of it. To be
+ * called once in each run. */
 struct gather *gather_get(struct call *call);
 
 /* After each entry: whether it is time for store_step. */

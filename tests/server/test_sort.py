@@ -1,9 +1,13 @@
 """SORT by keys that nobody declared; HyperLogLogs between two servers."""
 
+import random
+import select
 import threading
 
 import pytest
 import redis
+
+from harness import encode
 
 
 def fill(client, count):
@@ -53,6 +57,46 @@ def test_weights_are_numbers_up_to_a_zero_byte(client):
     client.set("wb", b"x" * 2000)
     with pytest.raises(redis.ResponseError, match="can't be converted into double"):
         client.sort("l", by="w*")
+
+
+@pytest.mark.parametrize("count", [1, 1024, 1025, 3000, 30000])
+def test_many_are_sorted_in_steps(client, count):
+    """In runs, and runs of runs; alike ones come in one order."""
+    chance = random.Random(count)
+    numbers = [chance.randrange(count) for _ in range(count)]
+    elements = [b"%d" % i for i in numbers]
+    for i in range(0, count, 5000):
+        client.rpush("l", *elements[i:i + 5000])
+    client.zadd("z", {element: i for i, element in enumerate(elements)})
+    by_number = [b"%d" % i for i in sorted(numbers)]
+    assert client.sort("l") == by_number
+    assert client.sort("l", desc=True, start=1, num=5) == by_number[::-1][1:6]
+    assert client.sort("l", alpha=True) == sorted(elements)
+    assert client.sort("l", by="nosort") == elements
+    assert client.sort("l", by="nosort", start=count // 2, num=3) == \
+        elements[count // 2:count // 2 + 3]
+    in_order = client.zrange("z", 0, -1)
+    assert client.sort("z", by="nosort", get=["#", "none*"], desc=True) == \
+        [part for element in in_order[::-1] for part in (element, None)]
+    assert client.sort("z", by="nosort", desc=True, start=1, num=2) == in_order[::-1][1:3]
+    pipe = client.pipeline(transaction=True)
+    pipe.lpush("l", "-1").sort("l", store="to").sort("to", by="nosort", start=0, num=2)
+    pipe.get("none")
+    assert pipe.execute()[1:] == [count + 1, [b"-1", by_number[0]], None]
+    assert client.lrange("to", 1, -1) == by_number
+
+
+def test_others_have_their_turn_while_many_are_sorted(server, client):
+    client.eval("for i = 1, 100 do local t = {} for j = 1, 1000 do t[j] = i * j % 997 end "
+                "redis.call('rpush', KEYS[1], unpack(t)) end", 1, "l")
+    with server.raw() as sorter, server.raw() as other:
+        sorter.send(encode("SORT", "l", "LIMIT", "0", "1"))
+        turns = 0
+        while not select.select([sorter.socket], [], [], 0)[0]:
+            assert other.call("PING") == b"+PONG\r\n"
+            turns += 1
+        assert sorter.reply() == b"*1\r\n$1\r\n0\r\n"
+    assert turns > 10
 
 
 def test_sorting_sees_all_of_a_write_or_nothing(server):
