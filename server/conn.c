@@ -33,6 +33,7 @@
 
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
+#define HEAD_MAX 1024 /* after a long value: what comes is likely the next one's command */
 
 /* A command known to be longer is read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)
@@ -318,10 +319,14 @@ static void read_shared(struct conn *conn)
     }
     size_t start = block->used, kept = conn->input_end - conn->input_start;
     assert(kept < READ_MAX);
+    size_t most = READ_MAX - kept;
+    if (conn->expects_long && most > HEAD_MAX)
+        most = HEAD_MAX;
     struct transport *transport = conn->transport;
-    ssize_t count = transport->ops->read(transport, block->data + start + kept, READ_MAX - kept);
+    ssize_t count = transport->ops->read(transport, block->data + start + kept, most);
     if (!note_read(conn, count))
         return;
+    conn->expects_long = false;
     if (kept > 0)
         memcpy(block->data + start, conn->input->data + conn->input_start, kept);
     size_t end = start + kept + (size_t)count;

@@ -217,6 +217,7 @@ struct upload *upload_pass_on(struct conn *conn)
 {
     struct upload *upload = conn->upload;
     conn->upload = NULL;
+    conn->expects_long = upload != NULL;
     if (!upload_is_settled(upload)) {
         upload->is_counted = true;
         conn->unsettled_uploads++;

@@ -21,6 +21,19 @@ void run_give_back(struct space *space, const struct format_extent *run)
     space_give_slot(space, run->page, 0);
 }
 
+bool extent_list_room(struct extent_list *list)
+{
+    if (list->count < list->capacity)
+        return true;
+    uint32_t capacity = list->capacity ? 2 * list->capacity : 8;
+    struct format_extent *grown = realloc(list->at, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    list->at = grown;
+    list->capacity = capacity;
+    return true;
+}
+
 /* ---- beginning ---- */
 
 /* extents.lock is held, here and in what follows. */

@@ -29,6 +29,9 @@ struct extent_list {
     uint32_t count, capacity;
 };
 
+/* Makes sure of room for one more; false: out of memory. */
+STORE_MUST_CHECK bool extent_list_room(struct extent_list *list);
+
 enum run_write_frames {
     RUN_WRITE_WAITS,        /* for frames, if there are none */
     RUN_WRITE_URGENT,       /* as in space_add_frame */

@@ -37,22 +37,9 @@ struct staging {
     struct extent_list fresh, replaced;
 };
 
-static bool list_room(struct extent_list *list)
-{
-    if (list->count < list->capacity)
-        return true;
-    uint32_t capacity = list->capacity ? 2 * list->capacity : 8;
-    struct format_extent *grown = realloc(list->at, capacity * sizeof *grown);
-    if (!grown)
-        return false;
-    list->at = grown;
-    list->capacity = capacity;
-    return true;
-}
-
 static bool list_add(struct extent_list *list, struct format_extent extent)
 {
-    if (!list_room(list))
+    if (!extent_list_room(list))
         return false;
     list->at[list->count++] = extent;
     return true;
@@ -205,7 +192,7 @@ static enum store_result write_run(struct staging *staging, uint32_t length,
 {
     struct store_txn *txn = staging->txn;
     struct run_write *write;
-    if (!list_room(&staging->fresh))
+    if (!extent_list_room(&staging->fresh))
         return STORE_NO_MEMORY;
     enum store_result result = run_write_begin(
         txn, length, txn->in_place ? RUN_WRITE_URGENT : RUN_WRITE_WAITS, &staging->fresh, &write);

@@ -63,16 +63,6 @@ static void link_open(struct store_upload *upload)
     pthread_mutex_unlock(&store->extents.lock);
 }
 
-static bool make_lists(struct store_upload *upload)
-{
-    uint32_t nodes = divided(upload->extent_count, FORMAT_NODE_FANOUT);
-    upload->extents.capacity = nodes * FORMAT_NODE_FANOUT; /* nodes are written as they are */
-    upload->nodes.capacity = nodes;
-    upload->extents.at = calloc(upload->extents.capacity, sizeof *upload->extents.at);
-    upload->nodes.at = calloc(nodes, sizeof *upload->nodes.at);
-    return upload->extents.at && upload->nodes.at;
-}
-
 static void free_memory(struct store_upload *upload)
 {
     free(upload->extents.at);
@@ -99,10 +89,6 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
     upload->extent_count = divided(length, FORMAT_EXTENT_BYTES);
     if (upload->extent_count > FORMAT_ROOT_EXTENTS)
         upload->node_count = divided(upload->extent_count, FORMAT_NODE_FANOUT);
-    if (!make_lists(upload)) {
-        free_memory(upload);
-        return STORE_NO_MEMORY;
-    }
     link_open(upload);
     *result = upload;
     return STORE_OK;
@@ -177,6 +163,15 @@ static bool cache_is_tight(const struct store *store)
            atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 4;
 }
 
+/* The list grows with what has come, not with what was announced. */
+static bool make_room(struct store_upload *upload, struct extent_list *runs)
+{
+    pthread_mutex_lock(&upload->store->extents.lock);
+    bool has_room = extent_list_room(runs);
+    pthread_mutex_unlock(&upload->store->extents.lock);
+    return has_room;
+}
+
 static enum store_result reserve(struct store_txn *txn, struct store_request *request)
 {
     struct store_upload *upload = (struct store_upload *)request;
@@ -188,9 +183,11 @@ static enum store_result reserve(struct store_txn *txn, struct store_request *re
         return STORE_ABSENT;
     enum run_write_frames frames =
         cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;
+    struct extent_list *runs = left > 0 ? &upload->extents : &upload->nodes;
+    if (!make_room(upload, runs))
+        return STORE_NO_MEMORY;
     enum store_result result =
-        left > 0 ? run_write_begin(txn, length, frames, &upload->extents, &upload->piece)
-                 : run_write_begin(txn, PAGE_SIZE, frames, &upload->nodes, &upload->piece);
+        run_write_begin(txn, left > 0 ? length : PAGE_SIZE, frames, runs, &upload->piece);
     if (result != STORE_OK)
         return result;
     upload->piece_filled = 0;
@@ -252,8 +249,10 @@ static void written(struct disk_op *op)
 /* The run is the list's newest. */
 static void write_piece(struct store_upload *upload, struct extent_list *runs)
 {
+    struct format_extent extent;
     upload->in_flight++;
-    run_write_start(upload->piece, upload->worker, written, upload, &runs->at[runs->count - 1]);
+    run_write_start(upload->piece, upload->worker, written, upload, &extent);
+    runs->at[runs->count - 1].checksum = extent.checksum; /* all that others may not be reading */
     upload->piece = NULL;
 }
 
@@ -293,6 +292,17 @@ void store_upload_filled(struct store_upload *upload, size_t len)
 
 /* ---- the end ---- */
 
+/* The descriptors that node number i has; the rest of its page is zero. */
+static void fill_node(const struct store_upload *upload, uint32_t i, char *page)
+{
+    const struct extent_list *extents = &upload->extents;
+    uint32_t first = i * FORMAT_NODE_FANOUT, count = extents->count - first;
+    if (count > FORMAT_NODE_FANOUT)
+        count = FORMAT_NODE_FANOUT;
+    memset(page, 0, PAGE_SIZE);
+    memcpy(page, &extents->at[first], count * sizeof *extents->at);
+}
+
 static enum store_result write_nodes(struct store_upload *upload)
 {
     struct extent_list *nodes = &upload->nodes;
@@ -300,8 +310,7 @@ static enum store_result write_nodes(struct store_upload *upload)
         enum store_result result = begin_piece(upload);
         if (result != STORE_OK)
             return result;
-        memcpy(upload->piece->vectors[0].iov_base,
-               &upload->extents.at[(nodes->count - 1) * FORMAT_NODE_FANOUT], PAGE_SIZE);
+        fill_node(upload, nodes->count - 1, upload->piece->vectors[0].iov_base);
         write_piece(upload, nodes);
     }
     return STORE_OK;

@@ -236,6 +236,20 @@ def test_values_longer_than_the_memory(make_server):
 
 
 @pytest.mark.vellum
+def test_announced_lengths_cost_little(server):
+    before = peak_bytes(server)
+    raws = [server.raw() for _ in range(200)]
+    for raw in raws:
+        raw.send(begin("SET", "k", length=512 * MB) + b"v")
+    with server.raw() as raw:
+        assert raw.call("SET", "k", LONG) == b"+OK\r\n"
+        assert raw.call("GET", "k") == bulk(LONG)
+    assert peak_bytes(server) < before + 40 * MB
+    for raw in raws:
+        raw.close()
+
+
+@pytest.mark.vellum
 def test_what_was_answered_survives(make_server):
     server = make_server(appendfsync="always")
     with server.raw() as raw, server.raw() as other:
