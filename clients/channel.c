@@ -5,6 +5,7 @@
  */
 #include "channel.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -32,8 +33,8 @@ struct client_channel {
     struct ibv_comp_channel *events;
     struct ibv_cq *cq;
     struct ibv_qp *qp;
-    struct ibv_mr *mr;
-    char *memory; /* send buffers, then receives */
+    struct ibv_mr *mr, *ring; /* ring: of the receives' memory, in mode write */
+    char *memory;             /* send buffers, then receives or ring */
     struct rdma_end ours;
     uint32_t max_inline, spin_us;
     int tcp;
@@ -84,6 +85,11 @@ static bool open_device(struct client_channel *channel,
     return rdma_device_open(&channel->device, &choice, message);
 }
 
+static char *receive_memory(const struct client_channel *channel, uint32_t buffer)
+{
+    return channel->memory + (size_t)(SEND_BUFFERS + buffer) * FRAME_BYTES;
+}
+
 static bool make_memory(struct client_channel *channel)
 {
     channel->memory =
@@ -94,7 +100,12 @@ static bool make_memory(struct client_channel *channel)
     }
     channel->mr =
         ibv_reg_mr(channel->device.pd, channel->memory, MEMORY_BYTES, IBV_ACCESS_LOCAL_WRITE);
-    return channel->mr != NULL;
+    if (channel->mr == NULL || channel->ours.mode != RDMA_MODE_WRITE)
+        return channel->mr != NULL;
+    channel->ring =
+        ibv_reg_mr(channel->device.pd, receive_memory(channel, 0), CREDITS * FRAME_BYTES,
+                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    return channel->ring != NULL;
 }
 
 static bool make_queues(struct client_channel *channel)
@@ -110,14 +121,12 @@ static bool make_queues(struct client_channel *channel)
     if (channel->cq == NULL)
         return false;
     attributes.send_cq = attributes.recv_cq = channel->cq;
-    channel->qp = rdma_qp_make(&channel->device, &attributes, IBV_ACCESS_REMOTE_READ);
+    unsigned access = IBV_ACCESS_REMOTE_READ;
+    if (channel->ours.mode == RDMA_MODE_WRITE)
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    channel->qp = rdma_qp_make(&channel->device, &attributes, access);
     channel->max_inline = attributes.cap.max_inline_data;
     return channel->qp != NULL;
-}
-
-static char *receive_memory(const struct client_channel *channel, uint32_t buffer)
-{
-    return channel->memory + (size_t)(SEND_BUFFERS + buffer) * FRAME_BYTES;
 }
 
 static void post_receive(struct rdma_link *link, uint32_t buffer)
@@ -128,6 +137,8 @@ static void post_receive(struct rdma_link *link, uint32_t buffer)
                             .lkey = channel->mr->lkey};
     struct ibv_recv_wr *bad,
         request = {.wr_id = WR_RECEIVE | buffer, .sg_list = &piece, .num_sge = 1};
+    if (channel->ours.mode == RDMA_MODE_WRITE) /* what it tells of is in the ring */
+        request.num_sge = 0;
     if (ibv_post_recv(channel->qp, &request, &bad) != 0)
         channel->is_closed = true;
 }
@@ -140,6 +151,10 @@ static void describe(struct client_channel *channel, struct rdma_end *ours)
     rdma_qp_describe(&channel->device, channel->qp, psn & 0xffffff, &channel->ours);
     channel->ours.frame_bytes = FRAME_BYTES;
     channel->ours.credits = CREDITS;
+    if (channel->ring != NULL) {
+        channel->ours.ring = (uintptr_t)channel->ring->addr;
+        channel->ours.ring_key = channel->ring->rkey;
+    }
     *ours = channel->ours;
 }
 
@@ -153,6 +168,7 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
     }
     channel->tcp = tcp;
     channel->spin_us = options->spin_us;
+    channel->ours.mode = options->mode;
     if (!open_device(channel, options, message)) {
         free(channel);
         return NULL;
@@ -174,12 +190,14 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
 bool client_channel_open(struct client_channel *channel, const struct rdma_end *theirs,
                          char message[RDMA_MESSAGE_MAX])
 {
-    const char *missing = rdma_end_missing(theirs);
+    struct rdma_end peer = *theirs;
+    peer.mode = channel->ours.mode; /* as was asked for */
+    const char *missing = rdma_end_missing(&peer);
     if (missing != NULL) {
         snprintf(message, RDMA_MESSAGE_MAX, "the server's answer lacks %s", missing);
         return false;
     }
-    int error = rdma_qp_connect(&channel->device, channel->qp, &channel->ours, theirs);
+    int error = rdma_qp_connect(&channel->device, channel->qp, &channel->ours, &peer);
     if (error != 0) {
         snprintf(message, RDMA_MESSAGE_MAX, "the server cannot be reached: %s", strerror(error));
         return false;
@@ -189,7 +207,9 @@ bool client_channel_open(struct client_channel *channel, const struct rdma_end *
     link->lkey = channel->mr->lkey;
     link->buffer_bytes = FRAME_BYTES;
     link->buffer_count = SEND_BUFFERS;
-    rdma_link_begin(link, channel->qp, channel->max_inline, CREDITS, theirs);
+    link->ring = receive_memory(channel, 0);
+    link->slot_bytes = FRAME_BYTES;
+    rdma_link_begin(link, channel->qp, channel->max_inline, CREDITS, &peer);
     return true;
 }
 
@@ -203,6 +223,8 @@ void client_channel_free(struct client_channel *channel)
         ibv_destroy_cq(channel->cq);
     if (channel->events != NULL)
         ibv_destroy_comp_channel(channel->events);
+    if (channel->ring != NULL)
+        ibv_dereg_mr(channel->ring);
     if (channel->mr != NULL)
         ibv_dereg_mr(channel->mr);
     if (channel->memory != NULL)
@@ -213,16 +235,23 @@ void client_channel_free(struct client_channel *channel)
 
 /* ---- moving ---- */
 
-static void completed(struct client_channel *channel, const struct ibv_wc *completion)
+static bool take_frame(struct client_channel *channel, const struct ibv_wc *completion)
 {
     uint32_t buffer = (uint32_t)completion->wr_id;
+    if (channel->ours.mode == RDMA_MODE_WRITE)
+        return completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+               rdma_link_written(&channel->link, be32toh(completion->imm_data), buffer);
+    return rdma_link_received(&channel->link, receive_memory(channel, buffer), completion->byte_len,
+                              buffer);
+}
+
+static void completed(struct client_channel *channel, const struct ibv_wc *completion)
+{
     if (completion->status != IBV_WC_SUCCESS)
         channel->is_closed = true;
     else if ((completion->wr_id & WR_RECEIVE) == 0)
         rdma_link_sent(&channel->link, completion->wr_id);
-    else if (!rdma_link_received(&channel->link, receive_memory(channel, buffer),
-                                 completion->byte_len, buffer) ||
-             channel->link.has_ended)
+    else if (!take_frame(channel, completion) || channel->link.has_ended)
         channel->is_closed = true;
 }
 

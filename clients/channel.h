@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "../protocol/rdma_end.h"
 #include "../protocol/rdma_frame.h"
 #include "../rdma-ext/verbs.h"
 
@@ -19,7 +20,8 @@ struct client_channel;
 
 struct client_channel_options {
     const char *device; /* NULL: the one that has the TCP connection's address */
-    uint32_t spin_us;   /* how long waiting is busy before it sleeps */
+    enum rdma_mode mode;
+    uint32_t spin_us; /* how long waiting is busy before it sleeps */
 };
 
 /* Beside a TCP connection, which stays the caller's and tells when the server is gone. NULL: no

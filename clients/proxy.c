@@ -33,6 +33,7 @@
 struct proxy {
     struct event_base *base;
     const char *host, *password, *user, *device;
+    enum rdma_mode mode;
     int port;
     struct pair *pairs;
 };
@@ -175,7 +176,7 @@ static bool upgrade(struct pair *pair)
 {
     struct proxy *proxy = pair->proxy;
     char message[RDMA_MESSAGE_MAX] = "out of memory";
-    struct client_channel_options options = {.device = proxy->device};
+    struct client_channel_options options = {.device = proxy->device, .mode = proxy->mode};
     redisReply *reply = NULL;
     pair->tcp = redisConnect(proxy->host, proxy->port);
     if (pair->tcp != NULL && pair->tcp->err == 0 && proxy->password != NULL)
@@ -294,17 +295,20 @@ static int listen_unix(const char *path)
 static int usage(void)
 {
     fprintf(stderr, "usage: vellum-rdma-proxy --listen PORT|/PATH --server HOST --port PORT\n"
-                    "           [--user NAME] [--device NAME]\n"
+                    "           [--user NAME] [--device NAME] [--mode send|write]\n"
                     "A password is taken from the environment: VELLUM_PASSWORD.\n");
     return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"listen", required_argument, NULL, 'l'}, {"server", required_argument, NULL, 's'},
-        {"port", required_argument, NULL, 'p'},   {"user", required_argument, NULL, 'u'},
-        {"device", required_argument, NULL, 'd'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"server", required_argument, NULL, 's'},
+                                            {"port", required_argument, NULL, 'p'},
+                                            {"user", required_argument, NULL, 'u'},
+                                            {"device", required_argument, NULL, 'd'},
+                                            {"mode", required_argument, NULL, 'm'},
+                                            {NULL, 0, NULL, 0}};
     struct proxy proxy = {.host = "127.0.0.1", .port = 6379, .password = getenv("VELLUM_PASSWORD")};
     const char *where = NULL;
     int option;
@@ -319,7 +323,7 @@ int main(int argc, char **argv)
             proxy.user = optarg;
         else if (option == 'd')
             proxy.device = optarg;
-        else
+        else if (option != 'm' || !rdma_mode_read(&proxy.mode, optarg, strlen(optarg)))
             return usage();
     }
     if (where == NULL)

@@ -8,10 +8,11 @@
 static int append_question(redisContext *tcp, const struct rdma_end *ours)
 {
     char values[RDMA_END_ATTRIBUTES][RDMA_END_TEXT_MAX], version[16];
-    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", version, "send"};
+    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", version,
+                                                      rdma_mode_name(ours->mode)};
     int count = 4;
     snprintf(version, sizeof version, "%d", RDMA_VERSION);
-    for (uint32_t i = 0; i < RDMA_END_ATTRIBUTES; i++) {
+    for (uint32_t i = 0; i < rdma_end_attributes(ours); i++) {
         words[count++] = rdma_end_print(ours, i, values[i]);
         words[count++] = values[i];
     }

@@ -82,8 +82,10 @@ static void log_in(struct vellum *vellum)
 
 struct client_channel_options vellum_channel_options(const struct vellum *vellum)
 {
-    return (struct client_channel_options){.device = vellum->options.device,
-                                           .spin_us = vellum->options.spin_us};
+    return (struct client_channel_options){
+        .device = vellum->options.device,
+        .mode = vellum->options.mode == VELLUM_RDMA_WRITE ? RDMA_MODE_WRITE : RDMA_MODE_SEND,
+        .spin_us = vellum->options.spin_us};
 }
 
 /* NULL: there is none, as `reason` tells. */

@@ -34,12 +34,16 @@ enum vellum_rdma {
     VELLUM_RDMA_ONLY, /* else an error */
 };
 
+/* How a channel's frames travel: as messages, or written into the other end's ring. */
+enum vellum_rdma_mode { VELLUM_RDMA_SEND, VELLUM_RDMA_WRITE };
+
 struct vellum_options {
     const char *host;            /* NULL: 127.0.0.1 */
     int port;                    /* 0: 6379 */
     const char *path;            /* of a Unix socket, instead of host and port */
     const char *user, *password; /* NULL: none */
     enum vellum_rdma rdma;
+    enum vellum_rdma_mode mode;
     const char *device; /* NULL: the one that has the connection's address */
     unsigned spin_us; /* how long to wait for replies busily, before sleeping: 0 for a usual time */
     int timeout_ms;   /* to connect, and for each reply; 0: none */

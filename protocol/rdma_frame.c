@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- frames: all numbers are little-endian ---- */
@@ -58,6 +59,31 @@ bool rdma_frame_read(struct rdma_frame *frame, const char *data, size_t len)
     return true;
 }
 
+/* ---- words: 4 bits of type, 11 of credits, 17 of length ---- */
+
+#define LENGTH_BITS 17
+#define CREDIT_BITS 11
+_Static_assert(RDMA_FRAME_BYTES_MAX < 1 << LENGTH_BITS && RDMA_CREDITS_MAX < 1 << CREDIT_BITS,
+               "the word has room for all");
+
+uint32_t rdma_word_write(const struct rdma_frame *frame)
+{
+    assert(frame->credits <= RDMA_CREDITS_MAX && frame->length <= RDMA_FRAME_BYTES_MAX);
+    return (uint32_t)frame->type << (CREDIT_BITS + LENGTH_BITS) | frame->credits << LENGTH_BITS |
+           frame->length;
+}
+
+bool rdma_word_read(struct rdma_frame *frame, uint32_t word)
+{
+    *frame =
+        (struct rdma_frame){.type = (enum rdma_frame_type)(word >> (CREDIT_BITS + LENGTH_BITS)),
+                            .credits = word >> LENGTH_BITS & ((1u << CREDIT_BITS) - 1),
+                            .length = word & ((1u << LENGTH_BITS) - 1)};
+    return length_fits((uint8_t)frame->type, frame->length);
+}
+
+/* ---- references ---- */
+
 void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_reference *reference)
 {
     struct reference packed = {.address = htole64(reference->address),
@@ -70,6 +96,7 @@ bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_
 {
     struct reference packed;
     memcpy(&packed, from, sizeof packed);
+    atomic_signal_fence(memory_order_seq_cst); /* what is checked is the copy: rings change */
     *reference = (struct rdma_reference){.address = le64toh(packed.address),
                                          .length = le64toh(packed.length),
                                          .rkey = le32toh(packed.rkey)};

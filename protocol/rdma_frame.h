@@ -33,6 +33,11 @@ struct rdma_frame {
     uint32_t length;  /* of what follows the header */
 };
 
+/* A frame's header as the immediate word of a write: type, credits and length from the top. Its
+ * bytes cannot be changed by the peer when they are looked at. */
+uint32_t rdma_word_write(const struct rdma_frame *frame);
+bool rdma_word_read(struct rdma_frame *frame, uint32_t word);
+
 /* Memory of the peer's: the payload of PULL. */
 #define RDMA_REFERENCE_BYTES 24
 struct rdma_reference {

@@ -8,6 +8,7 @@
  */
 #include "private.h"
 
+#include <endian.h>
 #include <stdlib.h>
 
 #define COUNT(channel, field, amount) rdma_count(&(channel)->worker->counters.field, amount)
@@ -65,18 +66,27 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
 
 /* ---- what comes ---- */
 
-void rdma_channel_received(struct rdma_channel *channel, uint32_t buffer, uint32_t len)
+static bool take_frame(struct rdma_channel *channel, const struct ibv_wc *completion)
+{
+    uint32_t buffer = (uint32_t)completion->wr_id;
+    if (channel->link.mode == RDMA_MODE_WRITE)
+        return completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+               rdma_link_written(&channel->link, be32toh(completion->imm_data), buffer);
+    return rdma_link_received(&channel->link, rdma_received_frame(channel->worker, buffer),
+                              completion->byte_len, buffer);
+}
+
+void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion)
 {
     struct rdma_transport *transport = channel->transport;
     struct rdma_link *link = &channel->link;
     uint64_t bytes = link->bytes_in;
-    const char *frame = rdma_received_frame(channel->worker, buffer);
     if (channel->is_ending) {
-        rdma_post_receive(channel->worker, buffer);
+        link->post_receive(link, (uint32_t)completion->wr_id);
         return;
     }
-    if (transport == NULL || channel->is_broken || !rdma_link_received(link, frame, len, buffer)) {
-        rdma_post_receive(channel->worker, buffer);
+    if (transport == NULL || channel->is_broken || !take_frame(channel, completion)) {
+        link->post_receive(link, (uint32_t)completion->wr_id);
         breach(channel);
         return;
     }
@@ -205,7 +215,8 @@ bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *st
         return false;
     const struct rdma_channel *channel = self->channel;
     const struct rdma_link *link = &channel->link;
-    *stats = (struct rdma_stats){.state = self->is_open ? "open" : "pending",
+    *stats = (struct rdma_stats){.mode = link->mode,
+                                 .state = self->is_open ? "open" : "pending",
                                  .qpn = channel->qp->qp_num,
                                  .credits = link->flow.credits,
                                  .frames_in = link->frames_in,

@@ -13,15 +13,17 @@
 #define SETTLE_NS (20 * 1000 * 1000)
 #define CHUNK_SEND_BYTES (CHUNK_CHANNELS * SEND_BUFFERS * FRAME_BYTES)
 #define CHUNK_BYTES (CHUNK_SEND_BYTES + CHUNK_RECEIVES * FRAME_BYTES)
+#define RING_BYTES (CREDITS * FRAME_BYTES)
+#define RING_SEND_BYTES (SEND_BUFFERS * FRAME_BYTES)
 
 /* ---- a worker's queues and memory ---- */
 
-static bool pin(struct rdma_service *service, size_t size, struct ibv_mr **mr)
+static bool pin(struct rdma_service *service, size_t size, int access, struct ibv_mr **mr)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
-    *mr = ibv_reg_mr(service->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
+    *mr = ibv_reg_mr(service->device.pd, memory, size, access);
     if (*mr == NULL)
         munmap(memory, size);
     else
@@ -45,12 +47,12 @@ static bool engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
 {
     struct rdma_service *service = worker->service;
     uint32_t receives = service->chunks_max * CHUNK_RECEIVES;
-    uint32_t completions = receives + service->max_channels * (RDMA_LINK_SLOTS + 1);
+    uint32_t completions = receives + service->max_channels * (CREDITS + RDMA_LINK_SLOTS + 1);
     struct ibv_srq_init_attr attributes = {.attr = {.max_wr = receives, .max_sge = 1}};
     engine->cq = ibv_create_cq(service->device.context, (int)completions, NULL, worker->events, 0);
     engine->srq = ibv_create_srq(service->device.pd, &attributes);
     if (engine->cq != NULL && engine->srq != NULL &&
-        pin(service, STAGES * STAGE_BYTES, &engine->staging))
+        pin(service, STAGES * STAGE_BYTES, IBV_ACCESS_LOCAL_WRITE, &engine->staging))
         return true;
     rdma_engine_free(service, engine);
     return false;
@@ -66,13 +68,21 @@ void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
     *engine = (struct rdma_engine){.cq = NULL};
 }
 
+static const char pin_limit[] = "the limit of pinned memory is reached (rdma-max-pinned)";
+static const char no_memory[] = "memory for the channel cannot be had or pinned";
+
+static bool may_pin(struct rdma_service *service, size_t size)
+{
+    return atomic_load(&service->pinned_bytes) + size <= service->max_pinned_bytes;
+}
+
 /* NULL, or what is wrong. */
 static const char *chunk_make(struct rdma_service *service, struct rdma_chunk *chunk)
 {
-    if (atomic_load(&service->pinned_bytes) + CHUNK_BYTES > service->max_pinned_bytes)
-        return "the limit of pinned memory is reached (rdma-max-pinned)";
-    if (!pin(service, CHUNK_BYTES, &chunk->mr))
-        return "memory for the channel cannot be had or pinned";
+    if (!may_pin(service, CHUNK_BYTES))
+        return pin_limit;
+    if (!pin(service, CHUNK_BYTES, IBV_ACCESS_LOCAL_WRITE, &chunk->mr))
+        return no_memory;
     chunk->memory = chunk->mr->addr;
     return NULL;
 }
@@ -113,6 +123,80 @@ static uint32_t random_psn(void)
     return psn & 0xffffff;
 }
 
+/* ---- rings ---- */
+
+static const char *ring_make(struct rdma_service *service, struct rdma_ring *ring)
+{
+    if (!may_pin(service, RING_BYTES + RING_SEND_BYTES))
+        return pin_limit;
+    if (!pin(service, RING_SEND_BYTES, IBV_ACCESS_LOCAL_WRITE, &ring->sends) ||
+        !pin(service, RING_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, &ring->mr))
+        return no_memory;
+    ring->window = ibv_alloc_mw(service->device.pd, IBV_MW_TYPE_2);
+    return ring->window != NULL ? NULL : "no memory window can be had";
+}
+
+/* Opens the ring to the client. The worker hears of it when that is done. */
+static bool ring_open(struct rdma_channel *channel)
+{
+    struct rdma_ring *ring = &channel->ring;
+    struct rdma_end *ours = &channel->request->ours;
+    struct ibv_send_wr *bad, bind = {.wr_id = channel->link.wr_id | WR_BIND,
+                                     .opcode = IBV_WR_BIND_MW,
+                                     .send_flags = IBV_SEND_SIGNALED};
+    bind.bind_mw.mw = ring->window;
+    bind.bind_mw.rkey = ibv_inc_rkey(ring->window->rkey);
+    bind.bind_mw.bind_info = (struct ibv_mw_bind_info){.mr = ring->mr,
+                                                       .addr = (uintptr_t)ring->mr->addr,
+                                                       .length = RING_BYTES,
+                                                       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    ours->ring = (uintptr_t)ring->mr->addr;
+    ours->ring_key = bind.bind_mw.rkey;
+    if (ibv_post_send(channel->qp, &bind, &bad) != 0)
+        return false;
+    ring->window->rkey = bind.bind_mw.rkey; /* not every provider keeps it */
+    return true;
+}
+
+/* The window goes first: the region cannot before it, and it holds on to the queue pair. */
+void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel)
+{
+    struct rdma_ring *ring = &channel->ring;
+    if (ring->window != NULL)
+        ibv_dealloc_mw(ring->window);
+    ring->window = NULL;
+    if (channel->qp != NULL)
+        ibv_destroy_qp(channel->qp);
+    channel->qp = NULL;
+    unpin(service, &ring->mr);
+    unpin(service, &ring->sends);
+}
+
+/* ---- connecting ---- */
+
+static bool make_queue_pair(struct rdma_service *service, struct rdma_channel *channel)
+{
+    const struct rdma_engine *engine = &channel->engine;
+    bool is_write = channel->request->theirs.mode == RDMA_MODE_WRITE;
+    struct ibv_qp_init_attr attributes = {
+        .send_cq = engine->cq, .recv_cq = engine->cq, .cap = rdma_link_capacity()};
+    if (is_write) {
+        attributes.cap.max_recv_wr = CREDITS;
+    } else {
+        attributes.srq = engine->srq;
+        attributes.cap.max_recv_sge = 0; /* the shared queue's */
+    }
+    channel->qp =
+        rdma_qp_make(&service->device, &attributes, is_write ? IBV_ACCESS_REMOTE_WRITE : 0);
+    if (channel->qp == NULL)
+        return false;
+    channel->max_inline = attributes.cap.max_inline_data;
+    for (int i = 0; is_write && i < CREDITS; i++)
+        rdma_post_own_receive(&channel->link, 0);
+    return !channel->link.has_failed;
+}
+
+/* NULL, or what is wrong; then the caller takes apart what there is. */
 static const char *connect_channel(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
@@ -120,27 +204,26 @@ static const char *connect_channel(struct rdma_service *service, struct rdma_cha
     if (worker->made.cq == NULL && !engine_make(worker, &worker->made))
         return "queues for the channel cannot be had";
     channel->engine = worker->made;
-    const char *problem = channel->makes_chunk ? chunk_make(service, &channel->chunk) : NULL;
+    const char *problem = NULL;
+    if (channel->makes_chunk)
+        problem = chunk_make(service, &channel->chunk);
+    else if (request->theirs.mode == RDMA_MODE_WRITE)
+        problem = ring_make(service, &channel->ring);
     if (problem != NULL)
         return problem;
-    struct ibv_qp_init_attr attributes = {.send_cq = worker->made.cq,
-                                          .recv_cq = worker->made.cq,
-                                          .srq = worker->made.srq,
-                                          .cap = rdma_link_capacity()};
-    attributes.cap.max_recv_sge = 0; /* the shared queue's */
-    channel->qp = rdma_qp_make(&service->device, &attributes, 0);
-    if (channel->qp == NULL)
+    if (!make_queue_pair(service, channel))
         return "a queue pair for the channel cannot be had";
-    channel->max_inline = attributes.cap.max_inline_data;
     rdma_qp_describe(&service->device, channel->qp, random_psn(), &request->ours);
+    request->ours.mode = request->theirs.mode;
     int error = rdma_qp_connect(&service->device, channel->qp, &request->ours, &request->theirs);
-    if (error == 0)
-        return NULL;
-    ibv_destroy_qp(channel->qp); /* nothing has been posted to it */
-    channel->qp = NULL;
-    snprintf(request->error, sizeof request->error, "the other end cannot be reached: %s",
-             strerror(error));
-    return request->error;
+    if (error != 0) {
+        snprintf(request->error, sizeof request->error, "the other end cannot be reached: %s",
+                 strerror(error));
+        return request->error;
+    }
+    if (channel->ring.window != NULL && !ring_open(channel))
+        return "the memory window cannot be bound";
+    return NULL;
 }
 
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
@@ -150,6 +233,8 @@ void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
     const char *problem = connect_channel(service, channel);
     if (problem != NULL && problem != request->error)
         snprintf(request->error, sizeof request->error, "%s", problem);
+    if (problem != NULL)
+        rdma_channel_dismantle(service, channel); /* nothing was sent by it */
     send_back(channel, rdma_on_connected);
 }
 
@@ -183,9 +268,7 @@ void rdma_job_settle(struct rdma_service *service, struct rdma_job *job)
 
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job)
 {
-    (void)service;
     struct rdma_channel *channel = channel_of(job);
-    ibv_destroy_qp(channel->qp);
-    channel->qp = NULL;
+    rdma_channel_dismantle(service, channel);
     send_back(channel, rdma_on_destroyed);
 }

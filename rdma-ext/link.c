@@ -3,10 +3,13 @@
  * 1. posted - done <= RDMA_LINK_SLOTS; of those, the last is signaled when slots or buffers have
  * run out, so that a full link always hears of room again.
  * 2. Every send carries one frame and uses one credit.
+ * 3. Mode write: data is read in order and its credit told after that, so the frames of data that
+ * the peer has not read are the newest ones, fewer than the slots: the next slot is free.
  */
 #include "link.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <string.h>
 
 #define SIGNAL_EVERY (RDMA_LINK_SLOTS / 4)
@@ -28,8 +31,17 @@ void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inl
     assert(window <= RDMA_LINK_WINDOW);
     link->qp = qp;
     link->max_inline = max_inline < RDMA_LINK_INLINE ? max_inline : RDMA_LINK_INLINE;
-    link->frame_bytes =
-        theirs->frame_bytes < link->buffer_bytes ? theirs->frame_bytes : link->buffer_bytes;
+    link->mode = theirs->mode;
+    link->header_bytes = link->mode == RDMA_MODE_WRITE ? 0 : RDMA_HEADER_BYTES;
+    link->payload_max =
+        (theirs->frame_bytes < link->buffer_bytes ? theirs->frame_bytes : link->buffer_bytes) -
+        link->header_bytes;
+    link->their_ring = theirs->ring;
+    link->their_key = theirs->ring_key;
+    link->their_slots = theirs->credits;
+    link->their_slot_bytes = theirs->frame_bytes;
+    link->slots = window;
+    assert(link->mode != RDMA_MODE_WRITE || (link->ring != NULL && link->slot_bytes > 0));
     rdma_flow_begin(&link->flow, window, theirs->credits);
 }
 
@@ -76,26 +88,42 @@ static char *begin_frame(struct rdma_link *link, struct batch *batch, size_t siz
     return link->buffers + (size_t)(link->buffers_taken % link->buffer_count) * link->buffer_bytes;
 }
 
+/* Puts the header where the mode has it. */
+static void add_header(struct rdma_link *link, struct ibv_send_wr *request, char *frame,
+                       const struct rdma_frame *header)
+{
+    if (link->mode == RDMA_MODE_SEND) {
+        rdma_frame_write(frame, header);
+        request->opcode = IBV_WR_SEND;
+        return;
+    }
+    request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    request->imm_data = htobe32(rdma_word_write(header));
+    request->wr.rdma.remote_addr =
+        link->their_ring + (uint64_t)link->their_next * link->their_slot_bytes;
+    request->wr.rdma.rkey = link->their_key;
+    if (header->length > 0)
+        link->their_next = (link->their_next + 1) % link->their_slots;
+}
+
 static void end_frame(struct rdma_link *link, struct batch *batch, char *frame,
                       enum rdma_frame_type type, size_t payload)
 {
     struct rdma_frame header = {
         .type = type, .credits = rdma_flow_send(&link->flow), .length = (uint32_t)payload};
-    size_t size = RDMA_HEADER_BYTES + payload;
+    size_t size = link->header_bytes + payload;
     int i = batch->count++;
     bool is_inline = size <= link->max_inline;
-    rdma_frame_write(frame, &header);
     if (!is_inline)
         link->buffers_taken++;
     link->taken_after[link->posted % RDMA_LINK_SLOTS] = link->buffers_taken;
     batch->pieces[i] = (struct ibv_sge){
         .addr = (uintptr_t)frame, .length = (uint32_t)size, .lkey = is_inline ? 0 : link->lkey};
-    batch->requests[i] = (struct ibv_send_wr){.wr_id = link->wr_id | link->posted,
-                                              .sg_list = &batch->pieces[i],
-                                              .num_sge = 1,
-                                              .opcode = IBV_WR_SEND};
+    batch->requests[i] = (struct ibv_send_wr){
+        .wr_id = link->wr_id | link->posted, .sg_list = &batch->pieces[i], .num_sge = size > 0};
+    add_header(link, &batch->requests[i], frame, &header);
     link->posted++;
-    if (is_inline)
+    if (is_inline && size > 0)
         batch->requests[i].send_flags |= IBV_SEND_INLINE;
     if (is_to_be_signaled(link) || type == RDMA_FRAME_END)
         batch->requests[i].send_flags |= IBV_SEND_SIGNALED;
@@ -148,10 +176,10 @@ size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int c
     batch.count = 0;
     while (sent < total && rdma_link_has_room(link)) {
         size_t payload = total - sent;
-        if (payload > link->frame_bytes - RDMA_HEADER_BYTES)
-            payload = link->frame_bytes - RDMA_HEADER_BYTES;
-        char *frame = begin_frame(link, &batch, RDMA_HEADER_BYTES + payload);
-        copy_out(&source, frame + RDMA_HEADER_BYTES, payload);
+        if (payload > link->payload_max)
+            payload = link->payload_max;
+        char *frame = begin_frame(link, &batch, link->header_bytes + payload);
+        copy_out(&source, frame + link->header_bytes, payload);
         end_frame(link, &batch, frame, RDMA_FRAME_DATA, payload);
         sent += payload;
         if (batch.count == BATCH)
@@ -167,9 +195,9 @@ static void send_one(struct rdma_link *link, enum rdma_frame_type type, const ch
 {
     struct batch batch;
     batch.count = 0;
-    char *frame = begin_frame(link, &batch, RDMA_HEADER_BYTES + len);
+    char *frame = begin_frame(link, &batch, link->header_bytes + len);
     if (len > 0)
-        memcpy(frame + RDMA_HEADER_BYTES, payload, len);
+        memcpy(frame + link->header_bytes, payload, len);
     end_frame(link, &batch, frame, type, len);
     post(link, &batch);
 }
@@ -214,27 +242,45 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
 
 /* ---- receiving ---- */
 
-bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer)
+static bool accept_frame(struct rdma_link *link, const struct rdma_frame *frame,
+                         const char *payload, uint32_t buffer)
 {
-    struct rdma_frame frame;
-    if (!rdma_frame_read(&frame, message, len) || (link->takes & RDMA_TAKES(frame.type)) == 0 ||
-        !rdma_flow_received(&link->flow, &frame))
+    if ((link->takes & RDMA_TAKES(frame->type)) == 0 || !rdma_flow_received(&link->flow, frame))
         return false;
     link->frames_in++;
-    link->bytes_in += frame.length;
-    if (frame.type == RDMA_FRAME_DATA || frame.type == RDMA_FRAME_PULL) {
+    link->bytes_in += frame->length;
+    if (frame->type == RDMA_FRAME_DATA || frame->type == RDMA_FRAME_PULL) {
         assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* credits see to it */
         link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] =
-            (struct rdma_received){.is_reference = frame.type == RDMA_FRAME_PULL,
-                                   .payload = message + RDMA_HEADER_BYTES,
-                                   .length = frame.length,
+            (struct rdma_received){.is_reference = frame->type == RDMA_FRAME_PULL,
+                                   .payload = payload,
+                                   .length = frame->length,
                                    .buffer = buffer};
         return true;
     }
-    if (frame.type == RDMA_FRAME_END)
+    if (frame->type == RDMA_FRAME_END)
         link->has_ended = true;
     link->post_receive(link, buffer);
     rdma_flow_reposted(&link->flow);
+    return true;
+}
+
+bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer)
+{
+    struct rdma_frame frame;
+    return rdma_frame_read(&frame, message, len) &&
+           accept_frame(link, &frame, message + RDMA_HEADER_BYTES, buffer);
+}
+
+bool rdma_link_written(struct rdma_link *link, uint32_t word, uint32_t buffer)
+{
+    struct rdma_frame frame;
+    const char *payload = link->ring + (size_t)link->next_slot * link->slot_bytes;
+    if (!rdma_word_read(&frame, word) || frame.length > link->slot_bytes ||
+        !accept_frame(link, &frame, payload, buffer))
+        return false;
+    if (frame.length > 0)
+        link->next_slot = (link->next_slot + 1) % link->slots;
     return true;
 }
 

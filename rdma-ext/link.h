@@ -45,14 +45,23 @@ struct rdma_pull {
 struct rdma_link {
     struct ibv_qp *qp;
     struct rdma_flow flow;
-    uint32_t takes;       /* bit n: frames of type n may come */
-    uint64_t wr_id;       /* the owner's part: its lower 32 bits are 0 */
-    uint32_t max_inline;  /* bytes */
-    uint32_t frame_bytes; /* of the peer's receives, but never over buffer_bytes */
+    uint32_t takes;        /* bit n: frames of type n may come */
+    uint64_t wr_id;        /* the owner's part: its lower 32 bits are 0 */
+    uint32_t max_inline;   /* bytes */
+    uint32_t header_bytes; /* before each payload: 0 where it travels in the immediate word */
+    uint32_t payload_max;  /* what the peer's receives and our buffers hold of it */
 
     /* buffers for frames that are not inline: a ring, used and given back in order */
     char *buffers;
     uint32_t lkey, buffer_bytes, buffer_count;
+
+    /* in mode write: the peer's ring, where the payloads of our frames go slot after slot, and
+     * ours. Each frame with a payload takes the next slot; credits see to it that it is free. */
+    enum rdma_mode mode;
+    uint64_t their_ring;
+    uint32_t their_key, their_slots, their_slot_bytes, their_next;
+    const char *ring; /* writable by the peer at any time */
+    uint32_t slots, slot_bytes, next_slot;
 
     uint32_t posted, done;                 /* sends, counted from the beginning */
     uint32_t buffers_taken, buffers_freed; /* likewise */
@@ -76,7 +85,8 @@ struct rdma_link {
 /* Capacities of the queue pair: one more than the slots, for the owner's last request. */
 struct ibv_qp_cap rdma_link_capacity(void);
 
-/* The queue pair is connected; the peer has told of itself. */
+/* The queue pair is connected; the peer has told of itself. In mode write `ring` and `slot_bytes`
+ * are set. */
 void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inline,
                      uint32_t window, const struct rdma_end *theirs);
 
@@ -107,6 +117,9 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id);
 
 /* A message has come into a buffer. False: a breach of the protocol, the buffer is the owner's. */
 bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer);
+
+/* The same in mode write: only the immediate word has come, what belongs to it is in the ring. */
+bool rdma_link_written(struct rdma_link *link, uint32_t word, uint32_t buffer);
 
 /* Copies out what has come, and posts receives again: returns how many bytes. */
 size_t rdma_link_read(struct rdma_link *link, char *to, size_t size);

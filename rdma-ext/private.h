@@ -10,8 +10,9 @@
  * Invariants:
  * 1. Verbs calls that may take long are made by the helper thread alone; it works on a channel, an
  *    engine or a chunk only between its job's submission and its message back.
- * 2. An engine has posted at least as many receives as its channels' credits together: each chunk
- *    posts the receives of its channels, and each receive that has come is posted again.
+ * 2. An engine has posted at least as many shared receives as its channels of mode send have
+ * credits together: each chunk posts those of its channels, and each that has come is posted again.
+ * In mode write receives have no memory, and each queue pair has its own.
  * 3. A queue pair is destroyed when nothing of it can still be in the completion queue; buffers are
  *    freed after that, all together, when the worker's last channel has gone.
  */
@@ -34,10 +35,13 @@
 #define STAGE_BYTES (32 * 1024)
 #define CHANNEL_HASH 256 /* by queue pair number */
 
-/* wr_id: a receive has the top bit, and chunk and buffer below; a send has its channel's place in
- * bits 32 to 62, and the link's number below. */
+/* wr_id: a receive has the top bit, and chunk and buffer below (or WR_OWN: one of the queue pair's
+ * own); a send has its channel's place in bits 32 to 60, and the link's number below. */
 #define WR_RECEIVE (1ull << 63)
 #define WR_DRAIN (1ull << 62)
+#define WR_OWN (1ull << 61)
+#define WR_BIND WR_OWN /* among sends: of the window to the ring */
+#define WR_PLACE(wr_id) (((wr_id) & ~(WR_DRAIN | WR_BIND)) >> 32)
 
 struct rdma_job {
     void (*run)(struct rdma_service *service, struct rdma_job *job);
@@ -48,6 +52,13 @@ struct rdma_job {
 struct rdma_chunk {
     struct ibv_mr *mr;
     char *memory; /* SEND_BUFFERS per channel, then the receives */
+};
+
+/* Memory of one channel of mode write. The ring is a region of its own without remote access,
+ * opened by a window that only the channel's queue pair can use. */
+struct rdma_ring {
+    struct ibv_mr *sends, *mr;
+    struct ibv_mw *window;
 };
 
 /* Of one worker, while it has channels. */
@@ -75,6 +86,8 @@ struct rdma_channel {
     bool is_gone;          /* being taken apart */
     bool is_broken;        /* the connection is to be told that it is closed */
     bool is_ready, is_touched, has_block;
+    bool awaits_window; /* made, but for the window: the client is not told yet */
+    bool is_bound;
     uint32_t place, block; /* in worker->channels; of send buffers */
 
     struct rdma_channel *hash_next, *ready_next, *touched_next;
@@ -88,6 +101,7 @@ struct rdma_channel {
     uint32_t max_inline;
     bool makes_chunk;
     struct rdma_chunk chunk;
+    struct rdma_ring ring;
 };
 
 /* What INFO shows. Written by one thread each, read by any. */
@@ -109,7 +123,7 @@ struct rdma_worker {
     uint32_t free_count;
     struct rdma_channel **channels; /* by place; NULL: free */
     uint32_t channel_count;         /* those being made or taken apart included */
-    uint32_t connecting, making;    /* of them: being made; and with a chunk of their own */
+    uint32_t connecting, making;    /* of those of mode send: being made; with a new chunk */
     struct rdma_channel *by_number[CHANNEL_HASH];
     struct rdma_channel *ready, *touched;
     struct rdma_channel *stages[STAGES]; /* who uses it */
@@ -149,6 +163,7 @@ void rdma_delay(struct rdma_service *service, struct rdma_job *job,
 
 void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine);
 void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
+void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel);
 /* Jobs: of a channel's steps (above), and of a worker without channels. */
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
@@ -183,11 +198,14 @@ static inline void rdma_count(_Atomic uint64_t *counter, uint64_t amount)
     atomic_store_explicit(counter, value + amount, memory_order_relaxed);
 }
 
+/* Posts a receive of a queue pair's own. */
+void rdma_post_own_receive(struct rdma_link *link, uint32_t buffer);
+
 /* ---- channel.c ---- */
 
 struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp);
 bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats);
-void rdma_channel_received(struct rdma_channel *channel, uint32_t buffer, uint32_t len);
+void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion);
 void rdma_channel_break(struct rdma_channel *channel); /* nothing more will come or go */
 unsigned rdma_channel_readiness(const struct rdma_channel *channel);
 

@@ -123,7 +123,7 @@ static void *help(void *arg)
 static void set_limits(struct rdma_service *service, const struct rdma_options *options)
 {
     const struct rdma_device *device = &service->device;
-    uint32_t by_completions = (uint32_t)device->max_cqe / (CREDITS + RDMA_LINK_SLOTS + 1) - 16;
+    uint32_t by_completions = (uint32_t)device->max_cqe / (2 * CREDITS + RDMA_LINK_SLOTS + 1) - 16;
     uint32_t by_receives = (uint32_t)device->max_srq_wr / CREDITS - 16;
     service->max_channels = options->max_channels;
     if (service->max_channels > by_completions)
@@ -210,6 +210,7 @@ static void info(struct rdma_service *service, struct rdma_info *to)
         .port = device->port,
         .is_active = rdma_device_is_active(device),
         .is_ethernet = device->is_ethernet,
+        .modes = 1u << RDMA_MODE_SEND | (unsigned)device->has_windows << RDMA_MODE_WRITE,
         .end = {.lid = device->lid,
                 .mtu = rdma_mtu_bytes(device->mtu),
                 .frame_bytes = FRAME_BYTES,

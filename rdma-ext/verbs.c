@@ -56,6 +56,8 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
     struct ibv_device_attr limits;
     if (ibv_query_device(device->context, &limits) != 0)
         return false;
+    device->has_windows = (limits.device_cap_flags &
+                           (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
     device->max_cqe = limits.max_cqe;
     device->max_srq_wr = limits.max_srq_wr;
     device->max_qp_wr = limits.max_qp_wr;

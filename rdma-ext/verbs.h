@@ -21,6 +21,7 @@ struct rdma_device {
     const char *name; /* the context's */
     uint8_t port;
     bool is_ethernet;
+    bool has_windows; /* of type 2: bound to a queue pair */
     int gid_index;
     union ibv_gid gid;
     uint16_t lid;

@@ -134,23 +134,50 @@ static void give_stage_back(struct rdma_link *link)
             channel->worker->stages[i] = NULL;
 }
 
+void rdma_post_own_receive(struct rdma_link *link, uint32_t buffer)
+{
+    struct ibv_recv_wr *bad, request = {.wr_id = WR_RECEIVE | WR_OWN | buffer};
+    if (ibv_post_recv(channel_of_link(link)->qp, &request, &bad) != 0)
+        link->has_failed = true;
+}
+
 static void post_receive_of_link(struct rdma_link *link, uint32_t buffer)
 {
     rdma_post_receive(channel_of_link(link)->worker, buffer);
 }
 
-static void give_buffers(struct rdma_channel *channel)
+static void give_block(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
     channel->block = worker->free_blocks[--worker->free_count];
+    channel->has_block = true;
     const struct rdma_chunk *chunk = &worker->chunks[channel->block / CHUNK_CHANNELS];
     struct rdma_link *link = &channel->link;
     link->buffers =
         chunk->memory + (size_t)(channel->block % CHUNK_CHANNELS) * SEND_BUFFERS * FRAME_BYTES;
     link->lkey = chunk->mr->lkey;
+    link->post_receive = post_receive_of_link;
+}
+
+static void give_ring(struct rdma_channel *channel)
+{
+    struct rdma_link *link = &channel->link;
+    link->buffers = channel->ring.sends->addr;
+    link->lkey = channel->ring.sends->lkey;
+    link->ring = channel->ring.mr->addr;
+    link->slot_bytes = FRAME_BYTES;
+    link->post_receive = rdma_post_own_receive;
+}
+
+static void give_buffers(struct rdma_channel *channel)
+{
+    struct rdma_link *link = &channel->link;
+    if (channel->ring.mr != NULL)
+        give_ring(channel);
+    else
+        give_block(channel);
     link->buffer_bytes = FRAME_BYTES;
     link->buffer_count = SEND_BUFFERS;
-    link->post_receive = post_receive_of_link;
     link->borrow = borrow_stage;
     link->give_back = give_stage_back;
     link->takes =
@@ -172,17 +199,51 @@ static void receive_completed(struct rdma_worker *worker, const struct ibv_wc *c
     struct rdma_channel *channel = find(worker, completion->qp_num);
     bool is_good = completion->status == IBV_WC_SUCCESS;
     if (channel != NULL && !channel->is_gone && is_good) {
-        rdma_channel_received(channel, buffer, completion->byte_len);
+        rdma_channel_received(channel, completion);
         return;
     }
-    rdma_post_receive(worker, buffer);
+    if ((completion->wr_id & WR_OWN) == 0)
+        rdma_post_receive(worker, buffer);
     if (channel != NULL)
         break_off(channel);
 }
 
+static void tell_client(struct rdma_channel *channel, bool has_begun)
+{
+    struct rdma_request *request = channel->request;
+    struct rdma_counters *counters = &channel->worker->counters;
+    channel->request = NULL;
+    request->channel = has_begun ? channel : NULL;
+    request->ours.frame_bytes = FRAME_BYTES;
+    request->ours.credits = CREDITS;
+    rdma_count(has_begun ? &counters->opened : &counters->refused, 1);
+    request->done(request);
+}
+
+/* The window is open, or never will be. */
+static void bind_completed(struct rdma_channel *channel, bool is_good)
+{
+    channel->is_bound = is_good;
+    if (!channel->awaits_window) { /* has not been announced to us yet */
+        channel->is_broken = channel->is_broken || !is_good;
+        return;
+    }
+    channel->awaits_window = false;
+    if (!is_good)
+        snprintf(channel->request->error, sizeof channel->request->error,
+                 "the memory window cannot be bound");
+    tell_client(channel, is_good);
+    if (!is_good)
+        rdma_end_channel(channel);
+}
+
 static void send_completed(struct rdma_worker *worker, const struct ibv_wc *completion)
 {
-    struct rdma_channel *channel = worker->channels[(completion->wr_id & ~WR_DRAIN) >> 32];
+    struct rdma_channel *channel = worker->channels[WR_PLACE(completion->wr_id)];
+    if ((completion->wr_id & WR_BIND) != 0) {
+        bind_completed(channel, completion->status == IBV_WC_SUCCESS);
+        return;
+    }
     if ((completion->wr_id & WR_DRAIN) != 0) {
         channel->job.run = rdma_job_settle;
         rdma_submit(worker->service, &channel->job);
@@ -322,10 +383,12 @@ bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *reques
         snprintf(request->error, sizeof request->error, "%s", problem);
         return false;
     }
-    channel->makes_chunk =
-        worker->free_count + worker->making * CHUNK_CHANNELS <= worker->connecting;
-    worker->making += channel->makes_chunk;
-    worker->connecting++;
+    if (request->theirs.mode == RDMA_MODE_SEND) {
+        channel->makes_chunk =
+            worker->free_count + worker->making * CHUNK_CHANNELS <= worker->connecting;
+        worker->making += channel->makes_chunk;
+        worker->connecting++;
+    }
     channel->job.run = rdma_job_connect;
     rdma_submit(service, &channel->job);
     return true;
@@ -353,23 +416,27 @@ static void forget(struct rdma_channel *channel)
         recycle(worker);
 }
 
+/* False: it has failed, and is being taken apart. */
 static bool begin(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
     struct rdma_request *request = channel->request;
+    const char *problem = NULL;
     if (channel->qp == NULL)
         return false;
     uint32_t number = channel->qp->qp_num;
     channel->hash_next = *bucket(worker, number);
     *bucket(worker, number) = channel;
-    if (worker->free_count == 0) { /* the one that was to make a chunk has failed */
-        snprintf(request->error, sizeof request->error, "no memory for the channel");
-        channel->has_block = false;
+    if (channel->is_broken)
+        problem = "the memory window cannot be bound";
+    else if (channel->ring.mr == NULL && worker->free_count == 0)
+        problem = "no memory for the channel"; /* who was to make a chunk has failed */
+    if (problem != NULL) {
+        snprintf(request->error, sizeof request->error, "%s", problem);
         rdma_end_channel(channel);
         return false;
     }
     give_buffers(channel);
-    channel->has_block = true;
     rdma_link_begin(&channel->link, channel->qp, channel->max_inline, CREDITS, &request->theirs);
     return true;
 }
@@ -384,21 +451,18 @@ void rdma_on_connected(struct worker *owner, struct worker_message *message)
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     struct rdma_worker *worker = channel->worker;
-    struct rdma_request *request = channel->request;
-    worker->connecting--;
+    worker->connecting -= channel->request->theirs.mode == RDMA_MODE_SEND;
     worker->making -= channel->makes_chunk;
     worker->engine = channel->engine;
     if (channel->chunk.mr != NULL)
         take_chunk(worker, &channel->chunk);
     bool has_begun = begin(channel);
-    channel->request = NULL;
-    request->channel = has_begun ? channel : NULL;
-    request->ours.frame_bytes = FRAME_BYTES;
-    request->ours.credits = CREDITS;
-    rdma_count(has_begun ? &worker->counters.opened : &worker->counters.refused, 1);
+    channel->awaits_window = has_begun && channel->ring.mr != NULL && !channel->is_bound;
+    if (channel->awaits_window)
+        return;
+    tell_client(channel, has_begun);
     if (channel->qp == NULL)
         forget(channel);
-    request->done(request);
 }
 
 /* ---- ending ---- */
@@ -468,8 +532,8 @@ void rdma_worker_free(struct rdma_worker *worker)
         struct rdma_channel *channel = worker->channels[i];
         if (channel != NULL && channel->tcp != NULL)
             channel->tcp->ops->close(channel->tcp);
-        if (channel != NULL && channel->qp != NULL)
-            ibv_destroy_qp(channel->qp);
+        if (channel != NULL)
+            rdma_channel_dismantle(service, channel);
         free(channel);
     }
     rdma_engine_free(service, &worker->made);

@@ -43,10 +43,19 @@ static void reply_number(struct call *call, const char *name, uint64_t value)
 static void reply_end(struct call *call, const struct rdma_end *end)
 {
     char value[RDMA_END_TEXT_MAX];
-    for (uint32_t i = 0; i < RDMA_END_ATTRIBUTES; i++) {
+    for (uint32_t i = 0; i < rdma_end_attributes(end); i++) {
         const char *name = rdma_end_print(end, i, value);
         reply_text(call, name, value);
     }
+}
+
+static void reply_modes(struct call *call, unsigned modes)
+{
+    resp_bulk_string(call->reply, "modes");
+    resp_array(call->reply, (uint64_t)__builtin_popcount(modes));
+    for (int mode = 0; mode < RDMA_MODE_COUNT; mode++)
+        if ((modes & 1u << mode) != 0)
+            resp_bulk_string(call->reply, rdma_mode_name((enum rdma_mode)mode));
 }
 
 enum store_result cmd_rdma_info(struct call *call)
@@ -58,9 +67,7 @@ enum store_result cmd_rdma_info(struct call *call)
     call->server->rdma_ops->info(call->server->rdma, &info);
     resp_map(call->reply, 14);
     reply_number(call, "version", RDMA_VERSION);
-    resp_bulk_string(call->reply, "modes");
-    resp_array(call->reply, 1);
-    resp_bulk_string(call->reply, "send");
+    reply_modes(call, info.modes);
     reply_text(call, "device", info.device);
     reply_number(call, "port", info.port);
     reply_text(call, "state", info.is_active ? "active" : "down");
@@ -139,6 +146,19 @@ static bool is_peers_gid(struct call *call, const struct rdma_end *end)
     return gid_of_peer(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
 }
 
+/* Answers what is offered, if that is not. */
+static bool read_mode(struct call *call, enum rdma_mode *mode)
+{
+    struct rdma_info info;
+    struct resp_slice name = call->argv[3];
+    call->server->rdma_ops->info(call->server->rdma, &info);
+    if (rdma_mode_read(mode, name.data, name.len) && (info.modes & 1u << *mode) != 0)
+        return true;
+    return refuse(call, (info.modes & 1u << RDMA_MODE_WRITE) != 0
+                            ? "the modes offered here are send and write"
+                            : "the mode offered here is send");
+}
+
 static bool may_connect(struct call *call, struct rdma_end *end)
 {
     struct rdma_stats stats;
@@ -146,8 +166,8 @@ static bool may_connect(struct call *call, struct rdma_end *end)
         return false;
     if (!slice_is(call->argv[2], "1"))
         return refuse(call, "the version offered here is 1");
-    if (!slice_is(call->argv[3], "send"))
-        return refuse(call, "the mode offered here is send");
+    if (!read_mode(call, &end->mode))
+        return false;
     if (!parse_end(call, end))
         return false;
     if (call->server->rdma_ops->stats(call->session->conn->transport, &stats))
@@ -159,9 +179,9 @@ static bool may_connect(struct call *call, struct rdma_end *end)
 
 static void reply_connected(struct call *call, const struct rdma_end *ours)
 {
-    resp_map(call->reply, RDMA_END_ATTRIBUTES + 2);
+    resp_map(call->reply, rdma_end_attributes(ours) + 2);
     reply_number(call, "ID", call->session->id);
-    reply_text(call, "MODE", "send");
+    reply_text(call, "MODE", rdma_mode_name(ours->mode));
     reply_end(call, ours);
 }
 
@@ -212,7 +232,7 @@ static void list_one(struct call *call, const struct conn *conn, const struct rd
     resp_map(call->reply, 10);
     reply_number(call, "id", conn->session.id);
     reply_text(call, "addr", conn_peer_name(conn));
-    reply_text(call, "mode", "send");
+    reply_text(call, "mode", rdma_mode_name(stats->mode));
     reply_text(call, "state", stats->state);
     reply_number(call, "qpn", stats->qpn);
     reply_number(call, "credits", stats->credits);

@@ -36,6 +36,7 @@ struct rdma_info {
     char device[64];
     uint32_t port;
     bool is_active, is_ethernet;
+    unsigned modes;      /* bit n: enum rdma_mode n is offered */
     struct rdma_end end; /* gid, lid, mtu, frame_bytes, credits */
     uint64_t channels, max_channels, pinned_bytes, max_pinned_bytes;
     uint64_t opened, refused, breaches, broken;
@@ -43,6 +44,7 @@ struct rdma_info {
 };
 
 struct rdma_stats {
+    enum rdma_mode mode;
     const char *state; /* "pending": no frame has come yet; "open" */
     uint32_t qpn, credits;
     uint64_t frames_in, frames_out, bytes_in, bytes_out;

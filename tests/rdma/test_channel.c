@@ -1,5 +1,6 @@
 /*
- * Commands by an RDMA channel, against the server that tests/rdma/in-guest has started.
+ * Commands by an RDMA channel of mode VELLUM_MODE, against the server that tests/rdma/in-guest has
+ * started.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -21,10 +22,12 @@
 
 static struct vellum_options options_of(enum vellum_rdma rdma)
 {
-    return (struct vellum_options){.host = getenv("VELLUM_HOST"),
-                                   .port = atoi(getenv("VELLUM_PORT")),
-                                   .rdma = rdma,
-                                   .timeout_ms = LIMIT_MS};
+    return (struct vellum_options){
+        .host = getenv("VELLUM_HOST"),
+        .port = atoi(getenv("VELLUM_PORT")),
+        .rdma = rdma,
+        .mode = strcmp(getenv("VELLUM_MODE"), "write") == 0 ? VELLUM_RDMA_WRITE : VELLUM_RDMA_SEND,
+        .timeout_ms = LIMIT_MS};
 }
 
 static struct vellum *connect_by(enum vellum_rdma rdma)
@@ -106,6 +109,8 @@ static void says_what_it_is(void **state)
     freeReplyObject(reply);
     reply = good(vellum, vellum_command(vellum, "RDMA LIST"));
     assert_int_equal(reply->elements, 1);
+    assert_string_equal(reply->element[0]->element[4]->str, "mode");
+    assert_string_equal(reply->element[0]->element[5]->str, getenv("VELLUM_MODE"));
     freeReplyObject(reply);
     reply = vellum_command(vellum, "RDMA CONNECT 1 send");
     assert_string_equal(reply->str, "ERR RDMA: attribute GID is missing");

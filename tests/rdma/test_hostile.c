@@ -2,6 +2,7 @@
  * Clients that break the rules of protocol/RDMA.md with verbs of their own: each is closed, and
  * nobody else is harmed.
  */
+#include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,14 +58,17 @@ static void make_queue_pair(struct raw *raw)
     raw->cq = ibv_create_cq(raw->device.context, 256, NULL, NULL, 0);
     assert_non_null(raw->cq);
     attributes.send_cq = attributes.recv_cq = raw->cq;
-    raw->qp = rdma_qp_make(&raw->device, &attributes, 0);
+    raw->qp = rdma_qp_make(&raw->device, &attributes, IBV_ACCESS_REMOTE_WRITE);
     assert_non_null(raw->qp);
     raw->memory = calloc(1, MEMORY);
-    raw->mr = ibv_reg_mr(raw->device.pd, raw->memory, MEMORY, IBV_ACCESS_LOCAL_WRITE);
+    raw->mr = ibv_reg_mr(raw->device.pd, raw->memory, MEMORY,
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     assert_non_null(raw->mr);
     rdma_qp_describe(&raw->device, raw->qp, 77, &raw->ours);
     raw->ours.frame_bytes = 4096;
     raw->ours.credits = RECEIVES;
+    raw->ours.ring = (uintptr_t)(raw->memory + MEMORY / 2);
+    raw->ours.ring_key = raw->mr->rkey;
 }
 
 static void post_receives(struct raw *raw, int count)
@@ -82,9 +86,10 @@ static void post_receives(struct raw *raw, int count)
 static redisReply *ask(struct raw *raw, const char *name, const char *value)
 {
     char values[RDMA_END_ATTRIBUTES][RDMA_END_TEXT_MAX];
-    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", "1", "send"};
+    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", "1",
+                                                      rdma_mode_name(raw->ours.mode)};
     int count = 4;
-    for (uint32_t i = 0; i < RDMA_END_ATTRIBUTES; i++) {
+    for (uint32_t i = 0; i < rdma_end_attributes(&raw->ours); i++) {
         words[count] = rdma_end_print(&raw->ours, i, values[i]);
         words[count + 1] = name != NULL && strcmp(words[count], name) == 0 ? value : values[i];
         count += 2;
@@ -94,19 +99,19 @@ static redisReply *ask(struct raw *raw, const char *name, const char *value)
     return reply;
 }
 
-static void raw_open_device(struct raw *raw)
+static void raw_open_device(struct raw *raw, enum rdma_mode mode)
 {
     char message[RDMA_MESSAGE_MAX];
     static const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, 2};
     struct rdma_choice choice = {.gid_index = -1, .address = address};
-    *raw = (struct raw){.tcp = dial()};
+    *raw = (struct raw){.tcp = dial(), .ours.mode = mode, .theirs.mode = mode};
     assert_true(rdma_device_open(&raw->device, &choice, message));
     make_queue_pair(raw);
 }
 
-static void raw_connect(struct raw *raw, int receives)
+static void raw_connect_by(struct raw *raw, enum rdma_mode mode, int receives)
 {
-    raw_open_device(raw);
+    raw_open_device(raw, mode);
     post_receives(raw, receives);
     redisReply *reply = ask(raw, NULL, NULL);
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
@@ -119,6 +124,11 @@ static void raw_connect(struct raw *raw, int receives)
     assert_int_equal(rdma_qp_connect(&raw->device, raw->qp, &raw->ours, &raw->theirs), 0);
 }
 
+static void raw_connect(struct raw *raw, int receives)
+{
+    raw_connect_by(raw, RDMA_MODE_SEND, receives);
+}
+
 static void raw_free(struct raw *raw)
 {
     redisFree(raw->tcp);
@@ -129,8 +139,8 @@ static void raw_free(struct raw *raw)
     rdma_device_close(&raw->device);
 }
 
-static void post(struct raw *raw, const void *message, size_t len, enum ibv_wr_opcode opcode,
-                 uint64_t remote, uint32_t rkey)
+static void post_word(struct raw *raw, const void *message, size_t len, enum ibv_wr_opcode opcode,
+                      uint64_t remote, uint32_t rkey, uint32_t word)
 {
     char *memory = raw->memory + raw->posted++ % 8 * 16384;
     memcpy(memory, message, len);
@@ -139,12 +149,28 @@ static void post(struct raw *raw, const void *message, size_t len, enum ibv_wr_o
     struct ibv_send_wr *bad, request = {.sg_list = &piece,
                                         .num_sge = 1,
                                         .opcode = opcode,
-                                        .imm_data = UINT32_MAX,
+                                        .imm_data = htobe32(word),
                                         .send_flags = IBV_SEND_SIGNALED};
     request.wr.rdma.remote_addr = remote;
     request.wr.rdma.rkey = rkey;
     assert_int_equal(ibv_post_send(raw->qp, &request, &bad), 0);
 }
+
+static void post(struct raw *raw, const void *message, size_t len, enum ibv_wr_opcode opcode,
+                 uint64_t remote, uint32_t rkey)
+{
+    post_word(raw, message, len, opcode, remote, rkey, UINT32_MAX);
+}
+
+/* A frame of mode write: its bytes to a slot of the server's ring, its header as the word. */
+static void write_frame(struct raw *raw, uint32_t slot, uint32_t word, const void *bytes,
+                        size_t len)
+{
+    post_word(raw, bytes, len, IBV_WR_RDMA_WRITE_WITH_IMM,
+              raw->theirs.ring + slot * raw->theirs.frame_bytes, raw->theirs.ring_key, word);
+}
+
+#define WORD(type, credits, length) ((uint32_t)(type) << 28 | (credits) << 17 | (length))
 
 static void send_frame(struct raw *raw, int type, int reserved, uint32_t credits, uint32_t length,
                        size_t payload)
@@ -370,7 +396,7 @@ static void bad_attributes(void **state)
         {"LID", "65536"},    {"CREDITS", "4294967300"},
     };
     struct raw raw;
-    raw_open_device(&raw);
+    raw_open_device(&raw, RDMA_MODE_SEND);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         redisReply *reply = ask(&raw, bad[i][0], bad[i][1]);
         assert_int_equal(reply->type, REDIS_REPLY_ERROR);
@@ -380,8 +406,16 @@ static void bad_attributes(void **state)
     assert_non_null(strstr(reply->str, "version offered here is 1"));
     freeReplyObject(reply);
     reply = redisCommand(raw.tcp, "RDMA CONNECT 1 herd GID x");
-    assert_non_null(strstr(reply->str, "mode offered here is send"));
+    assert_non_null(strstr(reply->str, "modes offered here are send and write"));
     freeReplyObject(reply);
+    raw.ours.mode = RDMA_MODE_WRITE;
+    static const char *const bad_rings[][2] = {
+        {"RING", "18446744073709551616"}, {"RING", "-1"}, {"RING", ""}, {"RKEY", "4294967296"}};
+    for (size_t i = 0; i < sizeof bad_rings / sizeof *bad_rings; i++) {
+        reply = ask(&raw, bad_rings[i][0], bad_rings[i][1]);
+        assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+        freeReplyObject(reply);
+    }
     reply = redisCommand(raw.tcp, "PING");
     assert_string_equal(reply->str, "PONG");
     freeReplyObject(reply);
@@ -394,7 +428,7 @@ static void not_before_auth(void **state)
     struct raw raw;
     redisContext *tcp = dial();
     freeReplyObject(redisCommand(tcp, "CONFIG SET requirepass secret"));
-    raw_open_device(&raw);
+    raw_open_device(&raw, RDMA_MODE_SEND);
     redisReply *reply = redisCommand(raw.tcp, "RDMA CONNECT 1 send");
     assert_non_null(strstr(reply->str, "NOAUTH"));
     freeReplyObject(reply);
@@ -427,6 +461,120 @@ static void chooses_tcp(void **state)
     redisFree(tcp);
 }
 
+/* ---- mode write ---- */
+
+static void lies_in_words(void **state)
+{
+    (void)state;
+    static const uint32_t lies[] = {
+        WORD(1, 0, 0),                                      /* DATA without bytes */
+        WORD(1, 0, 4097),                                   /* longer than a slot */
+        WORD(1, 0, 0x1ffff), WORD(0, 0, 5),                 /* types that do not exist */
+        WORD(7, 0, 0),       WORD(15, 0, 5), WORD(6, 0, 0), /* the server's own */
+        WORD(2, 0, 5),                                      /* CREDIT with bytes */
+        WORD(2, 1, 0),                                      /* credits for nothing */
+        WORD(2, 2047, 0),    WORD(3, 0, 5),                 /* half a reference */
+        WORD(3, 0, 24), /* a reference to nothing: the slot is empty */
+        UINT32_MAX,
+    };
+    redisContext *tcp = dial();
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct raw raw;
+        raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
+        if (i % 2 == 0) /* the channel is open already, or not yet */
+            write_frame(&raw, 0, WORD(2, 0, 0), "", 0);
+        write_frame(&raw, 0, lies[i], "", 0);
+        assert_closed(&raw);
+        raw_free(&raw);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+/* A window is one client's: nobody else writes by it, and nobody beside it. */
+static void writes_beside_the_ring(void **state)
+{
+    (void)state;
+    redisContext *tcp = dial();
+    for (int i = 0; i < 6; i++) {
+        struct raw raw, other;
+        raw_connect_by(&other, RDMA_MODE_WRITE, RECEIVES);
+        raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
+        uint64_t size = (uint64_t)raw.theirs.credits * raw.theirs.frame_bytes;
+        enum ibv_wr_opcode opcode = i == 5 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE_WITH_IMM;
+        uint64_t address = i == 0   ? raw.theirs.ring - 1
+                           : i == 1 ? raw.theirs.ring + size - 7
+                           : i == 2 ? UINT64_MAX - 3
+                           : i == 3 ? other.theirs.ring
+                                    : raw.theirs.ring;
+        uint32_t key = i == 3   ? other.theirs.ring_key
+                       : i == 4 ? raw.theirs.ring_key - 1
+                                : raw.theirs.ring_key;
+        post_word(&raw, "PING\r\n\r\n", 8, opcode, address, key, WORD(1, 0, 8));
+        struct ibv_wc completion;
+        int got = 0;
+        for (int j = 0; j < 200 && got == 0; j++) {
+            got = ibv_poll_cq(raw.cq, 1, &completion);
+            pause_ms(10);
+        }
+        assert_int_equal(got, 1);
+        assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
+        write_frame(&other, 0, WORD(1, 0, 6), "PING\r\n", 6); /* unharmed */
+        while (ibv_poll_cq(other.cq, 1, &completion) == 0 ||
+               completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
+            pause_ms(1);
+        assert_memory_equal(other.memory + MEMORY / 2, "+PONG\r\n", 7);
+        raw_free(&raw);
+        raw_free(&other);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+static void messages_where_words_are_due(void **state)
+{
+    (void)state;
+    struct raw raw;
+    for (int i = 0; i < 2; i++) {
+        raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
+        if (i == 0) {
+            write_frame(&raw, 0, WORD(2, 0, 0), "", 0);
+            send_frame(&raw, 2, 0, 0, 0, 0);
+        } else {
+            post(&raw, "", 0, IBV_WR_SEND, 0, 0);
+        }
+        assert_closed(&raw);
+        raw_free(&raw);
+    }
+}
+
+static void more_words_than_credits(void **state)
+{
+    (void)state;
+    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
+                                     .port = atoi(getenv("VELLUM_PORT")),
+                                     .rdma = VELLUM_RDMA_ONLY,
+                                     .mode = VELLUM_RDMA_WRITE,
+                                     .timeout_ms = 10000};
+    struct vellum *neighbour = vellum_connect(&options);
+    assert_null(vellum_error(neighbour));
+    redisContext *tcp = dial();
+    struct raw raw;
+    raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
+    put_to_sleep(tcp);
+    for (uint32_t i = 0; i < 60; i++)
+        write_frame(&raw, i % 8, WORD(1, 0, 1), "\n", 1);
+    await_waking(tcp);
+    for (int i = 0; i < 20; i++)
+        freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
+    assert_null(vellum_error(neighbour));
+    assert_closed(&raw);
+    raw_free(&raw);
+    await_no_channels(tcp, 1);
+    redisFree(tcp);
+    vellum_free(neighbour);
+}
+
 static void bytes_by_both_ways(void **state)
 {
     (void)state;
@@ -456,6 +604,10 @@ int main(void)
         cmocka_unit_test(not_before_auth),
         cmocka_unit_test(chooses_tcp),
         cmocka_unit_test(bytes_by_both_ways),
+        cmocka_unit_test(lies_in_words),
+        cmocka_unit_test(writes_beside_the_ring),
+        cmocka_unit_test(messages_where_words_are_due),
+        cmocka_unit_test(more_words_than_credits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

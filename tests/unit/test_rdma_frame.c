@@ -3,6 +3,8 @@
  */
 #include "../../protocol/rdma_frame.h"
 
+#include "../../protocol/rdma_end.h"
+
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -46,6 +48,52 @@ static void lies_are_no_frames(void **state)
     struct rdma_frame frame;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         assert_false(rdma_frame_read(&frame, lies[i].bytes, lies[i].len));
+}
+
+static void words_travel(void **state)
+{
+    (void)state;
+    struct rdma_frame read, frame = {.type = RDMA_FRAME_DATA, .credits = 0x203, .length = 0x10000};
+    assert_int_equal(rdma_word_write(&frame), 0x14070000);
+    assert_true(rdma_word_read(&read, 0x14070000));
+    assert_int_equal(read.type, RDMA_FRAME_DATA);
+    assert_int_equal(read.credits, 0x203);
+    assert_int_equal(read.length, 0x10000);
+    static const uint32_t lies[] = {0,          1,          0x10000000, 0x20000001, 0x30000017,
+                                    0x60000018, 0x70000000, 0xf0000001, UINT32_MAX};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        assert_false(rdma_word_read(&read, lies[i]));
+}
+
+/* Attributes as text and back; which there are depends on the mode. */
+static void ends_travel(void **state)
+{
+    (void)state;
+    struct rdma_end read = {.mode = RDMA_MODE_WRITE}, end = {.mode = RDMA_MODE_WRITE,
+                                                             .gid = {1, 2, 0xab},
+                                                             .lid = 5,
+                                                             .qpn = 0xffffff,
+                                                             .psn = 9,
+                                                             .mtu = 1024,
+                                                             .frame_bytes = 4096,
+                                                             .credits = 8,
+                                                             .ring = UINT64_MAX,
+                                                             .ring_key = UINT32_MAX};
+    char value[RDMA_END_TEXT_MAX];
+    for (uint32_t i = 0; i < rdma_end_attributes(&end); i++) {
+        assert_non_null(rdma_end_missing(&read));
+        const char *name = rdma_end_print(&end, i, value);
+        assert_true(rdma_end_read(&read, name, strlen(name), value, strlen(value)));
+    }
+    assert_null(rdma_end_missing(&read));
+    end.present = read.present;
+    assert_memory_equal(&read, &end, sizeof end);
+    end = (struct rdma_end){.mode = RDMA_MODE_SEND, .present = 0x7f};
+    assert_null(rdma_end_missing(&end));
+    end.mode = RDMA_MODE_WRITE;
+    assert_string_equal(rdma_end_missing(&end), "RING");
+    assert_false(rdma_end_read(&end, "RKEY", 4, "4294967296", 10));
+    assert_false(rdma_end_read(&end, "RING", 4, "18446744073709551616", 20));
 }
 
 static void references_stay_in_the_address_space(void **state)
@@ -152,6 +200,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_travel),
         cmocka_unit_test(lies_are_no_frames),
+        cmocka_unit_test(words_travel),
+        cmocka_unit_test(ends_travel),
         cmocka_unit_test(references_stay_in_the_address_space),
         cmocka_unit_test(breaches_are_seen),
         cmocka_unit_test(nobody_is_stuck),
