@@ -17,6 +17,7 @@ static const struct bench_transport TRANSPORTS[] = {
     {.name = "unix", .is_unix = true},
     {.name = "rdma-send", .is_rdma = true},
     {.name = "rdma-send-ref", .is_rdma = true, .by_reference = true},
+    {.name = "rdma-write", .is_rdma = true, .mode = VELLUM_RDMA_WRITE},
 };
 
 static const char USAGE[] =
@@ -42,9 +43,9 @@ static const char USAGE[] =
     "                     ycsb-d, ycsb-f\n"
     "  --rate N           open loop: N requests per second are due, at even intervals, whether or\n"
     "                     not replies come; latency runs from the time a request was due\n"
-    "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, and rdma-send-ref, where "
-    "the\n"
-    "                     server reads values that are SET from our memory (tcp, or unix with -s)\n"
+    "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, rdma-write,\n"
+    "                     and rdma-send-ref: the server reads what is SET from our memory\n"
+    "                     (tcp, or unix with -s)\n"
     "  --rounds N         the parts each test is done in (1; with several transports 5)\n"
     "  --device NAME      of RDMA, at this end\n"
     "  --spin US          how long to poll busily by RDMA before sleeping (50)\n"
@@ -329,6 +330,7 @@ struct vellum *bench_connect(const struct bench_options *options,
                                 .user = options->user,
                                 .password = options->password,
                                 .rdma = transport->is_rdma ? VELLUM_RDMA_ONLY : VELLUM_RDMA_NEVER,
+                                .mode = transport->mode,
                                 .device = options->device,
                                 .spin_us = options->spin_us,
                                 .timeout_ms = TIMEOUT_MS};

@@ -18,6 +18,7 @@ struct bench_transport {
     const char *name;
     bool is_unix, is_rdma;
     bool by_reference; /* values that are SET are read from the client's memory */
+    enum vellum_rdma_mode mode;
 };
 
 enum bench_format { BENCH_TEXT, BENCH_QUIET, BENCH_CSV, BENCH_JSON };
