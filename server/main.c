@@ -24,6 +24,8 @@
 #include "rdma_loop.h"
 #include "worker.h"
 
+#define SCAN_THREADS_MOST 4
+
 static void log_note(void *server, const char *text)
 {
     log_line(&((struct server *)server)->log, CONFIG_LOG_WARNING, "%s", text);
@@ -84,6 +86,14 @@ static void log_start(struct server *server)
              memory != 0 ? "" : " (half of this machine's)");
 }
 
+/* At the start nothing else is to be done: all processors may. */
+static uint32_t scan_threads(const struct server *server)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long most = processors < SCAN_THREADS_MOST ? processors : SCAN_THREADS_MOST;
+    return most > (long)server->worker_count ? (uint32_t)most : server->worker_count;
+}
+
 static bool open_store(struct server *server)
 {
     struct config *config = &server->config;
@@ -93,6 +103,7 @@ static bool open_store(struct server *server)
         .directory = directory,
         .partition_count = (uint32_t)config_number(config, CONFIG_PARTITIONS),
         .worker_count = server->worker_count,
+        .scan_threads = scan_threads(server),
         .memory_bytes = server_store_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)),
         .max_store_bytes = (uint64_t)config_number(config, CONFIG_MAXSTORE),
         .journal_bytes = (uint64_t)config_number(config, CONFIG_JOURNAL_SIZE),

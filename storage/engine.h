@@ -287,7 +287,8 @@ struct store {
     bool super_in_turn;               /* its copies were the last two that were written */
     struct format_superblock stopped; /* as the start found it */
     bool was_clean;                   /* so that an index checkpoint may belong to it */
-    bool scans;                       /* at the start, whatever the index checkpoint says */
+    uint32_t scan_threads;
+    bool scans; /* at the start, whatever the index checkpoint says */
     struct arena arena;
     struct journal journal;
     struct partition *partitions;

@@ -25,7 +25,7 @@
 #include "index_file.h"
 #include "recover_trees.h"
 
-#define READ_AHEAD 4u
+#define READ_AHEAD 8u
 #define NODES_STEP 64u
 #define WRITE_GAP 4u /* unchanged pages that one write of changed ones goes over */
 #define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
@@ -589,7 +589,7 @@ enum store_result recover(struct store *store, char *message)
     int64_t start = engine_clock_ms();
     struct redo_log journal = {0};
     uint32_t threads =
-        store->worker_count < store->partition_count ? store->worker_count : store->partition_count;
+        store->scan_threads < store->partition_count ? store->scan_threads : store->partition_count;
     struct scan *scans = calloc(threads, sizeof *scans);
     int error = 0;
     message[0] = 0;

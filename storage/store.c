@@ -263,6 +263,7 @@ static struct store *new_store(const struct store_options *options)
     store->log_arg = options->log_arg;
     store->worker_count = options->worker_count;
     store->scans = options->scans;
+    store->scan_threads = options->scan_threads ? options->scan_threads : options->worker_count;
     store->workers = calloc(options->worker_count, sizeof *store->workers);
     atomic_store(&store->sync, (int)options->sync);
     atomic_store(&store->memory_bytes, options->memory_bytes);

@@ -83,7 +83,8 @@ struct store_options {
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
     enum store_sync sync;
-    bool scans; /* reads all slabs at the start, even if an index checkpoint would do */
+    uint32_t scan_threads; /* that read the slabs at the start; 0: as many as workers */
+    bool scans;            /* reads all slabs at the start, even if an index checkpoint would do */
     void (*log)(void *arg, enum store_log_level level, const char *line);
     void *log_arg;
 };
