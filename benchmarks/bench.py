@@ -196,6 +196,11 @@ class Server:
     def number(self, field):
         return int(self.info()[field])
 
+    def written_bytes(self):
+        """To the device, as the kernel counts."""
+        with open(f"/proc/{self.process.pid}/io", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
+
     def load(self, *arguments, core=None, seconds=3, limit_s=900):
         """Runs the load generator; its figures, and `cpu_us`: the server's CPU per operation."""
         command = [self.place.program("bench-load"), "--port", str(self.port), "--seconds",

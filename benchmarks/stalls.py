@@ -21,11 +21,6 @@ SLICE_S = 2
 SETS_AT_ONCE = 1000
 
 
-def written_bytes(server):
-    with open(f"/proc/{server.process.pid}/io", encoding="ascii") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
-
-
 class Work(threading.Thread):
     """Something beside the GETs that are measured, and its failure if it has one."""
 
@@ -91,11 +86,11 @@ def device_reads(place, path, size, rate, seconds):
 def phase(name, server, keys, job, peer_of):
     """Rows of the GETs beside `job`, and of fio's reads beside as much writing."""
     progress(name)
-    before, begin = written_bytes(server), time.monotonic()
+    before, begin = server.written_bytes(), time.monotonic()
     work = Work(job)
     ours = figures_of(gets(server, keys, work.is_alive))
     work.outcome()
-    rate = (written_bytes(server) - before) / (time.monotonic() - begin)
+    rate = (server.written_bytes() - before) / (time.monotonic() - begin)
     peer = peer_of(rate)
     over = (ours["max_us"] - peer["max_us"]) / 1e3
     return [[name, f"{rate / 1e6:.0f}"] + cells(ours) + [f"{over:+.1f}"],
