@@ -404,3 +404,23 @@ struct disk *medium_disk(struct medium *medium)
         medium_settle(medium);
     return &disk->base;
 }
+
+/* ---- stores on it ---- */
+
+void rig_open_on(struct rig *rig, struct medium *medium)
+{
+    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+}
+
+bool rig_try_open(struct rig *rig, struct medium *medium, uint64_t cut_after)
+{
+    struct disk *disk = medium_disk(medium);
+    medium_cut_after(medium, cut_after);
+    enum store_result result = rig_open(rig, disk);
+    medium_cut_after(medium, 0);
+    bool cut = medium_is_cut(medium);
+    must(result == STORE_OK || cut, "opening fails: %s", rig->message);
+    if (result == STORE_OK && cut)
+        must(rig_close(rig) != STORE_LOCKED, "closing");
+    return result == STORE_OK && !cut;
+}

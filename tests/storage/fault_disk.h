@@ -68,6 +68,11 @@ uint32_t medium_held(struct medium *medium); /* under way and held back */
 void medium_set_room(struct medium *medium, uint64_t bytes);
 uint64_t medium_bytes(struct medium *medium);
 
+/* Opens a store on the medium, which has to succeed. */
+void rig_open_on(struct rig *rig, struct medium *medium);
+/* The power goes after so many events (0: it stays on). False: it did, and no store is open. */
+bool rig_try_open(struct rig *rig, struct medium *medium, uint64_t cut_after);
+
 /* Direct access, while no store is open. */
 uint64_t medium_size(struct medium *medium, const char *file);
 void medium_peek(struct medium *medium, const char *file, uint64_t offset, void *to, size_t len);

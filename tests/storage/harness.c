@@ -156,6 +156,11 @@ enum store_result rig_close(struct rig *rig)
     return store_close(store);
 }
 
+void rig_close_well(struct rig *rig)
+{
+    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+}
+
 static void submit_all(struct rig *rig)
 {
     for (uint32_t i = 0; i < rig->worker_count; i++)

@@ -65,6 +65,7 @@ void rig_defaults(struct rig *rig);
 /* On `disk`, or on options.directory if that is NULL; attaches the workers. */
 enum store_result rig_open(struct rig *rig, struct disk *disk);
 enum store_result rig_close(struct rig *rig); /* no call may be under way */
+void rig_close_well(struct rig *rig);         /* which has to succeed */
 /* One round of every worker; waits a little when there is nothing to do. */
 void rig_round(struct rig *rig);
 /* Rounds until commit is durable, or the store has failed. */

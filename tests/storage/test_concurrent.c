@@ -242,7 +242,7 @@ static void threads_see_whole_transactions(void **state)
     struct rig rig;
     rig_defaults(&rig);
     rig.options.worker_count = THREADS;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     for (uint32_t i = 0; i < MOVERS; i++) {
         char name[32];
         snprintf(name, sizeof name, "mover:%u", 2 * i);
@@ -251,10 +251,10 @@ static void threads_see_whole_transactions(void **state)
     const char *rounds = getenv("VELLUM_ROUNDS");
     start_threads(&rig, threads, seed, rounds ? (uint32_t)atoi(rounds) : 5000);
     check_counters(&rig, threads);
-    must(rig_close(&rig) == STORE_OK, "close");
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     check_counters(&rig, threads);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

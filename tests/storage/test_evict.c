@@ -38,7 +38,7 @@ static void start(struct rig *rig, struct medium **medium, enum store_evict evic
     rig_defaults(rig);
     rig->options.memory_bytes = 4 * MB;
     rig->options.max_store_bytes = HEADROOM + 8 * MB;
-    must(rig_open(rig, medium_disk(*medium)) == STORE_OK, "open: %s", rig->message);
+    rig_open_on(rig, *medium);
     struct store_policy policy = {.evicts = evicts,
                                   .only_expiring = only_expiring,
                                   .samples = 5,
@@ -58,7 +58,7 @@ static void finish(struct rig *rig, struct medium *medium, struct account *accou
     must(stats.store_bytes <= rig->options.max_store_bytes, "maxstore: %llu bytes",
          (unsigned long long)stats.store_bytes);
     store_unobserve(rig->store, on_change, account);
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+    rig_close_well(rig);
     medium_free(medium);
 }
 

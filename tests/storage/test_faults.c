@@ -16,16 +16,11 @@
 
 #define SPREAD 600u /* keys that do not all fit into the cache with their values */
 
-static void open_rig(struct rig *rig, struct medium *medium)
-{
-    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
-}
-
 static void start(struct rig *rig, struct medium **medium)
 {
     *medium = medium_new(1);
     rig_defaults(rig);
-    open_rig(rig, *medium);
+    rig_open_on(rig, *medium);
 }
 
 static void name_of(uint32_t i, char name[32])
@@ -73,7 +68,7 @@ static void a_read_error_fails_one_command(void **state)
     read_all(&rig, counts);
     must(counts[STORE_OK] == SPREAD, "%u are read", counts[STORE_OK]);
     must(do_set(&rig, "after", "works") == STORE_OK && has_value(&rig, "after", "works"), "set");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -129,10 +124,10 @@ static void after_a_failed_write(enum fault_kind kind, const char *file)
     must(rig_close(&rig) == STORE_REFUSED && rig.warnings > 0, "closing does not tell");
     medium_fail(medium, kind, NULL, 0, 0, false);
     medium_cut_now(medium);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "before", "kept"), "what was acknowledged is gone");
     must(do_set(&rig, "after", "works") == STORE_OK, "set");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -156,7 +151,7 @@ static void any_operation_may_fail(void **state)
             struct workload load;
             struct rig rig;
             rig_defaults(&rig);
-            open_rig(&rig, medium);
+            rig_open_on(&rig, medium);
             workload_init(&load, &rig, seed + n);
             load.tolerant = true;
             load.medium = medium;
@@ -169,13 +164,13 @@ static void any_operation_may_fail(void **state)
                 durable = load.last_commit;
             medium_fail(medium, kind, NULL, 0, 0, false);
             medium_cut_now(medium);
-            open_rig(&rig, medium);
+            rig_open_on(&rig, medium);
             struct store_stats stats;
             store_stats(rig.store, &stats);
             must(stats.commits >= durable, "what was durable is gone");
             workload_rewind(&load, stats.commits);
             oracle_compare(load.now, &rig);
-            must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+            rig_close_well(&rig);
             workload_free(&load);
             medium_free(medium);
         }
@@ -210,10 +205,10 @@ static void a_full_disk_takes_deletes(void **state)
         snprintf(name, sizeof name, "again:%u", i);
         must(do_put(&rig, name, blob_random(&rng, 3000)) == STORE_OK, "still full");
     }
-    must(rig_close(&rig) == STORE_OK, "close");
-    open_rig(&rig, medium);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "spread:1", NULL) && has_value(&rig, "more:0", NULL), "deleted");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -243,20 +238,20 @@ static void a_flipped_byte_is_noticed_at_the_start(void **state)
     start(&rig, &medium);
     must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
     must(do_set(&rig, "well", "value-left-alone") == STORE_OK, "set");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     flip_value(medium, "value-to-be-hurt");
     rig.options.scans = true;
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 1 && rig.warnings == 1, "%llu are counted",
          (unsigned long long)stats.damaged_items);
     must(!has_value(&rig, "hurt", "value-to-be-hurt"), "a damaged value is served");
     must(has_value(&rig, "well", "value-left-alone"), "the rest is not served");
     must(do_set(&rig, "hurt", "healed") == STORE_OK && has_value(&rig, "hurt", "healed"), "set");
-    must(rig_close(&rig) == STORE_OK, "close");
-    open_rig(&rig, medium);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "hurt", "healed"), "the new value is gone");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -271,8 +266,8 @@ static void a_flipped_byte_is_noticed_when_it_is_read(void **state)
     start(&rig, &medium);
     must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
     fill(&rig);
-    must(rig_close(&rig) == STORE_OK, "close");
-    open_rig(&rig, medium);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     flip_value(medium, "value-to-be-hurt");
     must(!do_get(&rig, "hurt", &result) && result == STORE_DAMAGED, "a damaged value: %d", result);
     struct store_stats stats;
@@ -280,7 +275,7 @@ static void a_flipped_byte_is_noticed_when_it_is_read(void **state)
     must(stats.damaged_items == 1, "it is not counted");
     read_all(&rig, counts);
     must(counts[STORE_OK] == SPREAD, "the rest is not served");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -293,18 +288,18 @@ static void flip_large_value(uint64_t len)
     start(&rig, &medium);
     struct blob *value = blob_random(&rng, len);
     must(do_put(&rig, "large", blob_ref(value)) == STORE_OK, "put");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     uint64_t offset = medium_find(medium, "extents", value->bytes + 5000, 16);
     must(offset != UINT64_MAX, "the large value is not in its file");
     medium_flip(medium, "extents", offset, 0x10);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(!do_get(&rig, "large", &result) && result == STORE_DAMAGED, "it is served: %d", result);
     must(do_put(&rig, "large", blob_ref(value)) == STORE_OK, "put");
     struct blob *found = do_get(&rig, "large", &result);
     must(found && memcmp(found->bytes, value->bytes, value->len) == 0, "written anew: %d", result);
     blob_unref(found);
     blob_unref(value);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -331,10 +326,10 @@ static void a_directory_is_opened_once(void **state)
     must(rig_open(&second, NULL) == STORE_LOCKED && strstr(second.message, "in use"), "%s",
          second.message);
     must(do_set(&first, "key", "value") == STORE_OK, "set");
-    must(rig_close(&first) == STORE_OK, "close");
+    rig_close_well(&first);
     must(rig_open(&second, NULL) == STORE_OK && has_value(&second, "key", "value"), "%s",
          second.message);
-    must(rig_close(&second) == STORE_OK, "close");
+    rig_close_well(&second);
     scratch_remove(directory);
 }
 
@@ -344,7 +339,7 @@ static struct medium *closed_store(struct rig *rig)
     struct medium *medium;
     start(rig, &medium);
     must(do_set(rig, "key", "value") == STORE_OK, "set");
-    must(rig_close(rig) == STORE_OK, "close");
+    rig_close_well(rig);
     return medium;
 }
 
@@ -363,9 +358,9 @@ static void one_copy_of_the_superblock_is_enough(void **state)
         struct rig rig;
         struct medium *medium = closed_store(&rig);
         medium_flip(medium, "superblock", copy * PAGE_SIZE + 50, 0x10);
-        open_rig(&rig, medium);
+        rig_open_on(&rig, medium);
         must(has_value(&rig, "key", "value"), "the key is gone");
-        must(rig_close(&rig) == STORE_OK, "close");
+        rig_close_well(&rig);
         medium_flip(medium, "superblock", 50, 0x10);
         medium_flip(medium, "superblock", PAGE_SIZE + 50, 0x10);
         expect_refusal(&rig, medium, STORE_CORRUPT, "damaged");
@@ -433,7 +428,7 @@ static struct medium *crashed_store(struct rig *rig)
     start(rig, &medium);
     must(do_set(rig, "key", "kept") == STORE_OK, "set");
     crash(rig, medium);
-    open_rig(rig, medium);
+    rig_open_on(rig, medium);
     must(do_set(rig, "key", "late") == STORE_OK, "set");
     crash(rig, medium);
     return medium;
@@ -441,7 +436,7 @@ static struct medium *crashed_store(struct rig *rig)
 
 static void expect_kept(struct rig *rig, struct medium *medium)
 {
-    open_rig(rig, medium);
+    rig_open_on(rig, medium);
     must(has_value(rig, "key", "kept"), "a commit came back that did not count");
 }
 
@@ -459,7 +454,7 @@ static void a_group_that_comes_too_late_is_not_followed(void **state)
     crash(&rig, medium);
     medium_poke(medium, "journal", where, page, sizeof page);
     expect_kept(&rig, medium);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -477,7 +472,7 @@ static void a_group_behind_another_one_is_not_followed(void **state)
     group.checksum = journal_group_checksum(&group, page + sizeof group);
     medium_poke(medium, "journal", where, &group, sizeof group);
     expect_kept(&rig, medium);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

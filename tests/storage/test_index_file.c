@@ -18,14 +18,9 @@
 static bool open_rig(struct rig *rig, struct medium *medium)
 {
     struct store_stats stats;
-    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+    rig_open_on(rig, medium);
     store_stats(rig->store, &stats);
     return stats.is_loaded;
-}
-
-static void close_rig(struct rig *rig)
-{
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
 }
 
 static void crash(struct rig *rig, struct medium *medium)
@@ -74,7 +69,7 @@ static void expect_small_store(struct rig *rig)
 static struct medium *stopped_store(struct rig *rig, uint64_t seed)
 {
     struct medium *medium = small_store(rig, seed);
-    close_rig(rig);
+    rig_close_well(rig);
     return medium;
 }
 
@@ -152,7 +147,7 @@ static void compare_with_a_scan(struct rig *rig, struct workload *load, struct m
     must(!open_rig(&other, copy), "it does not scan");
     must(open_rig(rig, medium), "the checkpoint is not loaded: %s", rig->last_warning);
     same_stores(rig->store, other.store);
-    close_rig(&other);
+    rig_close_well(&other);
     medium_free(copy);
     oracle_compare(load->now, rig);
 }
@@ -176,12 +171,12 @@ static void loading_is_as_good_as_scanning(void **state)
             workload_step(&load);
         workload_drain(&load);
         rig_run(&rig, 300); /* what a flush left is swept */
-        close_rig(&rig);
+        rig_close_well(&rig);
         workload_settle(&load);
         compare_with_a_scan(&rig, &load, medium);
         loaded++;
     }
-    close_rig(&rig);
+    rig_close_well(&rig);
     workload_free(&load);
     medium_free(medium);
 }
@@ -193,10 +188,10 @@ static void expect_a_scan(struct rig *rig, struct medium *medium, const char *wh
 {
     must(!open_rig(rig, medium), "%s (%llu): it is believed", why, (unsigned long long)where);
     expect_small_store(rig);
-    close_rig(rig);
+    rig_close_well(rig);
     must(open_rig(rig, medium), "%s: the next one is not loaded", why);
     expect_small_store(rig);
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(medium);
 }
 
@@ -250,7 +245,7 @@ static void torn_anywhere(void **state)
     char *older = malloc(len), *newer = malloc(len);
     medium_peek(medium, "index", 0, older, len);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_peek(medium, "index", 0, newer, len);
     for (uint64_t at = 0; at < len; at += 512) {
         bool differs = memcmp(older + at, newer + at, 512) != 0;
@@ -275,7 +270,7 @@ static void of_an_earlier_stop(void **state)
     char *older = malloc(size);
     medium_peek(medium, "index", 0, older, size);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_poke(medium, "index", 0, older, size);
     free(older);
     expect_a_scan(&rig, medium, "stale", 0);
@@ -338,7 +333,7 @@ static void after_the_start_that_loaded_it(void **state)
         must(!open_rig(&rig, medium), "a crashed store is loaded");
         must(has_value(&rig, "small", writes ? NULL : "value"), "what was deleted");
         must(has_value(&rig, "other", writes ? "value" : NULL), "what was written");
-        close_rig(&rig);
+        rig_close_well(&rig);
         medium_free(medium);
     }
 }
@@ -358,10 +353,10 @@ static void go_on_from(void *arg, struct medium *state)
         cuts->loaded += open_rig(&cuts->rig, medium);
         expect_small_store(&cuts->rig);
         must(do_set(&cuts->rig, "after", "it") == STORE_OK, "set");
-        close_rig(&cuts->rig);
+        rig_close_well(&cuts->rig);
         must(open_rig(&cuts->rig, medium), "the next checkpoint is not loaded");
         must(has_value(&cuts->rig, "after", "it"), "what was set after the cut");
-        close_rig(&cuts->rig);
+        rig_close_well(&cuts->rig);
         medium_free(medium);
     }
     medium_free(state);
@@ -379,13 +374,13 @@ static void a_cut_at_any_event(void **state)
     rig_sync(&rig, 3);
     for (uint32_t i = 0; i < 2; i++) { /* a file that is made, then one that is there */
         medium_record(medium, go_on_from, &cuts);
-        close_rig(&rig);
+        rig_close_well(&rig);
         must(open_rig(&rig, medium), "the checkpoint is not loaded");
         must(do_set(&rig, "small", "value") == STORE_OK, "set");
         rig_sync(&rig, 4 + i);
         medium_record(medium, NULL, NULL);
     }
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
     printf("%u states, %u of them loaded\n", cuts.states, cuts.loaded);
     must(cuts.states > 100 && cuts.loaded > 0, "%u states", cuts.states);
@@ -409,7 +404,7 @@ static void not_over_damage(void **state)
     for (uint32_t i = 0; i < 2; i++) { /* each start tells of it */
         must(!open_rig(&rig, medium), "loaded over damage");
         must(atomic_load(&rig.store->damaged) == 1, "the damage is not counted");
-        close_rig(&rig);
+        rig_close_well(&rig);
         rig.options.scans = false;
     }
     medium_free(medium);
@@ -421,7 +416,7 @@ static void without_room(void **state)
     struct rig rig;
     struct medium *medium = small_store(&rig, 10);
     medium_fail(medium, FAULT_EXTEND, "index", 1, ENOSPC, true);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_fail(medium, FAULT_EXTEND, NULL, 0, 0, false);
     expect_a_scan(&rig, medium, "without room", 0);
 }
@@ -434,11 +429,11 @@ static void write_fails(void **state)
         struct rig rig;
         struct medium *medium = small_store(&rig, 11);
         medium_fail(medium, kinds[i], "index", 1, EIO, true);
-        close_rig(&rig);
+        rig_close_well(&rig);
         medium_fail(medium, kinds[i], NULL, 0, 0, false);
         must(open_rig(&rig, medium) == (kinds[i] == FAULT_FLUSH), "a write of it has failed");
         expect_small_store(&rig);
-        close_rig(&rig);
+        rig_close_well(&rig);
         medium_free(medium);
     }
 }
@@ -449,7 +444,7 @@ static void maxstore_bounds_it(void **state)
     struct rig rig;
     struct medium *medium = small_store(&rig, 12);
     store_set_max_store(rig.store, 1 << 20);
-    close_rig(&rig);
+    rig_close_well(&rig);
     expect_a_scan(&rig, medium, "maxstore", 0);
 }
 
@@ -500,14 +495,14 @@ static void a_sweep_goes_on(void **state)
     }
     medium_hold(medium, FAULT_READ, "slabs", 300); /* the sweep does not get far */
     flush(&rig, 1);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_release(medium);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
     for (uint32_t i = 0; i < 100 && entries(&rig) > 3; i++)
         rig_run(&rig, 20);
     must(entries(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
     expect_small_store(&rig);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

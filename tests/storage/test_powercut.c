@@ -39,16 +39,9 @@ static void end(struct cutter *cutter)
 /* Once, with a cut after that many events (0: none). Whether it is open, with power. */
 static bool try_open(struct cutter *cutter, uint64_t cut_after)
 {
-    struct disk *disk = medium_disk(cutter->medium);
-    medium_cut_after(cutter->medium, cut_after);
-    enum store_result result = rig_open(&cutter->rig, disk);
-    medium_cut_after(cutter->medium, 0);
-    bool cut = medium_is_cut(cutter->medium);
-    must(result == STORE_OK || cut, "opening fails: %s", cutter->rig.message);
-    if (result == STORE_OK && cut)
-        must(rig_close(&cutter->rig) != STORE_LOCKED, "closing");
-    cutter->cuts += cut;
-    return result == STORE_OK && !cut;
+    bool opened = rig_try_open(&cutter->rig, cutter->medium, cut_after);
+    cutter->cuts += !opened;
+    return opened;
 }
 
 static void compare(struct cutter *cutter)
@@ -182,7 +175,7 @@ static void a_second_is_the_most_that_is_lost(void **state)
     struct rig rig;
     rig_defaults(&rig);
     rig.options.sync = STORE_SYNC_EVERYSEC;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     int64_t end = monotonic_ms() + 2500 + rng_below(&rng, 1000);
     uint32_t count = 0;
     while (count + 1 < PAIRS && monotonic_ms() < end) {
@@ -194,12 +187,12 @@ static void a_second_is_the_most_that_is_lost(void **state)
     medium_cut_now(medium);
     int64_t cut_ms = monotonic_ms();
     must(rig_close(&rig) != STORE_OK, "closing without power");
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     uint32_t kept = pair_of(&rig);
     int64_t lost = kept < count ? cut_ms - done_ms[kept + 1] : 0;
     fprintf(stderr, "# %u of %u are kept: %lld ms are lost\n", kept, count, (long long)lost);
     must(lost <= LOST_MS + BUSY_MS, "what was done %lld ms before is lost", (long long)lost);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -234,15 +227,15 @@ static void a_journal_may_end_where_the_ring_does(void **state)
         struct medium *medium = medium_new(sets);
         struct rig rig;
         rig_defaults(&rig);
-        must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+        rig_open_on(&rig, medium);
         for (uint32_t i = 0; i < sets; i++)
             must(do_set(&rig, "key", i % 2 ? "odd" : "even") == STORE_OK, "set");
-        must(rig_close(&rig) == STORE_OK, "close");
+        rig_close_well(&rig);
         medium_cut_now(medium);
         must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "after %u sets: %s", sets,
              rig.message);
         must(has_value(&rig, "key", sets % 2 ? "even" : "odd"), "after %u sets", sets);
-        must(rig_close(&rig) == STORE_OK, "close");
+        rig_close_well(&rig);
         medium_free(medium);
     }
 }
@@ -257,7 +250,7 @@ static void redo_goes_around_the_ring(void **state)
         struct rig rig;
         struct rng rng = {sets};
         rig_defaults(&rig);
-        must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+        rig_open_on(&rig, medium);
         for (uint32_t i = 0; i < sets; i++)
             must(do_set(&rig, "key", i % 2 ? "odd" : "even") == STORE_OK, "set");
         struct blob *last = blob_random(&rng, 4000);
@@ -275,7 +268,7 @@ static void redo_goes_around_the_ring(void **state)
              "after %u sets: %d", sets, result);
         blob_unref(found);
         blob_unref(last);
-        must(rig_close(&rig) == STORE_OK, "close");
+        rig_close_well(&rig);
         medium_free(medium);
     }
 }

@@ -33,7 +33,7 @@ static void random_load(struct rig *rig, struct workload *load, uint32_t session
         struct store_stats stats;
         store_stats(rig->store, &stats);
         must(stats.damaged_items == 0 && stats.read_errors == 0, "damage: %s", rig->last_warning);
-        must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+        rig_close_well(rig);
         workload_settle(load);
     }
 }
@@ -141,14 +141,14 @@ static void keys_of_one_tag_are_told_apart(void **state)
     struct rig rig;
     char first[32], second[32];
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     find_twins(rig.store, first, second);
     must(do_set(&rig, first, "first") == STORE_OK, "set");
     must(has_value(&rig, second, NULL), "a key is taken for another");
     must(do_set(&rig, second, "second") == STORE_OK, "set");
     must(has_value(&rig, first, "first"), "a key has overwritten another");
     must(do_delete(&rig, first) == STORE_OK && has_value(&rig, second, "second"), "delete");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -167,7 +167,7 @@ static void twins_are_of_one_store_alone(void **state)
             find_twins(rig.store, first, second);
         bool collide = tag_of(rig.store, first) == tag_of(rig.store, second);
         must(collide == (i != 1), "%s and %s, open number %d", first, second, i);
-        must(rig_close(&rig) == STORE_OK, "close");
+        rig_close_well(&rig);
     }
     medium_free(media[0]);
     medium_free(media[1]);
@@ -180,7 +180,7 @@ static void an_absence_names_the_delete(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "value") == STORE_OK, "set");
     struct call *gone = call_new(), *look = call_new();
     call_step(gone, STEP_DELETE, call_key(gone, 0, 0, "key", 3));
@@ -194,7 +194,7 @@ static void an_absence_names_the_delete(void **state)
          (unsigned long long)look->request.shown, (unsigned long long)gone->request.shown);
     call_free(gone);
     call_free(look);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -206,7 +206,7 @@ static void what_was_deleted_makes_room(void **state)
     struct rng rng = {1};
     struct store_stats before, after;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     for (uint32_t i = 0; i < 6000; i++) {
         must(do_put(&rig, "key", blob_random(&rng, 3000)) == STORE_OK, "put");
         must(do_delete(&rig, "key") == STORE_OK, "delete");
@@ -216,7 +216,7 @@ static void what_was_deleted_makes_room(void **state)
     store_stats(rig.store, &after);
     must(after.store_bytes < before.store_bytes + (8 << 20), "%llu bytes hold nothing",
          (unsigned long long)after.store_bytes);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -247,7 +247,7 @@ static void an_expiry_taken_back_is_not_noted_any_more(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     int64_t later = store_clock_ms(rig.store) + 3600000;
     put_until(&rig, "moved", later);
     put_until(&rig, "kept", later);
@@ -257,7 +257,7 @@ static void an_expiry_taken_back_is_not_noted_any_more(void **state)
     must(noted_expiries(&rig) == 2, "%llu expiries are noted, of 2 keys",
          (unsigned long long)noted_expiries(&rig));
     must(do_delete(&rig, "deleted") == STORE_OK && noted_expiries(&rig) == 1, "delete");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

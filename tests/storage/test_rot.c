@@ -18,16 +18,6 @@
 #define LATER_MS 4000000000000ll
 #define LARGE_BYTES ((8u << 20) + 300000) /* more extents than a root names: there are nodes */
 
-static void open_rig(struct rig *rig, struct medium *medium)
-{
-    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
-}
-
-static void close_rig(struct rig *rig)
-{
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
-}
-
 static void crash(struct rig *rig, struct medium *medium)
 {
     medium_set_fate(medium, FATE_KEPT);
@@ -41,7 +31,7 @@ static struct medium *new_store(struct rig *rig)
     rig_defaults(rig);
     rig->options.partition_count = 1;
     rig->options.scans = true; /* what is rotten shows at the start */
-    open_rig(rig, medium);
+    rig_open_on(rig, medium);
     return medium;
 }
 
@@ -79,17 +69,17 @@ static void rot_at_the_start(struct rig *rig, const struct medium *medium, uint6
                              uint8_t mask)
 {
     struct medium *copy = rotten(medium, "slabs-00", offset, mask);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: %llu are counted",
          (unsigned long long)offset, (unsigned long long)damaged(rig));
     must(has_value(rig, "hurt", NULL), "byte %llu: it is served", (unsigned long long)offset);
     must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
     must(do_set(rig, "hurt", "healed") == STORE_OK, "set");
     crash(rig, copy);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(has_value(rig, "hurt", "healed"), "byte %llu: the new value is gone",
          (unsigned long long)offset);
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(copy);
 }
 
@@ -98,14 +88,14 @@ static void rot_while_it_runs(struct rig *rig, const struct medium *medium, uint
 {
     struct medium *copy = medium_copy(medium);
     enum store_result result;
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     medium_flip(copy, "slabs-00", offset, mask);
     must(!do_get(rig, "hurt", &result) && result == STORE_DAMAGED, "byte %llu: reading gives %d",
          (unsigned long long)offset, result);
     must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: it is not counted",
          (unsigned long long)offset);
     must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(copy);
 }
 
@@ -116,7 +106,7 @@ static void any_byte_of_an_item(void **state)
     struct medium *medium = new_store(&rig);
     must(do_set(&rig, "well", "value-left-alone") == STORE_OK, "set");
     put_until(&rig, "hurt", "value-to-be-hurt", LATER_MS);
-    close_rig(&rig);
+    rig_close_well(&rig);
     uint64_t key = medium_find(medium, "slabs-00", "hurtvalue-to-be-hurt", 20);
     must(key != UINT64_MAX, "the item is not in its file");
     uint64_t first = key - sizeof(struct format_item) - 8;
@@ -135,15 +125,15 @@ static void any_byte_of_an_item(void **state)
 static void rot_one_header(struct rig *rig, const struct medium *medium, uint64_t offset)
 {
     struct medium *copy = rotten(medium, "slabs-00", offset, 4);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(rig->warnings == 1, "byte %llu is not noticed", (unsigned long long)offset);
     must(damaged(rig) == 0 && has_value(rig, "hurt", "small"), "byte %llu: it is not served",
          (unsigned long long)offset);
-    close_rig(rig);
-    open_rig(rig, copy);
+    rig_close_well(rig);
+    rig_open_on(rig, copy);
     must(rig->warnings == 0 && has_value(rig, "hurt", "small"), "byte %llu: it was not mended",
          (unsigned long long)offset);
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(copy);
 }
 
@@ -154,7 +144,7 @@ static void rot_both_headers(struct rig *rig, const struct medium *medium, uint6
     struct medium *copy = rotten(medium, "slabs-00", offset, 4);
     enum store_result result;
     medium_flip(copy, "slabs-00", FORMAT_SEGMENT_COPY + offset, 4);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu is not noticed",
          (unsigned long long)offset);
     must(has_value(rig, "hurt", NULL), "hurt");
@@ -163,10 +153,10 @@ static void rot_both_headers(struct rig *rig, const struct medium *medium, uint6
     blob_unref(found);
     must(do_set(rig, "hurt", "again") == STORE_OK && do_set(rig, "new", "one") == STORE_OK, "set");
     crash(rig, copy);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(has_value(rig, "hurt", "again") && has_value(rig, "new", "one"),
          "byte %llu: what came later is gone", (unsigned long long)offset);
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(copy);
 }
 
@@ -179,7 +169,7 @@ static void any_byte_of_a_slab_header(void **state)
     struct rng rng = {1};
     struct blob *well = blob_random(&rng, 2000); /* of another class, so in another segment */
     must(do_put(&rig, "well", blob_ref(well)) == STORE_OK, "put");
-    close_rig(&rig);
+    rig_close_well(&rig);
     for (uint64_t offset = 0; offset < sizeof(struct format_segment); offset++) {
         rot_one_header(&rig, medium, offset);
         rot_one_header(&rig, medium, FORMAT_SEGMENT_COPY + offset);
@@ -209,14 +199,14 @@ static void check_large(struct rig *rig, struct medium *medium, const struct blo
     struct blob *another = blob_random(&rng, 500000);
     must(do_put(rig, "another", blob_ref(another)) == STORE_OK, "put");
     must(has_value(rig, "well", "value"), "the rest is not served");
-    close_rig(rig);
-    open_rig(rig, medium);
+    rig_close_well(rig);
+    rig_open_on(rig, medium);
     found = do_get(rig, "another", &result);
     must(found && memcmp(found->bytes, another->bytes, another->len) == 0, "another: %d", result);
     must(has_value(rig, "hurt", NULL), "it has come back");
     blob_unref(found);
     blob_unref(another);
-    close_rig(rig);
+    rig_close_well(rig);
 }
 
 static struct medium *store_with_large(struct rig *rig, struct blob **value, uint64_t len)
@@ -226,7 +216,7 @@ static struct medium *store_with_large(struct rig *rig, struct blob **value, uin
     *value = blob_random(&rng, len);
     must(do_set(rig, "well", "value") == STORE_OK, "set");
     must(do_put(rig, "hurt", blob_ref(*value)) == STORE_OK, "put");
-    close_rig(rig);
+    rig_close_well(rig);
     return medium;
 }
 
@@ -241,7 +231,7 @@ static void any_byte_of_an_extent_header(void **state)
         bool both = offset % 2;
         if (both)
             medium_flip(copy, "extents", FORMAT_SEGMENT_COPY + offset, 4);
-        open_rig(&rig, copy);
+        rig_open_on(&rig, copy);
         must((damaged(&rig) > 0) == both && rig.warnings > 0, "byte %llu is not noticed",
              (unsigned long long)offset);
         check_large(&rig, copy, value, true, offset);
@@ -261,7 +251,7 @@ static void some_bytes_of_an_extent(void **state)
     must(first != UINT64_MAX, "the value is not in its file");
     for (uint64_t offset = 0; offset < value->len; offset += 397) {
         struct medium *copy = rotten(medium, "extents", first + offset, 2);
-        open_rig(&rig, copy);
+        rig_open_on(&rig, copy);
         check_large(&rig, copy, value, false, offset);
         medium_free(copy);
     }
@@ -289,7 +279,7 @@ static void some_bytes_of_a_node(void **state)
     must(node != UINT64_MAX, "the node is not in its file");
     for (uint64_t offset = 0; offset < PAGE_SIZE; offset += 331) {
         struct medium *copy = rotten(medium, "extents", node + offset, 2);
-        open_rig(&rig, copy);
+        rig_open_on(&rig, copy);
         must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu is not noticed",
              (unsigned long long)offset);
         check_large(&rig, copy, value, false, offset);
@@ -311,12 +301,12 @@ static void a_node_that_cannot_be_read_now(void **state)
     uint32_t headers = (uint32_t)(medium_size(medium, "extents") / SEGMENT_BYTES);
     medium_fail(medium, FAULT_READ, "extents", headers + 1, EIO, false);
     must(rig_open(&rig, disk) == STORE_IO, "it is opened without the node");
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     struct blob *found = do_get(&rig, "hurt", &result);
     must(found && memcmp(found->bytes, value->bytes, value->len) == 0, "the value: %d", result);
     blob_unref(found);
     blob_unref(value);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -410,10 +400,10 @@ static void rot_tree_page(struct rig *rig, const struct medium *medium, struct v
         struct medium *copy = medium_copy(medium);
         bool running = offset % 2;
         if (running)
-            open_rig(rig, copy);
+            rig_open_on(rig, copy);
         medium_flip(copy, "slabs-00", page + offset, 0x10);
         if (!running)
-            open_rig(rig, copy);
+            rig_open_on(rig, copy);
         enum store_result result = visit_tree(rig, visit, walk_tree);
         must(result == STORE_DAMAGED, "byte %llu: walking gives %d", (unsigned long long)offset,
              result);
@@ -422,10 +412,10 @@ static void rot_tree_page(struct rig *rig, const struct medium *medium, struct v
         must(do_delete(rig, "hurt") == STORE_OK, "it cannot be deleted");
         rig_run(rig, 3);
         must(has_value(rig, "well", "value"), "the rest is not served");
-        close_rig(rig);
-        open_rig(rig, copy);
+        rig_close_well(rig);
+        rig_open_on(rig, copy);
         must(has_value(rig, "hurt", NULL) && has_value(rig, "well", "value"), "opened again");
-        close_rig(rig);
+        rig_close_well(rig);
         medium_free(copy);
     }
 }
@@ -439,7 +429,7 @@ static void some_bytes_of_a_collection(void **state)
     must(do_set(&rig, "well", "value") == STORE_OK, "set");
     must(visit_tree(&rig, &visit, fill_tree) == STORE_OK, "filling: %d", visit.result);
     must(visit_tree(&rig, &visit, walk_tree) == STORE_OK && visit.seen == ENTRIES, "walking");
-    close_rig(&rig);
+    rig_close_well(&rig);
     uint64_t leaf = medium_find(medium, "slabs-00", visit.names[ENTRIES / 2], ENTRY_LEN);
     must(leaf != UINT64_MAX, "the entry is not in its file");
     rot_tree_page(&rig, medium, &visit, leaf / PAGE_SIZE * PAGE_SIZE);
@@ -469,7 +459,7 @@ static uint32_t rot_superblock(struct rig *rig, const struct medium *medium, con
                 opened++;
                 must(has_value(rig, "key", value), "byte %u of copy %u: a commit is gone", offset,
                      copy);
-                close_rig(rig);
+                rig_close_well(rig);
             }
             medium_free(hurt);
         }
@@ -482,12 +472,12 @@ static void any_byte_of_a_superblock(void **state)
     struct rig rig;
     struct medium *medium = new_store(&rig);
     must(do_set(&rig, "key", "first") == STORE_OK, "set");
-    close_rig(&rig);
+    rig_close_well(&rig);
     struct medium *clean = medium_copy(medium);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     crash(&rig, medium);
     struct medium *unchanged = medium_copy(medium);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
     crash(&rig, medium);
     for (uint32_t first = 0; first < SUPER_STEP; first++) {
@@ -547,9 +537,9 @@ static void rot_group(struct rig *rig, const struct medium *medium, uint64_t off
     struct medium *copy = rotten(medium, "journal", offset, 8);
     expect_refusal(rig, copy, offset);
     medium_flip(copy, "journal", offset, 8);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(has_value(rig, "key", value), "the refusal has changed something");
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(copy);
 }
 
@@ -558,9 +548,9 @@ static void rot_last_group(struct rig *rig, const struct medium *medium, uint64_
                            const char *value)
 {
     struct medium *copy = rotten(medium, "journal", offset, 8);
-    open_rig(rig, copy);
+    rig_open_on(rig, copy);
     must(has_value(rig, "key", value), "byte %llu: not the one before", (unsigned long long)offset);
-    close_rig(rig);
+    rig_close_well(rig);
     medium_free(copy);
 }
 
@@ -671,9 +661,9 @@ static void what_is_not_ours_is_no_group(void **state)
     group.checksum = journal_group_checksum(&group, page + sizeof group);
     memcpy(page, &group, sizeof group);
     medium_poke(medium, "journal", at, page, sizeof page);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "key", "value"), "the key");
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

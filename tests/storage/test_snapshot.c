@@ -330,7 +330,7 @@ static void snapshots_session(struct rig *rig, struct workload *load, struct rep
     store_stats(rig->store, &stats);
     must(stats.damaged_items == 0 && stats.read_errors == 0, "damage: %s", rig->last_warning);
     must(replay->expired - expired <= stats.expired_keys, "more expiries observed than counted");
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+    rig_close_well(rig);
     workload_settle(load);
 }
 
@@ -399,7 +399,8 @@ static void a_flush_does_not_reach_a_snapshot(void **state)
     struct rig rig;
     struct shot shot;
     rig_defaults(&rig);
-    must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(oracle != NULL, "no memory");
+    rig_open_on(&rig, medium);
     fill(&rig, oracle, &rng);
     shot_begin(&shot, &rig, 0, oracle, AMPLE);
     for (uint32_t i = 0; i < 50; i++)
@@ -417,7 +418,7 @@ static void a_flush_does_not_reach_a_snapshot(void **state)
         rig_run(&rig, 10);
     }
     oracle_compare(oracle, &rig);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     oracle_clear(oracle);
     free(oracle);
     medium_free(medium);
@@ -434,7 +435,8 @@ static void runs_are_not_used_again_too_early(void **state)
     struct rig rig;
     struct shot shot;
     rig_defaults(&rig);
-    must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(oracle != NULL, "no memory");
+    rig_open_on(&rig, medium);
     fill(&rig, oracle, &rng);
     shot_begin(&shot, &rig, 0, oracle, AMPLE);
     for (uint32_t i = 0; i < 3; i++) {
@@ -443,7 +445,7 @@ static void runs_are_not_used_again_too_early(void **state)
     }
     shot_finish(&shot, &rig);
     shot_end(&shot);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     oracle_clear(oracle);
     free(oracle);
     medium_free(medium);
@@ -460,7 +462,8 @@ static void a_snapshot_left_behind_says_so(void **state)
     struct rig rig;
     struct shot shot;
     rig_defaults(&rig);
-    must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(oracle != NULL, "no memory");
+    rig_open_on(&rig, medium);
     fill(&rig, oracle, &rng);
     shot_begin(&shot, &rig, 0, oracle, 50000);
     fill(&rig, oracle, &rng); /* no writer fails or waits for the snapshot */
@@ -468,7 +471,7 @@ static void a_snapshot_left_behind_says_so(void **state)
     must(shot_step(&shot) == STORE_TOO_LARGE, "it forgets that it has failed");
     shot_end(&shot);
     oracle_compare(oracle, &rig);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     oracle_clear(oracle);
     free(oracle);
     medium_free(medium);
@@ -484,10 +487,11 @@ static void a_snapshot_that_cannot_be_read_says_so(void **state)
     struct shot shot;
     enum store_result result = STORE_OK;
     rig_defaults(&rig);
-    must(oracle && rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    must(oracle != NULL, "no memory");
+    rig_open_on(&rig, medium);
     fill(&rig, oracle, &rng);
-    must(rig_close(&rig) == STORE_OK, "close");
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     shot_begin(&shot, &rig, 0, oracle, AMPLE);
     medium_fail(medium, FAULT_READ, "slabs", 5, EIO, false);
     while (result == STORE_OK || result == STORE_WAIT) {
@@ -499,7 +503,7 @@ static void a_snapshot_that_cannot_be_read_says_so(void **state)
     must(shot_step(&shot) == STORE_IO, "it forgets that it has failed");
     must(shot.ready > 0, "nobody was told to go on");
     shot_end(&shot);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     oracle_clear(oracle);
     free(oracle);
     medium_free(medium);
@@ -518,7 +522,7 @@ static void observers_come_and_go(void **state)
     struct rig rig;
     uint32_t counts[STORE_OBSERVER_MAX] = {0}, one_more = 0;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     for (uint32_t i = 0; i < STORE_OBSERVER_MAX; i++)
         must(store_observe(rig.store, count_change, &counts[i]) == STORE_OK, "no room");
     must(store_observe(rig.store, count_change, &one_more) == STORE_INVALID, "too many");
@@ -528,7 +532,7 @@ static void observers_come_and_go(void **state)
     must(do_delete(&rig, "absent") == STORE_OK, "delete"); /* changes nothing */
     for (uint32_t i = 0; i < STORE_OBSERVER_MAX; i++)
         must(counts[i] == (i == 2 ? 1 : 2), "observer %u was told %u changes", i, counts[i]);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -734,7 +738,7 @@ static void a_snapshot_is_whole_under_other_threads(void **state)
     struct rig rig;
     rig_defaults(&rig);
     rig.options.worker_count = 3;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     must(store_observe(rig.store, record_change, &recorder) == STORE_OK, "no room");
     for (uint32_t i = 0; i < 2; i++) {
         writers[i] = (struct writer){&rig, rig.workers[i + 1], {seed + i}, &stop, &at_work, 0};
@@ -746,7 +750,7 @@ static void a_snapshot_is_whole_under_other_threads(void **state)
         serve(rig.workers[0]);
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(writers[i].thread, NULL);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     for (uint32_t id = 0; id < THREAD_KEYS; id++)
         free(recorder.keys[id].events);
     medium_free(medium);

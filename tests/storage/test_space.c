@@ -14,22 +14,12 @@
 
 #define SEGMENTS 6u
 
-static void open_rig(struct rig *rig, struct medium *medium)
-{
-    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
-}
-
-static void close_rig(struct rig *rig)
-{
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
-}
-
 static struct medium *new_store(struct rig *rig)
 {
     struct medium *medium = medium_new(1);
     rig_defaults(rig);
     rig->options.partition_count = 1;
-    open_rig(rig, medium);
+    rig_open_on(rig, medium);
     return medium;
 }
 
@@ -127,13 +117,13 @@ static void one_class_after_another(void **state)
     must(medium_size(medium, "slabs-00") <= size + (4u << 20), "%llu MB of files, once %llu did",
          (unsigned long long)medium_size(medium, "slabs-00") >> 20, (unsigned long long)size >> 20);
     must(reclaimed(&rig) > 3 * SEGMENTS, "%llu reclaimed", (unsigned long long)reclaimed(&rig));
-    close_rig(&rig);
-    open_rig(&rig, medium);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     must(rig.store->is_loaded, "the checkpoint is not loaded");
     fill(&rig, in_segment(900), 900);
     expect_all(&rig, in_segment(900), 900);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -156,7 +146,7 @@ static void large_values_of_all_sizes(void **state)
     }
     must(medium_size(medium, "extents") <= size + (5u << 20), "%llu MB of files, once %llu did",
          (unsigned long long)medium_size(medium, "extents") >> 20, (unsigned long long)size >> 20);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -178,7 +168,7 @@ static void a_full_disk(void **state)
     rig_run(&rig, 1500);
     fill(&rig, small, 900);
     expect_all(&rig, small, 900);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -215,18 +205,18 @@ static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t l
     struct rig rig;
     rig_defaults(&rig);
     medium_set_fate(medium, (enum fate)fate);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
     for (uint32_t i = 0; i < long_count; i += 7)
         must(!is_there(&rig, i, LONG_LEN), "%u has come back", i);
     expect_all(&rig, acknowledged, SHORT_LEN);
     fill(&rig, 300, 700);
     expect_all(&rig, 300, 700);
-    close_rig(&rig);
-    open_rig(&rig, medium);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     expect_all(&rig, 300, 700);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    close_rig(&rig);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -249,7 +239,7 @@ static void a_cut_while_a_segment_changes_its_class(void **state)
     }
     medium_record(medium, NULL, NULL);
     must(reclaimed(&rig) > 2, "%llu reclaimed", (unsigned long long)reclaimed(&rig));
-    close_rig(&rig);
+    rig_close_well(&rig);
     printf("%u states\n", cuts->count);
     for (uint32_t i = 0; i < cuts->count; i++)
         check_state(cuts->states[i], cuts->acknowledged[i], long_count, i % FATES);

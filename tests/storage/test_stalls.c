@@ -16,11 +16,6 @@
 #define WRITERS 150u
 #define DIRTYING 70u /* pages that make a checkpoint due */
 
-static void open_rig(struct rig *rig, struct medium *medium)
-{
-    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
-}
-
 /* One partition, so that a checkpoint has all pages under way at once. */
 static void start(struct rig *rig, struct medium **medium)
 {
@@ -28,13 +23,13 @@ static void start(struct rig *rig, struct medium **medium)
     rig_defaults(rig);
     rig->options.partition_count = 1;
     rig->options.worker_count = 2;
-    open_rig(rig, *medium);
+    rig_open_on(rig, *medium);
 }
 
 static void reopen(struct rig *rig, struct medium *medium)
 {
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
-    open_rig(rig, medium);
+    rig_close_well(rig);
+    rig_open_on(rig, medium);
 }
 
 static bool finishes(struct rig *rig, const struct call *call, uint32_t most_ms)
@@ -100,9 +95,9 @@ static void writers_wait_for_room_in_the_ring(void **state)
     must(call->result != STORE_OK, "a write is acknowledged without power");
     call_free(call);
     must(rig_close(&rig) != STORE_OK, "closing without power");
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "key", last), "the last of %u values is gone", done);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -123,7 +118,7 @@ static void room_in_the_ring_comes_back(void **state)
     medium_release(medium);
     must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
     call_free(call);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -152,9 +147,9 @@ static void a_page_under_way_is_not_changed(void **state)
     call_free(call);
     medium_cut_now(medium);
     must(rig_close(&rig) != STORE_OK, "closing without power");
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "key", "old value"), "a commit that was not durable is there");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -182,7 +177,7 @@ static void writers_wait_for_an_overdue_flush(void **state)
     medium_release(medium);
     must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
     call_free(call);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -227,7 +222,7 @@ static void a_reader_waits_for_the_writer_before_it(void **state)
     must(step->found && step->value->len == 3, "the reader shows what was before the writer");
     call_free(writer);
     call_free(reader);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -248,7 +243,7 @@ static void readers_share_a_key(void **state)
     must(finishes(&rig, slow, SURELY_MS), "it hangs");
     call_free(slow);
     call_free(quick);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -277,7 +272,7 @@ static void a_key_may_be_named_twice(void **state)
     must(second->steps[0].value->len == 3, "the second one does not see the first one's write");
     call_free(first);
     call_free(second);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -301,7 +296,7 @@ static void a_run_that_waits_leaves_nothing_behind(void **state)
     must(before->found && !after->found, "the run sees what the one before it has written");
     call_free(call);
     must(has_value(&rig, "near", NULL), "it is still there");
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -341,7 +336,7 @@ static void a_reader_does_not_queue_behind_writers(void **state)
         call_free(writers[i]);
     }
     call_free(reader);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

@@ -45,12 +45,12 @@ static void collections_hold_what_was_put(void **state)
         static const uint32_t targets[] = {20, 300, 2000, 100};
         model.target = targets[session % 4];
         rig.options.worker_count = 1 + session % 2;
-        must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+        rig_open_on(&rig, medium);
         tree_model_compare(&model, &rig);
         for (uint32_t i = 0; i < limit_of("VELLUM_CALLS", 3000); i++)
             one_batch(&model, &rig);
         tree_model_compare(&model, &rig);
-        must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+        rig_close_well(&rig);
         must(rig.warnings == 0, "the store warns: %s", rig.last_warning);
     }
     tree_model_free(&model);
@@ -85,16 +85,10 @@ static void rewind_to(struct cutter *cutter, uint64_t commit)
 static bool open_after_cut(struct cutter *cutter)
 {
     struct rng *rng = &cutter->model.rng;
-    struct disk *disk = medium_disk(cutter->medium);
-    medium_cut_after(cutter->medium, rng_chance(rng, 30) ? 1 + rng_below(rng, 150) : 0);
-    enum store_result result = rig_open(&cutter->rig, disk);
-    medium_cut_after(cutter->medium, 0);
-    bool cut = medium_is_cut(cutter->medium);
-    must(result == STORE_OK || cut, "opening fails: %s", cutter->rig.message);
-    if (result == STORE_OK && cut)
-        must(rig_close(&cutter->rig) != STORE_LOCKED, "closing");
-    cutter->cuts += cut;
-    return result == STORE_OK && !cut;
+    bool opened = rig_try_open(&cutter->rig, cutter->medium,
+                               rng_chance(rng, 30) ? 1 + rng_below(rng, 150) : 0);
+    cutter->cuts += !opened;
+    return opened;
 }
 
 static void check_after_cut(struct cutter *cutter)
@@ -290,12 +284,12 @@ static void an_access_costs_the_height_and_one_more(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     fill(&rig, "big", 30000, 40);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     for (uint32_t i = 0; i < 20; i++) {
         struct store_stats before, after;
-        must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+        rig_open_on(&rig, medium);
         store_stats(rig.store, &before);
         struct job job = {.act = i % 2 ? look_up : look_up_rank, .from = i * 1499};
         must(do_job(&rig, "big", &job) == STORE_OK, "looking up: %d", (int)job.result);
@@ -303,7 +297,7 @@ static void an_access_costs_the_height_and_one_more(void **state)
         must(job.found == 3, "the tree is %u high", (unsigned)job.found);
         must(after.pages_read - before.pages_read <= job.found + 1, "%llu pages were read",
              (unsigned long long)(after.pages_read - before.pages_read));
-        must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+        rig_close_well(&rig);
     }
     medium_free(medium);
 }
@@ -349,10 +343,10 @@ static void a_walk_in_steps_holds_up_nobody(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     fill(&rig, "big", 30000, 40);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     struct job job = {.act = walk_on};
     must(do_job(&rig, "big", &job) == STORE_OK, "walking: %d", (int)job.result);
     must(job.found == 30000 / WALK_STEP * WALK_STEP, "%llu entries", (unsigned long long)job.found);
@@ -361,7 +355,7 @@ static void a_walk_in_steps_holds_up_nobody(void **state)
 #ifndef VELLUM_WAIT
     must(stats.exclusive_runs == 0, "%llu runs in place", (unsigned long long)stats.exclusive_runs);
 #endif
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -447,7 +441,7 @@ static void what_is_given_up_comes_back(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     fill_all(&rig);
     must(do_delete(&rig, "small") == STORE_OK && do_delete(&rig, "mittel") == STORE_OK &&
              do_delete(&rig, "large") == STORE_OK,
@@ -456,10 +450,10 @@ static void what_is_given_up_comes_back(void **state)
     fill_all(&rig);
     flush(&rig);
     wait_for_space(&rig, 0);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     wait_for_space(&rig, 0);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -469,7 +463,7 @@ static void what_others_hold_survives_a_flush_beside_it(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     struct call *call = call_new();
     struct step *step = call_step(call, STEP_PUT, call_key(call, 1, 0, "other", 5));
     step->blob = blob_text("stays");
@@ -479,7 +473,7 @@ static void what_others_hold_survives_a_flush_beside_it(void **state)
     fill_all(&rig);
     flush(&rig);
     wait_for_space(&rig, 1);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -490,16 +484,16 @@ static void a_stop_in_between_loses_no_space(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     fill_all(&rig);
     must(do_delete(&rig, "small") == STORE_OK && do_delete(&rig, "mittel") == STORE_OK &&
              do_delete(&rig, "large") == STORE_OK,
          "deleting");
     medium_cut_now(medium);
     must(rig_close(&rig) != STORE_OK, "closing without power");
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     wait_for_space(&rig, 0);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -512,18 +506,18 @@ static void a_given_up_node_brings_nothing_back(void **state)
     struct rig rig;
     rig_defaults(&rig);
     rig.options.partition_count = 1;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     must(do_put(&rig, "old", blob_new(3000)) == STORE_OK, "setting");
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     must(do_delete(&rig, "old") == STORE_OK, "deleting");
     fill(&rig, "tree", 100, 30);
     must(do_delete(&rig, "tree") == STORE_OK, "deleting");
     wait_for_space(&rig, 0);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     must(has_value(&rig, "old", NULL), "a deleted key is back");
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -542,7 +536,7 @@ static void a_flush_overtakes_a_deletion(void **state)
     rig_defaults(&rig);
     rig.options.partition_count = 1;
     rig.options.memory_bytes = 64 << 20;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     fill(&rig, "first", 3000, 30);
     must(do_set(&rig, "key", "value") == STORE_OK, "setting");
     struct job job = {.request = {.run = delete_run}}; /* without a round, unlike do_delete */
@@ -554,14 +548,14 @@ static void a_flush_overtakes_a_deletion(void **state)
     must(count_readable(&rig, "second", 3000) == 3000, "entries are lost");
     must(count_readable(&rig, "third", 3000) == 3000, "entries are lost");
     uint64_t used = slots_in_use(rig.store);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
     must(count_readable(&rig, "second", 3000) == 3000, "entries are lost");
     must(slots_in_use(rig.store) == used, "%llu slots were in use, now %llu are",
          (unsigned long long)used, (unsigned long long)slots_in_use(rig.store));
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 0, "damage: %s", rig.last_warning);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -588,7 +582,7 @@ static void removing_gives_nodes_back(void **state)
     struct medium *medium = medium_new(1);
     struct rig rig;
     rig_defaults(&rig);
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     for (uint32_t from_front = 0; from_front < 2; from_front++) {
         fill(&rig, "tree", 20000, 30);
         uint64_t full = slots_in_use(rig.store);
@@ -604,7 +598,7 @@ static void removing_gives_nodes_back(void **state)
         must(slots_in_use(rig.store) == 1, "an empty tree has %llu nodes",
              (unsigned long long)slots_in_use(rig.store) - 1);
     }
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -623,10 +617,10 @@ static void a_damaged_node_is_noticed(void **state)
     struct rig rig;
     rig_defaults(&rig);
     rig.options.partition_count = 1;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     fill(&rig, "hurt", 2000, 30);
     must(do_set(&rig, "whole", "value") == STORE_OK, "setting");
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     uint64_t at = 0, size = medium_size(medium, "slabs-00");
     char page[PAGE_SIZE] __attribute__((aligned(8)));
     do {
@@ -637,7 +631,7 @@ static void a_damaged_node_is_noticed(void **state)
     page[PAGE_SIZE - 3] ^= 1;
     medium_poke(medium, "slabs-00", at - PAGE_SIZE, page, PAGE_SIZE);
     rig.options.scans = true;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     struct store_stats stats;
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 1, "%llu items are damaged",
@@ -647,7 +641,7 @@ static void a_damaged_node_is_noticed(void **state)
     must(has_value(&rig, "whole", "value"), "another key is touched");
     must(do_delete(&rig, "hurt") == STORE_OK, "deleting");
     wait_for_space(&rig, 1);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 
@@ -660,7 +654,7 @@ static void a_full_disk_takes_removals(void **state)
     struct rig rig;
     rig_defaults(&rig);
     rig.options.max_store_bytes = 30u << 20;
-    must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "open: %s", rig.message);
+    rig_open_on(&rig, medium);
     uint32_t i = 0;
     struct job job;
     do {
@@ -676,7 +670,7 @@ static void a_full_disk_takes_removals(void **state)
     fill(&rig, "next", 5000, 500);
     must(do_delete(&rig, "tree") == STORE_OK && do_delete(&rig, "next") == STORE_OK, "deleting");
     wait_for_space(&rig, 0);
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     medium_free(medium);
 }
 

@@ -185,21 +185,16 @@ static uint32_t frames_referenced(struct rig *rig)
     return found;
 }
 
-static void open_rig(struct rig *rig, struct medium *medium)
-{
-    must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
-}
-
 static void start(struct rig *rig, struct medium **medium)
 {
     *medium = medium_new(1);
     rig_defaults(rig);
-    open_rig(rig, *medium);
+    rig_open_on(rig, *medium);
 }
 
 static void end(struct rig *rig, struct medium *medium)
 {
-    must(rig_close(rig) == STORE_OK, "close: %s", rig->last_warning);
+    rig_close_well(rig);
     medium_free(medium);
 }
 
@@ -219,8 +214,8 @@ static void what_was_sent_is_there(void **state)
         struct blob *value = blob_random(&rng, lengths[i]);
         must(upload(&rig, "key", value, &rng) == STORE_OK, "upload");
         must_have(&rig, "key", value);
-        must(rig_close(&rig) == STORE_OK, "close");
-        open_rig(&rig, medium);
+        rig_close_well(&rig);
+        rig_open_on(&rig, medium);
         must_have(&rig, "key", value);
         uint32_t extents = (uint32_t)((lengths[i] + 131071) / 131072);
         must_use(&rig, extents + (extents > 64 ? (extents + 255) / 256 : 0));
@@ -427,7 +422,7 @@ static void a_failing_write_ends_it(void **state)
         must_have(&rig, "old", value);
         must(rig_close(&rig) == STORE_REFUSED, "close");
         medium_fail(medium, FAULT_WRITE, NULL, 0, 0, false);
-        open_rig(&rig, medium);
+        rig_open_on(&rig, medium);
         must_have(&rig, "old", value);
         must(has_value(&rig, "key", NULL), "it was not written");
         must_use(&rig, 8);
@@ -464,14 +459,14 @@ static void try_moment(const struct moment *moment, enum fate fate, const struct
     rig_defaults(&rig);
     struct medium *medium = medium_copy(moment->medium);
     medium_set_fate(medium, fate);
-    open_rig(&rig, medium);
+    rig_open_on(&rig, medium);
     enum store_result result;
     struct blob *found = do_get(&rig, "key", &result);
     must(found && (!moment->is_put || found->len == fresh->len), "found %p: %d", (void *)found,
          result);
     must_have(&rig, "key", found->len == old->len ? old : fresh);
     must_use(&rig, (uint32_t)((found->len + 131071) / 131072) + (found->len > 64 * 131072));
-    must(rig_close(&rig) == STORE_OK, "close: %s", rig.last_warning);
+    rig_close_well(&rig);
     blob_unref(found);
     medium_free(medium);
 }
@@ -492,7 +487,7 @@ static void cut_with(struct rng *rng, uint64_t length)
     moments->is_put = true;
     must(do_set(&rig, "small", "value") == STORE_OK, "set");
     sender_free(abandoned);
-    must(rig_close(&rig) == STORE_OK, "close");
+    rig_close_well(&rig);
     medium_record(medium, NULL, NULL);
     uint32_t step = 1 + moments->count / 30;
     for (uint32_t i = rng_below(rng, step); i < moments->count; i += step)
