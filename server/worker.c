@@ -34,6 +34,8 @@
 #include "transport.h"
 #include "watch.h"
 
+#define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
+
 struct worker_private {
     _Atomic(struct worker_message *) inbox;  /* newest first */
     struct worker_message *held, *last_held; /* taken out of it, but not visited, oldest first */
@@ -338,12 +340,14 @@ void worker_round(struct worker *worker, bool may_block)
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
     give_turns(worker);
-    if (!inbox_is_empty(worker)) { /* what it has posted to itself, above all */
+    /* What it has posted to itself, above all: clients that wake each other, before a command is
+     * read that was sent when the first of them had been woken. */
+    for (int i = 0; i < WAKE_CHAIN_MAX && !inbox_is_empty(worker); i++) {
         empty_inbox(worker);
         give_turns(worker);
-        if (!inbox_is_empty(worker))
-            worker_wake(worker);
     }
+    if (!inbox_is_empty(worker))
+        worker_wake(worker);
     store_submit(worker->store);
     if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
         drain(worker);
