@@ -14,6 +14,7 @@ FUZZ_SECONDS ?= 60
 POWERCUT_SECONDS ?= 600
 KILL_CYCLES ?= 200
 CUT_BOOTS ?= 10
+RDMA_MODES ?= send
 
 # ---- sources ----
 
@@ -486,7 +487,7 @@ rdma-test: all $(RDMA_TEST_PROGRAMS)
 	tests/run --build $(BUILD) rdma
 
 rdma-suite: all
-	tests/rdma/suite --build $(BUILD)
+	for mode in $(RDMA_MODES); do tests/rdma/suite --build $(BUILD) --mode $$mode || exit 1; done
 
 fuzz:
 	$(MAKE) VARIANT=fuzz $(addprefix build/fuzz/fuzz/,$(FUZZERS))

@@ -24,6 +24,7 @@ IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
 
 # With a proxy (clients/proxy.c) the clients' bytes travel by RDMA: in the machine of tests/rdma.
 PROXY = os.environ.get("VELLUM_RDMA_PROXY")
+PROXY_MODE = os.environ.get("VELLUM_RDMA_MODE")  # None: the proxy's usual one
 PROXIED = {"bind": "10.9.0.1 127.0.0.1", "protected-mode": "no", "rdma": "yes",
            "rdma-device": "rxe_a"}
 
@@ -116,7 +117,7 @@ class Server:
                                                 env=ENVIRONMENT)
             try:
                 self._await_answer()
-                if PROXY:
+                if PROXY and not self.is_redis:
                     self._start_proxy()
                 return self
             except StartError:
@@ -146,7 +147,8 @@ class Server:
             self.settings = raw.call("CONFIG", "GET", "*")
         server, self.port = self.own_port, free_port()
         self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", "10.9.0.1",
-                                       "--port", str(server)])
+                                       "--port", str(server),
+                                       *(("--mode", PROXY_MODE) if PROXY_MODE else ())])
         for _ in range(500):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:

@@ -93,6 +93,7 @@ def test_config_set_is_all_or_nothing(server):
             b"*4\r\n$7\r\ntimeout\r\n$2\r\n77\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n")
 
 
+@pytest.mark.sockets("the proxy logs in before it asks for a channel")
 def test_config_set_of_a_password_takes_effect(server):
     with server.raw() as old, server.raw() as late:
         assert old.call("CONFIG", "SET", "requirepass", "pass") == b"+OK\r\n"

@@ -334,6 +334,7 @@ def test_without_leave_nothing_is_done(make_server, words):
     assert 'enable-debug-command option is set to "local"' in str(refusal.value)
 
 
+@pytest.mark.sockets("the proxy comes from another address")
 def test_local_clients_may_where_local_is_said(make_server):
     client = make_server(enable_debug_command="local").client()
     assert flat(client.execute_command("DEBUG", "PROTOCOL", "string")) == b"Hello World"

@@ -138,6 +138,7 @@ def test_a_key_too_long_is_refused_whole(server):
     assert client.keys("*") == [b"k" * 2048]
 
 
+@pytest.mark.sockets("strangers get no channel")
 def test_replies_before_authentication_stay_small(make_server):
     """A stranger who never reads cannot make the server hold much for him."""
     server = make_server(requirepass="pass")

@@ -223,6 +223,7 @@ def test_a_client_that_does_not_read_costs_little(server):
         sender.join()
 
 
+@pytest.mark.sockets("the proxy connects when they have gone")
 def test_clients_that_vanish_mid_pipeline(server):
     client = server.client()
     client.set("big", os.urandom(MB))
