@@ -73,8 +73,7 @@ bool multi_takes(struct request *request, const struct command *command)
             reply_failure(call, STORE_NO_MEMORY);
             return true;
         }
-        nested->call.upload = call->upload;
-        call->upload = NULL;
+        nest_take_upload(nest, nested, call);
     }
     resp_status(call->reply, "QUEUED");
     return true;

@@ -429,13 +429,11 @@ static void read_input(struct conn *conn)
         conn_kill(conn);
         return;
     }
-    if (conn->upload != NULL && !upload_is_whole(conn->upload)) {
-        read_upload(conn);
-        return;
-    }
     size_t kept = conn->input_end - conn->input_start;
     bool is_long = conn->parser != NULL && conn->parser->wanted > SHARED_WANTED_MAX;
-    if (is_long || kept > SHARED_WANTED_MAX)
+    if (conn->upload != NULL && !upload_is_whole(conn->upload))
+        read_upload(conn);
+    else if (is_long || kept > SHARED_WANTED_MAX)
         read_own(conn);
     else
         read_shared(conn);

@@ -103,6 +103,16 @@ struct nested *nest_add(struct nest *nest, const struct command *command, size_t
     return nested;
 }
 
+void nest_take_upload(struct nest *nest, struct nested *nested, struct call *from)
+{
+    nested->call.upload = from->upload;
+    from->upload = NULL;
+    if (nested->call.upload == NULL)
+        return;
+    nested->bytes += nested->call.upload->length;
+    nest->bytes += nested->call.upload->length;
+}
+
 static void settle(struct nested *nested, struct call *outer)
 {
     struct call *call = &nested->call;

@@ -67,6 +67,10 @@ void nest_free(struct nest *nest);
 struct nested *nest_add(struct nest *nest, const struct command *command, size_t argc,
                         const struct resp_slice *argv, struct block *block);
 
+/* The command's long value, if it has one, is the nested one's from here on, and counts as if it
+ * were in memory: nobody's disk is to be filled by what is only queued. */
+void nest_take_upload(struct nest *nest, struct nested *nested, struct call *from);
+
 /* All that is in it will run inside `outer`, whose nest it is from here on: it ends with the
  * outer request. */
 void nest_settle(struct nest *nest, struct call *outer);
