@@ -31,7 +31,7 @@
 #include "worker.h"
 
 #define SHARDS 64
-#define BUCKETS 64
+#define BUCKETS_MIN 16
 
 /* A waiter in the queue of one of its keys. */
 struct place {
@@ -68,7 +68,9 @@ struct waiter {
 
 struct shard {
     pthread_mutex_t lock;
-    struct queue *buckets[BUCKETS];
+    struct queue **buckets;
+    uint32_t bucket_count; /* 0 or a power of two */
+    uint32_t queue_count;
 };
 
 struct blocked {
@@ -88,13 +90,15 @@ static struct shard *shard_of(struct blocked *blocked, const struct store_key *k
     return &blocked->shards[key->hash % SHARDS];
 }
 
-static struct queue **bucket_of(struct shard *shard, const struct store_key *key)
+static struct queue **bucket_of(const struct shard *shard, const struct store_key *key)
 {
-    return &shard->buckets[key->hash / SHARDS % BUCKETS];
+    return &shard->buckets[key->hash / SHARDS % shard->bucket_count];
 }
 
 static struct queue *find_queue(struct shard *shard, const struct store_key *key)
 {
+    if (shard->bucket_count == 0)
+        return NULL;
     struct queue *queue = *bucket_of(shard, key);
     while (queue != NULL && (queue->key.hash != key->hash || queue->key.db != key->db ||
                              queue->key.len != key->len ||
@@ -103,10 +107,35 @@ static struct queue *find_queue(struct shard *shard, const struct store_key *key
     return queue;
 }
 
+/* False: out of memory, and there are no buckets; else longer chains will do. */
+static bool grow(struct shard *shard)
+{
+    struct shard grown = {.bucket_count = 2 * shard->bucket_count};
+    if (shard->queue_count < shard->bucket_count)
+        return true;
+    if (grown.bucket_count == 0)
+        grown.bucket_count = BUCKETS_MIN;
+    grown.buckets = calloc(grown.bucket_count, sizeof *grown.buckets);
+    if (grown.buckets == NULL)
+        return shard->bucket_count > 0;
+    for (uint32_t i = 0; i < shard->bucket_count; i++) {
+        for (struct queue *queue; (queue = shard->buckets[i]) != NULL;) {
+            shard->buckets[i] = queue->bucket_next;
+            struct queue **bucket = bucket_of(&grown, &queue->key);
+            queue->bucket_next = *bucket;
+            *bucket = queue;
+        }
+    }
+    free(shard->buckets);
+    shard->buckets = grown.buckets;
+    shard->bucket_count = grown.bucket_count;
+    return true;
+}
+
 static struct queue *add_queue(struct blocked *blocked, struct shard *shard,
                                const struct store_key *key)
 {
-    struct queue *queue = calloc(1, sizeof *queue + key->len);
+    struct queue *queue = grow(shard) ? calloc(1, sizeof *queue + key->len) : NULL;
     if (queue == NULL)
         return NULL;
     queue->key = *key;
@@ -116,6 +145,7 @@ static struct queue *add_queue(struct blocked *blocked, struct shard *shard,
     struct queue **bucket = bucket_of(shard, key);
     queue->bucket_next = *bucket;
     *bucket = queue;
+    shard->queue_count++;
     atomic_fetch_add(&blocked->queue_count, 1);
     return queue;
 }
@@ -127,6 +157,7 @@ static void remove_queue(struct blocked *blocked, struct shard *shard, struct qu
         at = &(*at)->bucket_next;
     *at = queue->bucket_next;
     free(queue);
+    shard->queue_count--;
     atomic_fetch_sub(&blocked->queue_count, 1);
 }
 
@@ -210,7 +241,7 @@ static void note_swap(struct blocked *blocked, uint32_t dbs)
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &blocked->shards[i];
         pthread_mutex_lock(&shard->lock);
-        for (uint32_t j = 0; j < BUCKETS; j++)
+        for (uint32_t j = 0; j < shard->bucket_count; j++)
             for (struct queue *queue = shard->buckets[j]; queue != NULL; queue = queue->bucket_next)
                 for (struct place *at = queue->first; at != NULL; at = at->next)
                     if ((dbs >> queue->key.db & 1) != 0)
@@ -250,8 +281,10 @@ void blocked_free(struct blocked *blocked)
         return;
     assert(atomic_load(&blocked->queue_count) == 0 && atomic_load(&blocked->users) == 0);
     blocked_rest(blocked);
-    for (uint32_t i = 0; i < SHARDS; i++)
+    for (uint32_t i = 0; i < SHARDS; i++) {
         pthread_mutex_destroy(&blocked->shards[i].lock);
+        free(blocked->shards[i].buckets);
+    }
     pthread_mutex_destroy(&blocked->lock);
     free(blocked);
 }

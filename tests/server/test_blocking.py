@@ -152,6 +152,17 @@ def test_several_keys_and_the_first_that_has_something(connect):  # noqa: F811
     assert raw.reply() == b"*2\r\n$1\r\nb\r\n" + bulks("3", "2")
 
 
+def test_very_many_keys(connect):  # noqa: F811
+    raw, asker = connect(), connect()
+    keys = [f"k{i}" for i in range(20000)]
+    for round in range(2):
+        raw.send(encode("BLPOP", *keys, 0))
+        blocked(asker, 1)
+        asker.call("RPUSH", keys[-1 - round], "x", "y")
+        assert raw.reply() == bulks(keys[-1 - round], "x")
+        assert asker.call("LPOP", keys[-1 - round]) == b"$1\r\ny\r\n"
+
+
 def test_timeouts_and_their_replies(connect):  # noqa: F811
     raw, new = connect(), connect(3)
     for words in (("BLPOP", "k", 0.03), ("BRPOP", "k", "k2", "0.03"), ("BRPOPLPUSH", "k", "d", 0.03),
