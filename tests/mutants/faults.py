@@ -364,8 +364,8 @@ fault("expiry-ignored", "storage/txn.c",
       by=[RANDOM], quick=True)
 fault("own-writes-unseen", "storage/txn.c",
       "a transaction does not see what it has written",
-      ("if (txn->write_count) { const struct write *write = find_write(txn, key);",
-       "if (false) { const struct write *write = find_write(txn, key);"),
+      ("if (txn->write_count) { const struct write *write = txn_find_write(txn, key);",
+       "if (false) { const struct write *write = txn_find_write(txn, key);"),
       by=[RANDOM])
 fault("key-unverified", "storage/txn.c",
       "an item with the same tag and key length is taken for the key's",
@@ -458,6 +458,10 @@ fault("own-claim-in-the-way", "storage/admission.c",
       "a transaction that names a key twice waits for itself",
       ("(!ahead->only || ahead->only == claim->txn)", "!ahead->only"),
       by=[STALLS])
+fault("pause-without-claims", "storage/request.c",
+      "a run that pauses lets others at its keys",
+      ("hold_place(txn); if (txn->out_of_memory) {", "if (txn->out_of_memory) {"),
+      by=[CONCURRENT])
 fault("barrier-passed", "storage/request.c",
       "transactions overtake one that waits to be alone",
       ("if (behind || busy)", "if (busy)"),

@@ -75,14 +75,27 @@ static void read_group(struct thread *thread, bool alone)
     call_free(call);
 }
 
-/* ---- counters: read, then written, in one transaction ---- */
+/* ---- counters: read, then written, in one transaction, which may pause between ---- */
 
 struct increment {
     struct store_request request;
     struct store_key key;
     char name[32];
+    uint32_t pauses; /* still to be made */
+    bool refuses;
     bool finished;
+    enum store_result result;
 };
+
+static void pause_run(struct store_txn *txn, const struct increment *increment)
+{
+    for (uint32_t i = 0; i < increment->pauses; i++) {
+        if (!store_pause(txn, increment->refuses))
+            continue;
+        usleep(i == 0 ? 0 : 50);
+        store_go_on(txn);
+    }
+}
 
 static enum store_result run_increment(struct store_txn *txn, struct store_request *request)
 {
@@ -94,6 +107,7 @@ static enum store_result run_increment(struct store_txn *txn, struct store_reque
         return result;
     if (result == STORE_OK)
         memcpy(&count, item.bytes, sizeof count);
+    pause_run(txn, increment);
     count++;
     char *bytes = store_alloc(txn, sizeof count);
     if (!bytes)
@@ -104,8 +118,33 @@ static enum store_result run_increment(struct store_txn *txn, struct store_reque
 
 static void incremented(struct store_request *request, enum store_result result)
 {
-    must(result == STORE_OK, "an increment fails with %d", result);
-    ((struct increment *)request)->finished = true;
+    struct increment *increment = (struct increment *)request;
+    must(result == STORE_OK || result == STORE_BUSY, "an increment fails with %d", result);
+    increment->finished = true;
+    increment->result = result;
+}
+
+static void try_to_increment(struct thread *thread, struct increment *increment)
+{
+    bool is_alone = rng_chance(&thread->rng, 5);
+    increment->pauses = rng_chance(&thread->rng, 30) ? 1 + rng_below(&thread->rng, 3) : 0;
+    increment->refuses = rng_chance(&thread->rng, 50);
+    increment->finished = false;
+    increment->request =
+        (struct store_request){.run = run_increment,
+                               .done = incremented,
+                               .keys = &increment->key,
+                               .key_count = is_alone ? 0 : 1,
+                               .scope = is_alone ? STORE_SCOPE_ALL : STORE_SCOPE_KEYS,
+                               .may_be_refused = true};
+    enum store_result result = store_execute(thread->worker, &increment->request);
+    if (result != STORE_WAIT)
+        incremented(&increment->request, result);
+    while (!increment->finished) {
+        store_submit(thread->worker);
+        store_poll(thread->worker);
+    }
+    store_submit(thread->worker);
 }
 
 static void increment(struct thread *thread, uint32_t counter)
@@ -113,16 +152,9 @@ static void increment(struct thread *thread, uint32_t counter)
     struct increment increment = {0};
     int len = snprintf(increment.name, sizeof increment.name, "counter:%u", counter);
     store_key(thread->rig->store, &increment.key, 0, increment.name, (size_t)len, STORE_EXCLUSIVE);
-    increment.request = (struct store_request){
-        .run = run_increment, .done = incremented, .keys = &increment.key, .key_count = 1};
-    enum store_result result = store_execute(thread->worker, &increment.request);
-    if (result != STORE_WAIT)
-        incremented(&increment.request, result);
-    while (!increment.finished) {
-        store_submit(thread->worker);
-        store_poll(thread->worker);
-    }
-    store_submit(thread->worker);
+    do
+        try_to_increment(thread, &increment);
+    while (increment.result == STORE_BUSY);
     thread->increments[counter]++;
 }
 
