@@ -66,9 +66,12 @@ enum store_result store_upload_space(struct store_upload *upload, const struct i
 {
     uint64_t left = upload->value->len - upload->filled;
     assert(left > 0);
-    if (waits(upload))
+    bool is_begun = upload->filled % STORE_STREAM_PIECE != 0;
+    if (!is_begun && waits(upload))
         return STORE_WAIT;
-    size_t len = left < STORE_STREAM_PIECE ? (size_t)left : STORE_STREAM_PIECE, first = len / 3;
+    size_t len = STORE_STREAM_PIECE - (size_t)(upload->filled % STORE_STREAM_PIECE);
+    len = left < len ? (size_t)left : len;
+    size_t first = len / 3;
     char *to = upload->value->bytes + upload->filled;
     upload->vectors[0] = (struct iovec){to, first > 0 ? first : len};
     upload->vectors[1] = (struct iovec){to + first, len - first};

@@ -538,6 +538,14 @@ fault("upload-hogs-the-cache", "storage/upload.c",
       ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
        "RUN_WRITE_MAY_BE_APART;"),
       by=[UPLOAD])
+fault("command-before-its-value", "server/runner.c",
+      "a command runs while its long value is still on its way to the device",
+      ("if (!upload_is_settled(request->call.upload)) return false;", ""),
+      by=["test_runner"])
+fault("long-values-without-bound", "server/runner.c",
+      "a client may have any number of long values on their way to the device",
+      ("conn->unsettled_uploads < RUNNER_UPLOADS_MAX &&", ""),
+      by=["test_runner"])
 fault("extent-unchecked", "storage/extent.c",
       "a damaged large value is served",
       ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),
