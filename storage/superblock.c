@@ -204,8 +204,9 @@ enum store_result superblock_read(struct store *store, char *message)
         if (store->super_damaged)
             engine_log(store, STORE_LOG_WARNING,
                        "A copy of the superblock is damaged: the other one is used");
+        if (memcmp(best.store_id, store->super.store_id, sizeof best.store_id) != 0)
+            format_make_secret(&best, &store->secret); /* once: a reload leaves it to its readers */
         store->super = best;
-        format_make_secret(&best, &store->secret);
         atomic_store(&store->clock_ms, (int64_t)best.clock_ms);
     }
     return result;
