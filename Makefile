@@ -50,6 +50,7 @@ STORAGE_SRC := \
 	storage/journal.c \
 	storage/keeper.c \
 	storage/load.c \
+	storage/memory.c \
 	storage/ordered_table.c \
 	storage/reclaim.c \
 	storage/recover.c \
@@ -86,6 +87,7 @@ STORAGE_SRC := \
 SERVER_SRC := \
 	server/blocked.c \
 	server/call.c \
+	server/client_memory.c \
 	server/cmd_bitfield.c \
 	server/cmd_bitmap.c \
 	server/cmd_blocking.c \
@@ -378,6 +380,7 @@ SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 SANITIZE := $(SANITIZE_$(VARIANT))
 ifneq ($(SANITIZE),)
+CPPFLAGS += -DVELLUM_SANITIZED
 CFLAGS += $(SANITIZE) -fno-omit-frame-pointer
 LDFLAGS += $(SANITIZE)
 endif

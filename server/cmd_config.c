@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/resource.h>
 
+#include "client_memory.h"
 #include "config_directive.h"
 #include "glob.h"
 #include "notice.h"
@@ -166,7 +167,11 @@ static void make_effective(struct server *server, size_t row)
         break;
     case CONFIG_MAXMEMORY:
         store_set_memory(server->store,
-                         server_store_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)));
+                         server_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)));
+        client_memory_set_bounds(server);
+        break;
+    case CONFIG_MAXMEMORY_CLIENTS:
+        client_memory_set_bounds(server);
         break;
     case CONFIG_MAXSTORE:
         store_set_max_store(server->store, (uint64_t)config_number(config, CONFIG_MAXSTORE));

@@ -32,9 +32,10 @@ enum config_id {
     CONFIG_MAXCLIENTS,
     CONFIG_PROTECTED_MODE,
     CONFIG_REQUIREPASS,
-    CONFIG_DIR,         /* the data directory, as given; absolute after config_read */
-    CONFIG_APPENDFSYNC, /* number: enum store_sync */
-    CONFIG_MAXMEMORY,   /* bytes; 0: a share of the machine's memory */
+    CONFIG_DIR,               /* the data directory, as given; absolute after config_read */
+    CONFIG_APPENDFSYNC,       /* number: enum store_sync */
+    CONFIG_MAXMEMORY,         /* bytes; 0: a share of the machine's memory */
+    CONFIG_MAXMEMORY_CLIENTS, /* bytes; 0: a quarter of maxmemory; negative: percent of it */
     CONFIG_MAXMEMORY_POLICY,
     CONFIG_MAXMEMORY_SAMPLES,
     CONFIG_LFU_LOG_FACTOR,

@@ -128,6 +128,10 @@ const struct directive directive_table[] = {
     [CONFIG_DIR] = TEXT("dir", "./vellum-data", KEPT),
     [CONFIG_APPENDFSYNC] = ENUM("appendfsync", sync_names, "everysec"),
     [CONFIG_MAXMEMORY] = MEMORY("maxmemory", 0, INT64_MAX, "0"),
+    [CONFIG_MAXMEMORY_CLIENTS] = {.name = "maxmemory-clients",
+                                  .type = DIRECTIVE_PERCENT,
+                                  .max = INT64_MAX,
+                                  .initial = "0"},
     [CONFIG_MAXMEMORY_POLICY] = ENUM("maxmemory-policy", policy_names, "noeviction"),
     [CONFIG_MAXMEMORY_SAMPLES] = INT("maxmemory-samples", 1, 64, "5"),
     [CONFIG_LFU_LOG_FACTOR] = INT("lfu-log-factor", 0, INT_MAX, "10"),
@@ -287,11 +291,6 @@ const struct directive directive_table[] = {
 
     /* ---- memory ---- */
     INT("maxmemory-eviction-tenacity", 0, 100, "10", EVICTION),
-    {.name = "maxmemory-clients",
-     .type = DIRECTIVE_PERCENT,
-     .max = INT64_MAX,
-     .initial = "0",
-     EVICTION},
     INT("active-expire-effort", 1, 10, "1", IN_BACKGROUND),
     BOOL("lazyfree-lazy-eviction", "no", IN_BACKGROUND),
     BOOL("lazyfree-lazy-expire", "no", IN_BACKGROUND),

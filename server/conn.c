@@ -24,6 +24,7 @@
 
 #include "block.h"
 #include "blocked.h"
+#include "client_memory.h"
 #include "log.h"
 #include "look_ahead.h"
 #include "multi.h"
@@ -33,7 +34,8 @@
 
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
-#define HEAD_MAX 1024 /* after a long value: what comes is likely the next one's command */
+#define HEAD_MAX 1024         /* after a long value: what comes is likely the next one's command */
+#define READ_SHORT (4 * 1024) /* likewise, when clients hold much memory */
 
 /* A command known to be longer is read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)
@@ -149,6 +151,7 @@ static void close_conn(struct conn *conn)
     upload_free(conn->upload);
     conn->upload = NULL;
     runner_abandon(conn);
+    client_memory_forget(conn);
     conn_attend(conn);
 }
 
@@ -323,6 +326,8 @@ static void read_shared(struct conn *conn)
     if (conn->expects_long && most > HEAD_MAX)
         most = HEAD_MAX;
     struct transport *transport = conn->transport;
+    if (client_memory_is_short(conn->worker) && most > READ_SHORT)
+        most = READ_SHORT;
     ssize_t count = transport->ops->read(transport, block->data + start + kept, most);
     if (!note_read(conn, count))
         return;
@@ -493,6 +498,7 @@ static void end_turn(struct conn *conn)
         close_conn(conn);
         return;
     }
+    client_memory_note(conn);
     conn->transport->ops->want(conn->transport, conn_wants(conn));
 }
 

@@ -51,6 +51,7 @@ struct conn {
     bool refused;                 /* a protocol error: no more input is taken */
     char *refusal;                /* its text, while it has to wait behind requests */
     uint64_t held_bytes;          /* of replies that wait behind others */
+    uint64_t counted_bytes;       /* of all its buffers: see client_memory.h */
 
     struct waiter *waiter; /* the command that runs waits for a key: see blocked.h; or NULL */
 

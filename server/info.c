@@ -18,6 +18,7 @@
 
 #include "config_directive.h"
 #include "blocked.h"
+#include "client_memory.h"
 #include "notice.h"
 #include "process.h"
 #include "script.h"
@@ -137,16 +138,6 @@ struct memory {
     uint64_t heap_in_use, heap_size;
 };
 
-static uint64_t resident_bytes(void)
-{
-    unsigned long long size, pages;
-    FILE *file = fopen("/proc/self/statm", "re");
-    bool good = file != NULL && fscanf(file, "%llu %llu", &size, &pages) == 2;
-    if (file != NULL)
-        fclose(file);
-    return good ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
-}
-
 static void measure_memory(struct server *server, struct memory *memory)
 {
     struct store_stats stats;
@@ -156,7 +147,7 @@ static void measure_memory(struct server *server, struct memory *memory)
     memory->heap_size = heap.arena + heap.hblkhd;
     /* The engine maps its index and its page frames; its journal buffers come from the heap. */
     memory->used = memory->heap_in_use + stats.index_bytes + stats.dirty_bytes;
-    memory->resident = resident_bytes();
+    memory->resident = process_resident();
     memory->peak = atomic_load_explicit(&server->memory_peak, memory_order_relaxed);
     while (memory->peak < memory->used &&
            !atomic_compare_exchange_weak(&server->memory_peak, &memory->peak, memory->used))
@@ -194,7 +185,7 @@ static void write_used(FILE *to, const struct memory *memory, const struct store
     fprintf(to, "allocator_resident:%llu\r\n", U(memory->heap_size));
 }
 
-static void write_fragmentation(FILE *to, const struct memory *memory)
+static void write_fragmentation(FILE *to, struct server *server, const struct memory *memory)
 {
     fprintf(to, "allocator_frag_ratio:%.2f\r\n", ratio(memory->heap_size, memory->heap_in_use));
     fprintf(to, "allocator_frag_bytes:%llu\r\n", U(memory->heap_size - memory->heap_in_use));
@@ -207,7 +198,8 @@ static void write_fragmentation(FILE *to, const struct memory *memory)
             (long long)memory->resident - (long long)memory->used);
     fprintf(to, "mem_not_counted_for_evict:0\r\nmem_replication_backlog:0\r\n");
     fprintf(to, "mem_total_replication_buffers:0\r\nmem_clients_slaves:0\r\n");
-    fprintf(to, "mem_clients_normal:0\r\nmem_cluster_links:0\r\nmem_aof_buffer:0\r\n");
+    fprintf(to, "mem_clients_normal:%llu\r\n", U(client_memory_total(server)));
+    fprintf(to, "mem_cluster_links:0\r\nmem_aof_buffer:0\r\n");
     fprintf(to, "mem_allocator:libc\r\nactive_defrag_running:0\r\n");
     fprintf(to, "lazyfree_pending_objects:0\r\nlazyfreed_objects:0\r\n");
 }
@@ -242,7 +234,7 @@ static void write_memory(FILE *to, struct server *server)
     char *policy = config_show(&server->config, CONFIG_MAXMEMORY_POLICY);
     fprintf(to, "maxmemory_policy:%s\r\n", policy != NULL ? policy : "");
     free(policy);
-    write_fragmentation(to, &memory);
+    write_fragmentation(to, server, &memory);
 }
 
 /* ---- persistence ---- */
@@ -318,7 +310,7 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "expired_keys:%llu\r\n", U(stats.expired_keys));
     fprintf(to, "expired_stale_perc:0.00\r\nexpired_time_cap_reached_count:0\r\n");
     fprintf(to, "expire_cycle_cpu_milliseconds:0\r\nevicted_keys:%llu\r\n", U(stats.evicted_keys));
-    fprintf(to, "evicted_clients:0\r\n");
+    fprintf(to, "evicted_clients:%llu\r\n", SUM(server, evicted_clients));
     fprintf(to, "total_eviction_exceeded_time:0\r\ncurrent_eviction_exceeded_time:0\r\n");
     fprintf(to, "keyspace_hits:%llu\r\n", SUM(server, keyspace_hits));
     fprintf(to, "keyspace_misses:%llu\r\n", SUM(server, keyspace_misses));
@@ -452,6 +444,7 @@ static void write_engine_memory(FILE *to, const struct store_stats *stats)
 {
     fprintf(to, "index_bytes:%llu\r\n", U(stats->index_bytes));
     fprintf(to, "frame_bytes:%llu\r\n", U(stats->frame_bytes));
+    fprintf(to, "frame_limit_bytes:%llu\r\n", U(stats->frame_limit_bytes));
     fprintf(to, "dirty_bytes:%llu\r\n", U(stats->dirty_bytes));
     fprintf(to, "journal_buffer_bytes:%llu\r\n", U(stats->journal_buffer_bytes));
     fprintf(to, "store_bytes:%llu\r\n", U(stats->store_bytes));
@@ -483,8 +476,8 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "workers:%u\r\npartitions:%u\r\n", server->worker_count, stats.partition_count);
     fprintf(to, "appendfsync:%s\r\n", sync != NULL ? sync : "");
     free(sync);
-    fprintf(to, "store_memory:%llu\r\n",
-            U(server_store_memory((uint64_t)config_number(&server->config, CONFIG_MAXMEMORY))));
+    fprintf(to, "memory_bound:%llu\r\n",
+            U(server_memory((uint64_t)config_number(&server->config, CONFIG_MAXMEMORY))));
     fprintf(to, "maxstore:%lld\r\n", (long long)config_number(&server->config, CONFIG_MAXSTORE));
     write_engine_memory(to, &stats);
     write_engine_work(to, &stats);
@@ -499,8 +492,8 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "recovered_from:%s\r\n", stats.is_loaded ? "checkpoint" : "slabs");
     fprintf(to, "protocol_errors:%llu\r\n", SUM(server, protocol_errors));
     fprintf(to, "uploads:%llu\r\n", SUM(server, uploads));
-    fprintf(to, "direct_io:%d\r\nfailed:%d\r\nfull:%d\r\n", stats.direct_io, stats.failed,
-            stats.full);
+    fprintf(to, "direct_io:%d\r\nfailed:%d\r\nfull:%d\r\nover_memory:%d\r\n", stats.direct_io,
+            stats.failed, stats.full, stats.over_memory);
 }
 
 static void write_rdma(FILE *to, struct server *server)

@@ -5,6 +5,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "blocked.h"
+#include "client_memory.h"
 #include "listener.h"
 #include "log.h"
 #include "notice.h"
@@ -104,7 +106,9 @@ static bool open_store(struct server *server)
         .partition_count = (uint32_t)config_number(config, CONFIG_PARTITIONS),
         .worker_count = server->worker_count,
         .scan_threads = scan_threads(server),
-        .memory_bytes = server_store_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)),
+        .memory_bytes = server_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)),
+        .process_bytes = server_resident,
+        .process_arg = server,
         .max_store_bytes = (uint64_t)config_number(config, CONFIG_MAXSTORE),
         .journal_bytes = (uint64_t)config_number(config, CONFIG_JOURNAL_SIZE),
         .sync = (enum store_sync)config_number(config, CONFIG_APPENDFSYNC),
@@ -116,6 +120,7 @@ static bool open_store(struct server *server)
         return false;
     }
     server_set_policy(server);
+    client_memory_set_bounds(server);
     struct store_stats stats;
     store_stats(server->store, &stats);
     log_line(&server->log, CONFIG_LOG_NOTICE,
@@ -316,8 +321,16 @@ static bool start(struct server *server)
     return run_process(server);
 }
 
+/* What is large goes back to the system when it is freed, whatever else stands in the heap. */
+static void set_up_heap(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);
+}
+
 int main(int argc, char *argv[])
 {
+    set_up_heap();
     struct server *server = calloc(1, sizeof *server);
     if (server == NULL || !config_init(&server->config)) {
         fprintf(stderr, "Out of memory\n");

@@ -172,6 +172,24 @@ static uint64_t read_number_file(const char *path, uint64_t otherwise)
     return number;
 }
 
+uint64_t process_resident(void)
+{
+#ifdef VELLUM_SANITIZED
+    return 0;
+#else
+    char text[64] = "";
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    unsigned long long size, pages;
+    if (length <= 0 || sscanf(text, "%llu %llu", &size, &pages) != 2)
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+#endif
+}
+
 uint64_t process_memory(void)
 {
     uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -27,6 +27,10 @@ void process_remove_pidfile(struct server *server);
 bool process_catch_signals(struct server *server, pthread_t *thread);
 void process_release_signals(pthread_t thread);
 
+/* The memory this process has now, all counted; 0: not known, or not to be judged by (sanitizers
+ * take memory of their own). */
+uint64_t process_resident(void);
+
 /* The memory this process may use at most: the machine's, or its control group's. */
 uint64_t process_memory(void);
 

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "blocked.h"
+#include "client_memory.h"
 #include "commands.h"
 #include "commandstats.h"
 #include "log.h"
@@ -574,7 +575,7 @@ static bool output_is_full(const struct conn *conn)
     uint64_t unsent = conn->output_bytes + conn->held_bytes + conn->worker->output.len;
     if (unsent <= CONN_STRANGER_OUTPUT_BOUND)
         return false;
-    return unsent > CONN_OUTPUT_BOUND ||
+    return unsent > CONN_OUTPUT_BOUND || client_memory_is_short(conn->worker) ||
            (!conn->session.authenticated && config_has_password(&conn->worker->server->config));
 }
 

@@ -1,11 +1,13 @@
 #include "server.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "process.h"
 
-#define STORE_MEMORY_MIN (64ull * 1024 * 1024)
+#define MEMORY_MIN (64ull * 1024 * 1024)
+#define TRIM_STEP (32ll * 1024 * 1024)
 
 void server_stop(struct server *server)
 {
@@ -16,11 +18,28 @@ void server_stop(struct server *server)
     assert(written == sizeof one);
 }
 
-uint64_t server_store_memory(uint64_t maxmemory)
+uint64_t server_memory(uint64_t maxmemory)
 {
-    uint64_t whole = maxmemory != 0 ? maxmemory : process_memory() / 2;
-    uint64_t share = whole - whole / 8;
-    return share < STORE_MEMORY_MIN ? STORE_MEMORY_MIN : share;
+    uint64_t bound = maxmemory != 0 ? maxmemory : process_memory() / 2;
+    return bound < MEMORY_MIN ? MEMORY_MIN : bound;
+}
+
+/* What clients have given back malloc may keep for long: when it is much, it is made to let go. */
+static void trim_heap(struct server *server)
+{
+    int64_t now = atomic_load_explicit(&server->client_bytes, memory_order_relaxed);
+    if (now > server->trim_peak)
+        server->trim_peak = now;
+    if (server->trim_peak - now < TRIM_STEP)
+        return;
+    server->trim_peak = now;
+    malloc_trim(0);
+}
+
+uint64_t server_resident(void *server)
+{
+    trim_heap(server);
+    return process_resident();
 }
 
 void server_set_policy(struct server *server)

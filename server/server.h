@@ -56,7 +56,10 @@ struct server {
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_service *rdma;       /* NULL: none, and the reason for it */
     char rdma_problem[RDMA_ERROR_MAX];
-    _Atomic uint64_t memory_peak;  /* of used_memory, as far as INFO has seen it */
+    _Atomic uint64_t memory_peak;                  /* of used_memory, as far as INFO has seen it */
+    _Atomic uint64_t client_comfort, client_limit; /* of a worker's: see client_memory.h */
+    _Atomic int64_t client_bytes;                  /* of all, within a megabyte for each worker */
+    int64_t trim_peak; /* of clients' buffers since malloc gave memory back; the keeper's thread */
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
     int stop_fd;                   /* eventfd: readable from server_stop on */
@@ -66,8 +69,11 @@ struct server {
  * replies leave, the store is closed. From any thread; a second call does nothing. */
 void server_stop(struct server *server);
 
-/* The store's part of maxmemory (0: half of what the process may have): the rest is for clients. */
-uint64_t server_store_memory(uint64_t maxmemory);
+/* What maxmemory comes to: half of what the process may have, if it is 0; no less than 64 MB. */
+uint64_t server_memory(uint64_t maxmemory);
+
+/* For store_options.process_bytes. */
+uint64_t server_resident(void *server);
 
 /* Tells the store which keys may go, as the configuration has it now. */
 void server_set_policy(struct server *server);

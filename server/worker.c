@@ -26,6 +26,7 @@
 
 #include "block.h"
 #include "blocked.h"
+#include "client_memory.h"
 #include "conn.h"
 #include "log.h"
 #include "rdma_loop.h"
@@ -339,6 +340,8 @@ void worker_round(struct worker *worker, bool may_block)
         RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
+    give_turns(worker);
+    client_memory_keep_bound(worker);
     give_turns(worker);
     /* What it has posted to itself, above all: clients that wake each other, before a command is
      * read that was sent when the first of them had been woken. */

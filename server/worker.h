@@ -30,7 +30,7 @@ struct script_state;
 struct worker_counters {
     _Atomic uint64_t commands, input_bytes, output_bytes, keyspace_hits, keyspace_misses,
         protocol_errors, error_replies, expired_keys, reads, writes, query_buffer_closed,
-        output_buffer_closed, uploads;
+        output_buffer_closed, uploads, evicted_clients;
 };
 
 /* INFO commandstats, one per command_table row. Time is taken for the first calls of a command and
@@ -66,6 +66,8 @@ struct worker {
     int64_t now_ms;     /* Unix time of this round; 0: not read yet, see worker_now() */
     struct conn *conns; /* open connections, newest first: see conn.h */
     _Atomic uint32_t connection_count; /* the listener chooses by it */
+    _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
+    int64_t client_bytes_told;         /* as the store has been told */
     struct worker_counters counters;
     struct errorstats errors;
     struct command_counters *command_counters; /* command_count of them */

@@ -51,17 +51,29 @@ static uint32_t take_locked(struct arena *arena)
         arena->free_list = arena_frame(arena, number)->older;
         return number;
     }
+    atomic_fetch_add_explicit(&arena->resident, 1, memory_order_relaxed);
+    if ((number = arena->gone_list)) {
+        arena->gone_list = arena_frame(arena, number)->older;
+        return number;
+    }
     bool exhausted = arena->chunk_count == 0 || arena->fresh == ARENA_CHUNK_FRAMES;
-    if (exhausted && !add_chunk(arena))
+    if (exhausted && !add_chunk(arena)) {
+        atomic_fetch_sub_explicit(&arena->resident, 1, memory_order_relaxed);
         return 0;
+    }
     return (arena->chunk_count - 1) << ARENA_CHUNK_SHIFT | arena->fresh++;
+}
+
+uint32_t arena_urgent_frames(uint32_t limit)
+{
+    return limit / 32 + SEGMENT_PAGES;
 }
 
 uint32_t arena_take(struct arena *arena, bool urgent)
 {
     uint32_t limit = atomic_load_explicit(&arena->limit, memory_order_relaxed);
     if (urgent)
-        limit += limit / 2 + SEGMENT_PAGES;
+        limit += arena_urgent_frames(limit);
     if (atomic_load_explicit(&arena->used, memory_order_relaxed) >= limit)
         return 0;
     pthread_mutex_lock(&arena->lock);
@@ -81,4 +93,32 @@ void arena_give(struct arena *arena, uint32_t number)
     arena->free_list = number;
     atomic_fetch_sub_explicit(&arena->used, 1, memory_order_relaxed);
     pthread_mutex_unlock(&arena->lock);
+}
+
+/* One of the free frames, taken out of the list; 0: no more need go. */
+static uint32_t take_superfluous(struct arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    uint32_t number =
+        atomic_load(&arena->resident) > atomic_load(&arena->limit) ? arena->free_list : 0;
+    if (number)
+        arena->free_list = arena_frame(arena, number)->older;
+    pthread_mutex_unlock(&arena->lock);
+    return number;
+}
+
+void arena_trim(struct arena *arena)
+{
+    for (uint32_t number; (number = take_superfluous(arena));) {
+        bool gone = madvise(arena_memory(arena, number), PAGE_SIZE, MADV_DONTNEED) == 0;
+        pthread_mutex_lock(&arena->lock);
+        uint32_t *list = gone ? &arena->gone_list : &arena->free_list;
+        arena_frame(arena, number)->older = *list;
+        *list = number;
+        if (gone)
+            atomic_fetch_sub_explicit(&arena->resident, 1, memory_order_relaxed);
+        pthread_mutex_unlock(&arena->lock);
+        if (!gone)
+            return;
+    }
 }

@@ -4,7 +4,9 @@
  *
  * Invariants
  * 1. A frame is on the free list, or belongs to exactly one space, whose lock protects it.
- * 2. used counts the frames that belong to spaces. Beyond limit only arena_take with `urgent`
+ * 2. resident counts the frames whose memory the process has; a frame's memory goes back only while
+ * it is free and in no list.
+ * 3. used counts the frames that belong to spaces. Beyond limit only arena_take with `urgent`
  * takes.
  *
  * Threads: arena_take and arena_give lock inside; a leaf lock.
@@ -52,16 +54,22 @@ struct arena {
     uint32_t chunk_count;
     uint32_t fresh;     /* frames of the last chunk from here on were never used */
     uint32_t free_list; /* linked by `older` */
+    uint32_t gone_list; /* likewise: those whose memory the system has got back */
     _Atomic uint32_t used;
+    _Atomic uint32_t resident; /* used or free, and not gone */
     _Atomic uint32_t limit;
 };
 
 void arena_init(struct arena *arena, uint32_t limit);
 void arena_free(struct arena *arena);
 
-/* 0 when there is none. urgent: the limit may be passed by half, for a commit that has begun. */
+/* How many frames beyond a limit `urgent` may take, for a commit that has begun. */
+uint32_t arena_urgent_frames(uint32_t limit);
+/* 0 when there is none. */
 uint32_t arena_take(struct arena *arena, bool urgent);
 void arena_give(struct arena *arena, uint32_t number);
+void arena_trim(
+    struct arena *arena); /* gives the system the memory of free frames over the limit */
 
 static inline struct frame *arena_frame(struct arena *arena, uint32_t number)
 {

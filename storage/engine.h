@@ -305,9 +305,15 @@ struct store {
     _Atomic int sync;
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
     _Atomic bool failed, full;
-    _Atomic bool over_memory;  /* index and buffers leave frames too little */
-    _Atomic bool nothing_goes; /* and there is no key that may go */
-    _Atomic bool room_wanted;  /* by one who waits for what was given up to become free */
+    _Atomic int64_t taken_bytes;  /* by all but frames, as of the last measurement */
+    _Atomic int64_t noted_bytes;  /* store_note_memory's sum */
+    _Atomic int64_t noted_before; /* as it was at that measurement */
+    uint64_t (*process_bytes)(void *arg);
+    void *process_arg;
+    int64_t memory_measured_ms; /* the keeper's own */
+    _Atomic bool over_memory;   /* index and buffers leave frames too little */
+    _Atomic bool nothing_goes;  /* and there is no key that may go */
+    _Atomic bool room_wanted;   /* by one who waits for what was given up to become free */
     struct policy policy;
     struct eviction extents_eviction; /* under extents.lock */
     _Atomic uint32_t evict_turn;      /* the partition that is to give room next */
@@ -377,7 +383,6 @@ static inline bool engine_failed(const struct store *store)
 }
 void engine_durable_advanced(struct store *store); /* wakes who waits for it */
 void engine_wake_workers(struct store *store);
-void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
 
 static inline struct partition *engine_partition(struct store *store, uint32_t slot)
 {
@@ -409,6 +414,14 @@ STORE_MUST_CHECK enum store_result engine_recover_on(struct disk *disk,
                                                      struct store **store,
                                                      char message[STORE_MESSAGE_MAX]);
 void engine_destroy(struct store *store);
+
+/* ---- memory.c ---- */
+
+void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
+/* The store itself has grown: frames make room before the next measurement. Takes no locks. */
+void memory_note_growth(struct store *store, uint64_t bytes);
+/* The keeper's: measures now and then; frames beyond the limit go. */
+void memory_keep(struct store *store);
 
 /* ---- superblock.c ---- */
 

@@ -65,7 +65,7 @@ static uint64_t ring_cost(const struct journal *journal, uint64_t length)
     return padded <= left ? padded : left + padded;
 }
 
-static bool make_room(struct journal_buffer *buffer, uint64_t length)
+static bool make_room(struct store *engine, struct journal_buffer *buffer, uint64_t length)
 {
     uint64_t needed = journal_padded(buffer->length + length);
     if (needed <= buffer->capacity)
@@ -77,6 +77,7 @@ static bool make_room(struct journal_buffer *buffer, uint64_t length)
     memcpy(memory, buffer->memory, buffer->length);
     free(buffer->memory);
     buffer->memory = memory;
+    memory_note_growth(engine, capacity - buffer->capacity);
     buffer->capacity = capacity;
     return true;
 }
@@ -108,7 +109,7 @@ enum store_result journal_begin(struct journal *journal, uint64_t length, char *
         result = STORE_REFUSED;
     else if (must_wait(journal, before + length))
         result = STORE_WAIT;
-    else if (!make_room(filling, length + (before - filling->length)))
+    else if (!make_room(journal->engine, filling, length + (before - filling->length)))
         result = STORE_NO_MEMORY;
     if (result != STORE_OK) {
         pthread_mutex_unlock(&journal->lock);

@@ -198,6 +198,7 @@ static bool write_space(struct store *store, struct space *space, struct batch *
     while (writeback_step(store, space, batch, &cursor)) {
         grow_what_asked(store);
         sync_by_age(store);
+        memory_keep(store);
         keeper_release(store);
     }
     return !engine_failed(store);
@@ -241,23 +242,7 @@ static void tick(struct store *store)
         request_notify(worker);
     }
     pthread_mutex_unlock(&store->keeper_lock);
-    engine_adjust_memory(store);
     use_tidy(store);
-}
-
-static void shrink_cache(struct store *store)
-{
-    uint32_t limit = atomic_load(&store->arena.limit);
-    for (uint32_t i = 0; atomic_load(&store->arena.used) > limit; i++) {
-        struct space *space = i % (store->partition_count + 1) == store->partition_count
-                                  ? &store->extents
-                                  : &store->partitions[i % (store->partition_count + 1)].space;
-        pthread_mutex_lock(&space->lock);
-        bool evicted = space_evict(space);
-        pthread_mutex_unlock(&space->lock);
-        if (!evicted && i > 64 * (store->partition_count + 1))
-            return;
-    }
 }
 
 static void *keep(void *arg)
@@ -281,7 +266,7 @@ static void *keep(void *arg)
         if (checkpoint_due(store) && !engine_failed(store))
             checkpoint(store, false);
         busy |= sweep_step(store);
-        shrink_cache(store);
+        memory_keep(store);
         keeper_release(store);
         if (engine_clock_ms() >= next_tick) {
             next_tick = engine_clock_ms() + TICK_MS;

@@ -13,7 +13,7 @@
 
 #include "use.h"
 
-#define FRAMES_LEAST 256u
+#define FRAMES_AT_FIRST 256u
 #define KEEPER_DEPTH 64u
 
 /* ---- small things all files use ---- */
@@ -90,37 +90,7 @@ bool store_has_failed(const struct store *store)
     return engine_failed(store);
 }
 
-/* ---- memory ---- */
-
-/* Where keys may go they are on their way; unless none was found. */
-bool store_is_over_memory(const struct store *store)
-{
-    return atomic_load_explicit(&store->over_memory, memory_order_relaxed) &&
-           (atomic_load_explicit(&store->policy.evicts, memory_order_relaxed) ==
-                STORE_EVICT_NOTHING ||
-            atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
-}
-
-/* Frames get what the index and the rest leave; pressure drops frames, never keys. */
-void engine_adjust_memory(struct store *store)
-{
-    struct store_stats stats;
-    store_stats(store, &stats);
-    uint64_t others = stats.index_bytes + stats.table_bytes + stats.journal_buffer_bytes;
-    uint64_t budget = atomic_load(&store->memory_bytes);
-    uint64_t left = budget > others ? budget - others : 0;
-    uint64_t frames = left / (PAGE_SIZE + sizeof(struct frame));
-    uint64_t most = (uint64_t)ARENA_CHUNK_MAX * ARENA_CHUNK_FRAMES / 2;
-    frames = frames < FRAMES_LEAST ? FRAMES_LEAST : frames > most ? most : frames;
-    atomic_store_explicit(&store->arena.limit, (uint32_t)frames, memory_order_relaxed);
-}
-
-void store_set_memory(struct store *store, uint64_t memory_bytes)
-{
-    atomic_store(&store->memory_bytes, memory_bytes);
-    engine_adjust_memory(store);
-    keeper_ask(store);
-}
+/* ---- options ---- */
 
 void store_set_sync(struct store *store, enum store_sync sync)
 {
@@ -261,6 +231,8 @@ static struct store *new_store(const struct store_options *options)
         return NULL;
     store->log = options->log;
     store->log_arg = options->log_arg;
+    store->process_bytes = options->process_bytes;
+    store->process_arg = options->process_arg;
     store->worker_count = options->worker_count;
     store->scans = options->scans;
     store->scan_threads = options->scan_threads ? options->scan_threads : options->worker_count;
@@ -269,7 +241,7 @@ static struct store *new_store(const struct store_options *options)
     atomic_store(&store->memory_bytes, options->memory_bytes);
     atomic_store(&store->max_store_bytes, options->max_store_bytes);
     atomic_store(&store->walks_expired, true);
-    arena_init(&store->arena, FRAMES_LEAST);
+    arena_init(&store->arena, FRAMES_AT_FIRST);
     pthread_mutex_init(&store->barrier_lock, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);
     pthread_mutex_init(&store->free_lock, NULL);
@@ -418,6 +390,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->evicted_keys -= atomic_load(&s->evicted_before);
     stats->table_bytes += space_table_bytes(&s->extents);
     stats->frame_bytes = (uint64_t)atomic_load(&s->arena.used) * PAGE_SIZE;
+    stats->frame_limit_bytes = (uint64_t)atomic_load(&s->arena.limit) * PAGE_SIZE;
     stats->dirty_bytes = (uint64_t)atomic_load(&s->dirty_frames) * PAGE_SIZE;
     stats->journal_buffer_bytes = journal_buffer_bytes(&s->journal);
     stats->store_bytes = atomic_load(&s->store_bytes);

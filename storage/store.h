@@ -79,7 +79,11 @@ struct store_options {
     const char *directory;    /* created if missing (the last component only) */
     uint32_t partition_count; /* power of two up to 128; used only when the directory is made */
     uint32_t worker_count;    /* how many store_workers will be attached */
-    uint64_t memory_bytes;    /* bound for index, page frames and journal buffers together */
+    uint64_t memory_bytes; /* bound for the process, as process_bytes tells; where that is NULL or
+                              tells 0, for index, page frames and journal buffers */
+    uint64_t (*process_bytes)(void *arg); /* asked often, by the keeper's thread and
+                                             store_set_memory's */
+    void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
     enum store_sync sync;
@@ -124,6 +128,9 @@ store_check(const char *directory,
 /* Changeable while running. */
 void store_set_sync(struct store *store, enum store_sync sync);
 void store_set_memory(struct store *store, uint64_t memory_bytes);
+/* The process has taken, or given back, so much memory beside the store's: page frames make room at
+ * once, before process_bytes is asked again. Counts as what cannot go. Any thread. */
+void store_note_memory(struct store *store, int64_t change);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);
 void store_set_policy(struct store *store, const struct store_policy *policy); /* at first nothing
                                                                                   is evicted */
@@ -592,8 +599,9 @@ STORE_MUST_CHECK enum store_result store_txn_db_stats(struct store_txn *txn, uin
                                                       struct store_db_stats *stats);
 
 struct store_stats {
-    uint64_t index_bytes; /* index and expiry tables */
-    uint64_t table_bytes; /* page tables, free slots */
+    uint64_t index_bytes;       /* index and expiry tables */
+    uint64_t table_bytes;       /* page tables, free slots */
+    uint64_t frame_limit_bytes; /* as many may be in frames beside all else */
     uint64_t frame_bytes, dirty_bytes, journal_buffer_bytes;
     uint64_t store_bytes;        /* size of all files */
     uint64_t live_slots;         /* items in slabs */

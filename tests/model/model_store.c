@@ -91,6 +91,11 @@ bool store_is_over_memory(const struct store *store)
     return false;
 }
 
+void store_note_memory(struct store *store, int64_t change)
+{
+    (void)store, (void)change;
+}
+
 void store_set_active_expiry(struct store *store, bool active)
 {
     atomic_store(&store->keeps_expired, !active);

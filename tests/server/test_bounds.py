@@ -1,9 +1,13 @@
 """Bounds: full files and full memory, eviction by each policy, and what is told about it."""
 
+import socket
+import threading
 import time
 
 import pytest
 import redis
+
+from harness import encode
 
 MB = 2**20
 SMALL = dict(maxstore=24 * MB, journal_size=8 * MB, partitions=4, maxmemory="100mb")
@@ -109,3 +113,146 @@ def test_use_is_answered_by_policy(make_server):
     assert client.object("freq", "e") in (99, 100)
     with pytest.raises(redis.ResponseError, match="idle time not tracked"):
         client.object("idletime", "d")
+
+
+# ---- memory ----
+
+BOUND = 80 * MB
+ALLOWED = BOUND * 1.05 + 4 * MB  # for code
+
+
+class Watch:
+    """The most memory that the server has at any moment."""
+
+    def __init__(self, pid):
+        self.pid, self.most, self.is_done = pid, 0, False
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.is_done:
+            with open(f"/proc/{self.pid}/statm") as file:
+                self.most = max(self.most, int(file.read().split()[1]) * 4096)
+            time.sleep(0.01)
+
+    def end(self):
+        self.is_done = True
+        self.thread.join()
+        return self.most
+
+
+@pytest.fixture
+def watched(make_server):
+    server = make_server(maxmemory=BOUND, partitions=4, journal_size=32 * MB)
+    watch = Watch(server.process.pid)
+    yield server
+    most = watch.end()
+    if "asan" not in server.program and "tsan" not in server.program:
+        assert most <= ALLOWED, f"{most / MB:.1f} MB"
+
+
+def connect_many(server, count):
+    return [socket.create_connection(("127.0.0.1", server.port)) for _ in range(count)]
+
+
+def flood(sockets, request, seconds):
+    """Sends it over and over, and reads nothing."""
+    for sock in sockets:
+        sock.setblocking(False)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for sock in sockets:
+            try:
+                sock.send(request)
+            except OSError:  # it is full, or was closed
+                pass
+            if time.monotonic() > end:
+                break
+
+
+@pytest.mark.vellum
+def test_memory_is_bounded_while_keys_become_ten_times_as_many(watched):
+    client = watched.client()
+    assert fill(client, 12000, size=1500)[1] is None
+    first = client.info("vellum")
+    assert fill(client, 120000, size=1500)[1] is None
+    last = client.info("vellum")
+    assert last["index_bytes"] > first["index_bytes"]
+    assert last["frame_limit_bytes"] < first["frame_limit_bytes"]
+    assert client.dbsize() == 120000 and client.get("k77") == b"x" * 1500
+
+
+@pytest.mark.vellum
+def test_memory_is_bounded_whatever_clients_do(watched):
+    client = watched.client()
+    assert fill(client, 60000, size=1000)[1] is None
+    crowd = connect_many(watched, 1000)
+    request = b"".join(encode("GET", f"k{i * 601}") for i in range(100))
+    for sock in crowd:
+        sock.sendall(request)
+    for sock in crowd:
+        left = 100 * len(b"$1000\r\n" + b"x" * 1000 + b"\r\n")
+        while left > 0:
+            left -= len(sock.recv(min(left, 2**20)))
+    client.set("hot", b"y" * 3000)
+    flood(crowd, encode("GET", "hot") * 200, 1)
+    for sock in crowd:
+        sock.close()
+    crowd = connect_many(watched, 100)  # each in the middle of a long argument
+    flood(crowd, encode("PING"), 0)
+    for sock in crowd:
+        sock.setblocking(True)
+        sock.settimeout(5)
+        try:
+            sock.sendall(b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1500000\r\n" + b"z" * 1000000)
+        except OSError:
+            pass
+    assert client.info("stats")["evicted_clients"] > 20
+    assert client.get("k5") == b"x" * 1000
+    for sock in crowd:
+        sock.close()
+
+
+@pytest.mark.vellum
+def test_maxmemory_clients_closes_those_that_hold_most(make_server):
+    server = make_server(maxmemory_clients="3mb")
+    client, small = server.client(), server.client()
+    client.set("big", b"x" * 900000)
+    small.ping()
+    large = connect_many(server, 1)[0]
+    large.settimeout(5)
+    try:
+        large.sendall(encode("MULTI") + encode("LPUSH", "l", b"y" * 4000000))
+        while large.recv(1000):
+            pass
+    except ConnectionError:
+        pass
+    assert small.ping() and client.info("stats")["evicted_clients"] == 1
+    client.config_set("maxmemory-clients", "5%")
+    assert client.config_get("maxmemory-clients") == {"maxmemory-clients": "5%"}
+
+
+@pytest.mark.vellum
+def test_keys_go_where_index_and_buffers_fill_memory(make_server):
+    server = make_server(maxmemory=64 * MB, partitions=4, journal_size=16 * MB)
+    client = server.client()
+    crowd = []
+    client.config_set("maxmemory-clients", "1gb")
+    while client.info("vellum")["over_memory"] == 0 and len(crowd) < 200:
+        sock = connect_many(server, 1)[0]
+        sock.sendall(b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1500000\r\n" + b"z" * 1000000)
+        crowd.append(sock)
+        time.sleep(0.02)
+    with pytest.raises(redis.ResponseError, match="used memory > 'maxmemory'"):
+        client.set("a", "1")
+    assert client.get("a") is None and client.delete("a") == 0
+    transaction = client.pipeline()
+    transaction.set("a", "1")
+    with pytest.raises(redis.ResponseError):
+        transaction.execute()
+    for sock in crowd:
+        sock.close()
+    end = time.monotonic() + 10
+    while client.info("vellum")["over_memory"] != 0 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert client.set("a", "1")

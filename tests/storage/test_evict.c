@@ -36,7 +36,7 @@ static void start(struct rig *rig, struct medium **medium, enum store_evict evic
 {
     *medium = medium_new(1);
     rig_defaults(rig);
-    rig->options.memory_bytes = 4 * MB;
+    rig->options.memory_bytes = 8 * MB;
     rig->options.max_store_bytes = HEADROOM + 8 * MB;
     rig_open_on(rig, *medium);
     struct store_policy policy = {.evicts = evicts,

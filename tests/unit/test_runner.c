@@ -17,6 +17,7 @@
 #include "../../server/blocked.h"
 #include "../../server/conn.h"
 #include "../../server/runner.h"
+#include "../../server/client_memory.h"
 #include "../../server/server.h"
 #include "../../server/transport.h"
 #include "../../server/watch.h"
@@ -133,6 +134,7 @@ static int set_up(void **state)
     server->watches = watch_registry_new(server->store);
     assert_non_null(server->watches);
     server->worker_count = 1;
+    client_memory_set_bounds(server);
     server->workers = &fixture->worker;
     server->blocked = blocked_new(server->store);
     assert_non_null(server->blocked);

@@ -1,0 +1,86 @@
+#include "client_memory.h"
+
+#include "conn.h"
+#include "log.h"
+
+#define TELL_STEP (1 << 20) /* of changes less than that the store need not hear at once */
+#define COMFORT_SHARE 8
+#define LIMIT_SHARE 4
+
+static void count(struct worker *worker, int64_t change)
+{
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
+    bytes += (uint64_t)change;
+    atomic_store_explicit(&worker->client_bytes, bytes, memory_order_relaxed);
+    int64_t untold = (int64_t)bytes - worker->client_bytes_told;
+    if (untold < TELL_STEP && untold > -TELL_STEP)
+        return;
+    worker->client_bytes_told = (int64_t)bytes;
+    atomic_fetch_add(&worker->server->client_bytes, untold);
+    store_note_memory(worker->server->store, untold);
+}
+
+void client_memory_note(struct conn *conn)
+{
+    uint64_t now = conn_total_memory(conn);
+    if (now == conn->counted_bytes)
+        return;
+    count(conn->worker, (int64_t)(now - conn->counted_bytes));
+    conn->counted_bytes = now;
+}
+
+void client_memory_forget(struct conn *conn)
+{
+    count(conn->worker, -(int64_t)conn->counted_bytes);
+    conn->counted_bytes = 0;
+}
+
+static struct conn *largest(const struct worker *worker)
+{
+    struct conn *found = NULL;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        if (!conn->kill && !conn->session.no_evict &&
+            (found == NULL || conn->counted_bytes > found->counted_bytes))
+            found = conn;
+    return found;
+}
+
+void client_memory_keep_bound(struct worker *worker)
+{
+    struct server *server = worker->server;
+    uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
+    while (bytes > limit) {
+        struct conn *conn = largest(worker);
+        if (conn == NULL || conn->counted_bytes == 0)
+            return;
+        log_line(&server->log, CONFIG_LOG_NOTICE,
+                 "Client %s closed: clients are over their share of maxmemory, and it holds the "
+                 "most, %llu bytes",
+                 conn_peer_name(conn), (unsigned long long)conn->counted_bytes);
+        counter_add(&worker->counters.evicted_clients, 1);
+        bytes -= conn->counted_bytes < bytes ? conn->counted_bytes : bytes;
+        conn_kill(conn);
+    }
+}
+
+void client_memory_set_bounds(struct server *server)
+{
+    const struct config *config = &server->config;
+    uint64_t memory = server_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY));
+    int64_t given = config_number(config, CONFIG_MAXMEMORY_CLIENTS);
+    uint64_t limit = given < 0   ? memory / 100 * (uint64_t)-given
+                     : given > 0 ? (uint64_t)given
+                                 : memory / LIMIT_SHARE;
+    uint64_t comfort = memory / COMFORT_SHARE < limit ? memory / COMFORT_SHARE : limit;
+    atomic_store(&server->client_limit, limit / server->worker_count);
+    atomic_store(&server->client_comfort, comfort / server->worker_count);
+}
+
+uint64_t client_memory_total(const struct server *server)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        sum += atomic_load_explicit(&server->workers[i]->client_bytes, memory_order_relaxed);
+    return sum;
+}

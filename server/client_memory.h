@@ -1,0 +1,40 @@
+/*
+ * What clients' buffers take of maxmemory: counted turn by turn, told to the store, whose page
+ * frames make room for it, and bounded.
+ *
+ * Over the comfortable amount, an eighth of maxmemory, connections with unsent output are not read
+ * from any more. Over the limit (maxmemory-clients, or else a quarter of maxmemory) those that hold
+ * the most are closed.
+ *
+ * Threads: each worker counts its own connections, and keeps to its share of both.
+ */
+#ifndef VELLUM_CLIENT_MEMORY_H
+#define VELLUM_CLIENT_MEMORY_H
+
+#include <stdbool.h>
+
+#include "worker.h"
+
+struct conn;
+
+/* What the connection has now; at the end of its turns. */
+void client_memory_note(struct conn *conn);
+void client_memory_forget(struct conn *conn); /* it is closed */
+
+/* More than is comfortable. */
+static inline bool client_memory_is_short(const struct worker *worker)
+{
+    const struct server *server = worker->server;
+    return atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) >
+           atomic_load_explicit(&server->client_comfort, memory_order_relaxed);
+}
+
+/* Closes clients while there is more than the limit; once a round. */
+void client_memory_keep_bound(struct worker *worker);
+
+/* Both bounds, as the configuration has them now. */
+void client_memory_set_bounds(struct server *server);
+
+uint64_t client_memory_total(const struct server *server);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * How many page frames there may be: as many as fit beside all else the process has.
+ *
+ * Ten times a second the keeper asks how much that is (options.process_bytes); in between, who
+ * takes or gives back much tells (store_note_memory). Where nobody can be asked, it is index,
+ * tables and buffers. Pressure takes frames, whose memory goes back to the system; keys, or new
+ * commands, only where what cannot go leaves frames too little.
+ */
+#include "engine.h"
+
+#define FRAMES_LEAST 256u
+#define LEAST_SHARE 32u /* of the memory that frames get in any case */
+#define INDEX_SHARE 8u  /* an index of less than that is not worth deleting keys for */
+#define OVER_SHARE 16u  /* left for frames: less than that is too little */
+#define MEASURE_MS 10   /* while the keeper is busy; at rest it wakes ten times a second */
+#define SHRINK_STEP 16u /* frames of a space at a time */
+
+/* What cannot go, as far as it is counted. */
+static uint64_t fixed_bytes(const struct store *store, uint64_t *index_bytes)
+{
+    struct store_stats stats;
+    store_stats(store, &stats);
+    int64_t noted = atomic_load_explicit(&store->noted_bytes, memory_order_relaxed);
+    *index_bytes = stats.index_bytes;
+    return stats.index_bytes + stats.table_bytes + stats.journal_buffer_bytes +
+           (uint64_t)(noted > 0 ? noted : 0);
+}
+
+static void set_limit(struct store *store)
+{
+    uint64_t budget = atomic_load(&store->memory_bytes);
+    int64_t taken = atomic_load(&store->taken_bytes) + atomic_load(&store->noted_bytes) -
+                    atomic_load(&store->noted_before);
+    uint64_t left = taken < (int64_t)budget ? budget - (uint64_t)(taken > 0 ? taken : 0) : 0;
+    uint64_t least = budget / LEAST_SHARE / PAGE_SIZE;
+    uint64_t most = (uint64_t)ARENA_CHUNK_MAX * ARENA_CHUNK_FRAMES / 2;
+    uint64_t frames = left / (PAGE_SIZE + sizeof(struct frame));
+    uint64_t urgent = arena_urgent_frames((uint32_t)(frames < most ? frames : most));
+    if (frames > 4 * urgent)
+        frames -= urgent;
+    if (frames < least)
+        frames = least;
+    frames = frames < FRAMES_LEAST ? FRAMES_LEAST : frames > most ? most : frames;
+    atomic_store_explicit(&store->arena.limit, (uint32_t)frames, memory_order_relaxed);
+}
+
+/* What is not frames, of all that the process has. */
+static int64_t measure(struct store *store, uint64_t fixed)
+{
+    uint64_t all = store->process_bytes ? store->process_bytes(store->process_arg) : 0;
+    uint64_t frames = (uint64_t)atomic_load(&store->arena.resident) * PAGE_SIZE;
+    return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
+}
+
+void engine_adjust_memory(struct store *store)
+{
+    uint64_t index, budget = atomic_load(&store->memory_bytes);
+    uint64_t fixed = fixed_bytes(store, &index);
+    int64_t noted = atomic_load(&store->noted_bytes);
+    atomic_store(&store->taken_bytes, measure(store, fixed));
+    atomic_store(&store->noted_before, noted);
+    set_limit(store);
+    bool over = fixed > budget - budget / OVER_SHARE;
+    atomic_store(&store->over_memory, over);
+    if (over && index > budget / INDEX_SHARE)
+        evict_for_memory(store);
+    else
+        atomic_store(&store->nothing_goes, over);
+}
+
+void memory_note_growth(struct store *store, uint64_t bytes)
+{
+    atomic_fetch_add(&store->taken_bytes, (int64_t)bytes);
+    set_limit(store);
+}
+
+void store_note_memory(struct store *store, int64_t change)
+{
+    atomic_fetch_add(&store->noted_bytes, change);
+    set_limit(store);
+    if (atomic_load(&store->arena.resident) > atomic_load(&store->arena.limit))
+        keeper_ask(store);
+}
+
+void store_set_memory(struct store *store, uint64_t memory_bytes)
+{
+    atomic_store(&store->memory_bytes, memory_bytes);
+    engine_adjust_memory(store);
+    keeper_ask(store);
+}
+
+/* Where keys may go they are on their way; unless none was found. */
+bool store_is_over_memory(const struct store *store)
+{
+    return atomic_load_explicit(&store->over_memory, memory_order_relaxed) &&
+           (atomic_load_explicit(&store->policy.evicts, memory_order_relaxed) ==
+                STORE_EVICT_NOTHING ||
+            atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
+}
+
+static void shrink(struct store *store)
+{
+    uint32_t spaces = store->partition_count + 1, fruitless = 0;
+    for (uint32_t i = 0;
+         fruitless < spaces && atomic_load(&store->arena.used) > atomic_load(&store->arena.limit);
+         i++) {
+        struct space *space = i % spaces == store->partition_count
+                                  ? &store->extents
+                                  : &store->partitions[i % spaces].space;
+        bool evicted = false;
+        pthread_mutex_lock(&space->lock);
+        for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
+            evicted = space_evict(space);
+        pthread_mutex_unlock(&space->lock);
+        fruitless = evicted ? 0 : fruitless + 1;
+    }
+    arena_trim(&store->arena);
+}
+
+void memory_keep(struct store *store)
+{
+    int64_t now = engine_clock_ms();
+    if (now - store->memory_measured_ms >= MEASURE_MS) {
+        store->memory_measured_ms = now;
+        engine_adjust_memory(store);
+    }
+    shrink(store);
+}
