@@ -34,8 +34,8 @@
 
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
-#define HEAD_MAX 1024         /* after a long value: what comes is likely the next one's command */
-#define READ_SHORT (4 * 1024) /* likewise, when clients hold much memory */
+#define READ_SHORT (4 * 1024)   /* likewise, when clients hold much memory */
+#define HEAD_MAX 1024 /* after a long value: what comes is likely the next one's command */
 
 /* A command known to be longer is read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)
