@@ -89,7 +89,7 @@ class Server:
         self.process = None
         self.proxy = None
         self.own_port = None  # not the proxy's
-        self.settings = None  # with the proxy: CONFIG GET at the start
+        self.settings = None  # CONFIG GET at the start, where it may be kept
         self.starts = 0
         if self.is_redis:
             os.mkdir(self.data)
@@ -141,10 +141,12 @@ class Server:
         self.kill9()
         raise StartError(f"no answer in {START_LIMIT_S} s: {self.said()}")
 
-    def _start_proxy(self):
-        """Clients are told the proxy's port from here on."""
+    def note_settings(self):
         with Raw(self.own_port) as raw:
             self.settings = raw.call("CONFIG", "GET", "*")
+
+    def _start_proxy(self):
+        """Clients are told the proxy's port from here on."""
         server, self.port = self.own_port, free_port()
         self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", "10.9.0.1",
                                        "--port", str(server),
@@ -231,31 +233,38 @@ class Server:
 
 
 class Kept:
-    """The server of the last test, if the next one may have it: only with the proxy."""
+    """Servers that tests have used, for others that want such a one: one for each number of
+    workers. With the proxy, in an emulated machine, just one, but with any options."""
 
     def __init__(self):
-        self.server = None
+        self.servers = {}
 
     def take(self, workers, options):
-        """The server that was kept, as if it were new, or None."""
-        server, self.server = self.server, None
-        if server is None:
+        """A server that was kept, as if it were new, or None."""
+        server = self.servers.get(workers)
+        fits = server is not None and server.options == options
+        if PROXY and not fits:
+            self.end()
+        if not fits:
             return None
-        if (server.workers, server.options) == (workers, options) and self._renew(server):
+        del self.servers[workers]
+        if self._renew(server):
             return server
         self._stop(server)
         return None
 
     def keep(self, server):
         """Whether it is kept: else its end is the caller's business."""
-        if not PROXY or not server.running() or server.starts != 1:
+        if not server.running() or server.starts != 1 or server.workers in self.servers:
             return False
-        self.server = server
+        if server.options and not PROXY:
+            return False
+        self.servers[server.workers] = server
         return True
 
     def end(self):
-        if self.server is not None:
-            self._stop(self.server)
+        while self.servers:
+            self._stop(self.servers.popitem()[1])
 
     @staticmethod
     def _stop(server):

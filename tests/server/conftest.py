@@ -17,6 +17,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "vellum: about what Redis does not have")
     config.addinivalue_line(
         "markers", "sockets(reason): not to be carried over a channel by the proxy")
+    config.addinivalue_line(
+        "markers", "shared: may have a server that others have used, emptied")
 
 
 def pytest_collection_modifyitems(items):
@@ -43,8 +45,8 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(scope="session")
 def kept():
-    """With the proxy, in an emulated machine, starting a server takes seconds: the last one is kept
-    for the next test that wants such a one, emptied."""
+    """Starting a server takes longer than most tests, and seconds with the proxy, in an emulated
+    machine: for tests that are marked `shared`, and there for all, it is kept for the next one."""
     kept = harness.Kept()
     yield kept
     kept.end()
@@ -54,17 +56,21 @@ def kept():
 def make_server(workers, kept, request):
     """Starts servers with options of their own; each is stopped, and must stop well."""
     made = []
+    shares = harness.PROXY or request.node.get_closest_marker("shared")
 
     def make(**options):
-        server = None if made else kept.take(workers, options)
+        server = kept.take(workers, options) if shares and not made else None
         if server is not None:
             made.append(server)
             return server
         made.append(harness.Server(workers, **options))
-        return made[-1].start()
+        made[-1].start()
+        if shares:
+            made[-1].note_settings()
+        return made[-1]
 
     yield make
-    if len(made) == 1 and not request.node.has_failed and kept.keep(made[0]):
+    if shares and len(made) == 1 and not request.node.has_failed and kept.keep(made[0]):
         return
     try:
         for server in made:

@@ -9,6 +9,8 @@ import harness
 from harness import encode
 from test_pubsub import connect, eventually, silent  # noqa: F401
 
+pytestmark = pytest.mark.shared
+
 
 def blocked(asker, count):
     eventually(lambda: f"blocked_clients:{count}\r\n".encode() in asker.call("INFO", "clients"))

@@ -11,6 +11,8 @@ import redis
 
 import harness
 
+pytestmark = pytest.mark.shared
+
 CLIENTS = os.path.join(harness.TOP, "tests", "clients")
 MODULES = os.path.join(harness.TOP, "build", "node", "node_modules")
 

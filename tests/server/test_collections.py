@@ -7,6 +7,8 @@ import redis
 
 import harness
 
+pytestmark = pytest.mark.shared
+
 
 def fields(first, last):
     return {b"field:%d" % i: b"value:%d" % i for i in range(first, last)}

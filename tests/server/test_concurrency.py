@@ -9,6 +9,8 @@ import pytest
 
 from harness import encode
 
+pytestmark = pytest.mark.shared
+
 SECONDS = 1.5
 
 

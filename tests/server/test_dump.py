@@ -8,6 +8,8 @@ import redis
 
 import harness
 
+pytestmark = pytest.mark.shared
+
 REMAINDERS = []
 for _i in range(256):
     _sum = _i

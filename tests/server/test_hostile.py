@@ -8,6 +8,8 @@ import pytest
 
 from harness import encode
 
+pytestmark = pytest.mark.shared
+
 WORDS = [b"GET", b"SET", b"MSET", b"BITFIELD", b"SCAN", b"CLIENT", b"CONFIG", b"COMMAND", b"HELLO",
          b"OBJECT", b"INFO", b"GETEX", b"SETRANGE", b"k", b"", b"0", b"-1", b"KILL", b"LIST", b"EX",
          b"9223372036854775807", b"GETKEYS", b"COUNT", b"*", b"\x00\xff", b"AUTH", b"3", b"x" * 5000]

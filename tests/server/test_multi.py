@@ -9,6 +9,8 @@ import pytest
 from harness import encode
 from test_concurrency import at_once
 
+pytestmark = pytest.mark.shared
+
 QUEUED = b"+QUEUED\r\n"
 OK = b"+OK\r\n"
 CHANGED = b"*-1\r\n"

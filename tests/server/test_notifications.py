@@ -7,6 +7,8 @@ import pytest
 from harness import encode
 from test_pubsub import connect, push  # noqa: F401
 
+pytestmark = pytest.mark.shared
+
 ALL = "KEAmn"
 
 

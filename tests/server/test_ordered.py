@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+pytestmark = pytest.mark.shared
+
 
 def push(client, key, elements, batch=200):
     pipe = client.pipeline(transaction=False)

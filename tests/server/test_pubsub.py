@@ -8,6 +8,8 @@ import pytest
 import harness
 from harness import encode
 
+pytestmark = pytest.mark.shared
+
 
 def bulk(text):
     text = text if isinstance(text, bytes) else text.encode()

@@ -9,6 +9,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.shared
+
 OK = b"+OK\r\n"
 
 

@@ -9,6 +9,8 @@ import redis
 
 from harness import encode
 
+pytestmark = pytest.mark.shared
+
 
 def fill(client, count):
     client.rpush("l", *range(count))
