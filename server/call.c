@@ -261,3 +261,12 @@ enum store_scope command_scope(const struct command *command)
         return STORE_SCOPE_ALL;
     return (command->flags & CMD_NO_KEYS) != 0 ? STORE_SCOPE_NONE : STORE_SCOPE_KEYS;
 }
+
+void call_drop_progress(struct call *call)
+{
+    if (call->progress != NULL && call->progress_free != NULL)
+        call->progress_free(call->progress);
+    call->progress = NULL;
+    call->progress_free = NULL;
+    call->cursor = 0;
+}

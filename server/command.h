@@ -222,6 +222,9 @@ uint32_t call_table_keys(const struct store *store, const struct command *comman
 
 enum store_scope command_scope(const struct command *command);
 
+/* What was kept over reruns goes. */
+void call_drop_progress(struct call *call);
+
 /* ---- helpers that command functions share ---- */
 
 const char *call_type_name(uint8_t type); /* of an item, as TYPE names it: "string" */

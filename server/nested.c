@@ -29,19 +29,10 @@ struct nest *nest_new(void)
     return nest;
 }
 
-static void drop_progress(struct call *call)
-{
-    if (call->progress != NULL && call->progress_free != NULL)
-        call->progress_free(call->progress);
-    call->progress = NULL;
-    call->progress_free = NULL;
-    call->cursor = 0;
-}
-
 static void nested_free(struct nested *nested)
 {
     struct call *call = &nested->call;
-    drop_progress(call);
+    call_drop_progress(call);
     resp_writer_free(&nested->kept);
     nest_free(call->nest);
     upload_free(call->upload);
@@ -267,7 +258,7 @@ static enum store_result run_or_repeat(struct nested *nested)
         return STORE_OK;
     }
     if (nested->is_ended) /* what it had collected then is no beginning */
-        drop_progress(call);
+        call_drop_progress(call);
     nested->is_ended = false;
     if (call->nest != NULL)
         nest_begin(call);
@@ -290,7 +281,7 @@ static void keep_reply(struct nested *nested, size_t start, uint32_t stream_coun
     if (nested->kept.failed)
         resp_truncate(&nested->kept, 0);
     else
-        drop_progress(call);
+        call_drop_progress(call);
 }
 
 enum store_result nested_run(struct nested *nested, struct resp_writer *reply)

@@ -69,11 +69,7 @@ void request_free(struct request *request)
     struct call *call = &request->call;
     assert(request->stream_count == 0 && request->state != REQUEST_RUNNING);
     assert(request->effects.first == NULL);
-    if (call->progress != NULL && call->progress_free != NULL)
-        call->progress_free(call->progress);
-    call->progress = NULL;
-    call->progress_free = NULL;
-    call->cursor = 0;
+    call_drop_progress(call);
     nest_free(call->nest);
     call->nest = NULL;
     upload_free(call->upload);

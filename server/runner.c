@@ -114,6 +114,14 @@ static const char *refusal_of(const struct request *request, const struct comman
     return is_held_up(request, command) ? SCRIPT_BUSY_TEXT : NULL;
 }
 
+/* What a command may do besides reading and writing keys would count. */
+static bool may_scout(const struct command *command)
+{
+    const uint32_t apart = CMD_ALL_KEYS | CMD_NO_KEYS | CMD_BLOCKING | CMD_NESTS;
+    return (command->flags & CMD_FAST) != 0 && (command->flags & apart) == 0 &&
+           command->declare == NULL;
+}
+
 static bool runs_as_read(const struct command *command)
 {
     const uint32_t apart =
@@ -156,7 +164,10 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
         store_count_use(txn, false);
     if (call->nest != NULL)
         nest_begin(call);
-    return call->command->run(call);
+    enum store_result result = call->command->run(call);
+    if (store_is_scouting(txn))
+        call_drop_progress(call);
+    return result;
 }
 
 /* What comes with its end, whether its connection lives or not: its writes are committed, or it has
@@ -314,6 +325,7 @@ static enum store_result run_on_store(struct request *request, const struct comm
     store->done = on_done;
     store->now_ms = request->call.now_ms;
     store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
+    store->may_scout = may_scout(command);
     return go_on(request, store_execute(request->conn->worker->store, store));
 }
 

@@ -181,6 +181,7 @@ struct store_txn {
     enum store_result failure; /* to be returned once nothing is waited for any more */
     bool parked;
     bool in_place;      /* waits for the disk instead of returning STORE_WAIT */
+    bool scouts;        /* reads are begun, and not waited for */
     bool out_of_memory; /* for its claims */
     bool holds_barrier;
     bool counts_active; /* has claims: an exclusive request must wait for it */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define SUBMIT_EARLY 8u      /* reads */
+#define READY_PASSES 16u     /* in a round: who waits for one key comes one after the other */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
 /* ---- waiting and waking ---- */
@@ -346,6 +347,22 @@ static void submit_early(struct store_worker *worker)
         worker->store->disk->ops->submit(worker->queue);
 }
 
+bool store_is_scouting(const struct store_txn *txn)
+{
+    return txn->scouts;
+}
+
+/* It waits behind others: what it is going to read is read meanwhile. */
+static void scout(struct store_txn *txn)
+{
+    txn->scouts = true;
+    enum store_result forgotten = txn->request->run(txn, txn->request);
+    (void)forgotten;
+    txn->scouts = txn->again = txn->stepped = false;
+    txn_discard(txn);
+    load_release_pins(txn);
+}
+
 enum store_result store_execute(struct store_worker *worker, struct store_request *request)
 {
     struct store_txn *txn = new_txn(worker);
@@ -359,6 +376,8 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     if (result == STORE_WAIT) {
         if (!queued)
             hold_place(txn);
+        else if (request->may_scout && txn->counts_active)
+            scout(txn);
         txn->parked = true;
         worker->parked++;
         request_unlock(txn);
@@ -394,7 +413,7 @@ static void run_again(struct store_txn *txn)
     request->done(request, result);
 }
 
-/* Only what is ready now: what becomes ready meanwhile has its turn in the next round. */
+/* What becomes ready meanwhile has its turn, but not for ever: then in the next round. */
 void request_run_ready(struct store_worker *worker)
 {
     pthread_mutex_lock(&worker->inbox_lock);
@@ -406,12 +425,14 @@ void request_run_ready(struct store_worker *worker)
         inbox = txn->next;
         append(&worker->ready, &worker->ready_last, txn);
     }
-    struct store_txn *ready = worker->ready;
-    worker->ready = worker->ready_last = NULL;
-    while (ready) {
-        struct store_txn *txn = ready;
-        ready = txn->next;
-        run_again(txn);
+    for (uint32_t pass = 0; worker->ready && pass < READY_PASSES; pass++) {
+        struct store_txn *ready = worker->ready;
+        worker->ready = worker->ready_last = NULL;
+        while (ready) {
+            struct store_txn *txn = ready;
+            ready = txn->next;
+            run_again(txn);
+        }
     }
 }
 

@@ -218,6 +218,7 @@ struct store_request {
     enum store_scope scope;
     int64_t now_ms;      /* the time this request sees, through all reruns; decides expiry */
     bool may_be_refused; /* with STORE_BUSY, instead of waiting for a run that refuses others */
+    bool may_scout;      /* see store_is_scouting */
 
     /* set by the engine when it is finished */
     uint64_t shown; /* commit number that must be durable before the reply may leave under
@@ -249,6 +250,11 @@ void store_prefetch(struct store_worker *worker, const struct store_key *keys, u
  */
 STORE_MUST_CHECK bool store_pause(struct store_txn *txn, bool refuses);
 void store_go_on(struct store_txn *txn);
+
+/* A request that has to wait for others with its keys may be run once meanwhile, so that the pages
+ * it is going to need are read at the same time as theirs. Nothing such a run finds or does counts,
+ * and whatever it has left behind has to be forgotten by whoever allows it. */
+bool store_is_scouting(const struct store_txn *txn);
 
 /* A value as found. `bytes` is the whole value while it is small, NULL when it is large; valid
  * until the run function returns. Types are the caller's: the engine only keeps the number. */

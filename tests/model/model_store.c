@@ -368,6 +368,12 @@ void store_prefetch(struct store_worker *worker, const struct store_key *keys, u
 }
 
 /* Under its one lock the model has nobody to let in. */
+bool store_is_scouting(const struct store_txn *txn)
+{
+    (void)txn;
+    return false;
+}
+
 bool store_pause(struct store_txn *txn, bool refuses)
 {
     (void)txn, (void)refuses;
