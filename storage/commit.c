@@ -58,6 +58,8 @@ static enum store_result wait_for_room(struct store_txn *txn, struct space *spac
 static enum store_result assign_segment(struct store_txn *txn, struct space *space, uint32_t class)
 {
     struct store *store = txn->store;
+    if (space->blank_count <= BLANKS_LEAST)
+        space_note_asked(space, class);
     if (space->blank_count <= BLANKS_LEAST && !space->growing) {
         space->growing = true;
         keeper_ask(store);

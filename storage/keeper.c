@@ -123,7 +123,8 @@ static void grow(struct store *store, struct space *space)
     if (space_make_room(space, (uint32_t)(after / SEGMENT_BYTES)))
         while (space->segment_count < after / SEGMENT_BYTES)
             space_add_blank(space, space->segment_count++);
-    space->growing = error != 0;
+    if (!error)
+        space_grown(space);
     pthread_mutex_unlock(&space->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
     if (error && after == before)
@@ -140,7 +141,7 @@ static void find_room(struct store *store, struct space *space)
         return;
     }
     pthread_mutex_lock(&space->lock);
-    space->growing = false;
+    space_grown(space);
     pthread_mutex_unlock(&space->lock);
     note_room(store);
 }

@@ -13,6 +13,8 @@
  *    forgets the record: the keeper makes both, one after the other.
  * 3. Nobody has a page of it under way: a frame that is being read, written or is referenced keeps
  *    the segment from being taken.
+ * 4. No class that has asked for room since the last time loses any: a transaction that waits for
+ *    more has given back what it had, and would find it gone when it runs again, for ever.
  *
  * Of extents only the header need go: what runs hold is read only where a root names it.
  */
@@ -43,7 +45,8 @@ static uint32_t find_empty(const struct space *space, uint32_t segments[AT_ONCE]
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < space->segment_assigned && count < AT_ONCE; i++)
-        if (space_segment_is_free(space, i) && !is_in_use(space, i))
+        if (space_segment_is_free(space, i) && !space_was_asked(space, space->segment_class[i]) &&
+            !is_in_use(space, i))
             segments[count++] = i;
     return count;
 }

@@ -70,6 +70,7 @@ struct space {
     uint32_t blank_count;
     _Atomic uint32_t segment_room; /* what the arrays have room for */
     bool growing;                  /* the keeper was asked for more segments */
+    uint64_t asked[2];             /* and the classes for which it was */
 
     uint32_t newest, oldest, hand; /* eviction queue (SIEVE: Zhang et al., NSDI'24) */
     uint32_t frame_count, dirty_count;
@@ -129,6 +130,22 @@ void space_assign(struct space *space, uint32_t segment, uint32_t class);
 /* The same with these free slots, from an index checkpoint; false if they cannot be right. */
 STORE_MUST_CHECK bool space_load_segment(struct space *space, uint32_t segment, uint32_t class,
                                          const uint64_t *free_slots, uint32_t words);
+
+_Static_assert(FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES < 128, "struct space: asked");
+static inline void space_note_asked(struct space *space, uint32_t class)
+{
+    space->asked[class / 64] |= 1ull << (class % 64);
+}
+static inline bool space_was_asked(const struct space *space, uint32_t class)
+{
+    return space->asked[class / 64] >> (class % 64) & 1;
+}
+/* What was asked for is there. */
+static inline void space_grown(struct space *space)
+{
+    space->growing = false;
+    space->asked[0] = space->asked[1] = 0;
+}
 
 static inline uint32_t space_class_of(const struct space *space, uint32_t page)
 {
