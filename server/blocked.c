@@ -359,7 +359,9 @@ static struct waiter *make_waiter(struct request *request, const struct store_ke
     for (uint32_t i = 0; i < count; i++) {
         if (!enter(blocked, waiter, &keys[i])) {
             leave_all(blocked, waiter);
-            free(waiter);
+            waiter->request = NULL;
+            if (!atomic_load(&waiter->is_woken)) /* else its message sees to it */
+                free(waiter);
             return NULL;
         }
     }
