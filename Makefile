@@ -14,7 +14,7 @@ FUZZ_SECONDS ?= 60
 POWERCUT_SECONDS ?= 600
 KILL_CYCLES ?= 200
 CUT_BOOTS ?= 10
-RDMA_MODES ?= send
+RDMA_MODES ?= send write
 
 # ---- sources ----
 

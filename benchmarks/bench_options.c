@@ -18,6 +18,7 @@ static const struct bench_transport TRANSPORTS[] = {
     {.name = "rdma-send", .is_rdma = true},
     {.name = "rdma-send-ref", .is_rdma = true, .by_reference = true},
     {.name = "rdma-write", .is_rdma = true, .mode = VELLUM_RDMA_WRITE},
+    {.name = "rdma-write-ref", .is_rdma = true, .by_reference = true, .mode = VELLUM_RDMA_WRITE},
 };
 
 static const char USAGE[] =
@@ -43,8 +44,9 @@ static const char USAGE[] =
     "                     ycsb-d, ycsb-f\n"
     "  --rate N           open loop: N requests per second are due, at even intervals, whether or\n"
     "                     not replies come; latency runs from the time a request was due\n"
-    "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, rdma-write,\n"
-    "                     and rdma-send-ref: the server reads what is SET from our memory\n"
+    "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, rdma-write, and\n"
+    "                     rdma-send-ref, rdma-write-ref: the server reads what is SET from our "
+    "memory\n"
     "                     (tcp, or unix with -s)\n"
     "  --rounds N         the parts each test is done in (1; with several transports 5)\n"
     "  --device NAME      of RDMA, at this end\n"

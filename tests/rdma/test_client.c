@@ -1,6 +1,6 @@
 /*
- * libvellum, by whatever transport VELLUM_TRANSPORT names (tcp, unix with VELLUM_SOCKET, rdma),
- * against the server at VELLUM_HOST and VELLUM_PORT.
+ * libvellum, by whatever transport VELLUM_TRANSPORT names (tcp, unix with VELLUM_SOCKET, rdma with
+ * VELLUM_MODE), against the server at VELLUM_HOST and VELLUM_PORT.
  */
 #include <poll.h>
 #include <setjmp.h>
@@ -26,11 +26,14 @@ static bool by(const char *transport)
 
 static struct vellum_options options_here(void)
 {
-    return (struct vellum_options){.host = getenv("VELLUM_HOST"),
-                                   .port = atoi(getenv("VELLUM_PORT")),
-                                   .path = by("unix") ? getenv("VELLUM_SOCKET") : NULL,
-                                   .rdma = by("rdma") ? VELLUM_RDMA_ONLY : VELLUM_RDMA_NEVER,
-                                   .timeout_ms = LIMIT_MS};
+    const char *mode = getenv("VELLUM_MODE");
+    return (struct vellum_options){
+        .host = getenv("VELLUM_HOST"),
+        .port = atoi(getenv("VELLUM_PORT")),
+        .path = by("unix") ? getenv("VELLUM_SOCKET") : NULL,
+        .rdma = by("rdma") ? VELLUM_RDMA_ONLY : VELLUM_RDMA_NEVER,
+        .mode = mode != NULL && strcmp(mode, "write") == 0 ? VELLUM_RDMA_WRITE : VELLUM_RDMA_SEND,
+        .timeout_ms = LIMIT_MS};
 }
 
 static struct vellum *connect_here(void)
