@@ -422,7 +422,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
-	mutants rdma-test rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
+	mutants rdma-test rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients $(CHECKER)
@@ -447,7 +447,7 @@ help:
 	@echo 'make rdma-suite   every command test of tests/server over channels, there'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
-	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-datatypes,'
+	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-hitrate, bench-datatypes,'
 	@echo '                  bench-stalls, bench-space; BENCH=... for options'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
@@ -500,11 +500,11 @@ fuzz:
 	done
 
 # Each by itself; a figure is the median of several rounds. BENCH holds more options.
-bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-datatypes bench-stalls bench-space bench-transports
+bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports
 
 bench-tools: server $(BENCH_PROGRAMS)
 
-bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-datatypes bench-stalls bench-space bench-transports: bench-%: bench-tools
+bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports: bench-%: bench-tools
 	$(PYTHON) benchmarks/$*.py --build $(BUILD) $(BENCH)
 
 conformance: all

@@ -4,7 +4,11 @@
 
 #define FIRST_TIME (UINT32_C(1) << 31) /* of the clock: 400 days are left for idle times given */
 #define MINUTE_MS 60000
-#define STEP 256u /* parts of a step of the counter */
+#define SECOND_MS 1024
+#define SECOND_MASK 0xfffffu
+#define COUNT_BITS 12
+#define COUNT_MASK 0xfffu
+#define STEP 16u /* parts of a step of the counter */
 #define FREQUENCY_MAX 255u
 
 /* ---- the arrays ---- */
@@ -107,22 +111,29 @@ int64_t use_idle_ms(const struct store *store, const struct space *space, uint32
 
 /* ---- by frequency ---- */
 
-static uint32_t minute_of(int64_t now_ms)
+static uint32_t second_of(int64_t now_ms)
 {
-    return (uint32_t)(now_ms / MINUTE_MS) & 0xffff;
+    return (uint32_t)(now_ms / SECOND_MS) & SECOND_MASK;
+}
+
+static uint32_t idle_seconds(uint32_t word, int64_t now_ms)
+{
+    return (second_of(now_ms) - (word >> COUNT_BITS)) & SECOND_MASK;
 }
 
 /* The counter with its part, after what it has lost by now. */
 static uint32_t decayed(const struct store *store, uint32_t word, int64_t now_ms)
 {
-    uint32_t count = word == 0 ? USE_FREQUENCY_NEW * STEP : word & 0xffff;
-    uint32_t minutes = word == 0 ? 0 : (minute_of(now_ms) - (word >> 16)) & 0xffff;
     uint32_t decay = atomic_load_explicit(&store->policy.decay_minutes, memory_order_relaxed);
-    uint32_t loss = decay == 0 ? 0 : minutes / decay;
-    return loss > count / STEP ? 0 : count - loss * STEP;
+    if (word == 0)
+        return USE_FREQUENCY_NEW * STEP;
+    uint32_t count = word & COUNT_MASK;
+    uint64_t minutes = (uint64_t)idle_seconds(word, now_ms) * SECOND_MS / MINUTE_MS;
+    uint64_t loss = decay == 0 ? 0 : minutes / decay;
+    return loss > count / STEP ? 0 : count - (uint32_t)loss * STEP;
 }
 
-/* A step that takes more uses than it has parts is gone by chance. */
+/* What is less than a part is gone by chance. */
 static uint32_t counted(struct store_txn *txn, uint32_t count)
 {
     uint32_t factor = atomic_load_explicit(&txn->store->policy.log_factor, memory_order_relaxed);
@@ -130,15 +141,13 @@ static uint32_t counted(struct store_txn *txn, uint32_t count)
     uint64_t uses = (uint64_t)over * factor + 1;
     if (count / STEP == FREQUENCY_MAX)
         return count;
-    if (uses <= STEP)
-        return count + (uint32_t)((STEP + uses - 1) / uses);
     txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
-    return count + ((txn->random >> 32) % uses < STEP);
+    return count + (uint32_t)(STEP / uses) + ((txn->random >> 32) % uses < STEP % uses);
 }
 
 static uint32_t frequency_word(uint32_t count, int64_t now_ms)
 {
-    return minute_of(now_ms) << 16 | count;
+    return second_of(now_ms) << COUNT_BITS | count;
 }
 
 uint32_t use_by_frequency(int64_t now_ms, uint32_t frequency)
@@ -161,8 +170,8 @@ uint64_t use_rank(const struct store *store, const struct space *space, uint32_t
     uint32_t word = word_of(space, page, slot);
     if (use_kind(store) == USE_TIME)
         return word;
-    uint32_t idle = (minute_of(now_ms) - (word >> 16)) & 0xffff;
-    return (uint64_t)decayed(store, word, now_ms) << 16 | (0xffff - idle);
+    uint64_t recent = word ? SECOND_MASK - idle_seconds(word, now_ms) : 0;
+    return (uint64_t)decayed(store, word, now_ms) << 32 | recent;
 }
 
 static void use_again(struct store_txn *txn, uint32_t *word)

@@ -5,11 +5,11 @@
  * in it. There are none unless somebody wants to know: a policy by use, or OBJECT IDLETIME.
  *
  *   by time         units of USE_UNIT_MS since use_base_ms; never 0
- *   by frequency    bits 16-31  minute of the last use, modulo 2^16
- *                   bits  8-15  a logarithmic counter, as Redis's: USE_FREQUENCY_NEW at first; from
+ *   by frequency    bits 12-31  second (1024 ms) of the last use, modulo 2^20: 12 days
+ *                   bits  4-11  a logarithmic counter, as Redis's: USE_FREQUENCY_NEW at first; from
  *                               n > 5 to n + 1 it takes (n - 5) * factor + 1 uses; one less for
  *                               each decay time without any
- *                   bits  0-7   how far it is on its way to the next: so that few uses are told
+ *                   bits  0-3   how far it is on its way to the next: so that few uses are told
  *                               apart, as exact counts would be
  *   0               not used since it is being remembered
  *
