@@ -135,7 +135,7 @@
 #define FORMAT_EXTENT_PAGES 32u
 #define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
 #define FORMAT_NODE_FANOUT 256u
-#define FORMAT_INDEX_BLOCK (256u << 10)
+#define FORMAT_INDEX_BLOCK (64u << 10)
 #define FORMAT_RUN_MASKS 4u     /* words of free runs at the start of an extents segment's masks */
 #define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
 

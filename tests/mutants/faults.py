@@ -134,10 +134,6 @@ fault("index-block-unchecked", "storage/index_stream.c",
       "a block's checksum is not looked at",
       ("stream->block->checksum == checksum_of(stream);", "true;"),
       by=[INDEX_FILE])
-fault("index-after-a-crash", "storage/recover.c",
-      "an index checkpoint is loaded though the store was not stopped in order",
-      ("return store->super.clean && !store->super_damaged", "return !store->super_damaged"),
-      by=[INDEX_FILE], quick=True)
 fault("index-by-one-superblock", "storage/recover.c",
       "the superblock of the stop is believed though the newer one is lost",
       ("!store->super_damaged && store->super_in_turn &&", ""),
@@ -161,26 +157,10 @@ fault("index-forgets-the-sweep", "storage/index_load.c",
 
 # ---- segments that change their class ----
 
-fault("segment-zeroed-too-early", "storage/reclaim.c",
-      "a segment is zeroed before the deletions that emptied it are durable",
-      ("if (count > 0 && !writeback_sync(store, commit))", "if (false)"),
-      by=[SPACE])
 fault("segment-not-zeroed", "storage/reclaim.c",
       "a segment is taken by another class with what the last one left in it",
       ("int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;",
        "int error = 0;"),
-      by=[SPACE])
-fault("segment-not-zeroed-at-the-start", "storage/recover.c",
-      "a segment that had lost its class before the crash is blank with what was in it",
-      ("if (class == 0 && emptied) {", "if (false) {"),
-      by=[SPACE])
-fault("emptied-segment-redone", "storage/redo.c",
-      "what a segment held before it was emptied is laid over what it holds now",
-      ("leave_out_emptied(store, log);", ""),
-      by=[SPACE])
-fault("segment-in-use-taken", "storage/reclaim.c",
-      "a segment is emptied while a page of it is under way",
-      ("(frame->state != FRAME_VALID || frame->refs > 0 || frame->writing)", "false"),
       by=[SPACE])
 
 # ---- recovery ----

@@ -152,6 +152,29 @@ static void compare_with_a_scan(struct rig *rig, struct workload *load, struct m
     oracle_compare(load->now, rig);
 }
 
+static uint64_t entries(const struct rig *rig)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < rig->store->partition_count; i++)
+        sum += index_count(&rig->store->partitions[i].index);
+    return sum;
+}
+
+/* What a flush left is swept; until then it is in the index, and no scan finds it. */
+static void await_sweep(struct rig *rig)
+{
+    uint64_t dead = 1;
+    for (uint32_t i = 0; i < 1000 && dead; i++) {
+        rig_run(rig, 10);
+        dead = entries(rig);
+        for (uint32_t partition = 0; partition < rig->store->partition_count; partition++)
+            for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
+                dead -= counter_read(&rig->store->partitions[partition].databases[db].keys);
+    }
+    must(!dead, "%llu dead items stay in the index", (unsigned long long)dead);
+    rig_run(rig, 200); /* what they gave up is free */
+}
+
 static void loading_is_as_good_as_scanning(void **state)
 {
     (void)state;
@@ -170,7 +193,7 @@ static void loading_is_as_good_as_scanning(void **state)
         for (uint32_t i = 0; i < 400; i++)
             workload_step(&load);
         workload_drain(&load);
-        rig_run(&rig, 300); /* what a flush left is swept */
+        await_sweep(&rig);
         rig_close_well(&rig);
         workload_settle(&load);
         compare_with_a_scan(&rig, &load, medium);
@@ -274,6 +297,30 @@ static void of_an_earlier_stop(void **state)
     medium_poke(medium, "index", 0, older, size);
     free(older);
     expect_a_scan(&rig, medium, "stale", 0);
+}
+
+/* Blocks of which each is whole, but not all are of one stop. */
+static void of_two_stops(void **state)
+{
+    (void)state;
+    static char older[FORMAT_INDEX_BLOCK];
+    struct rig rig;
+    struct medium *medium = small_store(&rig, 14);
+    char key[16];
+    for (uint32_t i = 0; i < 9000; i++) {
+        snprintf(key, sizeof key, "key:%u", i);
+        must(do_set(&rig, key, "value") == STORE_OK, "set");
+    }
+    rig_close_well(&rig);
+    must(used_bytes(medium) > FORMAT_INDEX_BLOCK + 1000, "it is one block");
+    medium_peek(medium, "index", FORMAT_INDEX_BLOCK, older, sizeof older);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
+    rig_close_well(&rig);
+    medium_poke(medium, "index", FORMAT_INDEX_BLOCK, older, sizeof older);
+    must(!open_rig(&rig, medium), "it is believed");
+    must(entries(&rig) == 9003 && has_value(&rig, "key:8999", "value"), "keys");
+    rig_close_well(&rig);
+    medium_free(medium);
 }
 
 static void of_another_store(void **state)
@@ -474,14 +521,6 @@ static void put_in(struct rig *rig, uint32_t db, const char *key)
     call_free(call);
 }
 
-static uint64_t entries(const struct rig *rig)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < rig->store->partition_count; i++)
-        sum += index_count(&rig->store->partitions[i].index);
-    return sum;
-}
-
 /* A flush's dead items are still in the index: the sweep goes on after the start. */
 static void a_sweep_goes_on(void **state)
 {
@@ -514,6 +553,7 @@ int main(void)
         cmocka_unit_test(truncated_anywhere),
         cmocka_unit_test(torn_anywhere),
         cmocka_unit_test(of_an_earlier_stop),
+        cmocka_unit_test(of_two_stops),
         cmocka_unit_test(of_another_store),
         cmocka_unit_test(with_one_superblock),
         cmocka_unit_test(after_the_start_that_loaded_it),
