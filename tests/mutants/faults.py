@@ -396,6 +396,15 @@ fault("separators-believed", "storage/tree_node.c",
       "equal keys on both sides of a boundary are looked for on one",
       ("child->loose = same == after.key_len;", "child->loose = false;"),
       by=["test_tree"])
+fault("rank-not-learned", "storage/tree_change.c",
+      "after a leaf is parted, a cursor that did not know its rank goes on anywhere",
+      ("result = tree_rank(cursor); if (result == STORE_OK) result = change_at(cursor, depth, &leaf);",
+       "result = change_at(cursor, depth, &leaf);"),
+      by=["test_tree"])
+fault("nobody-scouts", "storage/request.c",
+      "who waits behind others for a key has its pages read when its turn comes",
+      ("else if (request->may_scout && txn->counts_active)", "else if (false)"),
+      by=["test_tree"])
 fault("wrong-leaf", "storage/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
       ("if (!at_end && !at_start)", "if (true)"),

@@ -302,6 +302,76 @@ static void an_access_costs_the_height_and_one_more(void **state)
     medium_free(medium);
 }
 
+#define QUEUED 8u
+
+static enum store_result replace_entry(struct store_txn *txn, struct job *job,
+                                       struct store_tree *tree)
+{
+    char name[16];
+    struct store_cursor cursor;
+    (void)txn;
+    enum store_result result = store_tree_find(tree, name, name_entry(job->from, name), &cursor);
+    return result == STORE_OK ? store_tree_replace(&cursor, "fresh", 5) : result;
+}
+
+/* Writers of one collection, each of another leaf: how often a run had to be thrown away. */
+static uint64_t queue_writers(struct rig *rig, uint32_t from, bool may_scout)
+{
+    struct store_stats before, after;
+    struct job jobs[QUEUED] = {0};
+    bool finished = false;
+    store_stats(rig->store, &before);
+    for (uint32_t i = 0; i < QUEUED; i++) {
+        struct job *job = &jobs[i];
+        *job = (struct job){.act = replace_entry, .from = from + i};
+        job->request = (struct store_request){.run = job_run,
+                                              .done = job_done,
+                                              .keys = job->keys,
+                                              .key_count = 1,
+                                              .now_ms = 1,
+                                              .may_scout = may_scout};
+        store_key(rig->store, &job->keys[0], 0, "big", 3, STORE_EXCLUSIVE);
+        enum store_result result = store_execute(rig->workers[0], &job->request);
+        if (result != STORE_WAIT)
+            job_done(&job->request, result);
+    }
+    while (!finished) {
+        rig_round(rig);
+        finished = true;
+        for (uint32_t i = 0; i < QUEUED; i++)
+            finished &= jobs[i].finished;
+    }
+    for (uint32_t i = 0; i < QUEUED; i++)
+        must(jobs[i].result == STORE_OK, "replacing: %d", (int)jobs[i].result);
+    store_stats(rig->store, &after);
+    return after.reruns - before.reruns;
+}
+
+static void who_waits_has_its_pages_read(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    rig_open_on(&rig, medium);
+    fill(&rig, "big", 30000, 40);
+    rig_close_well(&rig);
+    rig_open_on(&rig, medium);
+    for (uint32_t i = 0; i < 16; i++) { /* the inner nodes are there then */
+        struct job job = {.act = look_up, .from = i};
+        must(do_job(&rig, "big", &job) == STORE_OK, "looking up: %d", (int)job.result);
+    }
+    uint64_t alone = queue_writers(&rig, 1000, false), together = queue_writers(&rig, 2000, true);
+    fprintf(stderr, "# %llu runs again, with scouts %llu\n", (unsigned long long)alone,
+            (unsigned long long)together);
+#ifndef VELLUM_WAIT
+    must(alone > QUEUED / 2, "most leaves were there before");
+    must(together <= alone / 2, "the scouts were of no use");
+#endif
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 static uint32_t count_readable(struct rig *rig, const char *key, uint32_t count)
 {
     uint32_t readable = 0;
@@ -680,6 +750,7 @@ int main(void)
         cmocka_unit_test(collections_hold_what_was_put),
         cmocka_unit_test(the_power_may_go_at_any_moment),
         cmocka_unit_test(an_access_costs_the_height_and_one_more),
+        cmocka_unit_test(who_waits_has_its_pages_read),
         cmocka_unit_test(a_walk_in_steps_holds_up_nobody),
         cmocka_unit_test(what_is_given_up_comes_back),
         cmocka_unit_test(what_others_hold_survives_a_flush_beside_it),
