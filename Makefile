@@ -198,6 +198,7 @@ LINK_SRC := \
 RDMA_SRC := \
 	rdma-ext/channel.c \
 	rdma-ext/engine.c \
+	rdma-ext/pages.c \
 	rdma-ext/service.c \
 	rdma-ext/worker.c \
 	$(LINK_SRC)
@@ -206,6 +207,7 @@ RDMA_SRC := \
 CLIENT_SRC := \
 	clients/async.c \
 	clients/channel.c \
+	clients/into.c \
 	clients/move.c \
 	clients/pool.c \
 	clients/reference.c \
@@ -411,7 +413,7 @@ CLIENT_LIBS := -lhiredis -libverbs
 RDMA_BENCH_PROGRAMS := $(BIN)/bench-transports
 CLIENT_PROGRAMS := $(addprefix $(BIN)/,vellum-benchmark vellum-example vellum-example-async \
 	vellum-rdma-proxy)
-RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS))
+RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS) count_copies.so)
 endif
 
 SERVER := $(BIN)/vellum-server
@@ -581,6 +583,11 @@ $(BIN)/vellum-rdma-proxy: $(call objects,clients/proxy.c) $(CLIENT_LIB)
 $(BIN)/vellum-benchmark: $(call objects,$(BENCHMARK_SRC) $(BENCH_SRC)) $(CLIENT_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -lpthread -lm
+
+# Preloaded: no sanitizer in it.
+$(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

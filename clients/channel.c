@@ -39,6 +39,7 @@ struct client_channel {
     uint32_t max_inline, spin_us;
     int tcp;
     bool is_closed, is_armed;
+    bool ends_grant; /* the server is to be told so */
 };
 
 static uint64_t clock_us(void)
@@ -121,10 +122,8 @@ static bool make_queues(struct client_channel *channel)
     if (channel->cq == NULL)
         return false;
     attributes.send_cq = attributes.recv_cq = channel->cq;
-    unsigned access = IBV_ACCESS_REMOTE_READ;
-    if (channel->ours.mode == RDMA_MODE_WRITE)
-        access |= IBV_ACCESS_REMOTE_WRITE;
-    channel->qp = rdma_qp_make(&channel->device, &attributes, access);
+    channel->qp = rdma_qp_make(&channel->device, &attributes,
+                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
     channel->max_inline = attributes.cap.max_inline_data;
     return channel->qp != NULL;
 }
@@ -179,8 +178,8 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
         return NULL;
     }
     channel->link.post_receive = post_receive;
-    channel->link.takes =
-        RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) | RDMA_TAKES(RDMA_FRAME_END);
+    channel->link.takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) |
+                          RDMA_TAKES(RDMA_FRAME_PLACED) | RDMA_TAKES(RDMA_FRAME_END);
     for (uint32_t i = 0; i < CREDITS; i++)
         post_receive(&channel->link, i);
     describe(channel, ours);
@@ -276,11 +275,20 @@ bool client_channel_poll(struct client_channel *channel)
     return !channel->is_closed;
 }
 
+/* A grant that is over is told before anything else is sent. */
+static bool has_settled(struct client_channel *channel)
+{
+    if (channel->ends_grant && rdma_link_control(&channel->link, RDMA_FRAME_GRANT, NULL, 0))
+        channel->ends_grant = false;
+    return !channel->ends_grant;
+}
+
 ssize_t client_channel_write(struct client_channel *channel, const struct iovec *vectors, int count)
 {
     if (!client_channel_writable(channel) && !client_channel_poll(channel))
         return CLIENT_CHANNEL_CLOSED;
-    ssize_t sent = (ssize_t)rdma_link_send(&channel->link, vectors, count);
+    ssize_t sent =
+        has_settled(channel) ? (ssize_t)rdma_link_send(&channel->link, vectors, count) : 0;
     return channel->link.has_failed ? CLIENT_CHANNEL_CLOSED : sent;
 }
 
@@ -289,6 +297,7 @@ ssize_t client_channel_read(struct client_channel *channel, void *to, size_t siz
     if (!rdma_link_has_input(&channel->link))
         client_channel_poll(channel);
     size_t taken = rdma_link_read(&channel->link, to, size);
+    channel->is_closed = channel->is_closed || channel->link.has_failed;
     if (channel->is_closed)
         return taken > 0 ? (ssize_t)taken : CLIENT_CHANNEL_CLOSED;
     if (taken > 0)
@@ -306,19 +315,48 @@ bool client_channel_writable(const struct client_channel *channel)
     return channel->is_closed || rdma_link_has_room(&channel->link);
 }
 
-/* ---- memory that the server reads ---- */
+/* ---- memory that the server reads and writes ---- */
 
 struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size)
 {
     return ibv_reg_mr(channel->device.pd, memory, size,
-                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 }
 
 bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference)
 {
     char payload[RDMA_REFERENCE_BYTES];
     rdma_reference_write(payload, reference);
-    return rdma_link_control(&channel->link, RDMA_FRAME_PULL, payload, sizeof payload);
+    return has_settled(channel) &&
+           rdma_link_control(&channel->link, RDMA_FRAME_PULL, payload, sizeof payload);
+}
+
+bool client_channel_grant(struct client_channel *channel, const struct rdma_reference *memory)
+{
+    char payload[RDMA_REFERENCE_BYTES];
+    rdma_reference_write(payload, memory);
+    if (!rdma_link_control(&channel->link, RDMA_FRAME_GRANT, payload, sizeof payload))
+        return false;
+    channel->ends_grant = false;
+    channel->link.grant = *memory;
+    return true;
+}
+
+bool client_channel_placed(struct client_channel *channel, struct rdma_place *place)
+{
+    if (!rdma_link_take_placed(&channel->link, place)) {
+        channel->is_closed = channel->is_closed || channel->link.has_failed;
+        return false;
+    }
+    rdma_link_tell(&channel->link);
+    return true;
+}
+
+void client_channel_end_grant(struct client_channel *channel, bool is_used)
+{
+    channel->link.grant.length = 0;
+    channel->ends_grant = !is_used;
+    has_settled(channel);
 }
 
 /* ---- waiting ---- */

@@ -40,13 +40,21 @@ ssize_t client_channel_write(struct client_channel *channel, const struct iovec 
                              int count);
 ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size);
 
-/* Memory that the server may read, while a reference to it is under way (and not longer than that,
- * by its own word: the key stays valid until ibv_dereg_mr). NULL: failed. */
+/* Memory that the server may read or write, while a reference to it is under way (and not longer
+ * than that, by its own word: the key stays valid until ibv_dereg_mr). NULL: failed. */
 struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size);
 
 /* The bytes referred to stand in the stream behind what was written. False: there is no room now.
  */
 bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference);
+
+/* Memory that the server may write the next long value into, instead of sending it: until
+ * end_grant(), where `is_used` tells that the value's last bytes were placed. To be called when no
+ * reply is outstanding. False: there is no room now. */
+bool client_channel_grant(struct client_channel *channel, const struct rdma_reference *memory);
+void client_channel_end_grant(struct client_channel *channel, bool is_used);
+/* The next bytes of the stream are in that memory. While there are such, read() gives none. */
+bool client_channel_placed(struct client_channel *channel, struct rdma_place *place);
 
 /* Takes up what has come, without waiting. False: the channel is closed. */
 bool client_channel_poll(struct client_channel *channel);

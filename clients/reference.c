@@ -9,14 +9,6 @@
 
 #include "vellum_private.h"
 
-struct vellum_memory {
-    struct vellum *vellum;
-    struct vellum_memory *previous, *next; /* of the connection's */
-    char *bytes;
-    size_t size;
-    struct ibv_mr *mr; /* NULL: by TCP */
-};
-
 static bool pin(struct vellum_memory *memory)
 {
     struct vellum *vellum = memory->vellum;

@@ -191,8 +191,7 @@ static long long clock_ms(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for either direction to move. */
-static int wait_until(struct vellum *vellum, long long limit_ms)
+int vellum_wait_until(struct vellum *vellum, long long limit_ms)
 {
     int left = -1;
     if (limit_ms >= 0) {
@@ -207,7 +206,7 @@ static int wait_until(struct vellum *vellum, long long limit_ms)
     return REDIS_OK;
 }
 
-static long long time_limit(const struct vellum *vellum)
+long long vellum_time_limit(const struct vellum *vellum)
 {
     return vellum->timeout_ms >= 0 ? clock_ms() + vellum->timeout_ms : -1;
 }
@@ -222,7 +221,7 @@ static bool can_move(const struct vellum *vellum)
 /* Sends and receives in turns: a server whose replies nobody takes stops taking commands. */
 static int get_from_channel(struct vellum *vellum, redisReply **reply)
 {
-    long long limit_ms = time_limit(vellum);
+    long long limit_ms = vellum_time_limit(vellum);
     if (vellum_parse(vellum, reply) != REDIS_OK)
         return REDIS_ERR;
     while (*reply == NULL) {
@@ -232,7 +231,7 @@ static int get_from_channel(struct vellum *vellum, redisReply **reply)
         if (moved != REDIS_OK)
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
         else if (vellum_send_some(vellum) == REDIS_OK && !can_move(vellum))
-            wait_until(vellum, limit_ms);
+            vellum_wait_until(vellum, limit_ms);
         if (vellum_has_failed(vellum))
             return REDIS_ERR;
     }
@@ -241,14 +240,14 @@ static int get_from_channel(struct vellum *vellum, redisReply **reply)
 
 static int flush_channel(struct vellum *vellum)
 {
-    long long limit_ms = time_limit(vellum);
+    long long limit_ms = vellum_time_limit(vellum);
     while (vellum_has_output(vellum)) {
         if (vellum_receive_some(vellum) != REDIS_OK)
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
         if (vellum_has_failed(vellum) || vellum_send_some(vellum) != REDIS_OK)
             return REDIS_ERR;
         if (vellum_has_output(vellum) && !can_move(vellum) &&
-            wait_until(vellum, limit_ms) != REDIS_OK)
+            vellum_wait_until(vellum, limit_ms) != REDIS_OK)
             return REDIS_ERR;
     }
     return REDIS_OK;

@@ -95,6 +95,13 @@ redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_l
 int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t length);
 
+/* GET key into the memory, where there are `size` bytes for it at `offset`: an integer, the length
+ * of the value, which is there now; by a channel the server has written it there. A value that is
+ * longer comes as GET's reply, as do nil and errors, and the memory's contents are undefined.
+ * Earlier replies must have been fetched. */
+redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct vellum_memory *memory, size_t offset, size_t size);
+
 /*
  * Buffers of one size that are registered together, once. A pool belongs to its connection's
  * thread, and is freed before it. NULL: out of memory, or it cannot be registered.

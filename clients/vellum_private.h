@@ -14,6 +14,14 @@
 #define VELLUM_USUAL_SPIN_US 50
 #define VELLUM_CLOSED_TEXT "the server has closed the channel"
 
+struct vellum_memory {
+    struct vellum *vellum;
+    struct vellum_memory *previous, *next; /* of the connection's */
+    char *bytes;
+    size_t size;
+    struct ibv_mr *mr; /* NULL: by TCP */
+};
+
 /* Bytes of the application's memory that stand in the output. */
 struct vellum_splice {
     struct rdma_reference reference;
@@ -54,6 +62,10 @@ void vellum_close(struct vellum *vellum);
 /* What the server is to be asked for a channel with. */
 struct client_channel_options vellum_channel_options(const struct vellum *vellum);
 void vellum_take_channel(struct vellum *vellum, struct client_channel *channel);
+
+/* Waits for the channel to move, until the time given; -1: for ever. */
+long long vellum_time_limit(const struct vellum *vellum);
+int vellum_wait_until(struct vellum *vellum, long long limit_ms);
 
 /* Moves what can be moved now; REDIS_ERR when the connection is closed. */
 int vellum_send_some(struct vellum *vellum);

@@ -20,6 +20,11 @@ struct reference {
 };
 _Static_assert(sizeof(struct reference) == RDMA_REFERENCE_BYTES, "a reference as it travels");
 
+struct place {
+    uint64_t offset, length;
+};
+_Static_assert(sizeof(struct place) == RDMA_PLACE_BYTES, "a place as it travels");
+
 void rdma_frame_write(char to[RDMA_HEADER_BYTES], const struct rdma_frame *frame)
 {
     assert(frame->credits <= RDMA_CREDITS_MAX && frame->length <= RDMA_FRAME_BYTES_MAX);
@@ -39,6 +44,10 @@ static bool length_fits(uint8_t type, uint32_t length)
         return length == 0;
     case RDMA_FRAME_PULL:
         return length == RDMA_REFERENCE_BYTES;
+    case RDMA_FRAME_GRANT:
+        return length == RDMA_REFERENCE_BYTES || length == 0;
+    case RDMA_FRAME_PLACED:
+        return length == RDMA_PLACE_BYTES;
     default:
         return false;
     }
@@ -102,6 +111,24 @@ bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_
                                          .rkey = le32toh(packed.rkey)};
     return packed.reserved == 0 && reference->length > 0 &&
            reference->length <= UINT64_MAX - reference->address;
+}
+
+void rdma_place_write(char to[RDMA_PLACE_BYTES], const struct rdma_place *place)
+{
+    struct place packed = {.offset = htole64(place->offset), .length = htole64(place->length)};
+    memcpy(to, &packed, sizeof packed);
+}
+
+bool rdma_place_read(struct rdma_place *place, const char from[RDMA_PLACE_BYTES],
+                     const struct rdma_reference *memory)
+{
+    struct place packed;
+    memcpy(&packed, from, sizeof packed);
+    atomic_signal_fence(memory_order_seq_cst);
+    *place =
+        (struct rdma_place){.offset = le64toh(packed.offset), .length = le64toh(packed.length)};
+    return place->length > 0 && place->offset <= memory->length &&
+           place->length <= memory->length - place->offset;
 }
 
 /* ---- credits ---- */

@@ -24,6 +24,8 @@ enum rdma_frame_type {
     RDMA_FRAME_DATA = 1,   /* bytes of the stream of commands or replies */
     RDMA_FRAME_CREDIT = 2, /* nothing but the header */
     RDMA_FRAME_PULL = 3,   /* client: the next bytes of the stream are to be READ from its memory */
+    RDMA_FRAME_GRANT = 4,  /* client: a value may be written into its memory; or no longer */
+    RDMA_FRAME_PLACED = 5, /* server: the next bytes of the stream were written there */
     RDMA_FRAME_END = 6,    /* server: nothing will follow */
 };
 
@@ -38,11 +40,17 @@ struct rdma_frame {
 uint32_t rdma_word_write(const struct rdma_frame *frame);
 bool rdma_word_read(struct rdma_frame *frame, uint32_t word);
 
-/* Memory of the peer's: the payload of PULL. */
+/* Memory of the peer's: the payload of PULL and GRANT. */
 #define RDMA_REFERENCE_BYTES 24
 struct rdma_reference {
     uint64_t address, length;
     uint32_t rkey;
+};
+
+/* A part of granted memory: the payload of PLACED. */
+#define RDMA_PLACE_BYTES 16
+struct rdma_place {
+    uint64_t offset, length;
 };
 
 void rdma_frame_write(char to[RDMA_HEADER_BYTES], const struct rdma_frame *frame);
@@ -53,6 +61,11 @@ bool rdma_frame_read(struct rdma_frame *frame, const char *data, size_t len);
 void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_reference *reference);
 /* False: it goes beyond the end of the address space, or is empty. */
 bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_REFERENCE_BYTES]);
+
+void rdma_place_write(char to[RDMA_PLACE_BYTES], const struct rdma_place *place);
+/* False: it lies outside of the memory, or is empty. */
+bool rdma_place_read(struct rdma_place *place, const char from[RDMA_PLACE_BYTES],
+                     const struct rdma_reference *memory);
 
 /*
  * One end's count of credits. Each end has posted `window` receives for the other. The last credit

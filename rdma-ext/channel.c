@@ -11,6 +11,8 @@
 #include <endian.h>
 #include <stdlib.h>
 
+#define PAGE_PIECES 64 /* of the store in one part of a value */
+
 #define COUNT(channel, field, amount) rdma_count(&(channel)->worker->counters.field, amount)
 
 static struct rdma_transport *self_of(struct transport *transport)
@@ -61,7 +63,8 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
     if (channel->is_broken)
         return TRANSPORT_READABLE | TRANSPORT_WRITABLE;
     unsigned ready = rdma_link_has_input(&channel->link) ? TRANSPORT_READABLE : 0;
-    return ready | (rdma_link_has_room(&channel->link) ? TRANSPORT_WRITABLE : 0);
+    bool has_room = channel->placing == NULL && rdma_link_has_room(&channel->link);
+    return ready | (has_room ? TRANSPORT_WRITABLE : 0);
 }
 
 /* ---- what comes ---- */
@@ -123,6 +126,63 @@ static ssize_t transport_read(struct transport *transport, void *to, size_t size
     return count;
 }
 
+/* As pieces of registered memory, as many as are. */
+static int find_pieces(struct rdma_channel *channel, const struct iovec *vectors, int count,
+                       struct ibv_sge pieces[PAGE_PIECES])
+{
+    int found = 0;
+    for (; found < count && found < PAGE_PIECES; found++) {
+        const struct iovec *vector = &vectors[found];
+        struct ibv_sge *piece = &pieces[found];
+        if (!rdma_pages_key(channel->worker, vector->iov_base, vector->iov_len, &piece->lkey))
+            break;
+        piece->addr = (uintptr_t)vector->iov_base;
+        piece->length = (uint32_t)vector->iov_len;
+    }
+    return found;
+}
+
+static size_t length_of(const struct iovec *vectors, int count)
+{
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += vectors[i].iov_len;
+    return total;
+}
+
+/* Straight into the store's pages, if the client has only referred to the bytes. */
+static ssize_t transport_read_vectors(struct transport *transport, const struct iovec *vectors,
+                                      int count)
+{
+    struct rdma_transport *self = self_of(transport);
+    struct rdma_channel *channel = self->channel;
+    struct ibv_sge pieces[PAGE_PIECES];
+    int found = 0;
+    if (!self->is_open || channel->is_broken)
+        return transport_read(transport, vectors[0].iov_base, vectors[0].iov_len);
+    size_t pulled = rdma_link_pulled(&channel->link, length_of(vectors, count));
+    COUNT(channel, pulled_bytes, pulled);
+    rdma_note_touched(channel);
+    if (pulled > 0)
+        return (ssize_t)pulled;
+    if (rdma_link_can_pull(&channel->link))
+        found = find_pieces(channel, vectors, count, pieces);
+    if (found == 0)
+        return read_channel(channel, vectors[0].iov_base, vectors[0].iov_len);
+    rdma_link_pull(&channel->link, pieces, found);
+    return TRANSPORT_AGAIN;
+}
+
+static bool transport_let_go(struct transport *transport, void (*done)(void *arg), void *arg)
+{
+    struct rdma_channel *channel = self_of(transport)->channel;
+    if (channel == NULL || !channel->link.pull.is_direct || !channel->link.pull.is_under_way)
+        return true;
+    channel->let_go = done;
+    channel->let_go_arg = arg;
+    return false;
+}
+
 /* ---- what goes ---- */
 
 static ssize_t transport_write(struct transport *transport, const struct iovec *vectors, int count)
@@ -139,6 +199,51 @@ static ssize_t transport_write(struct transport *transport, const struct iovec *
     COUNT(channel, bytes_out, sent);
     COUNT(channel, copied_bytes, sent);
     return sent > 0 ? (ssize_t)sent : TRANSPORT_AGAIN;
+}
+
+void rdma_channel_pulled(struct rdma_channel *channel)
+{
+    void (*let_go)(void *arg) = channel->let_go;
+    channel->let_go = NULL;
+    if (let_go != NULL)
+        let_go(channel->let_go_arg);
+}
+
+void rdma_channel_placed(struct rdma_channel *channel)
+{
+    struct transport_place *place = channel->placing;
+    channel->placing = NULL;
+    if (place != NULL)
+        place->done(place);
+}
+
+static ssize_t transport_place(struct transport *transport, const struct iovec *vectors, int count,
+                               struct transport_place *place)
+{
+    struct rdma_transport *self = self_of(transport);
+    struct rdma_channel *channel = self->channel;
+    struct ibv_sge pieces[PAGE_PIECES];
+    if (!self->is_open)
+        return 0;
+    if (channel->is_broken || channel->link.has_failed)
+        return TRANSPORT_CLOSED;
+    if (channel->placing != NULL)
+        return TRANSPORT_AGAIN;
+    if (channel->link.max_pieces == 0 || channel->link.grant.length < place->total)
+        return 0;
+    int found = find_pieces(channel, vectors, count, pieces);
+    if (found == 0)
+        return 0;
+    uint64_t frames = channel->link.frames_out;
+    size_t placed = rdma_link_place(&channel->link, pieces, found, place->offset);
+    COUNT(channel, frames_out, channel->link.frames_out - frames);
+    COUNT(channel, placed_bytes, placed);
+    if (placed == 0)
+        return TRANSPORT_AGAIN;
+    channel->placing = place;
+    if (place->offset + placed == place->total)
+        channel->link.grant.length = 0; /* a grant is for one value */
+    return (ssize_t)placed;
 }
 
 static void transport_want(struct transport *transport, unsigned ready)
@@ -189,7 +294,10 @@ static void on_tcp_ready(void *arg, unsigned ready)
 }
 
 static const struct transport_ops channel_transport_ops = {.read = transport_read,
+                                                           .read_vectors = transport_read_vectors,
+                                                           .let_go = transport_let_go,
                                                            .write = transport_write,
+                                                           .place = transport_place,
                                                            .want = transport_want,
                                                            .close = transport_close};
 

@@ -180,6 +180,9 @@ static bool make_queue_pair(struct rdma_service *service, struct rdma_channel *c
     bool is_write = channel->request->theirs.mode == RDMA_MODE_WRITE;
     struct ibv_qp_init_attr attributes = {
         .send_cq = engine->cq, .recv_cq = engine->cq, .cap = rdma_link_capacity()};
+    attributes.cap.max_send_sge = service->device.max_sge < RDMA_LINK_PIECES
+                                      ? (uint32_t)service->device.max_sge
+                                      : RDMA_LINK_PIECES;
     if (is_write) {
         attributes.cap.max_recv_wr = CREDITS;
     } else {
@@ -191,6 +194,9 @@ static bool make_queue_pair(struct rdma_service *service, struct rdma_channel *c
     if (channel->qp == NULL)
         return false;
     channel->max_inline = attributes.cap.max_inline_data;
+    channel->link.max_pieces = attributes.cap.max_send_sge < RDMA_LINK_PIECES
+                                   ? attributes.cap.max_send_sge
+                                   : RDMA_LINK_PIECES;
     for (int i = 0; is_write && i < CREDITS; i++)
         rdma_post_own_receive(&channel->link, 0);
     return !channel->link.has_failed;

@@ -125,7 +125,7 @@ static void end_frame(struct rdma_link *link, struct batch *batch, char *frame,
     link->posted++;
     if (is_inline && size > 0)
         batch->requests[i].send_flags |= IBV_SEND_INLINE;
-    if (is_to_be_signaled(link) || type == RDMA_FRAME_END)
+    if (is_to_be_signaled(link) || type == RDMA_FRAME_END || type == RDMA_FRAME_PLACED)
         batch->requests[i].send_flags |= IBV_SEND_SIGNALED;
     if (i > 0)
         batch->requests[i - 1].next = &batch->requests[i];
@@ -237,7 +237,56 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
     link->done = number + 1;
     if (link->pull.is_under_way && link->pull.number == number)
         link->pull.is_under_way = false;
+    if (link->is_placing && link->place_number == number)
+        link->is_placing = false;
     link->buffers_freed = link->taken_after[number % RDMA_LINK_SLOTS];
+}
+
+/* ---- placing ---- */
+
+/* Chained writes of the pieces, the last with no more than are left. Returns the bytes. */
+static size_t post_writes(struct rdma_link *link, struct ibv_sge *pieces, int count,
+                          uint64_t offset)
+{
+    struct ibv_send_wr requests[RDMA_LINK_SLOTS], *bad;
+    size_t total = 0;
+    int posted = 0;
+    for (int at = 0; at < count; posted++) {
+        int here = count - at < (int)link->max_pieces ? count - at : (int)link->max_pieces;
+        requests[posted] = (struct ibv_send_wr){.wr_id = link->wr_id | link->posted,
+                                                .sg_list = &pieces[at],
+                                                .num_sge = here,
+                                                .opcode = IBV_WR_RDMA_WRITE};
+        requests[posted].wr.rdma.remote_addr = link->grant.address + offset + total;
+        requests[posted].wr.rdma.rkey = link->grant.rkey;
+        if (posted > 0)
+            requests[posted - 1].next = &requests[posted];
+        link->taken_after[link->posted++ % RDMA_LINK_SLOTS] = link->buffers_taken;
+        for (int i = 0; i < here; i++)
+            total += pieces[at + i].length;
+        at += here;
+    }
+    if (ibv_post_send(link->qp, requests, &bad) != 0)
+        link->has_failed = true;
+    return total;
+}
+
+size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset)
+{
+    char payload[RDMA_PLACE_BYTES];
+    uint32_t free_slots = RDMA_LINK_SLOTS - (link->posted - link->done);
+    if (!rdma_link_has_room(link) || free_slots < 2 || link->is_placing)
+        return 0;
+    int most = (int)((free_slots - 1) * link->max_pieces);
+    if (count > most)
+        count = most;
+    struct rdma_place place = {.offset = offset,
+                               .length = post_writes(link, pieces, count, offset)};
+    rdma_place_write(payload, &place);
+    link->place_number = link->posted;
+    link->is_placing = true;
+    send_one(link, RDMA_FRAME_PLACED, payload, sizeof payload);
+    return place.length;
 }
 
 /* ---- receiving ---- */
@@ -249,13 +298,10 @@ static bool accept_frame(struct rdma_link *link, const struct rdma_frame *frame,
         return false;
     link->frames_in++;
     link->bytes_in += frame->length;
-    if (frame->type == RDMA_FRAME_DATA || frame->type == RDMA_FRAME_PULL) {
+    if (frame->type != RDMA_FRAME_CREDIT && frame->type != RDMA_FRAME_END) {
         assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* credits see to it */
-        link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] =
-            (struct rdma_received){.is_reference = frame->type == RDMA_FRAME_PULL,
-                                   .payload = payload,
-                                   .length = frame->length,
-                                   .buffer = buffer};
+        link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] = (struct rdma_received){
+            .type = frame->type, .payload = payload, .length = frame->length, .buffer = buffer};
         return true;
     }
     if (frame->type == RDMA_FRAME_END)
@@ -292,20 +338,15 @@ static void drop_first(struct rdma_link *link)
     rdma_flow_reposted(&link->flow);
 }
 
-/* The next part of what is pulled. Its end is told of by a completion. */
-static void fetch(struct rdma_link *link)
+/* Its end is told of by a completion. */
+static void post_read(struct rdma_link *link, struct ibv_sge *pieces, int count, uint32_t len)
 {
     struct rdma_pull *pull = &link->pull;
-    struct ibv_send_wr *bad;
-    if (!has_slot(link) || (pull->memory == NULL && !link->borrow(link)))
-        return;
-    uint32_t len = pull->rest.length < pull->size ? (uint32_t)pull->rest.length : pull->size;
-    struct ibv_sge piece = {.addr = (uintptr_t)pull->memory, .length = len, .lkey = pull->lkey};
-    struct ibv_send_wr request = {.wr_id = link->wr_id | link->posted,
-                                  .sg_list = &piece,
-                                  .num_sge = 1,
-                                  .opcode = IBV_WR_RDMA_READ,
-                                  .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad, request = {.wr_id = link->wr_id | link->posted,
+                                        .sg_list = pieces,
+                                        .num_sge = count,
+                                        .opcode = IBV_WR_RDMA_READ,
+                                        .send_flags = IBV_SEND_SIGNALED};
     request.wr.rdma.remote_addr = pull->rest.address;
     request.wr.rdma.rkey = pull->rest.rkey;
     pull->number = link->posted;
@@ -320,6 +361,25 @@ static void fetch(struct rdma_link *link)
         link->has_failed = true;
 }
 
+/* The next part of what is pulled, to memory of the link's. */
+static void fetch(struct rdma_link *link)
+{
+    struct rdma_pull *pull = &link->pull;
+    if (!has_slot(link) || (pull->memory == NULL && !link->borrow(link)))
+        return;
+    uint32_t len = pull->rest.length < pull->size ? (uint32_t)pull->rest.length : pull->size;
+    struct ibv_sge piece = {.addr = (uintptr_t)pull->memory, .length = len, .lkey = pull->lkey};
+    post_read(link, &piece, 1, len);
+}
+
+static void end_pull(struct rdma_link *link)
+{
+    if (link->pull.memory != NULL)
+        link->give_back(link);
+    link->pull = (struct rdma_pull){.here = 0};
+    drop_first(link);
+}
+
 /* Returns 0 when the next part has to come first. */
 static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
 {
@@ -331,20 +391,18 @@ static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
     }
     if (part > size)
         part = size;
+    assert(!pull->is_direct); /* who gave the place goes on with it */
     memcpy(to, pull->memory + pull->taken, part);
     pull->taken += (uint32_t)part;
-    if (pull->taken == pull->here && pull->rest.length == 0) {
-        link->give_back(link);
-        *pull = (struct rdma_pull){.here = 0};
-        drop_first(link);
-    }
+    if (pull->taken == pull->here && pull->rest.length == 0)
+        end_pull(link);
     return part;
 }
 
 static size_t take_first(struct rdma_link *link, char *to, size_t size)
 {
     const struct rdma_received *first = &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
-    if (first->is_reference)
+    if (first->type == RDMA_FRAME_PULL)
         return take_pulled(link, to, size);
     size_t part = first->length - link->inbox_offset;
     if (part > size)
@@ -356,28 +414,111 @@ static size_t take_first(struct rdma_link *link, char *to, size_t size)
     return part;
 }
 
-/* A reference that comes to the front is copied once, and checked. */
-static bool begin_pull(struct rdma_link *link)
+static struct rdma_received *first_of(struct rdma_link *link)
 {
-    const struct rdma_received *first = &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
-    if (!first->is_reference || link->pull.here > 0 || link->pull.rest.length > 0)
-        return true;
-    return rdma_reference_read(&link->pull.rest, first->payload);
+    return &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
+}
+
+/* A grant takes the place of the one before, or ends it. */
+static bool take_grant(struct rdma_link *link)
+{
+    const struct rdma_received *first = first_of(link);
+    struct rdma_reference grant = {.length = 0};
+    if (first->length > 0 && !rdma_reference_read(&grant, first->payload))
+        return false;
+    link->grant = grant;
+    drop_first(link);
+    return true;
+}
+
+/* What comes to the front is copied once, and checked. False: it is none of what is to be read, or
+ * a lie. */
+static bool begin_first(struct rdma_link *link)
+{
+    bool is_good = true;
+    while (is_good && rdma_link_has_input(link) && first_of(link)->type == RDMA_FRAME_GRANT)
+        is_good = take_grant(link);
+    if (is_good && rdma_link_has_input(link)) {
+        if (first_of(link)->type == RDMA_FRAME_PLACED && link->grant.length > 0)
+            return false;
+        is_good = first_of(link)->type != RDMA_FRAME_PLACED;
+        if (first_of(link)->type == RDMA_FRAME_PULL && link->pull.here == 0 &&
+            link->pull.rest.length == 0)
+            is_good = rdma_reference_read(&link->pull.rest, first_of(link)->payload);
+    }
+    link->has_failed = link->has_failed || !is_good;
+    return is_good && rdma_link_has_input(link);
 }
 
 size_t rdma_link_read(struct rdma_link *link, char *to, size_t size)
 {
     size_t taken = 0, part = 1;
-    while (taken < size && part > 0 && rdma_link_has_input(link)) {
-        if (!begin_pull(link)) {
-            link->has_failed = true;
-            break;
-        }
+    while (taken < size && part > 0 && rdma_link_has_input(link) && begin_first(link)) {
+        if (taken > 0 && rdma_link_can_pull(link))
+            break; /* the reader may have a place for it, when it has seen this */
         part = take_first(link, to + taken, size - taken);
         taken += part;
     }
     link->copied_bytes += taken;
     return taken;
+}
+
+bool rdma_link_can_pull(struct rdma_link *link)
+{
+    const struct rdma_pull *pull = &link->pull;
+    return rdma_link_has_input(link) && begin_first(link) &&
+           first_of(link)->type == RDMA_FRAME_PULL && pull->here == pull->taken;
+}
+
+/* As much of the pieces as one request takes and the reference has. */
+static uint32_t cut_pieces(const struct rdma_link *link, struct ibv_sge *pieces, int *count)
+{
+    uint64_t left = link->pull.rest.length;
+    uint32_t total = 0;
+    int used = 0;
+    while (used < *count && used < (int)link->max_pieces && left > 0) {
+        if (pieces[used].length > left)
+            pieces[used].length = (uint32_t)left;
+        left -= pieces[used].length;
+        total += pieces[used++].length;
+    }
+    *count = used;
+    return total;
+}
+
+void rdma_link_pull(struct rdma_link *link, struct ibv_sge *pieces, int count)
+{
+    assert(link->pull.here == link->pull.taken && !link->pull.is_under_way);
+    if (!has_slot(link))
+        return;
+    uint32_t total = cut_pieces(link, pieces, &count);
+    post_read(link, pieces, count, total);
+    link->pull.is_direct = true;
+}
+
+size_t rdma_link_pulled(struct rdma_link *link, size_t size)
+{
+    struct rdma_pull *pull = &link->pull;
+    if (!pull->is_direct || pull->is_under_way)
+        return 0;
+    size_t part = pull->here - pull->taken;
+    if (part > size)
+        part = size;
+    pull->taken += (uint32_t)part;
+    pull->is_direct = pull->taken < pull->here;
+    if (!pull->is_direct && pull->rest.length == 0)
+        end_pull(link);
+    return part;
+}
+
+bool rdma_link_take_placed(struct rdma_link *link, struct rdma_place *place)
+{
+    if (!rdma_link_has_input(link) || first_of(link)->type != RDMA_FRAME_PLACED)
+        return false;
+    bool is_good = rdma_place_read(place, first_of(link)->payload, &link->grant);
+    link->has_failed = link->has_failed || !is_good;
+    drop_first(link);
+    return is_good;
 }
 
 void rdma_link_drop_input(struct rdma_link *link)

@@ -17,6 +17,7 @@
 
 #define RDMA_LINK_SLOTS 32   /* sends under way */
 #define RDMA_LINK_INLINE 256 /* frames up to this are copied into the work request */
+#define RDMA_LINK_PIECES 8   /* of memory in one work request, where the device has as many */
 #define RDMA_LINK_WINDOW 16  /* most receives that are posted for the peer */
 
 /* Above a send's number in its wr_id: what the owner tells links and receives apart by. */
@@ -24,9 +25,9 @@
 
 #define RDMA_TAKES(type) (1u << (type))
 
-/* A frame of data, or a reference to some, that has not been read. */
+/* A frame that has not been read: of data, or of what stands for some. */
 struct rdma_received {
-    bool is_reference;
+    enum rdma_frame_type type;
     const char *payload;
     uint32_t length;
     uint32_t buffer; /* by the owner's count */
@@ -39,6 +40,7 @@ struct rdma_pull {
     uint32_t lkey, size;
     uint32_t number; /* of the READ under way */
     bool is_under_way;
+    bool is_direct;       /* the part goes to the reader's own memory */
     uint32_t taken, here; /* bytes of the present part: read; come */
 };
 
@@ -76,6 +78,11 @@ struct rdma_link {
     void (*post_receive)(struct rdma_link *link, uint32_t buffer);
 
     struct rdma_pull pull;
+    struct rdma_reference grant; /* the client's memory for the next value; length 0: none */
+    uint32_t max_pieces;         /* of memory in one write; 0: this end places nothing */
+    uint32_t place_number;       /* of the frame that tells of the last write */
+    bool is_placing;             /* the memory written from is still needed */
+
     bool (*borrow)(struct rdma_link *link); /* fills in pull.memory; false: none is free now */
     void (*give_back)(struct rdma_link *link);
 
@@ -92,6 +99,14 @@ void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inl
 
 /* Sends as many of the bytes as there are credits, slots and buffers for: returns how many. */
 size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int count);
+
+/* Writes the pieces, registered memory of ours, into the granted memory at `offset`, as far as
+ * there is room; they stand in the stream here. Returns how many bytes; with those, nothing more is
+ * placed and the pieces stay as they are until is_placing is false. */
+size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset);
+
+/* The other end of it: the next bytes of the stream are in the granted memory. */
+bool rdma_link_take_placed(struct rdma_link *link, struct rdma_place *place);
 
 /* Whether rdma_link_send would take something. */
 bool rdma_link_has_room(const struct rdma_link *link);
@@ -128,6 +143,15 @@ static inline bool rdma_link_has_input(const struct rdma_link *link)
 {
     return link->inbox_head != link->inbox_tail && !link->pull.is_under_way;
 }
+
+/* Whether a reference is what is to be read, and no part of it waits in memory of the link's. */
+bool rdma_link_can_pull(struct rdma_link *link);
+
+/* Has the next bytes of the reference read into the pieces, registered memory of ours, which stay
+ * as they are while is_under_way; rdma_link_pulled then tells how many they were, at most `size` at
+ * once. */
+void rdma_link_pull(struct rdma_link *link, struct ibv_sge *pieces, int count);
+size_t rdma_link_pulled(struct rdma_link *link, size_t size);
 
 /* Posts the receives of what nobody will read. */
 void rdma_link_drop_input(struct rdma_link *link);

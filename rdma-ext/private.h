@@ -33,6 +33,7 @@
 #define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
 #define STAGES 4 /* where pulled bytes come to, shared by a worker's channels */
 #define STAGE_BYTES (32 * 1024)
+#define REGIONS_MAX 4096 /* of the store's pages */
 #define CHANNEL_HASH 256 /* by queue pair number */
 
 /* wr_id: a receive has the top bit, and chunk and buffer below (or WR_OWN: one of the queue pair's
@@ -90,6 +91,10 @@ struct rdma_channel {
     bool is_bound;
     uint32_t place, block; /* in worker->channels; of send buffers */
 
+    void (*let_go)(void *arg); /* to be called when no READ goes to pages, or NULL */
+    void *let_go_arg;
+    struct transport_place *placing; /* its part is being written to the client, or NULL */
+
     struct rdma_channel *hash_next, *ready_next, *touched_next;
 
     /* for the helper */
@@ -107,7 +112,7 @@ struct rdma_channel {
 /* What INFO shows. Written by one thread each, read by any. */
 struct rdma_counters {
     _Atomic uint64_t opened, refused, breaches, broken, frames_in, frames_out, bytes_in, bytes_out,
-        copied_bytes;
+        copied_bytes, placed_bytes, pulled_bytes;
 };
 
 struct rdma_worker {
@@ -127,6 +132,7 @@ struct rdma_worker {
     struct rdma_channel *by_number[CHANNEL_HASH];
     struct rdma_channel *ready, *touched;
     struct rdma_channel *stages[STAGES]; /* who uses it */
+    uint32_t last_region;                /* where a page was found */
 
     struct rdma_counters counters;
 
@@ -144,6 +150,16 @@ struct rdma_service {
     _Atomic uint64_t pinned_bytes;
     struct rdma_worker **workers;
     uint32_t worker_count;
+
+    /* pages.c */
+    bool (*pages_around)(void *arg, const void *address, void **start, size_t *size);
+    void *pages_arg;
+    struct ibv_mr **regions; /* room for REGIONS_MAX */
+    _Atomic uint32_t region_count;
+    _Atomic uint64_t registered_bytes;
+    _Atomic bool is_registering;
+    const void *wanted_page;
+    struct rdma_job registering;
 
     pthread_t helper;
     pthread_mutex_t lock; /* over jobs, stopping */
@@ -170,6 +186,14 @@ void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_settle(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);
+
+/* ---- pages.c ---- */
+
+/* The key of the region that holds these bytes of the store's pages. False: none does yet, or ever;
+ * the helper has been asked for it. */
+bool rdma_pages_key(struct rdma_worker *worker, const void *address, size_t len, uint32_t *lkey);
+void rdma_job_register(struct rdma_service *service, struct rdma_job *job);
+void rdma_pages_free(struct rdma_service *service); /* when no queue pair is left */
 
 /* ---- worker.c ---- */
 
@@ -206,7 +230,9 @@ void rdma_post_own_receive(struct rdma_link *link, uint32_t buffer);
 struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp);
 bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats);
 void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion);
-void rdma_channel_break(struct rdma_channel *channel); /* nothing more will come or go */
+void rdma_channel_pulled(struct rdma_channel *channel); /* no READ goes to pages any more */
+void rdma_channel_placed(struct rdma_channel *channel); /* what it placed is not needed any more */
+void rdma_channel_break(struct rdma_channel *channel);  /* nothing more will come or go */
 unsigned rdma_channel_readiness(const struct rdma_channel *channel);
 
 #endif

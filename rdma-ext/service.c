@@ -138,6 +138,7 @@ static void free_service(struct rdma_service *service)
 {
     for (uint32_t i = 0; i < service->worker_count; i++)
         rdma_worker_free(service->workers[i]);
+    rdma_pages_free(service);
     if (service->device.context != NULL)
         rdma_device_close(&service->device);
     if (service->wake_fd >= 0)
@@ -156,8 +157,12 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     if (service == NULL)
         return NULL;
     pthread_mutex_init(&service->lock, NULL);
+    service->pages_around = options->pages_around;
+    service->pages_arg = options->pages_arg;
+    service->regions = calloc(REGIONS_MAX, sizeof(struct ibv_mr *));
     service->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (service->wake_fd < 0 || !rdma_device_open(&service->device, &choice, message)) {
+    if (service->wake_fd < 0 || service->regions == NULL ||
+        !rdma_device_open(&service->device, &choice, message)) {
         free_service(service);
         return NULL;
     }
@@ -219,6 +224,7 @@ static void info(struct rdma_service *service, struct rdma_info *to)
         .max_channels = service->max_channels,
         .pinned_bytes = LOAD(service->pinned_bytes),
         .max_pinned_bytes = service->max_pinned_bytes,
+        .registered_bytes = LOAD(service->registered_bytes),
     };
     snprintf(to->device, sizeof to->device, "%s", device->name);
     memcpy(to->end.gid, device->gid.raw, sizeof to->end.gid);
@@ -233,6 +239,8 @@ static void info(struct rdma_service *service, struct rdma_info *to)
         to->bytes_in += LOAD(counters->bytes_in);
         to->bytes_out += LOAD(counters->bytes_out);
         to->copied_bytes += LOAD(counters->copied_bytes);
+        to->placed_bytes += LOAD(counters->placed_bytes);
+        to->pulled_bytes += LOAD(counters->pulled_bytes);
     }
 }
 

@@ -61,6 +61,9 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
     device->max_cqe = limits.max_cqe;
     device->max_srq_wr = limits.max_srq_wr;
     device->max_qp_wr = limits.max_qp_wr;
+    device->max_sge = limits.max_sge;
+    if (limits.max_sge_rd > 0 && limits.max_sge_rd < limits.max_sge)
+        device->max_sge = limits.max_sge_rd;
     device->max_read_atomic = limits.max_qp_rd_atom;
     for (int number = 1; number <= limits.phys_port_cnt; number++) {
         struct ibv_port_attr port;

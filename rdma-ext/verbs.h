@@ -26,7 +26,7 @@ struct rdma_device {
     union ibv_gid gid;
     uint16_t lid;
     enum ibv_mtu mtu;
-    int max_cqe, max_srq_wr, max_qp_wr, max_read_atomic;
+    int max_cqe, max_srq_wr, max_qp_wr, max_read_atomic, max_sge;
 };
 
 /* What to look for. */

@@ -180,8 +180,8 @@ static void give_buffers(struct rdma_channel *channel)
     link->buffer_count = SEND_BUFFERS;
     link->borrow = borrow_stage;
     link->give_back = give_stage_back;
-    link->takes =
-        RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) | RDMA_TAKES(RDMA_FRAME_PULL);
+    link->takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) |
+                  RDMA_TAKES(RDMA_FRAME_PULL) | RDMA_TAKES(RDMA_FRAME_GRANT);
 }
 
 /* ---- what completes ---- */
@@ -256,6 +256,10 @@ static void send_completed(struct rdma_worker *worker, const struct ibv_wc *comp
         return;
     }
     rdma_link_sent(&channel->link, completion->wr_id);
+    if (!channel->link.is_placing)
+        rdma_channel_placed(channel);
+    if (!channel->link.pull.is_under_way)
+        rdma_channel_pulled(channel);
     if (channel->is_ending) {
         if (rdma_link_is_flushed(&channel->link))
             rdma_end_channel(channel);
@@ -497,6 +501,8 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     give_stage_back(&channel->link); /* nothing comes into it any more */
+    rdma_channel_pulled(channel);
+    rdma_channel_placed(channel); /* or goes out */
     if (channel->has_block)
         channel->worker->free_blocks[channel->worker->free_count++] = channel->block;
     forget(channel);
@@ -532,8 +538,11 @@ void rdma_worker_free(struct rdma_worker *worker)
         struct rdma_channel *channel = worker->channels[i];
         if (channel != NULL && channel->tcp != NULL)
             channel->tcp->ops->close(channel->tcp);
-        if (channel != NULL)
+        if (channel != NULL) {
             rdma_channel_dismantle(service, channel);
+            rdma_channel_pulled(channel);
+            rdma_channel_placed(channel);
+        }
         free(channel);
     }
     rdma_engine_free(service, &worker->made);

@@ -134,6 +134,8 @@ static void close_conn(struct conn *conn)
 {
     if (conn->transport == NULL)
         return;
+    upload_abandon(conn->upload, conn->transport);
+    conn->upload = NULL;
     conn->transport->ops->close(conn->transport);
     conn->transport = NULL;
     unlink_conn(conn);
@@ -148,8 +150,6 @@ static void close_conn(struct conn *conn)
         free(conn->parser);
         conn->parser = NULL;
     }
-    upload_free(conn->upload);
-    conn->upload = NULL;
     runner_abandon(conn);
     client_memory_forget(conn);
     conn_attend(conn);

@@ -112,7 +112,7 @@ const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
 
 /* Each appends to the queue, behind which worker->output follows: that must be empty. */
 void conn_output_bytes(struct conn *conn, const char *data, size_t len);
-void conn_output_stream(struct conn *conn, struct store_stream *stream);
+void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length);
 
 /* Appends a push: `head`, which is copied, and the publication's bytes, which are shared if they
  * are long. Between turns only; the connection gets one in this round. */

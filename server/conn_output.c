@@ -9,11 +9,14 @@
  * 3. A segment that waits for durability is sealed: later replies, which show later commits, do not
  *    hold it up.
  * 4. At most one piece of one stream per connection is in memory.
- * 5. output_bytes counts a stream as one piece, however long it is.
+ * 5. A part of a piece that the transport gives out from where it lies (is_placing) holds up all
+ *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
+ * 6. output_bytes counts a stream as one piece, however long it is.
  */
 #include "conn.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -42,6 +45,9 @@ struct segment {
     const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
     int vector_count;
     size_t piece_len;
+    struct transport_place place; /* offset: of what is sent next */
+    bool is_placing, is_dropped;  /* dropped: the end of placing frees it */
+    struct conn *conn;
 };
 
 static uint64_t segment_cost(const struct segment *segment)
@@ -61,6 +67,17 @@ static void append(struct conn *conn, struct segment *segment)
     conn->segment_count++;
 }
 
+static void free_segment(struct segment *segment)
+{
+    if (segment->stream != NULL)
+        store_stream_close(segment->stream);
+    if (segment->publication != NULL)
+        publication_release(segment->publication);
+    else
+        free(segment->data);
+    free(segment);
+}
+
 /* Also one half sent: its unsent bytes are still counted. */
 static void drop_first(struct conn *conn)
 {
@@ -70,13 +87,9 @@ static void drop_first(struct conn *conn)
     conn->output = segment->next;
     if (conn->output == NULL)
         conn->last_output = NULL;
-    if (segment->stream != NULL)
-        store_stream_close(segment->stream);
-    if (segment->publication != NULL)
-        publication_release(segment->publication);
-    else
-        free(segment->data);
-    free(segment);
+    segment->is_dropped = segment->is_placing;
+    if (!segment->is_placing)
+        free_segment(segment);
 }
 
 void conn_output_free(struct conn *conn)
@@ -162,7 +175,19 @@ static void on_stream_ready(void *conn)
     conn_attend(conn);
 }
 
-void conn_output_stream(struct conn *conn, struct store_stream *stream)
+static void on_placed(struct transport_place *place)
+{
+    struct segment *segment = (struct segment *)((char *)place - offsetof(struct segment, place));
+    segment->is_placing = false;
+    if (segment->is_dropped) {
+        free_segment(segment);
+        return;
+    }
+    segment->conn->send_blocked = false;
+    conn_attend(segment->conn);
+}
+
+void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length)
 {
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) {
@@ -171,6 +196,8 @@ void conn_output_stream(struct conn *conn, struct store_stream *stream)
         return;
     }
     segment->stream = stream;
+    segment->conn = conn;
+    segment->place = (struct transport_place){.total = length, .done = on_placed};
     store_stream_on_ready(stream, on_stream_ready, conn);
     append(conn, segment);
 }
@@ -323,19 +350,53 @@ static bool load_piece(struct conn *conn)
     return false;
 }
 
+static void note_sent(struct conn *conn, size_t sent)
+{
+    conn->output->sent += sent;
+    conn->output->place.offset += sent;
+}
+
+/* Gives a part out without copying it. False: it is to be written. */
+static bool place_piece(struct conn *conn, const struct iovec *vectors, int count)
+{
+    struct transport *transport = conn->transport;
+    struct segment *segment = conn->output;
+    if (transport->ops->place == NULL)
+        return false;
+    ssize_t placed = transport->ops->place(transport, vectors, count, &segment->place);
+    if (placed > 0) {
+        segment->is_placing = true;
+        note_sent(conn, (size_t)placed);
+        counter_add(&conn->worker->counters.output_bytes, (uint64_t)placed);
+    } else if (placed == TRANSPORT_AGAIN) {
+        conn->send_blocked = true;
+    } else if (placed == TRANSPORT_CLOSED) {
+        conn_kill(conn);
+    }
+    return placed != 0;
+}
+
 /* False: the stream has nothing to send now. */
 static bool send_piece(struct conn *conn)
 {
     const struct segment *first = conn->output;
+    if (first->is_placing) {
+        conn->send_blocked = true;
+        if (conn->transport->ops->place(conn->transport, NULL, 0, NULL) == TRANSPORT_CLOSED)
+            conn_kill(conn);
+        return false;
+    }
     if (!load_piece(conn))
         return conn->output != first && !conn->kill;
     struct iovec vectors[SEND_VECTORS];
     int count = remaining_vectors(first, vectors);
+    if (place_piece(conn, vectors, count))
+        return true;
     size_t total = 0;
     for (int i = 0; i < count; i++)
         total += vectors[i].iov_len;
     size_t sent = (size_t)send_vectors(conn, vectors, count);
-    conn->output->sent += sent;
+    note_sent(conn, sent);
     conn->send_blocked = sent < total;
     return true;
 }

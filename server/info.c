@@ -518,6 +518,9 @@ static void write_rdma(FILE *to, struct server *server)
     fprintf(to, "rdma_bytes_in:%llu\r\n", U(info.bytes_in));
     fprintf(to, "rdma_bytes_out:%llu\r\n", U(info.bytes_out));
     fprintf(to, "rdma_copied_bytes:%llu\r\n", U(info.copied_bytes));
+    fprintf(to, "rdma_placed_bytes:%llu\r\n", U(info.placed_bytes));
+    fprintf(to, "rdma_pulled_bytes:%llu\r\n", U(info.pulled_bytes));
+    fprintf(to, "rdma_registered_bytes:%llu\r\n", U(info.registered_bytes));
 }
 
 const struct info_section info_sections[] = {

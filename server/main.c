@@ -131,6 +131,11 @@ static bool open_store(struct server *server)
     return true;
 }
 
+static bool pages_around(void *store, const void *address, void **start, size_t *size)
+{
+    return store_hold_pages(store, address, start, size);
+}
+
 /* Without RDMA the server serves as well, unless it was asked for. */
 static bool start_rdma(struct server *server)
 {
@@ -144,6 +149,8 @@ static bool start_rdma(struct server *server)
         .gid_index = (int)config_number(config, CONFIG_RDMA_GID_INDEX),
         .max_channels = (uint32_t)config_number(config, CONFIG_RDMA_MAX_CHANNELS),
         .max_pinned_bytes = (uint64_t)config_number(config, CONFIG_RDMA_MAX_PINNED),
+        .pages_around = pages_around,
+        .pages_arg = server->store,
     };
 #ifdef VELLUM_RDMA
     server->rdma_ops = &rdma_verbs_ops;

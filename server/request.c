@@ -211,6 +211,7 @@ static enum store_result reply_stream(struct call *call, struct request *request
     request->stream_count++;
     resp_bulk_header(call->reply, item->length);
     added->offset = call->reply->len;
+    added->length = item->length;
     resp_raw(call->reply, "\r\n", 2);
     return STORE_OK;
 }

@@ -23,6 +23,7 @@ enum request_state { REQUEST_PARKED, REQUEST_RUNNING, REQUEST_FINISHED };
 /* A large value, to be sent when `offset` bytes of the reply have been. */
 struct reply_stream {
     size_t offset;
+    uint64_t length; /* of the value */
     struct store_stream *stream;
 };
 

@@ -455,7 +455,7 @@ static void put_out_streams(struct request *request)
     for (uint32_t i = 0; i < request->stream_count; i++) {
         struct reply_stream *stream = &request->streams[i];
         conn_output_bytes(conn, reply->data + at, stream->offset - at);
-        conn_output_stream(conn, stream->stream);
+        conn_output_stream(conn, stream->stream, stream->length);
         at = stream->offset;
     }
     conn_output_bytes(conn, reply->data + at, reply->len - at);

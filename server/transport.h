@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -22,15 +23,29 @@ struct transport;
 
 enum transport_ready { TRANSPORT_READABLE = 1, TRANSPORT_WRITABLE = 2 };
 
+/* A part of a long value that is given to the other end from where it lies: see `place`. */
+struct transport_place {
+    uint64_t offset, total; /* of the part within the value, of the value */
+    /* Once for each part taken: its memory is not needed any more. */
+    void (*done)(struct transport_place *place);
+};
+
 struct transport_ops {
     /* Bytes moved (more than 0), TRANSPORT_AGAIN or TRANSPORT_CLOSED. */
     ssize_t (*read)(struct transport *transport, void *to, size_t size);
     ssize_t (*write)(struct transport *transport, const struct iovec *vectors, int count);
     /* As read, into several places; NULL: read is called for each. They are parts of a large
      * value's place (store_upload_space): after TRANSPORT_AGAIN the next call begins at the same
-     * place, so that an implementation may fill it meanwhile, if it has let go of it when `close`
-     * returns. */
+     * place, so that an implementation may fill it meanwhile. */
     ssize_t (*read_vectors)(struct transport *transport, const struct iovec *vectors, int count);
+    /* NULL, or to be called before `close`: whether nothing that read_vectors was given is being
+     * filled. False: done(arg) is called when it is so. */
+    bool (*let_go)(struct transport *transport, void (*done)(void *arg), void *arg);
+    /* NULL, or like write, but without copying: what is taken must stay as it is until done() is
+     * called, which may be after the transport was closed; until then it only says TRANSPORT_AGAIN
+     * or TRANSPORT_CLOSED, whatever it is given. 0: these bytes are to be written. */
+    ssize_t (*place)(struct transport *transport, const struct iovec *vectors, int count,
+                     struct transport_place *place);
     /* What the callback is to be called for, a set of enum transport_ready. Level-triggered. */
     void (*want)(struct transport *transport, unsigned ready);
     /* Ends the connection and frees the transport; no callback comes after it. */

@@ -6,6 +6,7 @@
  */
 #include "upload.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,8 @@ static void on_ready(void *arg)
 {
     struct upload *upload = arg;
     upload->waits = false;
+    if (upload->conn == NULL)
+        return;
     settle(upload);
     conn_attend(upload->conn);
 }
@@ -234,4 +237,20 @@ void upload_free(struct upload *upload)
     if (upload->store != NULL)
         store_upload_close(upload->store);
     free(upload);
+}
+
+static void free_let_go(void *upload)
+{
+    upload_free(upload);
+}
+
+void upload_abandon(struct upload *upload, struct transport *transport)
+{
+    if (upload == NULL)
+        return;
+    assert(!upload->is_counted);
+    if (transport->ops->let_go == NULL || transport->ops->let_go(transport, free_let_go, upload))
+        upload_free(upload);
+    else
+        upload->conn = NULL;
 }

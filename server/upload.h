@@ -20,6 +20,8 @@
 
 #include "../storage/store.h"
 
+struct transport;
+
 struct conn;
 
 struct upload {
@@ -72,5 +74,9 @@ STORE_MUST_CHECK static inline enum store_result upload_put(const struct upload 
 }
 
 void upload_free(struct upload *upload); /* or NULL */
+
+/* The connection is about to close its transport: frees the upload, or NULL, as soon as the
+ * transport has let go of what it fills. */
+void upload_abandon(struct upload *upload, struct transport *transport);
 
 #endif

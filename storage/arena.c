@@ -46,9 +46,10 @@ static bool add_chunk(struct arena *arena)
 
 static uint32_t take_locked(struct arena *arena)
 {
-    uint32_t number = arena->free_list;
+    uint32_t *list = arena->free_list ? &arena->free_list : &arena->held_list;
+    uint32_t number = *list;
     if (number) {
-        arena->free_list = arena_frame(arena, number)->older;
+        *list = arena_frame(arena, number)->older;
         return number;
     }
     atomic_fetch_add_explicit(&arena->resident, 1, memory_order_relaxed);
@@ -95,30 +96,46 @@ void arena_give(struct arena *arena, uint32_t number)
     pthread_mutex_unlock(&arena->lock);
 }
 
-/* One of the free frames, taken out of the list; 0: no more need go. */
-static uint32_t take_superfluous(struct arena *arena)
+/* Gives back the memory of one of the free frames. Under the lock, so that nobody begins to
+ * register its chunk meanwhile: a device would keep the page that we have given back. */
+static bool trim_one(struct arena *arena)
 {
-    pthread_mutex_lock(&arena->lock);
-    uint32_t number =
-        atomic_load(&arena->resident) > atomic_load(&arena->limit) ? arena->free_list : 0;
-    if (number)
-        arena->free_list = arena_frame(arena, number)->older;
-    pthread_mutex_unlock(&arena->lock);
-    return number;
+    uint32_t number = arena->free_list;
+    if (!number || atomic_load(&arena->resident) <= atomic_load(&arena->limit))
+        return false;
+    struct frame *frame = arena_frame(arena, number);
+    uint32_t *list = &arena->held_list;
+    if (!arena->is_held[number >> ARENA_CHUNK_SHIFT]) {
+        if (madvise(arena_memory(arena, number), PAGE_SIZE, MADV_DONTNEED) != 0)
+            return false;
+        atomic_fetch_sub_explicit(&arena->resident, 1, memory_order_relaxed);
+        list = &arena->gone_list;
+    }
+    arena->free_list = frame->older;
+    frame->older = *list;
+    *list = number;
+    return true;
 }
 
 void arena_trim(struct arena *arena)
 {
-    for (uint32_t number; (number = take_superfluous(arena));) {
-        bool gone = madvise(arena_memory(arena, number), PAGE_SIZE, MADV_DONTNEED) == 0;
+    for (bool more = true; more;) {
         pthread_mutex_lock(&arena->lock);
-        uint32_t *list = gone ? &arena->gone_list : &arena->free_list;
-        arena_frame(arena, number)->older = *list;
-        *list = number;
-        if (gone)
-            atomic_fetch_sub_explicit(&arena->resident, 1, memory_order_relaxed);
+        more = trim_one(arena);
         pthread_mutex_unlock(&arena->lock);
-        if (!gone)
-            return;
     }
+}
+
+bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size)
+{
+    *size = (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE;
+    *start = NULL;
+    pthread_mutex_lock(&arena->lock);
+    for (uint32_t i = 0; i < arena->chunk_count && *start == NULL; i++)
+        if ((uintptr_t)address - (uintptr_t)arena->memory[i] < *size) {
+            arena->is_held[i] = true;
+            *start = arena->memory[i];
+        }
+    pthread_mutex_unlock(&arena->lock);
+    return *start != NULL;
 }

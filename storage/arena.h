@@ -9,13 +9,14 @@
  * 3. used counts the frames that belong to spaces. Beyond limit only arena_take with `urgent`
  * takes.
  *
- * Threads: arena_take and arena_give lock inside; a leaf lock.
+ * Threads: arena_take, arena_give and arena_hold_chunk lock inside; a leaf lock.
  */
 #ifndef VELLUM_STORE_ARENA_H
 #define VELLUM_STORE_ARENA_H
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "format.h"
@@ -51,9 +52,12 @@ struct arena {
     pthread_mutex_t lock;
     struct frame *frames[ARENA_CHUNK_MAX];
     char *memory[ARENA_CHUNK_MAX];
+    bool is_held[ARENA_CHUNK_MAX]; /* a device may know its pages */
     uint32_t chunk_count;
     uint32_t fresh;     /* frames of the last chunk from here on were never used */
     uint32_t free_list; /* linked by `older` */
+    uint32_t
+        held_list; /* likewise: free frames over the limit, whose memory cannot be given back */
     uint32_t gone_list; /* likewise: those whose memory the system has got back */
     _Atomic uint32_t used;
     _Atomic uint32_t resident; /* used or free, and not gone */
@@ -70,6 +74,10 @@ uint32_t arena_take(struct arena *arena, bool urgent);
 void arena_give(struct arena *arena, uint32_t number);
 void arena_trim(
     struct arena *arena); /* gives the system the memory of free frames over the limit */
+
+/* The chunk that an address lies in, to be registered with a device: its memory is not given back
+ * any more. False: none. */
+bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size);
 
 static inline struct frame *arena_frame(struct arena *arena, uint32_t number)
 {

@@ -384,6 +384,12 @@ STORE_MUST_CHECK enum store_result store_put_upload(struct store_txn *txn,
                                                     const struct store_key *key, uint8_t type,
                                                     struct store_upload *upload, int64_t expire_ms);
 
+/* The stretch of page memory that an address of a stream's piece or of an upload's span lies in, to
+ * be registered with a device as a whole: from now on it keeps its memory until the store is
+ * closed. False: the address is in none. By any thread. */
+STORE_MUST_CHECK bool store_hold_pages(struct store *store, const void *address, void **start,
+                                       size_t *size);
+
 /* ---- large collections ---- */
 
 /*

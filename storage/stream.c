@@ -270,3 +270,8 @@ enum store_result store_stream_next(struct store_stream *stream, const struct io
     *count = stream->vector_count;
     return stream->result;
 }
+
+bool store_hold_pages(struct store *store, const void *address, void **start, size_t *size)
+{
+    return arena_hold_chunk(&store->arena, address, start, size);
+}

@@ -200,6 +200,219 @@ static void values_by_reference(void **state)
 
 #define MANY 50
 
+/* Bytes that the server has copied in calls of some length; 0 where that is not counted. */
+static uint64_t copies(void)
+{
+    uint64_t total = 0;
+    const char *path = getenv("VELLUM_COPIES");
+    FILE *file = path != NULL ? fopen(path, "r") : NULL;
+    if (file != NULL) {
+        assert_int_equal(fread(&total, sizeof total, 1, file), 1);
+        fclose(file);
+    }
+    return total;
+}
+
+static long long get_into(struct vellum *vellum, const char *key, struct vellum_memory *memory,
+                          size_t offset, size_t size)
+{
+    redisReply *reply =
+        good(vellum, vellum_get_into(vellum, key, strlen(key), memory, offset, size));
+    assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
+    long long length = reply->integer;
+    freeReplyObject(reply);
+    return length;
+}
+
+/* The pages that a key's value is in are registered by and by, as they are first asked for. */
+static void await_placing(struct vellum *vellum, struct vellum *tcp, const char *key,
+                          struct vellum_memory *memory, size_t size)
+{
+    for (int i = 0; i < 100; i++) {
+        long long before = figure(tcp, "rdma_placed_bytes");
+        assert_int_equal(get_into(vellum, key, memory, 0, size), size);
+        if (figure(tcp, "rdma_placed_bytes") - before == (long long)size)
+            return;
+        pause_ms(50);
+    }
+    fail_msg("%s is still sent", key);
+}
+
+/* The server writes values into our memory from where it has them, and copies nothing. */
+static void values_into_our_memory(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0,     1,      100,    3000,    4096,   4097,
+                                   65536, 131072, 131073, 1000000, 4 << 20};
+    const size_t size = 5 << 20;
+    struct vellum *vellum = connect_rdma(), *tcp = connect_by(VELLUM_RDMA_NEVER);
+    char *to = calloc(1, size), key[16];
+    struct vellum_memory *memory = vellum_register(vellum, to, size);
+    assert_non_null(memory);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *bytes = pattern(sizes[i], (unsigned)i + 50);
+        snprintf(key, sizeof key, "into:%zu", i);
+        OK(tcp, "SET %s %b", key, bytes, sizes[i]);
+        if (sizes[i] >= 4096)
+            await_placing(vellum, tcp, key, memory, size > sizes[i] ? sizes[i] : size);
+        uint64_t copied = 1;
+        for (int j = 0; j < 10 && copied > 0; j++) { /* the store may have its own to copy */
+            memset(to, 'x', size);
+            long long told = figure(tcp, "rdma_copied_bytes");
+            copied = copies();
+            assert_int_equal(get_into(vellum, key, memory, 1000, sizes[i]), sizes[i]);
+            copied = sizes[i] >= 4096 ? copies() - copied : 0;
+            if (sizes[i] >= 4096)
+                assert_in_range(figure(tcp, "rdma_copied_bytes") - told, 0, 200);
+            assert_memory_equal(to + 1000, bytes, sizes[i]);
+            assert_int_equal(to[999], 'x');
+            assert_int_equal(to[1000 + sizes[i]], 'x');
+        }
+        assert_int_equal(copied, 0);
+        free(bytes);
+    }
+    vellum_unregister(memory);
+    free(to);
+    vellum_free(vellum);
+    vellum_free(tcp);
+}
+
+static void set_from(struct vellum *vellum, const char *key, struct vellum_memory *memory,
+                     size_t size)
+{
+    freeReplyObject(good(vellum, vellum_set_from(vellum, key, strlen(key), memory, 0, size)));
+}
+
+/* The server reads long values into the pages that go to the device, and copies nothing. */
+static void values_into_the_pages(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {65536, 70001, 131072, 1000000, 4 << 20};
+    struct vellum *vellum = connect_rdma(), *tcp = connect_by(VELLUM_RDMA_NEVER);
+    char *bytes = pattern(4 << 20, 5);
+    struct vellum_memory *memory = vellum_register(vellum, bytes, 4 << 20);
+    assert_non_null(memory);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint64_t copied = 1;
+        long long told = 0, pulled = 0;
+        for (int j = 0; j < 20 && copied > 0; j++) { /* pages may still have to be registered */
+            told = figure(tcp, "rdma_copied_bytes");
+            pulled = figure(tcp, "rdma_pulled_bytes");
+            copied = copies();
+            set_from(vellum, "pages", memory, sizes[i]);
+            copied = copies() - copied;
+            told = figure(tcp, "rdma_copied_bytes") - told;
+            pulled = figure(tcp, "rdma_pulled_bytes") - pulled;
+            if (pulled < (long long)sizes[i])
+                copied = 1;
+        }
+        assert_int_equal(copied, 0);
+        assert_int_equal(pulled, sizes[i]);
+        assert_in_range(told, 0, 200);
+        redisReply *reply = good(tcp, vellum_command(tcp, "GET pages"));
+        assert_int_equal(reply->len, sizes[i]);
+        assert_memory_equal(reply->str, bytes, sizes[i]);
+        freeReplyObject(reply);
+    }
+    vellum_unregister(memory);
+    free(bytes);
+    vellum_free(vellum);
+    vellum_free(tcp);
+}
+
+/* A grant is for one reply, and for a value that fits. */
+static void what_is_not_placed(void **state)
+{
+    (void)state;
+    struct vellum *vellum = connect_rdma(), *tcp = connect_by(VELLUM_RDMA_NEVER);
+    static char to[300000];
+    char *bytes = pattern(200000, 9);
+    OK(tcp, "SET long %b", bytes, (size_t)200000);
+    OK(tcp, "SET short abc");
+    OK(tcp, "DEL none list");
+    OK(tcp, "RPUSH list a");
+    struct vellum_memory *memory = vellum_register(vellum, to, sizeof to);
+    assert_non_null(memory);
+    await_placing(vellum, tcp, "long", memory, 200000);
+    for (int i = 0; i < 5; i++) {
+        long long placed = figure(tcp, "rdma_placed_bytes");
+        redisReply *reply = vellum_get_into(vellum,
+                                            i == 1   ? "none"
+                                            : i == 2 ? "list"
+                                                     : "long",
+                                            4, memory, 0, i == 3 ? 0 : 199999);
+        assert_non_null(reply);
+        static const int types[] = {REDIS_REPLY_STRING, REDIS_REPLY_NIL, REDIS_REPLY_ERROR,
+                                    REDIS_REPLY_STRING, REDIS_REPLY_STRING};
+        assert_int_equal(reply->type, types[i]);
+        if (types[i] == REDIS_REPLY_STRING)
+            assert_memory_equal(reply->str, bytes, 200000);
+        freeReplyObject(reply);
+        assert_int_equal(get_into(vellum, "short", memory, 0, sizeof to), 3);
+        assert_memory_equal(to, "abc", 3);
+        reply = good(vellum, vellum_command(vellum, "GET long")); /* the grant is over */
+        assert_memory_equal(reply->str, bytes, 200000);
+        assert_memory_equal(to, "abc", 3);
+        freeReplyObject(reply);
+        assert_int_equal(figure(tcp, "rdma_placed_bytes"), placed);
+    }
+    assert_null(vellum_get_into(vellum, "long", 4, memory, sizeof to, 1));
+    vellum_unregister(memory);
+    free(bytes);
+    vellum_free(vellum);
+    vellum_free(tcp);
+}
+
+static void never_ending(int ready, size_t size, bool sets)
+{
+    struct vellum_options options = options_of(VELLUM_RDMA_ONLY);
+    struct vellum *vellum = vellum_connect(&options);
+    char *to = malloc(size);
+    struct vellum_memory *memory = vellum_register(vellum, to, size);
+    while (memory != NULL) {
+        redisReply *reply = sets ? vellum_set_from(vellum, "filled", 6, memory, 0, size)
+                                 : vellum_get_into(vellum, "victim", 6, memory, 0, size);
+        if (reply == NULL || write(ready, "x", 1) != 1)
+            break;
+        freeReplyObject(reply);
+    }
+    _exit(1);
+}
+
+/* Pages that are being written to a client that dies, or filled from its memory, are kept until the
+ * device has let go of them. */
+static void killed_while_pages_are_used(void **state)
+{
+    (void)state;
+    const size_t size = 1 << 20;
+    struct vellum *tcp = connect_by(VELLUM_RDMA_NEVER);
+    char *bytes = pattern(size, 77), byte;
+    OK(tcp, "SET victim %b", bytes, size);
+    for (int i = 0; i < 6; i++) {
+        int ready[2], status;
+        assert_int_equal(pipe(ready), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            never_ending(ready[1], size, i % 2 == 1);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        pause_ms(20 + i * 3);
+        kill(child, SIGKILL);
+        OK(tcp, "SET victim %b", bytes, size); /* the pages get other contents */
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        close(ready[0]);
+        close(ready[1]);
+    }
+    await_figure(tcp, "rdma_channels", 0);
+    await_figure(tcp, "rdma_pinned_bytes", 0);
+    redisReply *reply = good(tcp, vellum_command(tcp, "GET victim"));
+    assert_memory_equal(reply->str, bytes, size);
+    freeReplyObject(reply);
+    vellum_free(tcp);
+    free(bytes);
+}
+
 static void many_channels(void **state)
 {
     (void)state;
@@ -361,11 +574,17 @@ int main(void)
         cmocka_unit_test(values_of_all_sizes),
         cmocka_unit_test(pipelines_of_any_depth),
         cmocka_unit_test(values_by_reference),
+        cmocka_unit_test(values_into_our_memory),
+        cmocka_unit_test(values_into_the_pages),
+        cmocka_unit_test(what_is_not_placed),
+        cmocka_unit_test(killed_while_pages_are_used),
         cmocka_unit_test(many_channels),
         cmocka_unit_test(idle_is_free),
         cmocka_unit_test(killed_clients_leave_nothing),
         cmocka_unit_test(closed_by_command),
         cmocka_unit_test(falls_back_and_says_so),
     };
+    if (getenv("VELLUM_CASES") != NULL) /* a pattern: only these */
+        cmocka_set_test_filter(getenv("VELLUM_CASES"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,7 +234,9 @@ static void lies_in_frames(void **state)
         {255, 0, 0, 10, 10},
         {1, 0, 1, 10, 10}, /* credits for nothing */
         {2, 0, 0xffff, 0, 0},
-        {5, 0, 0, 8, 8}, /* the server's own */
+        {5, 0, 0, 16, 16}, /* the server's own */
+        {5, 0, 0, 8, 8},
+        {4, 0, 0, 8, 8}, /* half a grant */
         {6, 0, 0, 0, 0},
         {3, 0, 0, 8, 8},       /* half a reference */
         {1, 0, 0, 8000, 8000}, /* a message longer than the receive */
@@ -376,6 +378,38 @@ static void lies_in_references(void **state)
         rdma_reference_write(message + 8, &lies[i]);
         post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
         assert_closed(&raw);
+        raw_free(&raw);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+/* Memory to be written to that is not the client's to give, or none. */
+static void lies_in_grants(void **state)
+{
+    (void)state;
+    static const struct rdma_reference lies[] = {
+        {.address = 0, .length = 0, .rkey = 1},
+        {.address = UINT64_MAX - 5, .length = 100},
+        {.address = 1, .length = UINT64_MAX},
+        {.address = 4096, .length = 1ull << 40, .rkey = 7},
+        {.address = 4096, .length = 1ull << 40, .rkey = 12345},
+    };
+    static char value[100000];
+    redisContext *tcp = dial();
+    freeReplyObject(redisCommand(tcp, "SET long %b", value, sizeof value));
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct raw raw;
+        char message[8 + RDMA_REFERENCE_BYTES];
+        struct rdma_frame frame = {.type = RDMA_FRAME_GRANT, .length = RDMA_REFERENCE_BYTES};
+        raw_connect(&raw, RECEIVES);
+        rdma_frame_write(message, &frame);
+        rdma_reference_write(message + 8, &lies[i]);
+        post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        if (i > 2) /* these are believed until they are used: or credits are all that it gets */
+            post(&raw, "\1\0\0\0\012\0\0\0GET long\r\n", 18, IBV_WR_SEND, 0, 0);
+        if (i <= 2 || figure(tcp, "rdma_registered_bytes") > 0)
+            assert_closed(&raw);
         raw_free(&raw);
     }
     await_no_channels(tcp, 0);
@@ -600,6 +634,7 @@ int main(void)
         cmocka_unit_test(no_receives_posted),
         cmocka_unit_test(reads_and_writes_what_it_should_not),
         cmocka_unit_test(lies_in_references),
+        cmocka_unit_test(lies_in_grants),
         cmocka_unit_test(bad_attributes),
         cmocka_unit_test(not_before_auth),
         cmocka_unit_test(chooses_tcp),

@@ -115,6 +115,27 @@ static void references_stay_in_the_address_space(void **state)
     }
 }
 
+static void places_stay_in_the_memory(void **state)
+{
+    (void)state;
+    char bytes[RDMA_PLACE_BYTES];
+    struct rdma_reference memory = {.address = 5, .length = 100};
+    struct rdma_place read, good = {.offset = 90, .length = 10};
+    rdma_place_write(bytes, &good);
+    assert_true(rdma_place_read(&read, bytes, &memory));
+    assert_int_equal(read.offset, 90);
+    assert_int_equal(read.length, 10);
+    struct rdma_place bad[] = {{.offset = 90, .length = 11},
+                               {.offset = 101, .length = 1},
+                               {.offset = 0, .length = 0},
+                               {.offset = UINT64_MAX, .length = 2},
+                               {.offset = 2, .length = UINT64_MAX}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rdma_place_write(bytes, &bad[i]);
+        assert_false(rdma_place_read(&read, bytes, &memory));
+    }
+}
+
 static void breaches_are_seen(void **state)
 {
     (void)state;
@@ -203,6 +224,7 @@ int main(void)
         cmocka_unit_test(words_travel),
         cmocka_unit_test(ends_travel),
         cmocka_unit_test(references_stay_in_the_address_space),
+        cmocka_unit_test(places_stay_in_the_memory),
         cmocka_unit_test(breaches_are_seen),
         cmocka_unit_test(nobody_is_stuck),
     };

@@ -1,0 +1,69 @@
+/*
+ * The store's pages, registered with the device in long stretches: a value is then written to a
+ * client from where it lies.
+ *
+ * Invariants:
+ * 1. Regions are only added, by the helper; a worker may look at those below region_count.
+ * 2. One region at a time is being added: is_registering is set by the worker that asks for it.
+ * When one cannot be had it stays set, and what lies in others goes on being copied.
+ */
+#include "private.h"
+
+#include <stdlib.h>
+
+void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
+{
+    (void)job;
+    uint32_t count = atomic_load_explicit(&service->region_count, memory_order_relaxed);
+    void *start;
+    size_t size;
+    if (count == REGIONS_MAX)
+        return;
+    if (!service->pages_around(service->pages_arg, service->wanted_page, &start, &size)) {
+        atomic_store(&service->is_registering, false); /* a copy of a page, or none */
+        return;
+    }
+    struct ibv_mr *mr = ibv_reg_mr(service->device.pd, start, size, IBV_ACCESS_LOCAL_WRITE);
+    if (mr == NULL)
+        return;
+    service->regions[count] = mr;
+    atomic_fetch_add(&service->registered_bytes, size);
+    atomic_store_explicit(&service->region_count, count + 1, memory_order_release);
+    atomic_store(&service->is_registering, false);
+}
+
+static bool holds(const struct ibv_mr *mr, const void *address, size_t len)
+{
+    size_t offset = (uintptr_t)address - (uintptr_t)mr->addr;
+    return offset < mr->length && len <= mr->length - offset;
+}
+
+bool rdma_pages_key(struct rdma_worker *worker, const void *address, size_t len, uint32_t *lkey)
+{
+    struct rdma_service *service = worker->service;
+    uint32_t count = atomic_load_explicit(&service->region_count, memory_order_acquire);
+    if (worker->last_region < count && holds(service->regions[worker->last_region], address, len)) {
+        *lkey = service->regions[worker->last_region]->lkey;
+        return true;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (holds(service->regions[i], address, len)) {
+            worker->last_region = i;
+            *lkey = service->regions[i]->lkey;
+            return true;
+        }
+    if (!atomic_exchange(&service->is_registering, true)) {
+        service->wanted_page = address;
+        service->registering.run = rdma_job_register;
+        rdma_submit(service, &service->registering);
+    }
+    return false;
+}
+
+void rdma_pages_free(struct rdma_service *service)
+{
+    uint32_t count = atomic_load(&service->region_count);
+    for (uint32_t i = 0; i < count; i++)
+        ibv_dereg_mr(service->regions[i]);
+    free(service->regions);
+}
