@@ -136,6 +136,11 @@ static void grow(struct store *store, struct space *space)
 /* What another class has emptied comes before a longer file. */
 static void find_room(struct store *store, struct space *space)
 {
+    if (atomic_load(&store->full)) { /* who asked was refused: what they have free is anyone's */
+        pthread_mutex_lock(&space->lock);
+        space_forget_asked(space);
+        pthread_mutex_unlock(&space->lock);
+    }
     if (reclaim_segments(store, space) == 0) {
         grow(store, space);
         return;

@@ -140,11 +140,15 @@ static inline bool space_was_asked(const struct space *space, uint32_t class)
 {
     return space->asked[class / 64] >> (class % 64) & 1;
 }
+static inline void space_forget_asked(struct space *space)
+{
+    space->asked[0] = space->asked[1] = 0;
+}
 /* What was asked for is there. */
 static inline void space_grown(struct space *space)
 {
     space->growing = false;
-    space->asked[0] = space->asked[1] = 0;
+    space_forget_asked(space);
 }
 
 static inline uint32_t space_class_of(const struct space *space, uint32_t page)

@@ -174,32 +174,52 @@ static void a_full_disk(void **state)
 
 /* ---- cuts ---- */
 
-#define LONG_LEN 3900u
-#define SHORT_LEN 1900u
+/* More of the old ones in a page: redone over the new they would hit others. */
+#define OLD_LEN 700u
+#define NEW_LEN 1900u
+#define LATEST 16u
+
+struct state {
+    struct medium *medium;
+    uint32_t acknowledged; /* new values that must be there */
+};
 
 struct cuts {
     struct rng rng;
     struct rig *writer;
-    struct medium *states[400];
-    uint32_t acknowledged[400]; /* short values that must be there */
-    uint32_t count;
-    _Atomic uint32_t put; /* likewise, by now */
+    struct state kept[300], latest[LATEST]; /* the latest: a ring */
+    uint32_t count, turn;
+    uint64_t reclaimed;
+    _Atomic uint32_t put; /* new values, acknowledged by now */
 };
 
-/* Some of the states; more of those in which segments are being emptied. */
-static void keep_state(void *arg, struct medium *state)
+static void keep(struct cuts *cuts, struct state *state)
 {
-    struct cuts *cuts = arg;
-    if (cuts->count == sizeof cuts->states / sizeof *cuts->states ||
-        !rng_chance(&cuts->rng, cuts->put % 500 < 20 ? 10 : 2)) {
-        medium_free(state);
-        return;
-    }
-    cuts->acknowledged[cuts->count] = cuts->put;
-    cuts->states[cuts->count++] = state;
+    if (cuts->count < sizeof cuts->kept / sizeof *cuts->kept)
+        cuts->kept[cuts->count++] = *state;
+    else if (state->medium)
+        medium_free(state->medium);
+    state->medium = NULL;
 }
 
-static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t long_count,
+/* Some of the states, and those just before segments had been emptied. */
+static void keep_state(void *arg, struct medium *medium)
+{
+    struct cuts *cuts = arg;
+    uint64_t count = atomic_load(&cuts->writer->store->segments_reclaimed);
+    struct state *state = &cuts->latest[cuts->turn++ % LATEST];
+    for (uint32_t i = 0; i < LATEST && count != cuts->reclaimed; i++)
+        if (cuts->latest[i].medium)
+            keep(cuts, &cuts->latest[i]);
+    cuts->reclaimed = count;
+    if (state->medium && rng_chance(&cuts->rng, 2))
+        keep(cuts, state);
+    else if (state->medium)
+        medium_free(state->medium);
+    *state = (struct state){medium, cuts->put};
+}
+
+static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t old_count,
                         uint32_t fate)
 {
     struct rig rig;
@@ -207,14 +227,14 @@ static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t l
     medium_set_fate(medium, (enum fate)fate);
     rig_open_on(&rig, medium);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    for (uint32_t i = 0; i < long_count; i += 7)
-        must(!is_there(&rig, i, LONG_LEN), "%u has come back", i);
-    expect_all(&rig, acknowledged, SHORT_LEN);
-    fill(&rig, 300, 700);
-    expect_all(&rig, 300, 700);
+    for (uint32_t i = 0; i < old_count; i += 7)
+        must(!is_there(&rig, i, OLD_LEN), "%u has come back", i);
+    expect_all(&rig, acknowledged, NEW_LEN);
+    fill(&rig, 300, 500);
+    expect_all(&rig, 300, 500);
     rig_close_well(&rig);
     rig_open_on(&rig, medium);
-    expect_all(&rig, 300, 700);
+    expect_all(&rig, 300, 500);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
     rig_close_well(&rig);
     medium_free(medium);
@@ -225,15 +245,17 @@ static void a_cut_while_a_segment_changes_its_class(void **state)
     (void)state;
     struct cuts *cuts = calloc(1, sizeof *cuts);
     struct rig rig;
-    uint32_t long_count = 4 * in_segment(LONG_LEN), short_count = 5 * in_segment(SHORT_LEN);
+    uint32_t old_count = 4 * in_segment(OLD_LEN), new_count = 5 * in_segment(NEW_LEN);
     cuts->rng.state = rng_seed("space");
+    cuts->writer = &rig;
     struct medium *medium = new_store(&rig);
-    fill(&rig, long_count, LONG_LEN);
-    empty(&rig, long_count, LONG_LEN);
+    store_set_memory(rig.store, 64 << 20); /* so that the journal is all there is, for long */
+    fill(&rig, old_count, OLD_LEN);
+    empty(&rig, old_count, OLD_LEN);
     rig_sync(&rig, atomic_load(&rig.store->journal.appended));
     medium_record(medium, keep_state, cuts);
-    while (cuts->put < short_count) {
-        put(&rig, cuts->put, SHORT_LEN);
+    while (cuts->put < new_count) {
+        put(&rig, cuts->put, NEW_LEN);
         rig_sync(&rig, atomic_load(&rig.store->journal.appended));
         cuts->put++;
     }
@@ -242,7 +264,10 @@ static void a_cut_while_a_segment_changes_its_class(void **state)
     rig_close_well(&rig);
     printf("%u states\n", cuts->count);
     for (uint32_t i = 0; i < cuts->count; i++)
-        check_state(cuts->states[i], cuts->acknowledged[i], long_count, i % FATES);
+        check_state(cuts->kept[i].medium, cuts->kept[i].acknowledged, old_count, i % FATES);
+    for (uint32_t i = 0; i < LATEST; i++)
+        if (cuts->latest[i].medium)
+            medium_free(cuts->latest[i].medium);
     medium_free(medium);
     free(cuts);
 }
