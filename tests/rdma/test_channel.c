@@ -198,7 +198,8 @@ static void values_by_reference(void **state)
     free(bytes);
 }
 
-#define MANY 50
+#define MANY 200
+#define IDLE 100
 
 /* Bytes that the server has copied in calls of some length; 0 where that is not counted. */
 static uint64_t copies(void)
@@ -413,6 +414,70 @@ static void killed_while_pages_are_used(void **state)
     free(bytes);
 }
 
+/* A cable that is cut while values go both ways, and mended: nothing of it stays. */
+static void cut_cable(void **state)
+{
+    (void)state;
+    const size_t size = 1 << 20;
+    struct vellum_options beside = options_of(VELLUM_RDMA_NEVER);
+    beside.host = "127.0.0.1";
+    struct vellum *tcp = vellum_connect(&beside);
+    assert_null(vellum_error(tcp));
+    char *bytes = pattern(size, 78), byte;
+    pid_t children[4];
+    int ready[2];
+    OK(tcp, "SET victim %b", bytes, size);
+    assert_int_equal(pipe(ready), 0);
+    for (int i = 0; i < 4; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0)
+            never_ending(ready[1], size, i % 2 == 1);
+    }
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(system("tc qdisc add dev vb root netem loss 100%"), 0);
+    pause_ms(1500);
+    redisReply *reply = good(tcp, vellum_command(tcp, "GET victim")); /* others are served */
+    assert_memory_equal(reply->str, bytes, size);
+    freeReplyObject(reply);
+    for (int i = 0; i < 4; i++) {
+        int status;
+        kill(children[i], SIGKILL);
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+    }
+    assert_int_equal(system("tc qdisc del dev vb root"), 0);
+    await_figure(tcp, "rdma_channels", 0);
+    await_figure(tcp, "rdma_pinned_bytes", 0);
+    vellum_free(connect_rdma());
+    close(ready[0]);
+    close(ready[1]);
+    vellum_free(tcp);
+    free(bytes);
+}
+
+/* 64 MB there and back. */
+static void the_longest_values(void **state)
+{
+    (void)state;
+    const size_t size = 64 << 20;
+    struct vellum *vellum = connect_rdma();
+    char *bytes = pattern(size, 64), *to = calloc(1, size);
+    struct vellum_memory *memory = vellum_register(vellum, bytes, size),
+                         *place = vellum_register(vellum, to, size);
+    assert_non_null(memory);
+    assert_non_null(place);
+    set_from(vellum, "longest", memory, size);
+    assert_int_equal(get_into(vellum, "longest", place, 0, size), size);
+    assert_memory_equal(to, bytes, size);
+    OK(vellum, "DEL longest");
+    vellum_unregister(memory);
+    vellum_unregister(place);
+    vellum_free(vellum);
+    free(bytes);
+    free(to);
+}
+
 static void many_channels(void **state)
 {
     (void)state;
@@ -464,8 +529,8 @@ static long ticks_of(long pid)
 static void idle_is_free(void **state)
 {
     (void)state;
-    struct vellum *many[MANY], *tcp = connect_by(VELLUM_RDMA_NEVER);
-    for (int i = 0; i < MANY; i++) {
+    struct vellum *many[IDLE], *tcp = connect_by(VELLUM_RDMA_NEVER);
+    for (int i = 0; i < IDLE; i++) {
         many[i] = connect_rdma();
         OK(many[i], "PING");
     }
@@ -479,7 +544,7 @@ static void idle_is_free(void **state)
         taken = ticks_of(pid) - before;
     }
     assert_true(taken <= 4); /* of 200; the second's tick included */
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < IDLE; i++)
         vellum_free(many[i]);
     vellum_free(tcp);
 }
@@ -578,6 +643,8 @@ int main(void)
         cmocka_unit_test(values_into_the_pages),
         cmocka_unit_test(what_is_not_placed),
         cmocka_unit_test(killed_while_pages_are_used),
+        cmocka_unit_test(cut_cable),
+        cmocka_unit_test(the_longest_values),
         cmocka_unit_test(many_channels),
         cmocka_unit_test(idle_is_free),
         cmocka_unit_test(killed_clients_leave_nothing),
