@@ -176,14 +176,13 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     return NULL;
 }
 
-static void stop(struct rdma_service *service)
+static void halt(struct rdma_service *service)
 {
     pthread_mutex_lock(&service->lock);
     service->is_stopping = true;
     pthread_mutex_unlock(&service->lock);
     wake(service);
     pthread_join(service->helper, NULL);
-    free_service(service);
 }
 
 static struct rdma_worker *attach(struct rdma_service *service, struct worker *owner)
@@ -246,7 +245,8 @@ static void info(struct rdma_service *service, struct rdma_info *to)
 
 const struct rdma_ops rdma_verbs_ops = {
     .start = start,
-    .stop = stop,
+    .halt = halt,
+    .stop = free_service,
     .info = info,
     .attach = attach,
     .descriptor = descriptor,

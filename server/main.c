@@ -170,8 +170,15 @@ static bool start_rdma(struct server *server)
     return server->rdma != NULL || wanted != CONFIG_RDMA_YES;
 }
 
-static void stop_rdma(struct server *server)
+/* What its helper thread has posted last is about channels: it is visited while they exist. */
+static void stop_rdma(struct server *server, uint32_t workers)
 {
+    if (server->rdma != NULL)
+        server->rdma_ops->halt(server->rdma);
+    for (uint32_t i = 0; i < workers; i++) {
+        worker_visit_rest(server->workers[i]);
+        rdma_loop_free(server->workers[i]);
+    }
     if (server->rdma != NULL)
         server->rdma_ops->stop(server->rdma);
     server->rdma = NULL;
@@ -183,9 +190,7 @@ static void end_workers(struct server *server, uint32_t started, uint32_t made)
         worker_wake(server->workers[i]);
     for (uint32_t i = 0; i < started; i++)
         worker_join(server->workers[i]);
-    for (uint32_t i = 0; i < made; i++)
-        rdma_loop_free(server->workers[i]);
-    stop_rdma(server);
+    stop_rdma(server, made);
     for (uint32_t i = 0; i < made; i++)
         worker_free(server->workers[i]);
 }

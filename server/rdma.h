@@ -67,7 +67,9 @@ struct rdma_request {
 struct rdma_ops {
     /* Opens the device. NULL: message tells why. */
     struct rdma_service *(*start)(const struct rdma_options *options, char message[RDMA_ERROR_MAX]);
-    /* When all workers' threads have ended: frees everything, the rdma_workers too. */
+    /* When all workers' threads have ended: nothing is posted to them any more. */
+    void (*halt)(struct rdma_service *service);
+    /* When what was posted has been visited: frees everything, the rdma_workers too. */
     void (*stop)(struct rdma_service *service);
     void (*info)(struct rdma_service *service, struct rdma_info *info);
 

@@ -397,12 +397,17 @@ static bool make_events(struct worker *worker)
            event_add(private->woken, NULL) == 0 && event_add(private->store_ready, NULL) == 0;
 }
 
+void worker_visit_rest(struct worker *worker)
+{
+    empty_inbox(worker);
+}
+
 void worker_free(struct worker *worker)
 {
     struct worker_private *private = worker->private;
     rdma_loop_free(worker);
     if (private != NULL) {
-        empty_inbox(worker); /* what others have sent after its last round */
+        empty_inbox(worker);
         struct event *events[] = {private->woken, private->store_ready, private->second};
         for (size_t i = 0; i < sizeof events / sizeof *events; i++)
             if (events[i] != NULL)

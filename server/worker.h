@@ -104,6 +104,7 @@ STORE_MUST_CHECK bool worker_start(struct worker *worker);
 void worker_round(struct worker *worker, bool may_block); /* for tests, instead of worker_start */
 void worker_wake(struct worker *worker);                  /* from any thread */
 void worker_join(struct worker *worker);                  /* waits for its end */
+void worker_visit_rest(struct worker *worker);            /* what it was sent after that */
 void worker_free(struct worker *worker);
 
 /* A small round from inside a command that runs for long on `apart`, which is left alone: new
