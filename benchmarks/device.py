@@ -85,8 +85,7 @@ def ycsb(place, engine, path, items, opt):
 
 
 def through_server(place, directory, path, items, opt):
-    # The store gets seven eighths of maxmemory.
-    server = Server.vellum(place, directory, maxmemory=opt.memory_mb * MB * 8 // 7)
+    server = Server.vellum(place, directory, maxmemory=opt.memory_mb * MB)
     rows = []
     for zipfian in (0, 1):
         what = f"GET {'zipfian' if zipfian else 'uniform'}"

@@ -209,8 +209,8 @@ fault("unreadable-node-given-up", "storage/recover.c",
       by=[ROT])
 fault("used-slots-taken-for-free", "storage/recover.c",
       "what recovery found in a slot does not keep the slot from being used again",
-      ("space_keep_slot(&partition->space, page, slot); partition->databases[db].keys++;",
-       "partition->databases[db].keys++;"),
+      ("space_keep_slot(&partition->space, page, slot); databases_count_key",
+       "databases_count_key"),
       by=[CUTS, POWERCUT])
 fault("used-runs-taken-for-free", "storage/recover.c",
       "runs of large values are used again after a start",
@@ -329,9 +329,8 @@ fault("transaction-in-pieces", "storage/commit.c",
       by=[CUTS, POWERCUT])
 fault("expiry-entry-kept", "storage/commit.c",
       "what was noted about the expiry of an old item is not taken back",
-      ("partition->databases[write->key.db].expires--; "
-       "ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);",
-       "partition->databases[write->key.db].expires--;"),
+      ("if (expiry != STORE_NO_EXPIRY) "
+       "ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);", ""),
       by=[RANDOM])
 fault("absence-shows-nothing", "storage/txn.c",
       "an absence does not wait for the durability of the delete that made it",
@@ -545,7 +544,8 @@ fault("run-free-before-durable", "storage/free.c",
       by=[CUTS, POWERCUT])
 fault("run-free-under-a-stream", "storage/free.c",
       "the run of an old value is used again while it is being streamed",
-      ("&& entry->commit <= stream_oldest(store)", ""),
+      ("entry->commit <= stream_oldest(store) && entry->commit <= snapshot_oldest(store)",
+       "entry->commit <= snapshot_oldest(store)"),
       by=[RANDOM, CUTS, POWERCUT])
 fault("renamed-value-freed", "storage/commit.c",
       "the extents of a value that lives on under another name are given up",
@@ -553,7 +553,7 @@ fault("renamed-value-freed", "storage/commit.c",
       by=[RANDOM])
 fault("database-ids-reused", "storage/databases.c",
       "a database is flushed to an id that others have had",
-      ("store->databases.next_id++", "store->databases.next_id"),
+      ("arrangement->databases.next_id++", "arrangement->databases.next_id"),
       by=[RANDOM, CUTS, POWERCUT])
 fault("scan-skips-a-tag", "storage/index.c",
       "a step of a scan that ends before a group of equal tags leaves the group out",
