@@ -4,8 +4,9 @@
  * Invariants
  * 1. A transaction that runs while others are parked either conflicts with none of them, or stands
  *    first (with other readers) in the queues of all its keys.
- * 2. A queue is: granted claims first (one exclusive, or several shared), then waiting ones in
- * order of arrival.
+ * 2. A queue is: claims in turn first (one exclusive, or several shared, or all of one
+ * transaction), then waiting ones in order of arrival. Those of one transaction stand together. No
+ * step walks over a queue: it may hold a command of every client there is.
  * 3. Claims are taken for all keys at one instant, under the locks of all their partitions: so all
  *    queues agree on the order of any two transactions, and nobody waits in a circle.
  */
@@ -24,7 +25,7 @@ static struct claim **find_queue(struct partition *partition, uint64_t hash)
 {
     struct claim **at = bucket_of(partition, hash);
     while (*at && (*at)->hash != hash)
-        at = &(*at)->next_bucket;
+        at = &(*at)->queue.next_bucket;
     return at;
 }
 
@@ -32,13 +33,8 @@ bool admission_conflicts(const struct partition *partition, uint64_t hash, bool 
 {
     if (partition->claim_count == 0)
         return false;
-    const struct claim *claim = *find_queue((struct partition *)partition, hash);
-    if (claim && exclusive)
-        return true;
-    for (; claim; claim = claim->next)
-        if (claim->exclusive)
-            return true;
-    return false;
+    const struct claim *first = *find_queue((struct partition *)partition, hash);
+    return first && (exclusive || first->queue.exclusive_ahead || first->queue.exclusive_from_it);
 }
 
 bool admission_refuses(const struct partition *partition, uint64_t hash)
@@ -49,38 +45,58 @@ bool admission_refuses(const struct partition *partition, uint64_t hash)
     return claim != NULL;
 }
 
-/* What stands ahead of a claim in its queue. A transaction's own claims never hold it up. */
-struct ahead {
-    const struct store_txn *only; /* the one transaction ahead, if there is but one */
-    bool several, exclusive;
-};
-
-static bool compatible(const struct ahead *ahead, const struct claim *claim)
+/* Whether it is the turn of a claim if all before it are in turn. A transaction's own claims never
+ * hold it up; and what stands behind one of its own at the head is behind none but its own. */
+static bool may_take_turn(const struct claim *first, const struct claim *claim)
 {
-    bool alone = !ahead->several && (!ahead->only || ahead->only == claim->txn);
-    return alone || (!ahead->exclusive && !claim->exclusive);
+    return first->txn == claim->txn || (!first->queue.exclusive_ahead && !claim->exclusive);
 }
 
-static void pass(struct ahead *ahead, const struct claim *claim)
+/* Those whose turn it is now. */
+static void advance(struct claim *first, struct store_worker *from)
 {
-    ahead->several |= ahead->only && ahead->only != claim->txn;
-    ahead->only = claim->txn;
-    ahead->exclusive |= claim->exclusive;
+    struct claim *claim;
+    while ((claim = first->queue.waiting) && may_take_turn(first, claim)) {
+        first->queue.waiting = claim->next;
+        first->queue.exclusive_ahead += claim->exclusive;
+        first->queue.exclusive_from_it -= claim->exclusive;
+        claim->in_turn = true;
+        if (claim->granted)
+            continue;
+        claim->granted = true;
+        request_wake(claim->txn, from);
+    }
+}
+
+static void append(struct claim *first, struct claim *claim)
+{
+    claim->previous = first->queue.last;
+    first->queue.last->next = claim;
+    first->queue.last = claim;
+    claim->in_turn = !first->queue.waiting && may_take_turn(first, claim);
+    claim->granted = claim->in_turn;
+    if (claim->in_turn) {
+        first->queue.exclusive_ahead += claim->exclusive;
+        return;
+    }
+    first->queue.exclusive_from_it += claim->exclusive;
+    if (!first->queue.waiting)
+        first->queue.waiting = claim;
+    request_wait(claim->txn);
 }
 
 static void enqueue(struct partition *partition, struct claim *claim)
 {
-    struct claim **at = find_queue(partition, claim->hash);
-    struct ahead ahead = {0};
-    if (!*at)
-        claim->next_bucket = NULL;
-    for (; *at; at = &(*at)->next)
-        pass(&ahead, *at);
-    *at = claim;
+    struct claim **first = find_queue(partition, claim->hash);
     partition->claim_count++;
-    claim->granted = compatible(&ahead, claim);
-    if (!claim->granted)
-        request_wait(claim->txn);
+    if (*first) {
+        append(*first, claim);
+        return;
+    }
+    claim->granted = claim->in_turn = true;
+    claim->queue.last = claim;
+    claim->queue.exclusive_ahead = claim->exclusive;
+    *first = claim;
 }
 
 static void collect(struct store_txn *txn)
@@ -115,36 +131,37 @@ bool admission_claim(struct store_txn *txn)
     return true;
 }
 
-/* Grants what nothing ahead holds up any more. */
-static void grant(struct claim *first, struct store_worker *from)
+/* Out of the queue's list and its figures, which the first claim that is left keeps from now on. */
+static void unlink_claim(struct claim **first, struct claim *claim)
 {
-    struct ahead ahead = {0};
-    for (struct claim *claim = first; claim; claim = claim->next) {
-        if (!claim->granted && !compatible(&ahead, claim))
-            return;
-        if (!claim->granted) {
-            claim->granted = true;
-            request_wake(claim->txn, from);
-        }
-        pass(&ahead, claim);
+    if ((*first)->queue.waiting == claim)
+        (*first)->queue.waiting = claim->next;
+    if ((*first)->queue.last == claim)
+        (*first)->queue.last = claim->previous;
+    if (claim->in_turn)
+        (*first)->queue.exclusive_ahead -= claim->exclusive;
+    else
+        (*first)->queue.exclusive_from_it -= claim->exclusive;
+    if (claim->next)
+        claim->next->previous = claim->previous;
+    if (claim->previous) {
+        claim->previous->next = claim->next;
+    } else if (claim->next) {
+        claim->next->queue = claim->queue;
+        *first = claim->next;
+    } else {
+        *first = claim->queue.next_bucket;
     }
 }
 
 static void leave(struct partition *partition, struct claim *claim, struct store_worker *from)
 {
-    struct claim **queue = find_queue(partition, claim->hash);
-    struct claim *next_bucket = (*queue)->next_bucket;
-    struct claim **at = queue;
-    while (*at != claim)
-        at = &(*at)->next;
-    *at = claim->next;
+    struct claim **first = find_queue(partition, claim->hash);
+    bool others = claim->next || claim->previous;
+    unlink_claim(first, claim);
     partition->claim_count--;
-    if (*queue) {
-        (*queue)->next_bucket = next_bucket;
-        grant(*queue, from);
-    } else {
-        *queue = next_bucket;
-    }
+    if (others)
+        advance(*first, from);
 }
 
 /* A refused one has nothing to wait for in this queue; it leaves it when it is finished. */

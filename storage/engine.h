@@ -50,13 +50,19 @@
 /* A parked transaction's place in the queue of one key. Queues are found by the key's hash: a
  * collision makes two keys share one, which delays but does no harm. */
 struct claim {
-    struct claim *next; /* behind it in the same key's queue */
-    struct claim
-        *next_bucket; /* first of the next key's queue; kept by the first claim of a queue */
+    struct claim *next, *previous; /* in the same key's queue */
     struct store_txn *txn;
     uint64_t hash;
     uint16_t partition;
-    bool exclusive, granted;
+    bool exclusive;
+    bool granted; /* nobody ahead holds it up; or it is refused, and only has to leave */
+    bool in_turn; /* granted because it was its turn */
+    struct {
+        struct claim *next_bucket; /* first of the next key's queue */
+        struct claim *last;
+        struct claim *waiting;                       /* the first that is not in turn */
+        uint32_t exclusive_ahead, exclusive_from_it; /* claims before `waiting`; from it on */
+    } queue;                                         /* kept by the first claim of a queue */
 };
 
 /* ---- partitions ---- */

@@ -439,12 +439,11 @@ fault("exclusive-as-shared", "storage/admission.c",
       by=[CONCURRENT, RANDOM])
 fault("shared-meets-exclusive", "storage/admission.c",
       "a reader does not mind a writer that holds the key",
-      ("return alone || (!ahead->exclusive && !claim->exclusive);",
-       "return alone || !claim->exclusive;"),
+      ("(!first->queue.exclusive_ahead && !claim->exclusive)", "!claim->exclusive"),
       by=[STALLS])
 fault("own-claim-in-the-way", "storage/admission.c",
       "a transaction that names a key twice waits for itself",
-      ("(!ahead->only || ahead->only == claim->txn)", "!ahead->only"),
+      ("return first->txn == claim->txn ||", "return first == claim ||"),
       by=[STALLS])
 fault("pause-without-claims", "storage/request.c",
       "a run that pauses lets others at its keys",
