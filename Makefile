@@ -423,11 +423,13 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
 	mutants rdma-test rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
-all: server clients $(CHECKER)
+all: server clients checker
+
+checker: $(CHECKER)
 
 server: $(SERVER)
 
@@ -457,7 +459,7 @@ help:
 	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own'
 
 test: all unit $(RDMA_TEST_PROGRAMS)
-	$(MAKE) WAIT=1 server $(addprefix build/wait/tests/,$(WAIT_TESTS))
+	$(MAKE) WAIT=1 server checker $(addprefix build/wait/tests/,$(WAIT_TESTS))
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
 

@@ -49,8 +49,11 @@ void client_memory_keep_bound(struct worker *worker)
 {
     struct server *server = worker->server;
     uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
+    uint64_t share = limit / server->worker_count;
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
-    while (bytes > limit) {
+    if (bytes <= share)
+        return;
+    for (uint64_t all = client_memory_total(server); all > limit && bytes > share;) {
         struct conn *conn = largest(worker);
         if (conn == NULL || conn->counted_bytes == 0)
             return;
@@ -59,7 +62,9 @@ void client_memory_keep_bound(struct worker *worker)
                  "most, %llu bytes",
                  conn_peer_name(conn), (unsigned long long)conn->counted_bytes);
         counter_add(&worker->counters.evicted_clients, 1);
-        bytes -= conn->counted_bytes < bytes ? conn->counted_bytes : bytes;
+        uint64_t less = conn->counted_bytes < bytes ? conn->counted_bytes : bytes;
+        bytes -= less;
+        all -= less < all ? less : all;
         conn_kill(conn);
     }
 }
@@ -73,7 +78,7 @@ void client_memory_set_bounds(struct server *server)
                      : given > 0 ? (uint64_t)given
                                  : memory / LIMIT_SHARE;
     uint64_t comfort = memory / COMFORT_SHARE < limit ? memory / COMFORT_SHARE : limit;
-    atomic_store(&server->client_limit, limit / server->worker_count);
+    atomic_store(&server->client_limit, limit);
     atomic_store(&server->client_comfort, comfort / server->worker_count);
 }
 

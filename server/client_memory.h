@@ -6,7 +6,8 @@
  * from any more. Over the limit (maxmemory-clients, or else a quarter of maxmemory) those that hold
  * the most are closed.
  *
- * Threads: each worker counts its own connections, and keeps to its share of both.
+ * Threads: each worker counts its own connections, and keeps to its share of the comfortable
+ * amount. Of the limit it may have more than its share as long as others leave it.
  */
 #ifndef VELLUM_CLIENT_MEMORY_H
 #define VELLUM_CLIENT_MEMORY_H

@@ -56,9 +56,10 @@ struct server {
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_service *rdma;       /* NULL: none, and the reason for it */
     char rdma_problem[RDMA_ERROR_MAX];
-    _Atomic uint64_t memory_peak;                  /* of used_memory, as far as INFO has seen it */
-    _Atomic uint64_t client_comfort, client_limit; /* of a worker's: see client_memory.h */
-    _Atomic int64_t client_bytes;                  /* of all, within a megabyte for each worker */
+    _Atomic uint64_t memory_peak;    /* of used_memory, as far as INFO has seen it */
+    _Atomic uint64_t client_comfort; /* of a worker's clients: see client_memory.h */
+    _Atomic uint64_t client_limit;   /* of all clients */
+    _Atomic int64_t client_bytes;    /* of all, within a megabyte for each worker */
     int64_t trim_peak; /* of clients' buffers since malloc gave memory back; the keeper's thread */
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */

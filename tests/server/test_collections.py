@@ -94,8 +94,10 @@ def test_a_scan_meets_what_stays(client):
 
 @pytest.mark.vellum
 def test_collections_beyond_the_cache(make_server):
-    """Some 60 MB in a cache of a few: every reply is still that of a plain dictionary."""
-    server = make_server(maxmemory="24mb", journal_size="64mb", appendfsync="always")
+    """Some 60 MB in a cache that has to give way to the replies: each is still that of a plain
+    dictionary."""
+    server = make_server(maxmemory="96mb", maxmemory_clients="90mb", journal_size="64mb",
+                         appendfsync="always")
     client = server.client()
     rng = random.Random(5)
     mapping = {b"field:%d" % i: rng.randbytes(rng.choice([10, 100, 600])) for i in range(100000)}

@@ -64,11 +64,11 @@ def test_a_sorted_set_is_what_it_was_after_a_restart(server, client, size):
 
 @pytest.mark.vellum
 def test_a_list_longer_than_the_cache(make_server):
-    server = make_server(maxmemory="96mb")
+    server = make_server(maxmemory="96mb", maxmemory_clients="90mb")
     client = server.client()
     elements = [b"%07d" % i + b"x" * 1500 for i in range(20000)]
     push(client, "l", elements)
-    client.config_set("maxmemory", 40 * 2**20)
+    client.config_set("maxmemory", 80 * 2**20)
     assert client.llen("l") == len(elements)
     assert client.lindex("l", 12345) == elements[12345]
     assert client.lrange("l", 0, -1) == elements
