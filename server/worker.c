@@ -112,12 +112,19 @@ static void take_inbox(struct worker *worker)
     private->last_held = last;
 }
 
-static void empty_inbox(struct worker *worker)
+/* Those held and those that have come since, in order. */
+static struct worker_message *take_all(struct worker *worker)
 {
     struct worker_private *private = worker->private;
     take_inbox(worker);
-    struct worker_message *next = private->held;
+    struct worker_message *first = private->held;
     private->held = private->last_held = NULL;
+    return first;
+}
+
+static void empty_inbox(struct worker *worker)
+{
+    struct worker_message *next = take_all(worker);
     for (struct worker_message *message; (message = next) != NULL;) {
         next = message->next;
         message->visit(worker, message);
@@ -250,9 +257,7 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
 static void visit_urgent(struct worker *worker)
 {
     struct worker_private *private = worker->private;
-    take_inbox(worker);
-    struct worker_message *next = private->held;
-    private->held = private->last_held = NULL;
+    struct worker_message *next = take_all(worker);
     for (struct worker_message *message; (message = next) != NULL;) {
         next = message->next;
         if (message->is_urgent) {

@@ -159,6 +159,7 @@ void call_wait_on(struct store_worker *worker, struct call *call);
 
 enum store_result do_set(struct rig *rig, const char *key, const char *value);
 enum store_result do_put(struct rig *rig, const char *key, struct blob *value); /* takes it over */
+void put_until(struct rig *rig, const char *key, const char *value, int64_t expire_ms);
 enum store_result do_delete(struct rig *rig, const char *key);
 /* The value, or NULL; *result tells why (STORE_ABSENT when it is not there). */
 struct blob *do_get(struct rig *rig, const char *key, enum store_result *result);

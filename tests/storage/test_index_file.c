@@ -30,18 +30,6 @@ static void crash(struct rig *rig, struct medium *medium)
     must(rig_close(rig) != STORE_OK, "closing without power");
 }
 
-static void put_until(struct rig *rig, const char *key, const char *value, int64_t expire_ms)
-{
-    struct call *call = call_new();
-    struct step *step = call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
-    step->blob = blob_text(value);
-    step->expire_ms = expire_ms;
-    call_start(rig->workers[0], call);
-    call_wait(rig, call);
-    must(call->result == STORE_OK, "put: %d", call->result);
-    call_free(call);
-}
-
 /* Three keys: small, with an expiry, large. */
 static struct medium *small_store(struct rig *rig, uint64_t seed)
 {

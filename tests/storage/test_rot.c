@@ -51,18 +51,6 @@ static struct medium *rotten(const struct medium *medium, const char *file, uint
     return copy;
 }
 
-static void put_until(struct rig *rig, const char *key, const char *value, int64_t expire_ms)
-{
-    struct call *call = call_new();
-    struct step *step = call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
-    step->blob = blob_text(value);
-    step->expire_ms = expire_ms;
-    call_start(rig->workers[0], call);
-    call_wait(rig, call);
-    must(call->result == STORE_OK, "put: %d", call->result);
-    call_free(call);
-}
-
 /* ---- items ---- */
 
 static void rot_at_the_start(struct rig *rig, const struct medium *medium, uint64_t offset,
