@@ -220,18 +220,6 @@ static void what_was_deleted_makes_room(void **state)
     medium_free(medium);
 }
 
-static void put_until(struct rig *rig, const char *key, int64_t expire_ms)
-{
-    struct call *call = call_new();
-    struct step *step = call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
-    step->blob = blob_text("value");
-    step->expire_ms = expire_ms;
-    call_start(rig->workers[0], call);
-    call_wait(rig, call);
-    must(call->result == STORE_OK, "put: %d", call->result);
-    call_free(call);
-}
-
 static uint64_t noted_expiries(struct rig *rig)
 {
     uint64_t count = 0;
@@ -249,11 +237,11 @@ static void an_expiry_taken_back_is_not_noted_any_more(void **state)
     rig_defaults(&rig);
     rig_open_on(&rig, medium);
     int64_t later = store_clock_ms(rig.store) + 3600000;
-    put_until(&rig, "moved", later);
-    put_until(&rig, "kept", later);
-    put_until(&rig, "deleted", later);
-    put_until(&rig, "moved", later + 5000);
-    put_until(&rig, "kept", STORE_NO_EXPIRY);
+    put_until(&rig, "moved", "value", later);
+    put_until(&rig, "kept", "value", later);
+    put_until(&rig, "deleted", "value", later);
+    put_until(&rig, "moved", "value", later + 5000);
+    put_until(&rig, "kept", "value", STORE_NO_EXPIRY);
     must(noted_expiries(&rig) == 2, "%llu expiries are noted, of 2 keys",
          (unsigned long long)noted_expiries(&rig));
     must(do_delete(&rig, "deleted") == STORE_OK && noted_expiries(&rig) == 1, "delete");
