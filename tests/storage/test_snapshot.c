@@ -390,38 +390,57 @@ static void fill(struct rig *rig, struct oracle *oracle, struct rng *rng)
     }
 }
 
+/* A filled store, and a snapshot of it to be taken. */
+struct scene {
+    struct rng rng;
+    struct medium *medium;
+    struct oracle *oracle;
+    struct rig rig;
+    struct shot shot;
+};
+
+static struct scene *scene_new(const char *seed)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    must(scene && (scene->oracle = calloc(1, sizeof *scene->oracle)), "no memory");
+    scene->rng.state = rng_seed(seed);
+    scene->medium = medium_new(scene->rng.state);
+    rig_defaults(&scene->rig);
+    rig_open_on(&scene->rig, scene->medium);
+    fill(&scene->rig, scene->oracle, &scene->rng);
+    return scene;
+}
+
+static void scene_free(struct scene *scene)
+{
+    rig_close_well(&scene->rig);
+    oracle_clear(scene->oracle);
+    free(scene->oracle);
+    medium_free(scene->medium);
+    free(scene);
+}
+
 static void a_flush_does_not_reach_a_snapshot(void **state)
 {
     (void)state;
-    struct rng rng = {rng_seed("flush")};
-    struct medium *medium = medium_new(rng.state);
-    struct oracle *oracle = calloc(1, sizeof *oracle);
-    struct rig rig;
-    struct shot shot;
-    rig_defaults(&rig);
-    must(oracle != NULL, "no memory");
-    rig_open_on(&rig, medium);
-    fill(&rig, oracle, &rng);
-    shot_begin(&shot, &rig, 0, oracle, AMPLE);
+    struct scene *scene = scene_new("flush");
+    shot_begin(&scene->shot, &scene->rig, 0, scene->oracle, AMPLE);
     for (uint32_t i = 0; i < 50; i++)
-        if (shot_step(&shot) == STORE_WAIT)
-            rig_round(&rig);
-    flush_everything(&rig);
-    oracle_clear(oracle);
-    fill(&rig, oracle, &rng); /* over what was given up, if it could be had */
-    rig_run(&rig, 50);
-    shot_finish(&shot, &rig);
-    must(live_slots(&rig) > ORACLE_KEYS, "flushed items went before the snapshot's end");
-    shot_end(&shot);
-    for (uint32_t i = 0; live_slots(&rig) != ORACLE_KEYS; i++) {
-        must(i < 1000, "%llu slots are in use", (unsigned long long)live_slots(&rig));
-        rig_run(&rig, 10);
+        if (shot_step(&scene->shot) == STORE_WAIT)
+            rig_round(&scene->rig);
+    flush_everything(&scene->rig);
+    oracle_clear(scene->oracle);
+    fill(&scene->rig, scene->oracle, &scene->rng); /* over what was given up, if it could be had */
+    rig_run(&scene->rig, 50);
+    shot_finish(&scene->shot, &scene->rig);
+    must(live_slots(&scene->rig) > ORACLE_KEYS, "flushed items went before the snapshot's end");
+    shot_end(&scene->shot);
+    for (uint32_t i = 0; live_slots(&scene->rig) != ORACLE_KEYS; i++) {
+        must(i < 1000, "%llu slots are in use", (unsigned long long)live_slots(&scene->rig));
+        rig_run(&scene->rig, 10);
     }
-    oracle_compare(oracle, &rig);
-    rig_close_well(&rig);
-    oracle_clear(oracle);
-    free(oracle);
-    medium_free(medium);
+    oracle_compare(scene->oracle, &scene->rig);
+    scene_free(scene);
 }
 
 /* ---- large values that were overwritten long before they are read ---- */
@@ -429,26 +448,15 @@ static void a_flush_does_not_reach_a_snapshot(void **state)
 static void runs_are_not_used_again_too_early(void **state)
 {
     (void)state;
-    struct rng rng = {rng_seed("runs")};
-    struct medium *medium = medium_new(rng.state);
-    struct oracle *oracle = calloc(1, sizeof *oracle);
-    struct rig rig;
-    struct shot shot;
-    rig_defaults(&rig);
-    must(oracle != NULL, "no memory");
-    rig_open_on(&rig, medium);
-    fill(&rig, oracle, &rng);
-    shot_begin(&shot, &rig, 0, oracle, AMPLE);
+    struct scene *scene = scene_new("runs");
+    shot_begin(&scene->shot, &scene->rig, 0, scene->oracle, AMPLE);
     for (uint32_t i = 0; i < 3; i++) {
-        fill(&rig, oracle, &rng);
-        rig_run(&rig, 30); /* the keeper frees what it may */
+        fill(&scene->rig, scene->oracle, &scene->rng);
+        rig_run(&scene->rig, 30); /* the keeper frees what it may */
     }
-    shot_finish(&shot, &rig);
-    shot_end(&shot);
-    rig_close_well(&rig);
-    oracle_clear(oracle);
-    free(oracle);
-    medium_free(medium);
+    shot_finish(&scene->shot, &scene->rig);
+    shot_end(&scene->shot);
+    scene_free(scene);
 }
 
 /* ---- memory and observers are limited ---- */
@@ -456,57 +464,35 @@ static void runs_are_not_used_again_too_early(void **state)
 static void a_snapshot_left_behind_says_so(void **state)
 {
     (void)state;
-    struct rng rng = {rng_seed("limit")};
-    struct medium *medium = medium_new(rng.state);
-    struct oracle *oracle = calloc(1, sizeof *oracle);
-    struct rig rig;
-    struct shot shot;
-    rig_defaults(&rig);
-    must(oracle != NULL, "no memory");
-    rig_open_on(&rig, medium);
-    fill(&rig, oracle, &rng);
-    shot_begin(&shot, &rig, 0, oracle, 50000);
-    fill(&rig, oracle, &rng); /* no writer fails or waits for the snapshot */
-    must(shot_step(&shot) == STORE_TOO_LARGE, "a snapshot that lacks items does not say so");
-    must(shot_step(&shot) == STORE_TOO_LARGE, "it forgets that it has failed");
-    shot_end(&shot);
-    oracle_compare(oracle, &rig);
-    rig_close_well(&rig);
-    oracle_clear(oracle);
-    free(oracle);
-    medium_free(medium);
+    struct scene *scene = scene_new("limit");
+    shot_begin(&scene->shot, &scene->rig, 0, scene->oracle, 50000);
+    fill(&scene->rig, scene->oracle, &scene->rng); /* no writer fails or waits for the snapshot */
+    must(shot_step(&scene->shot) == STORE_TOO_LARGE, "a snapshot that lacks items does not say so");
+    must(shot_step(&scene->shot) == STORE_TOO_LARGE, "it forgets that it has failed");
+    shot_end(&scene->shot);
+    oracle_compare(scene->oracle, &scene->rig);
+    scene_free(scene);
 }
 
 static void a_snapshot_that_cannot_be_read_says_so(void **state)
 {
     (void)state;
-    struct rng rng = {rng_seed("unreadable")};
-    struct medium *medium = medium_new(rng.state);
-    struct oracle *oracle = calloc(1, sizeof *oracle);
-    struct rig rig;
-    struct shot shot;
+    struct scene *scene = scene_new("unreadable");
     enum store_result result = STORE_OK;
-    rig_defaults(&rig);
-    must(oracle != NULL, "no memory");
-    rig_open_on(&rig, medium);
-    fill(&rig, oracle, &rng);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
-    shot_begin(&shot, &rig, 0, oracle, AMPLE);
-    medium_fail(medium, FAULT_READ, "slabs", 5, EIO, false);
+    rig_close_well(&scene->rig);
+    rig_open_on(&scene->rig, scene->medium);
+    shot_begin(&scene->shot, &scene->rig, 0, scene->oracle, AMPLE);
+    medium_fail(scene->medium, FAULT_READ, "slabs", 5, EIO, false);
     while (result == STORE_OK || result == STORE_WAIT) {
-        result = shot_step(&shot);
+        result = shot_step(&scene->shot);
         if (result == STORE_WAIT)
-            rig_round(&rig);
+            rig_round(&scene->rig);
     }
     must(result == STORE_IO, "a snapshot ends with %d where a page cannot be read", result);
-    must(shot_step(&shot) == STORE_IO, "it forgets that it has failed");
-    must(shot.ready > 0, "nobody was told to go on");
-    shot_end(&shot);
-    rig_close_well(&rig);
-    oracle_clear(oracle);
-    free(oracle);
-    medium_free(medium);
+    must(shot_step(&scene->shot) == STORE_IO, "it forgets that it has failed");
+    must(scene->shot.ready > 0, "nobody was told to go on");
+    shot_end(&scene->shot);
+    scene_free(scene);
 }
 
 static void count_change(void *arg, const struct store_change *change)
