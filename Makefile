@@ -27,6 +27,7 @@ PROTOCOL_SRC := \
 
 STORAGE_SRC := \
 	storage/admission.c \
+	storage/annex.c \
 	storage/arena.c \
 	storage/cell_pool.c \
 	storage/change.c \
@@ -283,6 +284,7 @@ test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_tab
 
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
+	test_annex \
 	test_concurrent \
 	test_cuts \
 	test_disk \

@@ -88,12 +88,12 @@ static bool has_long_value(const struct call *call)
 static const char *too_large(const struct call *call)
 {
     if ((call->command->flags & CMD_NESTS) != 0)
-        return "ERR the transaction's writes are larger than an eighth of the journal";
+        return "ERR the transaction's writes are too large";
     if (has_long_key(call))
         return "ERR key is longer than " NUMBER(STORE_KEY_MAX) " bytes";
     if (has_long_value(call))
         return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
-    return "ERR the command's writes are larger than an eighth of the journal";
+    return "ERR the command's writes are too large";
 }
 
 static const char *failure_text(const struct call *call, enum store_result result)

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "annex.h"
 #include "change.h"
 #include "use.h"
 
@@ -313,6 +314,7 @@ void commit_abandon(struct store_txn *txn)
     for (uint32_t i = 0; i < txn->write_count; i++)
         give_back_slot(txn, &txn->writes[i]);
     extent_abandon(txn);
+    annex_abandon(txn);
 }
 
 /* ---- the record ---- */
@@ -547,39 +549,65 @@ static void free_replaced(struct store_txn *txn, uint64_t commit)
     extent_free_patched(txn, commit);
 }
 
-static enum store_result journal_and_apply(struct store_txn *txn)
+/* The operations, one behind the other at `at`; where they end. *dead: keys that were flushed. */
+static char *put_and_apply_all(struct store_txn *txn, char *at, uint64_t commit_number,
+                               uint64_t *dead)
 {
     struct store *store = txn->store;
-    uint32_t op_count;
-    uint64_t length = record_length(txn, &op_count);
-    if (op_count == 0)
-        return STORE_OK;
-    char *record;
-    uint64_t commit_number;
-    enum store_result result = journal_begin(&store->journal, length, &record, &commit_number);
-    if (result == STORE_WAIT)
-        keeper_throttle(txn);
-    if (result != STORE_OK)
-        return result;
-    *(struct format_record *)record = (struct format_record){(uint32_t)length, op_count};
-    char *at = record + sizeof(struct format_record);
-    uint64_t dead = 0;
     uint32_t doomed = 0;
+    *dead = 0;
     if (changes_databases(txn)) {
         for (; doomed < txn->arrangement.doomed; doomed++)
             at = put_and_apply(txn, &txn->writes[doomed], at, commit_number);
         if (change_is_observed(store))
             change_report_databases(txn, commit_number);
-        dead = databases_change(txn, commit_number);
+        *dead = databases_change(txn, commit_number);
         at = commit_add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
         memcpy(at, &store->databases, sizeof store->databases);
         at += commit_padded(sizeof store->databases);
     }
     for (uint32_t i = doomed; i < txn->write_count; i++)
         at = put_and_apply(txn, &txn->writes[i], at, commit_number);
-    at = tree_put_and_apply(txn, at, commit_number);
-    assert(at == record + length);
+    return tree_put_and_apply(txn, at, commit_number);
+}
+
+/* Room for the record, and for the annex if it is too long. */
+static enum store_result begin_record(struct store_txn *txn, uint64_t length, char **record,
+                                      uint64_t *commit_number)
+{
+    enum store_result result = annex_reserve(txn, length);
+    if (result != STORE_OK)
+        return result;
+    uint64_t in_ring = txn->annex ? annex_record_length(txn->annex) : length;
+    result = journal_begin(&txn->store->journal, in_ring, record, commit_number);
+    if (result == STORE_WAIT)
+        keeper_throttle(txn);
+    return result;
+}
+
+static enum store_result journal_and_apply(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    uint32_t op_count;
+    uint64_t length = record_length(txn, &op_count), commit_number, dead;
+    char *record;
+    if (op_count == 0)
+        return STORE_OK;
+    enum store_result result = begin_record(txn, length, &record, &commit_number);
+    if (result != STORE_OK)
+        return result;
+    bool is_beside = txn->annex;
+    char *first = is_beside ? annex_bytes(txn->annex) : record + sizeof(struct format_record);
+    char *end = put_and_apply_all(txn, first, commit_number, &dead);
+    assert(end == first + length - sizeof(struct format_record));
+    (void)end;
+    if (is_beside)
+        annex_seal(txn, record, commit_number);
+    else
+        *(struct format_record *)record = (struct format_record){(uint32_t)length, op_count};
     journal_end(&store->journal, changes_databases(txn) ? &store->databases : NULL);
+    if (is_beside)
+        keeper_ask(store);
     free_replaced(txn, commit_number);
     bury_replaced(txn);
     databases_reclaim(txn, dead, commit_number);

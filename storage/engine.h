@@ -223,6 +223,7 @@ struct store_txn {
     struct space *failed_space; /* a load that failed since the last attempt */
     uint32_t failed_page;
     struct arrangement arrangement;
+    struct annex *annex; /* where its operations go if they are too long for the journal */
 
     struct memory_block *blocks; /* store_alloc's */
     uint64_t random;             /* of the wait build */
@@ -298,6 +299,7 @@ struct store {
     bool scans; /* at the start, whatever the index checkpoint says */
     struct arena arena;
     struct journal journal;
+    uint64_t record_most; /* longer ones go to an annex (annex.c) */
     struct partition *partitions;
     uint32_t partition_count;
     uint32_t slot_shift; /* hash slot >> slot_shift = partition */

@@ -94,8 +94,10 @@
  *                                                    9    7 zero
  *                                                   16    . bytes, padded to 8
  * The bytes of a PATCH are ranges of the slot: offset (2), length (2), that many bytes.
- * Redo is physical: applying a journal's operations in order to the pages gives the pages; doing so
- * twice gives the same.
+ * A record of ANNEX operations alone stands for what is in its annex, operations one behind the
+ * other; the bytes of an ANNEX are extent descriptors, in the order of the annex's bytes, which
+ * fill all runs but the last. Redo is physical: applying a journal's operations in order to the
+ * pages gives the pages; doing so twice gives the same.
  *
  * INDEX CHECKPOINT, the file `index`: a stream of bytes in blocks of FORMAT_INDEX_BLOCK
  *   OFFSET SIZE DESCRIPTION
@@ -148,7 +150,8 @@ enum format_op {
     FORMAT_ERASE = 2,
     FORMAT_ASSIGN = 3,
     FORMAT_DATABASES = 4,
-    FORMAT_PATCH = 5
+    FORMAT_PATCH = 5,
+    FORMAT_ANNEX = 6
 };
 
 struct format_segment {

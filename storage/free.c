@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "annex.h"
 #include "snapshot.h"
 #include "stream.h"
 #include "upload.h"
@@ -73,7 +74,7 @@ void extent_forget_deferred(struct store *store)
 }
 
 /* Every run that is in use now, those given up before included: all databases were emptied. What
- * uploads have is not in any yet. */
+ * uploads have is not in any yet, and redo may still need annexes. */
 void extent_free_all(struct store *store, uint64_t commit)
 {
     struct space *space = &store->extents;
@@ -81,10 +82,12 @@ void extent_free_all(struct store *store, uint64_t commit)
     pthread_mutex_lock(&space->lock);
     extent_forget_deferred(store);
     upload_set_apart(store, true);
+    annex_set_apart(store, true);
     uint32_t used = space_used_runs(space, NULL);
     struct format_extent *runs = malloc((used + 1) * sizeof *runs);
     if (runs)
         space_used_runs(space, runs);
+    annex_set_apart(store, false);
     upload_set_apart(store, false);
     pthread_mutex_unlock(&space->lock);
     if (!runs)

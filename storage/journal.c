@@ -51,7 +51,7 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
     journal->appended = mark->commit - 1;
 }
 
-/* One transaction takes no more of the ring. */
+/* One record takes no more of the ring. */
 static uint64_t record_limit(const struct journal *journal)
 {
     return journal->size / JOURNAL_RECORD_SHARE;
@@ -89,7 +89,8 @@ static bool must_wait(struct journal *journal, uint64_t group_length)
     if (journal->filling.length > JOURNAL_GROUP_LIMIT ||
         journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size)
         return true;
-    return journal->flight_count > 0 && journal->filling.length > 0 &&
+    return (journal->flight_count > 0 || journal->annex_unwritten > 0) &&
+           journal->filling.length > 0 &&
            atomic_load_explicit(&journal->engine->sync, memory_order_relaxed) ==
                STORE_SYNC_EVERYSEC &&
            engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
@@ -240,7 +241,8 @@ static bool may_set_off(const struct journal *journal, uint64_t least)
             least = journal->flights[newest].group.length;
     }
     return journal->flight_count < JOURNAL_FLIGHTS && journal->filling.length > 0 &&
-           journal->filling.length >= least && !engine_failed(journal->engine);
+           journal->annex_unwritten == 0 && journal->filling.length >= least &&
+           !engine_failed(journal->engine);
 }
 
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "annex.h"
 #include "index_file.h"
 #include "reclaim.h"
 #include "use.h"
@@ -202,6 +203,7 @@ static bool write_space(struct store *store, struct space *space, struct batch *
 {
     uint32_t cursor = 0;
     while (writeback_step(store, space, batch, &cursor)) {
+        annex_write(store);
         grow_what_asked(store);
         sync_by_age(store);
         memory_keep(store);
@@ -265,6 +267,7 @@ static void *keep(void *arg)
         pthread_mutex_unlock(&store->keeper_lock);
         if (stop)
             return NULL;
+        annex_write(store);
         grow_what_asked(store);
         sync_by_age(store);
         hurry_room(store);

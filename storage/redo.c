@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "annex.h"
+
 static bool add_redo(struct redo_log *log, const struct format_operation *operation)
 {
     if (log->redo_count == log->redo_capacity) {
@@ -81,12 +83,10 @@ static enum store_result apply_operation(struct store *store, struct redo_log *l
     return done ? STORE_OK : STORE_NO_MEMORY;
 }
 
-static enum store_result apply_record(struct store *store, struct redo_log *log, const char *at)
+static enum store_result apply_operations(struct store *store, struct redo_log *log, const char *at,
+                                          const char *end)
 {
-    const struct format_record *record = (const void *)at;
-    const char *end = at + record->length;
-    at += sizeof *record;
-    for (uint32_t i = 0; i < record->op_count; i++) {
+    while (at < end) {
         const struct format_operation *operation = (const void *)at;
         enum store_result result = apply_operation(store, log, operation);
         if (result != STORE_OK)
@@ -94,6 +94,33 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
         at += sizeof *operation + ((operation->length + 7u) & ~7u);
     }
     return at == end ? STORE_OK : STORE_CORRUPT;
+}
+
+/* What the log refers to lives as long as it. */
+static bool keep_memory(struct redo_log *log, char *bytes)
+{
+    struct group_memory *memory = malloc(sizeof *memory);
+    if (!memory) {
+        free(bytes);
+        return false;
+    }
+    *memory = (struct group_memory){log->groups, bytes};
+    log->groups = memory;
+    return true;
+}
+
+static enum store_result apply_record(struct store *store, struct redo_log *log, const char *at)
+{
+    const struct format_record *record = (const void *)at;
+    const struct format_operation *first = (const void *)(record + 1);
+    if (record->op_count == 0 || first->kind != FORMAT_ANNEX)
+        return apply_operations(store, log, (const char *)first, at + record->length);
+    char *bytes;
+    uint64_t length;
+    enum store_result result = annex_read(store, record, &bytes, &length);
+    if (bytes && !keep_memory(log, bytes))
+        return STORE_NO_MEMORY;
+    return result == STORE_OK ? apply_operations(store, log, bytes, bytes + length) : result;
 }
 
 static bool follows(const struct store *store, const struct redo_log *log,
@@ -118,15 +145,9 @@ static enum store_result read_group(struct store *store, struct redo_log *log,
     if (!follows(store, log, header))
         return STORE_ABSENT;
     uint64_t length = journal_padded(header->length);
-    struct group_memory *memory = malloc(sizeof *memory);
     char *bytes = disk_alloc(length);
-    if (!memory || !bytes) {
-        free(memory);
-        free(bytes);
+    if (!bytes || !keep_memory(log, bytes))
         return STORE_NO_MEMORY;
-    }
-    *memory = (struct group_memory){log->groups, bytes};
-    log->groups = memory;
     if (disk_read(queue, store->journal.file, bytes, length, log->position) != 0)
         return STORE_IO;
     *group = (struct format_group *)bytes;

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "annex.h"
 #include "use.h"
 #include "writeback.h"
 
@@ -98,6 +99,7 @@ void engine_forget(struct store *store)
     pthread_mutex_lock(&store->free_lock);
     pthread_mutex_lock(&store->extents.lock);
     extent_forget_deferred(store);
+    annex_forget(store);
     forget_space(&store->extents);
     pthread_mutex_unlock(&store->extents.lock);
     pthread_mutex_unlock(&store->free_lock);

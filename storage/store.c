@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "annex.h"
 #include "use.h"
 
 #define FRAMES_AT_FIRST 256u
@@ -217,6 +218,9 @@ static enum store_result open_files(struct store *store, const struct store_opti
     enum store_result result = open_superblock(store, options, message);
     if (result == STORE_OK && !journal_init(&store->journal, store, store->super.journal_bytes))
         result = STORE_NO_MEMORY;
+    uint64_t most = store->super.journal_bytes / JOURNAL_RECORD_SHARE;
+    uint64_t wanted = options->record_bytes;
+    store->record_most = wanted && wanted < most ? wanted : most;
     if (result == STORE_OK)
         result = open_journal(store, message);
     if (result == STORE_OK)
@@ -272,8 +276,10 @@ void engine_destroy(struct store *store)
     close_file(store, store->extents.file);
     space_free(&store->extents);
     close_file(store, store->journal.file);
-    if (store->journal.size)
+    if (store->journal.size) {
+        annex_forget(store);
         journal_free(&store->journal);
+    }
     close_file(store, store->super_file);
     if (store->keeper_queue)
         store->disk->ops->queue_free(store->keeper_queue);

@@ -86,6 +86,8 @@ struct store_options {
     void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
+    uint64_t record_bytes; /* what is longer of a transaction stands beside the journal; 0, and at
+                              most: an eighth of it */
     enum store_sync sync;
     uint32_t scan_threads; /* that read the slabs at the start; 0: as many as workers */
     bool scans;            /* reads all slabs at the start, even if an index checkpoint would do */

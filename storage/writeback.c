@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "annex.h"
+
 #define BATCH_WRITES 32u
 
 struct page_write {
@@ -158,6 +160,7 @@ bool writeback_step(struct store *store, struct space *space, struct batch *batc
 bool writeback_sync(struct store *store, uint64_t commit)
 {
     while (store_durable(store) < commit && !engine_failed(store)) {
+        annex_write(store);
         journal_kick(&store->journal, store->keeper_queue, 0);
         store->disk->ops->submit(store->keeper_queue);
         if (store->keeper_queue->in_flight)
@@ -196,6 +199,7 @@ int writeback_finish(struct store *store, const struct journal_mark *mark, bool 
         return error;
     }
     journal_release(&store->journal, mark);
+    annex_release(store, mark->commit);
     atomic_fetch_add_explicit(&store->checkpoints, 1, memory_order_relaxed);
     return 0;
 }

@@ -8,7 +8,7 @@ import dataclasses
 
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
-INDEX_FILE, SPACE = "test_index_file", "test_space"
+INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 WAIT_RANDOM, UPLOAD = "wait/test_random", "test_upload"
 
 
@@ -154,6 +154,37 @@ fault("index-forgets-the-sweep", "storage/index_load.c",
       "items of flushed databases stay in the index for ever",
       ("if (!head.is_swept)", "if (false)"),
       by=[INDEX_FILE])
+
+# ---- commits longer than the journal takes ----
+
+fault("annex-behind-its-mark", "storage/journal.c",
+      "a group is written while what its records name outside of the ring is not there yet",
+      ("journal->annex_unwritten == 0 && journal->filling.length >= least",
+       "journal->filling.length >= least"),
+      by=[ANNEX, CUTS])
+fault("annex-not-flushed", "storage/annex.c",
+      "an annex is written, but may be lost when its record is durable",
+      ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
+       "return error;"),
+      by=[ANNEX, CUTS], quick=True)
+fault("annex-freed-early", "storage/annex.c",
+      "an annex's runs are used again before a checkpoint has passed it",
+      ("note_written(&store->journal, annex); engine_wake_workers(store);",
+       "note_written(&store->journal, annex); engine_wake_workers(store);"
+       "annex_release(store, UINT64_MAX);"),
+      by=[ANNEX, POWERCUT])
+fault("annex-flushed-away", "storage/free.c",
+      "a flush of everything gives back runs that redo still reads",
+      ("annex_set_apart(store, true);", ""), ("annex_set_apart(store, false);", ""),
+      by=[ANNEX])
+fault("annex-not-freed", "storage/writeback.c",
+      "the runs of annexes do not come back",
+      ("annex_release(store, mark->commit);", ""),
+      by=[ANNEX])
+fault("annex-damage-unseen", "storage/annex.c",
+      "redo takes what stands in an annex's runs for what was written there",
+      ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),
+      by=[ANNEX])
 
 # ---- segments that change their class ----
 

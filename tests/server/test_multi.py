@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+import redis
 
 from harness import encode
 from test_concurrency import at_once
@@ -217,15 +218,31 @@ def test_large_transactions(raw):
 
 
 @pytest.mark.vellum
-def test_too_large_changes_nothing(server, raw):
-    """An eighth of the journal of 32 MB, with values that travel in it."""
-    raw.call("MULTI")
-    for n in range(2500):
-        raw.call("SET", f"n{n}", "x" * 3000)
-    reply = raw.call("EXEC")
-    assert reply.startswith(b"-EXECABORT") and b"eighth of the journal" in reply, reply
-    assert server.client().dbsize() == 0
-    assert run(raw, "SET a 1") == b"*1\r\n+OK\r\n"
+def test_longer_than_the_journal_takes(make_server):
+    """With values that would travel in it, of 8 MB."""
+    server = make_server(journal_size="8mb", appendfsync="always")
+    values = {f"n{n}": str(n) * 500 for n in range(4000)}
+    with server.raw() as raw:
+        raw.send(encode("MULTI") + b"".join(encode("SET", *item) for item in values.items()))
+        assert [raw.reply() for _ in range(4001)] == [OK] + 4000 * [QUEUED]
+        assert raw.call("EXEC") == b"*4000\r\n" + 4000 * OK
+    client = server.client()
+    assert client.eval("for n = 0, 3999 do redis.call('APPEND', 'n' .. n, '+') end return 1", 0) == 1
+    server.kill9()
+    server.start()
+    client = server.client()
+    assert client.mget(values) == [(value + "+").encode() for value in values.values()]
+
+
+@pytest.mark.vellum
+def test_more_than_memory_changes_nothing(make_server):
+    server = make_server(maxmemory="40mb", journal_size="8mb")
+    client = server.client()
+    client.set("a", "1")
+    with pytest.raises(redis.ResponseError, match="OOM"):
+        client.eval("for n = 1, 20000 do redis.call('SET', 'n' .. n, ARGV[1]) end", 0, "x" * 3000)
+    assert client.dbsize() == 1 and client.get("a") == b"1"
+    assert client.set("b", "2") and server.running()
 
 
 def test_figures_count_what_has_run(server):

@@ -477,6 +477,8 @@ static uint64_t run_script(const char *letters, uint64_t seed, time_t until)
     script.rig.options.sync = rng_chance(&script.rng, 70)
                                   ? STORE_SYNC_ALWAYS
                                   : (enum store_sync)rng_below(&script.rng, 3);
+    if (rng_chance(&script.rng, 40)) /* some commits are beside the journal */
+        script.rig.options.record_bytes = 100 + rng_below(&script.rng, 2000);
     open_again(&script, &script.rig, medium);
     medium_record(medium, record, &script);
     for (const char *letter = letters; *letter; letter++)

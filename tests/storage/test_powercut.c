@@ -95,6 +95,7 @@ static void one_life(struct cutter *cutter)
     cutter->rig.options.worker_count = 1 + rng_below(rng, 3);
     cutter->rig.options.sync =
         rng_chance(rng, 60) ? STORE_SYNC_ALWAYS : (enum store_sync)rng_below(rng, 3);
+    cutter->rig.options.record_bytes = rng_chance(rng, 40) ? 100 + rng_below(rng, 9000) : 0;
     while (!try_open(cutter, rng_chance(rng, 30) ? 1 + rng_below(rng, 150) : 0))
         ;
     compare(cutter);

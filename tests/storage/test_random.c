@@ -24,6 +24,7 @@ static void random_load(struct rig *rig, struct workload *load, uint32_t session
     for (uint32_t session = 0; session < sessions; session++) {
         rig->options.worker_count = 1 + rng_below(&load->rng, RIG_WORKERS);
         rig->options.sync = (enum store_sync)rng_below(&load->rng, 3);
+        rig->options.record_bytes = rng_chance(&load->rng, 40) ? 2000 : 0;
         must(rig_open(rig, NULL) == STORE_OK, "open: %s", rig->message);
         oracle_compare(load->now, rig);
         for (uint32_t i = 0; i < calls; i++)
