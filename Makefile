@@ -287,6 +287,7 @@ STORAGE_TESTS := \
 	test_annex \
 	test_concurrent \
 	test_cuts \
+	test_cuts_space \
 	test_disk \
 	test_evict \
 	test_faults \

@@ -9,6 +9,7 @@ import dataclasses
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
 INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
+CUTS_SPACE = "test_cuts_space"
 WAIT_RANDOM, UPLOAD = "wait/test_random", "test_upload"
 
 
@@ -194,6 +195,33 @@ fault("segment-not-zeroed", "storage/reclaim.c",
        "int error = 0;"),
       by=[SPACE])
 
+fault("segment-zeroed-too-early", "storage/reclaim.c",
+      "a segment is zeroed before the deletions that emptied it are durable",
+      ("if (count > 0 && !writeback_sync(store, commit))", "if (false)"),
+      by=[SPACE])
+fault("zeros-not-flushed", "storage/reclaim.c",
+      "a segment may be taken before the zeros in it are durable",
+      ("return error ? error : disk_flush(store->keeper_queue, space->file);", "return error;"),
+      by=[SPACE])
+fault("emptying-not-finished", "storage/recover.c",
+      "a start leaves in a segment what was to be emptied when the power went",
+      ("if (class == 0 && emptied) {", "if (false) {"),
+      by=[SPACE])
+fault("emptied-is-redone", "storage/redo.c",
+      "what a segment held before it changed its class is redone over what it holds now",
+      ("leave_out_emptied(store, log);", ""),
+      ("static void leave_out_emptied(", "__attribute__((unused)) static void leave_out_emptied("),
+      by=[SPACE])
+fault("segment-with-items-taken", "storage/space.c",
+      "a segment that holds an item serves another class",
+      ("space->segment_free[segment] == places_in_segment(class);",
+       "space->segment_free[segment] + 1u >= places_in_segment(class);"),
+      by=[SPACE])
+fault("segment-in-use-taken", "storage/reclaim.c",
+      "a segment is taken while somebody reads a page of it",
+      ("!is_in_use(space, i))", "!(false && is_in_use(space, i)))"),
+      by=[SPACE])
+
 # ---- recovery ----
 
 fault("first-operation-of-a-slot-wins", "storage/redo.c",
@@ -250,7 +278,7 @@ fault("used-runs-taken-for-free", "storage/recover.c",
 fault("nodes-not-followed", "storage/recover.c",
       "only what a root names itself is kept, not what its nodes do",
       ("if (root.depth > 0 && extent.page && !remember_node(scan, &extent)) return false;", ""),
-      by=[RANDOM])
+      by=[UPLOAD, RANDOM])
 
 # ---- checkpoints and write-behind ----
 

@@ -42,18 +42,39 @@ static void put(struct rig *rig, uint32_t i, uint32_t len)
     must(do_put(rig, name, value_of(i, len)) == STORE_OK, "put %s", name);
 }
 
+static void run(struct rig *rig, struct call *call, const char *what)
+{
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "%s: %d", what, call->result);
+    call_free(call);
+}
+
+/* In memory, that is: nobody waits until it is durable. */
 static void fill(struct rig *rig, uint32_t count, uint32_t len)
 {
-    for (uint32_t i = 0; i < count; i++)
-        put(rig, i, len);
+    char name[32];
+    for (uint32_t i = 0; i < count;) {
+        struct call *call = call_new();
+        for (uint32_t end = i + CALL_STEPS; i < count && i < end; i++) {
+            name_of(i, len, name);
+            uint32_t key = call_key(call, 0, i, name, (uint32_t)strlen(name));
+            call_step(call, STEP_PUT, key)->blob = value_of(i, len);
+        }
+        run(rig, call, "put");
+    }
 }
 
 static void empty(struct rig *rig, uint32_t count, uint32_t len)
 {
     char name[32];
-    for (uint32_t i = 0; i < count; i++) {
-        name_of(i, len, name);
-        must(do_delete(rig, name) == STORE_OK, "delete %s", name);
+    for (uint32_t i = 0; i < count;) {
+        struct call *call = call_new();
+        for (uint32_t end = i + CALL_STEPS; i < count && i < end; i++) {
+            name_of(i, len, name);
+            call_step(call, STEP_DELETE, call_key(call, 0, i, name, (uint32_t)strlen(name)));
+        }
+        run(rig, call, "delete");
     }
 }
 
@@ -90,6 +111,11 @@ static uint64_t damaged(const struct rig *rig)
     struct store_stats stats;
     store_stats(rig->store, &stats);
     return stats.damaged_items;
+}
+
+static void sync_all(struct rig *rig)
+{
+    rig_sync(rig, atomic_load(&rig->store->journal.appended));
 }
 
 /* Of `len` bytes, how many fill a segment. */
@@ -140,7 +166,7 @@ static void large_values_of_all_sizes(void **state)
         expect_all(&rig, count, len);
         empty(&rig, count, len);
         rig_run(&rig, 150); /* deferred until the deletions are durable */
-        rig_sync(&rig, atomic_load(&rig.store->journal.appended));
+        sync_all(&rig);
         if (!size)
             size = medium_size(medium, "extents");
     }
@@ -172,11 +198,158 @@ static void a_full_disk(void **state)
     medium_free(medium);
 }
 
+/* ---- order ---- */
+
+#define HELD_LEN 3000u
+#define HELD_MS 150u
+
+/* Two segments full of values that stand nowhere but there, and a cache with room for all of it. */
+static struct medium *full_segments(struct rig *rig, uint32_t *count)
+{
+    struct medium *medium = new_store(rig);
+    *count = 2 * in_segment(HELD_LEN);
+    fill(rig, *count, HELD_LEN);
+    rig_close_well(rig);
+    rig->options.memory_bytes = 64 << 20;
+    rig_open_on(rig, medium);
+    return medium;
+}
+
+static void ask_for_room(struct rig *rig)
+{
+    struct space *space = &rig->store->partitions[0].space;
+    pthread_mutex_lock(&space->lock);
+    space->growing = true;
+    pthread_mutex_unlock(&space->lock);
+    keeper_ask(rig->store);
+}
+
+static void cut(struct rig *rig, struct medium *medium)
+{
+    medium_set_fate(medium, FATE_LOST);
+    medium_cut_now(medium);
+    must(rig_close(rig) != STORE_OK, "closing without power");
+}
+
+static uint64_t reclaimed_when_asked(struct rig *rig)
+{
+    ask_for_room(rig);
+    rig_run(rig, HELD_MS);
+    return reclaimed(rig);
+}
+
+/* A segment is emptied on disk only when no crash can bring back what was in it. */
+static void deletions_are_durable_first(void **state)
+{
+    (void)state;
+    struct rig rig;
+    uint32_t count;
+    struct medium *medium = full_segments(&rig, &count);
+    medium_hold(medium, FAULT_WRITE, "journal", 0);
+    empty(&rig, count, HELD_LEN);
+    must(reclaimed_when_asked(&rig) == 0, "segments are blank before the deletions are durable");
+    cut(&rig, medium);
+    rig_open_on(&rig, medium);
+    expect_all(&rig, count, HELD_LEN);
+    must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* And it may be taken only when a crash cannot bring it back either. */
+static void zeros_are_durable_first(void **state)
+{
+    (void)state;
+    struct rig rig;
+    uint32_t count;
+    struct medium *medium = full_segments(&rig, &count);
+    empty(&rig, count, HELD_LEN);
+    sync_all(&rig);
+    medium_hold(medium, FAULT_FLUSH, "slabs", 0);
+    must(reclaimed_when_asked(&rig) == 0, "segments are blank before the zeros are durable");
+    medium_release(medium);
+    for (uint32_t i = 0; i < 200 && reclaimed_when_asked(&rig) == 0; i++)
+        ;
+    must(reclaimed(&rig) == 2, "%llu are reclaimed", (unsigned long long)reclaimed(&rig));
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* What was to be emptied when the power went is emptied by the start, cut as often as one likes:
+ * the next ones know nothing of it. */
+static void a_start_goes_on_emptying(void **state)
+{
+    (void)state;
+    struct rig rig;
+    uint32_t count, small = in_segment(900);
+    struct medium *medium = full_segments(&rig, &count);
+    empty(&rig, count, HELD_LEN);
+    sync_all(&rig);
+    medium_hold(medium, FAULT_WRITE, "slabs", 0);
+    ask_for_room(&rig);
+    for (uint32_t i = 0; i < 2000 && medium_held(medium) == 0; i++)
+        rig_run(&rig, 1);
+    must(medium_held(medium) > 0, "nothing is being emptied");
+    cut(&rig, medium);
+    for (uint32_t events = 1; !rig_try_open(&rig, medium, events); events++)
+        medium_set_fate(medium, (enum fate)(events % FATES));
+    fill(&rig, small, 900);
+    rig.options.scans = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        expect_all(&rig, small, 900);
+        for (uint32_t j = 0; j < count; j++)
+            must(!is_there(&rig, j, HELD_LEN), "%u has come back", j);
+        must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
+        rig_close_well(&rig);
+        rig_open_on(&rig, medium);
+    }
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* One item is enough, and so is somebody who reads. */
+static void what_is_in_use_stays(void **state)
+{
+    (void)state;
+    struct rig rig;
+    uint32_t count;
+    char name[32];
+    struct medium *medium = full_segments(&rig, &count);
+    struct space *space = &rig.store->partitions[0].space;
+    for (uint32_t i = 0; i < count; i++) { /* of each segment one stays */
+        name_of(i, HELD_LEN, name);
+        if (i != 1 && i != count - 2)
+            must(do_delete(&rig, name) == STORE_OK, "delete %s", name);
+    }
+    must(reclaimed_when_asked(&rig) == 0, "a segment is taken that is not empty");
+    must(is_there(&rig, 1, HELD_LEN) && is_there(&rig, count - 2, HELD_LEN), "an item is gone");
+    name_of(1, HELD_LEN, name);
+    must(do_delete(&rig, name) == STORE_OK, "delete %s", name);
+    pthread_mutex_lock(&space->lock);
+    uint32_t first = 0;
+    while (!space_segment_is_free(space, first))
+        first++;
+    uint32_t frame = space->table[first * SEGMENT_PAGES + 1];
+    must(frame, "the page is not in memory");
+    space_ref(space, frame);
+    pthread_mutex_unlock(&space->lock);
+    must(reclaimed_when_asked(&rig) == 0, "a segment is taken while a page of it is read");
+    pthread_mutex_lock(&space->lock);
+    space_unref(space, frame);
+    pthread_mutex_unlock(&space->lock);
+    for (uint32_t i = 0; i < 200 && reclaimed_when_asked(&rig) == 0; i++)
+        ;
+    must(reclaimed(&rig) == 1, "%llu are reclaimed", (unsigned long long)reclaimed(&rig));
+    must(is_there(&rig, count - 2, HELD_LEN), "an item is gone");
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 /* ---- cuts ---- */
 
-/* More of the old ones in a page: redone over the new they would hit others. */
-#define OLD_LEN 700u
-#define NEW_LEN 1900u
+/* Many of the old ones in a page: redone over the new they would hit other pages, and segments. */
+#define OLD_LEN 300u
+#define NEW_LEN 3900u
 #define LATEST 16u
 
 struct state {
@@ -227,14 +400,18 @@ static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t o
     medium_set_fate(medium, (enum fate)fate);
     rig_open_on(&rig, medium);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    for (uint32_t i = 0; i < old_count; i += 7)
+    for (uint32_t i = 0; i < old_count; i += 17)
         must(!is_there(&rig, i, OLD_LEN), "%u has come back", i);
     expect_all(&rig, acknowledged, NEW_LEN);
     fill(&rig, 300, 500);
     expect_all(&rig, 300, 500);
     rig_close_well(&rig);
+    rig.options.scans = true;
     rig_open_on(&rig, medium);
     expect_all(&rig, 300, 500);
+    expect_all(&rig, acknowledged, NEW_LEN);
+    for (uint32_t i = 0; i < old_count; i += 17)
+        must(!is_there(&rig, i, OLD_LEN), "%u has come back later", i);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
     rig_close_well(&rig);
     medium_free(medium);
@@ -245,18 +422,22 @@ static void a_cut_while_a_segment_changes_its_class(void **state)
     (void)state;
     struct cuts *cuts = calloc(1, sizeof *cuts);
     struct rig rig;
-    uint32_t old_count = 4 * in_segment(OLD_LEN), new_count = 5 * in_segment(NEW_LEN);
+    uint32_t old_count = 3 * in_segment(OLD_LEN), new_count = 4 * in_segment(NEW_LEN);
     cuts->rng.state = rng_seed("space");
     cuts->writer = &rig;
-    struct medium *medium = new_store(&rig);
-    store_set_memory(rig.store, 64 << 20); /* so that the journal is all there is, for long */
+    struct medium *medium = medium_new(1);
+    rig_defaults(&rig);
+    rig.options.partition_count = 1;
+    rig.options.memory_bytes = 64 << 20; /* so that the journal is all there is, for long */
+    rig.options.journal_bytes = 32 << 20;
+    rig_open_on(&rig, medium);
     fill(&rig, old_count, OLD_LEN);
     empty(&rig, old_count, OLD_LEN);
-    rig_sync(&rig, atomic_load(&rig.store->journal.appended));
+    sync_all(&rig);
     medium_record(medium, keep_state, cuts);
     while (cuts->put < new_count) {
         put(&rig, cuts->put, NEW_LEN);
-        rig_sync(&rig, atomic_load(&rig.store->journal.appended));
+        sync_all(&rig);
         cuts->put++;
     }
     medium_record(medium, NULL, NULL);
@@ -278,6 +459,10 @@ int main(void)
         cmocka_unit_test(one_class_after_another),
         cmocka_unit_test(large_values_of_all_sizes),
         cmocka_unit_test(a_full_disk),
+        cmocka_unit_test(deletions_are_durable_first),
+        cmocka_unit_test(zeros_are_durable_first),
+        cmocka_unit_test(a_start_goes_on_emptying),
+        cmocka_unit_test(what_is_in_use_stays),
         cmocka_unit_test(a_cut_while_a_segment_changes_its_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
