@@ -198,20 +198,20 @@ fault("segment-not-zeroed", "storage/reclaim.c",
 fault("segment-zeroed-too-early", "storage/reclaim.c",
       "a segment is zeroed before the deletions that emptied it are durable",
       ("if (count > 0 && !writeback_sync(store, commit))", "if (false)"),
-      by=[SPACE])
+      by=[SPACE, CUTS_SPACE])
 fault("zeros-not-flushed", "storage/reclaim.c",
       "a segment may be taken before the zeros in it are durable",
       ("return error ? error : disk_flush(store->keeper_queue, space->file);", "return error;"),
-      by=[SPACE])
+      by=[SPACE, CUTS_SPACE])
 fault("emptying-not-finished", "storage/recover.c",
       "a start leaves in a segment what was to be emptied when the power went",
       ("if (class == 0 && emptied) {", "if (false) {"),
-      by=[SPACE])
+      by=[SPACE, CUTS_SPACE])
 fault("emptied-is-redone", "storage/redo.c",
       "what a segment held before it changed its class is redone over what it holds now",
       ("leave_out_emptied(store, log);", ""),
       ("static void leave_out_emptied(", "__attribute__((unused)) static void leave_out_emptied("),
-      by=[SPACE])
+      by=[SPACE, CUTS_SPACE])
 fault("segment-with-items-taken", "storage/space.c",
       "a segment that holds an item serves another class",
       ("space->segment_free[segment] == places_in_segment(class);",
