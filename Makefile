@@ -157,6 +157,7 @@ SERVER_SRC := \
 	server/nested.c \
 	server/notice.c \
 	server/notify.c \
+	server/outflow.c \
 	server/packed.c \
 	server/process.c \
 	server/pubsub.c \

@@ -84,7 +84,7 @@ static enum store_result dump_list(struct call *call, struct gather *gather)
         rdb_put_string(&gather->out, (struct resp_slice){bytes, element.length});
         gather->at++;
         if (gather_step_is_full(gather))
-            return store_step(call->txn);
+            return gather_step(call, gather);
         result = list_next(&list, &place);
     }
     return result;

@@ -8,37 +8,27 @@
 #include "hash.h"
 #include "members_reply.h"
 
-static enum store_result reply_all(struct call *call, enum members_part part)
+static enum store_result reply_all(struct call *call, enum members_part part, members_head *head)
 {
     struct members hash;
-    struct gather *gather;
     bool done;
     enum store_result result = hash_find(call, call->keys, &hash, &done);
-    if (result != STORE_OK || done)
-        return result;
-    result = members_gather(call, &hash, part, &gather);
-    if (result != STORE_OK)
-        return result;
-    if (part == PART_BOTH)
-        resp_map(call->reply, gather->count / 2);
-    else
-        resp_array(call->reply, gather->count);
-    return gather_reply(call, gather);
+    return result != STORE_OK || done ? result : members_reply_all(call, &hash, part, head);
 }
 
 enum store_result cmd_hgetall(struct call *call)
 {
-    return reply_all(call, PART_BOTH);
+    return reply_all(call, PART_BOTH, resp_map);
 }
 
 enum store_result cmd_hkeys(struct call *call)
 {
-    return reply_all(call, PART_NAMES);
+    return reply_all(call, PART_NAMES, resp_array);
 }
 
 enum store_result cmd_hvals(struct call *call)
 {
-    return reply_all(call, PART_VALUES);
+    return reply_all(call, PART_VALUES, resp_array);
 }
 
 enum store_result cmd_hscan(struct call *call)
@@ -62,7 +52,6 @@ static bool random_options(struct call *call, int64_t *count, bool *with_values)
 enum store_result cmd_hrandfield(struct call *call)
 {
     struct members hash;
-    struct gather *gather;
     int64_t count = 0;
     bool done, with_values = false;
     if (call->argc > 2 && !random_options(call, &count, &with_values))
@@ -73,10 +62,6 @@ enum store_result cmd_hrandfield(struct call *call)
     if (call->argc == 2)
         return members_reply_one(call, &hash);
     bool in_pairs = with_values && call->reply->version >= 3;
-    result = members_gather_some(call, &hash, count, with_values ? PART_BOTH : PART_NAMES, in_pairs,
-                                 &gather);
-    if (result != STORE_OK)
-        return result;
-    resp_array(call->reply, in_pairs ? gather->count / 2 : gather->count);
-    return gather_reply(call, gather);
+    return members_reply_some(call, &hash, count, with_values ? PART_BOTH : PART_NAMES, in_pairs,
+                              resp_array);
 }

@@ -64,7 +64,7 @@ static enum store_result visit(const struct search *search, struct gather *gathe
     if (gather->out.failed)
         return STORE_NO_MEMORY;
     bool pauses = list_is_large(search->list) && gather_step_is_full(gather);
-    return pauses ? store_step(search->list->call->txn) : STORE_OK;
+    return pauses ? gather_step(search->list->call, gather) : STORE_OK;
 }
 
 /* Gathers the positions of what was found. */

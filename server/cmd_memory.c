@@ -36,7 +36,7 @@ static enum store_result measure_tree(struct call *call, struct store_tree *tree
             return result;
         gather->at++;
         if (gather_step_is_full(gather))
-            return store_step(call->txn);
+            return gather_step(call, gather);
     }
     *size = samples == 0 ? 0 : (uint64_t)((__uint128_t)gather->count * count / samples);
     return STORE_OK;

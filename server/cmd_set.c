@@ -133,15 +133,8 @@ enum store_result cmd_smismember(struct call *call)
 enum store_result cmd_smembers(struct call *call)
 {
     struct members set;
-    struct gather *gather;
     enum store_result result;
-    if (!find(call, &set, &result))
-        return result;
-    result = members_gather(call, &set, PART_NAMES, &gather);
-    if (result != STORE_OK)
-        return result;
-    resp_set(call->reply, gather->count);
-    return gather_reply(call, gather);
+    return find(call, &set, &result) ? members_reply_all(call, &set, PART_NAMES, resp_set) : result;
 }
 
 enum store_result cmd_sscan(struct call *call)

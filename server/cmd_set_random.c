@@ -11,7 +11,6 @@
 enum store_result cmd_srandmember(struct call *call)
 {
     struct members set;
-    struct gather *gather;
     int64_t count = 0;
     bool done;
     if (call->argc > 3) {
@@ -25,11 +24,7 @@ enum store_result cmd_srandmember(struct call *call)
         return result;
     if (call->argc == 2)
         return members_reply_one(call, &set);
-    result = members_gather_some(call, &set, count, PART_NAMES, false, &gather);
-    if (result != STORE_OK)
-        return result;
-    resp_array(call->reply, gather->count);
-    return gather_reply(call, gather);
+    return members_reply_some(call, &set, count, PART_NAMES, false, resp_array);
 }
 
 /* ---- SPOP ---- */
@@ -64,12 +59,8 @@ static enum store_result delete_all(struct call *call, const struct members *set
 
 static enum store_result pop_some(struct call *call, struct members *set, int64_t count)
 {
-    struct gather *gather;
-    enum store_result result = members_gather_some(call, set, count, PART_NAMES, false, &gather);
-    if (result != STORE_OK)
-        return result;
-    resp_set(call->reply, gather->count);
-    result = gather_reply(call, gather);
+    enum store_result result = members_reply_some(call, set, count, PART_NAMES, false, resp_set);
+    const struct gather *gather = call->progress;
     if (result != STORE_OK || gather->count == 0)
         return result;
     return gather->ranks != NULL ? remove_picked(call, set, gather) : delete_all(call, set);

@@ -160,23 +160,22 @@ static enum store_result show_picked(void *arg, struct resp_slice name, struct r
     resp_bulk(out, name.data, name.len);
     if (picking->form != ZSET_MEMBERS)
         resp_double(out, score);
-    picking->gather->count++;
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
 static enum store_result reply_some(struct call *call, const struct zset *zset, int64_t count,
                                     enum zset_form form)
 {
-    struct picking picking = {.gather = gather_get(call), .form = form};
     struct members members = zset_members(zset);
-    if (picking.gather == NULL)
+    struct picking picking = {.gather = gather_get(call), .form = form};
+    struct gather *gather = picking.gather;
+    if (gather == NULL)
         return STORE_NO_MEMORY;
-    enum store_result result =
-        members_pick(call, &members, picking.gather, count, show_picked, &picking);
-    if (result != STORE_OK)
-        return result;
-    zset_put_head(call->reply, picking.gather->count, form);
-    return gather_reply(call, picking.gather);
+    if (gather->at == 0 && gather->out.len == 0)
+        zset_put_head(&gather->out, members_pick_count(&members, count), form);
+    gather->is_reply = count >= 0; /* with repetitions they may be without end */
+    enum store_result result = members_pick(call, &members, gather, count, show_picked, &picking);
+    return result == STORE_OK ? gather_reply(call, gather) : result;
 }
 
 static enum store_result reply_one(struct call *call, struct zset *zset)

@@ -294,7 +294,7 @@ static enum store_result gather_range(struct zset *zset, struct gather *gather, 
         result = zset_gather_pair(gather, &pair);
         gather->at++;
         if (result == STORE_OK && zset_is_large(zset) && gather_step_is_full(gather))
-            return store_step(zset->call->txn);
+            return gather_step(zset->call, gather);
         if (result == STORE_OK)
             result = zset_next(zset, &place);
     }

@@ -311,6 +311,10 @@ bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
 void call_help(struct call *call, const char *const *lines);
 
+/* store_step, for commands that write their reply from its first byte into a buffer kept over the
+ * steps: what `said` holds may have left for the client afterwards, and then it is empty. */
+STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *said);
+
 /* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
  * bytes, so that its length never stands in memory. */
 enum store_result call_reply_item(struct call *call, const struct store_item *item);

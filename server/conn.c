@@ -28,6 +28,7 @@
 #include "log.h"
 #include "look_ahead.h"
 #include "multi.h"
+#include "outflow.h"
 #include "runner.h"
 #include "transport.h"
 #include "upload.h"
@@ -466,6 +467,8 @@ static bool is_over(const struct conn *conn)
 {
     if (conn->kill || (conn->input_ended && conn->waiter != NULL))
         return true;
+    if (outflow_is_stuck(conn) && conn->input_ended && conn->send_blocked)
+        return true;
     if (conn->running > 0 || (!conn->session.close_after_reply && !conn->input_ended))
         return false;
     if (conn->output != NULL)
@@ -498,6 +501,7 @@ static void end_turn(struct conn *conn)
         close_conn(conn);
         return;
     }
+    outflow_turn(conn);
     client_memory_note(conn);
     conn->transport->ops->want(conn->transport, conn_wants(conn));
 }
@@ -544,7 +548,8 @@ void conn_tick(struct conn *conn)
 
 bool conn_settled(const struct conn *conn)
 {
-    return (conn->running == 0 || conn->waiter != NULL) && !conn->is_undurable;
+    return (conn->running == 0 || conn->waiter != NULL || outflow_is_stuck(conn)) &&
+           !conn->is_undurable;
 }
 
 /* ---- for CLIENT LIST ---- */

@@ -57,7 +57,9 @@ struct conn {
 
     /* output */
     struct segment *output, *last_output;
-    uint64_t output_bytes; /* in `output` */
+    struct segment *held, *last_held; /* pushes, while a reply flows: see outflow.h */
+    bool is_flowing;
+    uint64_t output_bytes; /* in both */
     uint32_t segment_count;
     uint64_t shown;              /* newest commit shown by the bytes in worker->output */
     uint64_t newest_shown;       /* newest commit shown by any command that has run */
@@ -121,6 +123,9 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
 
 /* Moves a writer's buffer behind everything written so far, without copying it. */
 void conn_output_take(struct conn *conn, struct resp_writer *writer);
+
+/* What was held back while a reply flowed comes behind it. */
+void conn_output_release(struct conn *conn);
 
 /* Sends what may leave and what the transport takes; keeps the rest. */
 void conn_output_flush(struct conn *conn);

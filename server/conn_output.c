@@ -11,7 +11,8 @@
  * 4. At most one piece of one stream per connection is in memory.
  * 5. A part of a piece that the transport gives out from where it lies (is_placing) holds up all
  *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
- * 6. output_bytes counts a stream as one piece, however long it is.
+ * 6. While a reply leaves in parts (outflow.h), pushes stand in a second queue, conn->held.
+ * 7. output_bytes counts a stream as one piece, however long it is.
  */
 #include "conn.h"
 
@@ -92,8 +93,21 @@ static void drop_first(struct conn *conn)
         free_segment(segment);
 }
 
+/* Between what is queued to be sent and what is held back behind a reply that flows. */
+static void exchange_queues(struct conn *conn)
+{
+    struct segment *first = conn->output, *last = conn->last_output;
+    conn->output = conn->held;
+    conn->last_output = conn->last_held;
+    conn->held = first;
+    conn->last_held = last;
+}
+
 void conn_output_free(struct conn *conn)
 {
+    while (conn->output != NULL)
+        drop_first(conn);
+    exchange_queues(conn);
     while (conn->output != NULL)
         drop_first(conn);
     assert(conn->output_bytes == 0 && conn->segment_count == 0);
@@ -153,6 +167,17 @@ static void add_shared(struct conn *conn, struct publication *publication)
     append(conn, segment);
 }
 
+static void add_push(struct conn *conn, const struct resp_slice *head, int head_count,
+                     struct publication *publication)
+{
+    for (int i = 0; i < head_count; i++)
+        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN);
+    if (publication->len < SHARED_MIN)
+        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN);
+    else
+        add_shared(conn, publication);
+}
+
 void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
                       struct publication *publication)
 {
@@ -161,12 +186,11 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
         return;
     if (publication->shown > conn->shown)
         conn->shown = publication->shown;
-    for (int i = 0; i < head_count; i++)
-        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN);
-    if (publication->len < SHARED_MIN)
-        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN);
-    else
-        add_shared(conn, publication);
+    if (conn->is_flowing)
+        exchange_queues(conn);
+    add_push(conn, head, head_count, publication);
+    if (conn->is_flowing)
+        exchange_queues(conn);
     conn_attend(conn);
 }
 
@@ -223,6 +247,19 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer)
     segment->capacity = writer->capacity;
     resp_writer_init(writer, writer->version);
     append(conn, segment);
+}
+
+void conn_output_release(struct conn *conn)
+{
+    if (conn->held == NULL)
+        return;
+    settle(conn);
+    if (conn->output == NULL)
+        conn->output = conn->held;
+    else
+        conn->last_output->next = conn->held;
+    conn->last_output = conn->last_held;
+    conn->held = conn->last_held = NULL;
 }
 
 /* ---- sending ---- */

@@ -44,7 +44,7 @@ static enum store_result gather_tree(struct call *call, struct gather *gather,
             break;
         gather->at++;
         if (gather_step_is_full(gather))
-            return store_step(call->txn);
+            return gather_step(call, gather);
         result = store_tree_next(&cursor);
     }
     return result == STORE_ABSENT ? STORE_DAMAGED : result;

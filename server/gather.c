@@ -40,16 +40,23 @@ struct gather *gather_get(struct call *call)
         gather->gathered.server = call->server;
         resp_writer_init(&gather->out, call->reply->version);
         gather->dice = dice_new(call->random_seed);
+        gather->is_nested = call->outer != NULL;
+        gather_begin_step(gather);
         call->progress = gather;
         call->progress_free = gather_free;
     }
     assert(call->progress_free == gather_free);
     if (!gathered_set(&gather->gathered, gather->out.capacity))
         return NULL;
-    bool is_nested = call->outer != NULL;
-    gather->entries_left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
-    gather->step_end = gather->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
     return gather;
+}
+
+enum store_result gather_step(struct call *call, struct gather *gather)
+{
+    enum store_result result =
+        gather->is_reply ? call_step(call, &gather->out) : store_step(call->txn);
+    gather_begin_step(gather);
+    return result;
 }
 
 enum store_result gather_reply(struct call *call, const struct gather *gather)

@@ -38,7 +38,9 @@ struct gather {
     uint64_t *ranks;        /* of what was chosen by it; freed with the rest */
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct gathered gathered;
-    uint64_t entries_left; /* of this step */
+    bool is_reply; /* `out` is the reply from its first byte: it may leave in parts */
+    bool is_nested;
+    uint64_t entries_left; /* of this step, whatever it has to wait for in between */
     size_t step_end;       /* out.len at which it is full */
 };
 
@@ -46,11 +48,21 @@ struct gather {
  * called once in each run. */
 struct gather *gather_get(struct call *call);
 
-/* After each entry: whether it is time for store_step. */
+static inline void gather_begin_step(struct gather *gather)
+{
+    gather->entries_left = gather->is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    gather->step_end =
+        gather->out.len + (gather->is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
+}
+
+/* After each entry: whether it is time for gather_step. */
 static inline bool gather_step_is_full(struct gather *gather)
 {
     return --gather->entries_left == 0 || gather->out.len >= gather->step_end;
 }
+
+/* The end of a step. */
+STORE_MUST_CHECK enum store_result gather_step(struct call *call, struct gather *gather);
 
 /* Writes what was collected into the reply; STORE_NO_MEMORY if there was too much of it. */
 STORE_MUST_CHECK enum store_result gather_reply(struct call *call, const struct gather *gather);

@@ -318,6 +318,10 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "pubsub_channels:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_CHANNEL)));
     fprintf(to, "pubsub_patterns:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_PATTERN)));
     fprintf(to, "pubsubshard_channels:%llu\r\n", U(pubsub_topics(pubsub, PUBSUB_SHARD)));
+    fprintf(to, "client_query_buffer_limit_disconnections:%llu\r\n",
+            SUM(server, query_buffer_closed));
+    fprintf(to, "client_output_buffer_limit_disconnections:%llu\r\n",
+            SUM(server, output_buffer_closed));
     fprintf(to, "dropped_notifications:%llu\r\n", U(notices_dropped(server->notices)));
     fprintf(to, "latest_fork_usec:0\r\ntotal_forks:0\r\nmigrate_cached_sockets:0\r\n");
     fprintf(to, "slave_expires_tracked_keys:0\r\n");

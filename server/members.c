@@ -340,7 +340,7 @@ static enum store_result each_in_tree(struct call *call, struct members *members
         if (result != STORE_OK || ++gather->at == end)
             return result;
         if (gather_step_is_full(gather))
-            return store_step(call->txn);
+            return gather_step(call, gather);
         result = store_tree_next(&cursor);
     }
     return result;
@@ -384,9 +384,17 @@ static enum store_result visit_picks(struct call *call, struct members *members,
             return result;
         gather->dice = dice;
         if (++gather->at < picks && gather_step_is_full(gather))
-            return store_step(call->txn);
+            return gather_step(call, gather);
     }
     return STORE_OK;
+}
+
+uint64_t members_pick_count(const struct members *members, int64_t count)
+{
+    uint64_t size = members_count(members);
+    if (size == 0 || count < 0)
+        return size == 0 ? 0 : -(uint64_t)count;
+    return (uint64_t)count < size ? (uint64_t)count : size;
 }
 
 enum store_result members_pick(struct call *call, struct members *members, struct gather *gather,
@@ -402,7 +410,7 @@ enum store_result members_pick(struct call *call, struct members *members, struc
         if (gather->ranks == NULL)
             return STORE_NO_MEMORY;
     }
-    uint64_t picks = count < 0 ? -(uint64_t)count : (uint64_t)count;
+    uint64_t picks = members_pick_count(members, count);
     return enough(visit_picks(call, members, gather, picks, visit, arg));
 }
 

@@ -81,6 +81,9 @@ STORE_MUST_CHECK enum store_result members_each(struct call *call, struct member
                                                 struct gather *gather, bool with_values,
                                                 member_visit *visit, void *arg);
 
+/* How many members_pick picks. */
+uint64_t members_pick_count(const struct members *members, int64_t count);
+
 /* Some of them by chance: as many different ones as there are up to `count`, or, if that is
  * negative, any of them so many times. Like members_each otherwise. */
 STORE_MUST_CHECK enum store_result members_pick(struct call *call, struct members *members,

@@ -16,25 +16,41 @@ enum store_result members_show(void *arg, struct resp_slice name, struct resp_sl
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-enum store_result members_gather(struct call *call, struct members *members, enum members_part part,
-                                 struct gather **gather)
+/* The head comes first, so that what is behind it can leave before all of it was found. */
+static struct gather *begin(struct call *call, members_head *head, uint64_t count)
 {
-    struct members_showing showing = {.gather = gather_get(call), .part = part};
-    *gather = showing.gather;
-    if (showing.gather == NULL)
-        return STORE_NO_MEMORY;
-    return members_each(call, members, *gather, part != PART_NAMES, members_show, &showing);
+    struct gather *gather = gather_get(call);
+    if (gather != NULL && gather->at == 0 && gather->out.len == 0)
+        head(&gather->out, count);
+    return gather;
 }
 
-enum store_result members_gather_some(struct call *call, struct members *members, int64_t count,
-                                      enum members_part part, bool in_pairs, struct gather **gather)
+enum store_result members_reply_all(struct call *call, struct members *members,
+                                    enum members_part part, members_head *head)
 {
-    struct members_showing showing = {
-        .gather = gather_get(call), .part = part, .in_pairs = in_pairs};
-    *gather = showing.gather;
+    struct members_showing showing = {.part = part};
+    showing.gather = begin(call, head, members_count(members));
     if (showing.gather == NULL)
         return STORE_NO_MEMORY;
-    return members_pick(call, members, *gather, count, members_show, &showing);
+    showing.gather->is_reply = true;
+    enum store_result result =
+        members_each(call, members, showing.gather, part != PART_NAMES, members_show, &showing);
+    return result == STORE_OK ? gather_reply(call, showing.gather) : result;
+}
+
+enum store_result members_reply_some(struct call *call, struct members *members, int64_t count,
+                                     enum members_part part, bool in_pairs, members_head *head)
+{
+    struct members_showing showing = {.part = part, .in_pairs = in_pairs};
+    uint64_t each = part == PART_BOTH && !in_pairs ? 2 : 1;
+    showing.gather = begin(call, head, each * members_pick_count(members, count));
+    if (showing.gather == NULL)
+        return STORE_NO_MEMORY;
+    /* With repetitions there may be so many that it would never end. */
+    showing.gather->is_reply = count >= 0;
+    enum store_result result =
+        members_pick(call, members, showing.gather, count, members_show, &showing);
+    return result == STORE_OK ? gather_reply(call, showing.gather) : result;
 }
 
 enum store_result members_reply_one(struct call *call, struct members *members)

@@ -20,14 +20,17 @@ struct members_showing {
 /* A member_visit whose `arg` is a struct members_showing. */
 enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value);
 
-/* Gathers a part of all members; the head and gather_reply are left to the command. */
-STORE_MUST_CHECK enum store_result members_gather(struct call *call, struct members *members,
-                                                  enum members_part part, struct gather **gather);
+/* How the reply begins: resp_array, resp_set or resp_map, of so many. */
+typedef void members_head(struct resp_writer *out, uint64_t count);
 
-/* Gathers what is picked by argument argv[2], a count as members_pick takes it. */
-STORE_MUST_CHECK enum store_result members_gather_some(struct call *call, struct members *members,
-                                                       int64_t count, enum members_part part,
-                                                       bool in_pairs, struct gather **gather);
+/* Replies with a part of all members. */
+STORE_MUST_CHECK enum store_result members_reply_all(struct call *call, struct members *members,
+                                                     enum members_part part, members_head *head);
+
+/* Replies with what members_pick picks for `count`; call->progress stays, a struct gather. */
+STORE_MUST_CHECK enum store_result members_reply_some(struct call *call, struct members *members,
+                                                      int64_t count, enum members_part part,
+                                                      bool in_pairs, members_head *head);
 
 /* Replies with the name of one member picked by chance, or null. */
 STORE_MUST_CHECK enum store_result members_reply_one(struct call *call, struct members *members);

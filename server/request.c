@@ -76,6 +76,9 @@ void request_free(struct request *request)
     call->upload = NULL;
     block_release(request->block);
     request->block = request->source = NULL;
+    assert(!request->rests);
+    request->flows = request->is_hurried = false;
+    request->awaited_ms = 0;
     request->is_read = request->discard = request->rejected = request->wants_all = false;
     request->reply_start = 0;
     if (worker->free_request_count >= FREE_REQUESTS_MAX) {

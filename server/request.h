@@ -59,6 +59,13 @@ struct request {
     struct worker_message message; /* of a tour */
     struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
     bool may_block;
+    /* of a reply that leaves in parts: see outflow.h */
+    bool flows;      /* a part has left */
+    bool rests;      /* is in worker->resting */
+    bool is_hurried; /* it does not rest any more */
+    int64_t awaited_ms;
+    struct request *previous_resting, *next_resting;
+
     bool wants_all; /* has come upon keys that were not declared: see nested_declare */
 };
 

@@ -30,6 +30,7 @@
 #include "monitor.h"
 #include "multi.h"
 #include "nested.h"
+#include "outflow.h"
 #include "request.h"
 #include "runner_reply.h"
 #include "script_busy.h"
@@ -191,6 +192,7 @@ static void finish(struct request *request, enum store_result result)
 {
     struct conn *conn = request->conn;
     conclude(request, result);
+    outflow_end(request);
     request->state = REQUEST_FINISHED;
     request->result = result;
     conn->held_bytes += request->reply.len;
@@ -495,6 +497,17 @@ static bool is_silenced(struct request *request)
     return (request->discard && !is_heard) || session->reply_mode == SESSION_REPLY_OFF;
 }
 
+/* A part of its reply has left, and there is no more. */
+static bool is_cut_short(const struct request *request)
+{
+    if (!request->flows || request->result == STORE_OK)
+        return false;
+    log_line(&request->call.server->log, CONFIG_LOG_WARNING,
+             "A collection could not be read while it was sent: closing client %s",
+             conn_peer_name(request->conn));
+    return true;
+}
+
 /* The oldest request of its connection is finished: its reply goes out. */
 static void answer(struct request *request)
 {
@@ -508,7 +521,7 @@ static void answer(struct request *request)
         reply_failure(call, request->result);
     }
     account(request);
-    if (call->reply->failed) {
+    if (call->reply->failed || is_cut_short(request)) {
         conn_kill(conn);
         request_drop_streams(request, true);
     } else if (call->session->reply_mode != SESSION_REPLY_ON || request->discard) {
@@ -521,6 +534,7 @@ static void answer(struct request *request)
     } else if (call->reply != &conn->worker->output || request->stream_count > 0) {
         put_out(request);
     }
+    outflow_answered(request);
 }
 
 /* ---- the queue ---- */
@@ -744,6 +758,7 @@ void runner_abandon(struct conn *conn)
         request->next = NULL;
         if (request->state == REQUEST_RUNNING) {
             enqueue(conn, request);
+            outflow_rouse(request);
             continue;
         }
         request_drop_streams(request,

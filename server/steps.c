@@ -10,6 +10,7 @@ enum store_result steps_begin(struct steps *steps, struct call *call, bool many)
     steps->gather = gather_get(call);
     if (steps->gather == NULL)
         return STORE_NO_MEMORY;
+    steps->gather->is_reply = true;
     steps->done = &steps->gather->at;
     steps->out = &steps->gather->out;
     return STORE_OK;
@@ -20,7 +21,7 @@ enum store_result steps_count(struct steps *steps)
     (*steps->done)++;
     if (steps->gather == NULL || !gather_step_is_full(steps->gather))
         return STORE_OK;
-    return steps->out->failed ? STORE_NO_MEMORY : store_step(steps->call->txn);
+    return steps->out->failed ? STORE_NO_MEMORY : gather_step(steps->call, steps->gather);
 }
 
 enum store_result steps_put_item(struct steps *steps, const struct store_item *item)

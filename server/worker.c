@@ -29,6 +29,7 @@
 #include "client_memory.h"
 #include "conn.h"
 #include "log.h"
+#include "outflow.h"
 #include "rdma_loop.h"
 #include "request.h"
 #include "script_state.h"
@@ -41,7 +42,7 @@ struct worker_private {
     _Atomic(struct worker_message *) inbox;  /* newest first */
     struct worker_message *held, *last_held; /* taken out of it, but not visited, oldest first */
     int wake_fd;
-    struct event *woken, *store_ready, *second;
+    struct event *woken, *store_ready, *second, *pulse;
     uint64_t durable_seen; /* as of the last look at worker->undurable */
     bool is_ticking;       /* `second` is pending */
     bool is_settled;       /* counted out of server->workers_busy */
@@ -179,6 +180,21 @@ static void keep_ticking(struct worker *worker)
     else
         event_del(private->second);
     private->is_ticking = is_wanted;
+}
+
+static void on_pulse(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    outflow_pulse(arg);
+}
+
+static void keep_pulsing(struct worker *worker)
+{
+    const struct timeval pulse = {.tv_usec = OUTFLOW_PULSE_MS * 1000};
+    struct event *event = worker->private->pulse;
+    if (worker->resting != NULL && !event_pending(event, EV_TIMEOUT, NULL))
+        event_add(event, &pulse);
 }
 
 /* Connections whose replies wait for the journal, when it has moved or never will. */
@@ -360,6 +376,7 @@ void worker_round(struct worker *worker, bool may_block)
     if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
         drain(worker);
     keep_ticking(worker);
+    keep_pulsing(worker);
     worker->now_ms = 0;
 }
 
@@ -398,8 +415,10 @@ static bool make_events(struct worker *worker)
     private->store_ready =
         event_new(worker->base, store_worker_fd(worker->store), readable, on_store_ready, worker);
     private->second = event_new(worker->base, -1, EV_PERSIST, on_second, worker);
+    private->pulse = event_new(worker->base, -1, 0, on_pulse, worker);
     return private->woken != NULL && private->store_ready != NULL && private->second != NULL &&
-           event_add(private->woken, NULL) == 0 && event_add(private->store_ready, NULL) == 0;
+           private->pulse != NULL && event_add(private->woken, NULL) == 0 &&
+           event_add(private->store_ready, NULL) == 0;
 }
 
 void worker_visit_rest(struct worker *worker)
@@ -413,7 +432,8 @@ void worker_free(struct worker *worker)
     rdma_loop_free(worker);
     if (private != NULL) {
         empty_inbox(worker);
-        struct event *events[] = {private->woken, private->store_ready, private->second};
+        struct event *events[] = {private->woken, private->store_ready, private->second,
+                                  private->pulse};
         for (size_t i = 0; i < sizeof events / sizeof *events; i++)
             if (events[i] != NULL)
                 event_free(events[i]);

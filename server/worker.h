@@ -85,7 +85,8 @@ struct worker {
     /* the runner's: see runner.c */
     struct request *free_requests;
     uint32_t free_request_count;
-    uint32_t running; /* requests started and not finished */
+    struct request *resting; /* see outflow.h */
+    uint32_t running;        /* requests started and not finished */
     uint64_t random_state;
     int64_t browser_logged_ms;
 

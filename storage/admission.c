@@ -45,6 +45,18 @@ bool admission_refuses(const struct partition *partition, uint64_t hash)
     return claim != NULL;
 }
 
+bool admission_is_awaited(const struct store_txn *txn)
+{
+    bool awaited = false;
+    for (uint32_t i = 0; i < txn->claim_count && !awaited; i++) {
+        struct partition *partition = &txn->store->partitions[txn->claims[i].partition];
+        pthread_mutex_lock(&partition->space.lock);
+        awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;
+        pthread_mutex_unlock(&partition->space.lock);
+    }
+    return awaited;
+}
+
 /* Whether it is the turn of a claim if all before it are in turn. A transaction's own claims never
  * hold it up; and what stands behind one of its own at the head is behind none but its own. */
 static bool may_take_turn(const struct claim *first, const struct claim *claim)

@@ -205,6 +205,7 @@ struct store_txn {
     uint64_t more[2];   /* those it needs besides its keys' */
     bool again;         /* this run ended only to begin again: no rerun for a page's sake */
     bool stepped;       /* so that others have their turn */
+    bool rests;         /* and is not to be run before store_rouse */
 
     struct write *writes;
     uint32_t write_count, write_capacity;
@@ -540,6 +541,7 @@ int databases_logical(const struct store *store, uint32_t id);
 
 bool admission_conflicts(const struct partition *partition, uint64_t hash, bool exclusive);
 /* Whether somebody in the key's queue refuses others. */
+bool admission_is_awaited(const struct store_txn *txn); /* no lock is held */
 bool admission_refuses(const struct partition *partition, uint64_t hash);
 /* Those that wait in the queues of the transaction's keys and may be refused, are. */
 void admission_refuse_waiting(struct store_txn *txn);

@@ -171,12 +171,43 @@ enum store_result store_step(struct store_txn *txn)
     return STORE_WAIT;
 }
 
+enum store_result store_rest(struct store_txn *txn)
+{
+    txn->rests = true;
+    return store_step(txn);
+}
+
+void store_rouse(struct store_request *request)
+{
+    struct store_txn *txn = request->parked;
+    if (!txn->rests)
+        return;
+    txn->rests = false;
+    request_wake(txn, txn->worker);
+}
+
+bool store_is_awaited(const struct store_request *request)
+{
+    const struct store_txn *txn = request->parked;
+    return atomic_load_explicit(&txn->store->barrier_count, memory_order_relaxed) > 0 ||
+           admission_is_awaited(txn);
+}
+
+uint64_t store_shown(const struct store_txn *txn)
+{
+    return txn->shown;
+}
+
 /* A step keeps nothing but its claims. */
 static void end_step(struct store_txn *txn)
 {
     txn->stepped = false;
-    if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1)
+    if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1) {
+        txn->rests = false;
         return; /* what it waits for refers to its pins */
+    }
+    if (txn->rests)
+        request_wait(txn);
     load_release_pins(txn);
     txn->reruns = 0;
     txn->frame_waits = 0;
@@ -358,7 +389,7 @@ static void scout(struct store_txn *txn)
     txn->scouts = true;
     enum store_result forgotten = txn->request->run(txn, txn->request);
     (void)forgotten;
-    txn->scouts = txn->again = txn->stepped = false;
+    txn->scouts = txn->again = txn->stepped = txn->rests = false;
     txn_discard(txn);
     load_release_pins(txn);
 }

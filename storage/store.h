@@ -480,6 +480,17 @@ STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor
  * with any wait, so that steps come before writes. */
 STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
 
+/* store_step, after which the request is not run again before store_rouse, however long that takes:
+ * its keys stay its own, no page does. So there must be somebody who looks now and then whether
+ * others wait for these keys (store_is_awaited). Both on the request's thread, between its runs; a
+ * request that does not rest is left as it is. */
+STORE_MUST_CHECK enum store_result store_rest(struct store_txn *txn);
+void store_rouse(struct store_request *request);
+bool store_is_awaited(const struct store_request *request);
+
+/* As store_request.shown, of what this run has read so far. */
+uint64_t store_shown(const struct store_txn *txn);
+
 /* Memory that lives until the request is finished; discarded on a rerun. NULL when there is none.
  */
 void *store_alloc(struct store_txn *txn, size_t size);

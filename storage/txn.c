@@ -107,7 +107,7 @@ void txn_reset(struct store_txn *txn)
         load_release_pins(txn);
     tree_forget(txn);
     txn->more[0] = txn->more[1] = 0;
-    txn->again = txn->stepped = false;
+    txn->again = txn->stepped = txn->rests = false;
     txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
     txn->refuses = false;
     txn->reruns = 0;

@@ -353,6 +353,7 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     uint64_t loaded = 0;
     enum store_result result = STORE_WAIT;
     request->worker = worker;
+    request->parked = NULL;
     pthread_mutex_lock(&store->mutex);
     if (!must_queue(store, request, NULL))
         result = run_request(worker, request, &loaded);
@@ -386,6 +387,25 @@ void store_go_on(struct store_txn *txn)
     assert(!"it was not paused");
 }
 
+void store_rouse(struct store_request *request)
+{
+    request->parked = NULL;
+    worker_signal(request->worker);
+}
+
+bool store_is_awaited(const struct store_request *request)
+{
+    struct store *store = request->worker->store;
+    bool is_behind = false, awaited = false;
+    pthread_mutex_lock(&store->mutex);
+    for (const struct store_parked *p = store->parked; p != NULL; p = p->next) {
+        awaited = awaited || (is_behind && conflict(p->request, request));
+        is_behind = is_behind || p->request == request;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return awaited;
+}
+
 /* Runs what is free to run among this worker's parked requests; returns the finished ones. About
  * half of them are left for another time, so that requests overtake each other where they may. */
 static struct store_parked *run_parked(struct store_worker *worker)
@@ -393,8 +413,8 @@ static struct store_parked *run_parked(struct store_worker *worker)
     struct store *store = worker->store;
     struct store_parked *finished = NULL, **finished_end = &finished;
     for (struct store_parked **link = &store->parked, *p; (p = *link) != NULL;) {
-        if (p->request->worker == worker && !must_queue(store, p->request, p) &&
-            (model_random(&store->random) & 1) != 0) {
+        if (p->request->worker == worker && p->request->parked == NULL &&
+            !must_queue(store, p->request, p) && (model_random(&store->random) & 1) != 0) {
             p->result = run_request(worker, p->request, &p->loaded);
             if (p->result != STORE_WAIT) {
                 *link = p->next;

@@ -211,6 +211,17 @@ enum store_result store_step(struct store_txn *txn)
     return STORE_WAIT;
 }
 
+enum store_result store_rest(struct store_txn *txn)
+{
+    txn->request->parked = txn; /* it rests: see run_parked */
+    return store_step(txn);
+}
+
+uint64_t store_shown(const struct store_txn *txn)
+{
+    return txn->worker->store->commits;
+}
+
 void *store_alloc(struct store_txn *txn, size_t size)
 {
     struct chunk *chunk = malloc(sizeof(*chunk) + size);

@@ -545,6 +545,48 @@ static void test_unread_replies_are_bounded(void **state)
     free(value);
 }
 
+#define ELEMENTS 12000
+#define ELEMENT_BYTES (6 + 100 + 2) /* in a reply */
+
+/* What a client that does not read has asked for waits for it, until another waits for the key. */
+static void test_a_long_reply_waits_for_its_client(void **state)
+{
+    struct fixture *fixture = *state;
+    struct peer *peer = connect_peer(fixture), *other = connect_peer(fixture);
+    char element[101];
+    size_t whole = strlen("*12000\r\n") + ELEMENTS * ELEMENT_BYTES;
+    memset(element, 'e', 100);
+    element[100] = '\0';
+    for (int i = 0; i < ELEMENTS; i += 2)
+        add_command(&other->sent, 4, (const char *[]){"RPUSH", "list", element, element});
+    other->cut = other->sent.len;
+    run(fixture, other, 200);
+    other->received.len = 0;
+    model_store_set_waits(fixture->server.store, 7, 300);
+    peer->may_read = 0;
+    send_text(peer, "LRANGE list 0 -1\r\nPING\r\n");
+    run(fixture, peer, 500);
+    assert_true(conn_output_memory(conn_of(peer)) < 512 * 1024);
+    send_text(other, "LLEN list\r\n");
+    run(fixture, other, 20);
+    assert_received(other, ":12000\r\n"); /* readers share it */
+    peer->may_read = whole / 2;
+    run(fixture, peer, 500);
+    assert_int_equal(peer->received.len, whole / 2);
+    assert_true(conn_output_memory(conn_of(peer)) < 512 * 1024);
+    send_text(other, "RPUSH list last\r\n");
+    run(fixture, other, 20);
+    assert_received(other, "");
+    for (int i = 0; i < 2000 && other->received.len == 0; i++) {
+        usleep(1000);
+        run(fixture, other, 1);
+    }
+    assert_received(other, ":12001\r\n");
+    peer->may_read = SIZE_MAX;
+    run(fixture, peer, 20);
+    assert_int_equal(peer->received.len, whole + strlen("+PONG\r\n"));
+}
+
 static void test_strangers_get_little_room(void **state)
 {
     struct fixture *fixture = *state;
@@ -726,6 +768,7 @@ int main(void)
         TEST(test_silence),
         TEST(test_commands_in_flight_are_bounded),
         TEST(test_unread_replies_are_bounded),
+        TEST(test_a_long_reply_waits_for_its_client),
         TEST(test_strangers_get_little_room),
         TEST(test_idle_holds_no_buffers),
         TEST(test_always_waits_for_the_journal),

@@ -1,0 +1,252 @@
+"""Replies that leave while their command runs: whole, of one moment, in little memory, whether the
+client reads or not."""
+
+import hashlib
+import itertools
+import socket
+import threading
+import time
+
+import pytest
+
+from harness import encode
+
+MB = 2**20
+
+
+def push(client, key, count, size, at=0):
+    """A list of `count` different elements; what LRANGE says of it, in parts."""
+    filler = "x" * size
+    for first in range(at, at + count, 5000):
+        client.rpush(key, *[f"{i:08}{filler}" for i in range(first, min(first + 5000, at + count))])
+
+
+def said(count, size, at=0):
+    bulk = b"$%d\r\n%%08d%s\r\n" % (8 + size, b"x" * size)
+    yield b"*%d\r\n" % count
+    for i in range(at, at + count):
+        yield bulk % i
+
+
+def digest(parts):
+    found = hashlib.sha256()
+    length = 0
+    for part in parts:
+        found.update(part)
+        length += len(part)
+    return found.hexdigest(), length
+
+
+def received(raw, length):
+    """The next bytes of a connection, without ever holding them all."""
+    got, raw.unread = raw.unread[:length], raw.unread[length:]
+    while got or length:
+        yield got
+        length -= len(got)
+        got = raw.exactly(min(length, MB))
+
+
+def peak_memory(server, reset=False):
+    if reset:
+        with open(f"/proc/{server.process.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+
+
+def stalled(server, key="list"):
+    """A client that has asked for all of it and read no more than a little."""
+    raw = server.raw(receive_buffer=4096)
+    raw.send(encode("LRANGE", key, "0", "-1"))
+    raw.more()
+    time.sleep(0.1)
+    return raw
+
+
+@pytest.mark.vellum
+def test_a_list_larger_than_the_memory(make_server):
+    server = make_server(maxmemory=f"{64 * MB}")
+    client = server.client()
+    push(client, "list", 400000, 250)
+    expected = digest(said(400000, 250))
+    client.lrange("list", 0, 100)
+    before = peak_memory(server, reset=True)
+    with server.raw() as raw:
+        raw.send(encode("LRANGE", "list", "0", "-1"))
+        assert digest(received(raw, expected[1])) == expected
+        assert raw.call("PING") == b"+PONG\r\n"
+    assert peak_memory(server) < max(before, 64 * MB) + 8 * MB
+    assert client.info("stats")["evicted_clients"] == 0
+
+
+@pytest.mark.vellum
+def test_who_waits_for_a_client_that_does_not_read(make_server):
+    server = make_server()
+    client = server.client()
+    push(client, "list", 60000, 250)
+    expected = digest(said(60000, 250))
+    with stalled(server) as raw:
+        before = client.info("memory")["mem_clients_normal"]
+        assert before < 4 * MB
+        began = time.monotonic()
+        assert client.rpush("list", "one more") == 60001
+        assert time.monotonic() - began < 5
+        assert client.info("memory")["mem_clients_normal"] > 8 * MB
+        assert digest(received(raw, expected[1])) == expected  # as it was
+        assert raw.call("LLEN", "list") == b":60001\r\n"
+
+
+@pytest.mark.vellum
+def test_everybody_waits_for_a_client_that_does_not_read(make_server):
+    server = make_server()
+    client = server.client()
+    push(client, "list", 30000, 250)
+    expected = digest(said(30000, 250))
+    with stalled(server) as raw, stalled(server) as other:
+        assert client.flushall() is True
+        assert digest(received(raw, expected[1])) == expected
+        assert digest(received(other, expected[1])) == expected
+
+
+@pytest.mark.vellum
+def test_the_output_limit_holds(make_server):
+    server = make_server()
+    client = server.client()
+    push(client, "list", 60000, 250)
+    client.config_set("client-output-buffer-limit", "normal 2mb 0 0")
+    with stalled(server) as raw:
+        assert client.client_list()  # it is there: nobody waits
+        assert client.info("stats")["client_output_buffer_limit_disconnections"] == 0
+        assert client.rpush("list", "one more") == 60001
+        with pytest.raises((EOFError, ConnectionResetError)):
+            raw.exactly(60000 * 260)
+    assert client.info("stats")["client_output_buffer_limit_disconnections"] == 1
+
+
+@pytest.mark.vellum
+def test_an_end_in_the_middle(make_server):
+    server = make_server()
+    client = server.client()
+    push(client, "list", 30000, 250)
+    left, killed, lasting = stalled(server), stalled(server), stalled(server)
+    address = "%s:%d" % killed.socket.getsockname()
+    left.close()
+    assert client.client_kill(address) is True
+    assert client.rpush("list", "one more") == 30001
+    with pytest.raises((EOFError, ConnectionResetError)):
+        killed.exactly(30000 * 260)
+    killed.close()
+    assert client.rename("list", "other") is True
+    server.stop()  # does not wait for the client that lasts
+    lasting.close()
+
+
+@pytest.mark.vellum
+def test_pushes_do_not_come_in_between(make_server):
+    server = make_server()
+    client = server.client()
+    push(client, "list", 30000, 250)
+    with server.raw(receive_buffer=4096) as raw:
+        raw.call("HELLO", "3")
+        raw.call("SUBSCRIBE", "news")
+        raw.send(encode("LRANGE", "list", "0", "-1") + encode("ECHO", "end"))
+        raw.more()
+        for i in range(100):
+            client.publish("news", f"{i}" * 200)
+        expected = digest(said(30000, 250))
+        assert digest(received(raw, expected[1])) == expected
+        replies = [raw.reply() for _ in range(101)]
+        messages = [reply for reply in replies if reply.startswith(b">3\r\n$7\r\nmessage")]
+        assert len(messages) == 100 and b"$3\r\nend\r\n" in replies
+
+
+def test_replies_in_the_order_of_their_commands(make_server):
+    """Several at once in one connection, each more than it may be ahead; slowly read."""
+    server = make_server()
+    client = server.client()
+    push(client, "list", 8000, 120)
+    push(client, "other", 8000, 120, at=8000)
+    lines = [encode("LRANGE", "list", "0", "-1"), encode("LRANGE", "other", "0", "-1"),
+             encode("RPUSH", "list", "x"), encode("LRANGE", "list", "0", "7999"), encode("PING")]
+    expected = digest(itertools.chain(said(8000, 120), said(8000, 120, at=8000), [b":8001\r\n"],
+                                      said(8000, 120), [b"+PONG\r\n"]))
+    with server.raw(receive_buffer=4096) as raw:
+        raw.send(b"".join(lines))
+        time.sleep(0.2)
+        assert digest(received(raw, expected[1])) == expected
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_each_kind_of_collection(make_server, version):
+    server = make_server()
+    client = server.client()
+    names = [b"member:%06d:%s" % (i, b"y" * 20) for i in range(12000)]
+    for first in range(0, len(names), 2000):
+        part = names[first:first + 2000]
+        client.sadd("set", *part)
+        client.hset("hash", mapping={name: name[::-1] for name in part})
+        client.zadd("zset", {name: float(name[7:13]) for name in part})
+    head = {"set": b"~" if version == "3" else b"*", "map": b"%" if version == "3" else b"*"}
+    bulk = {name: b"$%d\r\n%s\r\n" % (len(name), name) for name in
+            names + [name[::-1] for name in names]}
+
+    def bulks(reply, count):
+        end = reply.index(b"\r\n") + 2
+        found = reply[end:].split(b"\r\n")[1:-1:2]
+        assert len(found) == count
+        return reply[:end], found
+
+    with server.raw() as raw:
+        raw.call("HELLO", version)
+        first, found = bulks(raw.call("SMEMBERS", "set"), 12000)
+        assert first == head["set"] + b"12000\r\n" and sorted(found) == names
+        first, found = bulks(raw.call("HGETALL", "hash"), 24000)
+        assert first == head["map"] + (b"12000\r\n" if version == "3" else b"24000\r\n")
+        assert dict(zip(found[::2], found[1::2])) == {name: name[::-1] for name in names}
+        first, found = bulks(raw.call("HKEYS", "hash"), 12000)
+        assert first == b"*12000\r\n" and sorted(found) == names
+        first, found = bulks(raw.call("SRANDMEMBER", "set", "11999"), 11999)
+        assert first == b"*11999\r\n" and len(set(found)) == 11999
+        first, found = bulks(raw.call("HRANDFIELD", "hash", "-13000"), 13000)
+        assert first == b"*13000\r\n" and set(found) <= set(names)
+        assert raw.call("ZRANGE", "zset", "0", "-1") == \
+            b"*12000\r\n" + b"".join(bulk[name] for name in names)
+        assert raw.call("ZREVRANGEBYSCORE", "zset", "+inf", "-inf") == \
+            b"*12000\r\n" + b"".join(bulk[name] for name in reversed(names))
+        first, found = bulks(raw.call("ZRANDMEMBER", "zset", "20000"), 12000)
+        assert first == b"*12000\r\n" and sorted(found) == names
+
+
+@pytest.mark.vellum
+def test_many_readers_and_a_writer(make_server):
+    """Everyone sees some moment: as long as it is said to be, and nothing missing in it."""
+    server = make_server()
+    client = server.client()
+    push(client, "list", 10000, 60)
+    done = threading.Event()
+    errors = []
+
+    def read(slowly):
+        own = server.raw(receive_buffer=4096 if slowly else None)
+        try:
+            while not done.is_set():
+                own.send(encode("LRANGE", "list", "0", "-1"))
+                if slowly:
+                    time.sleep(0.05)
+                count = int(own.line()[1:])
+                parts = own.exactly(count * 75)
+                assert parts == b"".join(itertools.islice(said(count, 60), 1, None))
+        except (AssertionError, EOFError, OSError) as error:
+            errors.append(error)
+        own.close()
+
+    readers = [threading.Thread(target=read, args=(i % 2 == 0,)) for i in range(4)]
+    for reader in readers:
+        reader.start()
+    for i in range(30):
+        push(client, "list", 20, 60, at=10000 + 20 * i)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not errors and client.llen("list") == 10600
