@@ -214,13 +214,15 @@ CLIENT_SRC := \
 	clients/pool.c \
 	clients/reference.c \
 	clients/upgrade.c \
-	clients/vellum.c
+	clients/vellum.c \
+	clients/window.c
 
 # Tests in a machine that has RDMA devices.
 RDMA_TESTS := \
 	test_channel \
 	test_client \
-	test_hostile
+	test_hostile \
+	test_revoke
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \

@@ -26,6 +26,7 @@
 #define MEMORY_BYTES ((CREDITS + SEND_BUFFERS) * FRAME_BYTES)
 #define POLL_BATCH 16
 #define WR_RECEIVE (1ull << 63)
+#define WR_END (1ull << 62) /* of a window, whose number is below */
 
 struct client_channel {
     struct rdma_link link;
@@ -36,6 +37,7 @@ struct client_channel {
     struct ibv_mr *mr, *ring; /* ring: of the receives' memory, in mode write */
     char *memory;             /* send buffers, then receives or ring */
     struct rdma_end ours;
+    struct client_windows windows;
     uint32_t max_inline, spin_us;
     int tcp;
     bool is_closed, is_armed;
@@ -113,18 +115,23 @@ static bool make_queues(struct client_channel *channel)
 {
     struct ibv_qp_init_attr attributes = {.cap = rdma_link_capacity()};
     attributes.cap.max_recv_wr = CREDITS;
+    attributes.cap.max_send_wr +=
+        client_windows_sends(channel->device.has_windows, RDMA_LINK_SLOTS);
+    uint32_t completions = CREDITS + attributes.cap.max_send_wr;
     channel->events = ibv_create_comp_channel(channel->device.context);
     if (channel->events == NULL)
         return false;
     fcntl(channel->events->fd, F_SETFL, fcntl(channel->events->fd, F_GETFL) | O_NONBLOCK);
-    channel->cq = ibv_create_cq(channel->device.context, CREDITS + RDMA_LINK_SLOTS + 1, NULL,
-                                channel->events, 0);
+    channel->cq =
+        ibv_create_cq(channel->device.context, (int)completions, NULL, channel->events, 0);
     if (channel->cq == NULL)
         return false;
     attributes.send_cq = attributes.recv_cq = channel->cq;
     channel->qp = rdma_qp_make(&channel->device, &attributes,
                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
     channel->max_inline = attributes.cap.max_inline_data;
+    channel->windows = (struct client_windows){
+        .are_offered = channel->device.has_windows, .qp = channel->qp, .wr_end = WR_END};
     return channel->qp != NULL;
 }
 
@@ -138,6 +145,8 @@ static void post_receive(struct rdma_link *link, uint32_t buffer)
         request = {.wr_id = WR_RECEIVE | buffer, .sg_list = &piece, .num_sge = 1};
     if (channel->ours.mode == RDMA_MODE_WRITE) /* what it tells of is in the ring */
         request.num_sge = 0;
+    if (channel->is_closed)
+        return;
     if (ibv_post_recv(channel->qp, &request, &bad) != 0)
         channel->is_closed = true;
 }
@@ -179,7 +188,8 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
     }
     channel->link.post_receive = post_receive;
     channel->link.takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) |
-                          RDMA_TAKES(RDMA_FRAME_PLACED) | RDMA_TAKES(RDMA_FRAME_END);
+                          RDMA_TAKES(RDMA_FRAME_PLACED) | RDMA_TAKES(RDMA_FRAME_END) |
+                          RDMA_TAKES(RDMA_FRAME_RELEASE);
     for (uint32_t i = 0; i < CREDITS; i++)
         post_receive(&channel->link, i);
     describe(channel, ours);
@@ -212,12 +222,21 @@ bool client_channel_open(struct client_channel *channel, const struct rdma_end *
     return true;
 }
 
+/* Windows go first: the queue pair and their regions cannot before them. */
+void client_channel_stop(struct client_channel *channel)
+{
+    channel->is_closed = channel->link.has_failed = true;
+    client_windows_free(&channel->windows);
+    if (channel->qp != NULL)
+        ibv_destroy_qp(channel->qp);
+    channel->qp = NULL;
+}
+
 void client_channel_free(struct client_channel *channel)
 {
     if (channel == NULL)
         return;
-    if (channel->qp != NULL)
-        ibv_destroy_qp(channel->qp);
+    client_channel_stop(channel);
     if (channel->cq != NULL)
         ibv_destroy_cq(channel->cq);
     if (channel->events != NULL)
@@ -244,14 +263,39 @@ static bool take_frame(struct client_channel *channel, const struct ibv_wc *comp
                               buffer);
 }
 
+/* Soft-RoCE tells by another bit of what the server has ended; the key it names is right. */
+#define ENDS_KEY (IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
+
+/* What is told with a frame, and by one, of windows. False: what there is none of. */
+static bool take_releases(struct client_channel *channel, const struct ibv_wc *completion)
+{
+    if (channel->ours.mode == RDMA_MODE_SEND && (completion->wc_flags & ENDS_KEY) != 0)
+        client_windows_ended_by_server(&channel->windows, completion->invalidated_rkey);
+    while (channel->link.released > 0) {
+        channel->link.released--;
+        if (!client_windows_release(&channel->windows))
+            return false;
+    }
+    return true;
+}
+
+static void received(struct client_channel *channel, const struct ibv_wc *completion)
+{
+    if (!take_frame(channel, completion) || !take_releases(channel, completion) ||
+        channel->link.has_ended)
+        channel->is_closed = true;
+}
+
 static void completed(struct client_channel *channel, const struct ibv_wc *completion)
 {
     if (completion->status != IBV_WC_SUCCESS)
         channel->is_closed = true;
-    else if ((completion->wr_id & WR_RECEIVE) == 0)
+    else if ((completion->wr_id & WR_RECEIVE) != 0)
+        received(channel, completion);
+    else if ((completion->wr_id & WR_END) != 0)
+        client_windows_ended(&channel->windows, completion->wr_id);
+    else
         rdma_link_sent(&channel->link, completion->wr_id);
-    else if (!take_frame(channel, completion) || channel->link.has_ended)
-        channel->is_closed = true;
 }
 
 /* Returns how many completions there were. */
@@ -312,34 +356,59 @@ bool client_channel_readable(const struct client_channel *channel)
 
 bool client_channel_writable(const struct client_channel *channel)
 {
-    return channel->is_closed || rdma_link_has_room(&channel->link);
+    return channel->is_closed ||
+           (rdma_link_has_room(&channel->link) && client_windows_can_pull(&channel->windows));
 }
 
 /* ---- memory that the server reads and writes ---- */
 
 struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size)
 {
-    return ibv_reg_mr(channel->device.pd, memory, size,
-                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+    int access = channel->windows.are_offered ? IBV_ACCESS_MW_BIND
+                                              : IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+    return ibv_reg_mr(channel->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE | access);
 }
 
-bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference)
+bool client_channel_has_windows(const struct client_channel *channel)
+{
+    return channel->windows.are_offered;
+}
+
+static bool send_reference(struct client_channel *channel, enum rdma_frame_type type,
+                           const struct rdma_reference *reference)
 {
     char payload[RDMA_REFERENCE_BYTES];
     rdma_reference_write(payload, reference);
-    return has_settled(channel) &&
-           rdma_link_control(&channel->link, RDMA_FRAME_PULL, payload, sizeof payload);
+    return rdma_link_control(&channel->link, type, payload, sizeof payload);
 }
 
-bool client_channel_grant(struct client_channel *channel, const struct rdma_reference *memory)
+bool client_channel_pull(struct client_channel *channel, const struct client_span *span)
 {
-    char payload[RDMA_REFERENCE_BYTES];
-    rdma_reference_write(payload, memory);
-    if (!rdma_link_control(&channel->link, RDMA_FRAME_GRANT, payload, sizeof payload))
+    struct rdma_reference reference;
+    if (!has_settled(channel) || !client_channel_writable(channel) || channel->is_closed)
+        return false;
+    if (client_windows_pull(&channel->windows, span, &reference) &&
+        send_reference(channel, RDMA_FRAME_PULL, &reference))
+        return true;
+    channel->is_closed = true;
+    return false;
+}
+
+bool client_channel_is_revoking(const struct client_channel *channel)
+{
+    return !channel->is_closed && channel->windows.ending > 0;
+}
+
+bool client_channel_grant(struct client_channel *channel, const struct client_span *memory)
+{
+    if (!rdma_link_has_room(&channel->link) || channel->is_closed)
         return false;
     channel->ends_grant = false;
-    channel->link.grant = *memory;
-    return true;
+    if (client_windows_grant(&channel->windows, memory, &channel->link.grant) &&
+        send_reference(channel, RDMA_FRAME_GRANT, &channel->link.grant))
+        return true;
+    channel->is_closed = true;
+    return false;
 }
 
 bool client_channel_placed(struct client_channel *channel, struct rdma_place *place)
@@ -356,6 +425,7 @@ void client_channel_end_grant(struct client_channel *channel, bool is_used)
 {
     channel->link.grant.length = 0;
     channel->ends_grant = !is_used;
+    channel->is_closed = !client_windows_end_grant(&channel->windows) || channel->is_closed;
     has_settled(channel);
 }
 

@@ -15,6 +15,7 @@
 #include "../protocol/rdma_end.h"
 #include "../protocol/rdma_frame.h"
 #include "../rdma-ext/verbs.h"
+#include "window.h"
 
 struct client_channel;
 
@@ -31,6 +32,8 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
 /* With what the server has answered. */
 bool client_channel_open(struct client_channel *channel, const struct rdma_end *theirs,
                          char message[RDMA_MESSAGE_MAX]);
+/* Closed, so that nobody reaches registered memory by it any more. */
+void client_channel_stop(struct client_channel *channel);
 void client_channel_free(struct client_channel *channel);
 
 #define CLIENT_CHANNEL_CLOSED (-1) /* by the server, or broken */
@@ -40,18 +43,22 @@ ssize_t client_channel_write(struct client_channel *channel, const struct iovec 
                              int count);
 ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size);
 
-/* Memory that the server may read or write, while a reference to it is under way (and not longer
- * than that, by its own word: the key stays valid until ibv_dereg_mr). NULL: failed. */
+/* Memory that the server may read or write while a reference to it is under way; without windows,
+ * as long as it is registered. NULL: failed. */
 struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size);
 
-/* The bytes referred to stand in the stream behind what was written. False: there is no room now.
- */
-bool client_channel_pull(struct client_channel *channel, const struct rdma_reference *reference);
+bool client_channel_has_windows(const struct client_channel *channel);
+
+/* The memory's bytes stand in the stream behind what was written. False: there is no room now. */
+bool client_channel_pull(struct client_channel *channel, const struct client_span *span);
+
+/* What a reply that was read belongs to may still be open to the server, for a moment. */
+bool client_channel_is_revoking(const struct client_channel *channel);
 
 /* Memory that the server may write the next long value into, instead of sending it: until
  * end_grant(), where `is_used` tells that the value's last bytes were placed. To be called when no
  * reply is outstanding. False: there is no room now. */
-bool client_channel_grant(struct client_channel *channel, const struct rdma_reference *memory);
+bool client_channel_grant(struct client_channel *channel, const struct client_span *memory);
 void client_channel_end_grant(struct client_channel *channel, bool is_used);
 /* The next bytes of the stream are in that memory. While there are such, read() gives none. */
 bool client_channel_placed(struct client_channel *channel, struct rdma_place *place);

@@ -99,10 +99,10 @@ static int receive(struct vellum *vellum, struct into *into)
     return REDIS_OK;
 }
 
-static int grant(struct vellum *vellum, const struct rdma_reference *reference)
+static int grant(struct vellum *vellum, const struct client_span *span)
 {
     long long limit_ms = vellum_time_limit(vellum);
-    while (!client_channel_grant(vellum->channel, reference)) {
+    while (!client_channel_grant(vellum->channel, span)) {
         if (!client_channel_poll(vellum->channel))
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
         else if (!client_channel_writable(vellum->channel))
@@ -110,6 +110,16 @@ static int grant(struct vellum *vellum, const struct rdma_reference *reference)
         if (vellum_has_failed(vellum))
             return REDIS_ERR;
     }
+    return REDIS_OK;
+}
+
+/* The memory is the application's alone again. */
+static int await_revoking(struct vellum *vellum)
+{
+    long long limit_ms = vellum_time_limit(vellum);
+    while (client_channel_is_revoking(vellum->channel))
+        if (vellum_wait_until(vellum, limit_ms) != REDIS_OK)
+            return REDIS_ERR;
     return REDIS_OK;
 }
 
@@ -127,14 +137,15 @@ static redisReply *get_by_channel(struct vellum *vellum, const char *key, size_t
                                   const struct vellum_memory *memory, size_t offset, size_t size)
 {
     struct into into = {.to = memory->bytes + offset, .size = size};
-    struct rdma_reference reference = {
-        .address = (uintptr_t)into.to, .length = size, .rkey = memory->mr->rkey};
+    struct client_span span = {memory->mr, into.to, size};
     redisReply *reply = NULL;
-    if (grant(vellum, &reference) != REDIS_OK ||
+    if (grant(vellum, &span) != REDIS_OK ||
         vellum_append(vellum, "GET %b", key, key_length) != REDIS_OK ||
         vellum_flush(vellum) != REDIS_OK || receive(vellum, &into) != REDIS_OK)
         return NULL;
     client_channel_end_grant(vellum->channel, into.was_placed);
+    if (await_revoking(vellum) != REDIS_OK)
+        return NULL;
     if (into.state == INTO_WHOLE)
         return integer_reply(vellum, into.length);
     if (redisReaderFeed(vellum->tcp->reader, into.head, into.head_length) != REDIS_OK)

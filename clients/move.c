@@ -83,7 +83,7 @@ static void drop_output(struct vellum *vellum, size_t sent)
 static bool send_splice(struct vellum *vellum)
 {
     struct vellum_splice *splice = vellum->splices;
-    if (!client_channel_pull(vellum->channel, &splice->reference))
+    if (!client_channel_pull(vellum->channel, &splice->span))
         return false;
     vellum->splices = splice->next;
     if (splice->next == NULL)
@@ -143,6 +143,10 @@ int vellum_receive_some(struct vellum *vellum)
 int vellum_parse(struct vellum *vellum, redisReply **reply)
 {
     void *parsed = NULL;
+    if (vellum->channel != NULL && client_channel_is_revoking(vellum->channel)) {
+        *reply = NULL;
+        return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
+    }
     if (redisReaderGetReply(vellum->tcp->reader, &parsed) != REDIS_OK)
         vellum_fail(vellum, vellum->tcp->reader->errstr);
     *reply = parsed;

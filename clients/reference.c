@@ -22,8 +22,10 @@ static bool pin(struct vellum_memory *memory)
 
 static void unpin(struct vellum_memory *memory)
 {
-    if (memory->mr != NULL)
+    if (memory->mr != NULL && ibv_dereg_mr(memory->mr) != 0) {
+        client_channel_stop(memory->vellum->channel); /* the server may reach it: no longer */
         ibv_dereg_mr(memory->mr);
+    }
     memory->mr = NULL;
 }
 
@@ -75,14 +77,14 @@ bool vellum_pin_all(struct vellum *vellum)
 /* ---- SET ---- */
 
 /* The value's place in the output is where it ends now. */
-static int splice(struct vellum *vellum, const struct rdma_reference *reference)
+static int splice(struct vellum *vellum, const struct client_span *span)
 {
     struct vellum_splice *made = malloc(sizeof *made);
     if (made == NULL) {
         vellum_fail(vellum, "out of memory");
         return REDIS_ERR;
     }
-    *made = (struct vellum_splice){.reference = *reference,
+    *made = (struct vellum_splice){.span = *span,
                                    .before = vellum_output_length(vellum) - vellum->spliced};
     vellum->spliced += made->before;
     *vellum->splices_end = made;
@@ -91,16 +93,16 @@ static int splice(struct vellum *vellum, const struct rdma_reference *reference)
 }
 
 static int append_by_reference(struct vellum *vellum, const char *key, size_t key_length,
-                               const struct rdma_reference *reference)
+                               const struct client_span *span)
 {
     char head[64], tail[32];
     int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
     int tail_length =
-        snprintf(tail, sizeof tail, "\r\n$%llu\r\n", (unsigned long long)reference->length);
+        snprintf(tail, sizeof tail, "\r\n$%llu\r\n", (unsigned long long)span->length);
     if (vellum_append_formatted(vellum, head, (size_t)head_length) != REDIS_OK ||
         vellum_append_formatted(vellum, key, key_length) != REDIS_OK ||
         vellum_append_formatted(vellum, tail, (size_t)tail_length) != REDIS_OK ||
-        splice(vellum, reference) != REDIS_OK)
+        splice(vellum, span) != REDIS_OK)
         return REDIS_ERR;
     return vellum_append_formatted(vellum, "\r\n", 2);
 }
@@ -116,9 +118,8 @@ int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_le
     }
     if (memory->mr == NULL || length == 0)
         return vellum_append(vellum, "SET %b %b", key, key_length, memory->bytes + offset, length);
-    struct rdma_reference reference = {
-        .address = (uintptr_t)memory->bytes + offset, .length = length, .rkey = memory->mr->rkey};
-    return append_by_reference(vellum, key, key_length, &reference);
+    struct client_span span = {memory->mr, memory->bytes + offset, length};
+    return append_by_reference(vellum, key, key_length, &span);
 }
 
 redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,

@@ -137,6 +137,8 @@ void vellum_close(struct vellum *vellum)
     vellum->splices = NULL;
     vellum->splices_end = &vellum->splices;
     vellum->spliced = 0;
+    if (vellum->channel != NULL)
+        client_channel_stop(vellum->channel);
     vellum_unpin_all(vellum);
     if (vellum->tcp != NULL)
         redisFree(vellum->tcp);
@@ -180,6 +182,13 @@ const char *vellum_transport(const struct vellum *vellum)
 const char *vellum_reason(const struct vellum *vellum)
 {
     return vellum->reason;
+}
+
+const char *vellum_revoking(const struct vellum *vellum)
+{
+    return vellum->channel == NULL                       ? ""
+           : client_channel_has_windows(vellum->channel) ? "reply"
+                                                         : "unregister";
 }
 
 /* ---- by the channel ---- */

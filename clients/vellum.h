@@ -64,6 +64,11 @@ const char *vellum_error(const struct vellum *vellum);
 const char *vellum_transport(const struct vellum *vellum); /* "tcp", "unix" or "rdma" */
 const char *vellum_reason(const struct vellum *vellum);    /* why it is not "rdma"; else "" */
 
+/* By a channel: when the server's right to reach memory that was referred to ends. "reply": before
+ * the reply is returned, and it is for those bytes alone; "unregister": the device has no memory
+ * windows, and the right lasts as long as the memory is registered. By others: "". */
+const char *vellum_revoking(const struct vellum *vellum);
+
 /* One command and its reply; NULL on an error. Earlier replies must have been fetched. */
 redisReply *vellum_command(struct vellum *vellum, const char *format, ...);
 redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments);

@@ -24,7 +24,7 @@ struct vellum_memory {
 
 /* Bytes of the application's memory that stand in the output. */
 struct vellum_splice {
-    struct rdma_reference reference;
+    struct client_span span;
     size_t before; /* bytes of the output buffer between the splice before and this one */
     struct vellum_splice *next;
 };

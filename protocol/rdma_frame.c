@@ -16,8 +16,9 @@ _Static_assert(sizeof(struct header) == RDMA_HEADER_BYTES, "the header as it tra
 
 struct reference {
     uint64_t address, length;
-    uint32_t rkey, reserved;
+    uint32_t rkey, flags;
 };
+#define REFERENCE_WINDOW 1u
 _Static_assert(sizeof(struct reference) == RDMA_REFERENCE_BYTES, "a reference as it travels");
 
 struct place {
@@ -41,6 +42,7 @@ static bool length_fits(uint8_t type, uint32_t length)
         return length > 0;
     case RDMA_FRAME_CREDIT:
     case RDMA_FRAME_END:
+    case RDMA_FRAME_RELEASE:
         return length == 0;
     case RDMA_FRAME_PULL:
         return length == RDMA_REFERENCE_BYTES;
@@ -97,7 +99,8 @@ void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_refer
 {
     struct reference packed = {.address = htole64(reference->address),
                                .length = htole64(reference->length),
-                               .rkey = htole32(reference->rkey)};
+                               .rkey = htole32(reference->rkey),
+                               .flags = htole32(reference->is_window ? REFERENCE_WINDOW : 0)};
     memcpy(to, &packed, sizeof packed);
 }
 
@@ -108,8 +111,9 @@ bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_
     atomic_signal_fence(memory_order_seq_cst); /* what is checked is the copy: rings change */
     *reference = (struct rdma_reference){.address = le64toh(packed.address),
                                          .length = le64toh(packed.length),
-                                         .rkey = le32toh(packed.rkey)};
-    return packed.reserved == 0 && reference->length > 0 &&
+                                         .rkey = le32toh(packed.rkey),
+                                         .is_window = packed.flags != 0};
+    return (le32toh(packed.flags) & ~REFERENCE_WINDOW) == 0 && reference->length > 0 &&
            reference->length <= UINT64_MAX - reference->address;
 }
 

@@ -27,6 +27,7 @@ enum rdma_frame_type {
     RDMA_FRAME_GRANT = 4,  /* client: a value may be written into its memory; or no longer */
     RDMA_FRAME_PLACED = 5, /* server: the next bytes of the stream were written there */
     RDMA_FRAME_END = 6,    /* server: nothing will follow */
+    RDMA_FRAME_RELEASE = 7, /* server: the oldest PULL by a window has been READ */
 };
 
 struct rdma_frame {
@@ -45,6 +46,7 @@ bool rdma_word_read(struct rdma_frame *frame, uint32_t word);
 struct rdma_reference {
     uint64_t address, length;
     uint32_t rkey;
+    bool is_window; /* the key is for this once: its end is told, or brought about */
 };
 
 /* A part of granted memory: the payload of PLACED. */

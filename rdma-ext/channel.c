@@ -170,6 +170,7 @@ static ssize_t transport_read_vectors(struct transport *transport, const struct 
     if (found == 0)
         return read_channel(channel, vectors[0].iov_base, vectors[0].iov_len);
     rdma_link_pull(&channel->link, pieces, found);
+    rdma_count_held(channel);
     return TRANSPORT_AGAIN;
 }
 
@@ -201,10 +202,22 @@ static ssize_t transport_write(struct transport *transport, const struct iovec *
     return sent > 0 ? (ssize_t)sent : TRANSPORT_AGAIN;
 }
 
+/* Of pages that READs and WRITEs have. */
+void rdma_count_held(struct rdma_channel *channel)
+{
+    const struct rdma_pull *pull = &channel->link.pull;
+    uint64_t held = pull->is_direct && pull->is_under_way ? pull->here : 0;
+    if (channel->placing != NULL)
+        held += channel->placed;
+    COUNT(channel, held_bytes, held - channel->held);
+    channel->held = held;
+}
+
 void rdma_channel_pulled(struct rdma_channel *channel)
 {
     void (*let_go)(void *arg) = channel->let_go;
     channel->let_go = NULL;
+    rdma_count_held(channel);
     if (let_go != NULL)
         let_go(channel->let_go_arg);
 }
@@ -213,6 +226,7 @@ void rdma_channel_placed(struct rdma_channel *channel)
 {
     struct transport_place *place = channel->placing;
     channel->placing = NULL;
+    rdma_count_held(channel);
     if (place != NULL)
         place->done(place);
 }
@@ -235,14 +249,14 @@ static ssize_t transport_place(struct transport *transport, const struct iovec *
     if (found == 0)
         return 0;
     uint64_t frames = channel->link.frames_out;
-    size_t placed = rdma_link_place(&channel->link, pieces, found, place->offset);
+    size_t placed = rdma_link_place(&channel->link, pieces, found, place->offset, place->total);
     COUNT(channel, frames_out, channel->link.frames_out - frames);
     COUNT(channel, placed_bytes, placed);
     if (placed == 0)
         return TRANSPORT_AGAIN;
     channel->placing = place;
-    if (place->offset + placed == place->total)
-        channel->link.grant.length = 0; /* a grant is for one value */
+    channel->placed = placed;
+    rdma_count_held(channel);
     return (ssize_t)placed;
 }
 

@@ -55,9 +55,14 @@ struct batch {
     int count;
 };
 
+static uint32_t free_slots(const struct rdma_link *link)
+{
+    return RDMA_LINK_SLOTS - (link->posted - link->done);
+}
+
 static bool has_slot(const struct rdma_link *link)
 {
-    return !link->has_failed && link->posted - link->done < RDMA_LINK_SLOTS;
+    return !link->has_failed && free_slots(link) > 0;
 }
 
 static bool has_buffer(const struct rdma_link *link)
@@ -94,7 +99,10 @@ static void add_header(struct rdma_link *link, struct ibv_send_wr *request, char
 {
     if (link->mode == RDMA_MODE_SEND) {
         rdma_frame_write(frame, header);
-        request->opcode = IBV_WR_SEND;
+        request->opcode = link->ends_key ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND;
+        if (link->ends_key)
+            request->invalidate_rkey = link->key;
+        link->ends_key = false;
         return;
     }
     request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -141,6 +149,39 @@ static void post(struct rdma_link *link, struct batch *batch)
     batch->count = 0;
 }
 
+static void send_one(struct rdma_link *link, enum rdma_frame_type type, const char *payload,
+                     size_t len)
+{
+    struct batch batch;
+    batch.count = 0;
+    char *frame = begin_frame(link, &batch, link->header_bytes + len);
+    if (len > 0)
+        memcpy(frame + link->header_bytes, payload, len);
+    end_frame(link, &batch, frame, type, len);
+    post(link, &batch);
+}
+
+/* ---- keys that are done with ---- */
+
+/* In mode send the next frame ends it; otherwise the peer does when it hears. */
+static void end_key(struct rdma_link *link, uint32_t key)
+{
+    link->ends_key = link->mode == RDMA_MODE_SEND;
+    link->key = key;
+}
+
+/* What follows may be the reply. */
+static bool has_released(struct rdma_link *link)
+{
+    while (link->release_head != link->release_tail && rdma_link_has_room(link)) {
+        end_key(link, link->releases[link->release_head++ % RDMA_LINK_WINDOW]);
+        send_one(link, RDMA_FRAME_RELEASE, NULL, 0);
+    }
+    return link->release_head == link->release_tail;
+}
+
+/* ---- the stream ---- */
+
 /* What is left of the vectors to be sent. */
 struct source {
     const struct iovec *vectors;
@@ -174,6 +215,8 @@ size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int c
     for (int i = 0; i < count; i++)
         total += vectors[i].iov_len;
     batch.count = 0;
+    if (!has_released(link))
+        return 0;
     while (sent < total && rdma_link_has_room(link)) {
         size_t payload = total - sent;
         if (payload > link->payload_max)
@@ -188,18 +231,6 @@ size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int c
     post(link, &batch);
     link->copied_bytes += sent;
     return sent;
-}
-
-static void send_one(struct rdma_link *link, enum rdma_frame_type type, const char *payload,
-                     size_t len)
-{
-    struct batch batch;
-    batch.count = 0;
-    char *frame = begin_frame(link, &batch, link->header_bytes + len);
-    if (len > 0)
-        memcpy(frame + link->header_bytes, payload, len);
-    end_frame(link, &batch, frame, type, len);
-    post(link, &batch);
 }
 
 bool rdma_link_control(struct rdma_link *link, enum rdma_frame_type type, const char *payload,
@@ -226,6 +257,7 @@ bool rdma_link_end(struct rdma_link *link)
 
 void rdma_link_tell(struct rdma_link *link)
 {
+    has_released(link);
     if (rdma_flow_must_tell(&link->flow) && has_last_room(link))
         send_one(link, RDMA_FRAME_CREDIT, NULL, 0);
 }
@@ -244,44 +276,69 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
 
 /* ---- placing ---- */
 
-/* Chained writes of the pieces, the last with no more than are left. Returns the bytes. */
-static size_t post_writes(struct rdma_link *link, struct ibv_sge *pieces, int count,
-                          uint64_t offset)
+/* As much of the pieces as so many requests take, and as may be held, up to `most` bytes. Returns
+ * the bytes. */
+static size_t cut_pieces(const struct rdma_link *link, struct ibv_sge *pieces, int *count,
+                         uint32_t requests, uint64_t most)
+{
+    uint64_t left = most < link->max_held ? most : link->max_held;
+    size_t total = 0;
+    int used = 0;
+    while (used < *count && used < (int)(requests * link->max_pieces) && left > 0) {
+        if (pieces[used].length > left)
+            pieces[used].length = (uint32_t)left;
+        left -= pieces[used].length;
+        total += pieces[used++].length;
+    }
+    *count = used;
+    return total;
+}
+
+/* Chained READs or WRITEs between the pieces and what lies at the remote address. */
+static void post_pieces(struct rdma_link *link, struct ibv_sge *pieces, int count,
+                        enum ibv_wr_opcode opcode, uint64_t address, uint32_t rkey)
 {
     struct ibv_send_wr requests[RDMA_LINK_SLOTS], *bad;
-    size_t total = 0;
     int posted = 0;
     for (int at = 0; at < count; posted++) {
         int here = count - at < (int)link->max_pieces ? count - at : (int)link->max_pieces;
         requests[posted] = (struct ibv_send_wr){.wr_id = link->wr_id | link->posted,
                                                 .sg_list = &pieces[at],
                                                 .num_sge = here,
-                                                .opcode = IBV_WR_RDMA_WRITE};
-        requests[posted].wr.rdma.remote_addr = link->grant.address + offset + total;
-        requests[posted].wr.rdma.rkey = link->grant.rkey;
+                                                .opcode = opcode};
+        requests[posted].wr.rdma.remote_addr = address;
+        requests[posted].wr.rdma.rkey = rkey;
         if (posted > 0)
             requests[posted - 1].next = &requests[posted];
         link->taken_after[link->posted++ % RDMA_LINK_SLOTS] = link->buffers_taken;
         for (int i = 0; i < here; i++)
-            total += pieces[at + i].length;
+            address += pieces[at + i].length;
         at += here;
+    }
+    if (opcode == IBV_WR_RDMA_READ) { /* its end is told of by a completion */
+        requests[posted - 1].send_flags = IBV_SEND_SIGNALED;
+        link->unsignaled = 0;
     }
     if (ibv_post_send(link->qp, requests, &bad) != 0)
         link->has_failed = true;
-    return total;
 }
 
-size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset)
+size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset,
+                       uint64_t total)
 {
     char payload[RDMA_PLACE_BYTES];
-    uint32_t free_slots = RDMA_LINK_SLOTS - (link->posted - link->done);
-    if (!rdma_link_has_room(link) || free_slots < 2 || link->is_placing)
+    struct rdma_place place = {.offset = offset};
+    if (link->is_placing || !has_released(link) || !rdma_link_has_room(link) ||
+        free_slots(link) < 2)
         return 0;
-    int most = (int)((free_slots - 1) * link->max_pieces);
-    if (count > most)
-        count = most;
-    struct rdma_place place = {.offset = offset,
-                               .length = post_writes(link, pieces, count, offset)};
+    place.length = cut_pieces(link, pieces, &count, free_slots(link) - 1, total - offset);
+    post_pieces(link, pieces, count, IBV_WR_RDMA_WRITE, link->grant.address + offset,
+                link->grant.rkey);
+    if (offset + place.length == total) { /* a grant is for one value */
+        link->grant.length = 0;
+        if (link->grant.is_window)
+            end_key(link, link->grant.rkey);
+    }
     rdma_place_write(payload, &place);
     link->place_number = link->posted;
     link->is_placing = true;
@@ -298,7 +355,8 @@ static bool accept_frame(struct rdma_link *link, const struct rdma_frame *frame,
         return false;
     link->frames_in++;
     link->bytes_in += frame->length;
-    if (frame->type != RDMA_FRAME_CREDIT && frame->type != RDMA_FRAME_END) {
+    if (frame->type != RDMA_FRAME_CREDIT && frame->type != RDMA_FRAME_END &&
+        frame->type != RDMA_FRAME_RELEASE) {
         assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* credits see to it */
         link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] = (struct rdma_received){
             .type = frame->type, .payload = payload, .length = frame->length, .buffer = buffer};
@@ -306,6 +364,7 @@ static bool accept_frame(struct rdma_link *link, const struct rdma_frame *frame,
     }
     if (frame->type == RDMA_FRAME_END)
         link->has_ended = true;
+    link->released += frame->type == RDMA_FRAME_RELEASE;
     link->post_receive(link, buffer);
     rdma_flow_reposted(&link->flow);
     return true;
@@ -338,27 +397,16 @@ static void drop_first(struct rdma_link *link)
     rdma_flow_reposted(&link->flow);
 }
 
-/* Its end is told of by a completion. */
-static void post_read(struct rdma_link *link, struct ibv_sge *pieces, int count, uint32_t len)
+static void post_reads(struct rdma_link *link, struct ibv_sge *pieces, int count, uint32_t len)
 {
     struct rdma_pull *pull = &link->pull;
-    struct ibv_send_wr *bad, request = {.wr_id = link->wr_id | link->posted,
-                                        .sg_list = pieces,
-                                        .num_sge = count,
-                                        .opcode = IBV_WR_RDMA_READ,
-                                        .send_flags = IBV_SEND_SIGNALED};
-    request.wr.rdma.remote_addr = pull->rest.address;
-    request.wr.rdma.rkey = pull->rest.rkey;
-    pull->number = link->posted;
+    post_pieces(link, pieces, count, IBV_WR_RDMA_READ, pull->rest.address, pull->rest.rkey);
+    pull->number = link->posted - 1;
     pull->is_under_way = true;
     pull->taken = 0;
     pull->here = len;
     pull->rest.address += len;
     pull->rest.length -= len;
-    link->taken_after[link->posted++ % RDMA_LINK_SLOTS] = link->buffers_taken;
-    link->unsignaled = 0;
-    if (ibv_post_send(link->qp, &request, &bad) != 0)
-        link->has_failed = true;
 }
 
 /* The next part of what is pulled, to memory of the link's. */
@@ -369,13 +417,15 @@ static void fetch(struct rdma_link *link)
         return;
     uint32_t len = pull->rest.length < pull->size ? (uint32_t)pull->rest.length : pull->size;
     struct ibv_sge piece = {.addr = (uintptr_t)pull->memory, .length = len, .lkey = pull->lkey};
-    post_read(link, &piece, 1, len);
+    post_reads(link, &piece, 1, len);
 }
 
 static void end_pull(struct rdma_link *link)
 {
     if (link->pull.memory != NULL)
         link->give_back(link);
+    if (link->pull.rest.is_window)
+        link->releases[link->release_tail++ % RDMA_LINK_WINDOW] = link->pull.rest.rkey;
     link->pull = (struct rdma_pull){.here = 0};
     drop_first(link);
 }
@@ -470,29 +520,13 @@ bool rdma_link_can_pull(struct rdma_link *link)
            first_of(link)->type == RDMA_FRAME_PULL && pull->here == pull->taken;
 }
 
-/* As much of the pieces as one request takes and the reference has. */
-static uint32_t cut_pieces(const struct rdma_link *link, struct ibv_sge *pieces, int *count)
-{
-    uint64_t left = link->pull.rest.length;
-    uint32_t total = 0;
-    int used = 0;
-    while (used < *count && used < (int)link->max_pieces && left > 0) {
-        if (pieces[used].length > left)
-            pieces[used].length = (uint32_t)left;
-        left -= pieces[used].length;
-        total += pieces[used++].length;
-    }
-    *count = used;
-    return total;
-}
-
 void rdma_link_pull(struct rdma_link *link, struct ibv_sge *pieces, int count)
 {
     assert(link->pull.here == link->pull.taken && !link->pull.is_under_way);
     if (!has_slot(link))
         return;
-    uint32_t total = cut_pieces(link, pieces, &count);
-    post_read(link, pieces, count, total);
+    size_t total = cut_pieces(link, pieces, &count, free_slots(link), link->pull.rest.length);
+    post_reads(link, pieces, count, (uint32_t)total);
     link->pull.is_direct = true;
 }
 

@@ -38,7 +38,7 @@ struct rdma_pull {
     struct rdma_reference rest; /* length 0: there is none */
     char *memory;               /* where parts come to; NULL: not asked for yet */
     uint32_t lkey, size;
-    uint32_t number; /* of the READ under way */
+    uint32_t number; /* of the last READ under way */
     bool is_under_way;
     bool is_direct;       /* the part goes to the reader's own memory */
     uint32_t taken, here; /* bytes of the present part: read; come */
@@ -79,9 +79,18 @@ struct rdma_link {
 
     struct rdma_pull pull;
     struct rdma_reference grant; /* the client's memory for the next value; length 0: none */
-    uint32_t max_pieces;         /* of memory in one write; 0: this end places nothing */
+    uint32_t max_pieces;         /* of memory in one request; 0: this end places nothing */
+    uint32_t max_held;           /* bytes of memory that reads, or writes, hold at a time */
     uint32_t place_number;       /* of the frame that tells of the last write */
     bool is_placing;             /* the memory written from is still needed */
+
+    /* at the server: keys of pulls that are over, to be told in this order, a ring; at the client:
+     * how many it has been told of */
+    uint32_t releases[RDMA_LINK_WINDOW];
+    uint32_t release_head, release_tail;
+    uint32_t released;
+    bool ends_key; /* the next frame invalidates this key, where it is a message */
+    uint32_t key;
 
     bool (*borrow)(struct rdma_link *link); /* fills in pull.memory; false: none is free now */
     void (*give_back)(struct rdma_link *link);
@@ -102,8 +111,10 @@ size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int c
 
 /* Writes the pieces, registered memory of ours, into the granted memory at `offset`, as far as
  * there is room; they stand in the stream here. Returns how many bytes; with those, nothing more is
- * placed and the pieces stay as they are until is_placing is false. */
-size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset);
+ * placed and the pieces stay as they are until is_placing is false. The grant ends with the last of
+ * `total` bytes. */
+size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset,
+                       uint64_t total);
 
 /* The other end of it: the next bytes of the stream are in the granted memory. */
 bool rdma_link_take_placed(struct rdma_link *link, struct rdma_place *place);
@@ -124,7 +135,7 @@ static inline bool rdma_link_is_flushed(const struct rdma_link *link)
     return link->posted == link->done;
 }
 
-/* Tells the peer of receives posted again, when it is time. */
+/* Tells the peer of pulls that are over, and of receives posted again when it is time. */
 void rdma_link_tell(struct rdma_link *link);
 
 /* The send with this wr_id is over, and with it all before. */
@@ -141,15 +152,16 @@ size_t rdma_link_read(struct rdma_link *link, char *to, size_t size);
 
 static inline bool rdma_link_has_input(const struct rdma_link *link)
 {
-    return link->inbox_head != link->inbox_tail && !link->pull.is_under_way;
+    return link->inbox_head != link->inbox_tail && !link->pull.is_under_way &&
+           link->release_tail - link->release_head < RDMA_LINK_WINDOW;
 }
 
 /* Whether a reference is what is to be read, and no part of it waits in memory of the link's. */
 bool rdma_link_can_pull(struct rdma_link *link);
 
-/* Has the next bytes of the reference read into the pieces, registered memory of ours, which stay
- * as they are while is_under_way; rdma_link_pulled then tells how many they were, at most `size` at
- * once. */
+/* Has the next bytes of the reference read into the pieces, registered memory of ours, by as many
+ * READs as it takes at once. They stay as they are while is_under_way; rdma_link_pulled then tells
+ * how many bytes they were, at most `size` at once. */
 void rdma_link_pull(struct rdma_link *link, struct ibv_sge *pieces, int count);
 size_t rdma_link_pulled(struct rdma_link *link, size_t size);
 

@@ -94,6 +94,7 @@ struct rdma_channel {
     void (*let_go)(void *arg); /* to be called when no READ goes to pages, or NULL */
     void *let_go_arg;
     struct transport_place *placing; /* its part is being written to the client, or NULL */
+    uint64_t placed, held;           /* bytes of that part; as counted in held_bytes */
 
     struct rdma_channel *hash_next, *ready_next, *touched_next;
 
@@ -112,7 +113,7 @@ struct rdma_channel {
 /* What INFO shows. Written by one thread each, read by any. */
 struct rdma_counters {
     _Atomic uint64_t opened, refused, breaches, broken, frames_in, frames_out, bytes_in, bytes_out,
-        copied_bytes, placed_bytes, pulled_bytes;
+        copied_bytes, placed_bytes, pulled_bytes, held_bytes;
 };
 
 struct rdma_worker {
@@ -146,6 +147,7 @@ struct rdma_service {
     struct rdma_device device;
     uint32_t max_channels, chunks_max;
     uint64_t max_pinned_bytes;
+    uint32_t max_held_bytes; /* of each channel */
     _Atomic uint32_t channel_count;
     _Atomic uint64_t pinned_bytes;
     struct rdma_worker **workers;
@@ -232,7 +234,8 @@ bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *st
 void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion);
 void rdma_channel_pulled(struct rdma_channel *channel); /* no READ goes to pages any more */
 void rdma_channel_placed(struct rdma_channel *channel); /* what it placed is not needed any more */
-void rdma_channel_break(struct rdma_channel *channel);  /* nothing more will come or go */
+void rdma_count_held(struct rdma_channel *channel);
+void rdma_channel_break(struct rdma_channel *channel); /* nothing more will come or go */
 unsigned rdma_channel_readiness(const struct rdma_channel *channel);
 
 #endif

@@ -132,6 +132,7 @@ static void set_limits(struct rdma_service *service, const struct rdma_options *
         service->max_channels = by_receives;
     service->chunks_max = service->max_channels / CHUNK_CHANNELS + 2;
     service->max_pinned_bytes = options->max_pinned_bytes;
+    service->max_held_bytes = options->max_client_bytes;
 }
 
 static void free_service(struct rdma_service *service)
@@ -223,6 +224,7 @@ static void info(struct rdma_service *service, struct rdma_info *to)
         .max_channels = service->max_channels,
         .pinned_bytes = LOAD(service->pinned_bytes),
         .max_pinned_bytes = service->max_pinned_bytes,
+        .max_client_bytes = service->max_held_bytes,
         .registered_bytes = LOAD(service->registered_bytes),
     };
     snprintf(to->device, sizeof to->device, "%s", device->name);
@@ -239,6 +241,7 @@ static void info(struct rdma_service *service, struct rdma_info *to)
         to->bytes_out += LOAD(counters->bytes_out);
         to->copied_bytes += LOAD(counters->copied_bytes);
         to->placed_bytes += LOAD(counters->placed_bytes);
+        to->held_bytes += LOAD(counters->held_bytes);
         to->pulled_bytes += LOAD(counters->pulled_bytes);
     }
 }

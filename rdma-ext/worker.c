@@ -176,6 +176,7 @@ static void give_buffers(struct rdma_channel *channel)
         give_ring(channel);
     else
         give_block(channel);
+    link->max_held = channel->worker->service->max_held_bytes;
     link->buffer_bytes = FRAME_BYTES;
     link->buffer_count = SEND_BUFFERS;
     link->borrow = borrow_stage;
@@ -501,6 +502,7 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     give_stage_back(&channel->link); /* nothing comes into it any more */
+    channel->link.pull.is_under_way = false;
     rdma_channel_pulled(channel);
     rdma_channel_placed(channel); /* or goes out */
     if (channel->has_block)

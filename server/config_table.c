@@ -180,6 +180,8 @@ const struct directive directive_table[] = {
     [CONFIG_RDMA_SPIN_US] = INT("rdma-spin-us", 0, 1000000, "50"),
     [CONFIG_RDMA_MAX_CHANNELS] = INT("rdma-max-channels", 1, 100000, "256", KEPT),
     [CONFIG_RDMA_MAX_PINNED] = MEMORY("rdma-max-pinned", MB, INT64_MAX, "256mb", KEPT),
+    [CONFIG_RDMA_MAX_PINNED_PER_CLIENT] =
+        MEMORY("rdma-max-pinned-per-client", 4096, 1024 * MB, "1mb", KEPT),
     [CONFIG_RDMA_CHECK_PEER] = BOOL("rdma-check-peer", "yes"),
 
     /* ---- persistence ---- */

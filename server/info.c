@@ -525,6 +525,8 @@ static void write_rdma(FILE *to, struct server *server)
     fprintf(to, "rdma_placed_bytes:%llu\r\n", U(info.placed_bytes));
     fprintf(to, "rdma_pulled_bytes:%llu\r\n", U(info.pulled_bytes));
     fprintf(to, "rdma_registered_bytes:%llu\r\n", U(info.registered_bytes));
+    fprintf(to, "rdma_held_bytes:%llu\r\n", U(info.held_bytes));
+    fprintf(to, "rdma_max_pinned_per_client:%llu\r\n", U(info.max_client_bytes));
 }
 
 const struct info_section info_sections[] = {

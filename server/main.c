@@ -149,6 +149,7 @@ static bool start_rdma(struct server *server)
         .gid_index = (int)config_number(config, CONFIG_RDMA_GID_INDEX),
         .max_channels = (uint32_t)config_number(config, CONFIG_RDMA_MAX_CHANNELS),
         .max_pinned_bytes = (uint64_t)config_number(config, CONFIG_RDMA_MAX_PINNED),
+        .max_client_bytes = (uint32_t)config_number(config, CONFIG_RDMA_MAX_PINNED_PER_CLIENT),
         .pages_around = pages_around,
         .pages_arg = server->store,
     };

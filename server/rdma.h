@@ -30,6 +30,8 @@ struct rdma_options {
     int port, gid_index;       /* 0, -1: the first that fits */
     uint32_t max_channels;     /* of all workers together */
     uint64_t max_pinned_bytes; /* likewise */
+    uint32_t
+        max_client_bytes; /* of the store's pages that one channel's transfers hold at a time */
     /* The stretch of the store's pages that holds an address: registered as a whole, at the first
      * use of one. It stays until stop(). False: none does. Called by the implementation's thread.
      */
@@ -46,7 +48,8 @@ struct rdma_info {
     uint64_t channels, max_channels, pinned_bytes, max_pinned_bytes;
     uint64_t opened, refused, breaches, broken;
     uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes, placed_bytes, pulled_bytes;
-    uint64_t registered_bytes; /* of the store's pages */
+    uint64_t registered_bytes;             /* of the store's pages */
+    uint64_t held_bytes, max_client_bytes; /* of those, by transfers under way */
 };
 
 struct rdma_stats {

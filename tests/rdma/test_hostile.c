@@ -58,11 +58,12 @@ static void make_queue_pair(struct raw *raw)
     raw->cq = ibv_create_cq(raw->device.context, 256, NULL, NULL, 0);
     assert_non_null(raw->cq);
     attributes.send_cq = attributes.recv_cq = raw->cq;
-    raw->qp = rdma_qp_make(&raw->device, &attributes, IBV_ACCESS_REMOTE_WRITE);
+    raw->qp =
+        rdma_qp_make(&raw->device, &attributes, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     assert_non_null(raw->qp);
     raw->memory = calloc(1, MEMORY);
     raw->mr = ibv_reg_mr(raw->device.pd, raw->memory, MEMORY,
-                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     assert_non_null(raw->mr);
     rdma_qp_describe(&raw->device, raw->qp, 77, &raw->ours);
     raw->ours.frame_bytes = 4096;
@@ -230,7 +231,7 @@ static void lies_in_frames(void **state)
         {1, 0, 0, 5, 10},  /* shorter */
         {1, 1, 0, 10, 10}, /* reserved byte */
         {0, 0, 0, 10, 10}, /* types that do not exist */
-        {7, 0, 0, 0, 0},
+        {7, 0, 0, 0, 0},   /* the server's own */
         {255, 0, 0, 10, 10},
         {1, 0, 1, 10, 10}, /* credits for nothing */
         {2, 0, 0xffff, 0, 0},
@@ -376,6 +377,32 @@ static void lies_in_references(void **state)
         raw_connect(&raw, RECEIVES);
         rdma_frame_write(message, &frame);
         rdma_reference_write(message + 8, &lies[i]);
+        post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        assert_closed(&raw);
+        raw_free(&raw);
+    }
+    await_no_channels(tcp, 0);
+    redisFree(tcp);
+}
+
+/* A key that is said to be a window's, and is not: the server cannot end it. */
+static void keys_that_cannot_be_ended(void **state)
+{
+    (void)state;
+    redisContext *tcp = dial();
+    for (int i = 0; i < 2; i++) {
+        struct raw raw;
+        char message[8 + RDMA_REFERENCE_BYTES];
+        struct rdma_frame frame = {.type = RDMA_FRAME_PULL, .length = RDMA_REFERENCE_BYTES};
+        struct rdma_reference reference = {.length = 6, .is_window = true};
+        raw_connect(&raw, RECEIVES);
+        memcpy(raw.memory + MEMORY / 4, "PING\r\n", 6);
+        reference.address = (uintptr_t)(raw.memory + MEMORY / 4);
+        reference.rkey = raw.mr->rkey;
+        rdma_frame_write(message, &frame);
+        rdma_reference_write(message + 8, &reference);
+        if (i == 1)
+            message[8 + RDMA_REFERENCE_BYTES - 1] = 1; /* a flag that does not exist */
         post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
         assert_closed(&raw);
         raw_free(&raw);
@@ -634,6 +661,7 @@ int main(void)
         cmocka_unit_test(no_receives_posted),
         cmocka_unit_test(reads_and_writes_what_it_should_not),
         cmocka_unit_test(lies_in_references),
+        cmocka_unit_test(keys_that_cannot_be_ended),
         cmocka_unit_test(lies_in_grants),
         cmocka_unit_test(bad_attributes),
         cmocka_unit_test(not_before_auth),

@@ -40,7 +40,8 @@ static void lies_are_no_frames(void **state)
         {"\x01\x00\x00\x00\xff\xff\xff\xffx", 9},         /* wraps with the header's length */
         {"\x01\x01\x00\x00\x01\x00\x00\x00x", 9},         /* reserved */
         {"\x00\x00\x00\x00\x01\x00\x00\x00x", 9},         /* no type */
-        {"\x07\x00\x00\x00\x01\x00\x00\x00x", 9},         /* another */
+        {"\x08\x00\x00\x00\x01\x00\x00\x00x", 9},         /* another */
+        {"\x07\x00\x00\x00\x01\x00\x00\x00x", 9},         /* a release with bytes */
         {"\x02\x00\x01\x00\x01\x00\x00\x00x", 9},         /* credits with bytes */
         {"\x03\x00\x00\x00\x08\x00\x00\x00xxxxxxxx", 16}, /* half a reference */
         {"\x05\x00\x00\x00\x09\x00\x00\x00xxxxxxxxx", 17},
@@ -60,7 +61,7 @@ static void words_travel(void **state)
     assert_int_equal(read.credits, 0x203);
     assert_int_equal(read.length, 0x10000);
     static const uint32_t lies[] = {0,          1,          0x10000000, 0x20000001, 0x30000017,
-                                    0x60000018, 0x70000000, 0xf0000001, UINT32_MAX};
+                                    0x60000018, 0x70000001, 0x80000000, 0xf0000001, UINT32_MAX};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         assert_false(rdma_word_read(&read, lies[i]));
 }
@@ -106,6 +107,13 @@ static void references_stay_in_the_address_space(void **state)
     assert_int_equal(read.address, good.address);
     assert_int_equal(read.length, 9);
     assert_int_equal(read.rkey, 77);
+    assert_false(read.is_window);
+    good.is_window = true;
+    rdma_reference_write(bytes, &good);
+    assert_true(rdma_reference_read(&read, bytes));
+    assert_true(read.is_window);
+    bytes[20] = 3; /* a flag that does not exist */
+    assert_false(rdma_reference_read(&read, bytes));
     struct rdma_reference bad[] = {{.address = 5, .length = 0},
                                    {.address = 5, .length = UINT64_MAX - 4},
                                    {.address = UINT64_MAX, .length = 1}};

@@ -1,0 +1,395 @@
+/*
+ * What a server can do with the keys that libvellum has given it: a server of the test's own speaks
+ * protocol/RDMA.md to it, and uses a key again when the reply has been taken.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../clients/vellum.h"
+#include "../../protocol/rdma_frame.h"
+#include "../../rdma-ext/verbs.h"
+
+#define PORT 7690
+#define FRAME 4096u
+#define RECEIVES 16u
+#define VALUE 20000u
+#define MEMORY (64 * FRAME) /* frames received, one that is sent, a value */
+
+struct server {
+    int listener, tcp;
+    enum rdma_mode mode;
+    struct rdma_device device;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    char *memory;
+    struct rdma_end ours, theirs;
+    uint32_t slots_sent, slots_received;
+    struct rdma_reference reference; /* what the client has told of last */
+};
+
+/* The client, on a thread of its own. */
+struct client {
+    enum rdma_mode mode;
+    bool gets;
+    struct vellum *vellum;
+    struct vellum_memory *memory;
+    char bytes[3 * VALUE];
+    redisReply *reply;
+};
+
+static void *run_client(void *arg)
+{
+    struct client *client = arg;
+    struct vellum_options options = {.host = "10.9.0.1",
+                                     .port = PORT,
+                                     .rdma = VELLUM_RDMA_ONLY,
+                                     .mode = client->mode == RDMA_MODE_WRITE ? VELLUM_RDMA_WRITE
+                                                                             : VELLUM_RDMA_SEND,
+                                     .timeout_ms = 10000};
+    client->vellum = vellum_connect(&options);
+    if (vellum_error(client->vellum) != NULL)
+        return NULL;
+    client->memory = vellum_register(client->vellum, client->bytes, sizeof client->bytes);
+    client->reply = client->gets
+                        ? vellum_get_into(client->vellum, "k", 1, client->memory, VALUE, VALUE)
+                        : vellum_set_from(client->vellum, "k", 1, client->memory, VALUE, VALUE);
+    return NULL;
+}
+
+/* ---- the server ---- */
+
+static void listen_here(struct server *server)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    int on = 1;
+    inet_pton(AF_INET, "10.9.0.1", &address.sin_addr);
+    server->listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    assert_int_equal(bind(server->listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(server->listener, 1), 0);
+}
+
+/* RDMA CONNECT 1 mode name value ... */
+static void read_question(struct server *server)
+{
+    char bytes[4096];
+    redisReader *reader = redisReaderCreate();
+    void *parsed = NULL;
+    while (parsed == NULL) {
+        ssize_t got = read(server->tcp, bytes, sizeof bytes);
+        assert_true(got > 0);
+        redisReaderFeed(reader, bytes, (size_t)got);
+        assert_int_equal(redisReaderGetReply(reader, &parsed), REDIS_OK);
+    }
+    redisReply *words = parsed;
+    for (size_t i = 4; i + 1 < words->elements; i += 2)
+        assert_true(rdma_end_read(&server->theirs, words->element[i]->str, words->element[i]->len,
+                                  words->element[i + 1]->str, words->element[i + 1]->len));
+    freeReplyObject(words);
+    redisReaderFree(reader);
+}
+
+static void answer(struct server *server)
+{
+    char text[2048], value[RDMA_END_TEXT_MAX];
+    uint32_t count = rdma_end_attributes(&server->ours);
+    int length = snprintf(text, sizeof text, "*%u\r\n", 2 * count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = rdma_end_print(&server->ours, i, value);
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+                     strlen(name), name, strlen(value), value);
+    }
+    assert_int_equal(write(server->tcp, text, (size_t)length), length);
+}
+
+static void post_receive(struct server *server, uint64_t number)
+{
+    struct ibv_sge piece = {.addr = (uintptr_t)(server->memory + number * FRAME),
+                            .length = FRAME,
+                            .lkey = server->mr->lkey};
+    struct ibv_recv_wr *bad, request = {.wr_id = number, .sg_list = &piece, .num_sge = 1};
+    assert_int_equal(ibv_post_recv(server->qp, &request, &bad), 0);
+}
+
+static void accept_client(struct server *server)
+{
+    static const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, 1};
+    struct rdma_choice choice = {.gid_index = -1, .address = address};
+    struct ibv_qp_init_attr attributes = {
+        .cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
+    char message[RDMA_MESSAGE_MAX];
+    server->tcp = accept(server->listener, NULL, NULL);
+    assert_true(server->tcp >= 0);
+    assert_true(rdma_device_open(&server->device, &choice, message));
+    assert_true(server->device.has_windows);
+    server->cq = ibv_create_cq(server->device.context, 256, NULL, NULL, 0);
+    attributes.send_cq = attributes.recv_cq = server->cq;
+    server->qp = rdma_qp_make(&server->device, &attributes, IBV_ACCESS_REMOTE_WRITE);
+    server->memory = calloc(1, MEMORY);
+    server->mr = ibv_reg_mr(server->device.pd, server->memory, MEMORY,
+                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    assert_non_null(server->mr);
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        post_receive(server, i);
+    server->ours.mode = server->theirs.mode = server->mode;
+    rdma_qp_describe(&server->device, server->qp, 5, &server->ours);
+    server->ours.frame_bytes = FRAME;
+    server->ours.credits = RECEIVES;
+    server->ours.ring = (uintptr_t)server->memory;
+    server->ours.ring_key = server->mr->rkey;
+    read_question(server);
+    assert_int_equal(rdma_qp_connect(&server->device, server->qp, &server->ours, &server->theirs),
+                     0);
+    answer(server);
+}
+
+static void free_server(struct server *server)
+{
+    close(server->tcp);
+    close(server->listener);
+    ibv_destroy_qp(server->qp);
+    ibv_destroy_cq(server->cq);
+    ibv_dereg_mr(server->mr);
+    free(server->memory);
+    rdma_device_close(&server->device);
+}
+
+/* The next completion; it comes within ten seconds. */
+static struct ibv_wc await(struct server *server)
+{
+    struct ibv_wc completion;
+    for (int i = 0; i < 10000; i++) {
+        if (ibv_poll_cq(server->cq, 1, &completion) == 1)
+            return completion;
+        usleep(1000);
+    }
+    fail_msg("nothing completes");
+    return completion;
+}
+
+static char *value_of(struct server *server)
+{
+    return server->memory + 32 * FRAME;
+}
+
+/* One request; what it ends with. Frames that come meanwhile are remembered if they refer. */
+static enum ibv_wc_status post(struct server *server, struct ibv_send_wr *request, void *bytes,
+                               size_t len)
+{
+    struct ibv_sge piece = {
+        .addr = (uintptr_t)bytes, .length = (uint32_t)len, .lkey = server->mr->lkey};
+    struct ibv_send_wr *bad;
+    request->wr_id = UINT64_MAX;
+    request->sg_list = &piece;
+    request->num_sge = len > 0;
+    request->send_flags = IBV_SEND_SIGNALED;
+    assert_int_equal(ibv_post_send(server->qp, request, &bad), 0);
+    for (;;) {
+        struct ibv_wc completion = await(server);
+        if (completion.wr_id == UINT64_MAX)
+            return completion.status;
+    }
+}
+
+static enum ibv_wc_status reach(struct server *server, enum ibv_wr_opcode opcode)
+{
+    struct ibv_send_wr request = {.opcode = opcode};
+    request.wr.rdma.remote_addr = server->reference.address;
+    request.wr.rdma.rkey = server->reference.rkey;
+    return post(server, &request, value_of(server), VALUE);
+}
+
+/* A frame; in mode send, with a key that it ends if there is one. */
+static void send_frame(struct server *server, enum rdma_frame_type type, const void *payload,
+                       size_t len, uint32_t key)
+{
+    struct rdma_frame frame = {.type = type, .length = (uint32_t)len};
+    struct ibv_send_wr request = {.opcode = key != 0 ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND};
+    char *message = server->memory + 30 * FRAME;
+    size_t head = 0;
+    request.invalidate_rkey = key;
+    if (server->mode == RDMA_MODE_SEND) {
+        rdma_frame_write(message, &frame);
+        head = RDMA_HEADER_BYTES;
+    } else {
+        request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+        request.imm_data = htobe32(rdma_word_write(&frame));
+        request.wr.rdma.remote_addr = server->theirs.ring + server->slots_sent * FRAME;
+        request.wr.rdma.rkey = server->theirs.ring_key;
+        server->slots_sent += len > 0;
+    }
+    memcpy(message + head, payload, len);
+    assert_int_equal(post(server, &request, message, head + len), IBV_WC_SUCCESS);
+}
+
+/* Until the client has referred to memory. */
+static void await_reference(struct server *server, enum rdma_frame_type wanted)
+{
+    struct rdma_frame frame = {.type = RDMA_FRAME_CREDIT};
+    while (frame.type != wanted) {
+        struct ibv_wc completion = await(server);
+        const char *payload = server->memory + completion.wr_id * FRAME + RDMA_HEADER_BYTES;
+        assert_int_equal(completion.status, IBV_WC_SUCCESS);
+        if (server->mode == RDMA_MODE_SEND) {
+            assert_true(rdma_frame_read(&frame, payload - RDMA_HEADER_BYTES, completion.byte_len));
+        } else {
+            assert_true(rdma_word_read(&frame, be32toh(completion.imm_data)));
+            payload = server->memory + server->slots_received * FRAME;
+            server->slots_received += frame.length > 0;
+        }
+        if (frame.type == wanted)
+            assert_true(rdma_reference_read(&server->reference, payload));
+    }
+    assert_true(server->reference.is_window);
+    assert_int_equal(server->reference.length, VALUE);
+}
+
+/* ---- cases ---- */
+
+struct meeting {
+    struct server server;
+    struct client client;
+    pthread_t thread;
+};
+
+static struct meeting *meet(enum rdma_mode mode, bool gets)
+{
+    struct meeting *meeting = calloc(1, sizeof *meeting);
+    assert_non_null(meeting);
+    meeting->server.mode = meeting->client.mode = mode;
+    meeting->client.gets = gets;
+    memset(meeting->client.bytes, 'a', VALUE);
+    memset(meeting->client.bytes + VALUE, 'b', VALUE);
+    memset(meeting->client.bytes + 2 * VALUE, 'c', VALUE);
+    listen_here(&meeting->server);
+    assert_int_equal(pthread_create(&meeting->thread, NULL, run_client, &meeting->client), 0);
+    accept_client(&meeting->server);
+    await_reference(&meeting->server, gets ? RDMA_FRAME_GRANT : RDMA_FRAME_PULL);
+    return meeting;
+}
+
+/* The client has its reply, or an error. */
+static void await_client(struct meeting *meeting)
+{
+    assert_int_equal(pthread_join(meeting->thread, NULL), 0);
+}
+
+static void part(struct meeting *meeting)
+{
+    if (meeting->client.reply != NULL)
+        freeReplyObject(meeting->client.reply);
+    vellum_unregister(meeting->client.memory);
+    vellum_free(meeting->client.vellum);
+    free_server(&meeting->server);
+    free(meeting);
+}
+
+/* `ends`: as the server should in mode send; otherwise the client has to. */
+static void read_again(enum rdma_mode mode, bool ends)
+{
+    struct meeting *meeting = meet(mode, false);
+    struct server *server = &meeting->server;
+    assert_int_equal(reach(server, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
+    for (uint32_t i = 0; i < VALUE; i++)
+        assert_int_equal(value_of(server)[i], 'b');
+    send_frame(server, RDMA_FRAME_RELEASE, "", 0, ends ? server->reference.rkey : 0);
+    send_frame(server, RDMA_FRAME_DATA, "+OK\r\n", 5, 0);
+    await_client(meeting);
+    assert_non_null(meeting->client.reply);
+    assert_string_equal(vellum_revoking(meeting->client.vellum), "reply");
+    assert_int_equal(reach(server, IBV_WR_RDMA_READ), IBV_WC_REM_ACCESS_ERR);
+    part(meeting);
+}
+
+static void what_was_read_is_closed(void **state)
+{
+    (void)state;
+    read_again(RDMA_MODE_SEND, true);
+    read_again(RDMA_MODE_SEND, false);
+    read_again(RDMA_MODE_WRITE, false);
+}
+
+static void write_again(enum rdma_mode mode, bool ends)
+{
+    struct meeting *meeting = meet(mode, true);
+    struct server *server = &meeting->server;
+    struct rdma_place place = {.offset = 0, .length = VALUE};
+    char payload[RDMA_PLACE_BYTES];
+    memset(value_of(server), 'x', VALUE);
+    assert_int_equal(reach(server, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
+    rdma_place_write(payload, &place);
+    send_frame(server, RDMA_FRAME_DATA, "$20000\r\n", 8, 0);
+    send_frame(server, RDMA_FRAME_PLACED, payload, sizeof payload,
+               ends ? server->reference.rkey : 0);
+    send_frame(server, RDMA_FRAME_DATA, "\r\n", 2, 0);
+    await_client(meeting);
+    assert_non_null(meeting->client.reply);
+    assert_int_equal(meeting->client.reply->integer, VALUE);
+    assert_memory_equal(meeting->client.bytes + VALUE - 1, "ax", 2);
+    assert_memory_equal(meeting->client.bytes + 2 * VALUE - 1, "xc", 2);
+    assert_int_equal(reach(server, IBV_WR_RDMA_WRITE), IBV_WC_REM_ACCESS_ERR);
+    part(meeting);
+}
+
+static void what_was_written_is_closed(void **state)
+{
+    (void)state;
+    write_again(RDMA_MODE_SEND, true);
+    write_again(RDMA_MODE_SEND, false);
+    write_again(RDMA_MODE_WRITE, false);
+}
+
+/* A value that was not placed leaves the window to the client. */
+static void what_was_sent_is_closed(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < RDMA_MODE_COUNT; mode++) {
+        struct meeting *meeting = meet((enum rdma_mode)mode, true);
+        send_frame(&meeting->server, RDMA_FRAME_DATA, "$3\r\nabc\r\n", 9, 0);
+        await_client(meeting);
+        assert_int_equal(meeting->client.reply->integer, 3);
+        assert_int_equal(reach(&meeting->server, IBV_WR_RDMA_WRITE), IBV_WC_REM_ACCESS_ERR);
+        part(meeting);
+    }
+}
+
+/* What is to be read is not written, and what is to be written not read. */
+static void only_what_was_granted(void **state)
+{
+    (void)state;
+    for (int gets = 0; gets < 2; gets++) {
+        struct meeting *meeting = meet(RDMA_MODE_SEND, gets);
+        assert_int_equal(reach(&meeting->server, gets ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE),
+                         IBV_WC_REM_ACCESS_ERR);
+        assert_memory_equal(meeting->client.bytes + VALUE, "bbbb", 4);
+        close(meeting->server.tcp);
+        await_client(meeting);
+        assert_null(meeting->client.reply);
+        part(meeting);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_read_is_closed),
+        cmocka_unit_test(what_was_written_is_closed),
+        cmocka_unit_test(what_was_sent_is_closed),
+        cmocka_unit_test(only_what_was_granted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
