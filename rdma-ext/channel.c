@@ -174,6 +174,13 @@ static ssize_t transport_read_vectors(struct transport *transport, const struct 
     return TRANSPORT_AGAIN;
 }
 
+static bool transport_refers(struct transport *transport)
+{
+    struct rdma_transport *self = self_of(transport);
+    struct rdma_channel *channel = self->channel;
+    return self->is_open && !channel->is_broken && rdma_link_can_pull(&channel->link);
+}
+
 static bool transport_let_go(struct transport *transport, void (*done)(void *arg), void *arg)
 {
     struct rdma_channel *channel = self_of(transport)->channel;
@@ -309,6 +316,7 @@ static void on_tcp_ready(void *arg, unsigned ready)
 
 static const struct transport_ops channel_transport_ops = {.read = transport_read,
                                                            .read_vectors = transport_read_vectors,
+                                                           .refers = transport_refers,
                                                            .let_go = transport_let_go,
                                                            .write = transport_write,
                                                            .place = transport_place,

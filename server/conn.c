@@ -436,6 +436,8 @@ static void read_input(struct conn *conn)
         return;
     }
     size_t kept = conn->input_end - conn->input_start;
+    if (kept > 0 && conn->upload == NULL && upload_is_referred_to(conn)) /* it had not come yet */
+        begin_upload(conn, conn->input->data + conn->input_start, kept);
     bool is_long = conn->parser != NULL && conn->parser->wanted > SHARED_WANTED_MAX;
     if (conn->upload != NULL && !upload_is_whole(conn->upload))
         read_upload(conn);

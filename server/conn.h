@@ -39,7 +39,7 @@ struct conn {
     size_t input_start, input_end;
     struct resp_parser *parser; /* in the middle of a command; NULL: at the start of one */
     struct upload *upload;      /* of that command: its long value, see upload.h; or NULL */
-    uint32_t unsettled_uploads; /* of commands that have been taken */
+    uint32_t unsettled_uploads; /* of commands that have been taken, by weight: see upload.h */
     bool expects_long;          /* one has just been taken */
 
     /* the runner's: commands not yet answered, in order */

@@ -614,7 +614,7 @@ static bool is_ending(const struct conn *conn)
 bool runner_may_take(const struct conn *conn)
 {
     return conn->request_count < RUNNER_IN_FLIGHT_MAX &&
-           conn->unsettled_uploads < RUNNER_UPLOADS_MAX && !output_is_full(conn) &&
+           conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn);
 }
 

@@ -12,7 +12,7 @@
 #include "worker.h"
 
 #define RUNNER_IN_FLIGHT_MAX 128 /* commands of one connection that are taken and not answered */
-#define RUNNER_UPLOADS_MAX 2 /* of them, with values that are still on their way to the device */
+#define RUNNER_UPLOADS_MAX 2     /* of them, with long values still on their way to the device */
 
 /* Whether another command may be taken from the connection's input now. */
 bool runner_may_take(const struct conn *conn);

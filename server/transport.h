@@ -38,6 +38,9 @@ struct transport_ops {
      * value's place (store_upload_space): after TRANSPORT_AGAIN the next call begins at the same
      * place, so that an implementation may fill it meanwhile. */
     ssize_t (*read_vectors)(struct transport *transport, const struct iovec *vectors, int count);
+    /* NULL, or whether the next bytes need not pass through memory: read_vectors will have them
+     * filled in where they belong. */
+    bool (*refers)(struct transport *transport);
     /* NULL, or to be called before `close`: whether nothing that read_vectors was given is being
      * filled. False: done(arg) is called when it is so. */
     bool (*let_go)(struct transport *transport, void (*done)(void *arg), void *arg);

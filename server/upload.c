@@ -35,12 +35,24 @@ static bool is_stranger(const struct conn *conn)
     return !conn->session.authenticated && config_has_password(&conn->worker->server->config);
 }
 
+bool upload_is_referred_to(const struct conn *conn)
+{
+    return conn->transport->ops->refers != NULL && conn->transport->ops->refers(conn->transport);
+}
+
+/* Bytes that would be copied into a transaction are worth while when they are many; bytes that are
+ * only referred to, always. */
+static bool is_long_enough(const struct conn *conn, size_t len)
+{
+    return len >= STORE_UPLOAD_MIN || (len >= STORE_UPLOAD_SHORTEST && upload_is_referred_to(conn));
+}
+
 /* Monitors are shown the whole command, for which it has to be in memory. */
 static bool is_due(const struct conn *conn, const struct resp_bulk *bulk, const char *data,
                    size_t len)
 {
     const struct server *server = conn->worker->server;
-    if (bulk->len < STORE_UPLOAD_MIN || bulk->argument == 0 || len - bulk->begin >= bulk->len)
+    if (!is_long_enough(conn, bulk->len) || bulk->argument == 0 || len - bulk->begin >= bulk->len)
         return false;
     if (is_stranger(conn) || monitor_any(server) ||
         !is_within_query_limit(conn, bulk->begin + bulk->len))
@@ -82,15 +94,20 @@ bool upload_start(struct conn *conn, const char *data, size_t len)
 
 /* ---- the store's side ---- */
 
+static void uncount(struct upload *upload)
+{
+    if (upload->counted > 0)
+        upload->conn->unsettled_uploads -= upload->counted;
+    upload->counted = 0;
+}
+
 static void settle(struct upload *upload)
 {
     if (!upload_is_whole(upload) || upload_is_settled(upload))
         return;
     upload->result = store_upload_finish(upload->store);
-    if (upload->is_counted && upload_is_settled(upload)) {
-        upload->is_counted = false;
-        upload->conn->unsettled_uploads--;
-    }
+    if (upload_is_settled(upload))
+        uncount(upload);
 }
 
 static void on_ready(void *arg)
@@ -222,8 +239,8 @@ struct upload *upload_pass_on(struct conn *conn)
     conn->upload = NULL;
     conn->expects_long = upload != NULL;
     if (!upload_is_settled(upload)) {
-        upload->is_counted = true;
-        conn->unsettled_uploads++;
+        upload->counted = upload->length < STORE_UPLOAD_MIN ? 1 : UPLOAD_WEIGHT;
+        conn->unsettled_uploads += upload->counted;
     }
     return upload;
 }
@@ -232,8 +249,7 @@ void upload_free(struct upload *upload)
 {
     if (upload == NULL)
         return;
-    if (upload->is_counted)
-        upload->conn->unsettled_uploads--;
+    uncount(upload);
     if (upload->store != NULL)
         store_upload_close(upload->store);
     free(upload);
@@ -248,7 +264,7 @@ void upload_abandon(struct upload *upload, struct transport *transport)
 {
     if (upload == NULL)
         return;
-    assert(!upload->is_counted);
+    assert(upload->counted == 0);
     if (transport->ops->let_go == NULL || transport->ops->let_go(transport, free_let_go, upload))
         upload_free(upload);
     else

@@ -24,6 +24,8 @@ struct transport;
 
 struct conn;
 
+#define UPLOAD_WEIGHT 8 /* of a long one; of those that would be short by TCP: 1 */
+
 struct upload {
     struct conn *conn;
     struct store_upload *store; /* NULL: there is none, and `result` tells why */
@@ -31,9 +33,12 @@ struct upload {
     size_t head;              /* bytes of the command before the value */
     size_t argument;          /* which of its arguments the value is */
     bool waits;               /* nothing is received until the store has caught up */
-    bool is_counted;          /* in conn->unsettled_uploads */
+    uint32_t counted;         /* in conn->unsettled_uploads: its weight, or 0 */
     enum store_result result; /* STORE_WAIT: it is not settled */
 };
+
+/* Whether the next bytes are only referred to. */
+bool upload_is_referred_to(const struct conn *conn);
 
 /* If the connection's parser, in the middle of the command that begins at `data`, waits for a value
  * that may go to its place, begins conn->upload. Whether it has. */

@@ -365,8 +365,9 @@ void store_stream_close(struct store_stream *stream); /* at any time, also befor
  */
 struct store_upload;
 
-/* `length`: more than a page; STORE_TOO_LARGE beyond STORE_VALUE_MAX. */
-#define STORE_UPLOAD_MIN (64 * 1024) /* below this it is not worth while */
+/* `length`: STORE_UPLOAD_SHORTEST at least; STORE_TOO_LARGE beyond STORE_VALUE_MAX. */
+#define STORE_UPLOAD_MIN (64 * 1024) /* below this it is not worth while, if bytes are copied */
+#define STORE_UPLOAD_SHORTEST 4096   /* what would not go into an item anyway */
 STORE_MUST_CHECK enum store_result store_upload_begin(struct store_worker *worker, uint64_t length,
                                                       void (*ready)(void *arg), void *arg,
                                                       struct store_upload **upload);

@@ -26,6 +26,8 @@
 
 #define WINDOW 4u
 
+_Static_assert(STORE_UPLOAD_SHORTEST >= FORMAT_ITEM_MAX, "an item's value is shorter");
+
 struct store_upload {
     struct store_request request; /* to reserve a run; first: run and done get it back */
     struct store *store;
@@ -75,7 +77,7 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
                                      void (*ready)(void *arg), void *arg,
                                      struct store_upload **result)
 {
-    assert(length > FORMAT_ITEM_MAX);
+    assert(length >= STORE_UPLOAD_SHORTEST);
     if (length > STORE_VALUE_MAX)
         return STORE_TOO_LARGE;
     struct store_upload *upload = calloc(1, sizeof *upload);

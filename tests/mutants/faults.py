@@ -590,7 +590,7 @@ fault("command-before-its-value", "server/runner.c",
       by=["test_runner"])
 fault("long-values-without-bound", "server/runner.c",
       "a client may have any number of long values on their way to the device",
-      ("conn->unsettled_uploads < RUNNER_UPLOADS_MAX &&", ""),
+      ("conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT &&", ""),
       by=["test_runner"])
 fault("extent-unchecked", "storage/extent.c",
       "a damaged large value is served",

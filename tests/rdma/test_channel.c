@@ -288,7 +288,8 @@ static void set_from(struct vellum *vellum, const char *key, struct vellum_memor
 static void values_into_the_pages(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {65536, 70001, 131072, 1000000, 4 << 20};
+    static const size_t sizes[] = {4096,  5000,   16384,   65535,  65536,
+                                   70001, 131072, 1000000, 4 << 20};
     struct vellum *vellum = connect_rdma(), *tcp = connect_by(VELLUM_RDMA_NEVER);
     char *bytes = pattern(4 << 20, 5);
     struct vellum_memory *memory = vellum_register(vellum, bytes, 4 << 20);
