@@ -236,8 +236,8 @@ static void send_frame(struct server *server, enum rdma_frame_type type, const v
     assert_int_equal(post(server, &request, message, head + len), IBV_WC_SUCCESS);
 }
 
-/* Until the client has referred to memory. */
-static void await_reference(struct server *server, enum rdma_frame_type wanted)
+/* Until such a frame has come; what it refers to is remembered. */
+static void await_frame(struct server *server, enum rdma_frame_type wanted)
 {
     struct rdma_frame frame = {.type = RDMA_FRAME_CREDIT};
     while (frame.type != wanted) {
@@ -251,7 +251,7 @@ static void await_reference(struct server *server, enum rdma_frame_type wanted)
             payload = server->memory + server->slots_received * FRAME;
             server->slots_received += frame.length > 0;
         }
-        if (frame.type == wanted)
+        if (frame.length == RDMA_REFERENCE_BYTES && frame.type != RDMA_FRAME_DATA)
             assert_true(rdma_reference_read(&server->reference, payload));
     }
     assert_true(server->reference.is_window);
@@ -278,7 +278,9 @@ static struct meeting *meet(enum rdma_mode mode, bool gets)
     listen_here(&meeting->server);
     assert_int_equal(pthread_create(&meeting->thread, NULL, run_client, &meeting->client), 0);
     accept_client(&meeting->server);
-    await_reference(&meeting->server, gets ? RDMA_FRAME_GRANT : RDMA_FRAME_PULL);
+    await_frame(&meeting->server, gets ? RDMA_FRAME_GRANT : RDMA_FRAME_PULL);
+    if (gets)
+        await_frame(&meeting->server, RDMA_FRAME_DATA); /* the command */
     return meeting;
 }
 
