@@ -49,8 +49,10 @@ STORAGE_SRC := \
 	storage/index_save.c \
 	storage/index_stream.c \
 	storage/journal.c \
+	storage/keyed_hash.c \
 	storage/keeper.c \
 	storage/load.c \
+	storage/long_key.c \
 	storage/memory.c \
 	storage/ordered_table.c \
 	storage/reclaim.c \
@@ -143,7 +145,6 @@ SERVER_SRC := \
 	server/hash.c \
 	server/hyperloglog.c \
 	server/info.c \
-	server/keyed_hash.c \
 	server/list.c \
 	server/listener.c \
 	server/log.c \
@@ -276,7 +277,7 @@ test_glob_LINK = $(call objects,server/glob.c)
 test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
 test_histogram_LINK = $(call objects,benchmarks/histogram.c)
 test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
-test_keyed_hash_LINK = $(call objects,server/keyed_hash.c)
+test_keyed_hash_LINK = $(call objects,storage/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
@@ -295,6 +296,7 @@ STORAGE_TESTS := \
 	test_evict \
 	test_faults \
 	test_index_file \
+	test_long_keys \
 	test_powercut \
 	test_random \
 	test_rot \
@@ -317,8 +319,8 @@ STORAGE_TEST_SRC := \
 test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents
 
 # The whole server but its main, on the model.
-SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) $(MODEL_SRC)) \
-	$(PROTOCOL_LIB)
+SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \
+	storage/keyed_hash.c $(MODEL_SRC)) $(PROTOCOL_LIB)
 
 CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
 	server/config_table.c server/config_words.c)
@@ -328,7 +330,7 @@ COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c
 	server/steps.c server/multi_pop.c server/cmd_zset.c server/cmd_zset_algebra.c \
 	server/cmd_zset_pop.c server/cmd_zset_range.c server/zset.c server/zset_order.c server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
 	server/cmd_set_algebra.c server/cmd_set_random.c server/dice.c server/gather.c server/glob.c \
-	server/hash.c server/keyed_hash.c server/member_tree.c server/members.c \
+	server/hash.c storage/keyed_hash.c server/member_tree.c server/members.c \
 	server/members_reply.c server/packed.c server/scan_args.c server/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.
@@ -338,7 +340,7 @@ COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
 	server/cmd_string_number.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
-WEAK_TEST_LINK = $(filter-out $(call objects,server/keyed_hash.c),$(COMMAND_TEST_LINK))
+WEAK_TEST_LINK = $(filter-out $(call objects,storage/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
 	server/call.c server/effects.c server/log.c server/notify.c \
 	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c \

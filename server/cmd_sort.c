@@ -120,8 +120,6 @@ static enum store_result look_up(struct call *call, struct resp_slice pattern,
     struct store_key *key = store_alloc(call->txn, sizeof *key);
     if (key == NULL || !expand(call, pattern, element, key, &field))
         return STORE_NO_MEMORY;
-    if (key->len > STORE_KEY_MAX)
-        return STORE_OK; /* no such key can be */
     enum store_result result = store_get(call->txn, key, &item);
     if (result == STORE_ABSENT)
         return STORE_OK;

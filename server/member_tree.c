@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "keyed_hash.h"
+#include "../storage/keyed_hash.h"
 #include "packed.h"
 #include "server.h"
 

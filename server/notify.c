@@ -1,6 +1,7 @@
 #include "notify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
@@ -9,18 +10,25 @@
 
 #define PREFIX_MAX 32 /* "__keyspace@15__:" */
 #define EVENT_MAX 64
+#define KEY_USUAL 1024 /* up to this length nothing is allocated */
 
 /* ---- what a command says ---- */
 
 static struct publication *in_keyspace(const struct server *server, const char *event,
                                        const struct store_key *key)
 {
-    char channel[PREFIX_MAX + STORE_KEY_MAX];
+    char usual[PREFIX_MAX + KEY_USUAL];
+    char *channel = key->len <= KEY_USUAL ? usual : malloc(PREFIX_MAX + (size_t)key->len);
+    if (channel == NULL)
+        return NULL;
     int prefix = snprintf(channel, PREFIX_MAX, "__keyspace@%u__:", key->db);
     memcpy(channel + prefix, key->data, key->len);
-    return publication_new(server, PUBSUB_CHANNEL,
-                           (struct resp_slice){channel, (size_t)prefix + key->len},
-                           (struct resp_slice){event, strlen(event)});
+    struct publication *publication = publication_new(
+        server, PUBSUB_CHANNEL, (struct resp_slice){channel, (size_t)prefix + key->len},
+        (struct resp_slice){event, strlen(event)});
+    if (channel != usual)
+        free(channel);
+    return publication;
 }
 
 static struct publication *as_event(const struct server *server, const char *event,
@@ -37,8 +45,6 @@ struct notify_pair notify_publications(const struct server *server, const char *
 {
     struct notify_pair pair = {NULL, NULL};
     uint32_t classes = config_notify_classes(&server->config);
-    if (key->len > STORE_KEY_MAX)
-        return pair;
     if ((classes & NOTIFY_KEYSPACE) != 0)
         pair.keyspace = in_keyspace(server, event, key);
     if ((classes & NOTIFY_KEYEVENT) != 0)

@@ -64,18 +64,7 @@ bool reply_if_bound(struct call *call, const struct command *command)
     return true;
 }
 
-static bool has_long_key(const struct call *call)
-{
-    for (uint32_t i = 0; i < call->key_count; i++)
-        if (call->keys[i].len > STORE_KEY_MAX)
-            return true;
-    return false;
-}
-
-#define QUOTE(number) #number
-#define NUMBER(macro) QUOTE(macro)
-
-static bool has_long_value(const struct call *call)
+static bool has_long_argument(const struct call *call)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < call->argc; i++)
@@ -89,9 +78,7 @@ static const char *too_large(const struct call *call)
 {
     if ((call->command->flags & CMD_NESTS) != 0)
         return "ERR the transaction's writes are too large";
-    if (has_long_key(call))
-        return "ERR key is longer than " NUMBER(STORE_KEY_MAX) " bytes";
-    if (has_long_value(call))
+    if (has_long_argument(call))
         return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
     return "ERR the command's writes are too large";
 }

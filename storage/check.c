@@ -22,18 +22,27 @@
 
 #include "disk_readonly.h"
 #include "index_file.h"
-
-#define NAME_MOST 64u
+#include "long_key.h"
 
 /* ---- large values ---- */
 
-static const char *name_of(const struct format_item *item, char name[NAME_MOST + 1])
+static void write_name(const char *bytes, uint64_t length, char name[CHECK_NAME_MOST + 1])
 {
-    uint32_t len = item->key_len < NAME_MOST ? item->key_len : NAME_MOST;
+    uint32_t len = length < CHECK_NAME_MOST ? (uint32_t)length : CHECK_NAME_MOST;
     for (uint32_t i = 0; i < len; i++)
-        name[i] = isprint((unsigned char)format_key(item)[i]) ? format_key(item)[i] : '?';
+        name[i] = isprint((unsigned char)bytes[i]) ? bytes[i] : '?';
     name[len] = 0;
-    return item->database == FORMAT_HIDDEN ? "(part of a collection)" : name;
+}
+
+static const char *name_of(const struct check *check, const struct format_item *item,
+                           char name[CHECK_NAME_MOST + 1])
+{
+    if (item->database == FORMAT_HIDDEN)
+        return "(part of a collection)";
+    if (item->flags & FORMAT_LONG_KEY)
+        return check->long_key;
+    write_name(format_key(item), item->key_len, name);
+    return name;
 }
 
 /* Leaves its bytes in check->extent; false if they are not what was written. */
@@ -50,46 +59,89 @@ static bool extent_is_whole(struct check *check, const struct format_extent *ext
            format_checksum(check->extent, extent->length) == extent->checksum;
 }
 
+/* Where the bytes of a long key are gathered; of values they are not. */
+struct gathered {
+    char *bytes;
+    uint64_t length, filled;
+};
+
 static void check_extent(struct check *check, const struct format_item *item,
-                         const struct format_extent *extent)
+                         const struct format_extent *extent, struct gathered *to)
 {
-    char name[NAME_MOST + 1];
-    if (extent->page && !extent_is_whole(check, extent))
+    char name[CHECK_NAME_MOST + 1];
+    if (extent->page == 0)
+        return;
+    if (!extent_is_whole(check, extent)) {
         engine_log(check->store, STORE_LOG_WARNING,
                    "Damaged extent at page %u of the large values: part of %s", extent->page,
-                   name_of(item, name));
+                   name_of(check, item, name));
+    } else if (to && extent->length <= to->length - to->filled) {
+        memcpy(to->bytes + to->filled, check->extent, extent->length);
+        to->filled += extent->length;
+    }
 }
 
 /* The extents that a node names, if the node can be read. */
 static void check_extents_of(struct check *check, const struct format_item *item,
-                             const struct format_extent *node)
+                             const struct format_extent *node, struct gathered *to)
 {
     struct format_extent extents[FORMAT_NODE_FANOUT];
     if (node->page == 0)
         return;
     if (node->length != PAGE_SIZE || !extent_is_whole(check, node)) {
-        check_extent(check, item, node);
+        check_extent(check, item, node, NULL);
         return;
     }
     memcpy(extents, check->extent, sizeof extents);
     for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
-        check_extent(check, item, &extents[i]);
+        check_extent(check, item, &extents[i], to);
 }
 
-static void check_large(struct check *check, const struct format_item *item)
+static void check_root(struct check *check, const struct format_item *item, const char *at,
+                       struct gathered *to)
 {
     struct format_root root;
-    const char *at = format_payload(item) + sizeof root;
-    memcpy(&root, format_payload(item), sizeof root);
-    check->found->large_values++;
+    memcpy(&root, at, sizeof root);
+    at += sizeof root;
     for (uint32_t i = 0; i < root.count; i++, at += sizeof(struct format_extent)) {
         struct format_extent extent;
         memcpy(&extent, at, sizeof extent);
         if (root.depth > 0)
-            check_extents_of(check, item, &extent);
+            check_extents_of(check, item, &extent, to);
         else
-            check_extent(check, item, &extent);
+            check_extent(check, item, &extent, to);
     }
+}
+
+/* The bytes must be those of the key that the item stands for. */
+static void check_long_key(struct check *check, const struct format_item *item)
+{
+    const struct format_secret *secret = &check->store->secret;
+    struct format_long_key head;
+    struct gathered key = {.length = long_key_length(item)};
+    memcpy(&head, format_key(item), sizeof head);
+    key.bytes = malloc(key.length + 1);
+    if (!key.bytes) {
+        check->result = STORE_NO_MEMORY;
+        return;
+    }
+    strcpy(check->long_key, "(a key that cannot be read)");
+    check_root(check, item, format_key_root(item), &key);
+    if (key.filled == key.length) {
+        write_name(key.bytes, key.length, check->long_key);
+        if (head.hashes[0] != format_hash(secret, key.bytes, key.length) ||
+            head.hashes[1] != format_second_hash(secret, key.bytes, key.length) ||
+            head.slot != store_hash_slot(key.bytes, key.length))
+            engine_log(check->store, STORE_LOG_WARNING,
+                       "The bytes of the long key %s are those of another", check->long_key);
+    }
+    free(key.bytes);
+}
+
+static void check_large(struct check *check, const struct format_item *item)
+{
+    check->found->large_values++;
+    check_root(check, item, format_payload(item), NULL);
 }
 
 /* ---- items ---- */
@@ -152,17 +204,17 @@ static bool see_owner(struct check *check, uint32_t partition, uint32_t page, ui
 
 static bool see_key(struct check *check, uint32_t partition, const struct format_item *item)
 {
-    char name[NAME_MOST + 1];
+    char name[CHECK_NAME_MOST + 1];
     uint64_t *hash = found_add(&check->keys, sizeof *hash);
-    uint32_t slot = store_hash_slot(format_key(item), item->key_len);
+    uint32_t slot = format_key_slot(item);
     if (!hash)
         return false;
-    *hash = format_hash(&check->store->secret, format_key(item), item->key_len) ^
-            (item->database + 1) * 0x9e3779b97f4a7c15ull;
+    *hash =
+        format_key_hash(&check->store->secret, item) ^ (item->database + 1) * 0x9e3779b97f4a7c15ull;
     check->found->items++;
     if (slot >> check->store->slot_shift != partition)
         engine_log(check->store, STORE_LOG_WARNING,
-                   "%s is in partition %u, where it does not belong", name_of(item, name),
+                   "%s is in partition %u, where it does not belong", name_of(check, item, name),
                    partition);
     return true;
 }
@@ -175,6 +227,8 @@ static bool see_item(struct check *check, uint32_t partition, uint32_t page, uin
         return see_node(check, partition, page, item);
     if (!hidden && databases_logical(check->store, item->database) < 0)
         return true; /* of a flushed database */
+    if (item->flags & FORMAT_LONG_KEY)
+        check_long_key(check, item);
     if (item->flags & FORMAT_LARGE)
         check_large(check, item);
     if (item->flags & FORMAT_TREES && !see_owner(check, partition, page, slot, item))

@@ -6,6 +6,8 @@
 
 #include "recover_trees.h"
 
+#define CHECK_NAME_MOST 64u
+
 /* An item that is a collection. */
 struct seen_owner {
     uint64_t collection;
@@ -30,8 +32,9 @@ struct check {
     struct store *store;
     struct store_check *found;
     struct found_list owners, nodes, outside;
-    struct found_list keys; /* uint64_t: hashes of one partition's keys */
-    char *extent;           /* memory for one */
+    struct found_list keys;             /* uint64_t: hashes of one partition's keys */
+    char *extent;                       /* memory for one */
+    char long_key[CHECK_NAME_MOST + 1]; /* the beginning of the item's */
     enum store_result result;
     void (*log)(void *arg, enum store_log_level level, const char *line);
     void *log_arg;

@@ -17,6 +17,7 @@
 
 #include "annex.h"
 #include "change.h"
+#include "long_key.h"
 #include "use.h"
 
 #define ROOM_WAIT_MS 2000 /* then a full disk is full */
@@ -169,7 +170,7 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     uint32_t payload = write->large ? write->large->root_bytes : write->len;
     uint32_t head =
         (uint32_t)sizeof(struct format_item) + (write->expire_ms == STORE_NO_EXPIRY ? 0u : 8u);
-    write->item_len = head + write->key.len + payload;
+    write->item_len = head + long_key_in_item(&write->key) + payload;
     uint32_t class = format_class_for(write->item_len);
     if (write->old_page && space_class_of(space, write->old_page) == class) {
         give_back_slot(txn, write);
@@ -193,22 +194,25 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     return commit_hold(txn, space, &write->new_frame);
 }
 
-/* What the old item names goes with it: a large value, a collection. */
+/* What the old item names goes with it: a large value, a collection, the bytes of a long key. */
 static enum store_result keep_roots(struct store_txn *txn, struct write *write,
                                     const struct format_item *old)
 {
-    write->old_root = NULL;
+    write->old_root = write->old_key = NULL;
     write->old_trees = NULL;
-    if (!old || !(old->flags & (FORMAT_LARGE | FORMAT_TREES)))
+    if (!old || !(old->flags & (FORMAT_LARGE | FORMAT_TREES | FORMAT_LONG_KEY)))
         return STORE_OK;
-    void *copy = store_alloc(txn, old->payload_len);
-    if (!copy)
+    void *payload = store_alloc(txn, old->payload_len);
+    void *key = store_alloc(txn, old->key_len);
+    if (!payload || !key)
         return STORE_NO_MEMORY;
-    memcpy(copy, format_payload(old), old->payload_len);
+    memcpy(payload, format_payload(old), old->payload_len);
     if (old->flags & FORMAT_LARGE)
-        write->old_root = copy;
-    else
-        write->old_trees = copy;
+        write->old_root = payload;
+    else if (old->flags & FORMAT_TREES)
+        write->old_trees = payload;
+    if (old->flags & FORMAT_LONG_KEY && !(write->long_key && write->long_key->bytes.base))
+        write->old_key = memcpy(key, format_key_root(old), format_key_root_length(old));
     return STORE_OK;
 }
 
@@ -362,6 +366,14 @@ char *commit_add_operation(char *at, enum format_op kind, uint32_t space, uint32
     return at + sizeof(struct format_operation);
 }
 
+static char *add_key(char *to, const struct write *write)
+{
+    if (write->long_key)
+        return long_key_put(to, write);
+    memcpy(to, write->key.data, write->key.len);
+    return to + write->key.len;
+}
+
 /* The item as it will stand in its slot. */
 static char *add_item(const struct store_txn *txn, char *at, const struct write *write,
                       uint32_t space, uint64_t commit_number)
@@ -370,22 +382,22 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
     uint32_t payload = write->large ? write->large->root_bytes : write->len;
     *item = (struct format_item){.database = write->database,
                                  .version = commit_number,
-                                 .key_len = (uint16_t)write->key.len,
+                                 .key_len = (uint16_t)long_key_in_item(&write->key),
                                  .payload_len = (uint16_t)payload,
                                  .type = write->type};
     if (write->large)
         item->flags |= FORMAT_LARGE;
     if (write->trees)
         item->flags |= FORMAT_TREES;
+    if (write->long_key)
+        item->flags |= FORMAT_LONG_KEY;
     if (write->expire_ms != STORE_NO_EXPIRY) {
         item->flags |= FORMAT_HAS_EXPIRY;
         memcpy(item + 1, &write->expire_ms, sizeof write->expire_ms);
     }
-    char *key = at + format_head_length(item);
-    memcpy(key, write->key.data, write->key.len);
+    char *to = add_key(at + format_head_length(item), write);
     if (payload)
-        memcpy(key + write->key.len, write->large ? (const char *)write->large->root : write->bytes,
-               payload);
+        memcpy(to, write->large ? (const char *)write->large->root : write->bytes, payload);
     memset(at + write->item_len, 0, commit_padded(write->item_len) - write->item_len);
     uint32_t mix =
         format_place_mix(txn->store->super.seed, space, write->new_page, write->new_slot);
@@ -545,6 +557,8 @@ static void free_replaced(struct store_txn *txn, uint64_t commit)
         }
         if (old && !lives_on)
             extent_free_root(txn->store, old, commit);
+        if (txn->writes[i].old_key)
+            extent_free_root(txn->store, txn->writes[i].old_key, commit);
     }
     extent_free_patched(txn, commit);
 }

@@ -126,8 +126,9 @@ struct write {
     const char *bytes; /* small value */
     uint32_t len;
     struct large_write *large;
-    struct collection *trees; /* `bytes` are its roots */
-    uint32_t use;             /* what is to be remembered of its use; 0: that it was now (use.h) */
+    struct collection *trees;  /* `bytes` are its roots */
+    struct long_key *long_key; /* found when it is staged; NULL: the key stands in the item */
+    uint32_t use;              /* what is to be remembered of its use; 0: that it was now (use.h) */
 
     /* found by prepare, all anew at each attempt */
     uint32_t database;
@@ -137,6 +138,7 @@ struct write {
     uint32_t item_len;
     const struct format_root *old_root;   /* of a large value that goes with this write */
     const struct format_trees *old_trees; /* of a collection that does */
+    const struct format_root *old_key;    /* of the bytes of a long key, if they are not kept */
     bool reserved;                        /* room in the index */
     /* kept between attempts */
     uint32_t new_page, new_slot;
@@ -254,6 +256,7 @@ struct store_worker {
     bool polling;
     bool stopping;                            /* being detached: begins nothing of its own */
     uint32_t removals[STORE_BY_EVICTION + 1]; /* under way, by cause (removal.c) */
+    uint64_t removal_bytes;                   /* of their long keys */
     _Atomic bool expire_due;                  /* set by the keeper's clock */
     _Atomic bool evict_due;                   /* somebody wants room */
     struct expired_name noted[EXPIRED_NOTES];
@@ -271,6 +274,12 @@ struct deferred_free { /* free.c: runs to be free once `commit` is durable and u
     uint64_t commit;
     uint32_t count, depth;
     struct format_extent extents[];
+};
+
+/* Somebody reads a version without holding its key's claim: runs given up since stay. */
+struct run_reader {
+    struct run_reader *next, *previous;
+    uint64_t seen; /* commits up to this were made when it began */
 };
 
 /* Which keys may go, and which go first: as store_set_policy was told. */
@@ -348,7 +357,7 @@ struct store {
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */
-    struct store_stream *open_streams;              /* under extents.lock */
+    struct run_reader *readers;                     /* under extents.lock */
     struct store_upload *open_uploads;              /* likewise */
     _Atomic uint32_t upload_pages;                  /* frames they hold */
 
@@ -408,7 +417,8 @@ static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
 /* What the index knows of an item, by its flags. */
 static inline uint32_t engine_traits(uint32_t flags)
 {
-    return (flags & FORMAT_TREES ? INDEX_TREES : 0u) | (flags & FORMAT_LARGE ? INDEX_LARGE : 0u) |
+    return (flags & FORMAT_TREES ? INDEX_TREES : 0u) |
+           (flags & (FORMAT_LARGE | FORMAT_LONG_KEY) ? INDEX_LARGE : 0u) |
            (flags & FORMAT_HAS_EXPIRY ? INDEX_EXPIRES : 0u);
 }
 
@@ -599,6 +609,14 @@ STORE_MUST_CHECK enum store_result extent_copy(struct store_txn *txn,
 /* As store_load, for a committed large item. */
 STORE_MUST_CHECK enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
                                                const char **bytes);
+/* The bytes of the long key of a committed item whose partition's lock is held. It need not be
+ * claimed. */
+STORE_MUST_CHECK enum store_result
+extent_load_key(struct store_txn *txn, const struct format_item *item, const char **bytes);
+void extent_drop_keys(struct store_txn *txn); /* that were loaded so */
+/* Such bytes are the caller's now, to be freed. */
+char *extent_take_key(struct store_txn *txn, const char *bytes);
+
 /* ---- tree_owner.c ---- */
 
 uint64_t tree_next_id(struct store *store); /* never given out twice, over restarts either */
@@ -644,6 +662,7 @@ void extent_free_list(struct store *store, const struct format_extent *extents, 
                       uint32_t depth, uint64_t commit);
 /* The extents and nodes that patches replaced. */
 void extent_free_patched(struct store_txn *txn, uint64_t commit);
+/* All runs of an item in the page; its commit is the newest that was made. */
 void extent_free_item(struct store *store, const struct format_item *item);
 void extent_forget_deferred(struct store *store);
 bool extent_free_due(struct store *store); /* the keeper's; may read; whether there was any */
@@ -653,6 +672,8 @@ void extent_free_all(struct store *store, uint64_t commit);
 
 /* ---- stream.c ---- */
 
+void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen);
+void run_reader_end(struct store *store, struct run_reader *reader);
 void stream_leave(struct store_stream *stream); /* no longer the run's, but the caller's */
 
 /* ---- sweep.c: items of flushed databases, where others live on ---- */

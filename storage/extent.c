@@ -196,20 +196,58 @@ struct whole {
     struct format_root *root;
     char *bytes;
     uint64_t gathered;
+    bool is_key; /* of which nobody need have a claim */
+    struct run_reader reader;
 };
+
+static void free_whole(struct store *store, struct whole *whole)
+{
+    if (whole->is_key)
+        run_reader_end(store, &whole->reader);
+    free(whole->root);
+    free(whole->bytes);
+    free(whole);
+}
 
 void extent_drop_loads(struct store_txn *txn)
 {
     while (txn->wholes) {
         struct whole *whole = txn->wholes;
         txn->wholes = whole->next;
-        free(whole->root);
-        free(whole->bytes);
-        free(whole);
+        free_whole(txn->store, whole);
     }
 }
 
-static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_t root_bytes)
+void extent_drop_keys(struct store_txn *txn)
+{
+    struct whole **at = &txn->wholes;
+    while (*at) {
+        struct whole *whole = *at;
+        if (whole->is_key) {
+            *at = whole->next;
+            free_whole(txn->store, whole);
+        } else {
+            at = &whole->next;
+        }
+    }
+}
+
+char *extent_take_key(struct store_txn *txn, const char *bytes)
+{
+    struct whole **at = &txn->wholes;
+    while ((*at)->bytes != bytes)
+        at = &(*at)->next;
+    struct whole *whole = *at;
+    char *taken = whole->bytes;
+    *at = whole->next;
+    whole->bytes = NULL;
+    free_whole(txn->store, whole);
+    return taken;
+}
+
+/* The partition's lock is held: the newest commit there is has not given up this version. */
+static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_t root_bytes,
+                                bool is_key)
 {
     for (struct whole *whole = txn->wholes; whole; whole = whole->next) {
         uint64_t bytes = sizeof *whole->root + whole->root->count * sizeof(struct format_extent);
@@ -230,6 +268,9 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
         return NULL;
     }
     memcpy(whole->root, root, root_bytes);
+    whole->is_key = is_key;
+    if (is_key)
+        run_reader_begin(txn->store, &whole->reader, atomic_load(&txn->store->journal.appended));
     whole->next = txn->wholes;
     return txn->wholes = whole;
 }
@@ -249,15 +290,19 @@ static void read_ahead(struct store_txn *txn, const struct whole *whole)
     }
 }
 
-enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
-                              const char **bytes)
+/* Who has the whole store for himself keeps others waiting in any case, and may load the same keys
+ * in each run: in the end he waits in place. */
+static bool may_start_over(const struct store_txn *txn, const struct whole *whole)
 {
-    const struct format_item *found = item->origin;
-    struct whole *whole = find_whole(txn, format_payload(found), found->payload_len);
+    return !whole->is_key || txn->request->scope != STORE_SCOPE_ALL;
+}
+
+static enum store_result gather(struct store_txn *txn, struct whole *whole, const char **bytes)
+{
     if (!whole)
         return STORE_NO_MEMORY;
-    while (whole->gathered < item->length) {
-        uint64_t left = item->length - whole->gathered;
+    while (whole->gathered < whole->root->length) {
+        uint64_t left = whole->root->length - whole->gathered;
         uint64_t step = left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
         enum store_result result =
             extent_read(txn, whole->root, whole->gathered, step, whole->bytes + whole->gathered);
@@ -266,9 +311,24 @@ enum store_result extent_load(struct store_txn *txn, const struct store_item *it
         if (result != STORE_OK)
             return result;
         whole->gathered += step;
-        txn->reruns = 0; /* it gets on: no need to wait in place */
+        if (may_start_over(txn, whole))
+            txn->reruns = 0; /* it gets on: no need to wait in place */
         load_release_extent_pins(txn);
     }
     *bytes = whole->bytes;
     return STORE_OK;
+}
+
+enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
+                              const char **bytes)
+{
+    const struct format_item *found = item->origin;
+    return gather(txn, find_whole(txn, format_payload(found), found->payload_len, false), bytes);
+}
+
+enum store_result extent_load_key(struct store_txn *txn, const struct format_item *item,
+                                  const char **bytes)
+{
+    const char *root = format_key_root(item);
+    return gather(txn, find_whole(txn, root, format_key_root_length(item), true), bytes);
 }

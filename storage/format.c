@@ -6,6 +6,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "keyed_hash.h"
+
 /* Slots in a page and, in the lower half, bytes in a slot. About 12 % apart, so that rounding
  * wastes 6 % on average. */
 #define CLASS(count) ((count) << 16 | (PAGE_SIZE / (count) & ~7u))
@@ -103,21 +105,49 @@ void format_make_secret(const struct format_superblock *super, struct format_sec
     memcpy(from.store_id, super->store_id, sizeof from.store_id);
     for (; from.word < FORMAT_SECRET_WORDS; from.word++)
         secret->words[from.word] = XXH3_64bits(&from, sizeof from);
+    for (; from.word < FORMAT_SECRET_WORDS + 4; from.word++)
+        secret->long_keys[from.word / 2 % 2][from.word % 2] = XXH3_64bits(&from, sizeof from);
 }
 
 /* Apart, so that a short key does not pay for the registers that this needs. */
 static __attribute__((noinline)) uint64_t hash_long(const struct format_secret *secret,
                                                     const char *data, size_t len)
 {
-    return XXH3_64bits_withSecret(data, len, secret, sizeof *secret);
+    if (len > FORMAT_KEY_INLINE)
+        return keyed_hash(secret->long_keys[0], data, len);
+    return XXH3_64bits_withSecret(data, len, secret->words, sizeof secret->words);
 }
 
 __attribute__((flatten)) uint64_t format_hash(const struct format_secret *secret, const char *data,
                                               size_t len)
 {
-    static_assert(sizeof *secret == XXH_SECRET_DEFAULT_SIZE, "what XXH3 itself uses");
+    static_assert(sizeof secret->words == XXH_SECRET_DEFAULT_SIZE, "what XXH3 itself uses");
     return len > 32 ? hash_long(secret, data, len)
-                    : XXH3_64bits_withSecret(data, len, secret, sizeof *secret);
+                    : XXH3_64bits_withSecret(data, len, secret->words, sizeof secret->words);
+}
+
+uint64_t format_second_hash(const struct format_secret *secret, const char *data, size_t len)
+{
+    return keyed_hash(secret->long_keys[1], data, len);
+}
+
+static struct format_long_key long_key(const struct format_item *item)
+{
+    struct format_long_key key;
+    memcpy(&key, format_key(item), sizeof key);
+    return key;
+}
+
+uint64_t format_key_hash(const struct format_secret *secret, const struct format_item *item)
+{
+    return item->flags & FORMAT_LONG_KEY ? long_key(item).hashes[0]
+                                         : format_hash(secret, format_key(item), item->key_len);
+}
+
+uint32_t format_key_slot(const struct format_item *item)
+{
+    return item->flags & FORMAT_LONG_KEY ? long_key(item).slot
+                                         : store_hash_slot(format_key(item), item->key_len);
 }
 
 uint64_t format_checksum(const void *data, size_t len)

@@ -32,10 +32,17 @@
  *       21    1 flags: enum format_flags
  *       22    2 zero
  *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
- *        .    . key
+ *        .    . key, or with FORMAT_LONG_KEY what stands for it
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
  *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries
  * that lie outside of the nodes. The key of such a value is a struct format_outside_key.
+ *
+ * LONG KEY: stands for a key of more than FORMAT_KEY_INLINE bytes
+ *        0    8 format_hash() of the key
+ *        8    8 format_second_hash() of the key
+ *       16    2 hash slot
+ *       18    6 zero
+ *       24    . large root: of the key's bytes, as if they were a value
  *
  * TREES: a large collection
  *        0    8 collection id, never used twice
@@ -141,7 +148,15 @@
 #define FORMAT_RUN_MASKS 4u     /* words of free runs at the start of an extents segment's masks */
 #define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
 
-enum format_flags { FORMAT_HAS_EXPIRY = 1, FORMAT_LARGE = 2, FORMAT_NODE = 4, FORMAT_TREES = 8 };
+#define FORMAT_KEY_INLINE 2048u /* longest key that stands in its item */
+
+enum format_flags {
+    FORMAT_HAS_EXPIRY = 1,
+    FORMAT_LARGE = 2,
+    FORMAT_NODE = 4,
+    FORMAT_TREES = 8,
+    FORMAT_LONG_KEY = 16
+};
 #define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
 #define FORMAT_HIDDEN (UINT32_MAX - 1)
 
@@ -186,6 +201,12 @@ struct format_root {
     uint32_t count;
     uint32_t depth;
     struct format_extent extents[];
+};
+
+struct format_long_key {
+    uint64_t hashes[2];
+    uint16_t slot;
+    uint16_t zero[3];
 };
 
 struct format_tree {
@@ -344,6 +365,7 @@ static_assert(sizeof(struct format_index_cells) == 8, "on disk");
 static_assert(sizeof(struct format_item) == 24, "on disk");
 static_assert(sizeof(struct format_extent) == 16, "on disk");
 static_assert(sizeof(struct format_root) == 16, "on disk");
+static_assert(sizeof(struct format_long_key) == 24, "on disk");
 static_assert(sizeof(struct format_tree) == 16, "on disk");
 static_assert(sizeof(struct format_trees) == 16, "on disk");
 static_assert(offsetof(struct format_node, zero) == 42, "on disk");
@@ -384,13 +406,16 @@ uint32_t format_parts_checksum(const void *node, uint32_t offset, uint32_t lengt
 uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);
 
 /* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
- * collide in the index. It is in no file, only what it is made of is. */
+ * collide in the index. It is in no file, only what it is made of is. Of long keys it is a
+ * keyed_hash(), and the second hash is one with another key: the two of them tell keys apart. */
 #define FORMAT_SECRET_WORDS 24u
 struct format_secret {
     _Alignas(64) uint64_t words[FORMAT_SECRET_WORDS];
+    uint64_t long_keys[2][2];
 };
 void format_make_secret(const struct format_superblock *super, struct format_secret *secret);
 uint64_t format_hash(const struct format_secret *secret, const char *data, size_t len);
+uint64_t format_second_hash(const struct format_secret *secret, const char *data, size_t len);
 uint64_t format_checksum(const void *data, size_t len);
 
 static inline uint32_t format_head_length(const struct format_item *item)
@@ -406,5 +431,18 @@ static inline const char *format_payload(const struct format_item *item)
     return format_key(item) + item->key_len;
 }
 int64_t format_expiry(const struct format_item *item); /* or STORE_NO_EXPIRY */
+
+/* What stands for the item's long key, and the root of its bytes. */
+static inline const char *format_key_root(const struct format_item *item)
+{
+    return format_key(item) + sizeof(struct format_long_key);
+}
+static inline uint32_t format_key_root_length(const struct format_item *item)
+{
+    return item->key_len - (uint32_t)sizeof(struct format_long_key);
+}
+/* Of any key that a client gave. */
+uint64_t format_key_hash(const struct format_secret *secret, const struct format_item *item);
+uint32_t format_key_slot(const struct format_item *item);
 
 #endif

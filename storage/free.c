@@ -51,17 +51,24 @@ void extent_free_root(struct store *store, const struct format_root *root, uint6
     extent_free_list(store, root->extents, root->count, root->depth, commit);
 }
 
-/* From an item in the page; its commit is the newest that was made. */
-void extent_free_item(struct store *store, const struct format_item *item)
+static void free_root_at(struct store *store, const char *at, uint32_t length)
 {
-    struct format_root *root = malloc(item->payload_len);
+    struct format_root *root = malloc(length);
     if (!root) {
         atomic_store(&store->scan_wanted, true);
         return;
     }
-    memcpy(root, format_payload(item), item->payload_len);
+    memcpy(root, at, length);
     extent_free_root(store, root, atomic_load(&store->journal.appended));
     free(root);
+}
+
+void extent_free_item(struct store *store, const struct format_item *item)
+{
+    if (item->flags & FORMAT_LARGE)
+        free_root_at(store, format_payload(item), item->payload_len);
+    if (item->flags & FORMAT_LONG_KEY)
+        free_root_at(store, format_key_root(item), format_key_root_length(item));
 }
 
 void extent_forget_deferred(struct store *store)

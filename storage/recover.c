@@ -89,14 +89,14 @@ static bool remember_node(struct scan *scan, const struct format_extent *node)
     return true;
 }
 
-static bool keep_root(struct scan *scan, const struct format_item *item)
+static bool keep_root(struct scan *scan, const char *at, uint32_t length)
 {
     struct format_root root;
-    const char *at = format_payload(item) + sizeof root;
-    if (item->payload_len < sizeof root)
+    if (length < sizeof root)
         return false;
-    memcpy(&root, format_payload(item), sizeof root);
-    if (item->payload_len != sizeof root + root.count * sizeof(struct format_extent))
+    memcpy(&root, at, sizeof root);
+    at += sizeof root;
+    if (length != sizeof root + root.count * sizeof(struct format_extent))
         return false;
     for (uint32_t i = 0; i < root.count; i++, at += sizeof(struct format_extent)) {
         struct format_extent extent;
@@ -147,7 +147,7 @@ static uint32_t hash_slot_of(const struct store *store, const struct partition *
 {
     struct format_outside_key key;
     if (item->database != FORMAT_HIDDEN)
-        return store_hash_slot(format_key(item), item->key_len);
+        return format_key_slot(item);
     if (item->key_len != sizeof key)
         return STORE_SLOT_COUNT;
     memcpy(&key, format_key(item), sizeof key);
@@ -157,7 +157,10 @@ static uint32_t hash_slot_of(const struct store *store, const struct partition *
 /* What belongs to an item elsewhere is in use. */
 static bool keep_roots(struct scan *scan, const struct format_item *item)
 {
-    if (item->flags & FORMAT_LARGE && !keep_root(scan, item))
+    if (item->flags & FORMAT_LARGE && !keep_root(scan, format_payload(item), item->payload_len))
+        return false;
+    if (item->flags & FORMAT_LONG_KEY &&
+        !keep_root(scan, format_key_root(item), format_key_root_length(item)))
         return false;
     if (item->flags & FORMAT_TREES && !found_owner(&scan->trees, item))
         return false;
@@ -174,8 +177,7 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
     uint32_t hash_slot = hash_slot_of(store, partition, item);
     if (db < 0 || hash_slot == STORE_SLOT_COUNT)
         return STORE_OK;
-    uint32_t tag =
-        engine_tag(format_hash(&store->secret, format_key(item), item->key_len), item->database);
+    uint32_t tag = engine_tag(format_key_hash(&store->secret, item), item->database);
     int64_t expiry = format_expiry(item);
     bool expires = expiry != STORE_NO_EXPIRY;
     uint32_t traits = engine_traits(item->flags);

@@ -34,7 +34,7 @@
 static bool is_in_use(struct store *store)
 {
     pthread_mutex_lock(&store->extents.lock);
-    bool any = store->open_streams || store->open_uploads || store->snapshots;
+    bool any = store->readers || store->open_uploads || store->snapshots;
     pthread_mutex_unlock(&store->extents.lock);
     return any;
 }

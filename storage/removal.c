@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "long_key.h"
+
+#define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
+
 struct removal {
     struct store_request request;
     struct store_worker *worker;
@@ -16,12 +20,15 @@ struct removal {
     struct store_key key;
     bool found;
     counter *deletes; /* whose account it is, once committed; NULL: nothing is to be deleted */
-    char bytes[STORE_KEY_MAX];
+    char *bytes;      /* of the key */
 };
 
 static void end(struct removal *removal)
 {
     removal->worker->removals[removal->name.cause]--;
+    if (removal->bytes && removal->key.len > FORMAT_KEY_INLINE)
+        removal->worker->removal_bytes -= removal->key.len;
+    free(removal->bytes);
     free(removal);
 }
 
@@ -31,13 +38,12 @@ static bool has_expired(const struct format_item *item, int64_t now_ms)
     return expires != STORE_NO_EXPIRY && expires < now_ms;
 }
 
-/* Whether one of the value's runs is of the class. Of what its nodes name only the usual is known:
- * whole extents. */
-static bool has_run(struct store *store, const struct format_item *item, uint32_t class)
+/* Whether one of the runs is of the class. Of what nodes name only the usual is known: whole
+ * extents. */
+static bool has_run(struct store *store, const char *at, uint32_t class)
 {
     struct format_root root;
     struct format_extent extent;
-    const char *at = format_payload(item);
     bool found = false;
     memcpy(&root, at, sizeof root);
     if (root.depth > 0)
@@ -51,14 +57,19 @@ static bool has_run(struct store *store, const struct format_item *item, uint32_
     return found;
 }
 
+static bool gives_run(struct store *store, const struct format_item *item, uint32_t class)
+{
+    return (item->flags & FORMAT_LARGE && has_run(store, format_payload(item), class)) ||
+           (item->flags & FORMAT_LONG_KEY && has_run(store, format_key_root(item), class));
+}
+
 static bool is_meant(struct removal *removal, const struct format_item *item, uint64_t entry)
 {
     const struct removal_name *name = &removal->name;
     if (name->cause == STORE_BY_EXPIRY)
         return has_expired(item, removal->request.now_ms);
     return index_page(entry) == name->page && index_item_slot(entry) == name->item_slot &&
-           (name->class == 0 ||
-            (item->flags & FORMAT_LARGE && has_run(removal->worker->store, item, name->class)));
+           (name->class == 0 || gives_run(removal->worker->store, item, name->class));
 }
 
 /* ---- second step: delete it, if it is still there ---- */
@@ -101,6 +112,30 @@ static void deleted(struct store_request *request, enum store_result result)
 
 /* ---- first step: find its key ---- */
 
+/* When too many long keys are under way already, it will be named again. */
+static enum store_result copy_key(struct store_txn *txn, struct removal *removal,
+                                  const struct format_item *item, uint32_t db)
+{
+    uint64_t *under_way = &removal->worker->removal_bytes, length = long_key_length(item);
+    bool is_long = item->flags & FORMAT_LONG_KEY;
+    const char *data;
+    uint32_t len;
+    if (is_long && *under_way > 0 && *under_way + length > LONG_KEYS_MOST)
+        return STORE_BUSY;
+    enum store_result result = long_key_get(txn, item, &data, &len);
+    if (result != STORE_OK)
+        return result;
+    removal->bytes = is_long ? extent_take_key(txn, data) : malloc(len + 1u);
+    if (!removal->bytes)
+        return STORE_NO_MEMORY;
+    if (!is_long)
+        memcpy(removal->bytes, data, len);
+    store_key(txn->store, &removal->key, db, removal->bytes, len, STORE_EXCLUSIVE);
+    *under_way += is_long ? len : 0;
+    removal->found = true;
+    return STORE_OK;
+}
+
 static enum store_result find_key(struct store_txn *txn, struct store_request *request)
 {
     struct removal *removal = (struct removal *)request;
@@ -124,10 +159,7 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
         int db = databases_logical(store, item->database);
         if (db < 0 || !is_meant(removal, item, entry))
             continue;
-        memcpy(removal->bytes, format_key(item), item->key_len);
-        store_key(store, &removal->key, (uint32_t)db, removal->bytes, item->key_len,
-                  STORE_EXCLUSIVE);
-        removal->found = true;
+        result = copy_key(txn, removal, item, (uint32_t)db);
     }
     pthread_mutex_unlock(&partition->space.lock);
     return result;

@@ -6,7 +6,7 @@
  * passed over. A place that has no id yet, since a flush of this transaction made it, lends them a
  * tag for that.
  */
-#include "engine.h"
+#include "long_key.h"
 
 #include <assert.h>
 #include <string.h>
@@ -18,7 +18,13 @@ struct step {
     struct store_txn *txn;
     uint64_t *entries;
     const struct format_item **items;
+    struct shown_key *keys; /* of those to be shown */
     uint32_t count, capacity;
+};
+
+struct shown_key {
+    const char *data;
+    uint32_t len;
 };
 
 /* Entries with one tag come in one step, however many hostile keys share it. */
@@ -78,31 +84,54 @@ static enum store_result load_items(struct store_txn *txn, struct space *space, 
     return result;
 }
 
-/* The item's key was written anew by this transaction. */
-static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_item *item)
+/* Those that are not to be shown are taken out; keys that are not in their items are read. */
+static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct step *step)
 {
-    struct store_key key;
+    uint32_t database = databases_committed(txn, databases_place(txn, db));
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct format_item *item = step->items[i];
+        int64_t expiry = item ? format_expiry(item) : STORE_NO_EXPIRY;
+        if (!item || item->database != database ||
+            (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms)) {
+            step->items[i] = NULL;
+            continue;
+        }
+        struct shown_key *key = &step->keys[i];
+        enum store_result result = long_key_get(txn, item, &key->data, &key->len);
+        if (result == STORE_DAMAGED)
+            step->items[i] = NULL;
+        else if (result != STORE_OK)
+            return result;
+    }
+    return STORE_OK;
+}
+
+/* The item's key was written anew by this transaction. */
+static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_item *item,
+                        const struct shown_key *shown)
+{
     if (txn->write_count == 0)
         return false;
-    store_key(txn->store, &key, db, format_key(item), item->key_len, STORE_SHARED);
+    struct store_key key = {.data = shown->data,
+                            .len = shown->len,
+                            .db = (uint8_t)db,
+                            .hash = format_key_hash(&txn->store->secret, item)};
     return txn_find_write(txn, &key) != NULL;
 }
 
 static void show_items(struct store_txn *txn, uint32_t db, const struct step *step,
                        store_visit *visit, void *arg)
 {
-    uint32_t database = databases_committed(txn, databases_place(txn, db));
     for (uint32_t i = 0; i < step->count; i++) {
         const struct format_item *found = step->items[i];
-        int64_t expiry = found ? format_expiry(found) : STORE_NO_EXPIRY;
-        if (!found || found->database != database ||
-            (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms) ||
-            is_replaced(txn, db, found))
+        const struct shown_key *key = &step->keys[i];
+        if (!found || is_replaced(txn, db, found, key))
             continue;
         struct store_item item;
         txn_describe(found, &item);
-        visit(arg, format_key(found), found->key_len, &item);
+        visit(arg, key->data, key->len, &item);
     }
+    extent_drop_keys(txn);
 }
 
 /* Those of the transaction's own writes that stand between two places. */
@@ -134,9 +163,12 @@ static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t 
         return STORE_NO_MEMORY;
     index_scan(&partition->index, &at, *budget, add_entry, &step);
     step.items = store_alloc(txn, step.count * sizeof *step.items);
-    if (!step.items)
+    step.keys = store_alloc(txn, step.count * sizeof *step.keys);
+    if (!step.items || !step.keys)
         return STORE_NO_MEMORY;
     enum store_result result = load_items(txn, &partition->space, &step);
+    if (result == STORE_OK)
+        result = load_keys(txn, db, &step);
     if (result != STORE_OK)
         return result;
     show_items(txn, db, &step, visit, arg);

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "change.h"
+#include "long_key.h"
 #include "stream.h"
 
 #define POSITION_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
@@ -39,6 +40,7 @@ struct kept {
     uint64_t size;
     uint8_t db; /* at the beginning of the snapshot */
     bool handed_over;
+    char *long_key;          /* its bytes, when they have been read */
     _Alignas(8) char item[]; /* struct format_item with key and payload */
 };
 
@@ -94,10 +96,17 @@ static struct kept *list_take(struct kept_list *list)
     return kept;
 }
 
+static void free_kept(struct kept *kept)
+{
+    if (kept)
+        free(kept->long_key);
+    free(kept);
+}
+
 static void list_free(struct kept_list *list)
 {
     while (list->first)
-        free(list_take(list));
+        free_kept(list_take(list));
 }
 
 static struct kept *copy_item(const struct format_item *item, int db)
@@ -219,7 +228,7 @@ static void release_shown(struct store_snapshot *snapshot)
         snapshot->handed_bytes -= snapshot->shown->size;
         pthread_mutex_unlock(&snapshot->lock);
     }
-    free(snapshot->shown);
+    free_kept(snapshot->shown);
     snapshot->shown = NULL;
 }
 
@@ -359,11 +368,36 @@ static void walked(struct store_request *request, enum store_result result)
         snapshot->options.ready(snapshot->options.arg);
 }
 
-/* One batch more, now or later. */
-static void walk_on(struct store_snapshot *snapshot)
+/* Of the item that is to be given out next; what it names stays as long as the snapshot is open. */
+static enum store_result load_long_key(struct store_txn *txn, struct store_request *request)
+{
+    struct store_snapshot *snapshot = (struct store_snapshot *)request;
+    const char *bytes;
+    if (snapshot->closed)
+        return STORE_ABSENT;
+    struct kept *kept = snapshot->ready.first;
+    enum store_result result = extent_load_key(txn, (const void *)kept->item, &bytes);
+    if (result == STORE_OK)
+        kept->long_key = extent_take_key(txn, bytes);
+    if (result != STORE_DAMAGED)
+        return result;
+    snapshot->shown = list_take(&snapshot->ready); /* to nobody */
+    release_shown(snapshot);
+    return STORE_OK;
+}
+
+static bool lacks_key(const struct kept *kept)
+{
+    const struct format_item *item = (const void *)kept->item;
+    return item->flags & FORMAT_LONG_KEY && !kept->long_key;
+}
+
+/* One batch more, or the key of the next item, now or later. */
+static void go_on(struct store_snapshot *snapshot,
+                  enum store_result (*run)(struct store_txn *txn, struct store_request *request))
 {
     snapshot->request =
-        (struct store_request){.run = walk, .done = walked, .scope = STORE_SCOPE_NONE};
+        (struct store_request){.run = run, .done = walked, .scope = STORE_SCOPE_NONE};
     snapshot->walking = true;
     enum store_result result = store_execute(snapshot->worker, &snapshot->request);
     if (result == STORE_WAIT)
@@ -394,14 +428,15 @@ static enum store_result show(struct store_snapshot *snapshot,
     struct kept *kept = snapshot->shown = list_take(&snapshot->ready);
     const struct format_item *found = (const void *)kept->item;
     const char *payload = format_payload(found);
-    snapshot->item = (struct store_snapshot_item){.db = kept->db,
-                                                  .type = found->type,
-                                                  .key_len = found->key_len,
-                                                  .key = format_key(found),
-                                                  .expire_ms = format_expiry(found),
-                                                  .version = found->version,
-                                                  .length = found->payload_len,
-                                                  .bytes = payload};
+    snapshot->item =
+        (struct store_snapshot_item){.db = kept->db,
+                                     .type = found->type,
+                                     .key_len = (uint32_t)long_key_length(found),
+                                     .key = kept->long_key ? kept->long_key : format_key(found),
+                                     .expire_ms = format_expiry(found),
+                                     .version = found->version,
+                                     .length = found->payload_len,
+                                     .bytes = payload};
     *item = &snapshot->item;
     if (found->flags & FORMAT_TREES) {
         snapshot->item.trees = (uint8_t)payload[offsetof(struct format_trees, count)];
@@ -428,11 +463,14 @@ enum store_result store_snapshot_next(struct store_snapshot *snapshot,
         take_handed(snapshot);
         if (snapshot->result != STORE_OK)
             return snapshot->result;
-        if (snapshot->ready.first)
+        if (snapshot->ready.first && lacks_key(snapshot->ready.first))
+            go_on(snapshot, load_long_key);
+        else if (snapshot->ready.first)
             return show(snapshot, item);
-        if (atomic_load_explicit(&snapshot->position, memory_order_relaxed) == POSITION_END)
+        else if (atomic_load_explicit(&snapshot->position, memory_order_relaxed) == POSITION_END)
             return STORE_ABSENT;
-        walk_on(snapshot);
+        else
+            go_on(snapshot, walk);
     }
     return STORE_WAIT;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "long_key.h"
 #include "run_write.h"
 #include "upload.h"
 
@@ -83,19 +84,25 @@ static void end(struct large_write *large)
     large->staging = NULL;
 }
 
+static void abandon(struct space *space, struct large_write *large)
+{
+    assert(large->staging->in_flight == 0);
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < large->staging->fresh.count; i++)
+        run_give_back(space, &large->staging->fresh.at[i]);
+    pthread_mutex_unlock(&space->lock);
+    end(large);
+}
+
 void extent_abandon(struct store_txn *txn)
 {
     struct space *space = &txn->store->extents;
     for (uint32_t i = 0; i < txn->write_count; i++) {
-        struct large_write *large = txn->writes[i].large;
-        if (!large || !large->staging)
-            continue;
-        assert(large->staging->in_flight == 0);
-        pthread_mutex_lock(&space->lock);
-        for (uint32_t j = 0; j < large->staging->fresh.count; j++)
-            run_give_back(space, &large->staging->fresh.at[j]);
-        pthread_mutex_unlock(&space->lock);
-        end(large);
+        const struct write *write = &txn->writes[i];
+        if (write->large && write->large->staging)
+            abandon(space, write->large);
+        if (write->long_key && write->long_key->bytes.staging)
+            abandon(space, &write->long_key->bytes);
     }
 }
 
@@ -103,6 +110,8 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
 {
     for (uint32_t i = 0; i < txn->write_count; i++) {
         struct large_write *large = txn->writes[i].large;
+        if (txn->writes[i].long_key)
+            end(&txn->writes[i].long_key->bytes);
         if (!large || !large->staging)
             continue;
         extent_free_list(txn->store, large->staging->replaced.at, large->staging->replaced.count, 0,
@@ -331,23 +340,34 @@ static enum store_result stage(struct store_txn *txn, struct large_write *large)
 }
 
 /* An error while writes are in flight has to wait for them: they refer to the transaction. */
+static enum store_result stage_or_wait(struct store_txn *txn, struct large_write *large)
+{
+    enum store_result result =
+        txn->stage_error ? (enum store_result)txn->stage_error : stage(txn, large);
+    if (result != STORE_OK && result != STORE_WAIT && large->staging && large->staging->in_flight) {
+        txn->stage_error = (int)result;
+        return STORE_WAIT;
+    }
+    if (result == STORE_WAIT)
+        load_release_extent_pins(txn);
+    return result;
+}
+
+static enum store_result stage_long_key(struct store_txn *txn, struct write *write)
+{
+    enum store_result result = write->long_key ? STORE_OK : long_key_begin(txn, write);
+    return result == STORE_OK ? stage_or_wait(txn, &write->long_key->bytes) : result;
+}
+
 enum store_result extent_stage(struct store_txn *txn)
 {
-    for (uint32_t i = 0; i < txn->write_count; i++) {
-        struct large_write *large = txn->writes[i].large;
-        if (!large)
-            continue;
-        enum store_result result =
-            txn->stage_error ? (enum store_result)txn->stage_error : stage(txn, large);
-        if (result != STORE_OK && result != STORE_WAIT && large->staging &&
-            large->staging->in_flight) {
-            txn->stage_error = (int)result;
-            return STORE_WAIT;
-        }
-        if (result == STORE_WAIT)
-            load_release_extent_pins(txn);
-        if (result != STORE_OK)
-            return result;
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < txn->write_count && result == STORE_OK; i++) {
+        struct write *write = &txn->writes[i];
+        if (write->kind == WRITE_PUT && write->key.len > FORMAT_KEY_INLINE)
+            result = stage_long_key(txn, write);
+        if (result == STORE_OK && write->large)
+            result = stage_or_wait(txn, write->large);
     }
-    return STORE_OK;
+    return result;
 }

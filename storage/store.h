@@ -26,8 +26,8 @@
 
 #define STORE_DB_COUNT 16
 #define STORE_SLOT_COUNT 16384               /* Redis Cluster's hash slots */
-#define STORE_KEY_MAX 2048                   /* longest key */
 #define STORE_VALUE_MAX (512u * 1024 * 1024) /* longest value, as in Redis */
+#define STORE_KEY_MAX STORE_VALUE_MAX        /* longest key */
 #define STORE_NO_EXPIRY (-1)
 
 #define STORE_MUST_CHECK __attribute__((warn_unused_result))

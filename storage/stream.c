@@ -2,7 +2,7 @@
  * Streams: a large value read out extent by extent after its transaction is over.
  *
  * Invariants
- * 1. From opening to closing a stream is in store->open_streams, which keeps the runs of its
+ * 1. From opening to closing a stream is one of store->readers, which keeps the runs of its
  * version from being reused (free.c).
  * 2. Between two calls of store_stream_next the frames of one extent are referenced, or the piece
  * is a private copy: that when streams pin too much of the cache, or the extent was read past it.
@@ -24,9 +24,8 @@ struct store_stream {
     struct store_worker *worker;
     struct store_txn *txn; /* the run that opened it, until that is over */
     struct store_stream *next_of_txn;
-    struct store_stream *next_open, *previous_open;
+    struct run_reader reader;
     struct format_root *root;
-    uint64_t seen; /* commits up to this were made when it was opened */
     uint32_t next; /* extent */
     uint32_t extent_count;
     enum stream_state state;
@@ -47,10 +46,34 @@ static const char zeros[PAGE_SIZE];
 uint64_t stream_oldest(const struct store *store)
 {
     uint64_t oldest = UINT64_MAX;
-    for (const struct store_stream *s = store->open_streams; s; s = s->next_open)
-        if (s->seen < oldest)
-            oldest = s->seen;
+    for (const struct run_reader *reader = store->readers; reader; reader = reader->next)
+        if (reader->seen < oldest)
+            oldest = reader->seen;
     return oldest;
+}
+
+void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen)
+{
+    reader->seen = seen;
+    reader->previous = NULL;
+    pthread_mutex_lock(&store->extents.lock);
+    reader->next = store->readers;
+    if (reader->next)
+        reader->next->previous = reader;
+    store->readers = reader;
+    pthread_mutex_unlock(&store->extents.lock);
+}
+
+void run_reader_end(struct store *store, struct run_reader *reader)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    if (reader->previous)
+        reader->previous->next = reader->next;
+    else
+        store->readers = reader->next;
+    if (reader->next)
+        reader->next->previous = reader->previous;
+    pthread_mutex_unlock(&store->extents.lock);
 }
 
 /* ---- life ---- */
@@ -70,13 +93,7 @@ enum store_result stream_open_root(struct store_worker *worker, const char *root
     s->worker = worker;
     s->root = root;
     s->extent_count = (uint32_t)((root->length + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES);
-    s->seen = seen;
-    pthread_mutex_lock(&s->store->extents.lock);
-    s->next_open = s->store->open_streams;
-    if (s->next_open)
-        s->next_open->previous_open = s;
-    s->store->open_streams = s;
-    pthread_mutex_unlock(&s->store->extents.lock);
+    run_reader_begin(s->store, &s->reader, seen);
     *stream = s;
     return STORE_OK;
 }
@@ -131,16 +148,8 @@ static void release_piece(struct store_stream *stream)
 
 static void destroy(struct store_stream *stream)
 {
-    struct store *store = stream->store;
     release_piece(stream);
-    pthread_mutex_lock(&store->extents.lock);
-    if (stream->previous_open)
-        stream->previous_open->next_open = stream->next_open;
-    else
-        store->open_streams = stream->next_open;
-    if (stream->next_open)
-        stream->next_open->previous_open = stream->previous_open;
-    pthread_mutex_unlock(&store->extents.lock);
+    run_reader_end(stream->store, &stream->reader);
     free(stream->root);
     free(stream);
 }

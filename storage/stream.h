@@ -4,8 +4,8 @@
 
 #include "engine.h"
 
-/* Commits up to this number are seen by all open streams: what they gave up may be freed.
- * extents.lock is held. */
+/* Commits up to this number are seen by all open streams and other readers: what they gave up may
+ * be freed. extents.lock is held. */
 uint64_t stream_oldest(const struct store *store);
 
 /* A stream of the value with this root (a copy is made) that no run owns. Something else already

@@ -39,17 +39,15 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
     if (item->database == 0 || !databases_is_dead(store, item->database) || !length ||
         item->checksum != format_item_checksum(item, length, mix))
         return;
-    const char *key = format_key(item);
-    uint32_t slot = store_hash_slot(key, item->key_len);
-    uint32_t tag = engine_tag(format_hash(&store->secret, key, item->key_len), item->database);
+    uint32_t slot = format_key_slot(item);
+    uint32_t tag = engine_tag(format_key_hash(&store->secret, item), item->database);
     if (slot >> store->slot_shift != partition->space.id ||
         !remove_entry(partition, slot, tag, page, item_slot))
         return;
     int64_t expiry = format_expiry(item);
     if (expiry != STORE_NO_EXPIRY)
         ttl_remove(&partition->ttl, slot, tag, expiry);
-    if (item->flags & FORMAT_LARGE)
-        extent_free_item(store, item);
+    extent_free_item(store, item);
     if (item->flags & FORMAT_TREES)
         tree_bury_item(store, item);
     space_give_slot(&partition->space, page, item_slot);

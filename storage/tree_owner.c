@@ -48,8 +48,6 @@ enum store_result store_tree_create(struct store_txn *txn, const struct store_ke
                                     uint8_t type, uint32_t count, int64_t expire_ms)
 {
     assert(count > 0 && count <= STORE_TREES);
-    if (key->len > STORE_KEY_MAX)
-        return STORE_TOO_LARGE;
     uint32_t length = (uint32_t)(sizeof(struct format_trees) + count * sizeof(struct format_tree));
     struct collection *collection = add(txn, key, length);
     if (!collection)

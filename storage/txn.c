@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "long_key.h"
 #include "upload.h"
 #include "use.h"
 
@@ -158,8 +159,7 @@ enum store_result txn_find(struct store_txn *txn, const struct store_key *key, u
         const char *memory = arena_memory(&store->arena, found->frame);
         const struct format_item *item = (const void *)(memory + found->slot * size);
         damaged |= item->database == FORMAT_DAMAGED;
-        if (item->database == database && item->key_len == key->len &&
-            memcmp(format_key(item), key->data, key->len) == 0) {
+        if (item->database == database && long_key_is_of(store, item, key)) {
             found->item = item;
             return STORE_OK;
         }
@@ -443,7 +443,7 @@ static struct write *new_write(struct store_txn *txn, const struct store_key *ke
 static bool fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
 {
     uint64_t head = sizeof(struct format_item) + (expire_ms == STORE_NO_EXPIRY ? 0 : 8);
-    return head + key->len + len <= FORMAT_ITEM_MAX;
+    return head + long_key_in_item(key) + len <= FORMAT_ITEM_MAX;
 }
 
 static enum store_result put_small(struct store_txn *txn, const struct store_key *key, uint8_t type,

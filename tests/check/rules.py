@@ -40,7 +40,8 @@ LAYERS = {
     "storage": (r"libaio\.h|xxhash\.h", ()),
     "server": (
         SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h",
-        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h"),
+        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h",
+         "storage/keyed_hash.h"),
     ),
     "rdma-ext": (
         SOCKETS.pattern + r"|infiniband/\w+\.h|rdma/\w+\.h",

@@ -405,7 +405,7 @@ fault("own-writes-unseen", "storage/txn.c",
       ("if (txn->write_count) { const struct write *write = txn_find_write(txn, key);",
        "if (false) { const struct write *write = txn_find_write(txn, key);"),
       by=[RANDOM])
-fault("key-unverified", "storage/txn.c",
+fault("key-unverified", "storage/long_key.h",
       "an item with the same tag and key length is taken for the key's",
       ("item->key_len == key->len && memcmp(format_key(item), key->data, key->len) == 0",
        "item->key_len == key->len"),

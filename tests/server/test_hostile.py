@@ -131,15 +131,6 @@ def test_msetnx_with_a_key_twice(server):
     assert client.get("k") == b"3" and client.dbsize() == 1
 
 
-@pytest.mark.vellum
-def test_a_key_too_long_is_refused_whole(server):
-    client = server.client()
-    client.set("k" * 2048, "v")
-    with pytest.raises(Exception, match="key is longer than 2048 bytes"):
-        client.mset({"a": 1, "k" * 2049: 2})
-    assert client.keys("*") == [b"k" * 2048]
-
-
 @pytest.mark.sockets("strangers get no channel")
 def test_replies_before_authentication_stay_small(make_server):
     """A stranger who never reads cannot make the server hold much for him."""

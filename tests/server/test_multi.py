@@ -94,14 +94,6 @@ def test_an_error_of_one_command_is_its_own(raw):
         b"-ERR offset is out of range\r\n$2\r\n12\r\n")
 
 
-@pytest.mark.vellum
-def test_a_key_too_long_fails_alone(raw):
-    """The failed command leaves nothing behind, also where it had begun to write."""
-    long = "k" * 2049
-    reply = run(raw, "SET a 1", ("MSET", "b", "1", long, "1"), "SET c 1", "EXISTS a b c")
-    assert reply == (b"*4\r\n+OK\r\n-ERR key is longer than 2048 bytes\r\n+OK\r\n:2\r\n")
-
-
 def test_empty(raw):
     assert run(raw) == b"*0\r\n"
 

@@ -80,7 +80,7 @@ void scratch_remove(const char *path);
 
 #define CALL_STEPS 16u
 #define CALL_KEYS 24u
-#define CALL_NAME_MAX 256u
+#define CALL_NAME_MAX 150000u /* of names made from an id */
 #define WALK_NAMES 1024u
 
 enum step_kind {
@@ -105,12 +105,12 @@ struct names_shown {
     struct {
         uint32_t at, len;
     } names[WALK_NAMES];
-    char bytes[WALK_NAMES * 64];
+    char bytes[WALK_NAMES * 512];
 };
 
 struct call_key {
     uint32_t db, id; /* id: the caller's */
-    char name[CALL_NAME_MAX];
+    char *name;
     uint32_t len;
 };
 

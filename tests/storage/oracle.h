@@ -20,7 +20,7 @@ struct oracle {
     struct oracle_entry entries[ORACLE_DBS][ORACLE_KEYS];
 };
 
-/* The name of key `id`; their lengths differ. Returns the length. */
+/* The name of key `id`; their lengths differ, and some are long keys. Returns the length. */
 uint32_t oracle_name(uint32_t id, char name[CALL_NAME_MAX]);
 /* The id that has this name, or ORACLE_KEYS. */
 uint32_t oracle_id(const char *name, uint32_t len);

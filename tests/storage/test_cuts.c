@@ -21,7 +21,8 @@
 #define LONGEST 5u
 #define KEYS 2u
 #define DBS 2u
-#define FILLERS 70u /* pages; to write them makes a checkpoint due */
+#define LONG_NAME 140000u /* of two extents */
+#define FILLERS 70u       /* pages; to write them makes a checkpoint due */
 #define FILLER_BYTES 3000u
 #define FILLERS_AT_ONCE 14u
 #define BLOBS 32u
@@ -61,6 +62,7 @@ struct script {
     struct tree_model trees[DBS]; /* as they are now */
     struct blob *blobs[BLOBS];
     uint32_t blob_count;
+    uint32_t name_lens[KEYS];
     _Atomic uint64_t acknowledged;
     struct moment *moments;
     uint32_t moment_count, moment_room;
@@ -108,10 +110,13 @@ static struct blob *filler(uint32_t generation, uint32_t number)
 
 /* ---- the operations ---- */
 
-static uint32_t name_key(struct call *call, uint32_t db, uint32_t id)
+static uint32_t name_key(const struct script *script, struct call *call, uint32_t db, uint32_t id)
 {
-    static const char *names[KEYS] = {"first", "the second key"}; /* in both partitions */
-    return call_key(call, db, id, names[id], (uint32_t)strlen(names[id]));
+    static const char *names[KEYS] = {"{first}", "{the second key}"}; /* in both partitions */
+    char name[LONG_NAME];
+    memset(name, 'n', sizeof name);
+    memcpy(name, names[id], strlen(names[id]));
+    return call_key(call, db, id, name, script->name_lens[id]);
 }
 
 static uint32_t name_filler(struct call *call, uint32_t number)
@@ -142,7 +147,7 @@ static void put(struct script *script, struct call *call, struct image *after, u
                 uint64_t len)
 {
     struct blob *value = blob_random(&script->rng, len);
-    call_step(call, STEP_PUT, name_key(call, 0, id))->blob = blob_ref(value);
+    call_step(call, STEP_PUT, name_key(script, call, 0, id))->blob = blob_ref(value);
     after->keys[0][id].value = keep_blob(script, value);
     after->keys[0][id].expire_ms = STORE_NO_EXPIRY;
 }
@@ -150,7 +155,7 @@ static void put(struct script *script, struct call *call, struct image *after, u
 static void patch(struct script *script, struct call *call, struct image *after, uint32_t id)
 {
     const struct blob *old = after->keys[0][id].value;
-    struct step *step = call_step(call, STEP_PATCH, name_key(call, 0, id));
+    struct step *step = call_step(call, STEP_PATCH, name_key(script, call, 0, id));
     step->offset = rng_below(&script->rng, old ? (uint32_t)old->len + 100 : 100);
     step->blob = blob_random(&script->rng, 1 + rng_below(&script->rng, 6000));
     if (!old)
@@ -221,16 +226,17 @@ static bool build_call(struct script *script, char letter, struct call *call, st
         return there;
     case 'd':
     case 'x':
-        call_step(call, letter == 'd' ? STEP_DELETE : STEP_EXPIRE, name_key(call, 0, id))
+        call_step(call, letter == 'd' ? STEP_DELETE : STEP_EXPIRE, name_key(script, call, 0, id))
             ->expire_ms = 1;
         after->keys[0][id].value = NULL;
         return there;
     case 'e':
-        call_step(call, STEP_EXPIRE, name_key(call, 0, id))->expire_ms = FAR_MS;
+        call_step(call, STEP_EXPIRE, name_key(script, call, 0, id))->expire_ms = FAR_MS;
         after->keys[0][id].expire_ms = FAR_MS;
         return there;
     case 'n':
-        call_step(call, STEP_RENAME, name_key(call, 0, id))->other = name_key(call, 0, 1 - id);
+        call_step(call, STEP_RENAME, name_key(script, call, 0, id))->other =
+            name_key(script, call, 0, 1 - id);
         if (there)
             after->keys[0][1 - id] = after->keys[0][id];
         after->keys[0][id].value = NULL;
@@ -356,7 +362,7 @@ static void compare_keys(struct script *script, struct rig *rig, const struct im
     struct call *call = call_new();
     for (uint32_t db = 0; db < DBS; db++)
         for (uint32_t id = 0; id < KEYS; id++)
-            call_step(call, STEP_GET, name_key(call, db, id));
+            call_step(call, STEP_GET, name_key(script, call, db, id));
     finish_reading(script, rig, call);
     for (uint32_t i = 0; i < DBS * KEYS; i++)
         compare_step(script, &call->steps[i], image->keys[i / KEYS][i % KEYS].value,
@@ -463,10 +469,18 @@ static void try_moments(struct script *script, time_t until)
 
 /* ---- scripts ---- */
 
+static uint32_t choose_name(struct rng *rng)
+{
+    uint32_t kind = rng_below(rng, 8);
+    return kind == 0 ? LONG_NAME : kind < 3 ? 2049 + rng_below(rng, 3000) : 20;
+}
+
 static uint64_t run_script(const char *letters, uint64_t seed, time_t until)
 {
     struct script script = {.seed = seed, .rng = {seed}, .image_count = 1};
     struct medium *medium = medium_new(seed);
+    for (uint32_t id = 0; id < KEYS; id++)
+        script.name_lens[id] = choose_name(&script.rng);
     for (uint32_t db = 0; db < DBS; db++)
         empty_trees(&script.trees[db], rng_next(&script.rng));
     struct tree_model none = {0};

@@ -124,7 +124,8 @@ static void scan_visit(void *arg, const char *key, uint32_t key_len, const struc
 {
     struct workload_scan *scan = arg;
     uint32_t id = oracle_id(key, key_len);
-    must(id < ORACLE_KEYS, "a scan shows a key that never was: %.*s", (int)key_len, key);
+    must(id < ORACLE_KEYS, "a scan shows a key that never was: %.*s",
+         key_len < 80 ? (int)key_len : 80, key);
     const struct oracle_entry *entry = &scan->workload->now->entries[scan->db][id];
     must(oracle_lives(entry, scan->request.now_ms), "a scan shows key %u, which is not there", id);
     must(entry->blob->len == item->length && entry->type == item->type,

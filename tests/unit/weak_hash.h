@@ -1,10 +1,11 @@
 /*
- * In the place of server/keyed_hash.c: 400 different values, the lowest and the highest among them.
+ * In the place of storage/keyed_hash.c: 400 different values, the lowest and the highest among
+ * them.
  */
 #ifndef VELLUM_WEAK_HASH_H
 #define VELLUM_WEAK_HASH_H
 
-#include "../../server/keyed_hash.h"
+#include "../../storage/keyed_hash.h"
 
 #define WEAK_VALUES 400
 

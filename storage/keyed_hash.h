@@ -2,8 +2,8 @@
  * A hash whose values nobody can foresee who does not know the key: SipHash-1-3, of Aumasson and
  * Bernstein. Clients choose what is hashed; they must not be able to choose where it goes.
  */
-#ifndef VELLUM_KEYED_HASH_H
-#define VELLUM_KEYED_HASH_H
+#ifndef VELLUM_STORE_KEYED_HASH_H
+#define VELLUM_STORE_KEYED_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
