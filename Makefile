@@ -451,7 +451,7 @@ help:
 	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
-	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), twice'
+	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
@@ -483,10 +483,11 @@ asan tsan ubsan:
 	$(MAKE) VARIANT=$@ all unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --build build/$@ unit server
 
-# The long run: random cuts, then every point of short scripts, each for POWERCUT_SECONDS.
-powercut: $(BUILD)/tests/test_powercut $(BUILD)/tests/test_cuts
-	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_powercut
-	VELLUM_SECONDS=$(POWERCUT_SECONDS) $(BUILD)/tests/test_cuts
+# The long run: random cuts, then every point of short scripts, and those in which space changes hands;
+# each for POWERCUT_SECONDS.
+POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space)
+powercut: $(POWERCUT_TESTS)
+	for test in $(POWERCUT_TESTS); do VELLUM_SECONDS=$(POWERCUT_SECONDS) $$test || exit 1; done
 
 killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)
