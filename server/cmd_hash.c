@@ -80,28 +80,13 @@ enum store_result cmd_hsetnx(struct call *call)
 
 /* ---- getting ---- */
 
-static enum store_result reply_field(struct call *call, struct members *hash,
-                                     struct resp_slice field)
-{
-    struct resp_slice value;
-    bool found;
-    enum store_result result = members_get(call, hash, field, &value, &found);
-    if (result != STORE_OK)
-        return result;
-    if (found)
-        resp_bulk(call->reply, value.data, value.len);
-    else
-        resp_null(call->reply);
-    return STORE_OK;
-}
-
 enum store_result cmd_hget(struct call *call)
 {
     struct members hash;
     enum store_result result;
     if (!find(call, &hash, &result))
         return result;
-    return reply_field(call, &hash, call->argv[2]);
+    return members_reply_value(call, &hash, call->argv[2]);
 }
 
 enum store_result cmd_hmget(struct call *call)
@@ -112,7 +97,7 @@ enum store_result cmd_hmget(struct call *call)
         return result;
     resp_array(call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++)
-        result = reply_field(call, &hash, call->argv[i]);
+        result = members_reply_value(call, &hash, call->argv[i]);
     return result;
 }
 

@@ -315,8 +315,17 @@ void call_help(struct call *call, const char *const *lines);
  * steps: what `said` holds may have left for the client afterwards, and then it is empty. */
 STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *said);
 
+/* Within a step of such a command: puts a large item, from `offset` on, as a bulk string behind
+ * what was said, which leaves for the client with it. STORE_ABSENT: it has to be read into `said`;
+ * with other results than STORE_OK, too, all is as it was. */
+STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                                                const struct store_item *item, uint64_t offset);
+
 /* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
  * bytes, so that its length never stands in memory. */
 enum store_result call_reply_item(struct call *call, const struct store_item *item);
+/* The same from `offset` on. */
+enum store_result call_reply_part(struct call *call, const struct store_item *item,
+                                  uint64_t offset);
 
 #endif

@@ -59,6 +59,39 @@ enum store_result gather_step(struct call *call, struct gather *gather)
     return result;
 }
 
+static enum store_result read_item(struct call *call, struct resp_writer *out,
+                                   const struct store_item *item, uint64_t offset)
+{
+    size_t len = item->length - offset;
+    resp_bulk_header(out, len);
+    char *to = resp_reserve(out, len + 2);
+    if (to == NULL)
+        return STORE_NO_MEMORY;
+    enum store_result result = store_read(call->txn, item, offset, len, to);
+    if (result != STORE_OK)
+        return result;
+    out->len += len;
+    resp_raw(out, "\r\n", 2);
+    return STORE_OK;
+}
+
+enum store_result gather_item(struct call *call, struct gather *gather,
+                              const struct store_item *item, uint64_t offset)
+{
+    struct resp_writer *out = &gather->out;
+    if (!item->large) {
+        resp_bulk(out, item->bytes + offset, item->length - offset);
+        return STORE_OK;
+    }
+    if (!gather->is_reply || item->length - offset < GATHER_STEP_BYTES)
+        return read_item(call, out, item, offset);
+    enum store_result result = call_pass_on(call, out, item, offset);
+    if (result == STORE_ABSENT)
+        return read_item(call, out, item, offset);
+    gather->step_end = 0; /* a long one is a step of its own */
+    return result;
+}
+
 enum store_result gather_reply(struct call *call, const struct gather *gather)
 {
     if (gather->out.failed)

@@ -64,6 +64,11 @@ static inline bool gather_step_is_full(struct gather *gather)
 /* The end of a step. */
 STORE_MUST_CHECK enum store_result gather_step(struct call *call, struct gather *gather);
 
+/* Puts an item from `offset` on into `out`, as a bulk string; STORE_WAIT and failures: to be cut
+ * off again, with all of its entry. */
+STORE_MUST_CHECK enum store_result gather_item(struct call *call, struct gather *gather,
+                                               const struct store_item *item, uint64_t offset);
+
 /* Writes what was collected into the reply; STORE_NO_MEMORY if there was too much of it. */
 STORE_MUST_CHECK enum store_result gather_reply(struct call *call, const struct gather *gather);
 

@@ -7,7 +7,6 @@
 #include "server.h"
 
 #define HASH_BYTES 8
-#define COPY_MAX (64 * 1024) /* up to this length a part of a large value is copied out */
 
 uint64_t member_hash(const struct call *call, struct resp_slice name)
 {
@@ -41,7 +40,7 @@ static enum store_result view(struct call *call, const struct store_item *item, 
         slice->data = item->bytes + offset;
         return STORE_OK;
     }
-    if (len > COPY_MAX) {
+    if (len >= MEMBER_LONG) { /* shorter parts of large values are copied out */
         enum store_result result = store_load(call->txn, item, &slice->data);
         if (result == STORE_OK)
             slice->data += offset;

@@ -14,6 +14,8 @@
 
 #include "command.h"
 
+#define MEMBER_LONG (64 * 1024)
+
 /* A member as found: valid until the next call on its tree. */
 struct member {
     struct resp_slice name;
@@ -36,6 +38,12 @@ STORE_MUST_CHECK enum store_result member_read(struct call *call, struct store_c
 /* What belongs to it, in one piece. */
 STORE_MUST_CHECK enum store_result member_value(struct call *call, const struct member *member,
                                                 struct resp_slice *value);
+
+/* Whether that is so long that it had better not be read in one piece. */
+static inline bool member_is_long(const struct member *member)
+{
+    return member->item.large && member->value_len >= MEMBER_LONG;
+}
 
 /* *found: the cursor stands on it. Else it stands where the member is to be inserted. */
 STORE_MUST_CHECK enum store_result member_find(struct call *call, struct store_tree *tree,

@@ -77,6 +77,33 @@ enum store_result members_get(struct call *call, struct members *members, struct
     return result;
 }
 
+enum store_result members_reply_value(struct call *call, struct members *members,
+                                      struct resp_slice name)
+{
+    struct store_cursor cursor;
+    struct member member;
+    struct resp_slice value = {"", 0};
+    bool found;
+    enum store_result result;
+    if (members->tree == NULL)
+        result = members_get(call, members, name, &value, &found);
+    else
+        result = member_find(call, members->tree, name, &cursor, &member, &found);
+    if (result != STORE_OK)
+        return result;
+    if (!found) {
+        resp_null(call->reply);
+        return STORE_OK;
+    }
+    if (members->tree != NULL && member_is_long(&member))
+        return call_reply_part(call, &member.item, member.value_at);
+    if (members->tree != NULL)
+        result = member_value(call, &member, &value);
+    if (result == STORE_OK)
+        resp_bulk(call->reply, value.data, value.len);
+    return result;
+}
+
 enum store_result members_get_length(struct call *call, struct members *members,
                                      struct resp_slice name, uint64_t *length, bool *found)
 {
@@ -333,10 +360,13 @@ static enum store_result each_in_tree(struct call *call, struct members *members
         struct member member;
         struct resp_slice value = {"", 0};
         result = read_counted(call, &cursor, &member);
-        if (result == STORE_OK && with_values)
+        bool is_left = members->leaves_long && member_is_long(&member);
+        if (result == STORE_OK && with_values && !is_left)
             result = member_value(call, &member, &value);
+        members->unread = is_left ? &member : NULL;
         if (result == STORE_OK)
             result = visit(arg, member.name, value);
+        members->unread = NULL;
         if (result != STORE_OK || ++gather->at == end)
             return result;
         if (gather_step_is_full(gather))

@@ -13,15 +13,19 @@
 #include "gather.h"
 #include "packed.h"
 
+struct member;
+
 struct members {
     const struct store_key *key;
     uint32_t width; /* entries of a member when packed: 1, or 2 with a value */
     uint8_t type;   /* the item's, with its bits: what members_write leaves behind */
     bool exists;    /* the key did when it was found */
     bool is_changed;
-    struct packed packed;    /* unless there is a tree */
-    struct store_tree *tree; /* or NULL */
-    struct store_item item;  /* as found; of a new one: no expiry */
+    const struct member *unread; /* members_each: whose value was left to the visitor */
+    bool leaves_long;            /* it leaves those that are long */
+    struct packed packed;        /* unless there is a tree */
+    struct store_tree *tree;     /* or NULL */
+    struct store_item item;      /* as found; of a new one: no expiry */
 };
 
 /* A collection that is to be made, over whatever is at the key. */
@@ -42,6 +46,10 @@ uint64_t members_count(const struct members *members);
 STORE_MUST_CHECK enum store_result members_get(struct call *call, struct members *members,
                                                struct resp_slice name, struct resp_slice *value,
                                                bool *found);
+
+/* Writes the value as a bulk reply, or null; a long one is not read for that. */
+STORE_MUST_CHECK enum store_result members_reply_value(struct call *call, struct members *members,
+                                                       struct resp_slice name);
 
 /* The length of the value alone, which is not read. */
 STORE_MUST_CHECK enum store_result members_get_length(struct call *call, struct members *members,
@@ -75,7 +83,7 @@ STORE_MUST_CHECK enum store_result members_remove_at(struct call *call, struct m
 /* Calls `visit` for each member from gather->at on, which it moves, in steps where needed; the
  * command must not have written anything yet. A visit that does not return STORE_OK ends the walk
  * before it moves on; STORE_ABSENT ends it as a success. `value` is empty where there are no values
- * or none are wanted. */
+ * or none are wanted; members->unread, if it is not NULL, has one that was not read. */
 typedef enum store_result member_visit(void *arg, struct resp_slice name, struct resp_slice value);
 STORE_MUST_CHECK enum store_result members_each(struct call *call, struct members *members,
                                                 struct gather *gather, bool with_values,

@@ -1,9 +1,23 @@
 #include "members_reply.h"
 
+#include "member_tree.h"
+
+static enum store_result show_value(const struct members_showing *showing, struct resp_slice value)
+{
+    struct gather *gather = showing->gather;
+    const struct member *unread = showing->members == NULL ? NULL : showing->members->unread;
+    if (unread != NULL)
+        return gather_item(showing->call, gather, &unread->item, unread->value_at);
+    resp_bulk(&gather->out, value.data, value.len);
+    return STORE_OK;
+}
+
 enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct members_showing *showing = arg;
     struct resp_writer *out = &showing->gather->out;
+    size_t before = out->len;
+    enum store_result result = STORE_OK;
     if (showing->filter != NULL && !scan_matches(showing->filter, name))
         return STORE_OK;
     if (showing->in_pairs)
@@ -11,7 +25,11 @@ enum store_result members_show(void *arg, struct resp_slice name, struct resp_sl
     if ((showing->part & PART_NAMES) != 0)
         resp_bulk(out, name.data, name.len);
     if ((showing->part & PART_VALUES) != 0)
-        resp_bulk(out, value.data, value.len);
+        result = show_value(showing, value);
+    if (result != STORE_OK) {
+        resp_truncate(out, before);
+        return result;
+    }
     showing->gather->count += showing->part == PART_BOTH ? 2 : 1;
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
@@ -28,11 +46,11 @@ static struct gather *begin(struct call *call, members_head *head, uint64_t coun
 enum store_result members_reply_all(struct call *call, struct members *members,
                                     enum members_part part, members_head *head)
 {
-    struct members_showing showing = {.part = part};
+    struct members_showing showing = {.part = part, .call = call, .members = members};
     showing.gather = begin(call, head, members_count(members));
     if (showing.gather == NULL)
         return STORE_NO_MEMORY;
-    showing.gather->is_reply = true;
+    showing.gather->is_reply = members->leaves_long = true;
     enum store_result result =
         members_each(call, members, showing.gather, part != PART_NAMES, members_show, &showing);
     return result == STORE_OK ? gather_reply(call, showing.gather) : result;

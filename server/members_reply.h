@@ -15,6 +15,8 @@ struct members_showing {
     enum members_part part;
     bool in_pairs;                    /* each name and value an array of their own */
     const struct scan_filter *filter; /* NULL: any name */
+    struct call *call;                /* both for values that are left unread; or NULL */
+    struct members *members;
 };
 
 /* A member_visit whose `arg` is a struct members_showing. */

@@ -60,10 +60,9 @@ void outflow_pulse(struct worker *worker)
 
 static bool may_leave(struct call *call, const struct request *request)
 {
-    return call == &request->call && request->state == REQUEST_RUNNING && request->is_read &&
-           request->store.scope == STORE_SCOPE_KEYS && !request->discard &&
-           call->session->reply_mode == SESSION_REPLY_ON && request->stream_count == 0 &&
-           call->reply->len == request->reply_start;
+    return call == &request->call && request->is_read && request->store.scope == STORE_SCOPE_KEYS &&
+           !request->discard && call->session->reply_mode == SESSION_REPLY_ON &&
+           request->stream_count == 0 && call->reply->len == request->reply_start;
 }
 
 static bool is_ahead(const struct conn *conn)
@@ -83,6 +82,17 @@ static void pass_on(struct request *request, struct resp_writer *part)
     conn_attend(conn);
 }
 
+static bool is_heard(const struct conn *conn)
+{
+    return conn->transport != NULL && !conn->kill;
+}
+
+static enum store_result rest(struct request *request)
+{
+    link_resting(request);
+    return store_rest(request->call.txn);
+}
+
 enum store_result call_step(struct call *call, struct resp_writer *said)
 {
     struct request *request = request_of_call(call);
@@ -90,18 +100,43 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
     unlink_resting(request);
     if (said->failed)
         return STORE_NO_MEMORY;
-    if (said->len < PART_MIN || !may_leave(call, request))
+    if (!may_leave(call, request) || request->state != REQUEST_RUNNING)
         return store_step(call->txn);
-    if (conn->transport == NULL || conn->kill)
-        return STORE_NO_MEMORY; /* nobody hears of it */
+    if (!is_heard(conn))
+        return STORE_NO_MEMORY;
     bool is_first = conn->requests == request;
-    bool is_enough = !is_first && said->len >= AHEAD_MAX;
-    if (is_first)
+    if (is_first && said->len >= PART_MIN)
         pass_on(request, said);
-    if (request->is_hurried || !(is_enough || is_ahead(conn)))
+    bool is_enough = is_first ? request->flows && is_ahead(conn) : said->len >= AHEAD_MAX;
+    return is_enough && !request->is_hurried ? rest(request) : store_step(call->txn);
+}
+
+enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                               const struct store_item *item, uint64_t offset)
+{
+    struct request *request = request_of_call(call);
+    struct conn *conn = request->conn;
+    struct store_stream *stream;
+    unlink_resting(request);
+    if (item->version == 0 || !may_leave(call, request))
+        return STORE_ABSENT;
+    if (request->state != REQUEST_RUNNING)
         return store_step(call->txn);
-    link_resting(request);
-    return store_rest(call->txn);
+    if (!is_heard(conn))
+        return STORE_NO_MEMORY;
+    if (conn->requests != request)
+        return request->is_hurried ? STORE_ABSENT : rest(request);
+    enum store_result result = store_stream_open(call->txn, item, offset, &stream);
+    if (result != STORE_OK)
+        return result;
+    resp_bulk_header(said, item->length - offset);
+    if (said->failed)
+        return STORE_NO_MEMORY;
+    store_stream_keep(stream);
+    pass_on(request, said);
+    conn_output_stream(conn, stream, item->length - offset);
+    resp_raw(said, "\r\n", 2);
+    return STORE_OK;
 }
 
 /* ---- the connection ---- */

@@ -203,34 +203,39 @@ static bool reserve_stream(struct request *request)
 }
 
 static enum store_result reply_stream(struct call *call, struct request *request,
-                                      const struct store_item *item)
+                                      const struct store_item *item, uint64_t offset)
 {
     if (!reserve_stream(request))
         return STORE_NO_MEMORY;
     struct reply_stream *added = &request->streams[request->stream_count];
-    enum store_result result = store_stream_open(call->txn, item, &added->stream);
+    enum store_result result = store_stream_open(call->txn, item, offset, &added->stream);
     if (result != STORE_OK)
         return result;
     request->stream_count++;
-    resp_bulk_header(call->reply, item->length);
+    added->length = item->length - offset;
+    resp_bulk_header(call->reply, added->length);
     added->offset = call->reply->len;
-    added->length = item->length;
     resp_raw(call->reply, "\r\n", 2);
     return STORE_OK;
 }
 
-enum store_result call_reply_item(struct call *call, const struct store_item *item)
+enum store_result call_reply_part(struct call *call, const struct store_item *item, uint64_t offset)
 {
     const char *bytes = item->bytes;
     if (item->large) {
         struct request *request = request_of_call(call);
         bool is_committed = item->version != 0;
         if (is_committed && call->reply == request->call.reply) /* else a script reads it */
-            return reply_stream(call, request, item);
+            return reply_stream(call, request, item, offset);
         enum store_result result = store_load(call->txn, item, &bytes);
         if (result != STORE_OK)
             return result;
     }
-    resp_bulk(call->reply, bytes, item->length);
+    resp_bulk(call->reply, bytes + offset, item->length - offset);
     return STORE_OK;
+}
+
+enum store_result call_reply_item(struct call *call, const struct store_item *item)
+{
+    return call_reply_part(call, item, 0);
 }

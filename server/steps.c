@@ -26,26 +26,13 @@ enum store_result steps_count(struct steps *steps)
 
 enum store_result steps_put_item(struct steps *steps, const struct store_item *item)
 {
-    struct resp_writer *out = steps->out;
-    if (!item->large) {
-        resp_bulk(out, item->bytes, item->length);
-        return STORE_OK;
-    }
     if (steps->gather == NULL)
         return call_reply_item(steps->call, item);
-    size_t before = out->len;
-    resp_bulk_header(out, item->length);
-    char *to = resp_reserve(out, item->length + 2);
-    if (to == NULL)
-        return STORE_NO_MEMORY;
-    enum store_result result = store_read(steps->call->txn, item, 0, item->length, to);
-    if (result != STORE_OK) {
-        resp_truncate(out, before); /* the element comes again */
-        return result;
-    }
-    out->len += item->length;
-    resp_raw(out, "\r\n", 2);
-    return STORE_OK;
+    size_t before = steps->out->len;
+    enum store_result result = gather_item(steps->call, steps->gather, item, 0);
+    if (result != STORE_OK)
+        resp_truncate(steps->out, before); /* the element comes again */
+    return result;
 }
 
 enum store_result steps_finish(struct steps *steps)

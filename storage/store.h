@@ -330,11 +330,13 @@ STORE_MUST_CHECK enum store_result store_rename(struct store_txn *txn, const str
  */
 struct store_stream;
 
-/* `ready(arg)` is called from store_poll of the same worker after store_stream_next said
- * STORE_WAIT. Discarded with the other effects of the run on a rerun. */
+/* From byte `offset` on, before the end. `ready(arg)` is called from store_poll of the same worker
+ * after store_stream_next said STORE_WAIT. Discarded with the other effects of the run on a rerun,
+ * unless it is kept: then it is the caller's from there on. */
 STORE_MUST_CHECK enum store_result store_stream_open(struct store_txn *txn,
-                                                     const struct store_item *item,
+                                                     const struct store_item *item, uint64_t offset,
                                                      struct store_stream **stream);
+void store_stream_keep(struct store_stream *stream);
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg);
 
 /* The next piece, at most STORE_STREAM_PIECE bytes, as `*count` vectors that stay valid and

@@ -27,6 +27,7 @@ struct store_stream {
     struct run_reader reader;
     struct format_root *root;
     uint32_t next; /* extent */
+    uint32_t skip; /* of its bytes */
     uint32_t extent_count;
     enum stream_state state;
     enum store_result result;
@@ -100,15 +101,17 @@ enum store_result stream_open_root(struct store_worker *worker, const char *root
 
 /* The partition's lock is held: the newest commit there is has not given up this version. */
 enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
-                                    struct store_stream **stream)
+                                    uint64_t offset, struct store_stream **stream)
 {
-    assert(item->large && item->version != 0);
+    assert(item->large && item->version != 0 && offset < item->length);
     const struct format_item *found = item->origin;
     enum store_result result =
         stream_open_root(txn->worker, format_payload(found), found->payload_len,
                          atomic_load(&txn->store->journal.appended), stream);
     if (result != STORE_OK)
         return result;
+    (*stream)->next = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
+    (*stream)->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);
     (*stream)->txn = txn;
     (*stream)->next_of_txn = txn->streams;
     txn->streams = *stream;
@@ -122,6 +125,11 @@ void stream_leave(struct store_stream *stream)
         at = &(*at)->next_of_txn;
     *at = stream->next_of_txn;
     stream->txn = NULL;
+}
+
+void store_stream_keep(struct store_stream *stream)
+{
+    stream_leave(stream);
 }
 
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg)
@@ -261,6 +269,18 @@ static enum store_result begin_piece(struct store_stream *stream)
     return STORE_OK;
 }
 
+/* The first piece begins where the stream does. */
+static struct iovec *skip_head(struct store_stream *stream)
+{
+    struct iovec *first = stream->vectors;
+    for (; stream->skip > 0 && stream->skip >= first->iov_len; first++)
+        stream->skip -= (uint32_t)first->iov_len;
+    first->iov_base = (char *)first->iov_base + stream->skip;
+    first->iov_len -= stream->skip;
+    stream->skip = 0;
+    return first;
+}
+
 enum store_result store_stream_next(struct store_stream *stream, const struct iovec **vectors,
                                     int *count)
 {
@@ -275,9 +295,12 @@ enum store_result store_stream_next(struct store_stream *stream, const struct io
         return STORE_WAIT;
     stream->state = STREAM_IDLE;
     stream->next++;
-    *vectors = stream->vectors;
-    *count = stream->vector_count;
-    return stream->result;
+    if (stream->result != STORE_OK)
+        return stream->result;
+    struct iovec *first = skip_head(stream);
+    *vectors = first;
+    *count = stream->vector_count - (int)(first - stream->vectors);
+    return STORE_OK;
 }
 
 bool store_hold_pages(struct store *store, const void *address, void **start, size_t *size)

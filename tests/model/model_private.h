@@ -53,6 +53,7 @@ struct store_parked {
 struct store_stream {
     struct store_stream *next; /* of its transaction's, then of its worker's waiting ones */
     struct store_worker *worker;
+    struct store_txn *txn; /* that opened it */
     struct value *value;
     uint64_t position;
     bool waiting;

@@ -504,16 +504,27 @@ void store_submit(struct store_worker *worker)
 /* ---- streams ---- */
 
 enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
-                                    struct store_stream **stream)
+                                    uint64_t offset, struct store_stream **stream)
 {
     struct store_stream *opened = model_alloc(sizeof(*opened));
     assert(item->trees == 0 && item->version != 0);
     opened->worker = txn->worker;
     opened->value = value_ref((struct value *)item->origin);
+    opened->position = offset;
+    opened->txn = txn;
     opened->next = txn->streams;
     txn->streams = opened;
     *stream = opened;
     return STORE_OK;
+}
+
+void store_stream_keep(struct store_stream *stream)
+{
+    struct store_stream **link = &stream->txn->streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    stream->next = NULL;
 }
 
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg)

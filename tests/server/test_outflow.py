@@ -250,3 +250,70 @@ def test_many_readers_and_a_writer(make_server):
     for reader in readers:
         reader.join()
     assert not errors and client.llen("list") == 10600
+
+
+# ---- long elements ----
+
+LONG = 6 * MB
+
+
+@pytest.mark.vellum
+def test_long_values_of_fields_and_elements(make_server):
+    """They leave from where they lie, and are not read into memory for it."""
+    server = make_server()
+    client = server.client()
+    values = {b"f%d" % i: bytes([97 + i]) * (LONG + i * 1000) for i in range(3)}
+    for field, value in values.items():
+        client.hset("hash", field, value)
+        client.rpush("list", value, b"short")
+    client.rpush("list", *[b"e%d" % i for i in range(100)])
+    bulk = {field: b"$%d\r\n%s\r\n" % (len(value), value) for field, value in values.items()}
+    short = b"$5\r\nshort\r\n"
+    all_of_list = (b"*106\r\n" + b"".join(bulk[field] + short for field in sorted(values)) +
+                   b"".join(b"$%d\r\ne%d\r\n" % (len(b"e%d" % i), i) for i in range(100)))
+    before = peak_memory(server, reset=True)
+    with server.raw() as raw:
+        assert raw.call("HGET", "hash", "f1") == bulk[b"f1"]
+        assert raw.call("HMGET", "hash", "f0", "absent", "f2") == \
+            b"*3\r\n" + bulk[b"f0"] + b"$-1\r\n" + bulk[b"f2"]
+        assert raw.call("LRANGE", "list", "0", "5") == \
+            b"*6\r\n" + b"".join(bulk[field] + short for field in sorted(values))
+        assert raw.call("LRANGE", "list", "0", "-1") == all_of_list
+        reply = raw.call("HVALS", "hash")
+        assert reply[:4] == b"*3\r\n" and len(reply) == 4 + sum(map(len, bulk.values()))
+        assert all(reply.find(value, 4) > 0 for value in bulk.values())
+    assert peak_memory(server) < before + LONG
+    with server.raw() as raw:
+        raw.send(encode("LRANGE", "list", "0", "-1") + encode("HGETALL", "hash") +
+                 encode("LLEN", "list"))
+        assert raw.reply() == all_of_list
+        reply = raw.reply()
+        assert reply[:4] == b"*6\r\n"
+        assert all(b"$2\r\n%s\r\n%s" % (field, bulk[field]) in reply for field in values)
+        assert raw.reply() == b":106\r\n"
+        raw.call("MULTI")
+        raw.call("HGET", "hash", "f2")
+        raw.call("LRANGE", "list", "2", "3")
+        assert raw.call("EXEC") == b"*2\r\n" + bulk[b"f2"] + b"*2\r\n" + bulk[b"f1"] + short
+
+
+@pytest.mark.vellum
+def test_long_values_that_are_overwritten_meanwhile(make_server):
+    server = make_server()
+    client = server.client()
+    old = {b"f%d" % i: bytes([97 + i]) * (2 * MB + i) for i in range(4)}
+    for field, value in old.items():
+        client.hset("hash", field, value)
+    with server.raw(receive_buffer=4096) as raw:
+        raw.send(encode("HGETALL", "hash") + encode("HGET", "hash", "f0"))
+        raw.more()
+        for i in range(4):
+            client.hset("hash", f"f{i}", b"z" * (2 * MB))
+        client.delete("hash")
+        for i in range(4):  # where the old ones lay, if that had been given up
+            client.set(f"s{i}", b"y" * (2 * MB))
+        reply = raw.reply()
+        assert reply[:4] == b"*8\r\n"
+        assert all(b"$2\r\n%s\r\n$%d\r\n%s\r\n" % (field, len(value), value) in reply
+                   for field, value in old.items())
+        assert raw.reply() in (b"$-1\r\n", b"$%d\r\n%s\r\n" % (2 * MB, old[b"f0"]))

@@ -284,7 +284,7 @@ static enum store_result change(struct store_txn *txn, struct call *call, struct
         return store_rename(txn, key, &step->item, &call->declared[step->other]);
     case STEP_STREAM:
         return step->large && step->item.version
-                   ? store_stream_open(txn, &step->item, &step->stream)
+                   ? store_stream_open(txn, &step->item, 0, &step->stream)
                    : STORE_OK;
     default:
         return take_value(txn, step);

@@ -148,8 +148,15 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
     return store_step(call->txn);
 }
 
+enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                               const struct store_item *item, uint64_t offset)
+{
+    (void)call, (void)said, (void)item, (void)offset;
+    return STORE_ABSENT;
+}
+
 /* Stands for the connection's, which streams large values. */
-enum store_result call_reply_item(struct call *call, const struct store_item *item)
+enum store_result call_reply_part(struct call *call, const struct store_item *item, uint64_t offset)
 {
     const char *bytes = item->bytes;
     if (item->large) {
@@ -157,8 +164,13 @@ enum store_result call_reply_item(struct call *call, const struct store_item *it
         if (result != STORE_OK)
             return result;
     }
-    resp_bulk(call->reply, bytes, item->length);
+    resp_bulk(call->reply, bytes + offset, item->length - offset);
     return STORE_OK;
+}
+
+enum store_result call_reply_item(struct call *call, const struct store_item *item)
+{
+    return call_reply_part(call, item, 0);
 }
 
 #define WRITES(word, first, last, step)                                                            \

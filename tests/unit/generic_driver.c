@@ -54,6 +54,13 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
     return store_step(call->txn);
 }
 
+enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                               const struct store_item *item, uint64_t offset)
+{
+    (void)call, (void)said, (void)item, (void)offset;
+    return STORE_ABSENT;
+}
+
 static void on_done(struct store_request *request, enum store_result result)
 {
     struct run *run = (struct run *)request;

@@ -362,7 +362,7 @@ static enum store_result body_open_stream(struct store_txn *txn, struct job *job
         return result;
     assert_true(item.large);
     assert_null(item.bytes);
-    result = store_stream_open(txn, &item, &stream);
+    result = store_stream_open(txn, &item, 0, &stream);
     job->text = (const char *)stream;
     char last;
     return result == STORE_OK ? store_read(txn, &item, LARGE - 1, 1, &last) : result;
