@@ -222,6 +222,7 @@ CLIENT_SRC := \
 RDMA_TESTS := \
 	test_channel \
 	test_client \
+	test_deaths \
 	test_hostile \
 	test_revoke
 
@@ -599,6 +600,8 @@ $(BIN)/vellum-benchmark: $(call objects,$(BENCHMARK_SRC) $(BENCH_SRC)) $(CLIENT_
 $(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
+
+$(addprefix $(BUILD)/rdma/,test_deaths test_hostile): $(OBJ)/tests/rdma/raw.o
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

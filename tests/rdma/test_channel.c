@@ -415,10 +415,8 @@ static void killed_while_pages_are_used(void **state)
     free(bytes);
 }
 
-/* A cable that is cut while values go both ways, and mended: nothing of it stays. */
-static void cut_cable(void **state)
+static void cut_and_mend(const char *cut, const char *mend)
 {
-    (void)state;
     const size_t size = 1 << 20;
     struct vellum_options beside = options_of(VELLUM_RDMA_NEVER);
     beside.host = "127.0.0.1";
@@ -437,7 +435,7 @@ static void cut_cable(void **state)
     }
     for (int i = 0; i < 12; i++)
         assert_int_equal(read(ready[0], &byte, 1), 1);
-    assert_int_equal(system("tc qdisc add dev vb root netem loss 100%"), 0);
+    assert_int_equal(system(cut), 0);
     pause_ms(1500);
     redisReply *reply = good(tcp, vellum_command(tcp, "GET victim")); /* others are served */
     assert_memory_equal(reply->str, bytes, size);
@@ -447,7 +445,7 @@ static void cut_cable(void **state)
         kill(children[i], SIGKILL);
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
     }
-    assert_int_equal(system("tc qdisc del dev vb root"), 0);
+    assert_int_equal(system(mend), 0);
     await_figure(tcp, "rdma_channels", 0);
     await_figure(tcp, "rdma_pinned_bytes", 0);
     vellum_free(connect_rdma());
@@ -455,6 +453,24 @@ static void cut_cable(void **state)
     close(ready[1]);
     vellum_free(tcp);
     free(bytes);
+}
+
+/* A cable that is cut while values go both ways, and mended: nothing of it stays. */
+static void cut_cable(void **state)
+{
+    (void)state;
+    cut_and_mend("tc qdisc add dev vb root netem loss 100%", "tc qdisc del dev vb root");
+}
+
+/* The same by the devices' own end. */
+static void link_down(void **state)
+{
+    (void)state;
+    cut_and_mend("ip link set vb down",
+                 "ip link set vb up && ip route replace 10.9.0.1 dev vb src 10.9.0.2 table 21 &&"
+                 " for i in $(seq 100); do grep -q ACTIVE /sys/class/infiniband/rxe_b/ports/1/state"
+                 " && grep -q ACTIVE /sys/class/infiniband/rxe_a/ports/1/state && exit 0;"
+                 " sleep 0.1; done; exit 1");
 }
 
 /* 64 MB there and back. */
@@ -645,6 +661,7 @@ int main(void)
         cmocka_unit_test(what_is_not_placed),
         cmocka_unit_test(killed_while_pages_are_used),
         cmocka_unit_test(cut_cable),
+        cmocka_unit_test(link_down),
         cmocka_unit_test(the_longest_values),
         cmocka_unit_test(many_channels),
         cmocka_unit_test(idle_is_free),

@@ -16,203 +16,7 @@
 
 #include <cmocka.h>
 
-#include "../../clients/vellum.h"
-#include "../../protocol/rdma_frame.h"
-#include "../../rdma-ext/verbs.h"
-
-#define MEMORY (256 * 1024)
-#define RECEIVES 32
-
-/* A client with its bare queue pair. */
-struct raw {
-    redisContext *tcp;
-    struct rdma_device device;
-    struct ibv_cq *cq;
-    struct ibv_qp *qp;
-    struct ibv_mr *mr;
-    char *memory;
-    struct rdma_end ours, theirs;
-    unsigned posted;
-};
-
-static void pause_ms(long ms)
-{
-    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    nanosleep(&time, NULL);
-}
-
-static redisContext *dial(void)
-{
-    redisContext *tcp = redisConnect(getenv("VELLUM_HOST"), atoi(getenv("VELLUM_PORT")));
-    assert_non_null(tcp);
-    assert_int_equal(tcp->err, 0);
-    struct timeval limit = {.tv_sec = 10};
-    redisSetTimeout(tcp, limit);
-    return tcp;
-}
-
-static void make_queue_pair(struct raw *raw)
-{
-    struct ibv_qp_init_attr attributes = {
-        .cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
-    raw->cq = ibv_create_cq(raw->device.context, 256, NULL, NULL, 0);
-    assert_non_null(raw->cq);
-    attributes.send_cq = attributes.recv_cq = raw->cq;
-    raw->qp =
-        rdma_qp_make(&raw->device, &attributes, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
-    assert_non_null(raw->qp);
-    raw->memory = calloc(1, MEMORY);
-    raw->mr = ibv_reg_mr(raw->device.pd, raw->memory, MEMORY,
-                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
-    assert_non_null(raw->mr);
-    rdma_qp_describe(&raw->device, raw->qp, 77, &raw->ours);
-    raw->ours.frame_bytes = 4096;
-    raw->ours.credits = RECEIVES;
-    raw->ours.ring = (uintptr_t)(raw->memory + MEMORY / 2);
-    raw->ours.ring_key = raw->mr->rkey;
-}
-
-static void post_receives(struct raw *raw, int count)
-{
-    for (int i = 0; i < count; i++) {
-        struct ibv_sge piece = {.addr = (uintptr_t)(raw->memory + MEMORY / 2 + i * 4096),
-                                .length = 4096,
-                                .lkey = raw->mr->lkey};
-        struct ibv_recv_wr *bad, request = {.sg_list = &piece, .num_sge = 1};
-        assert_int_equal(ibv_post_recv(raw->qp, &request, &bad), 0);
-    }
-}
-
-/* CONNECT with our attributes, of which one has another value; the caller frees the reply. */
-static redisReply *ask(struct raw *raw, const char *name, const char *value)
-{
-    char values[RDMA_END_ATTRIBUTES][RDMA_END_TEXT_MAX];
-    const char *words[4 + 2 * RDMA_END_ATTRIBUTES] = {"RDMA", "CONNECT", "1",
-                                                      rdma_mode_name(raw->ours.mode)};
-    int count = 4;
-    for (uint32_t i = 0; i < rdma_end_attributes(&raw->ours); i++) {
-        words[count] = rdma_end_print(&raw->ours, i, values[i]);
-        words[count + 1] = name != NULL && strcmp(words[count], name) == 0 ? value : values[i];
-        count += 2;
-    }
-    redisReply *reply = redisCommandArgv(raw->tcp, count, words, NULL);
-    assert_non_null(reply);
-    return reply;
-}
-
-static void raw_open_device(struct raw *raw, enum rdma_mode mode)
-{
-    char message[RDMA_MESSAGE_MAX];
-    static const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, 2};
-    struct rdma_choice choice = {.gid_index = -1, .address = address};
-    *raw = (struct raw){.tcp = dial(), .ours.mode = mode, .theirs.mode = mode};
-    assert_true(rdma_device_open(&raw->device, &choice, message));
-    make_queue_pair(raw);
-}
-
-static void raw_connect_by(struct raw *raw, enum rdma_mode mode, int receives)
-{
-    raw_open_device(raw, mode);
-    post_receives(raw, receives);
-    redisReply *reply = ask(raw, NULL, NULL);
-    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
-    for (size_t i = 0; i + 1 < reply->elements; i += 2)
-        if (reply->element[i + 1]->type == REDIS_REPLY_STRING)
-            assert_true(rdma_end_read(&raw->theirs, reply->element[i]->str,
-                                      (size_t)reply->element[i]->len, reply->element[i + 1]->str,
-                                      (size_t)reply->element[i + 1]->len));
-    freeReplyObject(reply);
-    assert_int_equal(rdma_qp_connect(&raw->device, raw->qp, &raw->ours, &raw->theirs), 0);
-}
-
-static void raw_connect(struct raw *raw, int receives)
-{
-    raw_connect_by(raw, RDMA_MODE_SEND, receives);
-}
-
-static void raw_free(struct raw *raw)
-{
-    redisFree(raw->tcp);
-    ibv_destroy_qp(raw->qp);
-    ibv_destroy_cq(raw->cq);
-    ibv_dereg_mr(raw->mr);
-    free(raw->memory);
-    rdma_device_close(&raw->device);
-}
-
-static void post_word(struct raw *raw, const void *message, size_t len, enum ibv_wr_opcode opcode,
-                      uint64_t remote, uint32_t rkey, uint32_t word)
-{
-    char *memory = raw->memory + raw->posted++ % 8 * 16384;
-    memcpy(memory, message, len);
-    struct ibv_sge piece = {
-        .addr = (uintptr_t)memory, .length = (uint32_t)len, .lkey = raw->mr->lkey};
-    struct ibv_send_wr *bad, request = {.sg_list = &piece,
-                                        .num_sge = 1,
-                                        .opcode = opcode,
-                                        .imm_data = htobe32(word),
-                                        .send_flags = IBV_SEND_SIGNALED};
-    request.wr.rdma.remote_addr = remote;
-    request.wr.rdma.rkey = rkey;
-    assert_int_equal(ibv_post_send(raw->qp, &request, &bad), 0);
-}
-
-static void post(struct raw *raw, const void *message, size_t len, enum ibv_wr_opcode opcode,
-                 uint64_t remote, uint32_t rkey)
-{
-    post_word(raw, message, len, opcode, remote, rkey, UINT32_MAX);
-}
-
-/* A frame of mode write: its bytes to a slot of the server's ring, its header as the word. */
-static void write_frame(struct raw *raw, uint32_t slot, uint32_t word, const void *bytes,
-                        size_t len)
-{
-    post_word(raw, bytes, len, IBV_WR_RDMA_WRITE_WITH_IMM,
-              raw->theirs.ring + slot * raw->theirs.frame_bytes, raw->theirs.ring_key, word);
-}
-
-#define WORD(type, credits, length) ((uint32_t)(type) << 28 | (credits) << 17 | (length))
-
-static void send_frame(struct raw *raw, int type, int reserved, uint32_t credits, uint32_t length,
-                       size_t payload)
-{
-    static char message[8 + 8192];
-    message[0] = (char)type;
-    message[1] = (char)reserved;
-    message[2] = (char)credits;
-    message[3] = (char)(credits >> 8);
-    memcpy(message + 4, &length, 4);
-    memset(message + 8, '\n', sizeof message - 8);
-    post(raw, message, 8 + payload, IBV_WR_SEND, 0, 0);
-}
-
-/* The server ends TCP, which is how a client learns of it. */
-static void assert_closed(struct raw *raw)
-{
-    char byte;
-    ssize_t got = read(raw->tcp->fd, &byte, 1);
-    if (got != 0 && (got > 0 || errno != ECONNRESET))
-        fail_msg("not closed: %zd, %s", got, strerror(errno));
-}
-
-/* Of the server. */
-static long long figure(redisContext *tcp, const char *name)
-{
-    redisReply *reply = redisCommand(tcp, "INFO everything");
-    assert_non_null(reply);
-    const char *at = strstr(reply->str, name);
-    assert_non_null(at);
-    long long value = atoll(at + strlen(name) + 1);
-    freeReplyObject(reply);
-    return value;
-}
-
-static void await_no_channels(redisContext *tcp, int but)
-{
-    for (int i = 0; i < 100 && figure(tcp, "rdma_channels") != but; i++)
-        pause_ms(50);
-    assert_int_equal(figure(tcp, "rdma_channels"), but);
-}
+#include "raw.h"
 
 /* ---- cases ---- */
 
@@ -247,13 +51,13 @@ static void lies_in_frames(void **state)
         struct raw raw;
         raw_connect(&raw, RECEIVES);
         if (i % 2 == 0) /* the channel is open already, or not yet */
-            send_frame(&raw, 2, 0, 0, 0, 0);
-        send_frame(&raw, lies[i].type, lies[i].reserved, lies[i].credits, lies[i].length,
-                   lies[i].payload);
-        assert_closed(&raw);
+            raw_send_frame(&raw, 2, 0, 0, 0, 0);
+        raw_send_frame(&raw, lies[i].type, lies[i].reserved, lies[i].credits, lies[i].length,
+                       lies[i].payload);
+        raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -263,8 +67,8 @@ static void no_whole_header(void **state)
     struct raw raw;
     for (size_t len = 0; len < 8; len++) {
         raw_connect(&raw, RECEIVES);
-        post(&raw, "\1\0\0\0\0\0\0\0", len, IBV_WR_SEND, 0, 0);
-        assert_closed(&raw);
+        raw_post(&raw, "\1\0\0\0\0\0\0\0", len, IBV_WR_SEND, 0, 0);
+        raw_assert_closed(&raw);
         raw_free(&raw);
     }
 }
@@ -305,15 +109,15 @@ static void more_than_its_credits(void **state)
         breaches = figure(tcp, "rdma_breaches");
         put_to_sleep(tcp);
         for (int i = 0; i < 60; i++)
-            send_frame(&raw, 1, 0, 0, 1, 1);
+            raw_send_frame(&raw, 1, 0, 0, 1, 1);
         await_waking(tcp);
         for (int i = 0; i < 20; i++)
             freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
         assert_null(vellum_error(neighbour));
-        assert_closed(&raw);
+        raw_assert_closed(&raw);
         assert_true(figure(tcp, "rdma_breaches") > breaches);
         raw_free(&raw);
-        await_no_channels(tcp, 1);
+        await_figure(tcp, "rdma_channels", 1);
         redisFree(tcp);
     }
     vellum_free(neighbour);
@@ -327,10 +131,10 @@ static void no_receives_posted(void **state)
     struct raw raw;
     redisContext *tcp = dial();
     raw_connect(&raw, 0);
-    post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
-    assert_closed(&raw);
+    raw_post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
+    raw_assert_closed(&raw);
     raw_free(&raw);
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -344,8 +148,8 @@ static void reads_and_writes_what_it_should_not(void **state)
         raw_connect(&raw, RECEIVES);
         enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
                                         IBV_WR_RDMA_WRITE_WITH_IMM};
-        post(&raw, "xxxxxxxx", i == 5 ? 0 : 8, opcodes[i % 3], (uintptr_t)raw.memory,
-             raw.mr->rkey + i / 3);
+        raw_post(&raw, "xxxxxxxx", i == 5 ? 0 : 8, opcodes[i % 3], (uintptr_t)raw.memory,
+                 raw.mr->rkey + i / 3);
         struct ibv_wc completion;
         int got = 0;
         for (int j = 0; j < 200 && got == 0; j++) {
@@ -356,7 +160,7 @@ static void reads_and_writes_what_it_should_not(void **state)
         assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
         raw_free(&raw);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -377,11 +181,11 @@ static void lies_in_references(void **state)
         raw_connect(&raw, RECEIVES);
         rdma_frame_write(message, &frame);
         rdma_reference_write(message + 8, &lies[i]);
-        post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
-        assert_closed(&raw);
+        raw_post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -403,11 +207,11 @@ static void keys_that_cannot_be_ended(void **state)
         rdma_reference_write(message + 8, &reference);
         if (i == 1)
             message[8 + RDMA_REFERENCE_BYTES - 1] = 1; /* a flag that does not exist */
-        post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
-        assert_closed(&raw);
+        raw_post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -432,14 +236,14 @@ static void lies_in_grants(void **state)
         raw_connect(&raw, RECEIVES);
         rdma_frame_write(message, &frame);
         rdma_reference_write(message + 8, &lies[i]);
-        post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        raw_post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
         if (i > 2) /* these are believed until they are used: or credits are all that it gets */
-            post(&raw, "\1\0\0\0\012\0\0\0GET long\r\n", 18, IBV_WR_SEND, 0, 0);
+            raw_post(&raw, "\1\0\0\0\012\0\0\0GET long\r\n", 18, IBV_WR_SEND, 0, 0);
         if (i <= 2 || figure(tcp, "rdma_registered_bytes") > 0)
-            assert_closed(&raw);
+            raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -459,7 +263,7 @@ static void bad_attributes(void **state)
     struct raw raw;
     raw_open_device(&raw, RDMA_MODE_SEND);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        redisReply *reply = ask(&raw, bad[i][0], bad[i][1]);
+        redisReply *reply = raw_ask(&raw, bad[i][0], bad[i][1]);
         assert_int_equal(reply->type, REDIS_REPLY_ERROR);
         freeReplyObject(reply);
     }
@@ -473,7 +277,7 @@ static void bad_attributes(void **state)
     static const char *const bad_rings[][2] = {
         {"RING", "18446744073709551616"}, {"RING", "-1"}, {"RING", ""}, {"RKEY", "4294967296"}};
     for (size_t i = 0; i < sizeof bad_rings / sizeof *bad_rings; i++) {
-        reply = ask(&raw, bad_rings[i][0], bad_rings[i][1]);
+        reply = raw_ask(&raw, bad_rings[i][0], bad_rings[i][1]);
         assert_int_equal(reply->type, REDIS_REPLY_ERROR);
         freeReplyObject(reply);
     }
@@ -493,7 +297,7 @@ static void not_before_auth(void **state)
     redisReply *reply = redisCommand(raw.tcp, "RDMA CONNECT 1 send");
     assert_non_null(strstr(reply->str, "NOAUTH"));
     freeReplyObject(reply);
-    reply = ask(&raw, NULL, NULL);
+    reply = raw_ask(&raw, NULL, NULL);
     assert_int_equal(reply->type, REDIS_REPLY_ERROR); /* too long for a stranger */
     freeReplyObject(reply);
     freeReplyObject(redisCommand(tcp, "AUTH secret"));
@@ -511,13 +315,13 @@ static void chooses_tcp(void **state)
     redisContext *tcp = dial();
     raw_connect(&raw, RECEIVES);
     assert_int_equal(figure(tcp, "rdma_channels"), 1);
-    redisReply *reply = ask(&raw, NULL, NULL);
+    redisReply *reply = raw_ask(&raw, NULL, NULL);
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY); /* a second one: the first was withdrawn */
     freeReplyObject(reply);
     reply = redisCommand(raw.tcp, "PING");
     assert_string_equal(reply->str, "PONG");
     freeReplyObject(reply);
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     raw_free(&raw);
     redisFree(tcp);
 }
@@ -543,12 +347,12 @@ static void lies_in_words(void **state)
         struct raw raw;
         raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
         if (i % 2 == 0) /* the channel is open already, or not yet */
-            write_frame(&raw, 0, WORD(2, 0, 0), "", 0);
-        write_frame(&raw, 0, lies[i], "", 0);
-        assert_closed(&raw);
+            raw_write_frame(&raw, 0, WORD(2, 0, 0), "", 0);
+        raw_write_frame(&raw, 0, lies[i], "", 0);
+        raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -571,7 +375,7 @@ static void writes_beside_the_ring(void **state)
         uint32_t key = i == 3   ? other.theirs.ring_key
                        : i == 4 ? raw.theirs.ring_key - 1
                                 : raw.theirs.ring_key;
-        post_word(&raw, "PING\r\n\r\n", 8, opcode, address, key, WORD(1, 0, 8));
+        raw_post_word(&raw, "PING\r\n\r\n", 8, opcode, address, key, WORD(1, 0, 8));
         struct ibv_wc completion;
         int got = 0;
         for (int j = 0; j < 200 && got == 0; j++) {
@@ -580,7 +384,7 @@ static void writes_beside_the_ring(void **state)
         }
         assert_int_equal(got, 1);
         assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
-        write_frame(&other, 0, WORD(1, 0, 6), "PING\r\n", 6); /* unharmed */
+        raw_write_frame(&other, 0, WORD(1, 0, 6), "PING\r\n", 6); /* unharmed */
         while (ibv_poll_cq(other.cq, 1, &completion) == 0 ||
                completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
             pause_ms(1);
@@ -588,7 +392,7 @@ static void writes_beside_the_ring(void **state)
         raw_free(&raw);
         raw_free(&other);
     }
-    await_no_channels(tcp, 0);
+    await_figure(tcp, "rdma_channels", 0);
     redisFree(tcp);
 }
 
@@ -599,12 +403,12 @@ static void messages_where_words_are_due(void **state)
     for (int i = 0; i < 2; i++) {
         raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
         if (i == 0) {
-            write_frame(&raw, 0, WORD(2, 0, 0), "", 0);
-            send_frame(&raw, 2, 0, 0, 0, 0);
+            raw_write_frame(&raw, 0, WORD(2, 0, 0), "", 0);
+            raw_send_frame(&raw, 2, 0, 0, 0, 0);
         } else {
-            post(&raw, "", 0, IBV_WR_SEND, 0, 0);
+            raw_post(&raw, "", 0, IBV_WR_SEND, 0, 0);
         }
-        assert_closed(&raw);
+        raw_assert_closed(&raw);
         raw_free(&raw);
     }
 }
@@ -624,14 +428,14 @@ static void more_words_than_credits(void **state)
     raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
     put_to_sleep(tcp);
     for (uint32_t i = 0; i < 60; i++)
-        write_frame(&raw, i % 8, WORD(1, 0, 1), "\n", 1);
+        raw_write_frame(&raw, i % 8, WORD(1, 0, 1), "\n", 1);
     await_waking(tcp);
     for (int i = 0; i < 20; i++)
         freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
     assert_null(vellum_error(neighbour));
-    assert_closed(&raw);
+    raw_assert_closed(&raw);
     raw_free(&raw);
-    await_no_channels(tcp, 1);
+    await_figure(tcp, "rdma_channels", 1);
     redisFree(tcp);
     vellum_free(neighbour);
 }
@@ -642,13 +446,13 @@ static void bytes_by_both_ways(void **state)
     static const char ping[] = "\1\0\0\0\6\0\0\0PING\r\n";
     struct raw raw;
     raw_connect(&raw, RECEIVES);
-    post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
+    raw_post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
     struct ibv_wc completion;
     while (ibv_poll_cq(raw.cq, 1, &completion) == 0 || completion.opcode != IBV_WC_RECV)
         pause_ms(1);
     assert_memory_equal(raw.memory + MEMORY / 2 + 8, "+PONG\r\n", 7);
     assert_int_equal(write(raw.tcp->fd, "PING\r\n", 6), 6);
-    assert_closed(&raw);
+    raw_assert_closed(&raw);
     raw_free(&raw);
 }
 
