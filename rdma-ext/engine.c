@@ -132,14 +132,17 @@ static const char *ring_make(struct rdma_service *service, struct rdma_ring *rin
     if (!pin(service, RING_SEND_BYTES, IBV_ACCESS_LOCAL_WRITE, &ring->sends) ||
         !pin(service, RING_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, &ring->mr))
         return no_memory;
-    ring->window = ibv_alloc_mw(service->device.pd, IBV_MW_TYPE_2);
-    return ring->window != NULL ? NULL : "no memory window can be had";
+    return NULL;
 }
 
-/* Opens the ring to the client. The worker hears of it when that is done. */
-static bool ring_open(struct rdma_channel *channel)
+/* Opens the ring to the client. The worker hears of it when that is done. The window is younger than
+ * the queue pair: should the process be killed, the kernel takes it away first, as it must. */
+static bool ring_open(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_ring *ring = &channel->ring;
+    ring->window = ibv_alloc_mw(service->device.pd, IBV_MW_TYPE_2);
+    if (ring->window == NULL)
+        return false;
     struct rdma_end *ours = &channel->request->ours;
     struct ibv_send_wr *bad, bind = {.wr_id = channel->link.wr_id | WR_BIND,
                                      .opcode = IBV_WR_BIND_MW,
@@ -227,8 +230,8 @@ static const char *connect_channel(struct rdma_service *service, struct rdma_cha
                  strerror(error));
         return request->error;
     }
-    if (channel->ring.window != NULL && !ring_open(channel))
-        return "the memory window cannot be bound";
+    if (channel->ring.mr != NULL && !ring_open(service, channel))
+        return "the memory window cannot be had";
     return NULL;
 }
 
