@@ -433,7 +433,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients checker unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
-	mutants rdma-test rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
+	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients checker
@@ -457,6 +457,7 @@ help:
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
+	@echo 'make rdma-asan    the same with the address sanitizer'
 	@echo 'make rdma-suite   every command test of tests/server over channels, there'
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
@@ -502,6 +503,10 @@ mutants:
 
 rdma-test: all $(RDMA_TEST_PROGRAMS)
 	tests/run --build $(BUILD) rdma
+
+# The same with the address sanitizer in server, library, proxy and tests.
+rdma-asan:
+	$(MAKE) VARIANT=asan rdma-test
 
 rdma-suite: all
 	for mode in $(RDMA_MODES); do tests/rdma/suite --build $(BUILD) --mode $$mode || exit 1; done
