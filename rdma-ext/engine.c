@@ -135,8 +135,8 @@ static const char *ring_make(struct rdma_service *service, struct rdma_ring *rin
     return NULL;
 }
 
-/* Opens the ring to the client. The worker hears of it when that is done. The window is younger than
- * the queue pair: should the process be killed, the kernel takes it away first, as it must. */
+/* Opens the ring to the client. The worker hears of it when that is done. The window is younger
+ * than the queue pair: should the process be killed, the kernel takes it away first, as it must. */
 static bool ring_open(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_ring *ring = &channel->ring;
