@@ -225,6 +225,7 @@ RDMA_TESTS := \
 	test_deaths \
 	test_hostile \
 	test_revoke
+RDMA_TEST_SRC := tests/rdma/raw.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
@@ -606,7 +607,7 @@ $(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_deaths test_hostile): $(OBJ)/tests/rdma/raw.o
+$(addprefix $(BUILD)/rdma/,test_deaths test_hostile): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)
