@@ -175,8 +175,9 @@ static void free_closed(struct conn *conn)
 static void set_limits(struct conn *conn, struct resp_parser *parser)
 {
     const struct config *config = &conn->worker->server->config;
+    uint64_t bulk_max = (uint64_t)config_number(config, CONFIG_PROTO_MAX_BULK_LEN);
     struct resp_limits limits = {
-        .bulk_max = (uint64_t)config_number(config, CONFIG_PROTO_MAX_BULK_LEN),
+        .bulk_max = bulk_max < UINT32_MAX ? bulk_max : UINT32_MAX, /* as long as keys can be told */
         .count_max = INT32_MAX,
         .unauthenticated = !conn->session.authenticated && config_has_password(config),
     };

@@ -241,6 +241,12 @@ struct expired_name { /* a hint: see expire.c */
     uint32_t tag;
 };
 
+struct unreadable_name { /* of a key whose bytes are damaged */
+    uint16_t slot;
+    uint32_t tag;
+    int64_t since_ms;
+};
+
 struct store_worker {
     struct store *store;
     uint32_t index;
@@ -257,8 +263,10 @@ struct store_worker {
     bool stopping;                            /* being detached: begins nothing of its own */
     uint32_t removals[STORE_BY_EVICTION + 1]; /* under way, by cause (removal.c) */
     uint64_t removal_bytes;                   /* of their long keys */
-    _Atomic bool expire_due;                  /* set by the keeper's clock */
-    _Atomic bool evict_due;                   /* somebody wants room */
+    struct unreadable_name unreadable[EXPIRED_NOTES]; /* the last ones, in turn */
+    uint32_t unreadable_count;
+    _Atomic bool expire_due; /* set by the keeper's clock */
+    _Atomic bool evict_due;  /* somebody wants room */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
     struct grave *grave; /* that it digs in (tree_free.c) */

@@ -12,6 +12,7 @@
 #include "long_key.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
+#define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */
 
 struct removal {
     struct store_request request;
@@ -21,13 +22,13 @@ struct removal {
     bool found;
     counter *deletes; /* whose account it is, once committed; NULL: nothing is to be deleted */
     char *bytes;      /* of the key */
+    uint64_t counted; /* in the worker's removal_bytes */
 };
 
 static void end(struct removal *removal)
 {
     removal->worker->removals[removal->name.cause]--;
-    if (removal->bytes && removal->key.len > FORMAT_KEY_INLINE)
-        removal->worker->removal_bytes -= removal->key.len;
+    removal->worker->removal_bytes -= removal->counted;
     free(removal->bytes);
     free(removal);
 }
@@ -113,16 +114,47 @@ static void deleted(struct store_request *request, enum store_result result)
 /* ---- first step: find its key ---- */
 
 /* When too many long keys are under way already, it will be named again. */
-static enum store_result copy_key(struct store_txn *txn, struct removal *removal,
+static bool count_long_key(struct removal *removal, uint64_t length)
+{
+    uint64_t *under_way = &removal->worker->removal_bytes;
+    if (removal->counted)
+        return true;
+    if (*under_way > 0 && *under_way + length > LONG_KEYS_MOST)
+        return false;
+    *under_way += removal->counted = length;
+    return true;
+}
+
+static void note_unreadable(struct store_worker *worker, const struct removal_name *name)
+{
+    worker->unreadable[worker->unreadable_count++ % EXPIRED_NOTES] =
+        (struct unreadable_name){(uint16_t)name->slot, name->tag, engine_clock_ms()};
+}
+
+/* It would be named over and over, and the damage told each time. */
+static bool is_unreadable(const struct store_worker *worker, const struct removal_name *name)
+{
+    uint32_t count = worker->unreadable_count;
+    for (uint32_t i = 0; i < count && i < EXPIRED_NOTES; i++) {
+        const struct unreadable_name *known = &worker->unreadable[i];
+        if (known->slot == name->slot && known->tag == name->tag &&
+            engine_clock_ms() - known->since_ms < UNREADABLE_MS)
+            return true;
+    }
+    return false;
+}
+
+static enum store_result take_key(struct store_txn *txn, struct removal *removal,
                                   const struct format_item *item, uint32_t db)
 {
-    uint64_t *under_way = &removal->worker->removal_bytes, length = long_key_length(item);
     bool is_long = item->flags & FORMAT_LONG_KEY;
     const char *data;
     uint32_t len;
-    if (is_long && *under_way > 0 && *under_way + length > LONG_KEYS_MOST)
+    if (is_long && !count_long_key(removal, long_key_length(item)))
         return STORE_BUSY;
     enum store_result result = long_key_get(txn, item, &data, &len);
+    if (result == STORE_DAMAGED)
+        note_unreadable(removal->worker, &removal->name);
     if (result != STORE_OK)
         return result;
     removal->bytes = is_long ? extent_take_key(txn, data) : malloc(len + 1u);
@@ -131,7 +163,6 @@ static enum store_result copy_key(struct store_txn *txn, struct removal *removal
     if (!is_long)
         memcpy(removal->bytes, data, len);
     store_key(txn->store, &removal->key, db, removal->bytes, len, STORE_EXCLUSIVE);
-    *under_way += is_long ? len : 0;
     removal->found = true;
     return STORE_OK;
 }
@@ -159,7 +190,7 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
         int db = databases_logical(store, item->database);
         if (db < 0 || !is_meant(removal, item, entry))
             continue;
-        result = copy_key(txn, removal, item, (uint32_t)db);
+        result = take_key(txn, removal, item, (uint32_t)db);
     }
     pthread_mutex_unlock(&partition->space.lock);
     return result;
@@ -184,7 +215,7 @@ static void key_found(struct store_request *request, enum store_result result)
 
 void removal_begin(struct store_worker *worker, const struct removal_name *name)
 {
-    struct removal *removal = calloc(1, sizeof *removal);
+    struct removal *removal = is_unreadable(worker, name) ? NULL : calloc(1, sizeof *removal);
     if (!removal)
         return;
     removal->worker = worker;

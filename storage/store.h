@@ -199,6 +199,7 @@ struct store_key {
     uint64_t hash;
 };
 
+/* `len`: less than 4 GB; over STORE_KEY_MAX no key can be written. */
 void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
                size_t len, enum store_mode mode);
 uint32_t store_hash_slot(const char *data, size_t len); /* CRC16 of the {tag}, as Redis Cluster */

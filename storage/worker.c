@@ -122,7 +122,7 @@ void store_key(const struct store *store, struct store_key *key, uint32_t db, co
                size_t len, enum store_mode mode)
 {
     *key = (struct store_key){.data = data,
-                              .len = len < UINT32_MAX ? (uint32_t)len : UINT32_MAX,
+                              .len = (uint32_t)len,
                               .slot = (uint16_t)store_hash_slot(data, len),
                               .db = (uint8_t)db,
                               .mode = (uint8_t)mode,

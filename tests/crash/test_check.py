@@ -17,6 +17,7 @@ import harness  # noqa: E402
 PAGE = 4096
 SMALL, LARGE, MEMBER = b"a small value to be found again", b"large", b"member-000777"
 OUTSIDE = b"beside the node "
+LONG = b"a key too long to stand in its item, " * 8000
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,7 @@ def made():
         client.mset({f"k:{i}": chance.randbytes(chance.randrange(300)) for i in range(2000)})
         client.set("small", SMALL)
         client.set("large", LARGE * 200_000)
+        client.set(LONG, "named")
         client.set("larger", chance.randbytes(9_000_000))
         client.hset("hash", mapping={b"member-%06d" % i: i for i in range(3000)})
         client.hset("hash", b"outside", OUTSIDE * 300)
@@ -95,7 +97,7 @@ def test_what_is_whole_is_not_complained_of_nor_touched(made):
         before = state_of(directory)
         status, said = check(directory)
         assert status == 0, said
-        assert "2007 items, 3 large values" in said and "3 collections" in said, said
+        assert "2008 items, 3 large values" in said and "3 collections" in said, said
         assert "1 values beside them" in said and said.endswith("nothing wrong\n")
         assert state_of(directory) == before
 
@@ -118,6 +120,7 @@ def test_the_index_checkpoint_is_compared(made, copy):
     (LARGE * 100, "part of large"),
     (MEMBER, "Damaged item"),
     (OUTSIDE, "Damaged"),
+    (LONG[:PAGE], "part of (a key that cannot be read)"),
 ])
 def test_a_flipped_bit_is_found(copy, text, complaint):
     name, at = place_of(copy, text)

@@ -10,7 +10,7 @@ POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "t
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
 INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 CUTS_SPACE = "test_cuts_space"
-WAIT_RANDOM, UPLOAD = "wait/test_random", "test_upload"
+WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
 
 
 @dataclasses.dataclass
@@ -410,6 +410,30 @@ fault("key-unverified", "storage/long_key.h",
       ("item->key_len == key->len && memcmp(format_key(item), key->data, key->len) == 0",
        "item->key_len == key->len"),
       by=[RANDOM])
+
+# ---- long keys ----
+
+fault("long-key-runs-forgotten", "storage/recover.c",
+      "a start takes the bytes of long keys for free space",
+      ("if (item->flags & FORMAT_LONG_KEY && !keep_root(", "if (false && !keep_root("),
+      by=[LONG_KEYS])
+fault("long-key-space-lost", "storage/commit.c",
+      "the bytes of a long key stay when it is deleted",
+      ("if (txn->writes[i].old_key)", "if (false)"),
+      by=[LONG_KEYS])
+fault("long-key-rewritten-over", "storage/commit.c",
+      "an overwrite gives up the bytes that the key goes on to use",
+      ("&& !(write->long_key && write->long_key->bytes.base))", ")"),
+      by=[LONG_KEYS])
+fault("long-key-read-unprotected", "storage/extent.c",
+      "the bytes of a key are used anew while a scan reads them",
+      ("if (is_key) run_reader_begin(", "if (false) run_reader_begin("),
+      ("if (whole->is_key) run_reader_end(", "if (false) run_reader_end("),
+      by=[LONG_KEYS], quick=True)
+fault("long-key-told-for-ever", "storage/removal.c",
+      "a key that has expired and cannot be read is read again ten times a second",
+      ("is_unreadable(worker, name) ? NULL :", "is_unreadable(worker, name) && false ? NULL :"),
+      by=[LONG_KEYS])
 
 # ---- large collections ----
 

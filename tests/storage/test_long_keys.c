@@ -258,6 +258,69 @@ static void damage_to_one_is_its_own(void **state)
     medium_free(medium);
 }
 
+/* What has expired and cannot be named is told of once, and goes when its name is used. */
+static void what_cannot_be_named_is_told_once(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(4);
+    struct rig rig;
+    char *hurt = new_key(70000, 'H');
+    rig_defaults(&rig);
+    open_on(&rig, medium);
+    put_until(&rig, hurt, "value", now_ms() + 3600000);
+    rig_close_well(&rig);
+    medium_flip(medium, "extents", medium_find(medium, "extents", hurt, 4096) + 5, 4);
+    open_on(&rig, medium);
+    put_until(&rig, hurt, "value", now_ms() - 1);
+    rig_run(&rig, 700);
+    must(rig.warnings == 1, "%u warnings", rig.warnings);
+    must(has_value(&rig, hurt, NULL) && do_set(&rig, hurt, "again") == STORE_OK, "set again");
+    must(has_value(&rig, hurt, "again") && do_delete(&rig, hurt) == STORE_OK, "deleted");
+    must(used_runs(&rig, 0) == 0, "its space has not come back");
+    rig_close_well(&rig);
+    free(hurt);
+    medium_free(medium);
+}
+
+/* A scan that reads a key's bytes while the key goes: they stay until it has them. */
+static void a_key_goes_while_a_scan_reads_it(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(5);
+    struct rig rig;
+    char *going = new_key(140000, 'G'), *next = new_key(140000, 'N');
+    rig_defaults(&rig);
+    open_on(&rig, medium);
+    must(do_set(&rig, going, "value") == STORE_OK, "set");
+    rig_close_well(&rig);
+    open_on(&rig, medium);
+    must(has_value(&rig, going, "value"), "its page is in memory");
+    medium_hold(medium, FAULT_READ, "extents", 0);
+    struct shown shown = {.request = {.run = scan_some, .done = scanned, .now_ms = 1}};
+    shown.request.scope = STORE_SCOPE_NONE;
+    while (medium_held(medium) == 0) {
+        shown.finished = false;
+        enum store_result result = store_execute(rig.workers[0], &shown.request);
+        if (result != STORE_WAIT)
+            scanned(&shown.request, result);
+        while (!shown.finished && medium_held(medium) == 0)
+            rig_round(&rig);
+    }
+    must(do_delete(&rig, going) == STORE_OK && do_set(&rig, next, "value") == STORE_OK,
+         "meanwhile");
+    rig_run(&rig, 50);
+    must(used_runs(&rig, 4) == 4, "its runs are free while they are read");
+    medium_release(medium);
+    while (!shown.finished)
+        rig_round(&rig);
+    must(rig.warnings == 0, "%s", rig.last_warning);
+    must(used_runs(&rig, 2) == 2 && has_value(&rig, next, "value"), "afterwards");
+    rig_close_well(&rig);
+    free(going);
+    free(next);
+    medium_free(medium);
+}
+
 /* Nothing of a key is lost that was acknowledged, and no run of one that was not stays in use. */
 static void power_cuts_leave_whole_keys(void **state)
 {
@@ -299,6 +362,8 @@ int main(void)
         cmocka_unit_test(they_are_kept_apart),
         cmocka_unit_test(their_space_comes_back),
         cmocka_unit_test(damage_to_one_is_its_own),
+        cmocka_unit_test(what_cannot_be_named_is_told_once),
+        cmocka_unit_test(a_key_goes_while_a_scan_reads_it),
         cmocka_unit_test(power_cuts_leave_whole_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
