@@ -120,8 +120,9 @@ def test_blocking_notifications_and_monitor(server, length):
         assert lines[-1] == f"RPUSH {key.decode()} v"
     waiter.join()
     assert got == [(key, b"v")]
-    channels = [listener.get_message(timeout=10)["channel"] for _ in range(2)]
-    assert channels == [b"__keyspace@0__:" + key, b"__keyevent@0__:rpush"]
+    told = {(m["channel"], m["data"]) for m in (listener.get_message(timeout=10) for _ in range(4))}
+    assert told == {(b"__keyspace@0__:" + key, b"rpush"), (b"__keyevent@0__:rpush", key),
+                    (b"__keyspace@0__:" + key, b"lpop"), (b"__keyevent@0__:lpop", key)}
     client.config_set("notify-keyspace-events", "Ex")
     listener.reset()
     listener.psubscribe("__keyevent@0__:expired")
