@@ -29,6 +29,7 @@ STORAGE_SRC := \
 	storage/admission.c \
 	storage/annex.c \
 	storage/arena.c \
+	storage/building.c \
 	storage/cell_pool.c \
 	storage/change.c \
 	storage/check.c \
@@ -291,6 +292,7 @@ test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_tab
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
 	test_annex \
+	test_building \
 	test_concurrent \
 	test_cuts \
 	test_cuts_space \
@@ -308,7 +310,7 @@ STORAGE_TESTS := \
 	test_tree \
 	test_upload
 
-WAIT_TESTS := test_random test_snapshot test_tree # also with reads that wait at random
+WAIT_TESTS := test_building test_random test_snapshot test_tree # also with reads that wait at random
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \

@@ -268,5 +268,6 @@ void call_drop_progress(struct call *call)
         call->progress_free(call->progress);
     call->progress = NULL;
     call->progress_free = NULL;
+    call->progress_lasts = false;
     call->cursor = 0;
 }

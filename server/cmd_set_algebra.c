@@ -5,7 +5,7 @@
  * all others (SINTER), the first against all others (SDIFF), each against those before it (SUNION).
  * Large sets are sorted by one and the same hash, so that these look-ups go through their pages in
  * order, too. What is found is gathered, in steps; a result to be stored is written when all of it
- * is there.
+ * is there, or, if it is long, to a building in between.
  */
 #include "commands.h"
 
@@ -130,13 +130,59 @@ static bool find_sets(struct algebra *algebra, uint32_t first, enum store_result
     return *result == STORE_OK;
 }
 
+/* The gathered members, one after the other. */
+static struct resp_slice next_gathered(const struct gather *gather, size_t *at)
+{
+    uint64_t len;
+    memcpy(&len, gather->out.data + *at, sizeof len);
+    struct resp_slice member = {gather->out.data + *at + sizeof len, len};
+    *at += sizeof len + len;
+    assert(*at <= gather->out.len);
+    return member;
+}
+
+static enum store_result add_gathered(struct call *call, const struct gather *gather,
+                                      struct members *set)
+{
+    enum store_result result = STORE_OK;
+    for (size_t at = 0; at < gather->out.len && result == STORE_OK;) {
+        bool added;
+        struct resp_slice member = next_gathered(gather, &at);
+        if (members_count(set) == 0)
+            set_expect(call, set, member, 1);
+        result = set_add(call, set, member, &added);
+    }
+    return result;
+}
+
+/* To the building. */
+static enum store_result plant(struct call *call, struct gather *gather)
+{
+    struct members set;
+    members_new(&set, call->keys, TYPE_SET);
+    if (gather->build.type != 0)
+        set.type = gather->build.type;
+    enum store_result result = store_building_tree(call->txn, gather->build.building, 0, &set.tree);
+    if (result == STORE_OK)
+        result = add_gathered(call, gather, &set);
+    gather->build.planted_type = set.type;
+    return result;
+}
+
 /* Gathers the result. False: *result is to be returned. */
 static bool compute(struct algebra *algebra, uint32_t first, enum store_result *result)
 {
+    struct call *call = algebra->call;
     if (!find_sets(algebra, first, result))
         return false;
-    algebra->gather = gather_get(algebra->call);
-    *result = algebra->gather == NULL ? STORE_NO_MEMORY : walk(algebra);
+    struct gather *gather = algebra->gather = gather_get(call);
+    *result = gather == NULL ? STORE_NO_MEMORY : STORE_OK;
+    if (*result == STORE_OK && algebra->is_stored)
+        *result = gather_build(call, gather, call->keys, 1, false, plant);
+    if (*result == STORE_OK)
+        *result = walk(algebra);
+    if (*result == STORE_OK && algebra->is_stored)
+        *result = gather_build(call, gather, call->keys, 1, true, plant);
     return *result == STORE_OK;
 }
 
@@ -205,15 +251,18 @@ enum store_result cmd_sintercard(struct call *call)
 
 /* ---- storing ---- */
 
-/* The gathered members, one after the other. */
-static struct resp_slice next_gathered(const struct gather *gather, size_t *at)
+static enum store_result put_built(struct call *call, const struct gather *gather,
+                                   struct members *set)
 {
-    uint64_t len;
-    memcpy(&len, gather->out.data + *at, sizeof len);
-    struct resp_slice member = {gather->out.data + *at + sizeof len, len};
-    *at += sizeof len + len;
-    assert(*at <= gather->out.len);
-    return member;
+    struct store_item item;
+    enum store_result result = store_put_building(call->txn, call->keys, gather->build.type,
+                                                  gather->build.building, STORE_NO_EXPIRY);
+    if (result == STORE_OK)
+        result = store_get(call->txn, call->keys, &item);
+    if (result == STORE_OK)
+        result = members_open(call, call->keys, &item, set);
+    set->is_changed = true;
+    return result;
 }
 
 static enum store_result write_result(struct call *call, const struct gather *gather,
@@ -221,20 +270,14 @@ static enum store_result write_result(struct call *call, const struct gather *ga
 {
     struct members set;
     struct store_item old;
-    size_t at = 0;
     enum store_result result = store_get(call->txn, call->keys, &old);
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;
+    bool exists = result == STORE_OK;
     members_new(&set, call->keys, TYPE_SET);
-    set.exists = result == STORE_OK;
-    result = STORE_OK;
-    for (uint64_t i = 0; i < gather->count && result == STORE_OK; i++) {
-        bool added;
-        struct resp_slice member = next_gathered(gather, &at);
-        if (i == 0)
-            set_expect(call, &set, member, 1);
-        result = set_add(call, &set, member, &added);
-    }
+    result = gather->build.building != NULL ? put_built(call, gather, &set)
+                                            : add_gathered(call, gather, &set);
+    set.exists = exists;
     return result == STORE_OK ? members_write(call, &set, NOTIFY_SET, event) : result;
 }
 

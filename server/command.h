@@ -69,6 +69,7 @@ struct call {
     uint64_t cursor;
     void *progress;
     void (*progress_free)(void *progress);
+    bool progress_lasts; /* it is whole: when another run is needed it may begin with that */
 
     /* Keyspace lookups of this run, counted by commands. The runner clears them before each run and
      * adds them to INFO's figures after the last. */

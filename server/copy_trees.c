@@ -5,9 +5,9 @@
 
 #include "gather.h"
 
-/* What is gathered: for each tree its entries, each a head with its key and value behind it. */
+/* What is gathered: entries, each a head with its key and value behind it. */
 struct entry_head {
-    uint64_t key_len, value_len;
+    uint64_t which, key_len, value_len;
 };
 
 /* ---- reading ---- */
@@ -25,7 +25,7 @@ static enum store_result gather_entry(struct call *call, struct gather *gather,
         result = store_load(call->txn, &entry.value, &value);
     if (result != STORE_OK)
         return result;
-    struct entry_head head = {entry.key_len, entry.value.length};
+    struct entry_head head = {gather->source, entry.key_len, entry.value.length};
     resp_raw(&gather->out, (const char *)&head, sizeof head);
     resp_raw(&gather->out, entry.key, entry.key_len);
     resp_raw(&gather->out, value, entry.value.length);
@@ -60,29 +60,25 @@ static enum store_result gather_trees(struct call *call, struct gather *gather,
             result = gather_tree(call, gather, tree);
         if (result != STORE_OK)
             return result;
-        resp_raw(&gather->out, (const char *)&(struct entry_head){UINT64_MAX, 0},
-                 sizeof(struct entry_head)); /* the end of this tree */
     }
-    return gather->out.failed ? STORE_NO_MEMORY : STORE_OK;
+    return STORE_OK;
 }
 
 /* ---- writing ---- */
 
-/* All entries up to the tree's end; *at moves behind it. */
-static enum store_result plant_tree(struct store_tree *tree, const struct gather *gather,
-                                    size_t *at)
+/* All that is gathered, at the ends of the trees. */
+static enum store_result plant_in(struct store_tree *trees[STORE_TREES],
+                                  const struct gather *gather)
 {
-    struct entry_head head;
     enum store_result result = STORE_OK;
-    while (result == STORE_OK) {
+    for (size_t at = 0; result == STORE_OK && at < gather->out.len;) {
+        struct entry_head head;
         struct store_cursor cursor;
-        memcpy(&head, gather->out.data + *at, sizeof head);
-        *at += sizeof head;
-        if (head.key_len == UINT64_MAX)
-            break;
-        const char *key = gather->out.data + *at;
-        *at += head.key_len + head.value_len;
-        assert(*at <= gather->out.len);
+        memcpy(&head, gather->out.data + at, sizeof head);
+        const char *key = gather->out.data + at + sizeof head;
+        at += sizeof head + head.key_len + head.value_len;
+        assert(at <= gather->out.len && head.which < STORE_TREES);
+        struct store_tree *tree = trees[head.which];
         result = store_tree_seek_rank(tree, store_tree_count(tree), &cursor);
         if (result == STORE_OK)
             result =
@@ -91,24 +87,44 @@ static enum store_result plant_tree(struct store_tree *tree, const struct gather
     return result;
 }
 
+static enum store_result plant(struct call *call, struct gather *gather)
+{
+    struct store_tree *trees[STORE_TREES];
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < gather->build.trees && result == STORE_OK; i++)
+        result = store_building_tree(call->txn, gather->build.building, i, &trees[i]);
+    return result == STORE_OK ? plant_in(trees, gather) : result;
+}
+
+/* What is not much is written in the transaction itself. */
+static enum store_result write_at_once(struct call *call, const struct gather *gather,
+                                       const struct store_item *item, const struct store_key *to)
+{
+    struct store_item copy;
+    struct store_tree *trees[STORE_TREES];
+    enum store_result result =
+        store_tree_create(call->txn, to, item->type, item->trees, item->expire_ms);
+    if (result == STORE_OK)
+        result = store_get(call->txn, to, &copy);
+    for (uint32_t i = 0; i < item->trees && result == STORE_OK; i++)
+        result = store_tree_open(call->txn, to, &copy, i, &trees[i]);
+    return result == STORE_OK ? plant_in(trees, gather) : result;
+}
+
 enum store_result copy_trees(struct call *call, const struct store_key *from,
                              const struct store_item *item, const struct store_key *to)
 {
     struct gather *gather = gather_get(call);
-    size_t at = 0;
     if (gather == NULL)
         return STORE_NO_MEMORY;
-    enum store_result result = gather_trees(call, gather, from, item);
+    enum store_result result = gather_build(call, gather, to, item->trees, false, plant);
     if (result == STORE_OK)
-        result = store_tree_create(call->txn, to, item->type, item->trees, item->expire_ms);
-    for (uint32_t which = 0; which < item->trees && result == STORE_OK; which++) {
-        struct store_item copy;
-        struct store_tree *tree;
-        result = store_get(call->txn, to, &copy);
-        if (result == STORE_OK)
-            result = store_tree_open(call->txn, to, &copy, which, &tree);
-        if (result == STORE_OK)
-            result = plant_tree(tree, gather, &at);
-    }
-    return result;
+        result = gather_trees(call, gather, from, item);
+    if (result == STORE_OK)
+        result = gather_build(call, gather, to, item->trees, true, plant);
+    if (result != STORE_OK)
+        return result;
+    if (gather->build.building == NULL)
+        return write_at_once(call, gather, item, to);
+    return store_put_building(call->txn, to, item->type, gather->build.building, item->expire_ms);
 }

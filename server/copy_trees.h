@@ -1,6 +1,6 @@
 /*
  * Copying a large collection to another key, whatever its type: its entries are gathered in steps,
- * then written in one transaction.
+ * and where they are many, written in steps, too, to a building that the transaction then puts.
  */
 #ifndef VELLUM_COPY_TREES_H
 #define VELLUM_COPY_TREES_H

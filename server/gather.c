@@ -5,7 +5,8 @@
 
 #include "server.h"
 
-#define FEW_BYTES (64 * 1024) /* are always to be had */
+#define FEW_BYTES (64 * 1024)    /* are always to be had */
+#define BUILD_BYTES (256 * 1024) /* with less a collection is made at once */
 
 bool gathered_set(struct gathered *gathered, uint64_t bytes)
 {
@@ -27,7 +28,21 @@ static void gather_free(void *progress)
     gathered_set(&gather->gathered, 0);
     resp_writer_free(&gather->out);
     free(gather->ranks);
+    if (gather->build.building != NULL)
+        store_building_end(gather->build.building);
     free(gather);
+}
+
+/* What the last run has planted is committed by now. */
+static void note_steps(struct gather *gather)
+{
+    struct build *build = &gather->build;
+    if (build->building == NULL || store_building_steps(build->building) == build->steps)
+        return;
+    build->steps = store_building_steps(build->building);
+    build->type = build->planted_type;
+    resp_truncate(&gather->out, 0);
+    gather_begin_step(gather);
 }
 
 struct gather *gather_get(struct call *call)
@@ -46,6 +61,7 @@ struct gather *gather_get(struct call *call)
         call->progress_free = gather_free;
     }
     assert(call->progress_free == gather_free);
+    note_steps(gather);
     if (!gathered_set(&gather->gathered, gather->out.capacity))
         return NULL;
     return gather;
@@ -98,4 +114,25 @@ enum store_result gather_reply(struct call *call, const struct gather *gather)
         return STORE_NO_MEMORY;
     resp_raw(call->reply, gather->out.data, gather->out.len);
     return STORE_OK;
+}
+
+enum store_result gather_build(struct call *call, struct gather *gather, const struct store_key *to,
+                               uint32_t trees, bool at_end, gather_planter *plant)
+{
+    struct build *build = &gather->build;
+    bool is_due = at_end && build->building != NULL ? gather->out.len > 0
+                                                    : !at_end && gather->out.len >= BUILD_BYTES;
+    if (gather->out.failed)
+        return STORE_NO_MEMORY;
+    call->progress_lasts = at_end && build->building != NULL;
+    if (!is_due)
+        return STORE_OK;
+    call->progress_lasts = false;
+    enum store_result result = STORE_OK;
+    build->trees = trees;
+    if (build->building == NULL)
+        result = store_building_begin(call->txn, to, trees, &build->building);
+    if (result == STORE_OK)
+        result = plant(call, gather);
+    return result == STORE_OK ? store_building_step(call->txn, build->building) : result;
 }

@@ -41,7 +41,13 @@ struct gather {
     bool is_reply; /* `out` is the reply from its first byte: it may leave in parts */
     bool is_nested;
     uint64_t entries_left; /* of this step, whatever it has to wait for in between */
-    size_t step_end;       /* out.len at which it is full */
+    struct build {
+        struct store_building *building; /* NULL: not so much has been collected */
+        uint32_t trees;
+        uint64_t steps;             /* that are known to be committed */
+        uint8_t type, planted_type; /* the item's by then; as the run's planting has left it */
+    } build;                        /* of commands that make a collection of it */
+    size_t step_end;                /* out.len at which it is full */
 };
 
 /* The call's own, made in its first run; NULL: out of memory, or there is too much of it. To be
@@ -54,6 +60,16 @@ static inline void gather_begin_step(struct gather *gather)
     gather->step_end =
         gather->out.len + (gather->is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
 }
+
+/* For a command that makes a collection of what it collects, and is not to keep all of it in
+ * memory: when there is much in `out`, or all that was left, `plant` adds it to a building, a step
+ * is committed, and `out` is empty in the next run. To be called before going on to collect, and,
+ * with `at_end`, when all is collected: STORE_OK then says that the building, if there is one, is
+ * whole. A building has so many trees, and is near the key `to`. */
+typedef enum store_result gather_planter(struct call *call, struct gather *gather);
+STORE_MUST_CHECK enum store_result gather_build(struct call *call, struct gather *gather,
+                                                const struct store_key *to, uint32_t trees,
+                                                bool at_end, gather_planter *plant);
 
 /* After each entry: whether it is time for gather_step. */
 static inline bool gather_step_is_full(struct gather *gather)

@@ -257,7 +257,7 @@ static enum store_result run_or_repeat(struct nested *nested)
         resp_raw(call->reply, nested->kept.data, nested->kept.len);
         return STORE_OK;
     }
-    if (nested->is_ended) /* what it had collected then is no beginning */
+    if (nested->is_ended && !call->progress_lasts) /* what it had collected then is no beginning */
         call_drop_progress(call);
     nested->is_ended = false;
     if (call->nest != NULL)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "annex.h"
+#include "building.h"
 #include "change.h"
 #include "long_key.h"
 #include "use.h"
@@ -624,6 +625,8 @@ static enum store_result journal_and_apply(struct store_txn *txn)
         keeper_ask(store);
     free_replaced(txn, commit_number);
     bury_replaced(txn);
+    if (txn->phase == TXN_COMMIT)
+        building_hand_over(txn);
     databases_reclaim(txn, dead, commit_number);
     txn->shown = commit_number;
     return STORE_OK;
@@ -638,7 +641,7 @@ static bool over_dirty_limit(const struct store *store)
 
 enum store_result commit(struct store_txn *txn)
 {
-    if (txn->write_count == 0 && !changes_databases(txn))
+    if (txn->write_count == 0 && !changes_databases(txn) && txn->phase != TXN_BUILD)
         return STORE_OK;
     if (engine_failed(txn->store))
         return STORE_REFUSED;

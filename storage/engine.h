@@ -165,7 +165,7 @@ struct pin {
     uint32_t frame;
 };
 
-enum txn_phase { TXN_RUN, TXN_COMMIT };
+enum txn_phase { TXN_RUN, TXN_BUILD, TXN_COMMIT };
 
 /* Trees opened by the transaction, and their nodes that it changes (tree.h). */
 struct tree_txn {
@@ -226,6 +226,7 @@ struct store_txn {
     struct space *failed_space; /* a load that failed since the last attempt */
     uint32_t failed_page;
     struct arrangement arrangement;
+    struct store_building *building; /* its step is to be committed, or is being */
     struct annex *annex; /* where its operations go if they are too long for the journal */
 
     struct memory_block *blocks; /* store_alloc's */
@@ -646,6 +647,8 @@ void tree_outside_key(const struct store *store, struct store_key *key,
 
 /* The collection is no longer named by any item; the home's lock need not be held. */
 void tree_bury(struct store *store, const struct format_trees *roots);
+/* One of an earlier generation, perhaps, of which nothing is left then. */
+void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation);
 void tree_bury_item(struct store *store, const struct format_item *item);
 /* At recovery: a value that no node can name. */
 STORE_MUST_CHECK bool tree_bury_outside(struct store *store, const struct format_outside_key *key);

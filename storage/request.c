@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "building.h"
+
 #define SUBMIT_EARLY 8u      /* reads */
 #define READY_PASSES 16u     /* in a round: who waits for one key comes one after the other */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
@@ -232,22 +234,46 @@ static void discard_run(struct store_txn *txn)
     }
 }
 
-static enum store_result run_and_commit(struct store_txn *txn)
+/* What a step has added to a building is committed, the rest of its run forgotten. */
+static enum store_result commit_step(struct store_txn *txn)
 {
-    if (txn->out_of_memory)
-        return STORE_NO_MEMORY;
-    if (txn->phase == TXN_RUN) {
-        enum store_result result = txn->request->run(txn, txn->request);
-        if (result == STORE_WAIT) {
-            discard_run(txn);
-            return STORE_WAIT;
-        }
-        if (result != STORE_OK)
-            return result;
+    enum store_result result = commit(txn);
+    if (result != STORE_OK)
+        return result;
+    building_committed(txn);
+    txn->phase = TXN_RUN;
+    discard_run(txn);
+    return STORE_WAIT;
+}
+
+/* STORE_OK: its commit comes next, which txn->phase says. */
+static enum store_result run(struct store_txn *txn)
+{
+    txn->building = NULL;
+    enum store_result result = txn->request->run(txn, txn->request);
+    if (result == STORE_OK) {
         databases_settle(txn);
         txn->phase = TXN_COMMIT;
+    } else if (result == STORE_WAIT && txn->building) {
+        building_settle(txn);
+        txn->phase = TXN_BUILD;
+        return STORE_OK;
+    } else if (result == STORE_WAIT) {
+        discard_run(txn);
     }
-    return commit(txn);
+    return result;
+}
+
+static enum store_result run_and_commit(struct store_txn *txn)
+{
+    enum store_result result = STORE_OK;
+    if (txn->out_of_memory)
+        return STORE_NO_MEMORY;
+    if (txn->phase == TXN_RUN)
+        result = run(txn);
+    if (result != STORE_OK)
+        return result;
+    return txn->phase == TXN_BUILD ? commit_step(txn) : commit(txn);
 }
 
 /* One that fails while it still waits for something, for other pages say, is finished when all that
@@ -390,6 +416,7 @@ static void scout(struct store_txn *txn)
     enum store_result forgotten = txn->request->run(txn, txn->request);
     (void)forgotten;
     txn->scouts = txn->again = txn->stepped = txn->rests = false;
+    txn->building = NULL;
     txn_discard(txn);
     load_release_pins(txn);
 }

@@ -495,6 +495,34 @@ bool store_is_awaited(const struct store_request *request);
 /* As store_request.shown, of what this run has read so far. */
 uint64_t store_shown(const struct store_txn *txn);
 
+/*
+ * A collection that is being made, and that no key names yet: in steps, of which each is committed
+ * on its own, so that it may be larger than memory. It lives over the runs of its request. One that
+ * no key was given is taken apart in the background; after a crash nothing of it is there.
+ */
+struct store_building;
+
+/* In a run, of `count` trees, in the partition of `key`, which the request holds. */
+STORE_MUST_CHECK enum store_result store_building_begin(struct store_txn *txn,
+                                                        const struct store_key *key, uint32_t count,
+                                                        struct store_building **building);
+/* Tree number `which` as the steps so far have made it, to be changed by this run. */
+STORE_MUST_CHECK enum store_result store_building_tree(struct store_txn *txn,
+                                                       struct store_building *building,
+                                                       uint32_t which, struct store_tree **tree);
+/* As store_step, but what the run has changed of the building is committed before the next run. If
+ * the run does not return with this, or that fails, it is forgotten like all else. */
+STORE_MUST_CHECK enum store_result store_building_step(struct store_txn *txn,
+                                                       struct store_building *building);
+uint64_t store_building_steps(const struct store_building *building); /* so many were committed */
+/* Gives the key the building as its value, as it is after its last step. */
+STORE_MUST_CHECK enum store_result store_put_building(struct store_txn *txn,
+                                                      const struct store_key *key, uint8_t type,
+                                                      struct store_building *building,
+                                                      int64_t expire_ms);
+/* Not in a run: nothing will be asked of it any more. */
+void store_building_end(struct store_building *building);
+
 /* Memory that lives until the request is finished; discarded on a rerun. NULL when there is none.
  */
 void *store_alloc(struct store_txn *txn, size_t size);

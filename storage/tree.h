@@ -39,6 +39,7 @@ struct collection {
     uint8_t type;
     bool is_written; /* the transaction writes its item, as `key` */
     bool is_given_up;
+    struct store_building *building; /* that it is, or was */
     struct outside_write *outside;
     struct store_tree trees[STORE_TREES];
 };
@@ -105,6 +106,12 @@ STORE_MUST_CHECK enum store_result tree_next_leaf(struct store_cursor *cursor);
 STORE_MUST_CHECK enum store_result tree_previous_leaf(struct store_cursor *cursor);
 
 /* ---- tree_owner.c ---- */
+
+/* The collection of this id, if the transaction knows it. */
+struct collection *tree_known(const struct store_txn *txn, uint64_t id);
+/* One more, with a copy of its roots; NULL: no memory. */
+struct collection *tree_add_known(struct store_txn *txn, const struct format_trees *roots,
+                                  uint32_t length);
 
 /* The item of the tree's key is to be written by this transaction. */
 STORE_MUST_CHECK enum store_result tree_touch(struct store_tree *tree);

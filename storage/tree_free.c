@@ -152,8 +152,15 @@ static struct grave *new_grave(struct store *store, uint64_t collection, uint32_
 
 void tree_bury(struct store *store, const struct format_trees *roots)
 {
+    tree_bury_of(store, roots, store->generation);
+}
+
+void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation)
+{
     struct grave *grave = new_grave(store, roots->collection, roots->home);
     bool noted = grave != NULL;
+    if (grave)
+        grave->generation = generation;
     for (uint32_t i = 0; noted && i < roots->count; i++)
         grave->has_outside |= roots->trees[i].has_outside != 0;
     for (uint32_t i = 0; noted && i < roots->count; i++)

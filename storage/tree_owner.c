@@ -21,7 +21,7 @@ uint64_t tree_next_id(struct store *store)
     return store->super.epoch << EPOCH_SHIFT | number;
 }
 
-static struct collection *find(const struct store_txn *txn, uint64_t id)
+struct collection *tree_known(const struct store_txn *txn, uint64_t id)
 {
     struct collection *collection = txn->trees.collections;
     while (collection && collection->roots->collection != id)
@@ -41,6 +41,16 @@ static struct collection *add(struct store_txn *txn, const struct store_key *key
             (struct store_tree){.txn = txn, .collection = collection, .root = &roots->trees[i]};
     collection->next = txn->trees.collections;
     txn->trees.collections = collection;
+    return collection;
+}
+
+struct collection *tree_add_known(struct store_txn *txn, const struct format_trees *roots,
+                                  uint32_t length)
+{
+    static const struct store_key no_key;
+    struct collection *collection = add(txn, &no_key, length);
+    if (collection)
+        memcpy(collection->roots, roots, length);
     return collection;
 }
 
@@ -84,7 +94,7 @@ enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
         memcpy(&roots, format_payload(found), sizeof roots);
         if (roots.home >= txn->store->partition_count || roots.count > STORE_TREES)
             return STORE_DAMAGED;
-        collection = find(txn, roots.collection);
+        collection = tree_known(txn, roots.collection);
         if (!collection)
             collection = add_found(txn, key, item);
         if (!collection)
@@ -145,6 +155,6 @@ enum store_result tree_settle(struct store_txn *txn)
 
 bool tree_is_kept(const struct store_txn *txn, uint64_t collection)
 {
-    const struct collection *found = find(txn, collection);
+    const struct collection *found = tree_known(txn, collection);
     return found && !found->is_given_up;
 }

@@ -31,7 +31,8 @@ struct store_tree {
     struct store_tree *next; /* of the transaction's */
     struct store_txn *txn;
     const struct store_key *key;
-    struct value *value; /* holds no reference: a table or `held` does */
+    struct value *value;             /* holds no reference: a table, `held` or the building does */
+    struct store_building *building; /* instead of a key */
     uint32_t which, changes;
     char *shown;
     size_t shown_size;
@@ -94,6 +95,15 @@ static int compare(const struct leaf *leaf, const char *key, size_t len)
 
 /* ---- opening ---- */
 
+static struct value *empty_trees(uint32_t count)
+{
+    struct value *value = value_new(0);
+    value->tree_count = (uint8_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        value->trees[i] = model_alloc(sizeof(struct branch));
+    return value;
+}
+
 enum store_result store_tree_create(struct store_txn *txn, const struct store_key *key,
                                     uint8_t type, uint32_t count, int64_t expire_ms)
 {
@@ -101,11 +111,7 @@ enum store_result store_tree_create(struct store_txn *txn, const struct store_ke
     assert(count > 0 && count <= STORE_TREES);
     if (key->len > STORE_KEY_MAX)
         return STORE_TOO_LARGE;
-    struct value *value = value_new(0);
-    value->tree_count = (uint8_t)count;
-    for (uint32_t i = 0; i < count; i++)
-        value->trees[i] = model_alloc(sizeof(struct branch));
-    txn_write(txn, key, type, value, expire_ms);
+    txn_write(txn, key, type, empty_trees(count), expire_ms);
     return STORE_OK;
 }
 
@@ -118,7 +124,7 @@ enum store_result store_tree_open(struct store_txn *txn, const struct store_key 
     if (must_wait(txn))
         return STORE_WAIT;
     for (*tree = txn->trees; *tree != NULL; *tree = (*tree)->next)
-        if ((*tree)->value == item->origin && (*tree)->which == which &&
+        if ((*tree)->value == item->origin && (*tree)->which == which && !(*tree)->building &&
             same_key((*tree)->key, key))
             return STORE_OK;
     *tree = model_alloc(sizeof(**tree));
@@ -164,23 +170,31 @@ static struct branch *branch_of(const struct store_tree *tree)
     return tree->value->trees[tree->which];
 }
 
+static struct value *copy_trees(const struct value *old)
+{
+    struct value *value = value_new(0);
+    value->tree_count = old->tree_count;
+    for (uint32_t i = 0; i < old->tree_count; i++)
+        value->trees[i] = branch_copy(old->trees[i]);
+    return value;
+}
+
 /* The branch where it may be changed (invariant 1). */
 static struct branch *own_branch(struct store_tree *tree)
 {
     struct store_txn *txn = tree->txn;
+    if (tree->building != NULL)
+        return branch_of(tree);
     check_declared(txn, tree->key, STORE_EXCLUSIVE);
     struct value *old = tree->value;
     const struct entry *entry = txn_find(txn, tree->key);
     assert(entry != NULL && entry->value == old);
     if (old->refs == 1 && table_find(&txn->written[tree->key->db], tree->key) == entry)
         return branch_of(tree);
-    struct value *value = value_new(0);
-    value->tree_count = old->tree_count;
-    for (uint32_t i = 0; i < old->tree_count; i++)
-        value->trees[i] = branch_copy(old->trees[i]);
+    struct value *value = copy_trees(old);
     txn_write(txn, tree->key, entry->type, value, entry->expire_ms);
     for (struct store_tree *other = txn->trees; other != NULL; other = other->next)
-        if (other->value == old && same_key(other->key, tree->key))
+        if (other->value == old && !other->building && same_key(other->key, tree->key))
             other->value = value;
     return branch_of(tree);
 }
@@ -351,4 +365,89 @@ enum store_result store_tree_remove(struct store_cursor *cursor)
             (branch->count - rank) * sizeof(*branch->leaves));
     changed(cursor);
     return STORE_OK;
+}
+
+/* ---- collections that are being made ---- */
+
+struct store_building {
+    struct value *value; /* as the last step has left it */
+    struct value *run;   /* as the run has made it that changes it, or did last */
+    uint64_t steps;
+};
+
+enum store_result store_building_begin(struct store_txn *txn, const struct store_key *key,
+                                       uint32_t count, struct store_building **building)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    assert(count > 0 && count <= STORE_TREES);
+    *building = model_alloc(sizeof(**building));
+    (*building)->value = empty_trees(count);
+    return STORE_OK;
+}
+
+uint64_t store_building_steps(const struct store_building *building)
+{
+    return building->steps;
+}
+
+/* Whether this run changes it. */
+static bool is_open(const struct store_txn *txn, const struct store_building *building)
+{
+    const struct store_tree *tree = txn->trees;
+    while (tree != NULL && tree->building != building)
+        tree = tree->next;
+    return tree != NULL;
+}
+
+enum store_result store_building_tree(struct store_txn *txn, struct store_building *building,
+                                      uint32_t which, struct store_tree **tree)
+{
+    assert(which < building->value->tree_count);
+    if (must_wait(txn))
+        return STORE_WAIT;
+    for (*tree = txn->trees; *tree != NULL; *tree = (*tree)->next)
+        if ((*tree)->building == building && (*tree)->which == which)
+            return STORE_OK;
+    if (!is_open(txn, building)) {
+        if (building->run != NULL)
+            value_unref(building->run);
+        building->run = copy_trees(building->value);
+    }
+    *tree = model_alloc(sizeof(**tree));
+    **tree = (struct store_tree){.next = txn->trees,
+                                 .txn = txn,
+                                 .value = building->run,
+                                 .building = building,
+                                 .which = which};
+    txn->trees = *tree;
+    return STORE_OK;
+}
+
+enum store_result store_building_step(struct store_txn *txn, struct store_building *building)
+{
+    if (is_open(txn, building)) {
+        value_unref(building->value);
+        building->value = value_ref(building->run);
+    }
+    building->steps++;
+    return store_step(txn);
+}
+
+enum store_result store_put_building(struct store_txn *txn, const struct store_key *key,
+                                     uint8_t type, struct store_building *building,
+                                     int64_t expire_ms)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    if (key->len > STORE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    txn_write(txn, key, type, value_ref(building->value), expire_ms);
+    return STORE_OK;
+}
+
+void store_building_end(struct store_building *building)
+{
+    value_unref(building->value);
+    if (building->run != NULL)
+        value_unref(building->run);
+    free(building);
 }

@@ -11,6 +11,7 @@ ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_co
 INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 CUTS_SPACE = "test_cuts_space"
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
+BUILDING = "test_building"
 
 
 @dataclasses.dataclass
@@ -186,6 +187,26 @@ fault("annex-damage-unseen", "storage/annex.c",
       "redo takes what stands in an annex's runs for what was written there",
       ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),
       by=[ANNEX])
+
+# ---- collections made in steps ----
+
+fault("building-left-behind", "storage/building.c",
+      "what no key was given is not taken apart",
+      ("if (!building->is_handed_over) {", "if (building->steps == UINT64_MAX) {"),
+      by=[BUILDING])
+fault("building-taken-from-its-key", "storage/building.c",
+      "what a key was given is taken apart",
+      ("c->building->is_handed_over = true;", "c->building->is_handed_over = false;"),
+      by=[BUILDING], quick=True)
+fault("step-commits-the-run", "storage/building.c",
+      "a step commits whatever its run has written",
+      ("if (is_beside(&txn->writes[i], id)) txn->writes[kept++] = txn->writes[i];",
+       "txn->writes[kept++] = txn->writes[i];"),
+      by=[BUILDING])
+fault("building-of-the-past", "storage/tree_free.c",
+      "of a collection that a flush has freed the pages are given back once more",
+      ("grave->generation = generation;", ";"),
+      by=[BUILDING])
 
 # ---- segments that change their class ----
 

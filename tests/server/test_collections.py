@@ -1,11 +1,13 @@
 """Hashes and sets over their sockets: small and large, with everything that is done to keys."""
 
 import random
+import time
 
 import pytest
 import redis
 
 import harness
+from harness import encode
 
 pytestmark = pytest.mark.shared
 
@@ -221,3 +223,33 @@ def test_large_ones_in_a_transaction(client):
     assert client.smembers("s") == members
     assert client.smembers("u") == (members | {b"more"}) - popped
     assert client.hgetall("copy") == fields(0, 3000)
+
+
+@pytest.mark.vellum
+def test_larger_than_memory(make_server):
+    """Copied and stored: by commands, in a transaction, in a script; and left alone by a kill."""
+    server = make_server(journal_size="8mb", maxmemory="24mb", appendfsync="always")
+    client = server.client()
+    values = [b"%0900d" % i for i in range(30000)]
+    names = [b"%0300d" % i for i in range(6000)]
+    for i in range(0, 30000, 3000):
+        client.rpush("l", *values[i:i + 3000])
+    for i in range(0, 6000, 3000):
+        client.sadd("s", *names[i:i + 3000])
+        client.zadd("z", {name: n for n, name in enumerate(names[i:i + 3000], i)})
+    assert client.copy("l", "l2") and client.sdiffstore("s2", "s") == 6000
+    pipe = client.pipeline()
+    pipe.set("a", "1").copy("z", "z2").zadd("z2", {"more": -7}).sunionstore("s", "s2", "s").get("a")
+    assert pipe.execute() == [True, True, 1, 6000, b"1"]
+    assert client.eval("redis.call('SADD', KEYS[1], 'more') redis.call('COPY', KEYS[1], KEYS[2])"
+                       "return redis.call('SCARD', KEYS[2])", 2, "s2", "s3") == 6001
+    with server.raw() as raw:
+        raw.send(encode("COPY", "l", "l3"))
+        time.sleep(0.05)
+        server.kill9()
+    server.start()
+    client = server.client()
+    assert client.scard("s") == 6000 and client.scard("s3") == 6001
+    assert client.zcard("z2") == 6001 and client.zrange("z2", 5999, -1) == names[5998:]
+    assert client.llen("l3") in (0, 30000) and client.smismember("s3", names[::100]) == 60 * [1]
+    assert [client.lindex("l2", i) for i in range(0, 30000, 1000)] == values[::1000]
