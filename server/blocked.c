@@ -352,7 +352,7 @@ static struct waiter *make_waiter(struct request *request, const struct store_ke
     struct waiter *waiter = calloc(1, sizeof *waiter + count * sizeof(struct place));
     if (waiter == NULL)
         return NULL;
-    waiter->message.visit = on_wake;
+    waiter->message = (struct worker_message){.visit = on_wake, .is_wake_up = true};
     waiter->request = request;
     waiter->worker = request->conn->worker;
     waiter->is_running = true;

@@ -527,7 +527,7 @@ void pubsub_publish(struct server *server, struct worker *self, struct publicati
         if (visit->publication == NULL)
             continue;
         publication_hold(publication);
-        visit->message.visit = deliver;
+        visit->message = (struct worker_message){.visit = deliver};
         if (server->workers[i] == self)
             worker_post_self(self, &visit->message);
         else

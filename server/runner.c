@@ -313,7 +313,9 @@ void runner_run_again(struct request *request)
 
 static void on_done(struct store_request *store_request, enum store_result result)
 {
+    struct worker *worker = ((struct request *)store_request)->conn->worker;
     go_on_held((struct request *)store_request, result);
+    worker_visit_woken(worker);
 }
 
 static enum store_result run_on_store(struct request *request, const struct command *command)
@@ -594,6 +596,7 @@ static void start_held(struct request *request)
     request->state = REQUEST_FINISHED;
     request->result = result;
     request->conn->held_bytes += request->reply.len;
+    worker_visit_woken(request->conn->worker);
 }
 
 static bool output_is_full(const struct conn *conn)
@@ -666,6 +669,7 @@ static void take_first(struct conn *conn, struct request *request, struct block 
         request->result = result;
         answer(request);
         request_free(request);
+        worker_visit_woken(conn->worker);
         return;
     }
     take_reply_along(request);

@@ -37,6 +37,7 @@
 #include "watch.h"
 
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
+#define WOKEN_MAX 1024    /* behind one command: clients may wake each other */
 
 struct worker_private {
     _Atomic(struct worker_message *) inbox;  /* newest first */
@@ -94,6 +95,11 @@ static bool inbox_is_empty(const struct worker *worker)
     return atomic_load_explicit(&worker->private->inbox, memory_order_relaxed) == NULL;
 }
 
+static bool has_messages(const struct worker *worker)
+{
+    return worker->private->held != NULL || !inbox_is_empty(worker);
+}
+
 /* Behind those that are held already. */
 static void take_inbox(struct worker *worker)
 {
@@ -130,6 +136,39 @@ static void empty_inbox(struct worker *worker)
         next = message->next;
         message->visit(worker, message);
     }
+}
+
+static bool is_urgent(const struct worker_message *message)
+{
+    return message->is_urgent;
+}
+
+static bool is_wake_up(const struct worker_message *message)
+{
+    return message->is_wake_up;
+}
+
+/* Holds the others, in their order. */
+static void visit_some(struct worker *worker, bool (*is_one)(const struct worker_message *))
+{
+    struct worker_private *private = worker->private;
+    struct worker_message *next = take_all(worker);
+    for (struct worker_message *message; (message = next) != NULL;) {
+        next = message->next;
+        if (is_one(message)) {
+            message->visit(worker, message);
+            continue;
+        }
+        message->next = NULL;
+        *(private->held == NULL ? &private->held : &private->last_held->next) = message;
+        private->last_held = message;
+    }
+}
+
+void worker_visit_woken(struct worker *worker)
+{
+    for (int i = 0; i < WOKEN_MAX && !inbox_is_empty(worker) && !worker->is_aside; i++)
+        visit_some(worker, is_wake_up);
 }
 
 static void on_woken(evutil_socket_t fd, short what, void *arg)
@@ -272,19 +311,8 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
 
 static void visit_urgent(struct worker *worker)
 {
-    struct worker_private *private = worker->private;
-    struct worker_message *next = take_all(worker);
-    for (struct worker_message *message; (message = next) != NULL;) {
-        next = message->next;
-        if (message->is_urgent) {
-            message->visit(worker, message);
-            continue;
-        }
-        message->next = NULL;
-        *(private->held == NULL ? &private->held : &private->last_held->next) = message;
-        private->last_held = message;
-    }
-    if (private->held != NULL)
+    visit_some(worker, is_urgent);
+    if (worker->private->held != NULL)
         worker_wake(worker);
 }
 
@@ -366,11 +394,11 @@ void worker_round(struct worker *worker, bool may_block)
     give_turns(worker);
     /* What it has posted to itself, above all: clients that wake each other, before a command is
      * read that was sent when the first of them had been woken. */
-    for (int i = 0; i < WAKE_CHAIN_MAX && !inbox_is_empty(worker); i++) {
+    for (int i = 0; i < WAKE_CHAIN_MAX && has_messages(worker); i++) {
         empty_inbox(worker);
         give_turns(worker);
     }
-    if (!inbox_is_empty(worker))
+    if (has_messages(worker))
         worker_wake(worker);
     store_submit(worker->store);
     if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
