@@ -7,6 +7,8 @@
 #include "multi_pop.h"
 #include "steps.h"
 
+#define READ_TOGETHER 32 /* elements */
+
 /* ---- what the commands on lists share ---- */
 
 static const char *pop_event(enum list_end end)
@@ -46,25 +48,43 @@ enum store_result list_changed(struct list *list, const char *event)
     return list_save(list);
 }
 
+/* Elements that lie together, from the place on. */
+static enum store_result reply_some(struct steps *steps, struct list *list,
+                                    struct list_place *place, uint64_t left)
+{
+    struct store_entry elements[READ_TOGETHER];
+    uint32_t read;
+    uint32_t most = left < READ_TOGETHER ? (uint32_t)left : READ_TOGETHER;
+    enum store_result result = list_read(list, place, elements, most, &read);
+    for (uint32_t i = 0; result == STORE_OK && i < read; i++) {
+        result = steps_put_item(steps, &elements[i].value);
+        if (result == STORE_OK)
+            result = steps_count(steps);
+    }
+    return result;
+}
+
+static enum store_result reply_backwards(struct steps *steps, struct list *list,
+                                         struct list_place *place)
+{
+    struct store_item element;
+    enum store_result result = list_prev(list, place);
+    if (result == STORE_OK)
+        result = list_get(list, place, &element);
+    if (result == STORE_OK)
+        result = steps_put_item(steps, &element);
+    return result == STORE_OK ? steps_count(steps) : result;
+}
+
 static enum store_result reply_range(struct steps *steps, struct list *list, uint64_t first,
                                      uint64_t count, bool backwards)
 {
     struct list_place place;
-    struct store_item element;
     enum store_result result =
         list_seek(list, backwards ? first - *steps->done : first + *steps->done, &place);
-    while (result == STORE_OK && *steps->done < count) {
-        if (backwards)
-            result = list_prev(list, &place);
-        if (result == STORE_OK)
-            result = list_get(list, &place, &element);
-        if (result == STORE_OK)
-            result = steps_put_item(steps, &element);
-        if (result == STORE_OK)
-            result = steps_count(steps);
-        if (result == STORE_OK && !backwards)
-            result = list_next(list, &place);
-    }
+    while (result == STORE_OK && *steps->done < count)
+        result = backwards ? reply_backwards(steps, list, &place)
+                           : reply_some(steps, list, &place, count - *steps->done);
     return result == STORE_OK ? steps_finish(steps) : result;
 }
 

@@ -135,6 +135,8 @@ static void close_conn(struct conn *conn)
 {
     if (conn->transport == NULL)
         return;
+    if (conn->has_late)
+        conn_output_send_late(conn->worker);
     upload_abandon(conn->upload, conn->transport);
     conn->upload = NULL;
     conn->transport->ops->close(conn->transport);

@@ -67,6 +67,7 @@ struct conn {
 
     struct conn *attention_next, *undurable_next;
     bool wants_attention, is_undurable;
+    bool has_late;     /* replies of its last turn are in worker->late */
     bool send_blocked; /* the transport took less than it was given */
     bool send_yielded; /* it would take more: the other connections' turn */
     bool input_ended;  /* the peer sends no more */
@@ -127,8 +128,11 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer);
 /* What was held back while a reply flowed comes behind it. */
 void conn_output_release(struct conn *conn);
 
-/* Sends what may leave and what the transport takes; keeps the rest. */
+/* Sends what may leave and what the transport takes, a short reply together with others' at the
+ * latest when conn_output_send_late is called; keeps the rest. */
 void conn_output_flush(struct conn *conn);
+/* Sends the short replies of all connections of this round. Connections may need attention then. */
+void conn_output_send_late(struct worker *worker);
 void conn_output_free(struct conn *conn);
 
 #endif

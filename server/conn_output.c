@@ -13,6 +13,11 @@
  *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
  * 6. While a reply leaves in parts (outflow.h), pushes stand in a second queue, conn->held.
  * 7. output_bytes counts a stream as one piece, however long it is.
+ * 8. A connection that has_late has one entry in worker->late, which may leave as it is, and
+ *    nothing in its first queue. Between rounds there are none.
+ *
+ * Short replies leave together at the end of the round: a client that sleeps is woken by the first
+ * and is awake when the others come. Waking it for each one is half of what sending them costs.
  */
 #include "conn.h"
 
@@ -29,6 +34,7 @@
 #define SEGMENT_MIN (16 * 1024)
 #define PUSH_SEGMENT_MIN 512  /* the same message may stand in very many queues */
 #define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
+#define LATE_MAX (16 * 1024)  /* longer replies leave at once */
 #define SEND_VECTORS 64
 #define SEND_MAX (1024 * 1024)        /* per system call */
 #define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
@@ -56,8 +62,12 @@ static uint64_t segment_cost(const struct segment *segment)
     return segment->stream != NULL ? STORE_STREAM_PIECE : segment->len - segment->sent;
 }
 
+static void send_late(struct conn *conn);
+
 static void append(struct conn *conn, struct segment *segment)
 {
+    if (conn->has_late)
+        send_late(conn);
     segment->shown = conn->shown;
     if (conn->output == NULL)
         conn->output = segment;
@@ -105,6 +115,7 @@ static void exchange_queues(struct conn *conn)
 
 void conn_output_free(struct conn *conn)
 {
+    assert(!conn->has_late);
     while (conn->output != NULL)
         drop_first(conn);
     exchange_queues(conn);
@@ -186,6 +197,8 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
         return;
     if (publication->shown > conn->shown)
         conn->shown = publication->shown;
+    if (conn->has_late)
+        send_late(conn);
     if (conn->is_flowing)
         exchange_queues(conn);
     add_push(conn, head, head_count, publication);
@@ -254,6 +267,8 @@ void conn_output_release(struct conn *conn)
     if (conn->held == NULL)
         return;
     settle(conn);
+    if (conn->has_late)
+        send_late(conn);
     if (conn->output == NULL)
         conn->output = conn->held;
     else
@@ -301,16 +316,77 @@ static ssize_t send_vectors(struct conn *conn, const struct iovec *vectors, int 
     return 0;
 }
 
+/* What nothing is queued before; what is left of it is queued. */
+static void send_at_once(struct conn *conn, char *data, size_t len)
+{
+    struct iovec vector = {.iov_base = data, .iov_len = len};
+    size_t sent = (size_t)send_vectors(conn, &vector, 1);
+    if (sent == len)
+        return;
+    conn->send_blocked = true;
+    conn_output_bytes(conn, data + sent, len - sent);
+    conn_attend(conn); /* what its transport is to tell of has changed */
+}
+
+static void send_entry(struct worker *worker, struct late_reply *late)
+{
+    struct conn *conn = late->conn;
+    assert(conn->has_late && conn->output == NULL);
+    conn->has_late = false;
+    late->conn = NULL;
+    send_at_once(conn, worker->late_bytes + late->at, late->len);
+}
+
+/* The one of this connection, before the others' turn. */
+static void send_late(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    uint32_t i = 0;
+    while (worker->late[i].conn != conn)
+        i++;
+    assert(i < worker->late_count);
+    send_entry(worker, &worker->late[i]);
+}
+
+void conn_output_send_late(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->late_count; i++)
+        if (worker->late[i].conn != NULL)
+            send_entry(worker, &worker->late[i]);
+    worker->late_count = worker->late_used = 0;
+}
+
+/* A connection that may be closed now has no time; what strangers are owed is counted at once. */
+static bool may_be_late(const struct conn *conn, size_t len)
+{
+    return len <= LATE_MAX && conn->session.authenticated && !conn->session.close_after_reply &&
+           !conn->input_ended;
+}
+
+static void keep_late(struct conn *conn, const char *data, size_t len)
+{
+    struct worker *worker = conn->worker;
+    if (worker->late_count == WORKER_LATE_REPLIES || worker->late_used + len > WORKER_LATE_BYTES)
+        conn_output_send_late(worker);
+    memcpy(worker->late_bytes + worker->late_used, data, len);
+    worker->late[worker->late_count++] =
+        (struct late_reply){conn, worker->late_used, (uint32_t)len};
+    worker->late_used += (uint32_t)len;
+    conn->has_late = true;
+}
+
 /* The usual way: nothing is queued, and all of it leaves from the shared buffer. */
 static void send_directly(struct conn *conn)
 {
     struct resp_writer *output = &conn->worker->output;
-    struct iovec vector = {.iov_base = output->data, .iov_len = output->len};
-    size_t sent = (size_t)send_vectors(conn, &vector, 1);
-    if (sent < output->len) {
-        conn->send_blocked = true;
-        conn_output_bytes(conn, output->data + sent, output->len - sent);
-    }
+    if (conn->has_late)
+        send_late(conn);
+    if (conn->output != NULL || conn->kill)
+        return;
+    if (may_be_late(conn, output->len))
+        keep_late(conn, output->data, output->len);
+    else
+        send_at_once(conn, output->data, output->len);
     resp_truncate(output, 0);
 }
 
@@ -492,6 +568,8 @@ void conn_output_flush(struct conn *conn)
     if (conn->kill || conn->transport == NULL) {
         resp_truncate(output, 0);
     } else {
+        if (conn->has_late && !may_be_late(conn, 0))
+            send_late(conn);
         if (conn->output == NULL && output->len > 0 && !waits_for_journal(conn, conn->shown))
             send_directly(conn);
         settle(conn);

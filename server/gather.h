@@ -11,10 +11,10 @@
 #include "command.h"
 #include "dice.h"
 
-#define GATHER_STEP_ENTRIES 256
+#define GATHER_STEP_ENTRIES 1024
 #define GATHER_STEP_BYTES (64 * 1024)
 /* Inside another command each step lets what was before it run again. */
-#define GATHER_NESTED_ENTRIES (16 * GATHER_STEP_ENTRIES)
+#define GATHER_NESTED_ENTRIES (4 * GATHER_STEP_ENTRIES)
 #define GATHER_NESTED_BYTES (4 * GATHER_STEP_BYTES)
 
 /* What commands keep from step to step is counted, all together: no more than half of maxmemory, or

@@ -88,6 +88,24 @@ enum store_result list_get(struct list *list, struct list_place *place, struct s
     return STORE_OK;
 }
 
+enum store_result list_read(struct list *list, struct list_place *place,
+                            struct store_entry *elements, uint32_t most, uint32_t *count)
+{
+    assert(place->index < list_count(list));
+    if (list->tree != NULL) {
+        enum store_result result = store_tree_read(&place->cursor, elements, most, count);
+        place->index += result == STORE_OK ? *count : 0;
+        return result;
+    }
+    struct packed_entry entry = {.end = place->at};
+    for (*count = 0; *count < most && packed_next(&list->packed, &entry); ++*count)
+        elements[*count].value =
+            (struct store_item){.bytes = entry.slice.data, .length = entry.slice.len};
+    place->at = entry.end;
+    place->index += *count;
+    return STORE_OK;
+}
+
 enum store_result list_next(struct list *list, struct list_place *place)
 {
     assert(place->index < list_count(list));

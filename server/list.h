@@ -45,6 +45,11 @@ STORE_MUST_CHECK enum store_result list_seek(struct list *list, uint64_t index,
 /* The element at a place that is not the end; its bytes hold until the next call on the list. */
 STORE_MUST_CHECK enum store_result list_get(struct list *list, struct list_place *place,
                                             struct store_item *element);
+/* The elements from the place on, and moves behind them: as many as lie together, at least one and
+ * at most `most`. */
+STORE_MUST_CHECK enum store_result list_read(struct list *list, struct list_place *place,
+                                             struct store_entry *elements, uint32_t most,
+                                             uint32_t *count);
 /* Its bytes until the request is finished. */
 STORE_MUST_CHECK enum store_result list_copy(struct list *list, const struct store_item *element,
                                              struct resp_slice *copy);

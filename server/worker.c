@@ -6,8 +6,8 @@
  *     every worker's is waited for, because a tour may still come by) -> ended
  *
  * Invariants:
- * 1. Between rounds worker->attention is empty and everything submitted to the store has been
- *    handed to the kernel.
+ * 1. Between rounds worker->attention is empty, all replies that may leave have, as far as clients
+ *    take them, and everything submitted to the store has been handed to the kernel.
  * 2. The thread blocks only when its inbox is empty or its eventfd readable.
  * 3. A worker leaves its loop only when server->workers_busy is 0.
  */
@@ -275,6 +275,15 @@ static void give_turns(struct worker *worker)
     give_turns_but(worker, NULL);
 }
 
+/* Whom sending has found closed, or full, needs a turn, too. */
+static void send_replies(struct worker *worker, struct conn *apart)
+{
+    while (worker->late_count > 0) {
+        conn_output_send_late(worker);
+        give_turns_but(worker, apart);
+    }
+}
+
 /* ---- from inside a command that runs for long ---- */
 
 /* What its connections take turns with; the one apart is in the middle of its own. */
@@ -352,6 +361,7 @@ out:
 void worker_serve_aside(struct worker *worker, struct conn *apart)
 {
     struct shared shared;
+    conn_output_send_late(worker);
     set_shared_apart(worker, &shared);
     worker->is_aside = true;
     worker->now_ms = 0;
@@ -359,6 +369,7 @@ void worker_serve_aside(struct worker *worker, struct conn *apart)
     serve_sockets(worker, apart);
     look_at_undurable(worker);
     give_turns_but(worker, apart);
+    send_replies(worker, apart);
     worker->is_aside = false;
     put_shared_back(worker, &shared);
 }
@@ -385,6 +396,7 @@ void worker_round(struct worker *worker, bool may_block)
 {
     enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
     bool blocks = may_block && turn == RDMA_TURN_SLEEP;
+    send_replies(worker, NULL); /* to channels, before libevent looks at sockets */
     if (turn !=
         RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
@@ -400,6 +412,7 @@ void worker_round(struct worker *worker, bool may_block)
     }
     if (has_messages(worker))
         worker_wake(worker);
+    send_replies(worker, NULL);
     store_submit(worker->store);
     if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
         drain(worker);
@@ -482,6 +495,7 @@ void worker_free(struct worker *worker)
     resp_writer_free(&worker->output);
     resp_parser_free(&worker->scout);
     free(worker->command_counters);
+    free(worker->late_bytes);
     free(worker->private);
     free(worker);
 }
@@ -497,13 +511,14 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     resp_parser_init(&worker->scout,
                      (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});
     worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
+    worker->late_bytes = malloc(WORKER_LATE_BYTES);
     worker->private = calloc(1, sizeof *worker->private);
     if (worker->private != NULL)
         worker->private->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (getrandom(&worker->random_state, sizeof worker->random_state, 0) < 0 ||
         worker->random_state == 0)
         worker->random_state = 0x9e3779b97f4a7c15 + index; /* any but 0 */
-    if (worker->command_counters != NULL && worker->private != NULL)
+    if (worker->command_counters != NULL && worker->late_bytes != NULL && worker->private != NULL)
         return worker;
     worker_free(worker);
     return NULL;

@@ -1,8 +1,8 @@
 /*
  * A worker: one thread, one event loop around libevent, with its own connections and its own
  * store_worker. A round of the loop: socket events, the store's completions, the inbox; then the
- * connections that need attention (commands run on, replies written once), and the store is
- * submitted to.
+ * connections that need attention (commands run on), the replies of all are written, and the store
+ * is submitted to.
  *
  * Threads: everything here belongs to the worker's thread, but for worker_post, worker_wake, the
  * counters and connection_count.
@@ -56,6 +56,14 @@ struct script_shown {
 };
 
 #define WORKER_SPARE_PARSERS 16
+#define WORKER_LATE_REPLIES 32
+#define WORKER_LATE_BYTES (128 * 1024)
+
+/* What a connection's turn has written, kept until those of others can be sent with it. */
+struct late_reply {
+    struct conn *conn;
+    uint32_t at, len; /* in worker->late_bytes */
+};
 
 struct worker {
     struct server *server;
@@ -79,8 +87,11 @@ struct worker {
     uint32_t spare_parser_count;
     struct block *input;       /* what transports are read into; NULL: to be made */
     struct resp_writer output; /* replies of the connection whose turn it is; else empty */
-    struct conn *attention;    /* connections to be looked at before the round ends */
-    struct conn *undurable;    /* connections whose replies wait for the journal */
+    struct late_reply late[WORKER_LATE_REPLIES]; /* see conn_output.c */
+    uint32_t late_count, late_used;
+    char *late_bytes;       /* WORKER_LATE_BYTES */
+    struct conn *attention; /* connections to be looked at before the round ends */
+    struct conn *undurable; /* connections whose replies wait for the journal */
 
     /* the runner's: see runner.c */
     struct request *free_requests;

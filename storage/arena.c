@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define HUGE_BYTES ((size_t)2 << 20)
+
 void arena_init(struct arena *arena, uint32_t limit)
 {
     memset(arena, 0, sizeof *arena);
@@ -22,16 +24,40 @@ void arena_free(struct arena *arena)
     pthread_mutex_destroy(&arena->lock);
 }
 
-/* Untouched memory costs nothing: a chunk is mapped whole and used from its start. */
+static void *map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Where huge pages fit in. */
+static void *map_aligned(size_t size)
+{
+    char *memory = map(size + HUGE_BYTES);
+    if (!memory)
+        return NULL;
+    size_t before = -(uintptr_t)memory % HUGE_BYTES;
+    if (before > 0)
+        munmap(memory, before);
+    munmap(memory + before + size, HUGE_BYTES - before);
+    return memory + before;
+}
+
+/* Untouched memory costs nothing: a chunk is mapped whole and used from its start. With huge pages,
+ * if all of it may come to be used: then hardly any look-up of a page waits for the processor to
+ * find its address. */
 static bool add_chunk(struct arena *arena)
 {
     if (arena->chunk_count == ARENA_CHUNK_MAX)
         return false;
     size_t size = (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    void *memory = map_aligned(size);
+    if (!memory)
         return false;
+    uint32_t limit = atomic_load_explicit(&arena->limit, memory_order_relaxed);
+    bool huge = limit >> ARENA_CHUNK_SHIFT > arena->chunk_count;
+    arena->is_huge[arena->chunk_count] = huge && madvise(memory, size, MADV_HUGEPAGE) == 0;
     struct frame *frames = calloc(ARENA_CHUNK_FRAMES, sizeof *frames);
     if (!frames) {
         munmap(memory, size);
@@ -96,6 +122,14 @@ void arena_give(struct arena *arena, uint32_t number)
     pthread_mutex_unlock(&arena->lock);
 }
 
+/* Before part of a chunk is given back: nobody is to fill the gaps. */
+static void part_huge_pages(struct arena *arena, uint32_t chunk)
+{
+    if (arena->is_huge[chunk])
+        madvise(arena->memory[chunk], (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE, MADV_NOHUGEPAGE);
+    arena->is_huge[chunk] = false;
+}
+
 /* Gives back the memory of one of the free frames. Under the lock, so that nobody begins to
  * register its chunk meanwhile: a device would keep the page that we have given back. */
 static bool trim_one(struct arena *arena)
@@ -106,6 +140,7 @@ static bool trim_one(struct arena *arena)
     struct frame *frame = arena_frame(arena, number);
     uint32_t *list = &arena->held_list;
     if (!arena->is_held[number >> ARENA_CHUNK_SHIFT]) {
+        part_huge_pages(arena, number >> ARENA_CHUNK_SHIFT);
         if (madvise(arena_memory(arena, number), PAGE_SIZE, MADV_DONTNEED) != 0)
             return false;
         atomic_fetch_sub_explicit(&arena->resident, 1, memory_order_relaxed);

@@ -53,6 +53,7 @@ struct arena {
     struct frame *frames[ARENA_CHUNK_MAX];
     char *memory[ARENA_CHUNK_MAX];
     bool is_held[ARENA_CHUNK_MAX]; /* a device may know its pages */
+    bool is_huge[ARENA_CHUNK_MAX]; /* asked for in huge pages */
     uint32_t chunk_count;
     uint32_t fresh;     /* frames of the last chunk from here on were never used */
     uint32_t free_list; /* linked by `older` */

@@ -464,6 +464,12 @@ STORE_MUST_CHECK enum store_result store_tree_seek_rank(struct store_tree *tree,
 /* STORE_ABSENT at the end. */
 STORE_MUST_CHECK enum store_result store_tree_get(struct store_cursor *cursor,
                                                   struct store_entry *entry);
+/* The entries from the cursor on, and moves behind them: as many as lie together, at least one and
+ * at most `most`. All of their bytes hold until the next call on the tree. STORE_ABSENT at the end.
+ */
+STORE_MUST_CHECK enum store_result store_tree_read(struct store_cursor *cursor,
+                                                   struct store_entry *entries, uint32_t most,
+                                                   uint32_t *count);
 /* One on, one back: STORE_ABSENT, without moving, from the end or from the first entry. */
 STORE_MUST_CHECK enum store_result store_tree_next(struct store_cursor *cursor);
 STORE_MUST_CHECK enum store_result store_tree_prev(struct store_cursor *cursor);

@@ -196,6 +196,14 @@ static enum store_result keep(struct store_tree *tree, struct node_entry *entry)
     return STORE_OK;
 }
 
+static void show(const struct node_entry *found, struct store_entry *entry)
+{
+    entry->key = found->key;
+    entry->key_len = found->key_len;
+    entry->value = (struct store_item){
+        .bytes = found->value, .length = found->value_len, .expire_ms = STORE_NO_EXPIRY};
+}
+
 enum store_result store_tree_get(struct store_cursor *cursor, struct store_entry *entry)
 {
     const struct format_node *leaf;
@@ -207,22 +215,53 @@ enum store_result store_tree_get(struct store_cursor *cursor, struct store_entry
     result = keep(cursor->tree, &found);
     if (result != STORE_OK)
         return result;
-    entry->key = found.key;
-    entry->key_len = found.key_len;
-    entry->value = (struct store_item){
-        .bytes = found.value, .length = found.value_len, .expire_ms = STORE_NO_EXPIRY};
+    show(&found, entry);
     return found.outside ? tree_get_outside(cursor->tree, found.value, &entry->value) : STORE_OK;
+}
+
+static void move_on(struct store_cursor *cursor, uint32_t count)
+{
+    cursor->places[cursor->depth - 1] = (uint16_t)(cursor->places[cursor->depth - 1] + count);
+    if (cursor->rank != STORE_RANK_UNKNOWN)
+        cursor->rank += count;
+}
+
+/* An entry that takes more than a look at its leaf comes alone. */
+enum store_result store_tree_read(struct store_cursor *cursor, struct store_entry *entries,
+                                  uint32_t most, uint32_t *count)
+{
+    const struct format_node *leaf;
+    enum store_result result = tree_find_entry(cursor, &leaf);
+    if (result != STORE_OK)
+        return result;
+    uint32_t place = cursor->places[cursor->depth - 1], end = leaf->count;
+    if (cursor->tree->txn->in_place)
+        end = place;
+    else if (end - place > most)
+        end = place + most;
+    for (*count = 0; place < end; place++) {
+        struct node_entry found;
+        leaf_get(leaf, place, &found);
+        if (found.outside)
+            break;
+        show(&found, &entries[(*count)++]);
+    }
+    if (*count == 0) {
+        result = store_tree_get(cursor, entries);
+        *count = 1;
+    }
+    if (result == STORE_OK)
+        move_on(cursor, *count);
+    return result;
 }
 
 enum store_result store_tree_next(struct store_cursor *cursor)
 {
     const struct format_node *leaf;
     enum store_result result = tree_find_entry(cursor, &leaf);
-    if (result != STORE_OK)
-        return result;
-    cursor->places[cursor->depth - 1]++;
-    cursor->rank += cursor->rank != STORE_RANK_UNKNOWN;
-    return STORE_OK;
+    if (result == STORE_OK)
+        move_on(cursor, 1);
+    return result;
 }
 
 enum store_result store_tree_prev(struct store_cursor *cursor)

@@ -294,6 +294,17 @@ enum store_result store_tree_next(struct store_cursor *cursor)
     return STORE_OK;
 }
 
+enum store_result store_tree_read(struct store_cursor *cursor, struct store_entry *entries,
+                                  uint32_t most, uint32_t *count)
+{
+    enum store_result result = store_tree_get(cursor, entries);
+    assert(most > 0);
+    *count = 1;
+    if (result == STORE_OK)
+        cursor->rank++;
+    return result;
+}
+
 enum store_result store_tree_prev(struct store_cursor *cursor)
 {
     if (!touch_cursor(cursor))

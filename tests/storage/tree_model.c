@@ -166,30 +166,51 @@ static uint64_t mix_model(uint64_t digest, uint64_t rank, const struct model_ent
     return digest;
 }
 
+static enum store_result mix_shown(struct store_txn *txn, uint64_t *digest, uint64_t rank,
+                                   const struct store_entry *entry)
+{
+    const char *value;
+    must(entry->value.large == (entry->value.length > 4000), "large says %d of %llu bytes",
+         entry->value.large, (unsigned long long)entry->value.length);
+    char key[STORE_TREE_KEY_MAX];
+    memcpy(key, entry->key, entry->key_len);
+    enum store_result result = store_load(txn, &entry->value, &value);
+    if (result == STORE_OK)
+        *digest = mix_entry(*digest, rank, key, entry->key_len, value, entry->value.length);
+    return result;
+}
+
 static enum store_result mix_found(struct store_txn *txn, uint64_t *digest,
                                    struct store_cursor *cursor)
 {
     struct store_entry entry;
-    const char *value;
     enum store_result result = store_tree_get(cursor, &entry);
+    if (result == STORE_OK)
+        return mix_shown(txn, digest, cursor->rank, &entry);
     if (result == STORE_ABSENT) {
         *digest = mix(*digest, 77);
         return STORE_OK;
-    }
-    if (result == STORE_OK) {
-        must(entry.value.large == (entry.value.length > 4000), "large says %d of %llu bytes",
-             entry.value.large, (unsigned long long)entry.value.length);
-        char key[STORE_TREE_KEY_MAX];
-        memcpy(key, entry.key, entry.key_len);
-        result = store_load(txn, &entry.value, &value);
-        if (result == STORE_OK)
-            *digest =
-                mix_entry(*digest, cursor->rank, key, entry.key_len, value, entry.value.length);
     }
     return result;
 }
 
 /* ---- operations on the store ---- */
+
+/* Entries that lie together, as a walk over each of them would see them. */
+static enum store_result read_some(struct store_txn *txn, struct tree_op *op,
+                                   struct store_cursor *cursor, uint32_t most, uint32_t *read)
+{
+    struct store_entry entries[40];
+    enum store_result result = store_tree_read(cursor, entries, most, read);
+    if (result == STORE_ABSENT)
+        op->found = mix(op->found, 77);
+    if (result != STORE_OK)
+        return result;
+    must(*read > 0 && *read <= most, "%u entries read of %u", *read, most);
+    for (uint32_t i = 0; i < *read && result == STORE_OK; i++)
+        result = mix_shown(txn, &op->found, cursor->rank - *read + i, &entries[i]);
+    return result;
+}
 
 static enum store_result run_walk(struct store_txn *txn, struct tree_op *op,
                                   struct store_tree *tree)
@@ -197,8 +218,13 @@ static enum store_result run_walk(struct store_txn *txn, struct tree_op *op,
     struct store_cursor cursor;
     uint64_t count = store_tree_count(tree);
     enum store_result result = store_tree_seek_rank(tree, op->random % (count + 1), &cursor);
-    bool back = op->value_len & 1;
-    for (uint32_t i = 0; i < op->value_len % 40 && result == STORE_OK; i++) {
+    uint32_t steps = op->value_len % 40, read = 1;
+    bool back = op->value_len & 1, together = op->value_len & 2;
+    for (uint32_t i = 0; i < steps && result == STORE_OK; i += read) {
+        if (together && !back) {
+            result = read_some(txn, op, &cursor, steps - i, &read);
+            continue;
+        }
         result = mix_found(txn, &op->found, &cursor);
         if (result == STORE_OK)
             result = back ? store_tree_prev(&cursor) : store_tree_next(&cursor);

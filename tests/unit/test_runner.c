@@ -600,6 +600,36 @@ static void test_strangers_get_little_room(void **state)
     assert_int_equal(peer->received.len, 5000 * strlen("-NOAUTH Authentication required.\r\n"));
 }
 
+/* Until then they keep their place before all that comes later. */
+static void test_replies_of_a_round_leave_together(void **state)
+{
+    struct fixture *fixture = *state;
+    struct peer *peer = connect_peer(fixture), *other = connect_peer(fixture);
+    send_text(peer, "SUBSCRIBE a\r\n");
+    poke(peer);
+    assert_int_equal(peer->received.len, 0);
+    send_text(other, "PUBLISH a b\r\nPING\r\n");
+    poke(other);
+    assert_int_equal(other->received.len, 0);
+    turn(fixture);
+    assert_received(peer, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
+                          "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n");
+    assert_received(other, ":1\r\n+PONG\r\n");
+    send_text(other, "PING\r\n"); /* the transport takes part of it */
+    other->may_read = 3;
+    run(fixture, other, 3);
+    assert_received(other, "+PO");
+    other->may_read = SIZE_MAX;
+    run(fixture, other, 1);
+    assert_received(other, "NG\r\n");
+    send_text(other, "PING\r\n"); /* it closes in the same round */
+    poke(other);
+    other->has_ended = true;
+    poke(other);
+    assert_null(other->transport);
+    assert_received(other, "+PONG\r\n");
+}
+
 static void test_idle_holds_no_buffers(void **state)
 {
     struct fixture *fixture = *state;
@@ -789,6 +819,7 @@ int main(void)
         TEST(test_unread_replies_are_bounded),
         TEST(test_a_long_reply_waits_for_its_client),
         TEST(test_strangers_get_little_room),
+        TEST(test_replies_of_a_round_leave_together),
         TEST(test_idle_holds_no_buffers),
         TEST(test_who_was_woken_is_served_first),
         TEST(test_always_waits_for_the_journal),
