@@ -45,12 +45,11 @@ STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end
 
 STORE_MUST_CHECK enum store_result zset_gather_pair(struct gather *gather,
                                                     const struct zset_pair *pair);
-/* All of them, in the order in which they came; they live as long as the request. */
-STORE_MUST_CHECK enum store_result zset_gathered(struct call *call, const struct gather *gather,
-                                                 struct zset_pair **pairs);
-/* Makes a sorted set of them at the first key, and replies how many they are; `pairs` are in order,
- * and different. None: the key is deleted. */
-STORE_MUST_CHECK enum store_result zset_store(struct call *call, const struct zset_pair *pairs,
-                                              uint64_t count, const char *event);
+/* Of pairs to be stored, before going on to gather: see gather_build. */
+STORE_MUST_CHECK enum store_result zset_build(struct call *call, struct gather *gather);
+/* Makes a sorted set of all of them at the first key, and replies how many they are; they are
+ * different. None: the key is deleted. */
+STORE_MUST_CHECK enum store_result zset_store(struct call *call, struct gather *gather,
+                                              const char *event);
 
 #endif

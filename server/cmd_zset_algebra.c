@@ -5,10 +5,12 @@
  * As in cmd_set_algebra.c, some of the sources are walked member by member and each is looked up in
  * others: the smallest one in all others (ZINTER), the first in all others (ZDIFF), each in all
  * others (ZUNION), where a member counts in the first source it is in. Walks and look-ups are in
- * the order of the members' hashes. What is found is gathered, in steps, and sorted at the end.
+ * the order of the members' hashes. What is found is gathered, in steps, and sorted at the end; or,
+ * to be stored, put into a building as there.
  */
 #include "commands.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,37 +57,100 @@ enum store_result zset_gather_pair(struct gather *gather, const struct zset_pair
     return gather->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-enum store_result zset_gathered(struct call *call, const struct gather *gather,
-                                struct zset_pair **pairs)
+/* The pair at *at, which moves behind it. */
+static struct zset_pair next_gathered(const struct gather *gather, size_t *at)
 {
+    struct gathered_head head;
+    memcpy(&head, gather->out.data + *at, sizeof(head));
+    struct zset_pair pair = {{gather->out.data + *at + sizeof(head), head.len}, head.score};
+    *at += sizeof(head) + head.len;
+    assert(*at <= gather->out.len);
+    return pair;
+}
+
+/* All of them, none of which is in a building. */
+static enum store_result gathered_pairs(struct call *call, const struct gather *gather,
+                                        struct zset_pair **pairs)
+{
+    size_t at = 0;
     *pairs = store_alloc(call->txn, (gather->count + 1) * sizeof(**pairs));
     if (*pairs == NULL)
         return STORE_NO_MEMORY;
-    const char *at = gather->out.data;
-    for (uint64_t i = 0; i < gather->count; i++) {
-        struct gathered_head head;
-        memcpy(&head, at, sizeof(head));
-        at += sizeof(head);
-        (*pairs)[i] = (struct zset_pair){{at, head.len}, head.score};
-        at += head.len;
-    }
+    for (uint64_t i = 0; i < gather->count; i++)
+        (*pairs)[i] = next_gathered(gather, &at);
     return STORE_OK;
 }
 
-enum store_result zset_store(struct call *call, const struct zset_pair *pairs, uint64_t count,
-                             const char *event)
+static int by_order(const void *a, const void *b)
+{
+    return zset_compare(a, b);
+}
+
+/* ---- storing them ---- */
+
+/* To the building. */
+static enum store_result plant(struct call *call, struct gather *gather)
+{
+    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
+    if (gather->build.type != 0)
+        zset.type = gather->build.type;
+    enum store_result result =
+        store_building_tree(call->txn, gather->build.building, 0, &zset.order);
+    if (result == STORE_OK)
+        result = store_building_tree(call->txn, gather->build.building, 1, &zset.by_member);
+    for (size_t at = 0; at < gather->out.len && result == STORE_OK;) {
+        struct zset_pair pair = next_gathered(gather, &at);
+        result = zset_add(&zset, &pair);
+    }
+    gather->build.planted_type = zset.type;
+    return result;
+}
+
+enum store_result zset_build(struct call *call, struct gather *gather)
+{
+    return gather_build(call, gather, call->keys, 2, false, plant);
+}
+
+static enum store_result put_built(struct call *call, const struct gather *gather,
+                                   struct zset *zset)
+{
+    struct store_item item;
+    enum store_result result = store_put_building(call->txn, call->keys, gather->build.type,
+                                                  gather->build.building, STORE_NO_EXPIRY);
+    if (result == STORE_OK)
+        result = store_get(call->txn, call->keys, &item);
+    return result == STORE_OK ? zset_open(call, call->keys, &item, zset) : result;
+}
+
+static enum store_result add_gathered(struct call *call, const struct gather *gather,
+                                      struct zset *zset)
+{
+    struct zset_pair *pairs;
+    enum store_result result = gathered_pairs(call, gather, &pairs);
+    if (result == STORE_OK)
+        qsort(pairs, gather->count, sizeof(*pairs), by_order);
+    for (uint64_t i = 0; i < gather->count && result == STORE_OK; i++)
+        result = zset_add(zset, &pairs[i]);
+    return result;
+}
+
+enum store_result zset_store(struct call *call, struct gather *gather, const char *event)
 {
     struct store_item item;
     struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
-    resp_integer(call->reply, (int64_t)count);
-    if (count == 0)
+    enum store_result result = gather_build(call, gather, call->keys, 2, true, plant);
+    if (result != STORE_OK)
+        return result;
+    resp_integer(call->reply, (int64_t)gather->count);
+    if (gather->count == 0)
         return call_delete(call, call->keys);
-    enum store_result result = store_get(call->txn, call->keys, &item);
-    zset.exists = result == STORE_OK;
-    if (result == STORE_ABSENT)
-        result = STORE_OK;
-    for (uint64_t i = 0; i < count && result == STORE_OK; i++)
-        result = zset_add(&zset, &pairs[i]);
+    result = store_get(call->txn, call->keys, &item);
+    if (result != STORE_OK && result != STORE_ABSENT)
+        return result;
+    bool exists = result == STORE_OK;
+    result = gather->build.building != NULL ? put_built(call, gather, &zset)
+                                            : add_gathered(call, gather, &zset);
+    zset.exists = exists;
     return result == STORE_OK ? zset_changed(&zset, event) : result;
 }
 
@@ -335,19 +400,23 @@ static bool compute(struct algebra *algebra, enum store_result *result)
     if (algebra->operation != DIFFERENCE)
         qsort(algebra->sources, algebra->count, sizeof(*algebra->sources), by_size);
     algebra->gather = gather_get(algebra->call);
-    *result = algebra->gather == NULL ? STORE_NO_MEMORY : walk(algebra);
+    *result = algebra->gather == NULL ? STORE_NO_MEMORY : STORE_OK;
+    if (*result == STORE_OK && algebra->is_stored)
+        *result = zset_build(algebra->call, algebra->gather);
+    if (*result == STORE_OK)
+        *result = walk(algebra);
     return *result == STORE_OK;
 }
 
-static int by_order(const void *a, const void *b)
-{
-    return zset_compare(a, b);
-}
-
-static enum store_result reply_pairs(struct algebra *algebra, const struct zset_pair *pairs)
+static enum store_result reply_pairs(struct algebra *algebra)
 {
     struct resp_writer *reply = algebra->call->reply;
     uint64_t count = algebra->gather->count;
+    struct zset_pair *pairs;
+    enum store_result result = gathered_pairs(algebra->call, algebra->gather, &pairs);
+    if (result != STORE_OK)
+        return result;
+    qsort(pairs, count, sizeof(*pairs), by_order);
     enum zset_form form = zset_form(algebra->call, algebra->with_scores);
     zset_put_head(reply, count, form);
     for (uint64_t i = 0; i < count; i++) {
@@ -368,15 +437,9 @@ static enum store_result run(struct call *call, enum operation operation, const 
                               .is_stored = event != NULL,
                               .count_at = event != NULL ? 2 : 1};
     enum store_result result;
-    struct zset_pair *pairs;
     if (!compute(&algebra, &result))
         return result;
-    result = zset_gathered(call, algebra.gather, &pairs);
-    if (result != STORE_OK)
-        return result;
-    uint64_t count = algebra.gather->count;
-    qsort(pairs, count, sizeof(*pairs), by_order);
-    return event != NULL ? zset_store(call, pairs, count, event) : reply_pairs(&algebra, pairs);
+    return event != NULL ? zset_store(call, algebra.gather, event) : reply_pairs(&algebra);
 }
 
 enum store_result cmd_zunion(struct call *call)

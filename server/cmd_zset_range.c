@@ -305,7 +305,6 @@ enum store_result cmd_zrangestore(struct call *call)
 {
     struct query query = {.at = 3, .kind = BY_RANK, .may_choose = true, .is_stored = true};
     struct zset zset;
-    struct zset_pair *pairs;
     uint64_t first, count;
     bool done;
     if (!read_query(call, &query))
@@ -316,10 +315,10 @@ enum store_result cmd_zrangestore(struct call *call)
     struct gather *gather = gather_get(call);
     if (gather == NULL)
         return STORE_NO_MEMORY;
-    result = run_query(&zset, &query, &first, &count);
+    result = zset_build(call, gather);
+    if (result == STORE_OK)
+        result = run_query(&zset, &query, &first, &count);
     if (result == STORE_OK)
         result = gather_range(&zset, gather, query.backwards ? first - count : first, count);
-    if (result == STORE_OK)
-        result = zset_gathered(call, gather, &pairs);
-    return result == STORE_OK ? zset_store(call, pairs, gather->count, "zrangestore") : result;
+    return result == STORE_OK ? zset_store(call, gather, "zrangestore") : result;
 }

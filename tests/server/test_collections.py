@@ -243,6 +243,8 @@ def test_larger_than_memory(make_server):
     assert pipe.execute() == [True, True, 1, 6000, b"1"]
     assert client.eval("redis.call('SADD', KEYS[1], 'more') redis.call('COPY', KEYS[1], KEYS[2])"
                        "return redis.call('SCARD', KEYS[2])", 2, "s2", "s3") == 6001
+    assert client.zunionstore("z3", {"z": 2, "s": 1}) == 6000
+    assert client.zrangestore("z4", "z3", 10, 5000) == 4991
     with server.raw() as raw:
         raw.send(encode("COPY", "l", "l3"))
         time.sleep(0.05)
@@ -251,5 +253,7 @@ def test_larger_than_memory(make_server):
     client = server.client()
     assert client.scard("s") == 6000 and client.scard("s3") == 6001
     assert client.zcard("z2") == 6001 and client.zrange("z2", 5999, -1) == names[5998:]
+    assert client.zrange("z4", 0, -1, withscores=True) == [
+        (names[i], 2.0 * i + 1) for i in range(10, 5001)]
     assert client.llen("l3") in (0, 30000) and client.smismember("s3", names[::100]) == 60 * [1]
     assert [client.lindex("l2", i) for i in range(0, 30000, 1000)] == values[::1000]
