@@ -458,6 +458,8 @@ STORE_MUST_CHECK enum store_result
 superblock_create(struct store *store, const struct store_options *options, char *message);
 /* STORE_ABSENT: the directory was never finished, and holds nothing. */
 STORE_MUST_CHECK enum store_result superblock_read(struct store *store, char *message);
+/* The same where there is no such file; otherwise it was lost, which the message says. */
+STORE_MUST_CHECK enum store_result superblock_missing(struct store *store, char *message);
 STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *queue);
 
 /* ---- recover.c ---- */

@@ -188,17 +188,17 @@ static enum store_result open_superblock(struct store *store, const struct store
                                          char *message)
 {
     int error = store->disk->ops->open(store->disk, "superblock", false, &store->super_file);
-    enum store_result result = error ? STORE_ABSENT : superblock_read(store, message);
-    if ((error == 0 || error == ENOENT) && result == STORE_ABSENT) {
+    enum store_result result = error == ENOENT ? superblock_missing(store, message)
+                               : error         ? STORE_IO
+                                               : superblock_read(store, message);
+    if (result == STORE_ABSENT) {
         engine_log(store, STORE_LOG_NOTICE,
                    "Making a new data directory: %u partitions, journal %llu MB",
                    options->partition_count, (unsigned long long)options->journal_bytes >> 20);
         return superblock_create(store, options, message);
     }
-    if (error) {
+    if (error && error != ENOENT)
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
-        return STORE_IO;
-    }
     return result;
 }
 

@@ -154,17 +154,51 @@ static bool is_blank(const char *bytes, size_t len)
 }
 
 /* Nothing was ever committed here: the power failed while the directory was made. */
-static bool journal_is_blank(struct store *store, char *page)
+static bool journal_is_blank(struct store *store)
 {
     struct disk_file *file;
     int error = store->disk->ops->open(store->disk, "journal", false, &file);
     if (error)
         return error == ENOENT;
+    char *page = disk_alloc(PAGE_SIZE);
     bool blank = store->disk->ops->size(file) < PAGE_SIZE ||
-                 (disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0 &&
+                 (page && disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0 &&
                   is_blank(page, PAGE_SIZE));
+    free(page);
     store->disk->ops->close(file);
     return blank;
+}
+
+enum store_result superblock_missing(struct store *store, char *message)
+{
+    if (journal_is_blank(store))
+        return STORE_ABSENT;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The file `superblock` is missing, blank or cut short, but the journal next to it is "
+             "in use: nothing was changed. Restore the directory from a backup");
+    return STORE_CORRUPT;
+}
+
+/* Both copies, or as much of the file as there is. STORE_ABSENT: it is to be made. */
+static enum store_result read_copies(struct store *store, char *pages, char *message)
+{
+    uint64_t size = store->disk->ops->size(store->super_file);
+    uint64_t length = size < 2 * PAGE_SIZE ? size / PAGE_SIZE * PAGE_SIZE : 2 * PAGE_SIZE;
+    memset(pages, 0, 2 * PAGE_SIZE);
+    int error = length ? disk_read(store->keeper_queue, store->super_file, pages, length, 0) : 0;
+    if (error) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot read the superblock: %s", strerror(error));
+        return STORE_IO;
+    }
+    bool blank = size % PAGE_SIZE == 0 && is_blank(pages, 2 * PAGE_SIZE);
+    if (length == 2 * PAGE_SIZE && !blank)
+        return STORE_OK;
+    enum store_result result = superblock_missing(store, message);
+    if (result != STORE_ABSENT || blank)
+        return result;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The file `superblock` is not Vellum's: choose another directory with --dir");
+    return STORE_FOREIGN;
 }
 
 enum store_result superblock_read(struct store *store, char *message)
@@ -174,19 +208,10 @@ enum store_result superblock_read(struct store *store, char *message)
         snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
         return STORE_NO_MEMORY;
     }
-    bool short_file = store->disk->ops->size(store->super_file) < 2 * PAGE_SIZE;
-    int error = short_file
-                    ? EINVAL
-                    : disk_read(store->keeper_queue, store->super_file, pages, 2 * PAGE_SIZE, 0);
-    if ((short_file || (!error && is_blank(pages, 2 * PAGE_SIZE))) &&
-        journal_is_blank(store, pages)) {
+    enum store_result result = read_copies(store, pages, message);
+    if (result != STORE_OK) {
         free(pages);
-        return STORE_ABSENT;
-    }
-    if (error) {
-        free(pages);
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot read the superblock: %s", strerror(error));
-        return error == EINVAL ? STORE_FOREIGN : STORE_IO;
+        return result;
     }
     struct format_superblock copies[2], best = {0};
     memcpy(&copies[0], pages, sizeof copies[0]);
@@ -196,7 +221,7 @@ enum store_result superblock_read(struct store *store, char *message)
         if (better(&copies[i], &best))
             best = copies[i];
     bool ours = copies[0].magic == FORMAT_SUPERBLOCK_MAGIC;
-    enum store_result result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
+    result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
     if (result == STORE_OK) {
         store->super_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
         store->super_in_turn = copies[0].sequence + 1 == copies[1].sequence ||

@@ -398,6 +398,56 @@ static void a_foreign_file_is_left_alone(void **state)
     medium_free(medium);
 }
 
+/* Of a store in use: lost, blank, cut short. The directory is no new one then. */
+static void a_superblock_that_is_gone(void **state)
+{
+    (void)state;
+    struct rig rig;
+    static const char zeros[2 * PAGE_SIZE];
+    for (uint32_t left = 0; left <= PAGE_SIZE; left += PAGE_SIZE) {
+        struct medium *medium = closed_store(&rig);
+        medium_shorten(medium, "superblock", left);
+        expect_refusal(&rig, medium, STORE_CORRUPT, "backup");
+        medium_free(medium);
+    }
+    struct medium *medium = closed_store(&rig);
+    medium_poke(medium, "superblock", 0, zeros, sizeof zeros);
+    expect_refusal(&rig, medium, STORE_CORRUPT, "backup");
+    medium_free(medium);
+    medium = closed_store(&rig);
+    for (uint64_t at = 0; at < 2 * PAGE_SIZE; at++)
+        medium_flip(medium, "superblock", at, (uint8_t)(at * 7 + 1));
+    expect_refusal(&rig, medium, STORE_FOREIGN, "not Vellum's");
+    medium_free(medium);
+}
+
+/* On a real disk, whose files need not end with a page. Nothing of it is changed. */
+static void a_directory_without_its_superblock(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char directory[256], path[300], kept[300];
+    scratch_make(directory);
+    snprintf(path, sizeof path, "%s/superblock", directory);
+    snprintf(kept, sizeof kept, "%s/kept", directory);
+    rig_defaults(&rig);
+    rig.options.directory = directory;
+    FILE *file = fopen(path, "w");
+    must(file && fputs("notes", file) >= 0 && fclose(file) == 0, "writing %s", path);
+    must(rig_open(&rig, NULL) == STORE_FOREIGN && strstr(rig.message, "not Vellum's"), "%s",
+         rig.message);
+    must(remove(path) == 0, "removing %s", path);
+    must(rig_open(&rig, NULL) == STORE_OK, "%s", rig.message);
+    must(do_set(&rig, "key", "value") == STORE_OK, "set");
+    rig_close_well(&rig);
+    must(rename(path, kept) == 0, "renaming %s", path);
+    must(rig_open(&rig, NULL) == STORE_CORRUPT && strstr(rig.message, "backup"), "%s", rig.message);
+    must(rename(kept, path) == 0, "renaming %s", kept);
+    must(rig_open(&rig, NULL) == STORE_OK && has_value(&rig, "key", "value"), "%s", rig.message);
+    rig_close_well(&rig);
+    scratch_remove(directory);
+}
+
 /* ---- groups of the journal that do not belong to its history ---- */
 
 static uint64_t newest_group(struct medium *medium, char page[PAGE_SIZE])
@@ -490,6 +540,8 @@ int main(void)
         cmocka_unit_test(one_copy_of_the_superblock_is_enough),
         cmocka_unit_test(an_unknown_version_is_named),
         cmocka_unit_test(a_foreign_file_is_left_alone),
+        cmocka_unit_test(a_superblock_that_is_gone),
+        cmocka_unit_test(a_directory_without_its_superblock),
         cmocka_unit_test(a_group_that_comes_too_late_is_not_followed),
         cmocka_unit_test(a_group_behind_another_one_is_not_followed),
     };
