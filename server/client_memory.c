@@ -78,6 +78,7 @@ void client_memory_set_bounds(struct server *server)
                      : given > 0 ? (uint64_t)given
                                  : memory / LIMIT_SHARE;
     uint64_t comfort = memory / COMFORT_SHARE < limit ? memory / COMFORT_SHARE : limit;
+    atomic_store(&server->memory_bound, memory);
     atomic_store(&server->client_limit, limit);
     atomic_store(&server->client_comfort, comfort / server->worker_count);
 }

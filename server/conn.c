@@ -36,6 +36,7 @@
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
 #define READ_SHORT (4 * 1024)   /* likewise, when clients hold much memory */
+#define REQUEST_MEMORY 2048     /* about: of a command under way, beside its arguments and reply */
 #define HEAD_MAX 1024 /* after a long value: what comes is likely the next one's command */
 
 /* A command known to be longer is read into the connection's own block. */
@@ -381,9 +382,11 @@ static void read_own(struct conn *conn)
         return;
     }
     struct block *block = conn->input;
+    size_t most = block->capacity - conn->input_end;
+    if (client_memory_is_short(conn->worker) && most > READ_SHORT)
+        most = READ_SHORT;
     struct transport *transport = conn->transport;
-    ssize_t count = transport->ops->read(transport, block->data + conn->input_end,
-                                         block->capacity - conn->input_end);
+    ssize_t count = transport->ops->read(transport, block->data + conn->input_end, most);
     if (!note_read(conn, count))
         return;
     conn->input_end += (size_t)count;
@@ -606,7 +609,8 @@ uint64_t conn_output_memory(const struct conn *conn)
 
 uint64_t conn_total_memory(const struct conn *conn)
 {
-    uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session);
+    uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) +
+                     conn->request_count * REQUEST_MEMORY;
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
     if (conn->parser != NULL)

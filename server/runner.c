@@ -36,6 +36,7 @@
 #include "script_busy.h"
 #include "upload.h"
 
+#define IN_FLIGHT_SHORT 2          /* of a connection, when clients hold much memory */
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
 /* ---- finding out what is to be run ---- */
@@ -616,7 +617,8 @@ static bool is_ending(const struct conn *conn)
 
 bool runner_may_take(const struct conn *conn)
 {
-    return conn->request_count < RUNNER_IN_FLIGHT_MAX &&
+    uint32_t most = client_memory_is_short(conn->worker) ? IN_FLIGHT_SHORT : RUNNER_IN_FLIGHT_MAX;
+    return conn->request_count < most &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn);
 }

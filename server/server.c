@@ -2,12 +2,14 @@
 
 #include <assert.h>
 #include <malloc.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "process.h"
 
 #define MEMORY_MIN (64ull * 1024 * 1024)
-#define TRIM_STEP (32ll * 1024 * 1024)
+#define TRIM_SHARE 32 /* of maxmemory */
+#define TRIM_MS 100
 
 void server_stop(struct server *server)
 {
@@ -24,22 +26,45 @@ uint64_t server_memory(uint64_t maxmemory)
     return bound < MEMORY_MIN ? MEMORY_MIN : bound;
 }
 
-/* What clients have given back malloc may keep for long: when it is much, it is made to let go. */
-static void trim_heap(struct server *server)
+static int64_t monotonic_ms(void)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What is free in the heap and not the system's yet; looks at all of it. */
+static uint64_t heap_slack(void)
+{
+    struct mallinfo2 heap = mallinfo2();
+    return heap.fordblks;
+}
+
+/* What was given back malloc may keep for long: when it is much, it is made to let go. That takes
+ * its time: clients have to have given back a good part, or there must be more than there may be.
+ */
+static bool trim_heap(struct server *server, uint64_t resident)
+{
+    uint64_t bound = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
+    int64_t step = (int64_t)(bound / TRIM_SHARE), now_ms = monotonic_ms();
     int64_t now = atomic_load_explicit(&server->client_bytes, memory_order_relaxed);
-    if (now > server->trim_peak)
-        server->trim_peak = now;
-    if (server->trim_peak - now < TRIM_STEP)
-        return;
-    server->trim_peak = now;
+    if (now > atomic_load(&server->trim_peak))
+        atomic_store(&server->trim_peak, now);
+    if (now_ms < atomic_load(&server->trim_next_ms) ||
+        (atomic_load(&server->trim_peak) - now < step && resident <= bound))
+        return false;
+    atomic_store(&server->trim_next_ms, now_ms + TRIM_MS);
+    atomic_store(&server->trim_peak, now);
+    if (heap_slack() < (uint64_t)step / 2)
+        return false;
     malloc_trim(0);
+    return true;
 }
 
 uint64_t server_resident(void *server)
 {
-    trim_heap(server);
-    return process_resident();
+    uint64_t resident = process_resident();
+    return trim_heap(server, resident) ? process_resident() : resident;
 }
 
 void server_set_policy(struct server *server)
