@@ -1,16 +1,20 @@
 /*
- * GETs of one size by one transport, closed loop: each of some clients has a pipeline under way.
+ * Commands of one kind and size by one transport: each of some clients has a pipeline under way, or
+ * sends when it is time (--rate), or does nothing (--command none).
  *
- * Prints one line of name=value: operations per second, percentiles of a pipeline's latency, the
- * server's processor time per operation (spinning included, as the process is told) and the bytes
- * it copied between commands and frames. Exit code 1 on any error.
+ * Prints one line of name=value: operations per second, percentiles of a pipeline's latency (from
+ * when it was due), the server's processor time per operation (spinning included, as the process is
+ * told), the time the whole machine spent in soft interrupts per operation, the bytes the server
+ * copied between commands and frames, and those it has pinned per client. Exit code 1 on any error.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../clients/vellum.h"
 #include "histogram.h"
@@ -18,10 +22,23 @@
 #define CLIENTS_MAX 256
 #define WARM_UP 200 /* pipelines that are not counted */
 
+/* By reference: get-into, set-from. */
+enum command { GET, SET, GET_INTO, SET_FROM, NONE, COMMANDS };
+static const char *const command_names[COMMANDS] = {"get", "set", "get-into", "set-from", "none"};
+
+struct client {
+    struct vellum *vellum;
+    struct vellum_memory *memory; /* of a value's size */
+    char *bytes;
+    redisReply *got; /* by reference there is no pipeline: what came at once */
+    uint64_t sent_ns;
+};
+
 struct options {
     struct vellum_options connection;
     const char *transport;
-    int clients, pipeline, size;
+    enum command command;
+    int clients, pipeline, size, rate;
     double seconds;
 };
 
@@ -38,12 +55,24 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static struct vellum *dial(const struct options *options)
+static void dial(const struct options *options, struct client *client)
 {
     struct vellum *vellum = vellum_connect(&options->connection);
     if (vellum == NULL || vellum_error(vellum) != NULL)
         give_up(vellum != NULL ? vellum_error(vellum) : "out of memory");
-    return vellum;
+    *client = (struct client){.vellum = vellum, .bytes = calloc(1, (size_t)options->size)};
+    if (client->bytes == NULL)
+        give_up("out of memory");
+    memset(client->bytes, 'x', (size_t)options->size);
+    if (options->command == GET_INTO || options->command == SET_FROM)
+        client->memory = vellum_register(vellum, client->bytes, (size_t)options->size);
+}
+
+static void hang_up(struct client *client)
+{
+    vellum_unregister(client->memory);
+    vellum_free(client->vellum);
+    free(client->bytes);
 }
 
 static redisReply *take(struct vellum *vellum)
@@ -59,8 +88,20 @@ static redisReply *take(struct vellum *vellum)
 /* ---- the server's figures ---- */
 
 struct figures {
-    double cpu_s, copied_bytes;
+    double cpu_s, softirq_s, copied_bytes, pinned_bytes;
 };
+
+/* Of the whole machine, which is the server's too. */
+static double softirq_s(void)
+{
+    double spent = 0;
+    FILE *stat = fopen("/proc/stat", "r");
+    if (stat != NULL && fscanf(stat, "cpu %*f %*f %*f %*f %*f %*f %lf", &spent) != 1)
+        spent = 0;
+    if (stat != NULL)
+        fclose(stat);
+    return spent / (double)sysconf(_SC_CLK_TCK);
+}
 
 static double figure(const char *info, const char *name)
 {
@@ -70,10 +111,12 @@ static double figure(const char *info, const char *name)
 
 static struct figures figures_of(struct vellum *vellum)
 {
-    vellum_append(vellum, "INFO everything");
+    vellum_append(vellum, "INFO cpu rdma");
     redisReply *reply = take(vellum);
     struct figures figures = {.cpu_s = figure(reply->str, "used_cpu_sys") +
                                        figure(reply->str, "used_cpu_user"),
+                              .softirq_s = softirq_s(),
+                              .pinned_bytes = figure(reply->str, "rdma_pinned_bytes"),
                               .copied_bytes = figure(reply->str, "rdma_copied_bytes")};
     freeReplyObject(reply);
     return figures;
@@ -81,83 +124,137 @@ static struct figures figures_of(struct vellum *vellum)
 
 /* ---- the loop ---- */
 
-static void send_pipeline(const struct options *options, struct vellum *vellum)
+static void send_pipeline(const struct options *options, struct client *client)
 {
-    for (int i = 0; i < options->pipeline; i++)
-        vellum_append(vellum, "GET bench:value");
-    if (vellum_flush(vellum) != REDIS_OK)
-        give_up(vellum_error(vellum));
-}
-
-static void take_pipeline(const struct options *options, struct vellum *vellum)
-{
+    size_t size = (size_t)options->size;
     for (int i = 0; i < options->pipeline; i++) {
-        redisReply *reply = take(vellum);
-        if (reply->type != REDIS_REPLY_STRING || reply->len != (size_t)options->size)
-            give_up("a reply of another length");
-        freeReplyObject(reply);
+        if (options->command == GET)
+            vellum_append(client->vellum, "GET bench:value");
+        else if (options->command == SET)
+            vellum_append(client->vellum, "SET bench:value %b", client->bytes, size);
+        else if (options->command == SET_FROM)
+            vellum_append_set_from(client->vellum, "bench:value", 11, client->memory, 0, size);
     }
+    if (options->command == GET_INTO)
+        client->got = vellum_get_into(client->vellum, "bench:value", 11, client->memory, 0, size);
+    else
+        vellum_flush(client->vellum);
+    if (vellum_error(client->vellum) != NULL)
+        give_up(vellum_error(client->vellum));
 }
 
-static uint64_t run(const struct options *options, struct vellum **clients, double seconds,
+static void check(const struct options *options, redisReply *reply)
+{
+    if (options->command == GET &&
+        (reply->type != REDIS_REPLY_STRING || reply->len != (size_t)options->size))
+        give_up("a reply of another length");
+    if (options->command == GET_INTO && reply->integer != options->size)
+        give_up("a value of another length");
+    freeReplyObject(reply);
+}
+
+static void take_pipeline(const struct options *options, struct client *client)
+{
+    if (options->command == GET_INTO)
+        check(options, client->got);
+    for (int i = 0; options->command != GET_INTO && i < options->pipeline; i++)
+        check(options, take(client->vellum));
+}
+
+static uint64_t run(const struct options *options, struct client *clients, double seconds,
                     struct histogram *histogram)
 {
-    uint64_t sent_ns[CLIENTS_MAX], count = 0;
-    uint64_t end_ns = clock_ns() + (uint64_t)(seconds * 1e9);
+    uint64_t count = 0, end_ns = clock_ns() + (uint64_t)(seconds * 1e9);
     for (int i = 0; i < options->clients; i++) {
-        sent_ns[i] = clock_ns();
-        send_pipeline(options, clients[i]);
+        clients[i].sent_ns = clock_ns();
+        send_pipeline(options, &clients[i]);
     }
     while (clock_ns() < end_ns) {
         for (int i = 0; i < options->clients; i++) {
-            take_pipeline(options, clients[i]);
+            take_pipeline(options, &clients[i]);
             uint64_t now_ns = clock_ns();
-            histogram_add(histogram, now_ns - sent_ns[i], 1);
-            sent_ns[i] = now_ns;
-            send_pipeline(options, clients[i]);
+            histogram_add(histogram, now_ns - clients[i].sent_ns, 1);
+            clients[i].sent_ns = now_ns;
+            send_pipeline(options, &clients[i]);
             count += (uint64_t)options->pipeline;
         }
     }
     for (int i = 0; i < options->clients; i++)
-        take_pipeline(options, clients[i]);
+        take_pipeline(options, &clients[i]);
     return count;
 }
 
-static void prepare(const struct options *options, struct vellum *vellum)
+static void sleep_until(uint64_t due_ns)
 {
-    char *value = calloc(1, (size_t)options->size + 1);
-    if (value == NULL)
-        give_up("out of memory");
-    memset(value, 'x', (size_t)options->size);
-    vellum_append(vellum, "SET bench:value %b", value, (size_t)options->size);
-    freeReplyObject(take(vellum));
-    free(value);
-    for (int i = 0; i < WARM_UP; i++) {
-        send_pipeline(options, vellum);
-        take_pipeline(options, vellum);
+    struct timespec due = {.tv_sec = (time_t)(due_ns / 1000000000),
+                           .tv_nsec = (long)(due_ns % 1000000000)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {
     }
 }
 
+/* One client after the other, at times that do not depend on the answers. */
+static uint64_t run_at_rate(const struct options *options, struct client *clients, double seconds,
+                            struct histogram *histogram)
+{
+    uint64_t count = 0, due_ns = clock_ns(), end_ns = due_ns + (uint64_t)(seconds * 1e9);
+    for (; due_ns < end_ns; due_ns += 1000000000u / (unsigned)options->rate) {
+        struct client *client = &clients[count % (unsigned)options->clients];
+        sleep_until(due_ns);
+        send_pipeline(options, client);
+        take_pipeline(options, client);
+        histogram_add(histogram, clock_ns() - due_ns, 1);
+        count += (uint64_t)options->pipeline;
+    }
+    return count;
+}
+
+static void prepare(const struct options *options, struct client *client)
+{
+    vellum_append(client->vellum, "SET bench:value %b", client->bytes, (size_t)options->size);
+    freeReplyObject(take(client->vellum));
+    for (int i = 0; options->command != NONE && i < WARM_UP; i++) {
+        send_pipeline(options, client);
+        take_pipeline(options, client);
+    }
+}
+
+/* What is asked for the server's figures is no client of the measurement. */
 static void measure(const struct options *options)
 {
     static struct histogram histogram;
-    struct vellum *clients[CLIENTS_MAX];
+    struct client clients[CLIENTS_MAX], watcher;
+    struct options beside = *options;
+    beside.connection.rdma = VELLUM_RDMA_NEVER;
+    beside.command = NONE;
+    dial(&beside, &watcher);
     for (int i = 0; i < options->clients; i++)
-        clients[i] = dial(options);
-    prepare(options, clients[0]);
-    struct figures before = figures_of(clients[0]);
-    uint64_t began_ns = clock_ns();
-    uint64_t count = run(options, clients, options->seconds, &histogram);
+        dial(options, &clients[i]);
+    prepare(options, &clients[0]);
+    if (options->command == NONE) /* until nobody spins any more */
+        sleep_until(clock_ns() + 1000000000u);
+    struct figures before = figures_of(watcher.vellum);
+    uint64_t began_ns = clock_ns(), count = 0;
+    if (options->command == NONE)
+        sleep_until(began_ns + (uint64_t)(options->seconds * 1e9));
+    else
+        count =
+            (options->rate > 0 ? run_at_rate : run)(options, clients, options->seconds, &histogram);
     double elapsed_s = (double)(clock_ns() - began_ns) / 1e9;
-    struct figures after = figures_of(clients[0]);
-    printf("transport=%s clients=%d pipeline=%d size=%d ops_s=%.0f ", vellum_transport(clients[0]),
-           options->clients, options->pipeline, options->size, (double)count / elapsed_s);
+    struct figures after = figures_of(watcher.vellum);
+    double per = count > 0 ? 1 / (double)count : 0;
+    printf("transport=%s clients=%d pipeline=%d size=%d ops_s=%.0f ",
+           vellum_transport(clients[0].vellum), options->clients, options->pipeline, options->size,
+           (double)count / elapsed_s);
     histogram_print(&histogram);
-    printf(" server_cpu_us=%.2f copied_bytes=%.1f\n",
-           (after.cpu_s - before.cpu_s) * 1e6 / (double)count,
-           (after.copied_bytes - before.copied_bytes) / (double)count);
+    printf(" server_cpu_us=%.2f softirq_us=%.2f copied_bytes=%.1f server_cpu_percent=%.3f "
+           "pinned_bytes=%.0f\n",
+           (after.cpu_s - before.cpu_s) * 1e6 * per,
+           (after.softirq_s - before.softirq_s) * 1e6 * per,
+           (after.copied_bytes - before.copied_bytes) * per,
+           (after.cpu_s - before.cpu_s) * 100 / elapsed_s, after.pinned_bytes / options->clients);
     for (int i = 0; i < options->clients; i++)
-        vellum_free(clients[i]);
+        hang_up(&clients[i]);
+    hang_up(&watcher);
 }
 
 static int number(const char *text, int max)
@@ -166,6 +263,15 @@ static int number(const char *text, int max)
     if (value < 1 || value > max)
         give_up("a number out of its range");
     return value;
+}
+
+static enum command command_named(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(command_names[i], name) == 0)
+            return (enum command)i;
+    give_up("an unknown command");
+    return NONE;
 }
 
 int main(int argc, char **argv)
@@ -178,6 +284,8 @@ int main(int argc, char **argv)
                                           {"size", required_argument, NULL, 'd'},
                                           {"seconds", required_argument, NULL, 's'},
                                           {"spin", required_argument, NULL, 'u'},
+                                          {"command", required_argument, NULL, 'C'},
+                                          {"rate", required_argument, NULL, 'r'},
                                           {NULL, 0, NULL, 0}};
     struct options options = {.transport = "tcp",
                               .clients = 1,
@@ -209,6 +317,12 @@ int main(int argc, char **argv)
         case 's':
             options.seconds = atof(optarg);
             break;
+        case 'C':
+            options.command = command_named(optarg);
+            break;
+        case 'r':
+            options.rate = number(optarg, 1000000);
+            break;
         case 'u':
             options.connection.spin_us = (unsigned)number(optarg, 1000000);
             break;
@@ -216,7 +330,11 @@ int main(int argc, char **argv)
             give_up("an unknown option");
         }
     }
-    bool is_rdma = strcmp(options.transport, "rdma") == 0;
+    bool is_rdma = strncmp(options.transport, "rdma", 4) == 0;
+    if (strcmp(options.transport, "rdma-write") == 0)
+        options.connection.mode = VELLUM_RDMA_WRITE;
+    if (options.command == GET_INTO)
+        options.pipeline = 1;
     options.connection.rdma = is_rdma ? VELLUM_RDMA_ONLY : VELLUM_RDMA_NEVER;
     measure(&options);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Vellum by TCP and by an RDMA channel beside perftest, in turns, in one run of the test machine
-(tests/rdma/guest), where everything is emulated: only the ratios mean something.
+"""Vellum by TCP and by RDMA channels of both modes beside perftest, in turns, in one run of the
+test machine (tests/rdma/guest), where everything is emulated: only the ratios mean something.
 
 Without --inside it boots the machine and runs itself there.
 """
@@ -48,12 +48,12 @@ def start_server(build):
     sys.exit("the server does not start")
 
 
-def ours(options, transport, clients, pipeline, size):
+def ours(options, transport, clients, pipeline, size, *more):
     done = subprocess.run(
         [os.path.join(TOP, options.build, "bin/bench-transports"), "--transport", transport,
          "--host", HOST, "--port", str(PORT), "--clients", str(clients),
          "--pipeline", str(pipeline), "--size", str(size), "--seconds", str(options.seconds),
-         "--spin", str(SPIN_US)], capture_output=True, text=True, timeout=120, check=False)
+         "--spin", str(SPIN_US), *more], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         sys.exit(done.stderr)
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", done.stdout)}
@@ -85,30 +85,62 @@ def measure(options):
     latency = perftest("ib_send_lat", "-s", "64", "-n", "1000")[4]
     rate = perftest("ib_send_bw", "-s", "64", "-n", "5000")[4] * 1e6
     figures = {"perftest round trip us": 2 * latency, "perftest messages/s": rate}
-    for transport in ("tcp", "rdma"):
+    for transport in TRANSPORTS:
         one = ours(options, transport, 1, 1, 64)
         many = ours(options, transport, 4, 16, 64)
         large = ours(options, transport, 1, 1, 4096)
+        rate = max(1, int(one["ops_s"] / 10))
+        light = ours(options, transport, 1, 1, 64, "--rate", str(rate))
         figures.update({
             f"{transport} GET 64 B p50 us": one["p50_us"],
             f"{transport} GET 64 B p99 us": one["p99_us"],
             f"{transport} GET 64 B server CPU us": one["server_cpu_us"],
+            f"{transport} GET 64 B softirq us": one["softirq_us"],
+            f"{transport} GET 64 B at 10 % load p50 us": light["p50_us"],
+            f"{transport} GET 64 B at 10 % load server CPU us": light["server_cpu_us"],
+            f"{transport} GET 64 B at 10 % load softirq us": light["softirq_us"],
             f"{transport} 4 clients, pipeline 16, ops/s": many["ops_s"],
             f"{transport} 4 clients, pipeline 16, server CPU us": many["server_cpu_us"],
             f"{transport} GET 4 KB p50 us": large["p50_us"],
             f"{transport} GET 4 KB copied bytes": large["copied_bytes"],
         })
+        if transport != "tcp":
+            figures.update(of_channels(options, transport))
     return figures
 
 
-RATIOS = (
-    ("rdma GET 64 B p50 us", "perftest round trip us", "at most 1.5"),
-    ("rdma GET 64 B p50 us", "tcp GET 64 B p50 us", "at most 0.4"),
-    ("rdma 4 clients, pipeline 16, ops/s", "perftest messages/s", "at least 0.5"),
-    ("rdma 4 clients, pipeline 16, ops/s", "tcp 4 clients, pipeline 16, ops/s", ""),
-    ("rdma GET 64 B server CPU us", "tcp GET 64 B server CPU us", "at most 0.5"),
-    ("rdma GET 4 KB p50 us", "tcp GET 4 KB p50 us", ""),
-)
+def of_channels(options, transport):
+    """Values by reference, and channels that do nothing."""
+    read = ours(options, transport, 1, 1, 4096, "--command", "get-into")
+    written = ours(options, transport, 1, 1, 4096, "--command", "set-from")
+    idle = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
+    return {
+        f"{transport} GET 4 KB by reference p50 us": read["p50_us"],
+        f"{transport} GET 4 KB by reference copied bytes": read["copied_bytes"],
+        f"{transport} SET 4 KB by reference p50 us": written["p50_us"],
+        f"{transport} SET 4 KB by reference copied bytes": written["copied_bytes"],
+        f"{transport} pinned bytes per idle channel": idle["pinned_bytes"],
+        f"{transport} CPU % of 100 idle channels": idle["server_cpu_percent"],
+    }
+
+
+TRANSPORTS = ("tcp", "rdma-send", "rdma-write")
+RATIOS = tuple((one.format(mode), other.format(mode), target)
+               for mode in TRANSPORTS[1:] for one, other, target in (
+    ("{} GET 64 B p50 us", "perftest round trip us", "at most 1.5"),
+    ("{} GET 64 B p50 us", "tcp GET 64 B p50 us", "at most 0.4"),
+    ("{} 4 clients, pipeline 16, ops/s", "perftest messages/s", "at least 0.5"),
+    ("{} 4 clients, pipeline 16, ops/s", "tcp 4 clients, pipeline 16, ops/s", ""),
+    ("{} GET 64 B server CPU us", "tcp GET 64 B server CPU us", "at most 0.5"),
+    ("{} GET 64 B at 10 % load server CPU us", "tcp GET 64 B at 10 % load server CPU us", ""),
+    ("{} GET 4 KB p50 us", "tcp GET 4 KB p50 us", ""),
+))
+BOUNDS = tuple((name.format(mode), most) for mode in TRANSPORTS[1:] for name, most in (
+    ("{} GET 4 KB by reference copied bytes", "0 of the value"),
+    ("{} SET 4 KB by reference copied bytes", "0 of the value"),
+    ("{} pinned bytes per idle channel", "at most 65536"),
+    ("{} CPU % of 100 idle channels", "0"),
+))
 
 
 def inside(options):
@@ -126,6 +158,9 @@ def inside(options):
     for one, other, target in RATIOS:
         ratio = statistics.median(figures[one] / figures[other] for figures in rounds)
         print(f"{one + ' / ' + other:<75} {ratio:6.2f}   {target}")
+    for name, most in BOUNDS:
+        value = statistics.median(figures[name] for figures in rounds)
+        print(f"{name:<69} {value:12.1f}   {most}")
     server.terminate()
     server.wait(30)
     return 0

@@ -28,7 +28,7 @@
 
 #define FRAME_BYTES 4096
 #define CREDITS 8        /* receives per channel */
-#define SEND_BUFFERS 8   /* per channel */
+#define SEND_BUFFERS 4   /* per channel */
 #define CHUNK_CHANNELS 8 /* whose memory is registered together */
 #define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
 #define STAGES 4 /* where pulled bytes come to, shared by a worker's channels */
