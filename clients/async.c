@@ -566,6 +566,16 @@ int vellum_async_set_from(struct vellum_async *async, vellum_reply_fn *fn, void 
     return add_call(async, fn, data, 0);
 }
 
+int vellum_async_get_into(struct vellum_async *async, vellum_reply_fn *fn, void *data,
+                          const char *key, size_t key_length, const struct vellum_memory *memory,
+                          size_t offset, size_t size)
+{
+    if (async->is_ending || async->state != OPEN ||
+        vellum_append_get_into(async->vellum, key, key_length, memory, offset, size) != REDIS_OK)
+        return REDIS_ERR;
+    return add_call(async, fn, data, 0);
+}
+
 struct vellum *vellum_async_connection(struct vellum_async *async)
 {
     return async->vellum;

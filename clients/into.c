@@ -1,6 +1,13 @@
 /*
  * GET into the application's own memory. By a channel the reply is parsed here, since parts of it
- * do not come as bytes: they are in the memory already.
+ * do not come as bytes: they are in the memory already. By others, and where there is no room at
+ * all, the reply comes as it does, and is put there.
+ *
+ * Invariants:
+ * 1. vellum->intos are those whose replies have not come, in their order; only the first may be
+ *    granted: then nothing else is outstanding, and all that comes is its reply.
+ * 2. A splice stands before the command of each that is to be granted, where the output stops until
+ *    all replies before have been taken, and one behind it, until its own has come.
  */
 #include "vellum.h"
 
@@ -14,10 +21,12 @@
 
 enum into_state { INTO_HEAD, INTO_BODY, INTO_TAIL, INTO_WHOLE, INTO_OTHER };
 
-struct into {
+struct vellum_into {
+    struct vellum_into *next;
+    uint64_t turn; /* commands before it */
+    struct client_span span;
+    bool is_by_reply, is_granted;
     enum into_state state;
-    char *to;
-    size_t size;
     char head[HEAD_MAX], tail[2];
     size_t head_length, tail_length;
     uint64_t length, at; /* of the value; of it, what is there */
@@ -25,7 +34,7 @@ struct into {
 };
 
 /* "$5\r\n" of a value for which there is room; anything else is hiredis's business. */
-static void parse_head(struct into *into)
+static void parse_head(struct vellum_into *into)
 {
     char *end;
     if (into->head[into->head_length - 1] != '\n' && into->head_length < HEAD_MAX - 1)
@@ -33,14 +42,14 @@ static void parse_head(struct into *into)
     into->head[into->head_length] = '\0';
     long long length = into->head[0] == '$' ? strtoll(into->head + 1, &end, 10) : -1;
     into->state = INTO_OTHER;
-    if (length < 0 || (unsigned long long)length > into->size)
+    if (length < 0 || (unsigned long long)length > into->span.length)
         return;
     into->length = (uint64_t)length;
     into->state = length > 0 ? INTO_BODY : INTO_TAIL;
 }
 
 /* Bytes of the stream, no more than belong to the state. What client_channel_read says. */
-static ssize_t read_some(struct into *into, struct client_channel *channel)
+static ssize_t read_some(struct vellum_into *into, struct client_channel *channel)
 {
     ssize_t got;
     if (into->state == INTO_HEAD) {
@@ -49,7 +58,7 @@ static ssize_t read_some(struct into *into, struct client_channel *channel)
         if (got > 0)
             parse_head(into);
     } else if (into->state == INTO_BODY) {
-        got = client_channel_read(channel, into->to + into->at, into->length - into->at);
+        got = client_channel_read(channel, into->span.at + into->at, into->length - into->at);
         into->at += got > 0 ? (uint64_t)got : 0;
         into->was_placed = into->was_placed && got <= 0;
     } else {
@@ -65,7 +74,7 @@ static ssize_t read_some(struct into *into, struct client_channel *channel)
 }
 
 /* False: a part is in the wrong place. */
-static bool take_placed(struct into *into, const struct rdma_place *place)
+static bool take_placed(struct vellum_into *into, const struct rdma_place *place)
 {
     if (into->state != INTO_BODY || place->offset != into->at ||
         place->length > into->length - into->at)
@@ -77,98 +86,160 @@ static bool take_placed(struct into *into, const struct rdma_place *place)
     return true;
 }
 
-static int receive(struct vellum *vellum, struct into *into)
+static bool is_over(const struct vellum_into *into)
 {
-    long long limit_ms = vellum_time_limit(vellum);
-    while (into->state != INTO_WHOLE && into->state != INTO_OTHER) {
+    return into->state == INTO_WHOLE || into->state == INTO_OTHER;
+}
+
+static void drop_first(struct vellum *vellum)
+{
+    struct vellum_into *into = vellum->intos;
+    vellum->intos = into->next;
+    if (into->next == NULL)
+        vellum->intos_end = &vellum->intos;
+    free(into);
+}
+
+/* The reader gets the beginning of a reply of its own: the length, or what was no value. */
+static int give_to_reader(struct vellum *vellum)
+{
+    struct vellum_into *into = vellum->intos;
+    char text[HEAD_MAX];
+    const char *bytes = into->head;
+    size_t length = into->head_length;
+    client_channel_end_grant(vellum->channel, into->was_placed);
+    if (into->state == INTO_WHOLE) {
+        length = (size_t)snprintf(text, sizeof text, ":%llu\r\n", (unsigned long long)into->length);
+        bytes = text;
+    }
+    int fed = redisReaderFeed(vellum->tcp->reader, bytes, length);
+    if (fed != REDIS_OK)
+        vellum_fail(vellum, vellum->tcp->reader->errstr);
+    drop_first(vellum);
+    return fed;
+}
+
+bool vellum_into_is_granted(const struct vellum *vellum)
+{
+    return vellum->intos != NULL && vellum->intos->is_granted;
+}
+
+int vellum_into_receive(struct vellum *vellum)
+{
+    struct vellum_into *into = vellum->intos;
+    while (!is_over(into)) {
         struct rdma_place place;
         ssize_t got = read_some(into, vellum->channel);
+        if (got < 0)
+            return REDIS_ERR;
         if (got > 0)
             continue;
-        if (got < 0) {
-            vellum_fail(vellum, VELLUM_CLOSED_TEXT);
-        } else if (client_channel_placed(vellum->channel, &place)) {
-            if (!take_placed(into, &place))
-                vellum_fail(vellum, "the server has placed what is no part of the reply");
-        } else if (!client_channel_readable(vellum->channel)) {
-            vellum_wait_until(vellum, limit_ms);
+        if (!client_channel_placed(vellum->channel, &place))
+            return REDIS_OK;
+        if (!take_placed(into, &place)) {
+            vellum_fail(vellum, "the server has placed what is no part of the reply");
+            return REDIS_ERR;
         }
-        if (vellum_has_failed(vellum))
-            return REDIS_ERR;
     }
-    return REDIS_OK;
+    return give_to_reader(vellum);
 }
 
-static int grant(struct vellum *vellum, const struct client_span *span)
+bool vellum_into_begin(struct vellum *vellum)
 {
-    long long limit_ms = vellum_time_limit(vellum);
-    while (!client_channel_grant(vellum->channel, span)) {
-        if (!client_channel_poll(vellum->channel))
-            vellum_fail(vellum, VELLUM_CLOSED_TEXT);
-        else if (!client_channel_writable(vellum->channel))
-            vellum_wait_until(vellum, limit_ms);
-        if (vellum_has_failed(vellum))
-            return REDIS_ERR;
-    }
-    return REDIS_OK;
+    struct vellum_into *into = vellum->intos;
+    if (vellum->answered != into->turn || !client_channel_grant(vellum->channel, &into->span))
+        return false;
+    into->is_granted = true;
+    return true;
 }
 
-/* The memory is the application's alone again. */
-static int await_revoking(struct vellum *vellum)
+bool vellum_into_is_due(const struct vellum *vellum)
 {
-    long long limit_ms = vellum_time_limit(vellum);
-    while (client_channel_is_revoking(vellum->channel))
-        if (vellum_wait_until(vellum, limit_ms) != REDIS_OK)
-            return REDIS_ERR;
-    return REDIS_OK;
+    return vellum->intos->turn == vellum->answered;
 }
 
-static redisReply *integer_reply(struct vellum *vellum, uint64_t number)
+/* An integer in a value's place; NULL: out of memory. */
+static redisReply *integer_reply(uint64_t number)
 {
     char text[HEAD_MAX];
-    redisReply *reply = NULL;
+    void *reply = NULL;
     int length = snprintf(text, sizeof text, ":%llu\r\n", (unsigned long long)number);
-    if (redisReaderFeed(vellum->tcp->reader, text, (size_t)length) != REDIS_OK)
-        vellum_fail(vellum, vellum->tcp->reader->errstr);
-    return vellum_parse(vellum, &reply) == REDIS_OK ? reply : NULL;
+    redisReader *reader = redisReaderCreate();
+    if (reader != NULL && redisReaderFeed(reader, text, (size_t)length) == REDIS_OK &&
+        redisReaderGetReply(reader, &reply) != REDIS_OK)
+        reply = NULL;
+    if (reader != NULL)
+        redisReaderFree(reader);
+    return reply;
 }
 
-static redisReply *get_by_channel(struct vellum *vellum, const char *key, size_t key_length,
-                                  const struct vellum_memory *memory, size_t offset, size_t size)
+redisReply *vellum_answered(struct vellum *vellum, redisReply *reply)
 {
-    struct into into = {.to = memory->bytes + offset, .size = size};
-    struct client_span span = {memory->mr, into.to, size};
-    redisReply *reply = NULL;
-    if (grant(vellum, &span) != REDIS_OK ||
-        vellum_append(vellum, "GET %b", key, key_length) != REDIS_OK ||
-        vellum_flush(vellum) != REDIS_OK || receive(vellum, &into) != REDIS_OK)
-        return NULL;
-    client_channel_end_grant(vellum->channel, into.was_placed);
-    if (await_revoking(vellum) != REDIS_OK)
-        return NULL;
-    if (into.state == INTO_WHOLE)
-        return integer_reply(vellum, into.length);
-    if (redisReaderFeed(vellum->tcp->reader, into.head, into.head_length) != REDIS_OK)
-        vellum_fail(vellum, vellum->tcp->reader->errstr);
-    return vellum_get_reply(vellum, &reply) == REDIS_OK ? reply : NULL;
+    struct vellum_into *into = vellum->intos;
+    if (reply == NULL || vellum->answered == vellum->appended)
+        return reply;
+    uint64_t turn = vellum->answered++;
+    if (into == NULL || !into->is_by_reply || into->turn != turn)
+        return reply;
+    size_t length = (size_t)reply->len, size = into->span.length;
+    char *to = into->span.at;
+    drop_first(vellum);
+    if (reply->type != REDIS_REPLY_STRING || length > size)
+        return reply;
+    memcpy(to, reply->str, length);
+    freeReplyObject(reply);
+    reply = integer_reply(length);
+    if (reply == NULL)
+        vellum_fail(vellum, "out of memory");
+    return reply;
+}
+
+static int append(struct vellum *vellum, const char *key, size_t key_length,
+                  const struct client_span *span)
+{
+    struct vellum_into *into = calloc(1, sizeof *into);
+    if (into == NULL) {
+        vellum_fail(vellum, "out of memory");
+        return REDIS_ERR;
+    }
+    *into = (struct vellum_into){.turn = vellum->appended,
+                                 .span = *span,
+                                 .is_by_reply = span->mr == NULL || span->length == 0};
+    *vellum->intos_end = into;
+    vellum->intos_end = &into->next;
+    if (into->is_by_reply)
+        return vellum_append(vellum, "GET %b", key, key_length);
+    if (vellum_splice(vellum, SPLICE_INTO, span) != REDIS_OK ||
+        vellum_append(vellum, "GET %b", key, key_length) != REDIS_OK)
+        return REDIS_ERR;
+    return vellum_splice(vellum, SPLICE_HOLD, span);
+}
+
+int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_length,
+                           const struct vellum_memory *memory, size_t offset, size_t size)
+{
+    if (vellum_has_failed(vellum))
+        return REDIS_ERR;
+    if (memory->vellum != vellum || offset > memory->size || size > memory->size - offset) {
+        vellum_fail(vellum, "the value's place lies outside of the registered memory");
+        return REDIS_ERR;
+    }
+    struct client_span span = {memory->mr, memory->bytes + offset, size};
+    return append(vellum, key, key_length, &span);
 }
 
 redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t size)
 {
-    if (vellum_has_failed(vellum))
+    redisReply *reply = NULL;
+    if (vellum_append_get_into(vellum, key, key_length, memory, offset, size) != REDIS_OK ||
+        vellum_get_reply(vellum, &reply) != REDIS_OK)
         return NULL;
-    if (memory->vellum != vellum || offset > memory->size || size > memory->size - offset) {
-        vellum_fail(vellum, "the value's place lies outside of the registered memory");
-        return NULL;
-    }
-    if (memory->mr != NULL && size > 0)
-        return get_by_channel(vellum, key, key_length, memory, offset, size);
-    redisReply *reply = vellum_command(vellum, "GET %b", key, key_length);
-    if (reply == NULL || reply->type != REDIS_REPLY_STRING || (size_t)reply->len > size)
-        return reply;
-    size_t length = (size_t)reply->len;
-    memcpy(memory->bytes + offset, reply->str, length);
-    freeReplyObject(reply);
-    return integer_reply(vellum, length);
+    return reply;
+}
+
+void vellum_into_forget(struct vellum *vellum)
+{
+    while (vellum->intos != NULL)
+        drop_first(vellum);
 }

@@ -79,11 +79,28 @@ static void drop_output(struct vellum *vellum, size_t sent)
         sdsrange(output, (int)sent, -1);
 }
 
-/* The first reference's turn has come. False: there is no room for it now. */
+static bool is_due(const struct vellum *vellum, const struct vellum_splice *splice)
+{
+    return splice->kind == SPLICE_PULL ||
+           (!vellum_into_is_granted(vellum) &&
+            (splice->kind == SPLICE_HOLD || vellum_into_is_due(vellum)));
+}
+
+bool vellum_can_send(const struct vellum *vellum)
+{
+    const struct vellum_splice *first = vellum->splices;
+    return vellum_has_output(vellum) &&
+           (first == NULL || first->before > 0 || is_due(vellum, first));
+}
+
+/* The first splice is where the output begins. False: its turn has not come, or there is no room
+ * for it now. */
 static bool send_splice(struct vellum *vellum)
 {
     struct vellum_splice *splice = vellum->splices;
-    if (!client_channel_pull(vellum->channel, &splice->span))
+    if (!is_due(vellum, splice) ||
+        (splice->kind == SPLICE_PULL && !client_channel_pull(vellum->channel, &splice->span)) ||
+        (splice->kind == SPLICE_INTO && !vellum_into_begin(vellum)))
         return false;
     vellum->splices = splice->next;
     if (splice->next == NULL)
@@ -129,6 +146,10 @@ int vellum_receive_some(struct vellum *vellum)
 {
     char bytes[READ_BYTES];
     ssize_t got;
+    if (vellum_into_is_granted(vellum) && vellum_into_receive(vellum) != REDIS_OK)
+        return REDIS_ERR;
+    if (vellum_into_is_granted(vellum))
+        return REDIS_OK;
     do {
         got = read_bytes(vellum, bytes, sizeof bytes);
         if (got > 0 && redisReaderFeed(vellum->tcp->reader, bytes, (size_t)got) != REDIS_OK) {
@@ -149,7 +170,7 @@ int vellum_parse(struct vellum *vellum, redisReply **reply)
     }
     if (redisReaderGetReply(vellum->tcp->reader, &parsed) != REDIS_OK)
         vellum_fail(vellum, vellum->tcp->reader->errstr);
-    *reply = parsed;
+    *reply = vellum_answered(vellum, parsed);
     return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
 }
 
@@ -174,7 +195,7 @@ int vellum_try(struct vellum *vellum, redisReply **reply)
 
 bool vellum_sleep(struct vellum *vellum, struct vellum_wait *wait)
 {
-    bool has_output = vellum_has_output(vellum);
+    bool has_output = vellum_can_send(vellum);
     *wait = (struct vellum_wait){.descriptor = vellum->tcp->fd, .channel = -1};
     vellum->has_slept = true;
     if (vellum->channel == NULL) {

@@ -76,16 +76,16 @@ bool vellum_pin_all(struct vellum *vellum)
 
 /* ---- SET ---- */
 
-/* The value's place in the output is where it ends now. */
-static int splice(struct vellum *vellum, const struct client_span *span)
+int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
+                  const struct client_span *span)
 {
     struct vellum_splice *made = malloc(sizeof *made);
     if (made == NULL) {
         vellum_fail(vellum, "out of memory");
         return REDIS_ERR;
     }
-    *made = (struct vellum_splice){.span = *span,
-                                   .before = vellum_output_length(vellum) - vellum->spliced};
+    *made = (struct vellum_splice){
+        .kind = kind, .span = *span, .before = vellum_output_length(vellum) - vellum->spliced};
     vellum->spliced += made->before;
     *vellum->splices_end = made;
     vellum->splices_end = &made->next;
@@ -99,12 +99,13 @@ static int append_by_reference(struct vellum *vellum, const char *key, size_t ke
     int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
     int tail_length =
         snprintf(tail, sizeof tail, "\r\n$%llu\r\n", (unsigned long long)span->length);
-    if (vellum_append_formatted(vellum, head, (size_t)head_length) != REDIS_OK ||
-        vellum_append_formatted(vellum, key, key_length) != REDIS_OK ||
-        vellum_append_formatted(vellum, tail, (size_t)tail_length) != REDIS_OK ||
-        splice(vellum, span) != REDIS_OK)
+    if (vellum_append_bytes(vellum, head, (size_t)head_length) != REDIS_OK ||
+        vellum_append_bytes(vellum, key, key_length) != REDIS_OK ||
+        vellum_append_bytes(vellum, tail, (size_t)tail_length) != REDIS_OK ||
+        vellum_splice(vellum, SPLICE_PULL, span) != REDIS_OK)
         return REDIS_ERR;
-    return vellum_append_formatted(vellum, "\r\n", 2);
+    vellum->appended++;
+    return vellum_append_bytes(vellum, "\r\n", 2);
 }
 
 int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,

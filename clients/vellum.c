@@ -41,6 +41,7 @@ struct vellum *vellum_new(const struct vellum_options *options)
     vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
     vellum->transport = options->path != NULL ? "unix" : "tcp";
     vellum->splices_end = &vellum->splices;
+    vellum->intos_end = &vellum->intos;
     if (!has_failed)
         return vellum;
     vellum_free(vellum);
@@ -137,6 +138,8 @@ void vellum_close(struct vellum *vellum)
     vellum->splices = NULL;
     vellum->splices_end = &vellum->splices;
     vellum->spliced = 0;
+    vellum->appended = vellum->answered = 0;
+    vellum_into_forget(vellum);
     if (vellum->channel != NULL)
         client_channel_stop(vellum->channel);
     vellum_unpin_all(vellum);
@@ -224,7 +227,7 @@ long long vellum_time_limit(const struct vellum *vellum)
 static bool can_move(const struct vellum *vellum)
 {
     return client_channel_readable(vellum->channel) ||
-           (vellum_has_output(vellum) && client_channel_writable(vellum->channel));
+           (vellum_can_send(vellum) && client_channel_writable(vellum->channel));
 }
 
 /* Sends and receives in turns: a server whose replies nobody takes stops taking commands. */
@@ -250,12 +253,12 @@ static int get_from_channel(struct vellum *vellum, redisReply **reply)
 static int flush_channel(struct vellum *vellum)
 {
     long long limit_ms = vellum_time_limit(vellum);
-    while (vellum_has_output(vellum)) {
+    while (vellum_can_send(vellum)) {
         if (vellum_receive_some(vellum) != REDIS_OK)
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
         if (vellum_has_failed(vellum) || vellum_send_some(vellum) != REDIS_OK)
             return REDIS_ERR;
-        if (vellum_has_output(vellum) && !can_move(vellum) &&
+        if (vellum_can_send(vellum) && !can_move(vellum) &&
             vellum_wait_until(vellum, limit_ms) != REDIS_OK)
             return REDIS_ERR;
     }
@@ -273,6 +276,7 @@ int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments)
 {
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
+    vellum->appended++;
     return result(vellum, redisvAppendCommand(vellum->tcp, format, arguments));
 }
 
@@ -289,10 +293,42 @@ int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const
 {
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
+    vellum->appended++;
     return result(vellum, redisAppendCommandArgv(vellum->tcp, argc, argv, lengths));
 }
 
+/* The line at `at`, behind its end; the number behind its first byte. */
+static size_t skip_line(const char *bytes, size_t length, size_t at, size_t *number)
+{
+    *number = 0;
+    for (at++; at < length && bytes[at] != '\n'; at++)
+        if (bytes[at] >= '0' && bytes[at] <= '9' && *number <= length)
+            *number = *number * 10 + (size_t)(bytes[at] - '0');
+    return at + 1;
+}
+
+static uint64_t count_commands(const char *bytes, size_t length)
+{
+    uint64_t count = 0;
+    for (size_t at = 0; at < length; count++) {
+        size_t words = 0, bulk;
+        bool is_array = bytes[at] == '*';
+        at = skip_line(bytes, length, at, &words);
+        for (; is_array && words > 0 && at < length; words--) {
+            at = skip_line(bytes, length, at, &bulk);
+            at += bulk + 2;
+        }
+    }
+    return count;
+}
+
 int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t length)
+{
+    vellum->appended += count_commands(bytes, length);
+    return vellum_append_bytes(vellum, bytes, length);
+}
+
+int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length)
 {
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
@@ -316,7 +352,7 @@ static int get_from_socket(struct vellum *vellum, redisReply **reply)
     if (flush_socket(vellum) != REDIS_OK)
         return REDIS_ERR;
     int status = redisGetReply(vellum->tcp, &got);
-    *reply = got;
+    *reply = vellum_answered(vellum, got);
     return result(vellum, status);
 }
 

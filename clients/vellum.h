@@ -107,6 +107,12 @@ int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_le
 redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t size);
 
+/* The same in a pipeline, which stops there: by a channel the command is sent when all replies
+ * before it have been taken, and what is behind it when its own has come. Not in one pipeline with
+ * commands of subscriptions. */
+int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_length,
+                           const struct vellum_memory *memory, size_t offset, size_t size);
+
 /*
  * Buffers of one size that are registered together, once. A pool belongs to its connection's
  * thread, and is freed before it. NULL: out of memory, or it cannot be registered.

@@ -66,6 +66,11 @@ int vellum_async_command_argv(struct vellum_async *async, vellum_reply_fn *fn, v
 int vellum_async_set_from(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t length);
+/* GET into registered memory, as vellum_append_get_into(); the memory is the application's again
+ * when `fn` is called. */
+int vellum_async_get_into(struct vellum_async *async, vellum_reply_fn *fn, void *data,
+                          const char *key, size_t key_length, const struct vellum_memory *memory,
+                          size_t offset, size_t size);
 struct vellum *vellum_async_connection(struct vellum_async *async);
 
 /* Ends when all replies have come. */

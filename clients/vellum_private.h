@@ -22,12 +22,21 @@ struct vellum_memory {
     struct ibv_mr *mr; /* NULL: by TCP */
 };
 
-/* Bytes of the application's memory that stand in the output. */
+/* Where the output is more than bytes. */
+enum vellum_splice_kind {
+    SPLICE_PULL, /* bytes of the application's memory stand here */
+    SPLICE_INTO, /* the next reply may be written into it: sent when it is the next */
+    SPLICE_HOLD, /* nothing is sent until that has come */
+};
+
 struct vellum_splice {
+    enum vellum_splice_kind kind;
     struct client_span span;
     size_t before; /* bytes of the output buffer between the splice before and this one */
     struct vellum_splice *next;
 };
+
+struct vellum_into; /* see into.c */
 
 struct vellum {
     struct vellum_options options; /* its texts are ours */
@@ -36,7 +45,9 @@ struct vellum {
     const char *transport;
     int timeout_ms;
     struct vellum_splice *splices, **splices_end;
-    size_t spliced; /* bytes of the output buffer before the last splice */
+    size_t spliced;              /* bytes of the output buffer before the last splice */
+    uint64_t appended, answered; /* commands; those whose replies were taken */
+    struct vellum_into *intos, **intos_end;
     struct vellum_memory *memories;
     bool has_slept; /* the server's end may have shown by TCP */
     char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
@@ -50,6 +61,29 @@ bool vellum_has_failed(struct vellum *vellum);
 /* Bytes in the output buffer; and whether there is anything to be sent, splices included. */
 size_t vellum_output_length(const struct vellum *vellum);
 bool vellum_has_output(const struct vellum *vellum);
+
+/* That, and no reply has to be taken first. */
+bool vellum_can_send(const struct vellum *vellum);
+
+/* Something that stands in the output where it ends now. */
+int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
+                  const struct client_span *span);
+/* Bytes of a command that is counted otherwise. */
+int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length);
+
+/* ---- into.c ---- */
+
+/* What was granted last gets its reply: that comes by vellum_into_receive, which feeds the reader
+ * with what the application gets. REDIS_ERR: nothing will come any more. */
+bool vellum_into_is_granted(const struct vellum *vellum);
+int vellum_into_receive(struct vellum *vellum);
+/* Whether all replies before the first one's have been taken; and its grant. False: not now. */
+bool vellum_into_is_due(const struct vellum *vellum);
+bool vellum_into_begin(struct vellum *vellum);
+/* Counts a reply that is taken, or NULL, and puts a value where it belongs: what the application
+ * gets. */
+redisReply *vellum_answered(struct vellum *vellum, redisReply *reply);
+void vellum_into_forget(struct vellum *vellum);
 
 /* Registered memory, before a channel goes and after another has come. */
 void vellum_unpin_all(struct vellum *vellum);

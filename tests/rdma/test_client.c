@@ -202,6 +202,56 @@ static void references_in_pipelines(void **state)
     free(bytes);
 }
 
+/* What a key holds comes into the memory, whatever stands around it in the pipeline. */
+static void values_into_memory_in_pipelines(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 100, 5000, 0, 70000, 300000};
+    struct vellum *vellum = connect_here();
+    const size_t size = 400000, count = sizeof sizes / sizeof *sizes;
+    char *bytes = make_bytes(size), *to = calloc(count + 2, size);
+    struct vellum_memory *from = vellum_register(vellum, bytes, size),
+                         *memory = vellum_register(vellum, to, (count + 2) * size);
+    for (size_t i = 0; i < count; i++) {
+        char key[16];
+        int length = snprintf(key, sizeof key, "into:%zu", i);
+        vellum_append_set_from(vellum, key, (size_t)length, from, i * 1000, sizes[i]);
+        vellum_append_formatted(vellum, "PING\r\n*2\r\n$4\r\nECHO\r\n$2\r\n*1\r\n", 28);
+        assert_int_equal(
+            vellum_append_get_into(vellum, key, (size_t)length, memory, i * size, size), REDIS_OK);
+        vellum_append(vellum, "STRLEN %s", key);
+    }
+    vellum_append_get_into(vellum, "into:5", 6, memory, 0, 1000); /* too long */
+    vellum_append_get_into(vellum, "into:none", 9, memory, 0, size);
+    vellum_append_get_into(vellum, "into:2", 6, memory, count * size, size);
+    assert_int_equal(vellum_flush(vellum), REDIS_OK); /* as far as that goes */
+    redisReply *reply;
+    for (size_t i = 0; i < count; i++) {
+        char wanted[16];
+        const char *const replies[] = {"OK", "PONG", "*1", wanted, wanted};
+        snprintf(wanted, sizeof wanted, "%zu", sizes[i]);
+        for (int j = 0; j < 5; j++) {
+            assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+            is_reply(vellum, reply, replies[j]);
+        }
+        assert_memory_equal(to + i * size, bytes + i * 1000, sizes[i]);
+    }
+    assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+    assert_int_equal(reply->len, 300000);
+    freeReplyObject(reply);
+    assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+    assert_int_equal(reply->type, REDIS_REPLY_NIL);
+    freeReplyObject(reply);
+    assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+    is_reply(vellum, reply, "5000");
+    assert_memory_equal(to + count * size, bytes + 2000, 5000);
+    vellum_unregister(from);
+    vellum_unregister(memory);
+    vellum_free(vellum);
+    free(bytes);
+    free(to);
+}
+
 static void pools_of_buffers(void **state)
 {
     (void)state;
@@ -386,6 +436,44 @@ static void callbacks_give_commands(void **state)
     free(watcher.bytes);
 }
 
+static void on_into(struct vellum_async *async, redisReply *reply, void *data)
+{
+    struct watcher *watcher = data;
+    assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
+    assert_int_equal(reply->integer, watcher->replies % 2 == 0 ? 100000 : 70000);
+    if (++watcher->replies == 6)
+        vellum_async_disconnect(async);
+}
+
+/* Two values, there and back, several times in turn. */
+static void on_open_into(struct vellum_async *async, int status, void *data)
+{
+    struct watcher *watcher = data;
+    on_connected(async, status, data);
+    watcher->memory = vellum_register(vellum_async_connection(async), watcher->bytes, 400000);
+    assert_non_null(watcher->memory);
+    vellum_async_set_from(async, NULL, NULL, "async:0", 7, watcher->memory, 0, 100000);
+    vellum_async_set_from(async, NULL, NULL, "async:1", 7, watcher->memory, 100000, 70000);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(vellum_async_get_into(async, on_into, data,
+                                               i % 2 == 0 ? "async:0" : "async:1", 7,
+                                               watcher->memory, 200000 + i % 2 * 100000, 100000),
+                         REDIS_OK);
+}
+
+static void values_into_memory_by_callback(void **state)
+{
+    (void)state;
+    struct watcher watcher = {.bytes = make_bytes(400000)};
+    memset(watcher.bytes + 200000, 0, 200000);
+    start(&watcher, (struct vellum_async_events){.connected = on_open_into,
+                                                 .disconnected = on_end_unregister});
+    run(&watcher);
+    assert_int_equal(watcher.replies, 6);
+    assert_memory_equal(watcher.bytes, watcher.bytes + 200000, 170000);
+    free(watcher.bytes);
+}
+
 static void on_message(struct vellum_async *async, redisReply *reply, void *data)
 {
     struct watcher *watcher = data;
@@ -539,10 +627,12 @@ int main(void)
         cmocka_unit_test(replies_are_taken_as_they_come),
         cmocka_unit_test(an_end_is_noticed),
         cmocka_unit_test(references_in_pipelines),
+        cmocka_unit_test(values_into_memory_in_pipelines),
         cmocka_unit_test(pools_of_buffers),
         cmocka_unit_test(connected_again),
         cmocka_unit_test(replies_come_in_order_before_the_end),
         cmocka_unit_test(callbacks_give_commands),
+        cmocka_unit_test(values_into_memory_by_callback),
         cmocka_unit_test(messages_of_subscriptions),
         cmocka_unit_test(lost_and_made_again),
         cmocka_unit_test(lost_for_good),
