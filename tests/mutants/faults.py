@@ -674,6 +674,11 @@ fault("everysec-never", "storage/keeper.c",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
       by=["test_life.py::test_kill_9_under_everysec_keeps_a_prefix"])
 
+fault("no-means-never", "storage/keeper.c",
+      "under `no` nothing is written by the clock",
+      ("sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS :", "sync == STORE_SYNC_NO ? INT64_MAX :"),
+      by=[POWERCUT])
+
 # ---- collections ----
 
 fault("member-by-its-hash-alone", "server/member_tree.c",

@@ -1,4 +1,8 @@
-/* The power is cut at any I/O: in the midst of work, of recovery, of a checkpoint, of a clean
+/* README's table, policy and event: `always` and a power cut is what_was_durable_survives, and all
+ * of test_cuts; `everysec` and `no` have their own below. Killed processes:
+ * tests/server/test_life.py and tests/crash/kill; whole machines: tests/crash/cut.
+ *
+ * The power is cut at any I/O: in the midst of work, of recovery, of a checkpoint, of a clean
  * close, of making the directory. The store then holds exactly the commits up to one number, which
  * is not below what was durable; work goes on, and it is cut again. */
 #include <setjmp.h>
@@ -11,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../../storage/engine.h"
 #include "workload.h"
 
 struct cutter {
@@ -197,6 +202,38 @@ static void a_second_is_the_most_that_is_lost(void **state)
     medium_free(medium);
 }
 
+#define PATIENCE_MS 30000 /* of `no` */
+
+/* `no`: nothing is hurried, but what has waited for half a minute is written. The store's clock is
+ * not waited for: what has come is made to be older. */
+static void half_a_minute_is_the_most_that_is_lost(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    rig.options.sync = STORE_SYNC_NO;
+    rig_open_on(&rig, medium);
+    struct journal *journal = &rig.store->journal;
+    set_pair(&rig, 1);
+    uint64_t commit = atomic_load(&journal->appended);
+    rig_run(&rig, 1200);
+    must(store_durable(rig.store) < commit, "`no` writes as often as `everysec`");
+    pthread_mutex_lock(&journal->lock);
+    journal->oldest_ms -= PATIENCE_MS;
+    pthread_mutex_unlock(&journal->lock);
+    for (uint32_t i = 0; i < 200 && store_durable(rig.store) < commit; i++)
+        rig_run(&rig, 10);
+    must(store_durable(rig.store) >= commit, "it waits for more than half a minute");
+    set_pair(&rig, 2);
+    medium_cut_now(medium);
+    must(rig_close(&rig) != STORE_OK, "closing without power");
+    rig_open_on(&rig, medium);
+    must(pair_of(&rig) >= 1, "what was written is gone");
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 /* ---- a new directory ---- */
 
 static void a_directory_may_be_cut_while_it_is_made(void **state)
@@ -279,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_durable_survives),
         cmocka_unit_test(a_second_is_the_most_that_is_lost),
+        cmocka_unit_test(half_a_minute_is_the_most_that_is_lost),
         cmocka_unit_test(a_directory_may_be_cut_while_it_is_made),
         cmocka_unit_test(a_journal_may_end_where_the_ring_does),
         cmocka_unit_test(redo_goes_around_the_ring),

@@ -51,6 +51,13 @@ static struct medium *rotten(const struct medium *medium, const char *file, uint
     return copy;
 }
 
+/* Where to begin with every so many bytes: of several runs each has others. */
+static uint64_t first_of(const char *test, uint64_t step)
+{
+    struct rng rng = {rng_seed(test)};
+    return rng_below(&rng, (uint32_t)step);
+}
+
 /* ---- items ---- */
 
 static void rot_at_the_start(struct rig *rig, const struct medium *medium, uint64_t offset,
@@ -208,6 +215,33 @@ static struct medium *store_with_large(struct rig *rig, struct blob **value, uin
     return medium;
 }
 
+/* The item with the descriptors: of no use with any byte changed. Its runs are lost then, no more.
+ */
+static void any_byte_of_a_root(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct blob *value;
+    struct medium *medium = store_with_large(&rig, &value, 300000);
+    struct format_root root = {.length = value->len, .count = 3};
+    uint64_t at = medium_find(medium, "slabs-00", &root, sizeof root);
+    must(at != UINT64_MAX, "the root is not in its file");
+    uint64_t first = at - 4 - sizeof(struct format_item);
+    uint64_t end = at + sizeof root + 3 * sizeof(struct format_extent);
+    for (uint64_t offset = first; offset < end; offset++) {
+        struct medium *copy = rotten(medium, "slabs-00", offset, 1);
+        rig_open_on(&rig, copy);
+        must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu: %llu are counted",
+             (unsigned long long)offset, (unsigned long long)damaged(&rig));
+        must(has_value(&rig, "hurt", NULL), "byte %llu: it is served", (unsigned long long)offset);
+        must(do_put(&rig, "hurt", blob_ref(value)) == STORE_OK, "put");
+        check_large(&rig, copy, value, true, offset);
+        medium_free(copy);
+    }
+    blob_unref(value);
+    medium_free(medium);
+}
+
 static void any_byte_of_an_extent_header(void **state)
 {
     (void)state;
@@ -237,7 +271,7 @@ static void some_bytes_of_an_extent(void **state)
     struct medium *medium = store_with_large(&rig, &value, 20000);
     uint64_t first = medium_find(medium, "extents", value->bytes, 64);
     must(first != UINT64_MAX, "the value is not in its file");
-    for (uint64_t offset = 0; offset < value->len; offset += 397) {
+    for (uint64_t offset = first_of("extent", 397); offset < value->len; offset += 397) {
         struct medium *copy = rotten(medium, "extents", first + offset, 2);
         rig_open_on(&rig, copy);
         check_large(&rig, copy, value, false, offset);
@@ -265,7 +299,7 @@ static void some_bytes_of_a_node(void **state)
     struct medium *medium = store_with_large(&rig, &value, LARGE_BYTES);
     uint64_t node = find_node(medium, value);
     must(node != UINT64_MAX, "the node is not in its file");
-    for (uint64_t offset = 0; offset < PAGE_SIZE; offset += 331) {
+    for (uint64_t offset = first_of("node", 331); offset < PAGE_SIZE; offset += 331) {
         struct medium *copy = rotten(medium, "extents", node + offset, 2);
         rig_open_on(&rig, copy);
         must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu is not noticed",
@@ -380,11 +414,18 @@ static enum store_result visit_tree(struct rig *rig, struct visit *visit,
     return visit->result;
 }
 
+/* All of the header, and then every 89th. */
+static uint64_t next_offset(uint64_t offset, uint64_t later)
+{
+    return offset < 60 ? offset + 1 : offset < later ? later : offset + 89;
+}
+
 /* The page's bytes at every so often; the collection can still be given up. */
 static void rot_tree_page(struct rig *rig, const struct medium *medium, struct visit *visit,
                           uint64_t page)
 {
-    for (uint64_t offset = 0; offset < PAGE_SIZE; offset += offset < 60 ? 1 : 89) {
+    uint64_t later = 60 + first_of("collection", 89);
+    for (uint64_t offset = 0; offset < PAGE_SIZE; offset = next_offset(offset, later)) {
         struct medium *copy = medium_copy(medium);
         bool running = offset % 2;
         if (running)
@@ -677,6 +718,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_byte_of_an_item),
         cmocka_unit_test(any_byte_of_a_slab_header),
+        cmocka_unit_test(any_byte_of_a_root),
         cmocka_unit_test(any_byte_of_an_extent_header),
         cmocka_unit_test(some_bytes_of_an_extent),
         cmocka_unit_test(some_bytes_of_a_node),
