@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#define LONG_KEYS_MOST (16u << 20) /* bytes of them in a step; one key may be longer */
 #define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 
 /* Entries of one step, first named, then loaded, then shown. */
@@ -84,10 +85,25 @@ static enum store_result load_items(struct store_txn *txn, struct space *space, 
     return result;
 }
 
-/* Those that are not to be shown are taken out; keys that are not in their items are read. */
-static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct step *step)
+/* The step ends before its entry i, with a long key, if that may be: those of one tag come in one.
+ */
+static bool cut(struct step *step, uint32_t i, uint64_t *end)
+{
+    uint32_t tag = index_tag(step->entries[i]);
+    if (i == 0 || tag == index_tag(step->entries[i - 1]))
+        return false;
+    *end = (uint64_t)format_key_slot(step->items[i]) << INDEX_TAG_BITS | tag;
+    step->count = i;
+    return true;
+}
+
+/* Those that are not to be shown are taken out; keys that are not in their items are read. Where
+ * these are too many, *end is set to an earlier end of the step. */
+static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct step *step,
+                                   uint64_t *end)
 {
     uint32_t database = databases_committed(txn, databases_place(txn, db));
+    uint64_t read = 0;
     for (uint32_t i = 0; i < step->count; i++) {
         const struct format_item *item = step->items[i];
         int64_t expiry = item ? format_expiry(item) : STORE_NO_EXPIRY;
@@ -96,6 +112,9 @@ static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct st
             step->items[i] = NULL;
             continue;
         }
+        read += item->flags & FORMAT_LONG_KEY ? long_key_length(item) : 0;
+        if (read > LONG_KEYS_MOST && item->flags & FORMAT_LONG_KEY && cut(step, i, end))
+            return STORE_OK;
         struct shown_key *key = &step->keys[i];
         enum store_result result = long_key_get(txn, item, &key->data, &key->len);
         if (result == STORE_DAMAGED)
@@ -166,13 +185,14 @@ static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t 
     step.keys = store_alloc(txn, step.count * sizeof *step.keys);
     if (!step.items || !step.keys)
         return STORE_NO_MEMORY;
+    uint64_t end = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
     enum store_result result = load_items(txn, &partition->space, &step);
     if (result == STORE_OK)
-        result = load_keys(txn, db, &step);
+        result = load_keys(txn, db, &step, &end);
     if (result != STORE_OK)
         return result;
     show_items(txn, db, &step, visit, arg);
-    *cursor = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
+    *cursor = end;
     *budget -= step.count < *budget ? step.count : *budget;
     return STORE_OK;
 }
