@@ -317,6 +317,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/harness.c \
 	tests/storage/medium.c \
 	tests/storage/oracle.c \
+	tests/storage/sender.c \
 	tests/storage/tree_model.c \
 	tests/storage/workload.c
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "fault_disk.h"
+#include "sender.h"
 #include "tree_model.h"
 
 #define LONGEST 5u
@@ -30,10 +31,11 @@
 #define FAR_MS 4000000000000ll
 
 /* s: put, the same class each time    c: in some class       p: of pages    L: of megabytes
+ * u: put while it arrives, after another was given up in the midst of it
  * o: write over part of it            d: delete              n: rename      m: put both keys
  * e: expire later                     x: expire at once      f: flush       w: swap databases
  * k: checkpoint                       r: restart                   t: change collections */
-static const char alphabet[] = "scpodnmexfwkrtL";
+static const char alphabet[] = "scpodnmexfwkrtLu";
 #define LETTERS (sizeof alphabet - 1)
 
 /* What the store holds after a commit. */
@@ -291,6 +293,37 @@ static void change_trees(struct script *script)
     }
 }
 
+static struct sender *send_to(struct script *script, uint32_t id, struct blob *value,
+                              uint64_t until)
+{
+    struct call *call = call_new(); /* knows the name */
+    const struct call_key *key = &call->keys[name_key(script, call, 0, id)];
+    struct sender *sender = sender_new(&script->rig, key->name, key->len, blob_ref(value));
+    call_free(call);
+    must(sender_send_until(sender, &script->rng, until) == STORE_OK, "%s: sending; %s",
+         script->letters, script->rig.last_warning);
+    return sender;
+}
+
+static void put_upload(struct script *script)
+{
+    struct rig *rig = &script->rig;
+    struct image after = *newest(script);
+    uint32_t id = rng_below(&script->rng, KEYS);
+    struct blob *value = blob_random(&script->rng, 70000 + rng_below(&script->rng, 400000));
+    struct sender *given_up = send_to(script, 1 - id, value, value->len / 2);
+    struct sender *sender = send_to(script, id, value, value->len);
+    sender_free(given_up);
+    must(sender_put(sender) == STORE_OK, "%s: putting; %s", script->letters, rig->last_warning);
+    after.keys[0][id].value = keep_blob(script, value);
+    after.keys[0][id].expire_ms = STORE_NO_EXPIRY;
+    note_image(script, after, sender->request.shown);
+    if (rig->options.sync == STORE_SYNC_ALWAYS)
+        rig_sync(rig, sender->request.shown);
+    script->acknowledged = store_durable(rig->store);
+    sender_free(sender);
+}
+
 static void restart(struct script *script, struct medium *medium)
 {
     must(rig_close(&script->rig) == STORE_OK, "%s: closing", script->letters);
@@ -307,6 +340,8 @@ static void run_letter(struct script *script, struct medium *medium, char letter
         restart(script, medium);
     } else if (letter == 't') {
         change_trees(script);
+    } else if (letter == 'u') {
+        put_upload(script);
     } else {
         struct call *call = call_new();
         struct image after = *newest(script);

@@ -12,130 +12,19 @@
 
 #include "../../storage/engine.h"
 #include "fault_disk.h"
+#include "sender.h"
 
 #define MANY 40u
 
 /* ---- uploading ---- */
 
-struct sender {
-    struct store_request request; /* puts the value */
-    struct rig *rig;
-    struct store_key key;
-    char name[16];
-    struct blob *value;
-    struct store_upload *upload;
-    uint64_t sent;
-    bool is_woken, is_done;
-    enum store_result result;
-};
-
-static void on_ready(void *arg)
-{
-    struct sender *sender = arg;
-    sender->is_woken = true;
-}
-
-static struct sender *sender_new(struct rig *rig, const char *key, struct blob *value)
-{
-    struct sender *sender = calloc(1, sizeof *sender);
-    must(sender, "out of memory");
-    sender->rig = rig;
-    sender->value = value;
-    snprintf(sender->name, sizeof sender->name, "%s", key);
-    store_key(rig->store, &sender->key, 0, sender->name, strlen(key), STORE_EXCLUSIVE);
-    enum store_result result =
-        store_upload_begin(rig->workers[0], value->len, on_ready, sender, &sender->upload);
-    must(result == STORE_OK, "begin: %d", result);
-    return sender;
-}
-
-static void sender_free(struct sender *sender)
-{
-    store_upload_close(sender->upload);
-    blob_unref(sender->value);
-    free(sender);
-}
-
-/* At most `most` bytes in one go. STORE_OK: some were taken. */
-static enum store_result send_some(struct sender *sender, size_t most)
-{
-    const struct iovec *vectors;
-    int count;
-    enum store_result result = store_upload_space(sender->upload, &vectors, &count);
-    if (result != STORE_OK)
-        return result;
-    size_t sent = 0;
-    for (int i = 0; i < count && sent < most; i++) {
-        size_t len = vectors[i].iov_len < most - sent ? vectors[i].iov_len : most - sent;
-        memcpy(vectors[i].iov_base, sender->value->bytes + sender->sent + sent, len);
-        sent += len;
-    }
-    must(sent > 0, "there is space, but none");
-    store_upload_filled(sender->upload, sent);
-    sender->sent += sent;
-    return STORE_OK;
-}
-
-static void await(struct sender *sender)
-{
-    for (uint32_t rounds = 0; !sender->is_woken; rounds++) {
-        must(rounds < 20000, "nobody wakes it");
-        rig_round(sender->rig);
-    }
-    sender->is_woken = false;
-}
-
-/* Up to `until` bytes, in pieces of random lengths. */
-static enum store_result send_until(struct sender *sender, struct rng *rng, uint64_t until)
-{
-    while (sender->sent < until) {
-        uint64_t left = until - sender->sent;
-        uint32_t piece = rng ? 1 + rng_below(rng, 50000) : STORE_STREAM_PIECE;
-        enum store_result result = send_some(sender, piece < left ? piece : left);
-        if (result == STORE_WAIT)
-            await(sender);
-        else if (result != STORE_OK)
-            return result;
-    }
-    return STORE_OK;
-}
-
-static enum store_result run_put(struct store_txn *txn, struct store_request *request)
-{
-    struct sender *sender = (struct sender *)request;
-    return store_put_upload(txn, &sender->key, 7, sender->upload, STORE_NO_EXPIRY);
-}
-
-static void put_done(struct store_request *request, enum store_result result)
-{
-    struct sender *sender = (struct sender *)request;
-    sender->result = result;
-    sender->is_done = true;
-}
-
-static enum store_result put(struct sender *sender)
-{
-    enum store_result result;
-    while ((result = store_upload_finish(sender->upload)) == STORE_WAIT)
-        await(sender);
-    if (result != STORE_OK)
-        return result;
-    sender->request = (struct store_request){
-        .run = run_put, .done = put_done, .keys = &sender->key, .key_count = 1, .now_ms = 1000};
-    sender->is_done = false;
-    result = store_execute(sender->rig->workers[0], &sender->request);
-    while (result == STORE_WAIT && !sender->is_done)
-        rig_round(sender->rig);
-    return result == STORE_WAIT ? sender->result : result;
-}
-
 static enum store_result upload(struct rig *rig, const char *key, struct blob *value,
                                 struct rng *rng)
 {
-    struct sender *sender = sender_new(rig, key, blob_ref(value));
-    enum store_result result = send_until(sender, rng, value->len);
+    struct sender *sender = sender_new(rig, key, strlen(key), blob_ref(value));
+    enum store_result result = sender_send_until(sender, rng, value->len);
     if (result == STORE_OK)
-        result = put(sender);
+        result = sender_put(sender);
     uint64_t commit = sender->request.shown;
     sender_free(sender);
     if (result == STORE_OK)
@@ -230,7 +119,7 @@ static enum store_result run_and_change(struct store_txn *txn, struct store_requ
     struct sender *sender = (struct sender *)request;
     struct store_key other;
     struct store_item item;
-    enum store_result result = run_put(txn, request);
+    enum store_result result = sender_run_put(txn, request);
     if (result == STORE_OK)
         result = store_get(txn, &sender->key, &item);
     if (result == STORE_OK)
@@ -249,12 +138,12 @@ static void it_is_a_value_like_others_in_its_transaction(void **state)
     struct rig rig;
     start(&rig, &medium);
     struct blob *value = blob_random(&rng, 1000000);
-    struct sender *sender = sender_new(&rig, "key", blob_ref(value));
-    must(send_until(sender, &rng, value->len) == STORE_OK, "send");
+    struct sender *sender = sender_new(&rig, "key", 3, blob_ref(value));
+    must(sender_send_until(sender, &rng, value->len) == STORE_OK, "send");
     while (store_upload_finish(sender->upload) == STORE_WAIT)
-        await(sender);
+        sender_await(sender);
     sender->request = (struct store_request){
-        .run = run_and_change, .done = put_done, .scope = STORE_SCOPE_ALL, .now_ms = 1000};
+        .run = run_and_change, .done = sender_put_done, .scope = STORE_SCOPE_ALL, .now_ms = 1000};
     if (store_execute(rig.workers[0], &sender->request) == STORE_WAIT)
         while (!sender->is_done)
             rig_round(&rig);
@@ -279,9 +168,9 @@ static void space_comes_back(void **state)
     start(&rig, &medium);
     for (uint32_t i = 0; i < 60; i++) {
         struct blob *value = blob_random(&rng, 65536 + rng_below(&rng, 9u << 20));
-        struct sender *sender = sender_new(&rig, "key", value);
+        struct sender *sender = sender_new(&rig, "key", 3, value);
         uint64_t until = i % 3 ? rng_below(&rng, (uint32_t)value->len + 1) : value->len;
-        must(send_until(sender, &rng, until) == STORE_OK, "send");
+        must(sender_send_until(sender, &rng, until) == STORE_OK, "send");
         if (until < value->len && i % 2) { /* in the middle of what a wait may be for */
             const struct iovec *vectors;
             int count;
@@ -307,8 +196,8 @@ static void flushing_everything_leaves_uploads_alone(void **state)
     start(&rig, &medium);
     struct blob *value = blob_random(&rng, 1000000);
     must(upload(&rig, "old", value, &rng) == STORE_OK, "upload");
-    struct sender *sender = sender_new(&rig, "key", blob_ref(value));
-    must(send_until(sender, &rng, 300000) == STORE_OK, "send");
+    struct sender *sender = sender_new(&rig, "key", 3, blob_ref(value));
+    must(sender_send_until(sender, &rng, 300000) == STORE_OK, "send");
     struct call *call = call_new();
     call->exclusive = true;
     call_step(call, STEP_FLUSH_ALL, 0);
@@ -317,7 +206,8 @@ static void flushing_everything_leaves_uploads_alone(void **state)
     must(call->result == STORE_OK, "flush: %d", call->result);
     call_free(call);
     must_use(&rig, 3);
-    must(send_until(sender, &rng, value->len) == STORE_OK && put(sender) == STORE_OK, "put");
+    must(sender_send_until(sender, &rng, value->len) == STORE_OK && sender_put(sender) == STORE_OK,
+         "put");
     sender_free(sender);
     must_use(&rig, 8);
     must_have(&rig, "key", value);
@@ -340,16 +230,16 @@ static void slow_ones_hold_up_nobody(void **state)
     for (uint32_t i = 0; i < MANY; i++) {
         char key[16];
         snprintf(key, sizeof key, "slow:%u", i);
-        senders[i] = sender_new(&rig, key, blob_ref(value));
-        must(send_until(senders[i], &rng, 1000) == STORE_OK, "send");
+        senders[i] = sender_new(&rig, key, strlen(key), blob_ref(value));
+        must(sender_send_until(senders[i], &rng, 1000) == STORE_OK, "send");
     }
     must(atomic_load(&rig.store->upload_pages) <= 256 / 4 + FORMAT_EXTENT_PAGES, "too many frames");
     must(upload(&rig, "quick", value, &rng) == STORE_OK, "upload");
     must_have(&rig, "quick", value);
     for (uint32_t i = 0; i < MANY; i++) {
-        must(send_until(senders[i], &rng, value->len) == STORE_OK, "send");
+        must(sender_send_until(senders[i], &rng, value->len) == STORE_OK, "send");
         if (i % 2)
-            must(put(senders[i]) == STORE_OK, "put");
+            must(sender_put(senders[i]) == STORE_OK, "put");
         sender_free(senders[i]);
     }
     must_use(&rig, 6 * (MANY / 2 + 1));
@@ -369,16 +259,17 @@ static void a_slow_device_is_waited_for(void **state)
     struct blob *value = blob_random(&rng, 4 << 20);
     must(do_put(&rig, "other", blob_random(&rng, 200000)) == STORE_OK, "put");
     medium_hold(medium, FAULT_WRITE, "extents", 0);
-    struct sender *sender = sender_new(&rig, "key", value);
+    struct sender *sender = sender_new(&rig, "key", 3, value);
     enum store_result result;
-    while ((result = send_some(sender, STORE_STREAM_PIECE)) == STORE_OK || sender->is_woken)
+    while ((result = sender_send(sender, STORE_STREAM_PIECE)) == STORE_OK || sender->is_woken)
         sender->is_woken = false;
     must(result == STORE_WAIT, "send: %d", result);
     rig_run(&rig, 50);
     must(sender->sent <= 5 * 131072, "%llu bytes were taken", (unsigned long long)sender->sent);
     must(do_set(&rig, "small", "value") == STORE_OK, "others go on");
     medium_release(medium);
-    must(send_until(sender, &rng, value->len) == STORE_OK && put(sender) == STORE_OK, "put");
+    must(sender_send_until(sender, &rng, value->len) == STORE_OK && sender_put(sender) == STORE_OK,
+         "put");
     must_have(&rig, "key", value);
     sender_free(sender);
     end(&rig, medium);
@@ -481,8 +372,8 @@ static void cut_with(struct rng *rng, uint64_t length)
     start(&rig, &medium);
     must(upload(&rig, "key", old, NULL) == STORE_OK, "upload");
     medium_record(medium, record, moments);
-    struct sender *abandoned = sender_new(&rig, "other", blob_ref(fresh));
-    must(send_until(abandoned, NULL, 140000) == STORE_OK, "send");
+    struct sender *abandoned = sender_new(&rig, "other", 5, blob_ref(fresh));
+    must(sender_send_until(abandoned, NULL, 140000) == STORE_OK, "send");
     must(upload(&rig, "key", fresh, NULL) == STORE_OK, "upload");
     moments->is_put = true;
     must(do_set(&rig, "small", "value") == STORE_OK, "set");
