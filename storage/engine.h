@@ -22,6 +22,8 @@
  *         v                  granted | | v loads            | v dirty limit
  *       parked ----------------------+ parked              parked
  *   Parked, it holds its keys' claims, so that what it has read stays true until it has committed.
+ *   A run may also end with the step of a building: then that is committed, in the same way, and
+ * the next run follows (building.c).
  */
 #ifndef VELLUM_STORE_ENGINE_H
 #define VELLUM_STORE_ENGINE_H

@@ -243,6 +243,10 @@ def test_larger_than_memory(make_server):
     assert pipe.execute() == [True, True, 1, 6000, b"1"]
     assert client.eval("redis.call('SADD', KEYS[1], 'more') redis.call('COPY', KEYS[1], KEYS[2])"
                        "return redis.call('SCARD', KEYS[2])", 2, "s2", "s3") == 6001
+    client.config_set("set-max-intset-entries", 100000)
+    client.sadd("i", *range(40000))
+    assert client.sinterstore("i2", "i", "i") == 40000 and client.sdiff("i", "i2") == set()
+    assert client.object("encoding", "i2") == b"intset"
     assert client.zunionstore("z3", {"z": 2, "s": 1}) == 6000
     assert client.zrangestore("z4", "z3", 10, 5000) == 4991
     with server.raw() as raw:

@@ -284,6 +284,21 @@ static void combining_large_sets(struct driver *driver)
     assert_string_equal(driver_text(driver, "@keys"), ":2\r\n");
 }
 
+/* So much that it is not written at once. */
+static void long_results(struct driver *driver)
+{
+    for (int i = 0; i < 700; i += 2)
+        driver_text(driver, "SADD long %0400d %0400d", i, i + 1);
+    assert_int_equal(driver_number(driver_text(driver, "SADD few a b %0400d", 5)), 3);
+    assert_int_equal(driver_number(driver_text(driver, "SUNIONSTORE few few long")), 702);
+    assert_int_equal(driver_number(driver_text(driver, "SINTERCARD 2 few long")), 700);
+    assert_int_equal(driver_number(driver_text(driver, "SISMEMBER few a")), 1);
+    assert_int_equal(driver_number(driver_text(driver, "SREM few %0400d b", 699)), 2);
+    assert_int_equal(driver_number(driver_text(driver, "SDIFFSTORE long few nosuch")), 700);
+    assert_int_equal(driver_number(driver_text(driver, "SCARD long")), 700);
+    assert_string_equal(driver_text(driver, "@form long"), FORM("set big tree"));
+}
+
 static void popping_takes_each_once(struct driver *driver)
 {
     uint32_t seen[MEMBERS], ever[MEMBERS] = {0};
@@ -334,6 +349,7 @@ static void choice_is_even(struct driver *driver)
 LARGE(a_set_outgrows_its_item)
 LARGE(integers_in_a_tree_are_an_intset_still)
 LARGE(combining_large_sets)
+LARGE(long_results)
 LARGE(popping_takes_each_once)
 LARGE(choice_is_even)
 
@@ -349,6 +365,7 @@ int main(void)
         cmocka_unit_test(large_a_set_outgrows_its_item),
         cmocka_unit_test(large_integers_in_a_tree_are_an_intset_still),
         cmocka_unit_test(large_combining_large_sets),
+        cmocka_unit_test(large_long_results),
         cmocka_unit_test(large_popping_takes_each_once),
         cmocka_unit_test(large_choice_is_even),
     };
