@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "script_busy.h"
 #include "script_pattern.h"
 
 static int refuse_change(lua_State *lua)
@@ -136,7 +137,83 @@ static int base_unpack(lua_State *lua)
     return call_wrapped(lua);
 }
 
+/* ---- long walks ---- */
+
+#define FEW_ELEMENTS 2048 /* need no looks up in between */
+#define PIECE 8192
+
+/* What Lua sorts by where nothing else is given. */
+static int less(lua_State *lua)
+{
+    script_tick(lua);
+    lua_pushboolean(lua, lua_lessthan(lua, 1, 2));
+    return 1;
+}
+
+static int base_sort(lua_State *lua)
+{
+    bool is_own = lua_istable(lua, 1) && lua_isnoneornil(lua, 2);
+    if (is_own && lua_objlen(lua, 1) > FEW_ELEMENTS) {
+        lua_settop(lua, 1);
+        lua_pushcfunction(lua, less);
+    }
+    return base_change(lua);
+}
+
+/* Elements [first, last] of the table at 1 as one string, by the function that is wrapped. */
+static void concat_piece(lua_State *lua, int table, int first, int last)
+{
+    lua_pushvalue(lua, lua_upvalueindex(1));
+    lua_pushvalue(lua, table);
+    lua_pushvalue(lua, 2);
+    lua_pushinteger(lua, first);
+    lua_pushinteger(lua, last);
+    lua_call(lua, 4, 1);
+}
+
+static int base_concat(lua_State *lua)
+{
+    luaL_checktype(lua, 1, LUA_TTABLE);
+    luaL_optstring(lua, 2, "");
+    int first = (int)luaL_optinteger(lua, 3, 1);
+    int last = (int)(lua_isnoneornil(lua, 4) ? (lua_Integer)lua_objlen(lua, 1)
+                                             : luaL_checkinteger(lua, 4));
+    if ((int64_t)last - first < 2 * PIECE)
+        return call_wrapped(lua);
+    lua_settop(lua, 2);
+    lua_newtable(lua);
+    int pieces = 0;
+    for (int64_t at = first; at <= last; at += PIECE) {
+        int64_t end = at + PIECE - 1;
+        script_look_up(lua);
+        concat_piece(lua, 1, (int)at, (int)(end < last ? end : last));
+        lua_rawseti(lua, 3, ++pieces);
+    }
+    concat_piece(lua, 3, 1, pieces);
+    return 1;
+}
+
 /* ---- code ---- */
+
+struct text {
+    const char *at;
+    size_t left;
+    bool is_in_run;
+};
+
+#define TEXT_PIECE (64 * 1024)
+
+static const char *read_text(lua_State *lua, void *arg, size_t *len)
+{
+    struct text *text = arg;
+    const char *piece = text->at;
+    if (text->is_in_run)
+        script_look_up(lua);
+    *len = text->left < TEXT_PIECE ? text->left : TEXT_PIECE;
+    text->at += *len;
+    text->left -= *len;
+    return *len == 0 ? NULL : piece;
+}
 
 /* The collector rests meanwhile: the compiler does not hold on to all that it makes. */
 bool script_load(lua_State *lua, const char *text, size_t len, const char *name)
@@ -146,7 +223,8 @@ bool script_load(lua_State *lua, const char *text, size_t len, const char *name)
         return false;
     }
     lua_gc(lua, LUA_GCSTOP, 0);
-    int status = luaL_loadbuffer(lua, text, len, name);
+    struct text source = {text, len, script_state_of(lua)->is_hooked};
+    int status = lua_load(lua, read_text, &source, name);
     lua_gc(lua, LUA_GCRESTART, 0);
     return status == 0;
 }
@@ -155,6 +233,8 @@ static int load_text(lua_State *lua, const char *text, size_t len, const char *n
 {
     if (script_load(lua, text, len, name))
         return 1;
+    if (script_state_of(lua)->is_over)
+        return lua_error(lua);
     lua_pushnil(lua);
     lua_insert(lua, -2);
     return 2;
@@ -246,6 +326,21 @@ static int math_randomseed(lua_State *lua)
     return 0;
 }
 
+#define COLLECTED_AT_ONCE (8 * 1024) /* kilobytes */
+#define COLLECT_STEP 1024
+
+/* All there is, step by step where that is much. Two rounds: the first one may have been begun. */
+static void collect(lua_State *lua)
+{
+    if (lua_gc(lua, LUA_GCCOUNT, 0) < COLLECTED_AT_ONCE) {
+        lua_gc(lua, LUA_GCCOLLECT, 0);
+        return;
+    }
+    for (int round = 0; round < 2; round++)
+        while (lua_gc(lua, LUA_GCSTEP, COLLECT_STEP) == 0)
+            script_look_up(lua);
+}
+
 /* The collector's settings are the state's, not a script's. */
 static int base_collectgarbage(lua_State *lua)
 {
@@ -253,7 +348,7 @@ static int base_collectgarbage(lua_State *lua)
                                           "restart", "setpause", "setstepmul", NULL};
     switch (luaL_checkoption(lua, 1, "collect", options)) {
     case 0:
-        lua_gc(lua, LUA_GCCOLLECT, 0);
+        collect(lua);
         lua_pushnumber(lua, 0);
         return 1;
     case 1:
@@ -298,7 +393,8 @@ static void open_tables(lua_State *lua)
     lua_getglobal(lua, "table");
     wrap(lua, "insert", base_change);
     wrap(lua, "remove", base_change);
-    wrap(lua, "sort", base_change);
+    wrap(lua, "sort", base_sort);
+    wrap(lua, "concat", base_concat);
     wrap(lua, "foreach", base_walk);
     wrap(lua, "maxn", base_walk);
     lua_pop(lua, 1);

@@ -13,6 +13,7 @@
 #define NSEC_PER_MS 1000000
 #define LONG_RUN_NSEC (20 * NSEC_PER_MS) /* then it pauses */
 #define PAUSE_EVERY_NSEC (10 * NSEC_PER_MS)
+#define TICKS_BETWEEN_LOOKS 4096
 #define PAUSE_NSEC 50000 /* so that who waits for a lock gets it */
 
 bool script_is_any_busy(const struct server *server)
@@ -66,6 +67,12 @@ static void look_at_clock(struct script_state *state)
         atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed))
         pause_run(state);
     state->pause_nsec = commandstats_clock() + PAUSE_EVERY_NSEC;
+}
+
+void script_tick(lua_State *lua)
+{
+    if (++script_state_of(lua)->ticks % TICKS_BETWEEN_LOOKS == 0)
+        script_look_up(lua);
 }
 
 void script_look_up(lua_State *lua)

@@ -26,5 +26,7 @@ void script_kill(struct call *call);
 /* To be called now and then by what may take long inside a script; may raise the error that ends
  * the run. */
 void script_look_up(lua_State *lua);
+/* The same for loops: does so once in some thousand calls. */
+void script_tick(lua_State *lua);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "script_busy.h"
 #include "script_state.h"
 
 /* ---- encoding ---- */
@@ -154,6 +155,7 @@ static void encode_table(struct encoder *encoder, int depth)
 static void encode_value(struct encoder *encoder, int depth)
 {
     lua_State *lua = encoder->lua;
+    script_tick(lua);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         encode_string(encoder, -1);
@@ -444,6 +446,7 @@ static void decode_array(struct decoder *decoder)
 static void decode_value(struct decoder *decoder)
 {
     lua_State *lua = decoder->lua;
+    script_tick(lua);
     switch (decoder->token) {
     case TOKEN_STRING:
         script_push_scratch(lua);

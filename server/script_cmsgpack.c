@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "script_busy.h"
 #include "script_state.h"
 
 #define NESTING_MAX 16
@@ -134,6 +135,7 @@ static void pack_table(struct packer *packer, int depth)
 static void pack_value(struct packer *packer, int depth)
 {
     lua_State *lua = packer->lua;
+    script_tick(lua);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         pack_string(packer);
@@ -270,6 +272,7 @@ static void unpack_long(struct unpacker *unpacker, unsigned head)
 static void unpack_value(struct unpacker *unpacker)
 {
     lua_State *lua = unpacker->lua;
+    script_tick(lua);
     need(unpacker, 1);
     luaL_checkstack(lua, 5, "too many nested values");
     unsigned head = *unpacker->at++;

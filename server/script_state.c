@@ -19,7 +19,11 @@
 #include "session.h"
 
 #define COMPILED_MAX 1000      /* kept; then all are forgotten */
-#define HOOK_INSTRUCTIONS 2000 /* some of which may take a millisecond */
+#define HOOK_INSTRUCTIONS 2000 /* between two looks up */
+#define HOOK_FEWEST 10
+#define HOOK_BLOCK                                                                                 \
+    (64 * 1024) /* an instruction may go through a whole one: no more than so many                 \
+                   bytes, times HOOK_INSTRUCTIONS, between two looks */
 #define SCRATCH_KEPT (64 * 1024)
 #define FULL_COLLECT_BYTES (SCRIPT_MEMORY_MAX / 4)
 
@@ -27,6 +31,25 @@
 #define GLOBALS "vellum.globals"     /* what is behind the sealed one */
 
 /* ---- memory ---- */
+
+static void hook(lua_State *lua, lua_Debug *where);
+
+static void set_hook(lua_State *lua, const struct script_state *state)
+{
+    lua_sethook(lua, hook, LUA_MASKCOUNT, state->hook_instructions);
+}
+
+/* The larger the blocks that a script has made, the longer its instructions may take. */
+static void note_block(struct script_state *state, size_t size)
+{
+    int most = (int)((uint64_t)HOOK_INSTRUCTIONS * HOOK_BLOCK / size);
+    if (most < HOOK_FEWEST)
+        most = HOOK_FEWEST;
+    if (most >= state->hook_instructions)
+        return;
+    state->hook_instructions = most;
+    set_hook(state->lua, state);
+}
 
 static void *allocate(void *arg, void *block, size_t old_size, size_t size)
 {
@@ -41,6 +64,8 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
     void *moved = realloc(block, size);
     if (moved != NULL)
         state->bytes += size - old_size;
+    if (size > HOOK_BLOCK && state->is_hooked)
+        note_block(state, size);
     return moved;
 }
 
@@ -253,6 +278,9 @@ struct run {
 static void hook(lua_State *lua, lua_Debug *where)
 {
     (void)where;
+    const struct script_state *state = script_state_of(lua);
+    if (lua_gethookcount(lua) != state->hook_instructions) /* a coroutine: it has its own */
+        set_hook(lua, state);
     script_look_up(lua);
 }
 
@@ -354,7 +382,8 @@ static int run_protected(lua_State *lua)
     set_arguments(lua, call, "KEYS", run->key_at, run->arg_at);
     set_arguments(lua, call, "ARGV", run->arg_at, call->argc);
     lua_pop(lua, 1);
-    lua_sethook(lua, hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    state->is_hooked = true;
+    set_hook(lua, state);
     if (lua_pcall(lua, 0, 1, handler) == 0)
         script_write_reply(lua, call, call->session->resp_version);
     else if (!state->is_over || state->result == STORE_OK)
@@ -384,6 +413,7 @@ static void begin(struct script_state *state, struct call *call, struct script *
     state->is_over = state->has_written = false;
     state->result = STORE_OK;
     state->logged = 0;
+    state->hook_instructions = HOOK_INSTRUCTIONS;
     atomic_store_explicit(&state->worker->script.is_killed, false, memory_order_relaxed);
     atomic_store_explicit(&state->worker->script.has_written, false, memory_order_relaxed);
     script_begin_cjson(&state->json);
@@ -408,6 +438,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
         write_failure(state->lua, call);
     }
     lua_settop(state->lua, 0);
+    state->is_hooked = false;
     if (state->bytes > FULL_COLLECT_BYTES)
         collect_all(state);
     note_bytes(state);

@@ -43,6 +43,9 @@ struct script_state {
     bool has_written;
     bool is_over;             /* nothing of it counts, `result` tells why */
     enum store_result result; /* STORE_OK: it was killed */
+    bool is_hooked;           /* it is in Lua */
+    int hook_instructions;    /* between two looks up */
+    uint32_t ticks;           /* of script_tick */
     uint64_t began_nsec;
     uint64_t pause_nsec; /* when to look at the clock again, at the earliest */
     uint16_t random[3];

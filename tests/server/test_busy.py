@@ -233,3 +233,37 @@ def test_messages_wait_for_it(others, busy, connect):
     for subscriber in subscribers:
         for _ in range(len(others) - 1):
             assert b"news" in subscriber.reply()
+
+
+NUMBERS = "local t = {} for i = 1, 400000 do t[i] = i * 7919 % 400009 end "
+PIPE = "local t = {} for i = 1, 300000 do t[i] = i t[600001 - i] = i end "
+LONG = "local a = string.rep('a', 20000000) local b = a .. 'b' a = a .. 'c' "
+LOOPS_IN_C = (
+    NUMBERS + "while true do table.insert(t, 1, 0) table.remove(t, 1) end",
+    NUMBERS + "while true do table.maxn(t) end",
+    NUMBERS + "while true do table.concat(t, ', ') end",
+    NUMBERS + "while true do cjson.decode(cjson.encode(t)) end",
+    NUMBERS + "while true do cmsgpack.unpack(cmsgpack.pack(t)) end",
+    "local t = {} for i = 1, 200000 do t[i] = {} end while true do collectgarbage() end",
+    "while true do " + PIPE + "table.sort(t) end",
+    LONG + "while true do local x = a < b end",
+    LONG + "while true do local x = a .. b end",
+    LONG + "local f = coroutine.create(function() while true do local x = b:upper() end end) "
+    "while true do coroutine.resume(f) end",
+    "local s = string.rep('x = 1 ', 2000000) while true do loadstring(s) end",
+)
+
+
+@pytest.mark.vellum
+def test_functions_that_take_long_are_ended(others, connect):
+    """What goes through much memory by an instruction or two is interrupted soon all the same."""
+    for script in LOOPS_IN_C:
+        runner = connect()
+        runner.send(harness.encode("EVAL", script, 0))
+        until(lambda: BUSY in [other.call("PING") for other in others])
+        time.sleep(0.3)  # into the loop
+        began = time.monotonic()
+        until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+        assert KILLED in runner.reply()
+        assert time.monotonic() - began < 3, script
+        runner.close()
