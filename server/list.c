@@ -25,6 +25,7 @@ struct list list_new(struct call *call, const struct store_key *key, int64_t exp
 
 static enum store_result open_tree(struct list *list, const struct store_item *item)
 {
+    list->tree_type = item->type;
     return store_tree_open(list->call->txn, list->key, item, 0, &list->tree);
 }
 
@@ -358,9 +359,12 @@ enum store_result list_save(struct list *list)
     if (list->tree == NULL)
         return store_put(txn, list->key, list->type, list->packed.bytes, list->packed.len,
                          list->expire_ms);
+    if (list->type == list->tree_type)
+        return STORE_OK;
     struct store_item item;
     result = store_get(txn, list->key, &item);
-    if (result == STORE_OK && item.type != list->type)
+    if (result == STORE_OK)
         result = store_tree_set_type(txn, list->key, &item, list->type);
+    list->tree_type = list->type;
     return result;
 }

@@ -18,6 +18,7 @@ struct list {
     int64_t expire_ms;    /* or STORE_NO_EXPIRY */
     struct packed packed; /* while there is no tree */
     struct store_tree *tree;
+    uint8_t tree_type; /* what the tree's item says of the type */
 };
 
 /* A place before an element, or at the end. A change through another place makes it invalid. */

@@ -30,6 +30,7 @@ static enum store_result open_trees(struct zset *zset, const struct store_item *
 {
     if (item->trees != 2)
         return STORE_DAMAGED;
+    zset->tree_type = item->type;
     enum store_result result = store_tree_open(zset->call->txn, zset->key, item, 0, &zset->order);
     if (result == STORE_OK)
         result = store_tree_open(zset->call->txn, zset->key, item, 1, &zset->by_member);
@@ -510,14 +511,17 @@ enum store_result zset_remove_range(struct zset *zset, uint64_t first, uint64_t 
 enum store_result zset_save(struct zset *zset)
 {
     struct store_txn *txn = zset->call->txn;
-    struct store_item item;
     if (zset_count(zset) == 0)
         return store_delete(txn, zset->key);
     if (zset->order == NULL)
         return store_put(txn, zset->key, zset->type, zset->packed.bytes, zset->packed.len,
                          zset->expire_ms);
+    if (zset->type == zset->tree_type)
+        return STORE_OK;
+    struct store_item item;
     enum store_result result = store_get(txn, zset->key, &item);
-    if (result == STORE_OK && item.type != zset->type)
+    if (result == STORE_OK)
         result = store_tree_set_type(txn, zset->key, &item, zset->type);
+    zset->tree_type = zset->type;
     return result;
 }

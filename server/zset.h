@@ -35,6 +35,7 @@ struct zset {
     int64_t expire_ms;                    /* or STORE_NO_EXPIRY */
     struct packed packed;                 /* while there are no trees */
     struct store_tree *order, *by_member; /* both or none */
+    uint8_t tree_type;                    /* what the trees' item says of the type */
 };
 
 /* A place before an element, or at the end. Changes make it invalid. */

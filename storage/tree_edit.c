@@ -115,9 +115,9 @@ void tree_prefetch(const struct store_tree *tree, uint32_t page)
     if (!frame)
         return;
     const char *memory = arena_memory(space->arena, frame);
+    __builtin_prefetch(arena_frame(space->arena, frame));
     for (uint32_t line = 0; line < PREFETCHED; line++)
         __builtin_prefetch(memory + line * FORMAT_PART);
-    __builtin_prefetch(arena_frame(space->arena, frame));
 }
 
 void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place)
