@@ -708,3 +708,33 @@ fault("expiry-lost-with-growth", "server/members.c",
       ("store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);",
        "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
       by=["test_cmd_hash"])
+
+# ---- replies that leave while their command runs, and what is to come before other commands ----
+
+fault("pushes-within-a-reply", "server/conn_output.c",
+      "a message stands where it came, in the middle of a reply that flows",
+      ("if (conn->is_flowing) exchange_queues(conn); add_push(conn, head, head_count, publication); "
+       "if (conn->is_flowing) exchange_queues(conn);",
+       "add_push(conn, head, head_count, publication);"),
+      by=["test_outflow.py::test_pushes_do_not_come_in_between"])
+fault("part-before-its-turn", "server/outflow.c",
+      "parts of a reply leave before the replies of earlier commands",
+      ("bool is_first = conn->requests == request;", "bool is_first = true;"),
+      by=["test_outflow.py::test_replies_in_the_order_of_their_commands"])
+fault("never-hurried", "server/outflow.c",
+      "who waits for the key of a reply that rests waits for its client",
+      ("request->awaited_ms += OUTFLOW_PULSE_MS;", ""),
+      by=["test_runner"], quick=True)
+fault("rest-without-claims-seen", "storage/admission.c",
+      "nobody is seen to wait for the keys of what rests",
+      ("awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;",
+       "awaited = false;"),
+      by=["test_outflow.py::test_who_waits_for_a_client_that_does_not_read"])
+fault("stream-from-its-extent", "storage/stream.c",
+      "a stream that begins within an extent begins with it",
+      ("(*stream)->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
+      by=["test_outflow.py::test_long_values_of_fields_and_elements"])
+fault("woken-in-its-round", "server/runner.c",
+      "a woken client is served when all connections have had their turn",
+      ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
+      by=["test_runner"], quick=True)
