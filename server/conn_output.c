@@ -16,8 +16,9 @@
  * 8. A connection that has_late has one entry in worker->late, which may leave as it is, and
  *    nothing in its first queue. Between rounds there are none.
  *
- * Short replies leave together at the end of the round: a client that sleeps is woken by the first
- * and is awake when the others come. Waking it for each one is half of what sending them costs.
+ * Short replies to sockets leave together at the end of the round: a client that sleeps is woken by
+ * the first and is awake when the others come. Waking it for each one is half of what sending them
+ * costs.
  */
 #include "conn.h"
 
@@ -325,7 +326,6 @@ static void send_at_once(struct conn *conn, char *data, size_t len)
         return;
     conn->send_blocked = true;
     conn_output_bytes(conn, data + sent, len - sent);
-    conn_attend(conn); /* what its transport is to tell of has changed */
 }
 
 static void send_entry(struct worker *worker, struct late_reply *late)
@@ -335,6 +335,8 @@ static void send_entry(struct worker *worker, struct late_reply *late)
     conn->has_late = false;
     late->conn = NULL;
     send_at_once(conn, worker->late_bytes + late->at, late->len);
+    if (conn->output != NULL)
+        conn_attend(conn); /* what its transport is to tell of has changed */
 }
 
 /* The one of this connection, before the others' turn. */
@@ -359,8 +361,8 @@ void conn_output_send_late(struct worker *worker)
 /* A connection that may be closed now has no time; what strangers are owed is counted at once. */
 static bool may_be_late(const struct conn *conn, size_t len)
 {
-    return len <= LATE_MAX && conn->session.authenticated && !conn->session.close_after_reply &&
-           !conn->input_ended;
+    return len <= LATE_MAX && conn->transport->ops->wakes && conn->session.authenticated &&
+           !conn->session.close_after_reply && !conn->input_ended;
 }
 
 static void keep_late(struct conn *conn, const char *data, size_t len)

@@ -53,6 +53,8 @@ struct transport_ops {
     void (*want)(struct transport *transport, unsigned ready);
     /* Ends the connection and frees the transport; no callback comes after it. */
     void (*close)(struct transport *transport);
+    /* A write may wake a peer that sleeps: short replies are worth being written together. */
+    bool wakes;
 };
 
 /* The head of each implementation's own struct. */

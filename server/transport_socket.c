@@ -88,7 +88,8 @@ static const struct transport_ops socket_ops = {.read = socket_read,
                                                 .read_vectors = socket_read_vectors,
                                                 .write = socket_write,
                                                 .want = socket_want,
-                                                .close = socket_close};
+                                                .close = socket_close,
+                                                .wakes = true};
 
 /* As CLIENT LIST shows them; a Unix socket's both ends have the name of the listening one. */
 static void name_of(char name[TRANSPORT_NAME_MAX], const struct sockaddr_storage *address)

@@ -396,7 +396,6 @@ void worker_round(struct worker *worker, bool may_block)
 {
     enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
     bool blocks = may_block && turn == RDMA_TURN_SLEEP;
-    send_replies(worker, NULL); /* to channels, before libevent looks at sockets */
     if (turn !=
         RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));

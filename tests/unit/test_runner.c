@@ -101,7 +101,7 @@ static void fake_close(struct transport *transport)
 }
 
 static const struct transport_ops fake_ops = {
-    .read = fake_read, .write = fake_write, .want = fake_want, .close = fake_close};
+    .read = fake_read, .write = fake_write, .want = fake_want, .close = fake_close, .wakes = true};
 
 /* ---- a server of one worker, whose rounds the test calls ---- */
 
