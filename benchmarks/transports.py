@@ -104,23 +104,22 @@ def measure(options):
             f"{transport} GET 4 KB p50 us": large["p50_us"],
             f"{transport} GET 4 KB copied bytes": large["copied_bytes"],
         })
+        idle = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
+        figures[f"{transport} CPU % with 100 idle clients"] = idle["server_cpu_percent"]
         if transport != "tcp":
-            figures.update(of_channels(options, transport))
+            figures[f"{transport} pinned bytes per idle channel"] = idle["pinned_bytes"]
+            figures.update(by_reference(options, transport))
     return figures
 
 
-def of_channels(options, transport):
-    """Values by reference, and channels that do nothing."""
+def by_reference(options, transport):
     read = ours(options, transport, 1, 1, 4096, "--command", "get-into")
     written = ours(options, transport, 1, 1, 4096, "--command", "set-from")
-    idle = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
     return {
         f"{transport} GET 4 KB by reference p50 us": read["p50_us"],
         f"{transport} GET 4 KB by reference copied bytes": read["copied_bytes"],
         f"{transport} SET 4 KB by reference p50 us": written["p50_us"],
         f"{transport} SET 4 KB by reference copied bytes": written["copied_bytes"],
-        f"{transport} pinned bytes per idle channel": idle["pinned_bytes"],
-        f"{transport} CPU % of 100 idle channels": idle["server_cpu_percent"],
     }
 
 
@@ -139,7 +138,7 @@ BOUNDS = tuple((name.format(mode), most) for mode in TRANSPORTS[1:] for name, mo
     ("{} GET 4 KB by reference copied bytes", "0 of the value"),
     ("{} SET 4 KB by reference copied bytes", "0 of the value"),
     ("{} pinned bytes per idle channel", "at most 65536"),
-    ("{} CPU % of 100 idle channels", "0"),
+    ("{} CPU % with 100 idle clients", "no more than tcp's"),
 ))
 
 
@@ -171,7 +170,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--limit", type=int, default=600, help="seconds for the machine")
+    parser.add_argument("--limit", type=int, default=1200, help="seconds for the machine")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     return inside(options) if options.inside else boot(options)
