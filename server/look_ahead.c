@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "client_memory.h"
+
 #define LEN_MIN 64 /* less is hardly more than one command */
 
 void look_ahead_begin(struct look_ahead *look, struct worker *worker, const struct session *session,
@@ -73,7 +75,7 @@ static void read_ahead(struct look_ahead *look, struct resp_limits limits, const
         len -= scout->consumed;
     }
     look->is_cut = look->count < LOOK_AHEAD_COMMANDS;
-    if (key_count > 1)
+    if (key_count > 1 && !client_memory_is_short(look->worker)) /* else they go before their turn */
         store_prefetch(look->worker->store, look->keys, key_count);
 }
 

@@ -633,7 +633,8 @@ static void take_behind(struct conn *conn, struct request *request)
     request->is_read = command == NULL || runs_as_read(command);
     if (conn->first_parked == NULL && may_start(conn, request)) {
         start_held(request);
-    } else if (command != NULL && command_has_keys(command) && declare_keys(request, command)) {
+    } else if (command != NULL && command_has_keys(command) && declare_keys(request, command) &&
+               !client_memory_is_short(conn->worker)) {
         store_prefetch(conn->worker->store, request->keys, call->key_count);
     }
     enqueue(conn, request);
