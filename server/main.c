@@ -81,8 +81,9 @@ static void log_start(struct server *server)
         log_line(log, CONFIG_LOG_NOTICE, "Configuration file: %s", server->config_file);
     uint64_t memory = (uint64_t)config_number(config, CONFIG_MAXMEMORY);
     log_line(log, CONFIG_LOG_NOTICE,
-             "Port %d, data directory %s, %u workers, appendfsync %s, maxmemory %llu MB%s",
+             "Port %d, data directory %s, %u worker%s, appendfsync %s, maxmemory %llu MB%s",
              (int)config_number(config, CONFIG_PORT), directory, server->worker_count,
+             server->worker_count == 1 ? "" : "s",
              policies[config_number(config, CONFIG_APPENDFSYNC)],
              (unsigned long long)((memory != 0 ? memory : process_memory() / 2) >> 20),
              memory != 0 ? "" : " (half of this machine's)");
