@@ -89,7 +89,7 @@ def test_many_are_sorted_in_steps(client, count):
 
 
 def test_others_have_their_turn_while_many_are_sorted(server, client):
-    client.eval("for i = 1, 100 do local t = {} for j = 1, 1000 do t[j] = i * j % 997 end "
+    client.eval("for i = 1, 400 do local t = {} for j = 1, 1000 do t[j] = i * j % 997 end "
                 "redis.call('rpush', KEYS[1], unpack(t)) end", 1, "l")
     with server.raw() as sorter, server.raw() as other:
         sorter.send(encode("SORT", "l", "LIMIT", "0", "1"))
