@@ -71,7 +71,14 @@ static bool is_same(const struct store_key *a, const struct store_key *b)
 
 /* ---- what the store tells ---- */
 
-/* A key that was not there and is deleted had only expired: nothing has changed. */
+/* A key that was not there and is deleted had only expired: nothing has changed; or else another
+ * database's has come into its place, and that was a change. */
+static bool is_change_of(const struct watched *watched, const struct store_change *change)
+{
+    return watched->existed || change->fresh != NULL ||
+           (watched->swapped && change->cause != STORE_BY_EXPIRY);
+}
+
 static void note_key(struct watch_registry *registry, const struct store_change *change)
 {
     struct shard *shard = shard_of(registry, change->key);
@@ -80,7 +87,7 @@ static void note_key(struct watch_registry *registry, const struct store_change 
     pthread_mutex_lock(&shard->lock);
     struct watched *watched = shard->size > 0 ? *bucket_of(shard, change->key) : NULL;
     for (; watched != NULL; watched = watched->next_bucket)
-        if (is_same(&watched->key, change->key) && (watched->existed || change->fresh != NULL))
+        if (is_same(&watched->key, change->key) && is_change_of(watched, change))
             atomic_store_explicit(&watched->watch->is_dirty, true, memory_order_relaxed);
     pthread_mutex_unlock(&shard->lock);
 }

@@ -471,6 +471,14 @@ def test_watchers_of_flushed_and_swapped_databases(server):
     at_once(writer, watcher, watcher)
 
 
+@pytest.mark.parametrize("after", ["PING", "DEL k", "PEXPIREAT k 1", "SET k v"])
+def test_a_key_that_a_swap_has_brought_is_a_change(raw, after):
+    """Whatever becomes of it afterwards."""
+    for command in ("SELECT 1", "SET k v", "SELECT 0", "WATCH k", "SWAPDB 0 1", after):
+        assert not raw.call(*command.split()).startswith(b"-")
+    assert run(raw, "PING") == CHANGED
+
+
 def test_what_exec_acknowledged_survives(make_server):
     """Under `always`, with a kill in the middle: whole transactions, and all that were answered."""
     server = make_server(appendfsync="always")
