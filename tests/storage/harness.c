@@ -476,6 +476,15 @@ enum store_result do_delete(struct rig *rig, const char *key)
     return result;
 }
 
+void flush_db(struct rig *rig, uint32_t db)
+{
+    struct call *call = call_new();
+    call->exclusive = true;
+    call_step(call, STEP_FLUSH_DB, db);
+    must(run_one(rig, call) == STORE_OK, "flush: %d", call->result);
+    call_free(call);
+}
+
 struct blob *do_get(struct rig *rig, const char *key, enum store_result *result)
 {
     struct call *call = call_new();

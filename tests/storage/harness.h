@@ -161,6 +161,7 @@ enum store_result do_set(struct rig *rig, const char *key, const char *value);
 enum store_result do_put(struct rig *rig, const char *key, struct blob *value); /* takes it over */
 void put_until(struct rig *rig, const char *key, const char *value, int64_t expire_ms);
 enum store_result do_delete(struct rig *rig, const char *key);
+void flush_db(struct rig *rig, uint32_t db);
 /* The value, or NULL; *result tells why (STORE_ABSENT when it is not there). */
 struct blob *do_get(struct rig *rig, const char *key, enum store_result *result);
 /* Whether the key has exactly that value; NULL: is absent. */

@@ -487,17 +487,6 @@ static void maxstore_bounds_it(void **state)
 
 /* ---- work left undone ---- */
 
-static void flush(struct rig *rig, uint32_t db)
-{
-    struct call *call = call_new();
-    call->exclusive = true;
-    call_step(call, STEP_FLUSH_DB, db);
-    call_start(rig->workers[0], call);
-    call_wait(rig, call);
-    must(call->result == STORE_OK, "flush: %d", call->result);
-    call_free(call);
-}
-
 static void put_in(struct rig *rig, uint32_t db, const char *key)
 {
     struct call *call = call_new();
@@ -523,7 +512,7 @@ static void a_sweep_goes_on(void **state)
         put_in(&rig, 1, key);
     }
     medium_hold(medium, FAULT_READ, "slabs", 300); /* the sweep does not get far */
-    flush(&rig, 1);
+    flush_db(&rig, 1);
     rig_close_well(&rig);
     medium_release(medium);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");

@@ -55,17 +55,6 @@ static void rename_key(struct rig *rig, const char *from, const char *to)
     call_free(call);
 }
 
-static void flush_db(struct rig *rig, uint32_t db)
-{
-    struct call *call = call_new();
-    call->exclusive = true;
-    call_step(call, STEP_FLUSH_DB, db);
-    call_start(rig->workers[0], call);
-    call_wait(rig, call);
-    must(call->result == STORE_OK, "flush: %d", call->result);
-    call_free(call);
-}
-
 /* The keys that a walk over database 0 shows: how many, and their bytes together. */
 struct shown {
     struct store_request request;
