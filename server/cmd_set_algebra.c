@@ -255,10 +255,7 @@ static enum store_result put_built(struct call *call, const struct gather *gathe
                                    struct members *set)
 {
     struct store_item item;
-    enum store_result result = store_put_building(call->txn, call->keys, gather->build.type,
-                                                  gather->build.building, STORE_NO_EXPIRY);
-    if (result == STORE_OK)
-        result = store_get(call->txn, call->keys, &item);
+    enum store_result result = gather_put_built(call, gather, &item);
     if (result == STORE_OK)
         result = members_open(call, call->keys, &item, set);
     set->is_changed = true;

@@ -136,3 +136,12 @@ enum store_result gather_build(struct call *call, struct gather *gather, const s
         result = plant(call, gather);
     return result == STORE_OK ? store_building_step(call->txn, build->building) : result;
 }
+
+enum store_result gather_put_built(struct call *call, const struct gather *gather,
+                                   struct store_item *item)
+{
+    const struct build *build = &gather->build;
+    enum store_result result =
+        store_put_building(call->txn, call->keys, build->type, build->building, STORE_NO_EXPIRY);
+    return result == STORE_OK ? store_get(call->txn, call->keys, item) : result;
+}

@@ -70,6 +70,9 @@ typedef enum store_result gather_planter(struct call *call, struct gather *gathe
 STORE_MUST_CHECK enum store_result gather_build(struct call *call, struct gather *gather,
                                                 const struct store_key *to, uint32_t trees,
                                                 bool at_end, gather_planter *plant);
+/* The whole building becomes what call->keys[0] is, which is *item then. */
+STORE_MUST_CHECK enum store_result gather_put_built(struct call *call, const struct gather *gather,
+                                                    struct store_item *item);
 
 /* After each entry: whether it is time for gather_step. */
 static inline bool gather_step_is_full(struct gather *gather)
