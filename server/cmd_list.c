@@ -152,7 +152,7 @@ static enum store_result push(struct call *call, enum list_end end, bool only_ex
     result = seek_end(&list, end, &place);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
         result = list_insert(&list, &place, call->argv[i]);
-        if (result == STORE_OK && end == LIST_TAIL)
+        if (result == STORE_OK && end == LIST_TAIL && i + 1 < call->argc)
             result = list_next(&list, &place);
     }
     if (result != STORE_OK)

@@ -61,22 +61,10 @@ uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t
     return (uint32_t)(mixed >> 32);
 }
 
-uint32_t format_parts_checksum(const void *node, uint32_t offset, uint32_t length)
-{
-    const char *bytes = node;
-    uint32_t sum = 0, last = (offset + length - 1) / FORMAT_PART;
-    for (uint32_t part = offset / FORMAT_PART; part <= last; part++) {
-        uint32_t skipped = part ? 0 : (uint32_t)sizeof(uint32_t);
-        sum += (uint32_t)XXH3_64bits_withSeed(bytes + part * FORMAT_PART + skipped,
-                                              FORMAT_PART - skipped, part + 1);
-    }
-    return sum;
-}
-
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix)
 {
     if (item->flags & FORMAT_NODE)
-        return format_parts_checksum(item, 0, PAGE_SIZE) ^ place_mix;
+        return format_words_checksum(item, 0, PAGE_SIZE) ^ place_mix;
     return (uint32_t)XXH3_64bits((const char *)item + 4, length - 4) ^ place_mix;
 }
 

@@ -53,14 +53,24 @@
  *               1 if values lie outside (2)
  *
  * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not
- * in the index, but named by its page number in its parent or in the trees. Changed in place. 0 24
- * item header; the checksum is made in another way: format_parts_checksum() 24    8 collection id
- * (the item's key) 32    1 level: 0 = a leaf 33    1 zero 34    2 number of entries (children) 36
- * 2 where the heap begins that grows down from the page's end 38    2 bytes in the heap that are of
- * no use any more 40   2n a leaf: offsets of its entries, in order 40  12n an inner node: its
- * children: entries below (4), page (4), offset (2) and length (2) of the separator, the highest
- * bit of the length: `loose` (tree_node.h) ENTRY in a leaf's heap 0    2 key length; highest bit:
- * the value is a struct format_outside 2    2 value length 4    . key, value
+ * in the index, but named by its page number in its parent or in the trees. Changed in place.
+ *        0   24 item header; the checksum is made in another way: format_words_checksum()
+ *       24    8 collection id (the item's key)
+ *       32    1 level: 0 = a leaf
+ *       33    1 a leaf: so many first bytes are the same in all its keys
+ *       34    2 number of entries (children)
+ *       36    2 where the heap begins that grows down from the page's end
+ *       38    2 bytes in the heap that are of no use any more
+ *       40    2 a leaf: free cells before the first
+ *       42    2 zero
+ *       44   4n a leaf: offset of each entry in order (2), the two bytes of its key behind those
+ *               that all share (2)
+ *       44  12n an inner node: its children: entries below (4), page (4), offset (2) and length
+ *               (2) of the separator; highest bit of the length: `loose` (tree_node.h)
+ * ENTRY in a leaf's heap
+ *        0    2 key length; highest bit: the value is a struct format_outside
+ *        2    2 value length
+ *        4    . key, value
  *
  * LARGE ROOT: a value as an array of extents of FORMAT_EXTENT_BYTES, the last one shorter
  *   OFFSET SIZE DESCRIPTION
@@ -125,10 +135,11 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "store.h"
 
-#define FORMAT_VERSION 1u
+#define FORMAT_VERSION 2u
 #define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
 #define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
 #define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
@@ -396,11 +407,28 @@ uint32_t format_run_class_for(uint32_t bytes);
 uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
 
-/* A node's checksum is a sum over its parts, so that a change of a few bytes need not look at the
- * whole page: take away what the parts were worth that hold [offset, offset + length), add what
+/* Odd factors make each step a bijection, so that no change of one word alone gets lost before the
+ * upper half is taken; `number` keeps words from changing places. */
+static inline uint32_t format_word_checksum(uint64_t word, uint32_t number)
+{
+    uint64_t mixed = (word ^ (number + 1) * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    return (uint32_t)((mixed ^ mixed >> 32) * 0x94d049bb133111ebull >> 32);
+}
+
+/* A node's checksum is a sum over its words, so that a change of a few bytes need not look at the
+ * whole page: take away what the words were worth that hold [offset, offset + length), add what
  * they are worth. The four bytes of the checksum itself count for nothing. */
-#define FORMAT_PART 64u
-uint32_t format_parts_checksum(const void *node, uint32_t offset, uint32_t length);
+#define FORMAT_WORD 8u
+static inline uint32_t format_words_checksum(const void *node, uint32_t offset, uint32_t length)
+{
+    uint32_t sum = 0, last = (offset + length - 1) / FORMAT_WORD;
+    for (uint32_t number = offset / FORMAT_WORD; number <= last; number++) {
+        uint64_t word;
+        memcpy(&word, (const char *)node + number * FORMAT_WORD, sizeof word);
+        sum += format_word_checksum(number ? word : word >> 32, number);
+    }
+    return sum;
+}
 
 /* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
 uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);

@@ -99,6 +99,7 @@ enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
     if (!begin(tree, cursor))
         return STORE_DAMAGED;
     cursor->rank = rank;
+    uint64_t total = tree->root->count;
     for (uint32_t depth = 0; depth < cursor->depth; depth++) {
         const struct format_node *node;
         enum store_result result = fetch_at(cursor, depth, &node);
@@ -108,7 +109,8 @@ enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
             cursor->places[depth] = (uint16_t)rank;
             return rank <= node->count ? STORE_OK : STORE_DAMAGED;
         }
-        uint32_t place = inner_seek_rank(node, &rank);
+        uint32_t place = inner_seek_rank(node, total, &rank);
+        total = inner_count(node, place);
         cursor->places[depth] = (uint16_t)place;
         cursor->pages[depth + 1] = inner_page(node, place);
         tree_prefetch(tree, cursor->pages[depth + 1]);

@@ -23,6 +23,7 @@
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
 #define RANGE_GAP 8u     /* equal bytes that one range goes over */
 #define READ_AHEAD 32u   /* leaves of a walk that are read at once */
+#define LINE 64u         /* of the processor's cache */
 #define PREFETCHED 7u    /* lines of a node that a search begins with */
 
 /* ---- finding ---- */
@@ -68,10 +69,11 @@ static bool make_room(struct tree_txn *trees)
     return true;
 }
 
-static struct tree_edit *add_edit(struct store_tree *tree, uint32_t page)
+/* With so many bytes behind it. */
+static struct tree_edit *add_edit(struct store_tree *tree, uint32_t page, uint32_t more)
 {
     struct tree_txn *trees = &tree->txn->trees;
-    struct tree_edit *edit = store_alloc(tree->txn, sizeof *edit);
+    struct tree_edit *edit = store_alloc(tree->txn, sizeof *edit + more);
     if (!edit || !make_room(trees))
         return NULL;
     *edit = (struct tree_edit){.next = trees->edits, .collection = tree->collection, .page = page};
@@ -117,7 +119,7 @@ void tree_prefetch(const struct store_tree *tree, uint32_t page)
     const char *memory = arena_memory(space->arena, frame);
     __builtin_prefetch(arena_frame(space->arena, frame));
     for (uint32_t line = 0; line < PREFETCHED; line++)
-        __builtin_prefetch(memory + line * FORMAT_PART);
+        __builtin_prefetch(memory + line * LINE);
 }
 
 void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place)
@@ -209,7 +211,7 @@ enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t l
     enum store_result result = STORE_OK;
     if (!edit) {
         result = copy_node(tree, page, level, NULL, node);
-        if (result == STORE_OK && !(edit = add_edit(tree, page)))
+        if (result == STORE_OK && !(edit = add_edit(tree, page, 0)))
             result = STORE_NO_MEMORY;
         if (result == STORE_OK)
             edit->copy = *node;
@@ -229,9 +231,10 @@ enum store_result tree_apply(struct store_tree *tree, uint32_t page, const struc
         node_apply(edit->copy, plan); /* it was fetched, and has one */
         return STORE_OK;
     }
-    char *memory = store_alloc(tree->txn, sizeof plan->ranges + plan->length);
-    if (!memory || !(edit = add_edit(tree, page)))
+    edit = add_edit(tree, page, (uint32_t)sizeof plan->ranges + plan->length);
+    if (!edit)
         return STORE_NO_MEMORY;
+    char *memory = (char *)(edit + 1);
     edit->ranges = memcpy(memory, plan->ranges, sizeof plan->ranges);
     edit->plan = memcpy(memory + sizeof plan->ranges, plan->bytes, plan->length);
     edit->range_count = plan->count;
@@ -249,7 +252,7 @@ enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct 
         return result;
     /* A page that was freed by this transaction is not free before its commit. */
     struct format_node *copy = store_alloc(tree->txn, PAGE_SIZE);
-    struct tree_edit *edit = copy ? add_edit(tree, *page) : NULL;
+    struct tree_edit *edit = copy ? add_edit(tree, *page, 0) : NULL;
     if (!edit) {
         space_give_slot(space, *page, slot);
         return STORE_NO_MEMORY;
@@ -314,11 +317,11 @@ static void add_range(struct tree_edit *edit, uint32_t offset, uint32_t end)
     edit->range_bytes += end - offset;
 }
 
-/* The words that differ within a part. */
-static void compare_part(struct tree_edit *edit, const char *old, uint32_t part)
+/* What differs within a line. */
+static void compare_line(struct tree_edit *edit, const char *old, uint32_t line)
 {
     const char *fresh = (const char *)edit->copy;
-    for (uint32_t at = part; at < part + FORMAT_PART; at += 8) {
+    for (uint32_t at = line; at < line + LINE; at += 8) {
         uint64_t before, after;
         memcpy(&before, old + at, 8);
         memcpy(&after, fresh + at, 8);
@@ -338,9 +341,9 @@ static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *o
     if (!edit->ranges)
         return false;
     edit->range_count = edit->range_bytes = 0;
-    for (uint32_t part = 0; part < PAGE_SIZE; part += FORMAT_PART)
-        if (memcmp(old + part, (const char *)edit->copy + part, FORMAT_PART) != 0)
-            compare_part(edit, old, part);
+    for (uint32_t line = 0; line < PAGE_SIZE; line += LINE)
+        if (memcmp(old + line, (const char *)edit->copy + line, LINE) != 0)
+            compare_line(edit, old, line);
     return true;
 }
 
@@ -412,20 +415,12 @@ uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count)
     return length;
 }
 
-/* What the parts that are changed are worth in the checksum; the first one always is. */
-static uint32_t changed_parts(const struct tree_edit *edit, const char *page)
+/* By how much the page's checksum changes. */
+static uint32_t overwrite(char *page, uint32_t offset, uint32_t length, const void *bytes)
 {
-    uint32_t sum = format_parts_checksum(page, 0, 1), next = FORMAT_PART;
-    for (uint32_t i = 0; i < edit->range_count; i++) {
-        uint32_t begin = edit->ranges[i].offset, end = begin + edit->ranges[i].length;
-        if (begin < next)
-            begin = next;
-        if (begin >= end)
-            continue;
-        sum += format_parts_checksum(page, begin, end - begin);
-        next = (end + FORMAT_PART - 1) / FORMAT_PART * FORMAT_PART;
-    }
-    return sum;
+    uint32_t before = format_words_checksum(page, offset, length);
+    memcpy(page + offset, bytes, length);
+    return format_words_checksum(page, offset, length) - before;
 }
 
 static char *write_range(char *at, struct format_range range, const char *page)
@@ -440,10 +435,15 @@ static void patch_page(const struct tree_edit *edit, char *page, char *at, uint6
                        uint32_t mix)
 {
     struct format_item *item = (struct format_item *)page;
-    uint32_t sum = (item->checksum ^ mix) - changed_parts(edit, page);
-    apply_ranges(edit, page);
-    item->version = commit;
-    sum += changed_parts(edit, page);
+    const char *plan = edit->plan;
+    uint32_t sum = (item->checksum ^ mix) +
+                   overwrite(page, offsetof(struct format_item, version), sizeof commit, &commit);
+    for (uint32_t i = 0; i < edit->range_count; i++) {
+        struct format_range range = edit->ranges[i];
+        const char *from = plan ? plan : (const char *)edit->copy + range.offset;
+        sum += overwrite(page, range.offset, range.length, from);
+        plan = plan ? plan + range.length : NULL;
+    }
     item->checksum = sum ^ mix;
     at = write_range(at, (struct format_range){0, HEADER_BYTES}, page);
     for (uint32_t i = 0; i < edit->range_count; i++)
@@ -454,7 +454,7 @@ static void put_page(const struct tree_edit *edit, char *page, char *at, uint64_
                      uint32_t mix)
 {
     edit->copy->item.version = commit;
-    edit->copy->item.checksum = format_parts_checksum(edit->copy, 0, PAGE_SIZE) ^ mix;
+    edit->copy->item.checksum = format_words_checksum(edit->copy, 0, PAGE_SIZE) ^ mix;
     memcpy(at, edit->copy, PAGE_SIZE);
     memcpy(page, edit->copy, PAGE_SIZE);
 }

@@ -574,12 +574,21 @@ uint64_t inner_rank(const struct format_node *node, uint32_t place)
     return sum;
 }
 
-uint32_t inner_seek_rank(const struct format_node *node, uint64_t *rank)
+uint32_t inner_seek_rank(const struct format_node *node, uint64_t total, uint64_t *rank)
 {
     const struct format_child *cell = children(node);
     uint32_t i = 0;
-    while (i + 1 < node->count && *rank >= cell[i].count)
-        *rank -= cell[i++].count;
+    if (*rank < total / 2) {
+        while (i + 1 < node->count && *rank >= cell[i].count)
+            *rank -= cell[i++].count;
+        return i;
+    }
+    uint64_t begin = total; /* of the child */
+    i = node->count;
+    do
+        begin -= cell[--i].count;
+    while (i > 0 && *rank < begin);
+    *rank -= begin;
     return i;
 }
 

@@ -96,9 +96,9 @@ uint32_t inner_child_size(const struct node_child *child);
 uint32_t inner_seek(const struct format_node *node, const char *key, size_t len);
 /* Entries before the child. */
 uint64_t inner_rank(const struct format_node *node, uint32_t place);
-/* The child that holds the entry *rank, which is then the rank within it; the last one for a rank
- * at the end. */
-uint32_t inner_seek_rank(const struct format_node *node, uint64_t *rank);
+/* The child that holds the entry *rank of `total`, which is then the rank within it; the last one
+ * for a rank at the end. It is looked for from the nearer end. */
+uint32_t inner_seek_rank(const struct format_node *node, uint64_t total, uint64_t *rank);
 /* The caller has seen that there is room. The separator lies outside of the node. */
 void inner_insert(struct format_node *node, uint32_t place, const struct node_child *child);
 void inner_remove(struct format_node *node, uint32_t place);
