@@ -96,12 +96,19 @@ uint32_t arena_urgent_frames(uint32_t limit)
     return limit / 32 + SEGMENT_PAGES;
 }
 
-uint32_t arena_take(struct arena *arena, bool urgent)
+static bool is_allowed(const struct arena *arena, enum arena_need need)
 {
     uint32_t limit = atomic_load_explicit(&arena->limit, memory_order_relaxed);
-    if (urgent)
+    if (need == ARENA_INSTEAD)
+        return true;
+    if (need == ARENA_URGENT)
         limit += arena_urgent_frames(limit);
-    if (atomic_load_explicit(&arena->used, memory_order_relaxed) >= limit)
+    return atomic_load_explicit(&arena->used, memory_order_relaxed) < limit;
+}
+
+uint32_t arena_take(struct arena *arena, enum arena_need need)
+{
+    if (!is_allowed(arena, need))
         return 0;
     pthread_mutex_lock(&arena->lock);
     uint32_t number = take_locked(arena);

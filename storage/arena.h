@@ -6,8 +6,7 @@
  * 1. A frame is on the free list, or belongs to exactly one space, whose lock protects it.
  * 2. resident counts the frames whose memory the process has; a frame's memory goes back only while
  * it is free and in no list.
- * 3. used counts the frames that belong to spaces. Beyond limit only arena_take with `urgent`
- * takes.
+ * 3. used counts the frames that belong to spaces. Beyond limit only ARENA_URGENT makes it more.
  *
  * Threads: arena_take, arena_give and arena_hold_chunk lock inside; a leaf lock.
  */
@@ -39,12 +38,13 @@ struct frame {
     uint64_t commit;        /* newest commit applied to it: must be durable before a write-back */
     uint32_t page;
     uint32_t refs;         /* I/O in flight, transactions and streams that need it to stay */
-    uint32_t newer, older; /* eviction queue of its space */
+    uint32_t newer, older; /* eviction queue of its space, while it is clean */
     uint8_t space;
     uint8_t state; /* enum frame_state */
     bool dirty;    /* differs from the file */
     bool writing;  /* being written: immutable, a change goes to a fresh frame */
     bool visited;  /* used since the eviction hand passed */
+    bool held;     /* its read is held back (load.c) */
     bool checked;  /* an extent's page: verified with the rest of it since it was read */
 };
 
@@ -70,8 +70,16 @@ void arena_free(struct arena *arena);
 
 /* How many frames beyond a limit `urgent` may take, for a commit that has begun. */
 uint32_t arena_urgent_frames(uint32_t limit);
+
+enum arena_need {
+    ARENA_MORE,    /* one more, within the limit */
+    ARENA_INSTEAD, /* of one that the caller has just given back: the limit may have sunk below what
+                      is used, and the keeper brings that down */
+    ARENA_URGENT,  /* for a commit that has begun */
+};
+
 /* 0 when there is none. */
-uint32_t arena_take(struct arena *arena, bool urgent);
+uint32_t arena_take(struct arena *arena, enum arena_need need);
 void arena_give(struct arena *arena, uint32_t number);
 void arena_trim(
     struct arena *arena); /* gives the system the memory of free frames over the limit */

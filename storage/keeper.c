@@ -20,7 +20,7 @@
 
 #define TICK_MS 100
 #define GROW_LEAST 4u /* segments */
-#define GROW_MOST 64u
+#define GROW_MOST 16u
 #define RETRY_MS 1000 /* a full disk is asked again */
 #define NO_SYNC_AGE_MS 30000
 
@@ -152,21 +152,6 @@ static void find_room(struct store *store, struct space *space)
     note_room(store);
 }
 
-static void grow_what_asked(struct store *store)
-{
-    if (atomic_load(&store->full) && engine_clock_ms() < atomic_load(&store->grow_retry_ms))
-        return;
-    for (uint32_t i = 0; i <= store->partition_count; i++) {
-        struct space *space =
-            i == store->partition_count ? &store->extents : &store->partitions[i].space;
-        pthread_mutex_lock(&space->lock);
-        bool wanted = space->growing;
-        pthread_mutex_unlock(&space->lock);
-        if (wanted)
-            find_room(store, space);
-    }
-}
-
 /* ---- durability by the clock ---- */
 
 static void sync_by_age(struct store *store)
@@ -189,6 +174,32 @@ static void hurry_room(struct store *store)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
+/* What cannot wait for the end of something long. */
+static void meanwhile(struct store *store)
+{
+    annex_write(store);
+    sync_by_age(store);
+    memory_keep(store);
+    keeper_release(store);
+}
+
+static void grow_what_asked(struct store *store)
+{
+    if (atomic_load(&store->full) && engine_clock_ms() < atomic_load(&store->grow_retry_ms))
+        return;
+    for (uint32_t i = 0; i <= store->partition_count; i++) {
+        struct space *space =
+            i == store->partition_count ? &store->extents : &store->partitions[i].space;
+        pthread_mutex_lock(&space->lock);
+        bool wanted = space->growing;
+        pthread_mutex_unlock(&space->lock);
+        if (!wanted)
+            continue;
+        find_room(store, space);
+        meanwhile(store);
+    }
+}
+
 /* ---- checkpoints ---- */
 
 static bool checkpoint_due(struct store *store)
@@ -203,11 +214,8 @@ static bool write_space(struct store *store, struct space *space, struct batch *
 {
     uint32_t cursor = 0;
     while (writeback_step(store, space, batch, &cursor)) {
-        annex_write(store);
         grow_what_asked(store);
-        sync_by_age(store);
-        memory_keep(store);
-        keeper_release(store);
+        meanwhile(store);
     }
     return !engine_failed(store);
 }

@@ -149,9 +149,17 @@ static void arrived(struct load *load, uint32_t i, bool failed)
     space_unref(space, number);
 }
 
+/* Under the space's lock. */
+static void mark_held(struct load *load, bool held)
+{
+    for (uint32_t i = 0; i < load->count; i++)
+        arena_frame(load->space->arena, load->frames[i])->held = held;
+}
+
 static void hold_back(struct load *load)
 {
     struct store_worker *worker = load->worker;
+    mark_held(load, true);
     if (worker->patient)
         worker->patient_last->next = load;
     else
@@ -167,6 +175,27 @@ static void let_one_go(struct store_worker *worker)
         return;
     }
     worker->patient = load->next;
+    pthread_mutex_lock(&load->space->lock);
+    mark_held(load, false);
+    pthread_mutex_unlock(&load->space->lock);
+    disk_queue_op(worker->queue, &load->op);
+}
+
+/* Somebody who is not patient waits for the page too. What another worker holds back stays so. */
+static void hurry(struct store_worker *worker, const struct space *space, uint32_t page)
+{
+    struct load *before = NULL, *load = worker->patient;
+    while (load && (load->space != space || page - load->page >= load->count)) {
+        before = load;
+        load = load->next;
+    }
+    if (!load)
+        return;
+    *(before ? &before->next : &worker->patient) = load->next;
+    if (worker->patient_last == load)
+        worker->patient_last = before;
+    mark_held(load, false);
+    load->patient = false;
     disk_queue_op(worker->queue, &load->op);
 }
 
@@ -256,6 +285,8 @@ static enum store_result wait_for(struct store_txn *txn, struct space *space, ui
     }
     *waiter = (struct waiter){frame->waiters, txn};
     frame->waiters = waiter;
+    if (frame->held && txn->write_count == 0)
+        hurry(txn->worker, space, frame->page);
     request_wait(txn);
     check_budget(txn);
     return STORE_WAIT;

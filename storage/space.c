@@ -77,6 +77,9 @@ uint64_t space_table_bytes(const struct space *space)
 
 /* ---- eviction queue ---- */
 
+/* Of clean frames only: where half of a cache is dirty, the hand would pass over all of that again
+ * and again. What has been written back begins anew, behind what was read last. */
+
 static void queue_add(struct space *space, uint32_t number)
 {
     struct frame *frame = arena_frame(space->arena, number);
@@ -87,7 +90,7 @@ static void queue_add(struct space *space, uint32_t number)
     else
         space->oldest = number;
     space->newest = number;
-    space->frame_count++;
+    space->queue_length++;
 }
 
 static void queue_remove(struct space *space, uint32_t number)
@@ -103,7 +106,7 @@ static void queue_remove(struct space *space, uint32_t number)
         arena_frame(space->arena, frame->older)->newer = frame->newer;
     else
         space->oldest = frame->newer;
-    space->frame_count--;
+    space->queue_length--;
 }
 
 /* Takes the frame out of the page table. It lives on as an orphan while it is referenced. */
@@ -124,14 +127,14 @@ static void detach(struct space *space, uint32_t number)
 /* SIEVE: the hand goes from old to new, spares what was visited since it last came by. */
 bool space_evict(struct space *space)
 {
-    uint32_t steps = 2 * space->frame_count;
+    uint32_t steps = 2 * space->queue_length;
     while (steps-- > 0) {
         uint32_t number = space->hand ? space->hand : space->oldest;
         if (!number)
             return false;
         struct frame *frame = arena_frame(space->arena, number);
         space->hand = frame->newer;
-        if (frame->refs > 0 || frame->dirty || frame->state != FRAME_VALID)
+        if (frame->refs > 0 || frame->state != FRAME_VALID)
             continue;
         if (frame->visited) {
             frame->visited = false;
@@ -162,13 +165,13 @@ static bool evict_elsewhere(struct space *space)
 
 static uint32_t take_frame(struct space *space, bool urgent)
 {
-    uint32_t number = arena_take(space->arena, false);
+    uint32_t number = arena_take(space->arena, ARENA_MORE);
     if (number)
         return number;
     if (space_evict(space) || evict_elsewhere(space))
-        number = arena_take(space->arena, false);
+        number = arena_take(space->arena, ARENA_INSTEAD);
     if (!number && urgent)
-        number = arena_take(space->arena, true);
+        number = arena_take(space->arena, ARENA_URGENT);
     return number;
 }
 
@@ -238,6 +241,7 @@ void space_mark_dirty(struct space *space, uint32_t number, uint64_t commit)
     if (frame->dirty)
         return;
     frame->dirty = true;
+    queue_remove(space, number);
     space->dirty[frame->page / 64] |= 1ull << (frame->page % 64);
     space->dirty_count++;
     atomic_fetch_add_explicit(&space->engine->dirty_frames, 1, memory_order_relaxed);
@@ -248,6 +252,8 @@ void space_mark_clean(struct space *space, uint32_t number)
     struct frame *frame = arena_frame(space->arena, number);
     assert(frame->dirty);
     frame->dirty = false;
+    frame->visited = false;
+    queue_add(space, number);
     space->dirty[frame->page / 64] &= ~(1ull << (frame->page % 64));
     space->dirty_count--;
     atomic_fetch_sub_explicit(&space->engine->dirty_frames, 1, memory_order_relaxed);
@@ -530,7 +536,7 @@ int space_segment_class(const struct space *space, uint32_t segment, const char 
 
 void space_check(const struct space *space)
 {
-    uint32_t dirty = 0, resident = 0;
+    uint32_t dirty = 0, clean = 0;
     for (uint32_t page = 0; page < space->segment_count * SEGMENT_PAGES; page++) {
         uint32_t number = space->table[page];
         bool bit = space->dirty[page / 64] >> (page % 64) & 1;
@@ -540,9 +546,9 @@ void space_check(const struct space *space)
             continue;
         }
         const struct frame *frame = arena_frame(space->arena, number);
-        resident++;
+        clean += !bit;
         assert(frame->page == page && frame->space == space->id && frame->dirty == bit);
         assert(frame->state == FRAME_VALID || (frame->state == FRAME_LOADING && !bit));
     }
-    assert(dirty == space->dirty_count && resident == space->frame_count);
+    assert(dirty == space->dirty_count && clean == space->queue_length);
 }

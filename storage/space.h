@@ -73,7 +73,7 @@ struct space {
     uint64_t asked[2];             /* and the classes for which it was */
 
     uint32_t newest, oldest, hand; /* eviction queue (SIEVE: Zhang et al., NSDI'24) */
-    uint32_t frame_count, dirty_count;
+    uint32_t queue_length, dirty_count;
     counter hits, misses; /* of pages that were asked for */
 
     struct space_class classes[SPACE_CLASS_MAX];

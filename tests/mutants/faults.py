@@ -571,8 +571,17 @@ fault("rerun-keeps-its-writes", "storage/request.c",
 
 fault("dirty-page-evicted", "storage/space.c",
       "a page is dropped before it is written",
-      ("if (frame->refs > 0 || frame->dirty ||", "if (frame->refs > 0 ||"),
+      ("frame->dirty = true; queue_remove(space, number);", "frame->dirty = true;"),
+      ("frame->visited = false; queue_add(space, number);", "frame->visited = false;"),
       by=[RANDOM, CONCURRENT])
+fault("keeper-gives-every-frame", "storage/arena.c",
+      "with too much in memory a reader waits for the keeper, though there are clean pages",
+      ("if (need == ARENA_INSTEAD) return true;", ""),
+      by=[STALLS])
+fault("held-back-for-all", "storage/load.c",
+      "a GET waits behind the writers that want the same page",
+      ("hurry(txn->worker, space, frame->page);", "{ }"),
+      by=[STALLS])
 fault("no-copy-on-write", "storage/space.c",
       "a frame is changed while it is being written",
       ("if (!old->writing) return true;", "return true;"),

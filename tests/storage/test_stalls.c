@@ -15,6 +15,7 @@
 #define SURELY_MS 20000u  /* what has not come by then never will */
 #define WRITERS 150u
 #define DIRTYING 70u /* pages that make a checkpoint due */
+#define READ_PAGES 400u
 
 /* One partition, so that a checkpoint has all pages under way at once. */
 static void start(struct rig *rig, struct medium **medium)
@@ -340,6 +341,96 @@ static void a_reader_does_not_queue_behind_writers(void **state)
     medium_free(medium);
 }
 
+static void put_small(struct rig *rig, struct rng *rng, const char *kind, uint32_t i)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%s:%u", kind, i);
+    must(do_put(rig, key, blob_random(rng, 1500)) == STORE_OK, "put");
+}
+
+static struct call *start_get(struct rig *rig, const char *key)
+{
+    struct call *call = call_new();
+    call_step(call, STEP_GET, call_key(call, 0, 0, key, (uint32_t)strlen(key)));
+    call_start(rig->workers[0], call);
+    return call;
+}
+
+/* Two items to a page: one that a writer wants, with many before it, and one that a GET wants. */
+static void a_reader_hurries_a_read_that_is_held_back(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct rng rng = {4};
+    struct call *writers[WRITERS], *reader;
+    struct store_stats stats;
+    char key[32];
+    start(&rig, &medium);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        put_small(&rig, &rng, "write", i);
+        put_small(&rig, &rng, "read", i);
+    }
+    reopen(&rig, medium);
+    medium_hold(medium, FAULT_READ, "slabs", 0);
+    store_stats(rig.store, &stats);
+    uint64_t before = stats.pages_read;
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        snprintf(key, sizeof key, "write:%u", i);
+        writers[i] = start_put(&rig, key, "new");
+    }
+    rig_run(&rig, 50);
+    uint32_t held = medium_held(medium);
+    snprintf(key, sizeof key, "read:%u", WRITERS - 1);
+    reader = start_get(&rig, key);
+    rig_run(&rig, 50);
+    must(medium_held(medium) == held + 1, "the read that a GET waits for is held back");
+    medium_release(medium);
+    must(finishes(&rig, reader, SURELY_MS), "the reader hangs");
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        must(finishes(&rig, writers[i], SURELY_MS), "a writer hangs");
+        call_free(writers[i]);
+    }
+    store_stats(rig.store, &stats);
+    must(stats.pages_read - before <= WRITERS + 1, "the test's own assumption: one page for both");
+    call_free(reader);
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* Memory has become scarce, and the keeper, who is to bring the page cache down, waits for a disk:
+ * a reader takes the place of a clean page. */
+static void a_reader_needs_no_keeper_for_a_frame(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct rng rng = {5};
+    struct call *call;
+    char key[32];
+    start(&rig, &medium);
+    for (uint32_t i = 0; i < 2 * READ_PAGES + 4; i++)
+        put_small(&rig, &rng, "read", i);
+    reopen(&rig, medium);
+    stall_a_checkpoint(&rig, medium);
+    store_set_memory(rig.store, 4 * rig.options.memory_bytes);
+    for (uint32_t i = 0; i < 2 * READ_PAGES; i++) {
+        snprintf(key, sizeof key, "read:%u", i);
+        call = start_get(&rig, key);
+        must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "a read hangs");
+        call_free(call);
+    }
+    store_set_memory(rig.store, rig.options.memory_bytes);
+    snprintf(key, sizeof key, "read:%u", 2 * READ_PAGES + 3);
+    call = start_get(&rig, key);
+    must(finishes(&rig, call, PATIENCE_MS) && call->result == STORE_OK,
+         "a reader waits for the keeper");
+    call_free(call);
+    medium_release(medium);
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +443,8 @@ int main(void)
         cmocka_unit_test(a_key_may_be_named_twice),
         cmocka_unit_test(a_run_that_waits_leaves_nothing_behind),
         cmocka_unit_test(a_reader_does_not_queue_behind_writers),
+        cmocka_unit_test(a_reader_hurries_a_read_that_is_held_back),
+        cmocka_unit_test(a_reader_needs_no_keeper_for_a_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
