@@ -89,6 +89,7 @@ STORAGE_SRC := \
 	storage/writeback.c
 
 SERVER_SRC := \
+	server/aside.c \
 	server/blocked.c \
 	server/call.c \
 	server/client_memory.c \

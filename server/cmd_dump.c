@@ -21,23 +21,49 @@ _Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
                    RDB_HASH == (int)TYPE_HASH,
                "one numbering");
 
+#define LONG_STRING (1024 * 1024) /* not compressed, and sent from where it is */
+#define LONG_PIECE (128 * 1024)   /* of it, read at once */
+
 struct dumping {
-    struct resp_writer *out;
+    struct gather *gather;
     enum item_type type;
 };
+
+/* What is behind `before` will stay. */
+static void add_to_checksum(struct gather *gather, size_t before)
+{
+    const struct resp_writer *out = &gather->out;
+    if (!out->failed)
+        gather->checksum = rdb_checksum(gather->checksum,
+                                        (struct resp_slice){out->data + before, out->len - before});
+}
+
+/* Once. */
+static void put_head(struct gather *gather, enum rdb_kind kind, uint64_t count)
+{
+    if (gather->at > 0 || gather->out.len > 0)
+        return;
+    rdb_put_head(&gather->out, kind, count);
+    if (kind == RDB_STRING)
+        rdb_put_plain_head(&gather->out, count);
+    add_to_checksum(gather, 0);
+}
 
 static enum store_result dump_member(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct dumping *dumping = arg;
+    struct resp_writer *out = &dumping->gather->out;
+    size_t before = out->len;
     double score;
     if (dumping->type == TYPE_ZSET && !zset_score_parse(value, &score))
         return STORE_DAMAGED;
-    rdb_put_string(dumping->out, name);
+    rdb_put_string(out, name);
     if (dumping->type == TYPE_HASH)
-        rdb_put_string(dumping->out, value);
+        rdb_put_string(out, value);
     else if (dumping->type == TYPE_ZSET)
-        rdb_put_score(dumping->out, score);
-    return dumping->out->failed ? STORE_NO_MEMORY : STORE_OK;
+        rdb_put_score(out, score);
+    add_to_checksum(dumping->gather, before);
+    return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
 static enum store_result dump_members(struct call *call, const struct store_item *item,
@@ -45,7 +71,7 @@ static enum store_result dump_members(struct call *call, const struct store_item
 {
     struct members members;
     struct zset zset;
-    struct dumping dumping = {&gather->out, item_type(item)};
+    struct dumping dumping = {gather, item_type(item)};
     enum store_result result = STORE_OK;
     if (dumping.type == TYPE_ZSET) {
         result = zset_open(call, call->keys, item, &zset);
@@ -56,8 +82,7 @@ static enum store_result dump_members(struct call *call, const struct store_item
     }
     if (result != STORE_OK)
         return result;
-    if (gather->at == 0 && gather->out.len == 0)
-        rdb_put_head(&gather->out, (enum rdb_kind)dumping.type, members_count(&members));
+    put_head(gather, (enum rdb_kind)dumping.type, members_count(&members));
     return members_each(call, &members, gather, dumping.type != TYPE_SET, dump_member, &dumping);
 }
 
@@ -71,8 +96,7 @@ static enum store_result dump_list(struct call *call, struct gather *gather)
     enum store_result result = list_find(call, call->keys, &list, &done);
     if (result != STORE_OK)
         return result;
-    if (gather->at == 0 && gather->out.len == 0)
-        rdb_put_head(&gather->out, RDB_LIST, list_count(&list));
+    put_head(gather, RDB_LIST, list_count(&list));
     result = list_seek(&list, gather->at, &place);
     while (result == STORE_OK && gather->at < list_count(&list)) {
         result = list_get(&list, &place, &element);
@@ -81,7 +105,9 @@ static enum store_result dump_list(struct call *call, struct gather *gather)
             result = store_load(call->txn, &element, &bytes);
         if (result != STORE_OK)
             break;
+        size_t before = gather->out.len;
         rdb_put_string(&gather->out, (struct resp_slice){bytes, element.length});
+        add_to_checksum(gather, before);
         gather->at++;
         if (gather_step_is_full(gather))
             return gather_step(call, gather);
@@ -97,16 +123,71 @@ static enum store_result dump_string(struct call *call, const struct store_item 
     enum store_result result = store_load(call->txn, item, &bytes);
     if (result != STORE_OK)
         return result;
-    resp_truncate(&gather->out, 0);
     rdb_put_head(&gather->out, RDB_STRING, 1);
     rdb_put_string(&gather->out, (struct resp_slice){bytes, item->length});
+    add_to_checksum(gather, 0);
     return STORE_OK;
+}
+
+/* Goes through it for the checksum; gather->out has the head, and room for a piece. */
+static enum store_result sum_up(struct call *call, const struct store_item *item,
+                                struct gather *gather)
+{
+    struct resp_writer *out = &gather->out;
+    enum store_result result = STORE_OK;
+    put_head(gather, RDB_STRING, item->length);
+    while (gather->at < item->length && result == STORE_OK) {
+        uint64_t left = item->length - gather->at;
+        size_t len = left < LONG_PIECE ? (size_t)left : LONG_PIECE;
+        char *room = resp_reserve(out, len);
+        result =
+            room == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, gather->at, len, room);
+        if (result != STORE_OK)
+            return result;
+        gather->checksum = rdb_checksum(gather->checksum, (struct resp_slice){room, len});
+        gather->at += len;
+        result = gather_step(call, gather);
+    }
+    return result;
+}
+
+/* Twice read, since the checksum comes last, but what comes first is needed first. */
+static enum store_result dump_long_string(struct call *call, const struct store_item *item,
+                                          struct gather *gather)
+{
+    const struct resp_writer *out = &gather->out;
+    char footer[RDB_FOOTER_BYTES];
+    enum store_result result = sum_up(call, item, gather);
+    if (result != STORE_OK)
+        return result;
+    resp_bulk_header(call->reply, out->len + item->length + sizeof footer);
+    resp_raw(call->reply, out->data, out->len);
+    result = call_reply_bytes(call, item);
+    rdb_footer(gather->checksum, footer);
+    resp_raw(call->reply, footer, sizeof footer);
+    resp_raw(call->reply, "\r\n", 2);
+    return result;
+}
+
+/* What was gathered, and its footer. */
+static enum store_result reply_payload(struct call *call, struct gather *gather)
+{
+    struct resp_writer *out = &gather->out;
+    if (!gather->is_over) {
+        char footer[RDB_FOOTER_BYTES];
+        gather->is_over = true;
+        gather->count = gather->aside.bytes + out->len + sizeof footer;
+        rdb_footer(gather->checksum, footer);
+        resp_raw(out, footer, sizeof footer);
+        resp_raw(out, "\r\n", 2);
+    }
+    resp_bulk_header(call->reply, gather->count);
+    return gather_reply(call, gather);
 }
 
 enum store_result cmd_dump(struct call *call)
 {
     struct store_item item;
-    char footer[RDB_FOOTER_BYTES];
     enum store_result result = store_get(call->txn, call->keys, &item);
     if (result == STORE_ABSENT) {
         call->misses++;
@@ -116,22 +197,18 @@ enum store_result cmd_dump(struct call *call)
     struct gather *gather = result == STORE_OK ? gather_get(call) : NULL;
     if (gather == NULL)
         return result == STORE_OK ? STORE_NO_MEMORY : result;
-    if (item_type(&item) == TYPE_STRING)
+    if (item_type(&item) == TYPE_STRING && item.length >= LONG_STRING)
+        return dump_long_string(call, &item, gather);
+    gather->is_tail = true;
+    if (gather->is_over)
+        result = STORE_OK;
+    else if (item_type(&item) == TYPE_STRING)
         result = dump_string(call, &item, gather);
     else if (item_type(&item) == TYPE_LIST)
         result = dump_list(call, gather);
     else
         result = dump_members(call, &item, gather);
-    if (result != STORE_OK)
-        return result;
-    if (gather->out.failed)
-        return STORE_NO_MEMORY;
-    rdb_footer((struct resp_slice){gather->out.data, gather->out.len}, footer);
-    resp_bulk_header(call->reply, gather->out.len + sizeof footer);
-    resp_raw(call->reply, gather->out.data, gather->out.len);
-    resp_raw(call->reply, footer, sizeof footer);
-    resp_raw(call->reply, "\r\n", 2);
-    return STORE_OK;
+    return result == STORE_OK ? reply_payload(call, gather) : result;
 }
 
 /* ---- RESTORE ---- */

@@ -177,6 +177,8 @@ static bool compute(struct algebra *algebra, uint32_t first, enum store_result *
         return false;
     struct gather *gather = algebra->gather = gather_get(call);
     *result = gather == NULL ? STORE_NO_MEMORY : STORE_OK;
+    if (*result == STORE_OK)
+        gather->is_tail = !algebra->is_stored;
     if (*result == STORE_OK && algebra->is_stored)
         *result = gather_build(call, gather, call->keys, 1, false, plant);
     if (*result == STORE_OK)

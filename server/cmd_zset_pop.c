@@ -173,7 +173,7 @@ static enum store_result reply_some(struct call *call, const struct zset *zset, 
         return STORE_NO_MEMORY;
     if (gather->at == 0 && gather->out.len == 0)
         zset_put_head(&gather->out, members_pick_count(&members, count), form);
-    gather->is_reply = count >= 0; /* with repetitions they may be without end */
+    gather->is_reply = members_pick_ends(count);
     enum store_result result = members_pick(call, &members, gather, count, show_picked, &picking);
     return result == STORE_OK ? gather_reply(call, gather) : result;
 }
@@ -253,6 +253,7 @@ enum store_result cmd_zscan(struct call *call)
     struct scanning scanning = {.zset = &zset, .filter = &filter, .gather = gather_get(call)};
     if (scanning.gather == NULL)
         return STORE_NO_MEMORY;
+    scanning.gather->is_tail = true;
     struct members members = zset_members(&zset);
     result = members_scan(call, &members, scanning.gather, &cursor, filter.count, show_scanned,
                           &scanning);

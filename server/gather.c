@@ -27,6 +27,7 @@ static void gather_free(void *progress)
     struct gather *gather = progress;
     gathered_set(&gather->gathered, 0);
     resp_writer_free(&gather->out);
+    aside_free(&gather->aside);
     free(gather->ranks);
     if (gather->build.building != NULL)
         store_building_end(gather->build.building);
@@ -69,8 +70,13 @@ struct gather *gather_get(struct call *call)
 
 enum store_result gather_step(struct call *call, struct gather *gather)
 {
-    enum store_result result =
-        gather->is_reply ? call_step(call, &gather->out) : store_step(call->txn);
+    enum store_result result;
+    if (gather->is_reply)
+        result = call_step(call, &gather->out);
+    else if (gather->is_tail)
+        result = aside_step(call, &gather->aside, &gather->out);
+    else
+        result = store_step(call->txn);
     gather_begin_step(gather);
     return result;
 }
@@ -108,12 +114,9 @@ enum store_result gather_item(struct call *call, struct gather *gather,
     return result;
 }
 
-enum store_result gather_reply(struct call *call, const struct gather *gather)
+enum store_result gather_reply(struct call *call, struct gather *gather)
 {
-    if (gather->out.failed)
-        return STORE_NO_MEMORY;
-    resp_raw(call->reply, gather->out.data, gather->out.len);
-    return STORE_OK;
+    return aside_reply(call, &gather->aside, &gather->out);
 }
 
 enum store_result gather_build(struct call *call, struct gather *gather, const struct store_key *to,

@@ -8,6 +8,7 @@
 #ifndef VELLUM_GATHER_H
 #define VELLUM_GATHER_H
 
+#include "aside.h"
 #include "command.h"
 #include "dice.h"
 
@@ -35,11 +36,15 @@ struct gather {
     uint32_t source;        /* in which of several keys */
     uint64_t count;         /* of what was collected, as the command counts */
     struct dice dice;       /* from the call's seed */
+    uint64_t checksum;      /* DUMP: of all that was collected */
     uint64_t *ranks;        /* of what was chosen by it; freed with the rest */
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct gathered gathered;
-    bool is_reply; /* `out` is the reply from its first byte: it may leave in parts */
+    struct aside aside; /* what was before it */
+    bool is_reply;      /* `out` is the reply from its first byte: it may leave in parts */
+    bool is_tail;       /* it is what comes behind the reply's head: it may be put aside */
     bool is_nested;
+    bool is_over;          /* as the command says */
     uint64_t entries_left; /* of this step, whatever it has to wait for in between */
     struct build {
         struct store_building *building; /* NULL: not so much has been collected */
@@ -80,6 +85,13 @@ static inline bool gather_step_is_full(struct gather *gather)
     return --gather->entries_left == 0 || gather->out.len >= gather->step_end;
 }
 
+/* The same after several. */
+static inline bool gather_step_fills(struct gather *gather, uint64_t entries)
+{
+    gather->entries_left -= entries < gather->entries_left ? entries : gather->entries_left;
+    return gather->entries_left == 0 || gather->out.len >= gather->step_end;
+}
+
 /* The end of a step. */
 STORE_MUST_CHECK enum store_result gather_step(struct call *call, struct gather *gather);
 
@@ -88,7 +100,8 @@ STORE_MUST_CHECK enum store_result gather_step(struct call *call, struct gather 
 STORE_MUST_CHECK enum store_result gather_item(struct call *call, struct gather *gather,
                                                const struct store_item *item, uint64_t offset);
 
-/* Writes what was collected into the reply; STORE_NO_MEMORY if there was too much of it. */
-STORE_MUST_CHECK enum store_result gather_reply(struct call *call, const struct gather *gather);
+/* Writes what was collected into the reply; STORE_NO_MEMORY if there was too much of it. If it is a
+ * tail, another run may be needed for that. */
+STORE_MUST_CHECK enum store_result gather_reply(struct call *call, struct gather *gather);
 
 #endif

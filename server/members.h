@@ -89,6 +89,13 @@ STORE_MUST_CHECK enum store_result members_each(struct call *call, struct member
                                                 struct gather *gather, bool with_values,
                                                 member_visit *visit, void *arg);
 
+/* With repetitions there may be so many that a reply that leaves meanwhile, its keys held, would
+ * never end: then it is gathered, until there is too much of it. */
+static inline bool members_pick_ends(int64_t count)
+{
+    return count >= -(int64_t)INT32_MAX;
+}
+
 /* How many members_pick picks. */
 uint64_t members_pick_count(const struct members *members, int64_t count);
 

@@ -64,8 +64,7 @@ enum store_result members_reply_some(struct call *call, struct members *members,
     showing.gather = begin(call, head, each * members_pick_count(members, count));
     if (showing.gather == NULL)
         return STORE_NO_MEMORY;
-    /* With repetitions there may be so many that it would never end. */
-    showing.gather->is_reply = count >= 0;
+    showing.gather->is_reply = members_pick_ends(count);
     enum store_result result =
         members_pick(call, members, showing.gather, count, members_show, &showing);
     return result == STORE_OK ? gather_reply(call, showing.gather) : result;
@@ -105,6 +104,7 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
                                       .filter = &filter};
     if (showing.gather == NULL)
         return STORE_NO_MEMORY;
+    showing.gather->is_tail = true;
     result =
         members_scan(call, &members, showing.gather, &cursor, filter.count, members_show, &showing);
     if (result != STORE_OK)

@@ -45,7 +45,12 @@ enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory
 void rdb_put_head(struct resp_writer *out, enum rdb_kind kind, uint64_t count);
 void rdb_put_string(struct resp_writer *out, struct resp_slice string);
 void rdb_put_score(struct resp_writer *out, double score);
-/* What is to stand behind `bytes`. */
-void rdb_footer(struct resp_slice bytes, char footer[RDB_FOOTER_BYTES]);
+/* A string as it is, `len` bytes, which are to follow. */
+void rdb_put_plain_head(struct resp_writer *out, uint64_t len);
+/* What is to stand behind bytes with this checksum. */
+void rdb_footer(uint64_t sum, char footer[RDB_FOOTER_BYTES]);
+
+/* CRC-64 with Jones's polynomial; 0 to begin with. */
+uint64_t rdb_checksum(uint64_t sum, struct resp_slice bytes);
 
 #endif

@@ -27,7 +27,4 @@ enum rdb_result rdb_read_ziplist(struct rdb_reader *reader, struct resp_slice by
 enum rdb_result rdb_read_zipmap(struct rdb_reader *reader, struct resp_slice bytes);
 enum rdb_result rdb_read_intset(struct rdb_reader *reader, struct resp_slice bytes);
 
-/* CRC-64 with Jones's polynomial; 0 to begin with. */
-uint64_t rdb_checksum(uint64_t sum, struct resp_slice bytes);
-
 #endif

@@ -31,11 +31,10 @@ static void put_number(char *to, uint64_t number, size_t size)
         to[i] = (char)(number >> (8 * i));
 }
 
-void rdb_footer(struct resp_slice bytes, char footer[RDB_FOOTER_BYTES])
+void rdb_footer(uint64_t sum, char footer[RDB_FOOTER_BYTES])
 {
     put_number(footer, RDB_VERSION_WRITTEN, 2);
-    uint64_t sum = rdb_checksum(rdb_checksum(0, bytes), (struct resp_slice){footer, 2});
-    put_number(footer + 2, sum, 8);
+    put_number(footer + 2, rdb_checksum(sum, (struct resp_slice){footer, 2}), 8);
 }
 
 /* ---- values ---- */
@@ -101,6 +100,11 @@ static bool put_compressed(struct resp_writer *out, struct resp_slice string)
     }
     free(packed);
     return size > 0;
+}
+
+void rdb_put_plain_head(struct resp_writer *out, uint64_t len)
+{
+    put_length(out, len);
 }
 
 void rdb_put_string(struct resp_writer *out, struct resp_slice string)

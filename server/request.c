@@ -202,37 +202,59 @@ static bool reserve_stream(struct request *request)
     return true;
 }
 
-static enum store_result reply_stream(struct call *call, struct request *request,
-                                      const struct store_item *item, uint64_t offset)
+/* `item`: from `offset` on; NULL: all of the upload. */
+static enum store_result reply_stream(struct call *call, const struct store_item *item,
+                                      uint64_t offset, struct store_upload *upload, uint64_t length)
 {
+    struct request *request = request_of_call(call);
     if (!reserve_stream(request))
         return STORE_NO_MEMORY;
     struct reply_stream *added = &request->streams[request->stream_count];
-    enum store_result result = store_stream_open(call->txn, item, offset, &added->stream);
+    enum store_result result = item != NULL
+                                   ? store_stream_open(call->txn, item, offset, &added->stream)
+                                   : store_stream_open_upload(call->txn, upload, &added->stream);
     if (result != STORE_OK)
         return result;
     request->stream_count++;
-    added->length = item->length - offset;
-    resp_bulk_header(call->reply, added->length);
+    added->length = length;
     added->offset = call->reply->len;
-    resp_raw(call->reply, "\r\n", 2);
     return STORE_OK;
+}
+
+enum store_result call_reply_upload(struct call *call, struct store_upload *upload)
+{
+    return reply_stream(call, NULL, 0, upload, STREAM_OF_NO_VALUE);
+}
+
+/* `length` as in struct reply_stream. */
+static enum store_result reply_bytes(struct call *call, const struct store_item *item,
+                                     uint64_t offset, uint64_t length)
+{
+    const char *bytes = item->bytes;
+    if (item->large) {
+        bool is_committed = item->version != 0;
+        if (is_committed && call->reply == request_of_call(call)->call.reply)
+            return reply_stream(call, item, offset, NULL, length);
+        enum store_result result = store_load(call->txn, item, &bytes); /* a script reads it */
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_raw(call->reply, bytes + offset, item->length - offset);
+    return STORE_OK;
+}
+
+enum store_result call_reply_bytes(struct call *call, const struct store_item *item)
+{
+    return reply_bytes(call, item, 0, STREAM_OF_NO_VALUE);
 }
 
 enum store_result call_reply_part(struct call *call, const struct store_item *item, uint64_t offset)
 {
-    const char *bytes = item->bytes;
-    if (item->large) {
-        struct request *request = request_of_call(call);
-        bool is_committed = item->version != 0;
-        if (is_committed && call->reply == request->call.reply) /* else a script reads it */
-            return reply_stream(call, request, item, offset);
-        enum store_result result = store_load(call->txn, item, &bytes);
-        if (result != STORE_OK)
-            return result;
-    }
-    resp_bulk(call->reply, bytes + offset, item->length - offset);
-    return STORE_OK;
+    uint64_t length = item->length - offset;
+    resp_bulk_header(call->reply, length);
+    enum store_result result = reply_bytes(call, item, offset, length);
+    resp_raw(call->reply, "\r\n", 2);
+    return result;
 }
 
 enum store_result call_reply_item(struct call *call, const struct store_item *item)

@@ -20,10 +20,12 @@
 
 enum request_state { REQUEST_PARKED, REQUEST_RUNNING, REQUEST_FINISHED };
 
+#define STREAM_OF_NO_VALUE UINT64_MAX
+
 /* A large value, to be sent when `offset` bytes of the reply have been. */
 struct reply_stream {
     size_t offset;
-    uint64_t length; /* of the value */
+    uint64_t length; /* of the value, if it is one that the client may have a place for */
     struct store_stream *stream;
 };
 

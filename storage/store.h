@@ -337,6 +337,11 @@ struct store_stream;
 STORE_MUST_CHECK enum store_result store_stream_open(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t offset,
                                                      struct store_stream **stream);
+struct store_upload;
+/* The same of a finished upload that is of no key; it may be closed before the stream is. */
+STORE_MUST_CHECK enum store_result store_stream_open_upload(struct store_txn *txn,
+                                                            struct store_upload *upload,
+                                                            struct store_stream **stream);
 void store_stream_keep(struct store_stream *stream);
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg);
 
@@ -366,11 +371,13 @@ void store_stream_close(struct store_stream *stream); /* at any time, also befor
  * it may be given to a device (a NIC's RDMA READ, a socket with zero copy), if the upload is not
  * closed before the device has let go of it.
  */
-struct store_upload;
-
-/* `length`: STORE_UPLOAD_SHORTEST at least; STORE_TOO_LARGE beyond STORE_VALUE_MAX. */
+/* `length`: STORE_UPLOAD_SHORTEST at least; STORE_TOO_LARGE beyond STORE_VALUE_MAX. Or
+ * STORE_UPLOAD_OPEN: it ends where it is finished, behind any number of whole pieces of
+ * STORE_STREAM_PIECE. No key can have it: it is put aside, to be read once by a stream. Where there
+ * is no room for another piece, those before it are good. */
 #define STORE_UPLOAD_MIN (64 * 1024) /* below this it is not worth while, if bytes are copied */
 #define STORE_UPLOAD_SHORTEST 4096   /* what would not go into an item anyway */
+#define STORE_UPLOAD_OPEN UINT64_MAX
 STORE_MUST_CHECK enum store_result store_upload_begin(struct store_worker *worker, uint64_t length,
                                                       void (*ready)(void *arg), void *arg,
                                                       struct store_upload **upload);

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "upload.h"
+
 enum stream_state { STREAM_IDLE, STREAM_LOADING, STREAM_LOADED };
 
 struct store_stream {
@@ -24,6 +26,7 @@ struct store_stream {
     struct store_worker *worker;
     struct store_txn *txn; /* the run that opened it, until that is over */
     struct store_stream *next_of_txn;
+    struct store_upload *upload; /* that it reads; NULL: a key's value */
     struct run_reader reader;
     struct format_root *root;
     uint32_t next; /* extent */
@@ -99,6 +102,13 @@ enum store_result stream_open_root(struct store_worker *worker, const char *root
     return STORE_OK;
 }
 
+static void join(struct store_txn *txn, struct store_stream *stream)
+{
+    stream->txn = txn;
+    stream->next_of_txn = txn->streams;
+    txn->streams = stream;
+}
+
 /* The partition's lock is held: the newest commit there is has not given up this version. */
 enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
                                     uint64_t offset, struct store_stream **stream)
@@ -112,9 +122,25 @@ enum store_result store_stream_open(struct store_txn *txn, const struct store_it
         return result;
     (*stream)->next = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
     (*stream)->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);
-    (*stream)->txn = txn;
-    (*stream)->next_of_txn = txn->streams;
-    txn->streams = *stream;
+    join(txn, *stream);
+    return STORE_OK;
+}
+
+enum store_result store_stream_open_upload(struct store_txn *txn, struct store_upload *upload,
+                                           struct store_stream **stream)
+{
+    const struct format_root *root;
+    enum store_result result = upload_root(upload, &root);
+    if (result != STORE_OK)
+        return result;
+    uint32_t length = (uint32_t)(sizeof *root + root->count * sizeof *root->extents);
+    /* its runs are the upload's: no commit can give them up */
+    result = stream_open_root(txn->worker, (const char *)root, length, UINT64_MAX, stream);
+    if (result != STORE_OK)
+        return result;
+    (*stream)->upload = upload;
+    upload_hold(upload);
+    join(txn, *stream);
     return STORE_OK;
 }
 
@@ -158,6 +184,8 @@ static void destroy(struct store_stream *stream)
 {
     release_piece(stream);
     run_reader_end(stream->store, &stream->reader);
+    if (stream->upload)
+        upload_release(stream->upload);
     free(stream->root);
     free(stream);
 }

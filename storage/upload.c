@@ -10,7 +10,7 @@
  *    root makes them its value's. If there is none they are given back with the upload; after a
  *    crash nothing names them, and recovery has them free.
  * 2. `root` is there when everything it names is durable.
- * 3. One that was closed lives on until nothing of it is under way.
+ * 3. One that was closed lives on until nothing of it is under way, and no stream reads it.
  *
  * However slowly it is filled, an upload holds the memory of one extent, and of WINDOW on their way
  * to the device. Frames beyond a quarter of the cache are nobody's to hold for others' time: then
@@ -39,8 +39,10 @@ struct store_upload {
     struct run_write *piece;           /* being filled; NULL: none */
     uint32_t piece_filled;
     uint32_t in_flight;
+    uint32_t readers; /* streams */
     struct format_root *root;
     enum store_result failure; /* STORE_OK: none */
+    bool is_open;              /* nobody knows yet how long it will be */
     bool is_reserving, is_awaited, is_handed_over, is_closed;
     void (*ready)(void *arg);
     void *ready_arg;
@@ -77,8 +79,9 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
                                      void (*ready)(void *arg), void *arg,
                                      struct store_upload **result)
 {
+    bool is_open = length == STORE_UPLOAD_OPEN;
     assert(length >= STORE_UPLOAD_SHORTEST);
-    if (length > STORE_VALUE_MAX)
+    if (length > STORE_VALUE_MAX && !is_open)
         return STORE_TOO_LARGE;
     struct store_upload *upload = calloc(1, sizeof *upload);
     if (!upload)
@@ -88,7 +91,9 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
     upload->length = length;
     upload->ready = ready;
     upload->ready_arg = arg;
-    upload->extent_count = divided(length, FORMAT_EXTENT_BYTES);
+    upload->is_open = is_open;
+    if (!is_open)
+        upload->extent_count = divided(length, FORMAT_EXTENT_BYTES);
     if (upload->extent_count > FORMAT_ROOT_EXTENTS)
         upload->node_count = divided(upload->extent_count, FORMAT_NODE_FANOUT);
     link_open(upload);
@@ -137,8 +142,21 @@ static void drop_piece(struct store_upload *upload)
 
 static void end_if_closed(struct store_upload *upload)
 {
-    if (upload->is_closed && !upload->is_reserving && upload->in_flight == 0)
+    if (upload->is_closed && !upload->is_reserving && upload->in_flight == 0 &&
+        upload->readers == 0)
         destroy(upload);
+}
+
+void upload_hold(struct store_upload *upload)
+{
+    upload->readers++;
+}
+
+void upload_release(struct store_upload *upload)
+{
+    assert(upload->readers > 0);
+    upload->readers--;
+    end_if_closed(upload);
 }
 
 void store_upload_close(struct store_upload *upload)
@@ -332,8 +350,24 @@ static enum store_result build_root(struct store_upload *upload)
     return STORE_OK;
 }
 
+/* It ends here. Nothing names it but the root in memory, which needs no nodes. */
+static void end_open(struct store_upload *upload)
+{
+    assert(upload->filled % FORMAT_EXTENT_BYTES == 0);
+    upload->is_open = false;
+    upload->length = upload->filled;
+    upload->extent_count = (uint32_t)(upload->filled / FORMAT_EXTENT_BYTES);
+    drop_piece(upload); /* its run stays in the list, and goes with it */
+    if (upload->failure == STORE_FULL || upload->failure == STORE_NO_MEMORY)
+        upload->failure = STORE_OK;
+}
+
 enum store_result store_upload_finish(struct store_upload *upload)
 {
+    if (upload->is_open && upload->is_reserving)
+        return STORE_WAIT;
+    if (upload->is_open)
+        end_open(upload);
     if (upload->root || upload->failure)
         return upload->failure;
     assert(upload->filled == upload->length);

@@ -117,6 +117,9 @@ struct store_txn {
 /* ---- model_store.c ---- */
 
 void worker_signal(struct store_worker *worker); /* its next store_poll has something to do */
+/* A stream of the transaction's, from there on. */
+void model_open_stream(struct store_txn *txn, struct value *value, uint64_t offset,
+                       struct store_stream **stream);
 
 /* ---- model_upload.c ---- */
 

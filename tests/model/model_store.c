@@ -503,18 +503,24 @@ void store_submit(struct store_worker *worker)
 
 /* ---- streams ---- */
 
-enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
-                                    uint64_t offset, struct store_stream **stream)
+void model_open_stream(struct store_txn *txn, struct value *value, uint64_t offset,
+                       struct store_stream **stream)
 {
     struct store_stream *opened = model_alloc(sizeof(*opened));
-    assert(item->trees == 0 && item->version != 0);
     opened->worker = txn->worker;
-    opened->value = value_ref((struct value *)item->origin);
+    opened->value = value_ref(value);
     opened->position = offset;
     opened->txn = txn;
     opened->next = txn->streams;
     txn->streams = opened;
     *stream = opened;
+}
+
+enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
+                                    uint64_t offset, struct store_stream **stream)
+{
+    assert(item->trees == 0 && item->version != 0);
+    model_open_stream(txn, (struct value *)item->origin, offset, stream);
     return STORE_OK;
 }
 

@@ -11,6 +11,7 @@ struct store_upload {
     struct store_worker *worker;
     struct value *value;
     uint64_t filled;
+    bool is_open; /* its value grows */
     bool waiting, has_waited, is_finished;
     void (*ready)(void *arg);
     void *arg;
@@ -21,11 +22,13 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
                                      void (*ready)(void *arg), void *arg,
                                      struct store_upload **upload)
 {
-    if (length > STORE_VALUE_MAX)
+    bool is_open = length == STORE_UPLOAD_OPEN;
+    if (length > STORE_VALUE_MAX && !is_open)
         return STORE_TOO_LARGE;
     struct store_upload *begun = model_alloc(sizeof *begun);
     begun->worker = worker;
-    begun->value = value_new(length);
+    begun->is_open = is_open;
+    begun->value = value_new(is_open ? STORE_STREAM_PIECE : length);
     begun->ready = ready;
     begun->arg = arg;
     *upload = begun;
@@ -60,10 +63,20 @@ void model_wake_uploads(struct store_worker *worker)
     }
 }
 
+static void grow(struct store_upload *upload)
+{
+    struct value *longer = value_new(2 * upload->value->len);
+    memcpy(longer->bytes, upload->value->bytes, upload->filled);
+    value_unref(upload->value);
+    upload->value = longer;
+}
+
 /* Two spans with an edge that moves, as between frames. */
 enum store_result store_upload_space(struct store_upload *upload, const struct iovec **vectors,
                                      int *count)
 {
+    if (upload->is_open && upload->filled == upload->value->len)
+        grow(upload);
     uint64_t left = upload->value->len - upload->filled;
     assert(left > 0);
     bool is_begun = upload->filled % STORE_STREAM_PIECE != 0;
@@ -88,6 +101,8 @@ void store_upload_filled(struct store_upload *upload, size_t len)
 
 enum store_result store_upload_finish(struct store_upload *upload)
 {
+    if (upload->is_open)
+        upload->value->len = upload->filled;
     assert(upload->filled == upload->value->len);
     if (!upload->is_finished && waits(upload))
         return STORE_WAIT;
@@ -105,6 +120,14 @@ void store_upload_close(struct store_upload *upload)
     }
     value_unref(upload->value);
     free(upload);
+}
+
+enum store_result store_stream_open_upload(struct store_txn *txn, struct store_upload *upload,
+                                           struct store_stream **stream)
+{
+    assert(upload->is_finished);
+    model_open_stream(txn, upload->value, 0, stream);
+    return STORE_OK;
 }
 
 enum store_result store_put_upload(struct store_txn *txn, const struct store_key *key, uint8_t type,

@@ -638,6 +638,14 @@ fault("upload-hogs-the-cache", "storage/upload.c",
       ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
        "RUN_WRITE_MAY_BE_APART;"),
       by=[UPLOAD])
+fault("aside-gone-with-its-command", "storage/stream.c",
+      "what was put aside is free when its command has ended, although it is still read",
+      ("upload_hold(upload);", ""), ("upload_release(stream->upload);", ""),
+      by=[UPLOAD])
+fault("aside-without-its-last-pieces", "storage/upload.c",
+      "what was put aside ends with what there is no more room for",
+      ("if (upload->failure == STORE_FULL || upload->failure == STORE_NO_MEMORY)", "if (false)"),
+      by=[UPLOAD])
 fault("command-before-its-value", "server/runner.c",
       "a command runs while its long value is still on its way to the device",
       ("if (!upload_is_settled(request->call.upload)) return false;", ""),

@@ -275,6 +275,175 @@ static void a_slow_device_is_waited_for(void **state)
     end(&rig, medium);
 }
 
+/* ---- of a length that nobody knew: put aside, and read by a stream ---- */
+
+struct aside {
+    struct store_request request; /* opens the stream */
+    struct rig *rig;
+    struct store_upload *upload;
+    struct store_stream *stream;
+    const struct blob *value;
+    bool is_woken;
+};
+
+static void aside_ready(void *arg)
+{
+    ((struct aside *)arg)->is_woken = true;
+}
+
+static void aside_await(struct aside *aside)
+{
+    for (uint32_t rounds = 0; !aside->is_woken; rounds++) {
+        must(rounds < 20000, "nobody wakes it");
+        rig_round(aside->rig);
+    }
+    aside->is_woken = false;
+}
+
+/* The value's pieces, as many as go. */
+static enum store_result aside_put(struct aside *aside)
+{
+    enum store_result result = store_upload_begin(aside->rig->workers[0], STORE_UPLOAD_OPEN,
+                                                  aside_ready, aside, &aside->upload);
+    must(result == STORE_OK, "begin: %d", result);
+    for (uint64_t at = 0; at < aside->value->len && result == STORE_OK;) {
+        const struct iovec *vectors;
+        int count;
+        while ((result = store_upload_space(aside->upload, &vectors, &count)) == STORE_WAIT)
+            aside_await(aside);
+        for (int i = 0; i < count && result == STORE_OK; i++) {
+            memcpy(vectors[i].iov_base, aside->value->bytes + at, vectors[i].iov_len);
+            at += vectors[i].iov_len;
+            store_upload_filled(aside->upload, vectors[i].iov_len);
+        }
+    }
+    enum store_result finished;
+    while ((finished = store_upload_finish(aside->upload)) == STORE_WAIT)
+        aside_await(aside);
+    return result == STORE_OK || finished != STORE_OK ? finished : result;
+}
+
+static enum store_result run_open(struct store_txn *txn, struct store_request *request)
+{
+    struct aside *aside = (struct aside *)request;
+    enum store_result result = store_stream_open_upload(txn, aside->upload, &aside->stream);
+    if (result == STORE_OK)
+        store_stream_keep(aside->stream);
+    return result;
+}
+
+static enum store_result run_open_in_vain(struct store_txn *txn, struct store_request *request)
+{
+    struct aside *aside = (struct aside *)request;
+    enum store_result result = store_stream_open_upload(txn, aside->upload, &aside->stream);
+    return result == STORE_OK ? STORE_ABSENT : result;
+}
+
+static void never_done(struct store_request *request, enum store_result result)
+{
+    (void)request;
+    must(false, "it did not have to wait: %d", result);
+}
+
+static enum store_result
+aside_run(struct aside *aside, enum store_result (*run)(struct store_txn *, struct store_request *))
+{
+    aside->request =
+        (struct store_request){.run = run, .done = never_done, .scope = STORE_SCOPE_NONE};
+    return store_execute(aside->rig->workers[0], &aside->request);
+}
+
+/* What the stream says is the value's beginning; how much it was. */
+static uint64_t aside_read(struct aside *aside, uint64_t most)
+{
+    const struct iovec *vectors;
+    int count;
+    uint64_t at = 0;
+    enum store_result result = STORE_OK;
+    store_stream_on_ready(aside->stream, aside_ready, aside);
+    while (at < most &&
+           (result = store_stream_next(aside->stream, &vectors, &count)) != STORE_ABSENT) {
+        if (result == STORE_WAIT) {
+            aside_await(aside);
+            continue;
+        }
+        must(result == STORE_OK, "stream: %d", result);
+        for (int i = 0; i < count; at += vectors[i++].iov_len)
+            must(memcmp(aside->value->bytes + at, vectors[i].iov_base, vectors[i].iov_len) == 0,
+                 "other bytes from %llu on", (unsigned long long)at);
+    }
+    return at;
+}
+
+static void what_is_put_aside_is_read_once(void **state)
+{
+    (void)state;
+    static const uint32_t pieces[] = {1, 3, 64, 65, 300};
+    struct rng rng = {rng_seed("aside")};
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    for (uint32_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        struct blob *value = blob_random(&rng, (uint64_t)pieces[i] * STORE_STREAM_PIECE);
+        struct aside aside = {.rig = &rig, .value = value};
+        must(aside_put(&aside) == STORE_OK, "put");
+        must(aside_run(&aside, run_open_in_vain) == STORE_ABSENT, "its run was for nothing");
+        must(aside_run(&aside, run_open) == STORE_OK, "open");
+        store_upload_close(aside.upload);
+        must_use(&rig, pieces[i]); /* the stream keeps it */
+        must(aside_read(&aside, i % 2 ? UINT64_MAX : value->len / 2) >= value->len / 2, "short");
+        store_stream_close(aside.stream);
+        must_use(&rig, 0);
+        must(frames_referenced(&rig) == 0, "frames stay referenced");
+        must(atomic_load(&rig.store->upload_pages) == 0, "pages are still counted");
+        blob_unref(value);
+    }
+    end(&rig, medium);
+}
+
+static void what_was_put_aside_is_good_when_there_is_no_more_room(void **state)
+{
+    (void)state;
+    struct rng rng = {rng_seed("aside, full")};
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    struct store_stats stats;
+    store_stats(rig.store, &stats);
+    store_set_max_store(rig.store, stats.store_bytes + (8u << 20));
+    struct blob *value = blob_random(&rng, 40u << 20);
+    struct aside aside = {.rig = &rig, .value = value};
+    must(aside_put(&aside) == STORE_FULL, "there is no room for that");
+    must(aside_run(&aside, run_open) == STORE_OK, "open");
+    uint64_t there = aside_read(&aside, UINT64_MAX);
+    must(there >= 4u << 20 && there < value->len, "%llu bytes", (unsigned long long)there);
+    store_stream_close(aside.stream);
+    store_upload_close(aside.upload);
+    must_use(&rig, 0);
+    blob_unref(value);
+    end(&rig, medium);
+}
+
+static void what_was_put_aside_is_gone_with_the_power(void **state)
+{
+    (void)state;
+    struct rng rng = {rng_seed("aside, cut")};
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    struct blob *value = blob_random(&rng, 1 << 20);
+    struct aside aside = {.rig = &rig, .value = value};
+    must(do_set(&rig, "key", "value") == STORE_OK, "set");
+    must(aside_put(&aside) == STORE_OK, "put");
+    struct medium *cut = medium_copy(medium);
+    store_upload_close(aside.upload);
+    end(&rig, medium);
+    rig_open_on(&rig, cut);
+    must_use(&rig, 0);
+    blob_unref(value);
+    end(&rig, cut);
+}
+
 /* ---- no room, no device ---- */
 
 static void a_full_disk_ends_it(void **state)
@@ -409,6 +578,9 @@ int main(void)
         cmocka_unit_test(flushing_everything_leaves_uploads_alone),
         cmocka_unit_test(slow_ones_hold_up_nobody),
         cmocka_unit_test(a_slow_device_is_waited_for),
+        cmocka_unit_test(what_is_put_aside_is_read_once),
+        cmocka_unit_test(what_was_put_aside_is_good_when_there_is_no_more_room),
+        cmocka_unit_test(what_was_put_aside_is_gone_with_the_power),
         cmocka_unit_test(a_full_disk_ends_it),
         cmocka_unit_test(a_failing_write_ends_it),
         cmocka_unit_test(the_power_goes_at_any_time),

@@ -1,0 +1,112 @@
+#include "aside.h"
+
+#include <string.h>
+
+#include "conn.h"
+#include "request.h"
+#include "server.h"
+
+#define LEAST_BYTES (256 * 1024) /* less stays in memory in any case */
+#define MEMORY_SHARE 64          /* of it, that all replies may be in memory together */
+
+/* The device has got on. */
+static void on_ready(void *arg)
+{
+    struct request *request = arg;
+    if (request->state == REQUEST_RUNNING)
+        store_rouse(&request->store);
+}
+
+static bool may_be_aside(const struct call *call, const struct request *request)
+{
+    return call == &request->call && request->state == REQUEST_RUNNING && !request->discard &&
+           call->session->reply_mode == SESSION_REPLY_ON && request->stream_count == 0;
+}
+
+static bool is_due(const struct call *call, const struct aside *aside, size_t len)
+{
+    struct server *server = call->server;
+    if (aside->is_over || len < STORE_STREAM_PIECE)
+        return false;
+    if (aside->upload != NULL)
+        return true;
+    uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
+    uint64_t gathered = atomic_load_explicit(&server->gathered_bytes, memory_order_relaxed);
+    return len >= LEAST_BYTES && gathered > memory / MEMORY_SHARE;
+}
+
+static void copy_piece(const struct iovec *vectors, int count, const char *from)
+{
+    for (int i = 0; i < count; i++) {
+        memcpy(vectors[i].iov_base, from, vectors[i].iov_len);
+        from += vectors[i].iov_len;
+    }
+}
+
+/* As many pieces as there are, and as the device takes now. */
+static enum store_result put_pieces(struct aside *aside, struct resp_writer *said)
+{
+    enum store_result result = STORE_OK;
+    size_t at = 0;
+    while (said->len - at >= STORE_STREAM_PIECE) {
+        const struct iovec *vectors;
+        int count;
+        result = store_upload_space(aside->upload, &vectors, &count);
+        if (result != STORE_OK)
+            break;
+        copy_piece(vectors, count, said->data + at);
+        store_upload_filled(aside->upload, STORE_STREAM_PIECE);
+        at += STORE_STREAM_PIECE;
+    }
+    memmove(said->data, said->data + at, said->len - at);
+    said->len -= at;
+    aside->bytes += at;
+    return result;
+}
+
+enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
+{
+    struct request *request = request_of_call(call);
+    struct conn *conn = request->conn;
+    if (said->failed)
+        return STORE_NO_MEMORY;
+    if (!may_be_aside(call, request) || !is_due(call, aside, said->len))
+        return store_step(call->txn);
+    if (conn->transport == NULL || conn->kill)
+        return STORE_NO_MEMORY; /* nobody is there to be told */
+    enum store_result result = STORE_OK;
+    if (aside->upload == NULL)
+        result = store_upload_begin(conn->worker->store, STORE_UPLOAD_OPEN, on_ready, request,
+                                    &aside->upload);
+    if (result == STORE_OK)
+        result = put_pieces(aside, said);
+    if (result == STORE_WAIT)
+        return store_rest(call->txn);
+    aside->is_over = result != STORE_OK;
+    return store_step(call->txn);
+}
+
+enum store_result aside_reply(struct call *call, struct aside *aside,
+                              const struct resp_writer *said)
+{
+    if (said->failed)
+        return STORE_NO_MEMORY;
+    if (aside->bytes > 0) {
+        enum store_result result = store_upload_finish(aside->upload);
+        if (result == STORE_WAIT)
+            return store_rest(call->txn);
+        if (result == STORE_OK)
+            result = call_reply_upload(call, aside->upload);
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_raw(call->reply, said->data, said->len);
+    return STORE_OK;
+}
+
+void aside_free(struct aside *aside)
+{
+    if (aside->upload != NULL)
+        store_upload_close(aside->upload);
+    aside->upload = NULL;
+}
