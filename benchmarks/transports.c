@@ -30,6 +30,8 @@ struct client {
     struct vellum *vellum;
     struct vellum_memory *memory; /* of a value's size */
     char *bytes;
+    char *commands; /* a pipeline of them, as they are sent */
+    size_t commands_len;
     redisReply *got; /* by reference there is no pipeline: what came at once */
     uint64_t sent_ns;
 };
@@ -55,6 +57,26 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* Once, as redis-benchmark does. */
+static void form_pipeline(const struct options *options, struct client *client)
+{
+    char *one = NULL;
+    size_t size = (size_t)options->size;
+    int len = options->command == GET ? redisFormatCommand(&one, "GET bench:value")
+              : options->command == SET
+                  ? redisFormatCommand(&one, "SET bench:value %b", client->bytes, size)
+                  : 0;
+    if (len == 0)
+        return;
+    client->commands_len = (size_t)len * (size_t)options->pipeline;
+    client->commands = len > 0 ? malloc(client->commands_len) : NULL;
+    if (client->commands == NULL)
+        give_up("out of memory");
+    for (int i = 0; i < options->pipeline; i++)
+        memcpy(client->commands + (size_t)i * (size_t)len, one, (size_t)len);
+    redisFreeCommand(one);
+}
+
 static void dial(const struct options *options, struct client *client)
 {
     struct vellum *vellum = vellum_connect(&options->connection);
@@ -64,6 +86,7 @@ static void dial(const struct options *options, struct client *client)
     if (client->bytes == NULL)
         give_up("out of memory");
     memset(client->bytes, 'x', (size_t)options->size);
+    form_pipeline(options, client);
     if (options->command == GET_INTO || options->command == SET_FROM)
         client->memory = vellum_register(vellum, client->bytes, (size_t)options->size);
 }
@@ -72,6 +95,7 @@ static void hang_up(struct client *client)
 {
     vellum_unregister(client->memory);
     vellum_free(client->vellum);
+    free(client->commands);
     free(client->bytes);
 }
 
@@ -127,14 +151,10 @@ static struct figures figures_of(struct vellum *vellum)
 static void send_pipeline(const struct options *options, struct client *client)
 {
     size_t size = (size_t)options->size;
-    for (int i = 0; i < options->pipeline; i++) {
-        if (options->command == GET)
-            vellum_append(client->vellum, "GET bench:value");
-        else if (options->command == SET)
-            vellum_append(client->vellum, "SET bench:value %b", client->bytes, size);
-        else if (options->command == SET_FROM)
-            vellum_append_set_from(client->vellum, "bench:value", 11, client->memory, 0, size);
-    }
+    if (client->commands != NULL)
+        vellum_append_formatted(client->vellum, client->commands, client->commands_len);
+    for (int i = 0; options->command == SET_FROM && i < options->pipeline; i++)
+        vellum_append_set_from(client->vellum, "bench:value", 11, client->memory, 0, size);
     if (options->command == GET_INTO)
         client->got = vellum_get_into(client->vellum, "bench:value", 11, client->memory, 0, size);
     else
@@ -164,15 +184,15 @@ static void take_pipeline(const struct options *options, struct client *client)
 static uint64_t run(const struct options *options, struct client *clients, double seconds,
                     struct histogram *histogram)
 {
-    uint64_t count = 0, end_ns = clock_ns() + (uint64_t)(seconds * 1e9);
+    uint64_t count = 0, now_ns = clock_ns(), end_ns = now_ns + (uint64_t)(seconds * 1e9);
     for (int i = 0; i < options->clients; i++) {
-        clients[i].sent_ns = clock_ns();
+        clients[i].sent_ns = now_ns;
         send_pipeline(options, &clients[i]);
     }
-    while (clock_ns() < end_ns) {
+    while (now_ns < end_ns) {
         for (int i = 0; i < options->clients; i++) {
             take_pipeline(options, &clients[i]);
-            uint64_t now_ns = clock_ns();
+            now_ns = clock_ns();
             histogram_add(histogram, now_ns - clients[i].sent_ns, 1);
             clients[i].sent_ns = now_ns;
             send_pipeline(options, &clients[i]);

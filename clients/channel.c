@@ -25,6 +25,7 @@
 #define SEND_BUFFERS 16
 #define MEMORY_BYTES ((CREDITS + SEND_BUFFERS) * FRAME_BYTES)
 #define POLL_BATCH 16
+#define POLLS_PER_LOOK 64 /* at the clock, which may take longer than many polls */
 #define WR_RECEIVE (1ull << 63)
 #define WR_END (1ull << 62) /* of a window, whose number is below */
 
@@ -466,14 +467,24 @@ void client_channel_look(struct client_channel *channel)
         channel->is_closed = true;
 }
 
+/* False: nothing has moved in the time to spin. */
+static bool spin(struct client_channel *channel)
+{
+    uint64_t now_us, spin_until = 0;
+    do {
+        for (int i = 0; i < POLLS_PER_LOOK; i++)
+            if (channel->is_closed || take_completions(channel) > 0)
+                return true;
+        now_us = clock_us();
+        if (spin_until == 0)
+            spin_until = now_us + channel->spin_us;
+    } while (now_us < spin_until);
+    return false;
+}
+
 void client_channel_wait(struct client_channel *channel, int timeout_ms)
 {
-    uint64_t spin_until = clock_us() + channel->spin_us;
-    do {
-        if (channel->is_closed || take_completions(channel) > 0)
-            return;
-    } while (clock_us() < spin_until);
-    if (!client_channel_sleep(channel))
+    if (spin(channel) || !client_channel_sleep(channel))
         return;
     struct pollfd ready[] = {{.fd = channel->events->fd, .events = POLLIN},
                              {.fd = channel->tcp, .events = POLLIN}};

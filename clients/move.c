@@ -142,6 +142,12 @@ int vellum_send_some_waiting(struct vellum *vellum)
     return REDIS_ERR;
 }
 
+/* A socket that gave less has no more: it need not be asked. */
+static bool may_have_more(const struct vellum *vellum, bool is_full)
+{
+    return vellum->channel != NULL ? client_channel_readable(vellum->channel) : is_full;
+}
+
 int vellum_receive_some(struct vellum *vellum)
 {
     char bytes[READ_BYTES];
@@ -156,8 +162,7 @@ int vellum_receive_some(struct vellum *vellum)
             vellum_fail(vellum, vellum->tcp->reader->errstr);
             return REDIS_ERR;
         }
-        /* A socket that gave less has no more: it need not be asked. */
-    } while (got > 0 && (vellum->channel != NULL || got == (ssize_t)sizeof bytes));
+    } while (got > 0 && may_have_more(vellum, got == (ssize_t)sizeof bytes));
     return got < 0 ? REDIS_ERR : REDIS_OK;
 }
 

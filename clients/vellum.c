@@ -203,24 +203,23 @@ static long long clock_ms(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-int vellum_wait_until(struct vellum *vellum, long long limit_ms)
+/* Waits for the channel to move, within the time that began with the first wait: `limit_ms` is 0
+ * then. What need not wait does not look at the clock. */
+static int wait_until(struct vellum *vellum, long long *limit_ms)
 {
-    int left = -1;
-    if (limit_ms >= 0) {
-        long long remaining = limit_ms - clock_ms();
-        if (remaining <= 0) {
+    long long left = -1;
+    if (vellum->timeout_ms >= 0) {
+        long long now_ms = clock_ms();
+        if (*limit_ms == 0)
+            *limit_ms = now_ms + vellum->timeout_ms;
+        left = *limit_ms - now_ms;
+        if (left <= 0) {
             vellum_fail(vellum, "the time for the reply is over");
             return REDIS_ERR;
         }
-        left = (int)remaining;
     }
-    client_channel_wait(vellum->channel, left);
+    client_channel_wait(vellum->channel, (int)left);
     return REDIS_OK;
-}
-
-long long vellum_time_limit(const struct vellum *vellum)
-{
-    return vellum->timeout_ms >= 0 ? clock_ms() + vellum->timeout_ms : -1;
 }
 
 /* There is no need to wait. */
@@ -233,7 +232,7 @@ static bool can_move(const struct vellum *vellum)
 /* Sends and receives in turns: a server whose replies nobody takes stops taking commands. */
 static int get_from_channel(struct vellum *vellum, redisReply **reply)
 {
-    long long limit_ms = vellum_time_limit(vellum);
+    long long limit_ms = 0;
     if (vellum_parse(vellum, reply) != REDIS_OK)
         return REDIS_ERR;
     while (*reply == NULL) {
@@ -243,7 +242,7 @@ static int get_from_channel(struct vellum *vellum, redisReply **reply)
         if (moved != REDIS_OK)
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
         else if (vellum_send_some(vellum) == REDIS_OK && !can_move(vellum))
-            vellum_wait_until(vellum, limit_ms);
+            wait_until(vellum, &limit_ms);
         if (vellum_has_failed(vellum))
             return REDIS_ERR;
     }
@@ -252,14 +251,16 @@ static int get_from_channel(struct vellum *vellum, redisReply **reply)
 
 static int flush_channel(struct vellum *vellum)
 {
-    long long limit_ms = vellum_time_limit(vellum);
+    long long limit_ms = 0;
     while (vellum_can_send(vellum)) {
+        if (vellum_send_some(vellum) != REDIS_OK)
+            return REDIS_ERR;
+        if (!vellum_can_send(vellum))
+            break;
         if (vellum_receive_some(vellum) != REDIS_OK)
             vellum_fail(vellum, VELLUM_CLOSED_TEXT);
-        if (vellum_has_failed(vellum) || vellum_send_some(vellum) != REDIS_OK)
-            return REDIS_ERR;
-        if (vellum_can_send(vellum) && !can_move(vellum) &&
-            vellum_wait_until(vellum, limit_ms) != REDIS_OK)
+        if (vellum_has_failed(vellum) ||
+            (!can_move(vellum) && wait_until(vellum, &limit_ms) != REDIS_OK))
             return REDIS_ERR;
     }
     return REDIS_OK;

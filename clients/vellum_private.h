@@ -97,10 +97,6 @@ void vellum_close(struct vellum *vellum);
 struct client_channel_options vellum_channel_options(const struct vellum *vellum);
 void vellum_take_channel(struct vellum *vellum, struct client_channel *channel);
 
-/* Waits for the channel to move, until the time given; -1: for ever. */
-long long vellum_time_limit(const struct vellum *vellum);
-int vellum_wait_until(struct vellum *vellum, long long limit_ms);
-
 /* Moves what can be moved now; REDIS_ERR when the connection is closed. */
 int vellum_send_some(struct vellum *vellum);
 

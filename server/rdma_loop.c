@@ -1,7 +1,8 @@
 /*
  * Invariants:
  * 1. The worker blocks only when completions wake it: sleep() has said so since the last poll.
- * 2. While it spins, libevent has its turn every LOOK_EVERY rounds.
+ * 2. While it spins, libevent has its turn every LOOK_EVERY rounds in which something came, and
+ *    whenever POLLS_PER_LOOK polls have found nothing. The clock is looked at only then.
  */
 #include "rdma_loop.h"
 
@@ -11,13 +12,16 @@
 #include <event2/event.h>
 
 #define LOOK_EVERY 8
+#define POLLS_PER_LOOK 64
 
 struct rdma_loop {
     const struct rdma_ops *ops;
     struct rdma_worker *worker;
     const struct config *config;
     struct event *woken;
-    uint64_t spin_until_ns; /* 0: nothing has moved since the last sleep */
+    bool is_spinning; /* something has moved since the last sleep */
+    bool is_timed;    /* spin_until_ns is set */
+    uint64_t spin_until_ns;
     uint32_t rounds;
 };
 
@@ -28,25 +32,31 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Whether more is to be polled for at once. */
-static bool goes_on(struct rdma_loop *loop)
+/* Whether the time to spin is not over; it begins with the first look at the clock. */
+static bool still_spins(struct rdma_loop *loop)
 {
-    if (loop->ops->poll(loop->worker)) {
-        uint64_t spin_ns = (uint64_t)config_number(loop->config, CONFIG_RDMA_SPIN_US) * 1000;
-        loop->spin_until_ns = clock_ns() + spin_ns;
-        return true;
+    uint64_t now_ns = clock_ns();
+    if (!loop->is_timed) {
+        uint64_t spin_us = (uint64_t)config_number(loop->config, CONFIG_RDMA_SPIN_US);
+        loop->spin_until_ns = now_ns + spin_us * 1000;
+        loop->is_timed = true;
     }
-    if (loop->spin_until_ns != 0 && clock_ns() < loop->spin_until_ns)
-        return true;
-    loop->spin_until_ns = 0;
-    return !loop->ops->sleep(loop->worker);
+    return now_ns < loop->spin_until_ns;
 }
 
 enum rdma_turn rdma_loop_turn(struct rdma_loop *loop)
 {
-    if (!goes_on(loop))
-        return RDMA_TURN_SLEEP;
-    return ++loop->rounds % LOOK_EVERY == 0 ? RDMA_TURN_LOOK : RDMA_TURN_SKIP;
+    for (int i = loop->is_spinning ? POLLS_PER_LOOK : 1; i > 0; i--) {
+        if (!loop->ops->poll(loop->worker))
+            continue;
+        loop->is_spinning = true;
+        loop->is_timed = false;
+        return ++loop->rounds % LOOK_EVERY == 0 ? RDMA_TURN_LOOK : RDMA_TURN_SKIP;
+    }
+    loop->is_spinning = loop->is_spinning && still_spins(loop);
+    if (loop->is_spinning)
+        return RDMA_TURN_IDLE;
+    return loop->ops->sleep(loop->worker) ? RDMA_TURN_SLEEP : RDMA_TURN_SKIP;
 }
 
 static void on_woken(evutil_socket_t fd, short what, void *arg)

@@ -22,6 +22,7 @@ void rdma_loop_free(struct worker *worker); /* before the service is stopped */
 enum rdma_turn {
     RDMA_TURN_SLEEP, /* nothing is to be expected: it may block */
     RDMA_TURN_LOOK,  /* without blocking */
+    RDMA_TURN_IDLE,  /* likewise; nothing came, but something may at any moment */
     RDMA_TURN_SKIP,  /* not in this round: polling comes first */
 };
 enum rdma_turn rdma_loop_turn(struct rdma_loop *loop);

@@ -396,6 +396,8 @@ void worker_round(struct worker *worker, bool may_block)
 {
     enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
     bool blocks = may_block && turn == RDMA_TURN_SLEEP;
+    if (blocks)
+        worker->now_ms = 0;
     if (turn !=
         RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
@@ -418,6 +420,8 @@ void worker_round(struct worker *worker, bool may_block)
     keep_ticking(worker);
     keep_pulsing(worker);
     worker->now_ms = 0;
+    if (turn == RDMA_TURN_IDLE) /* the command that is waited for need not look at the clock */
+        worker_now(worker);
 }
 
 static void *worker_main(void *arg)

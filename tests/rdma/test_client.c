@@ -87,6 +87,20 @@ static long long id_of(struct vellum *vellum)
     return id;
 }
 
+/* A server that has waited for the next command takes that to come now, not when it began. */
+static void time_passes_between_commands(void **state)
+{
+    (void)state;
+    struct vellum *vellum = connect_here();
+    for (int i = 0; i < 5; i++) {
+        is_reply(vellum, vellum_command(vellum, "SET passes x PX 60"), "OK");
+        is_reply(vellum, vellum_command(vellum, "PING"), "PONG");
+        usleep(70000);
+        is_reply(vellum, vellum_command(vellum, "EXISTS passes"), "0");
+    }
+    vellum_free(vellum);
+}
+
 /* ---- loops of one's own ---- */
 
 /* Returns a reply that one of the two has got. */
@@ -624,6 +638,7 @@ static void a_wrong_password_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_passes_between_commands),
         cmocka_unit_test(replies_are_taken_as_they_come),
         cmocka_unit_test(an_end_is_noticed),
         cmocka_unit_test(references_in_pipelines),
