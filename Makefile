@@ -72,6 +72,7 @@ STORAGE_SRC := \
 	storage/store.c \
 	storage/stream.c \
 	storage/superblock.c \
+	storage/summon.c \
 	storage/sweep.c \
 	storage/tree.c \
 	storage/tree_change.c \

@@ -2,17 +2,18 @@
  * Invariants:
  * 1. A waiter enters the queues within its run function, under the locks of its keys' partitions:
  *    what it has not seen there comes by a later commit, of which the observer hears.
- * 2. `is_ready` of a queue tells that the last change of the key has left a value of `ready_type`
- *    there which nobody has looked at since. Then the first waiter of that type is woken; when it
- *    leaves the queue, the next one is, as long as the queue is ready.
- * 3. A woken waiter keeps its places until it is finished. It is woken once for as many changes as
- *    there are until it runs: is_woken is cleared by the run that finds nothing.
- * 4. A waiter whose request is in the store's hands is not finished by anybody else: how its wait
- *    is to end stands in `ending`.
- * 5. A waiter is not freed while its message is on its way.
+ * 2. `ready` of a queue tells of which types the key's value may be, if any that waits for it has
+ *    not looked at what the last change has left there.
+ * 3. A key is `handed` to at most one waiter, by the transaction that makes it ready, which summons
+ *    it: so nobody else gets hold of the key before. As long as there is one who waits for what a
+ *    queue is ready for, and was not summoned to another key, the key is handed to somebody.
+ * 4. Whoever is summoned runs; the end of its wait, if that comes meanwhile, stands in `ending` and
+ *    counts if the run finds nothing. Summons and end decide by `state` which of them was first.
+ * 5. A waiter leaves the queues under the locks of its keys' partitions, and hands on what is
+ *    ready there; one whose wait has ended leaves without, having no key to hand on.
  * 6. `users` counts the requests that may block; while it is not 0 the registry listens.
  *
- * Locks: a shard's is a leaf below the store's.
+ * Locks: a shard's is a leaf below the store's, but for those that store_summon takes.
  */
 #include "blocked.h"
 
@@ -44,20 +45,20 @@ struct queue {
     struct queue *bucket_next;
     struct place *first, *last;
     struct store_key key;
-    bool is_ready;
-    enum item_type ready_type;
+    uint32_t ready;        /* a bit per type */
+    struct waiter *handed; /* to whom the key was handed; or NULL */
     char bytes[];
 };
 
+enum waiter_state { WAITS, SUMMONED, ENDS };
+
 struct waiter {
-    struct worker_message message; /* first: the wake-up */
-    struct request *request;       /* NULL: it is finished, the message still on its way */
+    struct request *request;
     struct worker *worker;
     enum item_type type;
-    _Atomic bool is_woken; /* the message has been posted since its last look */
-    bool has_message;      /* and has arrived */
-    bool is_running;       /* the request is in the store's hands */
-    bool blocks;           /* its last run has said so */
+    _Atomic int state;
+    bool looks;  /* its run has begun: the time it sees is fixed */
+    bool blocks; /* its last run has said so */
     bool is_counted;
     enum blocked_ending ending;
     int64_t deadline_ms; /* 0: none */
@@ -80,8 +81,6 @@ struct blocked {
     _Atomic uint64_t client_count, queue_count, users;
     struct shard shards[SHARDS];
 };
-
-_Static_assert(offsetof(struct waiter, message) == 0, "a waiter is its message");
 
 /* ---- queues ---- */
 
@@ -161,19 +160,26 @@ static void remove_queue(struct blocked *blocked, struct shard *shard, struct qu
     atomic_fetch_sub(&blocked->queue_count, 1);
 }
 
-static void wake(struct waiter *waiter)
+/* Whether the waiter waits for a key, and from now on does not. */
+static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
 {
-    if (!atomic_exchange(&waiter->is_woken, true))
-        worker_post(waiter->worker, &waiter->message);
+    int waits = WAITS;
+    return atomic_compare_exchange_strong(&waiter->state, &waits, (int)state);
 }
 
-static void wake_first(const struct queue *queue)
+/* To the first for whom there may be something. The lock of the key's partition is held. */
+static void hand_on(struct queue *queue, struct store_worker *from)
 {
-    const struct place *place = queue->first;
-    while (place != NULL && place->waiter->type != queue->ready_type)
+    if (queue->ready == 0 || queue->handed != NULL)
+        return;
+    struct place *place = queue->first;
+    while (place != NULL && ((queue->ready >> place->waiter->type & 1) == 0 ||
+                             !stop_waiting(place->waiter, SUMMONED)))
         place = place->next;
-    if (place != NULL)
-        wake(place->waiter);
+    if (place == NULL)
+        return;
+    queue->handed = place->waiter;
+    store_summon(&place->waiter->request->store, &queue->key, from);
 }
 
 /* False: out of memory. */
@@ -198,11 +204,10 @@ static bool enter(struct blocked *blocked, struct waiter *waiter, const struct s
     return queue != NULL;
 }
 
-static void leave(struct blocked *blocked, struct place *place)
+/* The queue's shard is locked. */
+static void unlink_place(struct place *place)
 {
     struct queue *queue = place->queue;
-    struct shard *shard = shard_of(blocked, &queue->key);
-    pthread_mutex_lock(&shard->lock);
     if (place->previous != NULL)
         place->previous->next = place->next;
     else
@@ -211,11 +216,39 @@ static void leave(struct blocked *blocked, struct place *place)
         place->next->previous = place->previous;
     else
         queue->last = place->previous;
+}
+
+/* Under the lock of the key's partition: the request has ended, or waits on. */
+static void let_go(struct blocked *blocked, struct place *place, bool stays,
+                   struct store_worker *from)
+{
+    struct queue *queue = place->queue;
+    struct shard *shard = shard_of(blocked, &queue->key);
+    pthread_mutex_lock(&shard->lock);
+    if (queue->handed == place->waiter)
+        queue->handed = NULL;
+    if (!stays)
+        unlink_place(place);
     if (queue->first == NULL)
         remove_queue(blocked, shard, queue);
-    else if (queue->is_ready)
-        wake_first(queue);
+    else
+        hand_on(queue, from);
     pthread_mutex_unlock(&shard->lock);
+}
+
+/* Nothing was handed to it. */
+static void leave_all(struct blocked *blocked, struct waiter *waiter)
+{
+    for (uint32_t i = 0; i < waiter->place_count; i++) {
+        struct queue *queue = waiter->places[i].queue;
+        struct shard *shard = shard_of(blocked, &queue->key);
+        pthread_mutex_lock(&shard->lock);
+        unlink_place(&waiter->places[i]);
+        if (queue->first == NULL)
+            remove_queue(blocked, shard, queue);
+        pthread_mutex_unlock(&shard->lock);
+    }
+    waiter->place_count = 0;
 }
 
 /* ---- what the store tells ---- */
@@ -226,26 +259,29 @@ static void note_key(struct blocked *blocked, const struct store_change *change)
     pthread_mutex_lock(&shard->lock);
     struct queue *queue = find_queue(shard, change->key);
     if (queue != NULL) {
-        queue->is_ready = change->fresh != NULL;
-        if (queue->is_ready) {
-            queue->ready_type = item_type(change->fresh);
-            wake_first(queue);
-        }
+        queue->ready = change->fresh == NULL ? 0 : 1u << item_type(change->fresh);
+        hand_on(queue, change->worker);
     }
     pthread_mutex_unlock(&shard->lock);
 }
 
+static void note_swapped(struct queue *queue, const struct store_change *change)
+{
+    if ((change->dbs >> queue->key.db & 1) == 0)
+        return;
+    queue->ready = UINT32_MAX;
+    hand_on(queue, change->worker);
+}
+
 /* Keys have come from another database: whoever waits for one looks for himself. */
-static void note_swap(struct blocked *blocked, uint32_t dbs)
+static void note_swap(struct blocked *blocked, const struct store_change *change)
 {
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &blocked->shards[i];
         pthread_mutex_lock(&shard->lock);
         for (uint32_t j = 0; j < shard->bucket_count; j++)
             for (struct queue *queue = shard->buckets[j]; queue != NULL; queue = queue->bucket_next)
-                for (struct place *at = queue->first; at != NULL; at = at->next)
-                    if ((dbs >> queue->key.db & 1) != 0)
-                        wake(at->waiter);
+                note_swapped(queue, change);
         pthread_mutex_unlock(&shard->lock);
     }
 }
@@ -258,7 +294,7 @@ static void on_change(void *arg, const struct store_change *change)
     if (change->kind == STORE_CHANGE_KEY)
         note_key(blocked, change);
     else if (change->kind == STORE_CHANGE_SWAP)
-        note_swap(blocked, change->dbs);
+        note_swap(blocked, change);
 }
 
 /* ---- the registry ---- */
@@ -336,53 +372,33 @@ uint64_t blocked_keys(const struct blocked *blocked)
 
 /* ---- waiting ---- */
 
-static void on_wake(struct worker *worker, struct worker_message *message);
-
-static void leave_all(struct blocked *blocked, struct waiter *waiter)
-{
-    for (uint32_t i = 0; i < waiter->place_count; i++)
-        leave(blocked, &waiter->places[i]);
-    waiter->place_count = 0;
-}
-
-static struct waiter *make_waiter(struct request *request, const struct store_key *keys,
-                                  uint32_t count)
+static struct waiter *make_waiter(struct request *request, enum item_type type,
+                                  const struct store_key *keys, uint32_t count)
 {
     struct blocked *blocked = registry_of(request);
     struct waiter *waiter = calloc(1, sizeof *waiter + count * sizeof(struct place));
     if (waiter == NULL)
         return NULL;
-    waiter->message = (struct worker_message){.visit = on_wake, .is_wake_up = true};
     waiter->request = request;
     waiter->worker = request->conn->worker;
-    waiter->is_running = true;
+    waiter->type = type;
+    waiter->looks = true;
     for (uint32_t i = 0; i < count; i++) {
         if (!enter(blocked, waiter, &keys[i])) {
             leave_all(blocked, waiter);
-            waiter->request = NULL;
-            if (!atomic_load(&waiter->is_woken)) /* else its message sees to it */
-                free(waiter);
+            free(waiter);
             return NULL;
         }
     }
     return waiter;
 }
 
-static bool is_first_of_type(const struct place *place)
-{
-    for (const struct place *at = place->previous; at != NULL; at = at->previous)
-        if (at->waiter->type == place->waiter->type)
-            return false;
-    return true;
-}
-
-/* Whoever is first has seen now that there is nothing. */
+/* What it has found nothing of is not there for others either. */
 static void note_look(struct blocked *blocked, struct place *place)
 {
     struct shard *shard = shard_of(blocked, &place->queue->key);
     pthread_mutex_lock(&shard->lock);
-    if (is_first_of_type(place))
-        place->queue->is_ready = false;
+    place->queue->ready &= ~(1u << place->waiter->type);
     pthread_mutex_unlock(&shard->lock);
 }
 
@@ -395,17 +411,19 @@ enum store_result call_block(struct call *call, const struct store_key *keys, ui
     struct waiter *waiter = request->waiter;
     assert(request->may_block);
     if (waiter == NULL) {
-        waiter = request->waiter = make_waiter(request, keys, count);
+        waiter = request->waiter = make_waiter(request, type, keys, count);
         if (waiter == NULL)
             return STORE_NO_MEMORY;
-        waiter->type = type;
         waiter->deadline_ms = timeout_ms == 0 ? 0 : call->now_ms + timeout_ms;
     }
-    waiter->blocks = true;
-    waiter->has_message = false;
-    atomic_store(&waiter->is_woken, false);
+    request->store.may_be_refused = false;
+    enum store_result result = count > 0 ? store_enlist(call->txn) : STORE_OK;
+    if (result != STORE_OK)
+        return result;
     for (uint32_t i = 0; i < waiter->place_count; i++)
         note_look(registry_of(request), &waiter->places[i]);
+    waiter->blocks = true;
+    atomic_store(&waiter->state, WAITS);
     return STORE_OK;
 }
 
@@ -414,21 +432,27 @@ bool call_has_waited(struct call *call)
     return call->outer == NULL && request_of_call(call)->waiter != NULL;
 }
 
-bool call_is_behind(struct call *call, const struct store_key *key, enum item_type type)
+void blocked_look(struct request *request)
 {
-    struct blocked *blocked = call->server->blocked;
-    if (call->outer != NULL || blocked_keys(blocked) == 0)
-        return false;
-    const struct waiter *own = request_of_call(call)->waiter;
-    struct shard *shard = shard_of(blocked, key);
-    bool is_behind = false;
-    pthread_mutex_lock(&shard->lock);
-    const struct queue *queue = find_queue(shard, key);
-    const struct place *place = queue != NULL ? queue->first : NULL;
-    for (; place != NULL && place->waiter != own && !is_behind; place = place->next)
-        is_behind = place->waiter->type == type;
-    pthread_mutex_unlock(&shard->lock);
-    return is_behind;
+    struct waiter *waiter = request->waiter;
+    if (waiter == NULL)
+        return;
+    waiter->blocks = false;
+    if (!waiter->looks)
+        request->call.now_ms = request->store.now_ms = worker_now(waiter->worker);
+    waiter->looks = true;
+}
+
+void blocked_leave(struct request *request, enum store_result result)
+{
+    struct waiter *waiter = request->waiter;
+    if (waiter == NULL)
+        return;
+    bool stays = result == STORE_OK && waiter->blocks;
+    for (uint32_t i = 0; i < waiter->place_count; i++)
+        let_go(registry_of(request), &waiter->places[i], stays, waiter->worker->store);
+    if (!stays)
+        waiter->place_count = 0;
 }
 
 /* The request needs it no more. */
@@ -437,14 +461,13 @@ static void drop(struct waiter *waiter)
     struct request *request = waiter->request;
     struct blocked *blocked = registry_of(request);
     leave_all(blocked, waiter);
+    store_dismiss(&request->store);
     if (waiter->timer != NULL)
         event_free(waiter->timer);
     if (waiter->is_counted)
         atomic_fetch_sub(&blocked->client_count, 1);
     request->waiter = request->conn->waiter = NULL;
-    waiter->request = NULL;
-    if (!atomic_load(&waiter->is_woken) || waiter->has_message)
-        free(waiter);
+    free(waiter);
 }
 
 static void settle(struct request *request)
@@ -486,42 +509,34 @@ static bool arm(struct waiter *waiter)
     return event_add(waiter->timer, &left) == 0;
 }
 
+/* Its connection knows of it now. */
+static void stand_by(struct waiter *waiter)
+{
+    struct conn *conn = waiter->request->conn;
+    waiter->looks = false;
+    conn->waiter = waiter;
+    conn_attend(conn); /* the client may have gone while this ran */
+    if (!waiter->is_counted)
+        atomic_fetch_add(&registry_of(waiter->request)->client_count, 1);
+    waiter->is_counted = true;
+}
+
 enum store_result blocked_settle(struct request *request, enum store_result result)
 {
     struct waiter *waiter = request->waiter;
     if (result == STORE_WAIT)
         return result;
-    bool waits = waiter != NULL && result == STORE_OK && waiter->blocks;
-    bool is_gone = request->conn->transport == NULL; /* nobody would end its wait */
-    if (waits && !is_gone && waiter->ending == BLOCKED_GOES_ON && arm(waiter)) {
-        waiter->is_running = false;
-        request->conn->waiter = waiter;
-        conn_attend(request->conn); /* the client may have gone while this ran */
-        if (!waiter->is_counted)
-            atomic_fetch_add(&registry_of(request)->client_count, 1);
-        waiter->is_counted = true;
-        return STORE_WAIT;
-    }
-    if (waits)
+    if (waiter != NULL && result == STORE_OK && waiter->blocks) {
+        bool is_gone = request->conn->transport == NULL; /* nobody would end its wait */
+        bool waits = !is_gone && waiter->ending == BLOCKED_GOES_ON && arm(waiter);
+        if (waits || !stop_waiting(waiter, ENDS)) { /* it may have been summoned already */
+            stand_by(waiter);
+            return STORE_WAIT;
+        }
         write_ending(request, waiter->ending);
+    }
     settle(request);
     return result;
-}
-
-static void on_wake(struct worker *worker, struct worker_message *message)
-{
-    struct waiter *waiter = (struct waiter *)message;
-    struct request *request = waiter->request;
-    waiter->has_message = true;
-    if (request == NULL) {
-        free(waiter);
-        return;
-    }
-    assert(!waiter->is_running);
-    waiter->is_running = true;
-    waiter->blocks = false;
-    request->call.now_ms = request->store.now_ms = worker_now(worker);
-    runner_run_again(request);
 }
 
 void blocked_end(struct conn *conn, enum blocked_ending ending)
@@ -529,7 +544,7 @@ void blocked_end(struct conn *conn, enum blocked_ending ending)
     struct waiter *waiter = conn->waiter;
     struct request *request = waiter->request;
     waiter->ending = ending;
-    if (waiter->is_running)
+    if (!stop_waiting(waiter, ENDS))
         return;
     write_ending(request, ending);
     settle(request);

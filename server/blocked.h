@@ -2,11 +2,12 @@
  * Commands that wait until a key has something for them (BLPOP, ...), or until a time has passed
  * (WAIT). The command function says so by call_block (command.h); its request then stands in the
  * queues of its keys, in the order of arrival over all workers, and is run again when a commit has
- * left a value of its type there.
+ * left a value of its type there: as the next on this key, before anybody else.
  *
- *     running --call_block--> waiting --woken--> running --call_block--> waiting, in its old place
- *        |                       |                  '--anything else--> finished
- *        '--> finished           '--timeout, CLIENT UNBLOCK, the client is gone--> finished
+ *     running --call_block--> waiting --summoned--> running --call_block--> waiting, in its old
+ *        |                       |                     |                    place
+ *        '--> finished           |                     '--anything else--> finished
+ *                                '--timeout, CLIENT UNBLOCK, the client is gone--> finished
  *
  * Threads: a waiter belongs to its connection's worker; the registry is everybody's.
  */
@@ -26,6 +27,12 @@ void blocked_free(struct blocked *blocked);       /* nobody waits any more; the 
 /* Before a command that may block is run, and not from within a run function: the registry listens
  * to the store until the request is settled. STORE_NO_MEMORY: the store has too many observers. */
 STORE_MUST_CHECK enum store_result blocked_prepare(struct request *request);
+
+/* A run of such a request begins. */
+void blocked_look(struct request *request);
+
+/* It has ended so, and its keys are still its own: they are handed on. */
+void blocked_leave(struct request *request, enum store_result result);
 
 /* A run of such a request has ended so: STORE_WAIT, if it is to wait now for its keys. Otherwise it
  * is settled. */

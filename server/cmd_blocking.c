@@ -25,7 +25,7 @@ static enum store_result find_for(struct call *call, const struct store_key *key
     enum store_result result = list_find(call, key, list, done);
     if (result == STORE_OK)
         pass_over(call, reply_start, done);
-    *takes = result == STORE_OK && !*done && list->exists && !call_is_behind(call, key, TYPE_LIST);
+    *takes = result == STORE_OK && !*done && list->exists;
     return result;
 }
 
@@ -131,7 +131,7 @@ static enum store_result find_zset(struct call *call, struct zset *zset, bool *t
             pass_over(call, reply_start, done);
         if (result != STORE_OK || *done)
             return result;
-        *takes = zset->exists && !call_is_behind(call, zset->key, TYPE_ZSET);
+        *takes = zset->exists;
     }
     return STORE_OK;
 }

@@ -295,17 +295,15 @@ bool call_notifies(const struct call *call, enum notify_class class); /* somebod
  *     return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
  *
  * Its request waits, and when a commit has left a value of the type at one of the keys, its
- * function runs again as a transaction of its own; calling call_block again it goes on waiting in
- * its old place. timeout_ms counts from the first time; 0: for ever. Inside MULTI and scripts
- * nothing waits: the reply stands. Declared keys only; none: it just waits for the time.
- *
- * Who waits longer is served first: a key for which call_is_behind says true is to be taken for
- * empty. call_has_waited: this is not the first look. call_timeout reads seconds, with fractions.
+ * function runs again as a transaction of its own, the next on that key; calling call_block again
+ * it goes on waiting in its old place. timeout_ms counts from the first time; 0: for ever. Inside
+ * MULTI and scripts nothing waits: the reply stands. Declared keys only; none: it just waits for
+ * the time. call_has_waited: this is not the first look. call_timeout reads seconds, with
+ * fractions.
  */
 STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct store_key *keys,
                                               uint32_t count, enum item_type type,
                                               int64_t timeout_ms);
-bool call_is_behind(struct call *call, const struct store_key *key, enum item_type type);
 bool call_has_waited(struct call *call);
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 

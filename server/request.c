@@ -39,6 +39,7 @@ struct request *request_new(struct conn *conn)
     request->conn = conn;
     request->next = NULL;
     request->state = REQUEST_PARKED;
+    request->is_monitored = false;
     request->call.session = &conn->session;
     request->call.worker = worker;
     return request;

@@ -61,6 +61,7 @@ struct request {
     struct worker_message message; /* of a tour */
     struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
     bool may_block;
+    bool is_monitored; /* monitors have seen it */
     /* of a reply that leaves in parts: see outflow.h */
     bool flows;      /* a part has left */
     bool rests;      /* is in worker->resting */

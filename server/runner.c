@@ -41,37 +41,12 @@
 
 /* ---- finding out what is to be run ---- */
 
-/* A web page makes a browser send its form here (cross-protocol scripting): the first line of
- * HTTP, or its Host line, never is a command of ours. */
-static bool is_browser_request(struct resp_slice name)
-{
-    return slice_is(name, "post") || slice_is(name, "host:");
-}
-
-#define BROWSER_LOG_MS 60000
-
-static void repel_browser(struct conn *conn)
-{
-    struct worker *worker = conn->worker;
-    int64_t now_ms = worker_now(worker);
-    if (now_ms - worker->browser_logged_ms >= BROWSER_LOG_MS) {
-        worker->browser_logged_ms = now_ms;
-        log_line(&worker->server->log, CONFIG_LOG_WARNING,
-                 "Possible SECURITY ATTACK detected: %s sent HTTP, as a browser does that was made "
-                 "to talk to this server. Connection closed.",
-                 conn_peer_name(conn));
-    }
-    conn_kill(conn);
-}
-
 /* The command, or NULL when an error was written. */
 static const struct command *resolve(struct request *request)
 {
     struct call *call = &request->call;
     const struct command *command = request->named;
     if (command == NULL) {
-        if (is_browser_request(call->argv[0]))
-            repel_browser(request->conn);
         reply_unknown_command(call);
         return NULL;
     }
@@ -162,6 +137,8 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     request->stream_count = 0;
     if (effects_any(&request->effects))
         effects_drop(&request->effects);
+    if (request->may_block)
+        blocked_look(request);
     if (!call_counts_use(call))
         store_count_use(txn, false);
     if (call->nest != NULL)
@@ -172,21 +149,46 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     return result;
 }
 
-/* What comes with its end, whether its connection lives or not: its writes are committed, or it has
- * failed. */
-static void conclude(struct request *request, enum store_result result)
+static void tell_monitors(struct request *request)
+{
+    if (monitor_any(request->call.server) && !request->is_monitored)
+        monitor_feed(&request->call);
+    request->is_monitored = true;
+}
+
+static void send_messages(struct request *request)
 {
     struct conn *conn = request->conn;
     if (request->store.shown > conn->newest_shown)
         conn->newest_shown = request->store.shown;
-    if (effects_any(&request->effects) && result != STORE_OK)
-        effects_drop(&request->effects);
-    if (monitor_any(request->call.server))
-        monitor_feed(&request->call);
-    if (request->effects.lines != NULL)
-        effects_write_lines(&request->effects, &conn->worker->server->log);
     if (request->effects.first != NULL)
         pubsub_send(conn->worker, &request->effects, conn->newest_shown);
+}
+
+/* Its transaction ends, and its keys are still its own: so what it has to say comes before what
+ * others say of them. A command with others inside it comes behind those that are still to run. */
+static void on_leave(struct store_request *store_request, enum store_result result)
+{
+    struct request *request = (struct request *)store_request;
+    if (request->may_block)
+        blocked_leave(request, result);
+    if (result != STORE_OK || request->wants_all)
+        return;
+    if (request->call.nest == NULL)
+        tell_monitors(request);
+    send_messages(request);
+}
+
+/* What comes with its end, whether its connection lives or not: its writes are committed, or it has
+ * failed. */
+static void conclude(struct request *request, enum store_result result)
+{
+    if (effects_any(&request->effects) && result != STORE_OK)
+        effects_drop(&request->effects);
+    tell_monitors(request);
+    if (request->effects.lines != NULL)
+        effects_write_lines(&request->effects, &request->call.server->log);
+    send_messages(request);
 }
 
 static void finish(struct request *request, enum store_result result)
@@ -306,12 +308,6 @@ static void go_on_held(struct request *request, enum store_result result)
         finish(request, result);
 }
 
-void runner_run_again(struct request *request)
-{
-    request->store.may_be_refused = false;
-    go_on_held(request, store_execute(request->conn->worker->store, &request->store));
-}
-
 static void on_done(struct store_request *store_request, enum store_result result)
 {
     struct worker *worker = ((struct request *)store_request)->conn->worker;
@@ -328,6 +324,7 @@ static enum store_result run_on_store(struct request *request, const struct comm
         return STORE_NO_MEMORY;
     store->run = run_in_store;
     store->done = on_done;
+    store->leave = on_leave;
     store->now_ms = request->call.now_ms;
     store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
     store->may_scout = may_scout(command);
@@ -426,6 +423,10 @@ static enum store_result start(struct request *request)
         conn->worker->running++;
         if (!request->is_read)
             conn->running_write = true;
+        if (request->waiter != NULL) { /* monitors see it when it begins to wait */
+            tell_monitors(request);
+            send_messages(request);
+        }
     } else {
         conclude(request, result);
     }

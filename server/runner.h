@@ -34,10 +34,6 @@ bool runner_can_advance(const struct conn *conn);
  * on its worker's thread, in a later round: its reply is written. */
 void runner_finish(struct call *call, enum store_result result);
 
-/* A request that has waited for its keys is run again, as a transaction of its own: see blocked.h.
- */
-void runner_run_again(struct request *request);
-
 /* The connection is closed: forgets what has not started and what has finished. */
 void runner_abandon(struct conn *conn);
 

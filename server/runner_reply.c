@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "commands.h"
+#include "conn.h"
+#include "log.h"
 #include "script_busy.h"
 #include "session.h"
+#include "worker.h"
 
 #define SHOWN_MAX 128 /* how much of a client's words an error repeats */
 
@@ -15,8 +18,34 @@ static int shown_len(struct resp_slice slice, size_t max)
     return (int)(slice.len < max ? slice.len : max);
 }
 
+/* A web page makes a browser send its form here (cross-protocol scripting): the first line of
+ * HTTP, or its Host line, never is a command of ours. */
+static bool is_browser_request(struct resp_slice name)
+{
+    return slice_is(name, "post") || slice_is(name, "host:");
+}
+
+#define BROWSER_LOG_MS 60000
+
+static void repel_browser(struct call *call)
+{
+    struct worker *worker = call->worker;
+    struct conn *conn = call->session->conn;
+    int64_t now_ms = worker_now(worker);
+    if (now_ms - worker->browser_logged_ms >= BROWSER_LOG_MS) {
+        worker->browser_logged_ms = now_ms;
+        log_line(&worker->server->log, CONFIG_LOG_WARNING,
+                 "Possible SECURITY ATTACK detected: %s sent HTTP, as a browser does that was made "
+                 "to talk to this server. Connection closed.",
+                 conn_peer_name(conn));
+    }
+    conn_kill(conn);
+}
+
 void reply_unknown_command(struct call *call)
 {
+    if (is_browser_request(call->argv[0]))
+        repel_browser(call);
     char args[SHOWN_MAX + 8] = "";
     size_t len = 0;
     for (size_t i = 1; i < call->argc && len < SHOWN_MAX; i++) {

@@ -37,7 +37,6 @@
 #include "watch.h"
 
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
-#define WOKEN_MAX 1024    /* behind one command: clients may wake each other */
 
 struct worker_private {
     _Atomic(struct worker_message *) inbox;  /* newest first */
@@ -138,24 +137,14 @@ static void empty_inbox(struct worker *worker)
     }
 }
 
-static bool is_urgent(const struct worker_message *message)
-{
-    return message->is_urgent;
-}
-
-static bool is_wake_up(const struct worker_message *message)
-{
-    return message->is_wake_up;
-}
-
 /* Holds the others, in their order. */
-static void visit_some(struct worker *worker, bool (*is_one)(const struct worker_message *))
+static void visit_urgent(struct worker *worker)
 {
     struct worker_private *private = worker->private;
     struct worker_message *next = take_all(worker);
     for (struct worker_message *message; (message = next) != NULL;) {
         next = message->next;
-        if (is_one(message)) {
+        if (message->is_urgent) {
             message->visit(worker, message);
             continue;
         }
@@ -163,12 +152,14 @@ static void visit_some(struct worker *worker, bool (*is_one)(const struct worker
         *(private->held == NULL ? &private->held : &private->last_held->next) = message;
         private->last_held = message;
     }
+    if (private->held != NULL)
+        worker_wake(worker);
 }
 
 void worker_visit_woken(struct worker *worker)
 {
-    for (int i = 0; i < WOKEN_MAX && !inbox_is_empty(worker) && !worker->is_aside; i++)
-        visit_some(worker, is_wake_up);
+    if (!worker->is_aside)
+        store_answer_summons(worker->store);
 }
 
 static void on_woken(evutil_socket_t fd, short what, void *arg)
@@ -316,13 +307,6 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
     worker->scout = shared->scout;
     worker->input = shared->input;
     worker->output = shared->output;
-}
-
-static void visit_urgent(struct worker *worker)
-{
-    visit_some(worker, is_urgent);
-    if (worker->private->held != NULL)
-        worker_wake(worker);
 }
 
 /* Sockets are asked directly: libevent's loop is not to be entered twice. */

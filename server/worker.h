@@ -125,7 +125,7 @@ void worker_free(struct worker *worker);
 void worker_serve_aside(struct worker *worker, struct conn *apart);
 
 /* Clients that the command before has woken are served, if they are this worker's: behind each
- * command, so that they need not wait for those that come after it. Unlike what else is posted. */
+ * command, so that they need not wait for those that come after it. */
 void worker_visit_woken(struct worker *worker);
 
 /* The round's time, read at its first use. */

@@ -9,6 +9,9 @@
  * step walks over a queue: it may hold a command of every client there is.
  * 3. Claims are taken for all keys at one instant, under the locks of all their partitions: so all
  *    queues agree on the order of any two transactions, and nobody waits in a circle.
+ * 4. But one that was summoned (summon.c) has a claim on one key first, and on the others when it
+ *    comes to run. There it goes ahead of all that do not run yet, and so waits only for those that
+ *    have all their claims, `ungranted` being 0, and wait for nobody's.
  */
 #include "engine.h"
 
@@ -64,6 +67,21 @@ static bool may_take_turn(const struct claim *first, const struct claim *claim)
     return first->txn == claim->txn || (!first->queue.exclusive_ahead && !claim->exclusive);
 }
 
+/* All grants together are one thing that a transaction waits for. */
+static void await(struct claim *claim)
+{
+    claim->in_turn = claim->granted = false;
+    if (atomic_fetch_add_explicit(&claim->txn->ungranted, 1, memory_order_acq_rel) == 0)
+        request_wait(claim->txn);
+}
+
+static void grant(struct claim *claim, struct store_worker *from)
+{
+    claim->granted = true;
+    if (atomic_fetch_sub_explicit(&claim->txn->ungranted, 1, memory_order_acq_rel) == 1)
+        request_wake(claim->txn, from);
+}
+
 /* Those whose turn it is now. */
 static void advance(struct claim *first, struct store_worker *from)
 {
@@ -75,8 +93,7 @@ static void advance(struct claim *first, struct store_worker *from)
         claim->in_turn = true;
         if (claim->granted)
             continue;
-        claim->granted = true;
-        request_wake(claim->txn, from);
+        grant(claim, from);
     }
 }
 
@@ -85,49 +102,48 @@ static void append(struct claim *first, struct claim *claim)
     claim->previous = first->queue.last;
     first->queue.last->next = claim;
     first->queue.last = claim;
-    claim->in_turn = !first->queue.waiting && may_take_turn(first, claim);
-    claim->granted = claim->in_turn;
-    if (claim->in_turn) {
+    if (!first->queue.waiting && may_take_turn(first, claim)) {
+        claim->in_turn = claim->granted = true;
         first->queue.exclusive_ahead += claim->exclusive;
         return;
     }
+    await(claim);
     first->queue.exclusive_from_it += claim->exclusive;
     if (!first->queue.waiting)
         first->queue.waiting = claim;
-    request_wait(claim->txn);
 }
 
-static void enqueue(struct partition *partition, struct claim *claim)
+static void begin_queue(struct claim **first, struct claim *claim)
 {
-    struct claim **first = find_queue(partition, claim->hash);
-    partition->claim_count++;
-    if (*first) {
-        append(*first, claim);
-        return;
-    }
     claim->granted = claim->in_turn = true;
     claim->queue.last = claim;
     claim->queue.exclusive_ahead = claim->exclusive;
     *first = claim;
 }
 
-static void collect(struct store_txn *txn)
+static void enqueue(struct partition *partition, struct claim *claim)
 {
-    const struct store_request *request = txn->request;
-    txn->claim_count = request->key_count;
-    for (uint32_t i = 0; i < request->key_count; i++) {
-        const struct store_key *key = &request->keys[i];
-        txn->claims[i] =
-            (struct claim){.txn = txn,
-                           .hash = key->hash + key->db,
-                           .partition = (uint16_t)(key->slot >> txn->store->slot_shift),
-                           .exclusive = key->mode == STORE_EXCLUSIVE};
-    }
+    struct claim **first = find_queue(partition, claim->hash);
+    partition->claim_count++;
+    if (*first)
+        append(*first, claim);
+    else
+        begin_queue(first, claim);
 }
 
-bool admission_claim(struct store_txn *txn)
+static struct claim claim_of(struct store_txn *txn, const struct store_key *key)
 {
-    uint32_t wanted = txn->request->key_count;
+    return (struct claim){.txn = txn,
+                          .hash = key->hash + key->db,
+                          .partition = (uint16_t)(key->slot >> txn->store->slot_shift),
+                          .exclusive = key->mode == STORE_EXCLUSIVE};
+}
+
+/* False: out of memory. */
+static bool collect(struct store_txn *txn)
+{
+    const struct store_request *request = txn->request;
+    uint32_t wanted = request->key_count;
     if (wanted > txn->claim_capacity) {
         struct claim *grown = realloc(txn->claims, wanted * sizeof *grown);
         if (!grown)
@@ -135,11 +151,25 @@ bool admission_claim(struct store_txn *txn)
         txn->claims = grown;
         txn->claim_capacity = wanted;
     }
-    collect(txn);
-    for (uint32_t i = 0; i < txn->claim_count; i++)
-        enqueue(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i]);
+    txn->claim_count = wanted;
+    for (uint32_t i = 0; i < wanted; i++)
+        txn->claims[i] = claim_of(txn, &request->keys[i]);
+    return true;
+}
+
+static void count_active(struct store_txn *txn)
+{
     txn->counts_active = true;
     atomic_fetch_add_explicit(&txn->store->active, 1, memory_order_relaxed);
+}
+
+bool admission_claim(struct store_txn *txn)
+{
+    if (!collect(txn))
+        return false;
+    for (uint32_t i = 0; i < txn->claim_count; i++)
+        enqueue(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i]);
+    count_active(txn);
     return true;
 }
 
@@ -176,6 +206,100 @@ static void leave(struct partition *partition, struct claim *claim, struct store
         advance(*first, from);
 }
 
+/* ---- going ahead of others ---- */
+
+/* Behind `before`, among those that wait. */
+static void link_behind(struct claim *first, struct claim *before, struct claim *claim)
+{
+    claim->previous = before;
+    claim->next = before->next;
+    before->next = claim;
+    if (claim->next)
+        claim->next->previous = claim;
+    else
+        first->queue.last = claim;
+    first->queue.exclusive_from_it += claim->exclusive;
+}
+
+/* Behind those whose turn it is, and before all others. */
+static void push_in(struct claim *first, struct claim *claim)
+{
+    await(claim);
+    link_behind(first, first->queue.waiting ? first->queue.waiting->previous : first->queue.last,
+                claim);
+    first->queue.waiting = claim;
+}
+
+/* It waits for one more grant. False: it has all its claims, and so runs, or soon will. */
+static bool hold_up(struct store_txn *txn)
+{
+    uint32_t ungranted = atomic_load_explicit(&txn->ungranted, memory_order_acquire);
+    while (ungranted > 0)
+        if (atomic_compare_exchange_weak_explicit(&txn->ungranted, &ungranted, ungranted + 1,
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return true;
+    return false;
+}
+
+/* Before all but those that run already. Whoever has its turn here but waits elsewhere may wait for
+ * this transaction there: it loses its turn. */
+static void enqueue_ahead(struct partition *partition, struct claim *claim,
+                          struct store_worker *from)
+{
+    struct claim **first = find_queue(partition, claim->hash), *behind = claim, *next;
+    partition->claim_count++;
+    if (!*first) {
+        begin_queue(first, claim);
+        return;
+    }
+    push_in(*first, claim);
+    for (struct claim *at = *first; at != claim; at = next) {
+        next = at->next;
+        if (at->txn == claim->txn || !hold_up(at->txn))
+            continue;
+        unlink_claim(first, at);
+        at->in_turn = at->granted = false;
+        link_behind(*first, behind, at);
+        behind = at;
+    }
+    advance(*first, from);
+}
+
+void admission_summon(struct store_txn *txn, const struct store_key *key, struct store_worker *from)
+{
+    struct partition *partition = engine_partition(txn->store, key->slot);
+    txn->summons = claim_of(txn, key);
+    struct claim **first = find_queue(partition, txn->summons.hash);
+    partition->claim_count++;
+    count_active(txn);
+    if (!*first) {
+        begin_queue(first, &txn->summons);
+    } else {
+        push_in(*first, &txn->summons);
+        advance(*first, from);
+    }
+}
+
+static void leave_summons(struct store_txn *txn, struct store_worker *from)
+{
+    if (!txn->summons.txn)
+        return;
+    leave(&txn->store->partitions[txn->summons.partition], &txn->summons, from);
+    txn->summons.txn = NULL;
+}
+
+bool admission_claim_ahead(struct store_txn *txn, struct store_worker *from)
+{
+    if (txn->request->key_count == 1)
+        return true; /* the one that it was called to */
+    if (!collect(txn))
+        return false;
+    for (uint32_t i = 0; i < txn->claim_count; i++)
+        enqueue_ahead(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i], from);
+    leave_summons(txn, from);
+    return true;
+}
+
 /* A refused one has nothing to wait for in this queue; it leaves it when it is finished. */
 void admission_refuse_waiting(struct store_txn *txn)
 {
@@ -185,9 +309,8 @@ void admission_refuse_waiting(struct store_txn *txn)
         for (; claim; claim = claim->next) {
             if (claim->granted || !claim->txn->request->may_be_refused)
                 continue;
-            claim->granted = true;
             claim->txn->failure = STORE_BUSY;
-            request_wake(claim->txn, txn->worker);
+            grant(claim, txn->worker);
         }
     }
 }
@@ -198,6 +321,7 @@ void admission_release(struct store_txn *txn, struct store_worker *from)
         return;
     for (uint32_t i = 0; i < txn->claim_count; i++)
         leave(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i], from);
+    leave_summons(txn, from);
     txn->claim_count = 0;
     txn->counts_active = false;
     atomic_fetch_sub_explicit(&txn->store->active, 1, memory_order_relaxed);

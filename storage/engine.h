@@ -220,6 +220,9 @@ struct store_txn {
     uint32_t pin_count, pin_capacity;
     struct claim *claims;
     uint32_t claim_count, claim_capacity;
+    _Atomic uint32_t ungranted;   /* of its claims */
+    struct claim summons;         /* the key it was called to; its txn NULL: none, or no more */
+    bool is_enlisted;             /* has not run yet: see summon.c */
     struct store_stream *streams; /* opened by this run */
     int stage_error;              /* to be returned once the writes in flight are done */
     struct whole *wholes;         /* large values being gathered for store_load */
@@ -260,7 +263,9 @@ struct store_worker {
         *patient_last;      /* reads of writers, not handed to the queue yet (load.c) */
     uint32_t patient_reads; /* those that were */
     struct store_txn *free_txns;
-    struct store_txn *ready, *ready_last; /* to be attempted by this thread */
+    struct store_txn *ready, *ready_last;       /* to be attempted by this thread */
+    struct store_txn *summoned, *summoned_last; /* likewise, before those */
+    bool answers;                               /* is in store_answer_summons */
     uint32_t parked;
     bool polling;
     bool stopping;                            /* being detached: begins nothing of its own */
@@ -571,6 +576,11 @@ void admission_refuse_waiting(struct store_txn *txn);
 STORE_MUST_CHECK bool
 admission_claim(struct store_txn *txn); /* queues all keys; false: no memory */
 void admission_release(struct store_txn *txn, struct store_worker *from);
+/* It is to be the next on this key, whose partition's lock is held. */
+void admission_summon(struct store_txn *txn, const struct store_key *key,
+                      struct store_worker *from);
+/* Then claims its other keys, ahead of whoever does not run yet. False: no memory. */
+STORE_MUST_CHECK bool admission_claim_ahead(struct store_txn *txn, struct store_worker *from);
 
 /* ---- request.c ---- */
 
@@ -579,6 +589,8 @@ void request_wake(struct store_txn *txn, struct store_worker *from); /* one less
                                                                         thread's worker or NULL */
 void request_notify(struct store_worker *worker); /* makes its eventfd readable */
 void request_run_ready(struct store_worker *worker);
+struct store_txn *request_new_txn(struct store_worker *worker); /* NULL: out of memory */
+void request_run_again(struct store_txn *txn);
 void request_lock(struct store_txn *txn);
 void request_unlock(struct store_txn *txn);
 /* An exclusive request goes on holding everything, also without locks; they are held now. */

@@ -54,7 +54,10 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
         return;
     struct store_worker *worker = txn->worker;
     if (worker == from) {
-        append(&worker->ready, &worker->ready_last, txn);
+        if (txn->is_enlisted)
+            append(&worker->summoned, &worker->summoned_last, txn);
+        else
+            append(&worker->ready, &worker->ready_last, txn);
         if (!worker->polling)
             request_notify(worker);
         return;
@@ -276,12 +279,23 @@ static enum store_result run_and_commit(struct store_txn *txn)
     return txn->phase == TXN_BUILD ? commit_step(txn) : commit(txn);
 }
 
+/* Its first attempt; false: others of its keys are not its own yet. */
+static bool heed_summons(struct store_txn *txn)
+{
+    txn->is_enlisted = false;
+    txn->request->enlisted = NULL;
+    txn->out_of_memory = !admission_claim_ahead(txn, txn->worker);
+    return atomic_load_explicit(&txn->waits, memory_order_acquire) == 1;
+}
+
 /* One that fails while it still waits for something, for other pages say, is finished when all that
  * has come: whatever it waits for refers to it. */
 static enum store_result attempt(struct store_txn *txn)
 {
     if (txn->failure)
         return txn->failure;
+    if (txn->is_enlisted && !heed_summons(txn))
+        return STORE_WAIT;
     enum store_result result = run_and_commit(txn);
     if (result == STORE_OK || result == STORE_WAIT ||
         atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
@@ -297,6 +311,8 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
     if (result != STORE_OK)
         txn_discard(txn);
     txn->request->shown = txn->shown;
+    if (txn->request->leave)
+        txn->request->leave(txn->request, result);
     if (txn->refuses)
         atomic_fetch_sub_explicit(&store->refusing, 1, memory_order_relaxed);
     admission_release(txn, from);
@@ -306,7 +322,7 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
         barrier_try(store, from);
 }
 
-static struct store_txn *new_txn(struct store_worker *worker)
+struct store_txn *request_new_txn(struct store_worker *worker)
 {
     struct store_txn *txn = worker->free_txns;
     if (txn) {
@@ -423,7 +439,7 @@ static void scout(struct store_txn *txn)
 
 enum store_result store_execute(struct store_worker *worker, struct store_request *request)
 {
-    struct store_txn *txn = new_txn(worker);
+    struct store_txn *txn = request_new_txn(worker);
     if (!txn)
         return STORE_NO_MEMORY;
     txn_begin(txn, request);
@@ -451,7 +467,7 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     return result;
 }
 
-static void run_again(struct store_txn *txn)
+void request_run_again(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
     struct store_request *request = txn->request;
@@ -483,13 +499,14 @@ void request_run_ready(struct store_worker *worker)
         inbox = txn->next;
         append(&worker->ready, &worker->ready_last, txn);
     }
+    store_answer_summons(worker);
     for (uint32_t pass = 0; worker->ready && pass < READY_PASSES; pass++) {
         struct store_txn *ready = worker->ready;
         worker->ready = worker->ready_last = NULL;
         while (ready) {
             struct store_txn *txn = ready;
             ready = txn->next;
-            run_again(txn);
+            request_run_again(txn);
         }
     }
 }

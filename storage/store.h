@@ -216,6 +216,9 @@ struct store_request {
     /* set by the caller */
     enum store_result (*run)(struct store_txn *txn, struct store_request *request);
     void (*done)(struct store_request *request, enum store_result result);
+    /* NULL, or called when the request ends so, while its keys are still its own and `shown` is
+     * known: with the store's locks held, so that it must be quick. Then done, without them. */
+    void (*leave)(struct store_request *request, enum store_result result);
     const struct store_key *keys; /* declared keys; the same key may occur twice */
     uint32_t key_count;
     enum store_scope scope;
@@ -230,6 +233,7 @@ struct store_request {
     /* the engine's own */
     struct store_worker *worker;
     struct store_txn *parked;
+    struct store_txn *enlisted; /* see store_enlist */
 };
 
 /* Runs the request. Returns its final result at once (done is not called), or STORE_WAIT: then done
@@ -582,6 +586,7 @@ enum store_cause { STORE_BY_REQUEST, STORE_BY_EXPIRY, STORE_BY_EVICTION };
 struct store_change {
     enum store_change_kind kind;
     enum store_cause cause;
+    struct store_worker *worker; /* that makes it */
     uint64_t commit;             /* all changes of a transaction have the same */
     const struct store_key *key; /* KEY; with the logical database */
     /* KEY: what was there, also when it had expired, and what comes; NULL: absent. Of large values
@@ -592,11 +597,11 @@ struct store_change {
 
 /* Called for every change before it is applied; those of one key in the order of their commits, a
  * flush or swap before the transaction's changes of keys. By any thread, with locks of the store
- * held: it must be quick, must not call anything of this header, and all it is given is gone when
- * it returns. Of a transaction that flushes or swaps in between other changes it is told, in this
- * order: the deletion of keys in databases that are flushed then (not of all keys there); the
- * swaps, then the flush, that it comes to; the changes of keys, with their databases as they are
- * then. */
+ * held: it must be quick, must not call anything of this header but store_summon, and all it is
+ * given is gone when it returns. Of a transaction that flushes or swaps in between other changes it
+ * is told, in this order: the deletion of keys in databases that are flushed then (not of all keys
+ * there); the swaps, then the flush, that it comes to; the changes of keys, with their databases as
+ * they are then. */
 #define STORE_OBSERVER_MAX 8
 typedef void store_observer(void *arg, const struct store_change *change);
 
@@ -608,6 +613,25 @@ void store_unobserve(struct store *store, store_observer *observer, void *arg);
 
 /* In a run function: why it changes what it does; STORE_BY_REQUEST unless said. */
 void store_set_cause(struct store_txn *txn, enum store_cause cause);
+
+/* ---- waiting to be called ---- */
+
+/*
+ * A request that finds nothing to do may wait until somebody calls it to one of its keys: its run
+ * enlists it and returns STORE_OK. store_execute and done say STORE_OK then, but it is to live on,
+ * with its keys, until it was dismissed or, being summoned, has run again. Scope STORE_SCOPE_KEYS.
+ */
+STORE_MUST_CHECK enum store_result store_enlist(struct store_txn *txn);
+/* Not after it was summoned; one that is not enlisted is left as it is. By its own thread. */
+void store_dismiss(struct store_request *request);
+/* Runs an enlisted request again, by its own thread, as the next on this key of its keys: after
+ * whoever calls it has ended, and before any other request with that key. Once, and only by an
+ * observer for a change of the key (a swap: of any), or in `leave` of a request with it; `from` is
+ * the worker there. */
+void store_summon(struct store_request *request, const struct store_key *key,
+                  struct store_worker *from);
+/* Runs now those of this worker that its own requests have summoned; others come by store_poll. */
+void store_answer_summons(struct store_worker *worker);
 
 /* ---- snapshots ---- */
 

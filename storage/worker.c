@@ -102,7 +102,7 @@ void store_poll(struct store_worker *worker)
     if (worker->grave || atomic_load_explicit(&worker->store->grave_count, memory_order_relaxed))
         tree_dig(worker);
     worker->polling = false;
-    if (worker->ready)
+    if (worker->ready || worker->summoned)
         request_notify(worker);
 }
 

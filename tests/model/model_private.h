@@ -83,6 +83,7 @@ struct store {
     uint32_t observer_count;
     struct table dbs[STORE_DB_COUNT];
     struct store_parked *parked;
+    struct store_parked *summoned, *last_summoned; /* by the request that ends, to be parked */
     struct store_worker *workers[MODEL_WORKERS_MAX];
     uint32_t worker_count;
     uint32_t wait_per_mille;

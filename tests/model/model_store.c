@@ -309,6 +309,8 @@ static enum store_result run_request(struct store_worker *worker, struct store_r
         store->stats.reruns++;
     txn_end(&txn, result == STORE_OK);
     request->shown = store->commits;
+    if (result != STORE_WAIT && request->leave != NULL)
+        request->leave(request, result);
     return result;
 }
 
@@ -347,6 +349,51 @@ static void park(struct store_worker *worker, struct store_request *request, uin
     worker_signal(worker);
 }
 
+/* ---- waiting to be called ---- */
+
+enum store_result store_enlist(struct store_txn *txn)
+{
+    txn->request->enlisted = txn; /* a mark */
+    return STORE_OK;
+}
+
+void store_dismiss(struct store_request *request)
+{
+    request->enlisted = NULL;
+}
+
+void store_summon(struct store_request *request, const struct store_key *key,
+                  struct store_worker *from)
+{
+    struct store *store = request->worker->store;
+    struct store_parked *parked = model_alloc(sizeof(*parked));
+    (void)key, (void)from;
+    assert(request->enlisted != NULL);
+    request->enlisted = NULL;
+    request->parked = NULL;
+    parked->request = request;
+    *(store->summoned == NULL ? &store->summoned : &store->last_summoned->next) = parked;
+    store->last_summoned = parked;
+    request->worker->parked_count++;
+    worker_signal(request->worker);
+}
+
+/* In the place of the one who has summoned them: nobody before it has to do with the key. */
+static void park_summoned(struct store *store, struct store_parked **link)
+{
+    if (store->summoned == NULL)
+        return;
+    store->last_summoned->next = *link;
+    *link = store->summoned;
+    store->summoned = store->last_summoned = NULL;
+}
+
+/* They come by store_poll, as the others do. */
+void store_answer_summons(struct store_worker *worker)
+{
+    (void)worker;
+}
+
 enum store_result store_execute(struct store_worker *worker, struct store_request *request)
 {
     struct store *store = worker->store;
@@ -359,6 +406,10 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
         result = run_request(worker, request, &loaded);
     if (result == STORE_WAIT)
         park(worker, request, loaded);
+    struct store_parked **end = &store->parked;
+    while (*end != NULL)
+        end = &(*end)->next;
+    park_summoned(store, end);
     pthread_mutex_unlock(&store->mutex);
     return result;
 }
@@ -418,6 +469,7 @@ static struct store_parked *run_parked(struct store_worker *worker)
             p->result = run_request(worker, p->request, &p->loaded);
             if (p->result != STORE_WAIT) {
                 *link = p->next;
+                park_summoned(store, link);
                 p->next = NULL;
                 *finished_end = p;
                 finished_end = &p->next;
