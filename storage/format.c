@@ -64,7 +64,7 @@ uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix)
 {
     if (item->flags & FORMAT_NODE)
-        return format_words_checksum(item, 0, PAGE_SIZE) ^ place_mix;
+        return format_node_checksum(item) ^ place_mix;
     return (uint32_t)XXH3_64bits((const char *)item + 4, length - 4) ^ place_mix;
 }
 

@@ -54,7 +54,7 @@
  *
  * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not
  * in the index, but named by its page number in its parent or in the trees. Changed in place.
- *        0   24 item header; the checksum is made in another way: format_words_checksum()
+ *        0   24 item header; the checksum is made in another way: format_node_checksum()
  *       24    8 collection id (the item's key)
  *       32    1 level: 0 = a leaf
  *       33    1 a leaf: so many first bytes are the same in all its keys
@@ -407,27 +407,32 @@ uint32_t format_run_class_for(uint32_t bytes);
 uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
 
-/* Odd factors make each step a bijection, so that no change of one word alone gets lost before the
- * upper half is taken; `number` keeps words from changing places. */
-static inline uint32_t format_word_checksum(uint64_t word, uint32_t number)
-{
-    uint64_t mixed = (word ^ (number + 1) * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
-    return (uint32_t)((mixed ^ mixed >> 32) * 0x94d049bb133111ebull >> 32);
-}
-
 /* A node's checksum is a sum over its words, so that a change of a few bytes need not look at the
  * whole page: take away what the words were worth that hold [offset, offset + length), add what
- * they are worth. The four bytes of the checksum itself count for nothing. */
+ * they are worth. Odd factors make each step a bijection, so that no change of one word alone gets
+ * lost before the upper half is taken; the number keeps words from changing places. */
 #define FORMAT_WORD 8u
+static inline uint32_t format_word_checksum(uint64_t word, uint32_t number)
+{
+    uint64_t mixed = (word ^ (number + 1ull) * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    return (uint32_t)((mixed ^ mixed >> 32) * 0x94d049bb133111ebull >> 32);
+}
 static inline uint32_t format_words_checksum(const void *node, uint32_t offset, uint32_t length)
 {
     uint32_t sum = 0, last = (offset + length - 1) / FORMAT_WORD;
     for (uint32_t number = offset / FORMAT_WORD; number <= last; number++) {
         uint64_t word;
         memcpy(&word, (const char *)node + number * FORMAT_WORD, sizeof word);
-        sum += format_word_checksum(number ? word : word >> 32, number);
+        sum += format_word_checksum(word, number);
     }
     return sum;
+}
+/* Of all of it but the checksum itself, the first half of the first word. */
+static inline uint32_t format_node_checksum(const void *node)
+{
+    const struct format_item *item = (const struct format_item *)node;
+    return format_word_checksum(item->database, 0) +
+           format_words_checksum(node, FORMAT_WORD, PAGE_SIZE - FORMAT_WORD);
 }
 
 /* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */

@@ -56,10 +56,10 @@ struct tree_edit {
     bool is_idle; /* nothing of it is to be committed */
     /* found by tree_prepare, anew at each attempt */
     uint32_t frame;
-    /* what differs from the page, beside its header: the plan, or found by comparing with it */
-    uint32_t range_count, range_bytes;
-    struct format_range *ranges;
-    const char *plan; /* bytes of the ranges */
+    /* what differs from the page beside its header, as ranges of a PATCH: the plan, or found by
+     * comparing with it */
+    uint32_t patch_length;
+    const char *patch;
 };
 
 static inline struct space *tree_space(const struct store_txn *txn,

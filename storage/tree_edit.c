@@ -83,18 +83,6 @@ static struct tree_edit *add_edit(struct store_tree *tree, uint32_t page, uint32
     return edit;
 }
 
-/* Lays the ranges that differ over the page. */
-static void apply_ranges(const struct tree_edit *edit, char *page)
-{
-    const char *plan = edit->plan;
-    for (uint32_t i = 0; i < edit->range_count; i++) {
-        struct format_range range = edit->ranges[i];
-        memcpy(page + range.offset, plan ? plan : (const char *)edit->copy + range.offset,
-               range.length);
-        plan = plan ? plan + range.length : NULL;
-    }
-}
-
 /* ---- reading ---- */
 
 static enum store_result damaged(struct store_tree *tree, uint32_t page,
@@ -171,7 +159,7 @@ static enum store_result copy_node(struct store_tree *tree, uint32_t page, uint3
         return STORE_NO_MEMORY;
     memcpy(*copy, found, PAGE_SIZE);
     if (edit)
-        apply_ranges(edit, (char *)*copy);
+        node_patch(*copy, edit->patch, edit->patch_length);
     return STORE_OK;
 }
 
@@ -183,7 +171,6 @@ static enum store_result make_copy(struct store_tree *tree, struct tree_edit *ed
     if (result != STORE_OK)
         return result;
     edit->copy = copy;
-    edit->plan = NULL;
     return STORE_OK;
 }
 
@@ -228,17 +215,14 @@ enum store_result tree_apply(struct store_tree *tree, uint32_t page, const struc
 {
     struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
     if (edit) {
-        node_apply(edit->copy, plan); /* it was fetched, and has one */
+        node_patch(edit->copy, plan->bytes, plan->length); /* it was fetched, and has one */
         return STORE_OK;
     }
-    edit = add_edit(tree, page, (uint32_t)sizeof plan->ranges + plan->length);
+    edit = add_edit(tree, page, plan->length);
     if (!edit)
         return STORE_NO_MEMORY;
-    char *memory = (char *)(edit + 1);
-    edit->ranges = memcpy(memory, plan->ranges, sizeof plan->ranges);
-    edit->plan = memcpy(memory + sizeof plan->ranges, plan->bytes, plan->length);
-    edit->range_count = plan->count;
-    edit->range_bytes = plan->length;
+    edit->patch = memcpy(edit + 1, plan->bytes, plan->length);
+    edit->patch_length = plan->length;
     return STORE_OK;
 }
 
@@ -304,47 +288,67 @@ void tree_settle_edits(struct store_txn *txn)
             give_back(txn, edit);
 }
 
-static void add_range(struct tree_edit *edit, uint32_t offset, uint32_t end)
+/* What differs, while it is being found. */
+struct comparison {
+    const char *fresh;
+    uint32_t length, range_at; /* where the last range is in `ranges` */
+    uint32_t end;              /* of that range in the page */
+    char ranges[PAGE_SIZE];    /* if it is longer the page itself is written */
+};
+
+static void add_range(struct comparison *found, uint32_t offset, uint32_t end)
 {
-    struct format_range *last = edit->range_count ? &edit->ranges[edit->range_count - 1] : NULL;
-    if (last && offset <= last->offset + last->length + RANGE_GAP) {
-        edit->range_bytes += end - last->offset - last->length;
-        last->length = (uint16_t)(end - last->offset);
+    struct format_range range = {(uint16_t)offset, 0};
+    uint32_t begin = offset;
+    if (found->length > sizeof found->ranges)
         return;
+    if (found->length && offset <= found->end + RANGE_GAP) {
+        memcpy(&range, found->ranges + found->range_at, sizeof range);
+        begin = found->end;
+    } else {
+        found->range_at = found->length;
+        found->length += (uint32_t)sizeof range;
     }
-    edit->ranges[edit->range_count++] =
-        (struct format_range){(uint16_t)offset, (uint16_t)(end - offset)};
-    edit->range_bytes += end - offset;
+    if (found->length + end - begin <= sizeof found->ranges) {
+        range.length = (uint16_t)(end - range.offset);
+        memcpy(found->ranges + found->range_at, &range, sizeof range);
+        memcpy(found->ranges + found->length, found->fresh + begin, end - begin);
+    }
+    found->length += end - begin;
+    found->end = end;
 }
 
 /* What differs within a line. */
-static void compare_line(struct tree_edit *edit, const char *old, uint32_t line)
+static void compare_line(struct comparison *found, const char *old, uint32_t line)
 {
-    const char *fresh = (const char *)edit->copy;
     for (uint32_t at = line; at < line + LINE; at += 8) {
         uint64_t before, after;
         memcpy(&before, old + at, 8);
-        memcpy(&after, fresh + at, 8);
+        memcpy(&after, found->fresh + at, 8);
         if (before == after || at < HEADER_BYTES)
             continue;
         uint64_t differs = before ^ after;
         uint32_t first = (uint32_t)__builtin_ctzll(differs) / 8;
         uint32_t last = 7 - (uint32_t)__builtin_clzll(differs) / 8;
-        add_range(edit, at + first, at + last + 1);
+        add_range(found, at + first, at + last + 1);
     }
 }
 
 /* What of the copy differs from the page. */
 static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *old)
 {
-    edit->ranges = store_alloc(txn, PAGE_SIZE / RANGE_GAP * sizeof *edit->ranges);
-    if (!edit->ranges)
-        return false;
-    edit->range_count = edit->range_bytes = 0;
+    struct comparison found;
+    found.fresh = (const char *)edit->copy;
+    found.length = found.range_at = found.end = 0;
     for (uint32_t line = 0; line < PAGE_SIZE; line += LINE)
-        if (memcmp(old + line, (const char *)edit->copy + line, LINE) != 0)
-            compare_line(edit, old, line);
-    return true;
+        if (memcmp(old + line, found.fresh + line, LINE) != 0)
+            compare_line(&found, old, line);
+    edit->patch_length = found.length;
+    if (found.length > sizeof found.ranges)
+        return true;
+    char *patch = store_alloc(txn, found.length);
+    edit->patch = patch ? memcpy(patch, found.ranges, found.length) : NULL;
+    return patch;
 }
 
 static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *edit)
@@ -358,7 +362,7 @@ static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *e
     if (result != STORE_OK)
         return result;
     edit->frame = frame;
-    if (edit->is_fresh || edit->is_freed || edit->plan)
+    if (edit->is_fresh || edit->is_freed || !edit->copy)
         return STORE_OK;
     return compare(txn, edit, arena_memory(space->arena, frame)) ? STORE_OK : STORE_NO_MEMORY;
 }
@@ -389,8 +393,7 @@ void tree_release(struct store_txn *txn)
 
 static uint32_t patch_length(const struct tree_edit *edit)
 {
-    return (edit->range_count + 1) * (uint32_t)sizeof(struct format_range) + HEADER_BYTES +
-           edit->range_bytes;
+    return (uint32_t)sizeof(struct format_range) + HEADER_BYTES + edit->patch_length;
 }
 
 static bool is_patch(const struct tree_edit *edit)
@@ -423,38 +426,32 @@ static uint32_t overwrite(char *page, uint32_t offset, uint32_t length, const vo
     return format_words_checksum(page, offset, length) - before;
 }
 
-static char *write_range(char *at, struct format_range range, const char *page)
-{
-    memcpy(at, &range, sizeof range);
-    memcpy(at + sizeof range, page + range.offset, range.length);
-    return at + sizeof range + range.length;
-}
-
 /* Into the page, its checksum kept up, and what has changed into the record. */
 static void patch_page(const struct tree_edit *edit, char *page, char *at, uint64_t commit,
                        uint32_t mix)
 {
     struct format_item *item = (struct format_item *)page;
-    const char *plan = edit->plan;
+    const struct format_range header = {0, HEADER_BYTES};
     uint32_t sum = (item->checksum ^ mix) +
                    overwrite(page, offsetof(struct format_item, version), sizeof commit, &commit);
-    for (uint32_t i = 0; i < edit->range_count; i++) {
-        struct format_range range = edit->ranges[i];
-        const char *from = plan ? plan : (const char *)edit->copy + range.offset;
-        sum += overwrite(page, range.offset, range.length, from);
-        plan = plan ? plan + range.length : NULL;
+    const char *from = edit->patch, *end = from + edit->patch_length;
+    while (from < end) {
+        struct format_range range;
+        memcpy(&range, from, sizeof range);
+        sum += overwrite(page, range.offset, range.length, from + sizeof range);
+        from += sizeof range + range.length;
     }
     item->checksum = sum ^ mix;
-    at = write_range(at, (struct format_range){0, HEADER_BYTES}, page);
-    for (uint32_t i = 0; i < edit->range_count; i++)
-        at = write_range(at, edit->ranges[i], page);
+    memcpy(at, &header, sizeof header);
+    memcpy(at + sizeof header, page, HEADER_BYTES);
+    memcpy(at + sizeof header + HEADER_BYTES, edit->patch, edit->patch_length);
 }
 
 static void put_page(const struct tree_edit *edit, char *page, char *at, uint64_t commit,
                      uint32_t mix)
 {
     edit->copy->item.version = commit;
-    edit->copy->item.checksum = format_words_checksum(edit->copy, 0, PAGE_SIZE) ^ mix;
+    edit->copy->item.checksum = format_node_checksum(edit->copy) ^ mix;
     memcpy(at, edit->copy, PAGE_SIZE);
     memcpy(page, edit->copy, PAGE_SIZE);
 }
@@ -469,6 +466,8 @@ static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *
                           : is_patch(edit) ? FORMAT_PATCH
                                            : FORMAT_PUT;
     at = commit_add_operation(at, kind, space->id, edit->page, 0, length);
+    if (length % 8)
+        memset(at + commit_padded(length) - 8, 0, 8);
     if (edit->is_freed) {
         memset(page, 0, sizeof(struct format_item));
         space_give_slot(space, edit->page, 0);
@@ -477,7 +476,6 @@ static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *
     } else {
         put_page(edit, page, at, commit, mix);
     }
-    memset(at + length, 0, commit_padded(length) - length);
     space_mark_dirty(space, edit->frame, commit);
     return at + commit_padded(length);
 }

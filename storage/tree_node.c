@@ -157,21 +157,23 @@ void node_truncate(struct format_node *node, uint32_t first)
 /* One more range; where its bytes go, unless they are given. */
 static char *plan_range(struct node_plan *plan, uint32_t offset, uint32_t length, const char *bytes)
 {
-    char *to = plan->bytes + plan->length;
-    assert(plan->length + length <= NODE_PLAN_BYTES);
-    plan->ranges[plan->count++] = (struct format_range){(uint16_t)offset, (uint16_t)length};
-    plan->length += length;
+    struct format_range range = {(uint16_t)offset, (uint16_t)length};
+    char *to = plan->bytes + plan->length + sizeof range;
+    plan->length += (uint32_t)sizeof range + length;
+    assert(plan->length <= NODE_PLAN_BYTES);
+    memcpy(to - sizeof range, &range, sizeof range);
     if (bytes)
         memcpy(to, bytes, length);
     return to;
 }
 
-void node_apply(struct format_node *node, const struct node_plan *plan)
+void node_patch(struct format_node *node, const char *ranges, uint32_t length)
 {
-    const char *from = plan->bytes;
-    for (uint32_t i = 0; i < plan->count; i++) {
-        memcpy(bytes_of(node) + plan->ranges[i].offset, from, plan->ranges[i].length);
-        from += plan->ranges[i].length;
+    for (const char *end = ranges + length; ranges < end;) {
+        struct format_range range;
+        memcpy(&range, ranges, sizeof range);
+        memcpy(bytes_of(node) + range.offset, ranges + sizeof range, range.length);
+        ranges += sizeof range + range.length;
     }
 }
 
@@ -308,7 +310,7 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
 /* The node's own fields, as they will be. */
 static void plan_head(struct node_plan *plan, const struct format_node *head)
 {
-    plan->count = plan->length = 0;
+    plan->length = 0;
     plan_range(plan, HEAD_AT, NODE_BEGIN - HEAD_AT, (const char *)head + HEAD_AT);
 }
 
@@ -387,7 +389,7 @@ void leaf_insert(struct format_node *node, uint32_t place, const struct node_ent
         planned = leaf_plan_insert(node, place, entry, &plan);
     }
     assert(planned);
-    node_apply(node, &plan);
+    node_patch(node, plan.bytes, plan.length);
 }
 
 void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan)
@@ -413,7 +415,7 @@ void leaf_remove(struct format_node *node, uint32_t place)
 {
     struct node_plan plan;
     leaf_plan_remove(node, place, &plan);
-    node_apply(node, &plan);
+    node_patch(node, plan.bytes, plan.length);
 }
 
 void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const char *value,
@@ -421,7 +423,7 @@ void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const c
 {
     struct node_entry entry;
     leaf_get(node, place, &entry);
-    plan->count = plan->length = 0;
+    plan->length = 0;
     if (entry.value_len)
         plan_range(plan, (uint32_t)(entry.value - (const char *)node), entry.value_len, value);
 }
@@ -505,7 +507,7 @@ void inner_plan_count(const struct format_node *node, uint32_t place, int32_t ch
 {
     const struct format_child *cell = &children(node)[place];
     uint32_t count = cell->count + (uint32_t)change;
-    plan->count = plan->length = 0;
+    plan->length = 0;
     plan_range(plan, (uint32_t)((const char *)&cell->count - (const char *)node), sizeof count,
                (const char *)&count);
 }

@@ -22,12 +22,12 @@ struct node_entry {
     bool outside;
 };
 
-/* A small change: what is to stand where. Applied to a node it was made for, and no other. */
+/* A small change: what is to stand where, as ranges of a PATCH. Applied to a node it was made for,
+ * and no other. */
 #define NODE_PLAN_BYTES 3072u
 struct node_plan {
-    uint32_t count, length;
-    struct format_range ranges[3];
-    char bytes[NODE_PLAN_BYTES]; /* of the ranges, one behind the other */
+    uint32_t length;
+    char bytes[NODE_PLAN_BYTES];
 };
 
 /* A child of an inner node: keys from `separator` on are in it and behind it. With `loose` the
@@ -48,7 +48,8 @@ void node_truncate(struct format_node *node, uint32_t first);
 /* <0, 0, >0 */
 int node_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 
-void node_apply(struct format_node *node, const struct node_plan *plan);
+/* Lays the ranges over the node. */
+void node_patch(struct format_node *node, const char *ranges, uint32_t length);
 
 /* ---- leaves ---- */
 
