@@ -52,7 +52,8 @@ static void find_script(struct call *call, struct evaluation *evaluation)
 {
     if (call->command->run == cmd_evalsha) { /* EVALSHA_RO's function, too */
         evaluation->script = find_by_sha(call, call->argv[1]);
-        strcpy(evaluation->problem, "NOSCRIPT No matching script. Please use EVAL.");
+        if (evaluation->script == NULL)
+            strcpy(evaluation->problem, "NOSCRIPT No matching script. Please use EVAL.");
         return;
     }
     evaluation->script =
@@ -83,9 +84,10 @@ static bool prepare(struct call *call)
             return false;
         nest_settle(nest, call);
     }
-    struct evaluation *evaluation = calloc(1, sizeof *evaluation);
+    struct evaluation *evaluation = malloc(sizeof *evaluation);
     if (evaluation == NULL)
         return false;
+    evaluation->script = NULL;
     call->progress = evaluation;
     call->progress_free = evaluation_free;
     const char *problem = read_key_count(call, &evaluation->key_count);

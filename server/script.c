@@ -20,6 +20,7 @@ struct scripts {
     pthread_mutex_t lock;
     struct script **slots;
     size_t slot_count, count; /* slot_count: a power of two */
+    uint64_t made;            /* so far */
     struct script *oldest, *newest;
     uint32_t listed;
     _Atomic uint64_t bytes, shown_count, flushes;
@@ -286,8 +287,10 @@ struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool
     struct script *script = *place_of(scripts, sha);
     if (script == NULL) {
         script = make(text, sha, is_loaded, problem);
-        if (script != NULL)
+        if (script != NULL) {
+            script->number = ++scripts->made;
             put_in(scripts, script);
+        }
     } else if (is_loaded && !script->is_loaded) {
         unlist(scripts, script);
         script->is_loaded = true;

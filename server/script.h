@@ -35,6 +35,7 @@ struct script {
     _Atomic uint32_t holders;     /* the registry is one */
     _Atomic bool wants_all;       /* has used keys that were not declared */
     uint32_t flags;               /* enum script_flags */
+    uint64_t number;              /* no other script has or had it */
     char sha[SHA1_HEX_LEN + 1];
     size_t len, code_at; /* `code_at`: behind the first line, if that is a shebang */
     char text[];

@@ -2,7 +2,7 @@
  * The state's life, and a run.
  *
  * Invariants:
- * 1. Lua is entered through lua_cpcall alone: whatever it raises, memory included, comes back as an
+ * 1. Lua is entered by protected calls alone: whatever it raises, memory included, comes back as an
  *    error. What a raised error would leak belongs to the state.
  * 2. The globals are sealed but for KEYS and ARGV, which each run has anew.
  */
@@ -27,12 +27,21 @@
 #define SCRATCH_KEPT (64 * 1024)
 #define FULL_COLLECT_BYTES (SCRIPT_MEMORY_MAX / 4)
 
-#define FUNCTIONS "vellum.functions" /* in Lua's registry: by SHA-1 */
-#define GLOBALS "vellum.globals"     /* what is behind the sealed one */
+/* What a run takes from Lua's registry, by number: neither strings nor closures are made for it. */
+enum kept {
+    KEPT_FUNCTIONS = 1, /* compiled, by the scripts' numbers */
+    KEPT_GLOBALS,       /* what is behind the sealed one */
+    KEPT_KEYS,          /* names of globals */
+    KEPT_ARGV,
+    KEPT_RUN, /* functions of C */
+    KEPT_HANDLER
+};
 
 /* ---- memory ---- */
 
 static void hook(lua_State *lua, lua_Debug *where);
+static int run_protected(lua_State *lua);
+static int describe_error(lua_State *lua);
 
 static void set_hook(lua_State *lua, const struct script_state *state)
 {
@@ -123,12 +132,23 @@ static void seal_libraries(lua_State *lua)
     lua_pop(lua, 2);
 }
 
+/* The value on top, which goes. */
+static void keep(lua_State *lua, enum kept as)
+{
+    lua_rawseti(lua, LUA_REGISTRYINDEX, as);
+}
+
+static void push_kept(lua_State *lua, enum kept what)
+{
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, what);
+}
+
 static void seal_globals(lua_State *lua)
 {
     lua_pushvalue(lua, LUA_GLOBALSINDEX);
     seal_libraries(lua);
     lua_pushvalue(lua, -1);
-    lua_setfield(lua, LUA_REGISTRYINDEX, GLOBALS);
+    keep(lua, KEPT_GLOBALS);
     lua_createtable(lua, 0, 1);
     lua_pushcfunction(lua, no_such_global);
     lua_setfield(lua, -2, "__index");
@@ -153,7 +173,15 @@ static int open_state(lua_State *lua)
                      {"cmsgpack", script_open_cmsgpack},
                      {"cjson", script_open_cjson}};
     lua_newtable(lua);
-    lua_setfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
+    keep(lua, KEPT_FUNCTIONS);
+    lua_pushliteral(lua, "KEYS");
+    keep(lua, KEPT_KEYS);
+    lua_pushliteral(lua, "ARGV");
+    keep(lua, KEPT_ARGV);
+    lua_pushcfunction(lua, run_protected);
+    keep(lua, KEPT_RUN);
+    lua_pushcfunction(lua, describe_error);
+    keep(lua, KEPT_HANDLER);
     script_open_base(lua);
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
         libraries[i].open(lua);
@@ -207,8 +235,9 @@ struct script_state *script_state_get(struct worker *worker)
 /* Pushes the script's function, or what is wrong with it; returns whether it is the function. */
 static bool push_function(lua_State *lua, struct script_state *state, const struct script *script)
 {
-    lua_getfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
-    lua_getfield(lua, -1, script->sha);
+    push_kept(lua, KEPT_FUNCTIONS);
+    lua_pushnumber(lua, (lua_Number)script->number);
+    lua_rawget(lua, -2);
     if (!lua_isnil(lua, -1))
         return true;
     lua_pop(lua, 1);
@@ -216,14 +245,15 @@ static bool push_function(lua_State *lua, struct script_state *state, const stru
         lua_pop(lua, 1);
         lua_newtable(lua);
         lua_pushvalue(lua, -1);
-        lua_setfield(lua, LUA_REGISTRYINDEX, FUNCTIONS);
+        keep(lua, KEPT_FUNCTIONS);
         state->compiled = 0;
     }
     if (!script_load(lua, script->text + script->code_at, script->len - script->code_at,
                      "@user_script"))
         return false;
-    lua_pushvalue(lua, -1);
-    lua_setfield(lua, -3, script->sha);
+    lua_pushnumber(lua, (lua_Number)script->number);
+    lua_pushvalue(lua, -2);
+    lua_rawset(lua, -4);
     state->compiled++;
     return true;
 }
@@ -353,16 +383,15 @@ static void write_error(lua_State *lua, struct call *call, const struct script *
 }
 
 /* A fresh global table of the arguments [from, to). */
-static void set_arguments(lua_State *lua, const struct call *call, const char *name, size_t from,
+static void set_arguments(lua_State *lua, const struct call *call, enum kept name, size_t from,
                           size_t to)
 {
+    push_kept(lua, name);
     lua_createtable(lua, (int)(to - from), 0);
     for (size_t i = from; i < to; i++) {
         lua_pushlstring(lua, call->argv[i].data, call->argv[i].len);
         lua_rawseti(lua, -2, (int)(i - from) + 1);
     }
-    lua_pushstring(lua, name);
-    lua_insert(lua, -2);
     lua_rawset(lua, -3);
 }
 
@@ -371,16 +400,16 @@ static int run_protected(lua_State *lua)
     struct run *run = lua_touserdata(lua, 1);
     struct script_state *state = run->state;
     struct call *call = state->call;
-    lua_pushcfunction(lua, describe_error);
+    push_kept(lua, KEPT_HANDLER);
     int handler = lua_gettop(lua);
     if (!push_function(lua, state, state->script)) {
         write_compile_error(lua, call->reply);
         scripts_forget(state->worker->server->scripts, state->script);
         return 0;
     }
-    lua_getfield(lua, LUA_REGISTRYINDEX, GLOBALS);
-    set_arguments(lua, call, "KEYS", run->key_at, run->arg_at);
-    set_arguments(lua, call, "ARGV", run->arg_at, call->argc);
+    push_kept(lua, KEPT_GLOBALS);
+    set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
+    set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
     lua_pop(lua, 1);
     state->is_hooked = true;
     set_hook(lua, state);
@@ -433,7 +462,9 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     begin(state, call, script);
     state->is_readonly = is_readonly;
     session->resp_version = 2;
-    if (lua_cpcall(state->lua, run_protected, &run) != 0) {
+    push_kept(state->lua, KEPT_RUN);
+    lua_pushlightuserdata(state->lua, &run);
+    if (lua_pcall(state->lua, 1, 0, 0) != 0) {
         resp_truncate(call->reply, start);
         write_failure(state->lua, call);
     }

@@ -65,8 +65,9 @@
  *       42    2 zero
  *       44   4n a leaf: offset of each entry in order (2), the two bytes of its key behind those
  *               that all share (2)
- *       44  12n an inner node: its children: entries below (4), page (4), offset (2) and length
- *               (2) of the separator; highest bit of the length: `loose` (tree_node.h)
+ *       44  16n an inner node: its children: entries below (4), page (4), offset (2) and length
+ *               (2) of the separator, its first four bytes, the first one highest (4); highest bit
+ *               of the length: `loose` (tree_node.h)
  * ENTRY in a leaf's heap
  *        0    2 key length; highest bit: the value is a struct format_outside
  *        2    2 value length
@@ -256,6 +257,8 @@ struct format_child {
     uint32_t page;
     uint16_t separator;
     uint16_t separator_len;
+    uint32_t
+        head; /* the separator's first bytes, as a number in the order of the keys but for ties */
 };
 
 /* A value outside of its node: an item of its own under this key. */
@@ -381,7 +384,7 @@ static_assert(sizeof(struct format_tree) == 16, "on disk");
 static_assert(sizeof(struct format_trees) == 16, "on disk");
 static_assert(offsetof(struct format_node, zero) == 42, "on disk");
 static_assert(sizeof(struct format_cell) == 4, "on disk");
-static_assert(sizeof(struct format_child) == 12, "on disk");
+static_assert(sizeof(struct format_child) == 16, "on disk");
 static_assert(sizeof(struct format_outside_key) == 24, "on disk");
 static_assert(sizeof(struct format_outside) == 24, "on disk");
 static_assert(sizeof(struct format_range) == 4, "on disk");

@@ -522,47 +522,44 @@ uint32_t inner_child_size(const struct node_child *child)
     return (uint32_t)sizeof(struct format_child) + child->separator_len;
 }
 
-/* The first four bytes of a separator, as a number in the order of the keys but for ties. */
-static uint32_t head_within(const struct format_node *node, uint32_t offset, uint32_t len)
-{
-    uint32_t head = 0;
-    if (offset > PAGE_SIZE - sizeof head)
-        memcpy(&head, (const char *)node + offset, PAGE_SIZE - offset);
-    else /* and what is behind it, which does not count */
-        memcpy(&head, (const char *)node + offset, sizeof head);
-    uint64_t behind = (uint64_t)UINT32_MAX >> 8 * (len < sizeof head ? len : sizeof head);
-    return __builtin_bswap32(head) & ~(uint32_t)behind;
-}
-
+/* The first four bytes of a key, as a number in the order of the keys but for ties. */
 static uint32_t head_of(const char *key, size_t len)
 {
     uint32_t head = 0;
-    if (len > 0)
-        memcpy(&head, key, len < sizeof head ? len : sizeof head);
+    if (len >= sizeof head)
+        memcpy(&head, key, sizeof head);
+    else if (len > 0)
+        memcpy(&head, key, len);
     return __builtin_bswap32(head);
 }
 
 /* Whether all entries before the child are less than the key. */
-static bool begins_before(const struct format_node *node, uint32_t place, const char *key,
-                          size_t len, uint32_t head)
+static bool begins_before(const struct format_node *node, const struct format_child *cell,
+                          const char *key, size_t len)
 {
-    const struct format_child *cell = &children(node)[place];
-    uint32_t separator_len = cell->separator_len & LENGTH;
-    uint32_t other = head_within(node, cell->separator, separator_len);
-    if (other != head)
-        return other < head;
-    int order = node_compare((const char *)node + cell->separator, separator_len, key, len);
+    int order =
+        node_compare((const char *)node + cell->separator, cell->separator_len & LENGTH, key, len);
     return order < 0 || (order == 0 && !(cell->separator_len & LOOSE));
 }
 
 uint32_t inner_seek(const struct format_node *node, const char *key, size_t len)
 {
+    const struct format_child *cell = children(node);
     uint32_t low = 1, high = node->count, head = head_of(key, len);
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        bool before = begins_before(node, middle, key, len, head);
+        bool before = cell[middle].head < head;
         low = before ? middle + 1 : low;
         high = before ? high : middle;
+    }
+    for (high = low; high < node->count && cell[high].head == head;)
+        high++;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (begins_before(node, &cell[middle], key, len))
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low - 1;
 }
@@ -605,7 +602,8 @@ void inner_insert(struct format_node *node, uint32_t place, const struct node_ch
         .page = child->page,
         .count = child->count,
         .separator = (uint16_t)offset,
-        .separator_len = (uint16_t)(child->separator_len | (child->loose ? LOOSE : 0))};
+        .separator_len = (uint16_t)(child->separator_len | (child->loose ? LOOSE : 0)),
+        .head = head_of(child->separator, child->separator_len)};
 }
 
 void inner_remove(struct format_node *node, uint32_t place)
