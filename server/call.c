@@ -172,6 +172,15 @@ void command_counted_keys(const struct command *command, size_t argc, const stru
     *end = *begin + (size_t)count;
 }
 
+size_t command_first_key(const struct command *command, size_t argc, const struct resp_slice *argv)
+{
+    size_t begin, end;
+    if (command->first_key > 0)
+        return (size_t)command->first_key;
+    command_counted_keys(command, argc, argv, &begin, &end);
+    return begin;
+}
+
 size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv)
 {
     size_t found = 0;
@@ -223,6 +232,18 @@ static uint32_t other_db_keys(const struct command *command, size_t argc,
     return key_count;
 }
 
+static void name_key(const struct store *store, const struct store_key *known, uint32_t db,
+                     struct resp_slice name, enum store_mode mode, struct store_key *key)
+{
+    if (known == NULL) {
+        store_key(store, key, db, name.data, name.len, mode);
+        return;
+    }
+    *key = *known;
+    key->db = (uint8_t)db;
+    key->mode = (uint8_t)mode;
+}
+
 uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,
                          struct store_key *keys)
@@ -234,19 +255,11 @@ uint32_t call_table_keys(const struct store *store, const struct command *comman
         last = (int64_t)argc - 1;
     uint32_t count = 0;
     size_t begin, end;
-    for (int64_t i = command->first_key; i > 0 && i <= last; i += command->key_step) {
-        struct store_key *key = &keys[count++];
-        if (known != NULL && i == command->first_key) {
-            *key = *known;
-            key->db = (uint8_t)db;
-            key->mode = (uint8_t)mode;
-        } else {
-            store_key(store, key, db, argv[i].data, argv[i].len, mode);
-        }
-    }
+    for (int64_t i = command->first_key; i > 0 && i <= last; i += command->key_step, known = NULL)
+        name_key(store, known, db, argv[i], mode, &keys[count++]);
     command_counted_keys(command, argc, argv, &begin, &end);
-    for (size_t i = begin; i < end; i++)
-        store_key(store, &keys[count++], db, argv[i].data, argv[i].len, mode);
+    for (size_t i = begin; i < end; i++, known = NULL)
+        name_key(store, known, db, argv[i], mode, &keys[count++]);
     size_t to = command_store_key(command, argc, argv);
     if (to != 0)
         store_key(store, &keys[count++], db, argv[to].data, argv[to].len, mode);

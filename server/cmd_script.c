@@ -105,7 +105,8 @@ bool eval_declare(struct call *call)
         return false;
     const struct evaluation *evaluation = call->progress;
     uint32_t count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
-                                     call->session->db, NULL, request->keys);
+                                     call->session->db, request_known_key(request, call->command),
+                                     request->keys);
     for (uint32_t i = 0; i < count && !is_readonly(call); i++)
         request->keys[i].mode = STORE_EXCLUSIVE;
     call->keys = request->store.keys = request->keys;

@@ -209,13 +209,16 @@ static inline bool command_has_keys(const struct command *command)
 void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                           size_t *begin, size_t *end);
 
+/* The argument that is the first key; 0: the table tells of none. It may lie behind the last. */
+size_t command_first_key(const struct command *command, size_t argc, const struct resp_slice *argv);
+
 /* The argument that is the key of CMD_STORE_OPTION; 0: there is none. */
 size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
 
 /*
  * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room
- * for argc + 1) and returns how many there are. `known`: the first one, if it was hashed already,
- * for any database; or NULL.
+ * for argc + 1) and returns how many there are. `known`: the command_first_key, if it was hashed
+ * already, for any database; or NULL.
  */
 uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,

@@ -33,10 +33,12 @@ static void describe(struct look_ahead *look, struct ahead *ahead, const struct 
 static bool find_key(const struct store *store, const struct ahead *ahead, uint32_t db,
                      struct store_key *key)
 {
-    const struct command *command = ahead->command;
-    if (command == NULL || command->first_key <= 0 || (size_t)command->first_key >= ahead->count)
+    if (ahead->command == NULL)
         return false;
-    const struct resp_slice *name = &ahead->args[command->first_key];
+    size_t at = command_first_key(ahead->command, ahead->count, ahead->args);
+    if (at == 0 || at >= ahead->count)
+        return false;
+    const struct resp_slice *name = &ahead->args[at];
     store_key(store, key, db, name->data, name->len, STORE_SHARED);
     return true;
 }

@@ -17,7 +17,7 @@ struct ahead {
     const struct resp_slice *args;
     size_t count, consumed;
     const struct command *command; /* by args[0], maybe a container; NULL: there is none */
-    const struct store_key *key;   /* args[command->first_key]; NULL: not looked at */
+    const struct store_key *key;   /* the command_first_key; NULL: not looked at */
 };
 
 /* For one stretch of a connection's input. Everything points into itself or to the input. */

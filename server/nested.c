@@ -195,6 +195,19 @@ static bool is_declared(const struct store_request *request, const struct store_
     return false;
 }
 
+/* Most commands begin with the key that the outer one does: it is not hashed again. */
+static const struct store_key *find_known(const struct store_request *request,
+                                          const struct call *call)
+{
+    size_t at = command_first_key(call->command, call->argc, call->argv);
+    if (at == 0 || at >= call->argc || request->key_count == 0)
+        return NULL;
+    const struct store_key *first = &request->keys[0];
+    const struct resp_slice *name = &call->argv[at];
+    return first->len == name->len && memcmp(first->data, name->data, name->len) == 0 ? first
+                                                                                      : NULL;
+}
+
 enum store_result nested_declare(struct nested *nested)
 {
     struct call *call = &nested->call;
@@ -204,7 +217,7 @@ enum store_result nested_declare(struct nested *nested)
         return STORE_NO_MEMORY;
     call->keys = keys;
     call->key_count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
-                                      call->session->db, NULL, keys);
+                                      call->session->db, find_known(&request->store, call), keys);
     if (request->store.scope == STORE_SCOPE_ALL)
         return STORE_OK;
     bool is_good = command_scope(call->command) == STORE_SCOPE_KEYS;

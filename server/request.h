@@ -80,6 +80,13 @@ static inline struct request *request_of_call(struct call *call)
     return (struct request *)((char *)call - offsetof(struct request, call));
 }
 
+/* The command's first key, if it was hashed when it was read ahead; or NULL. */
+static inline const struct store_key *request_known_key(const struct request *request,
+                                                        const struct command *command)
+{
+    return command == request->named ? request->known : NULL;
+}
+
 struct request *request_new(struct conn *conn); /* NULL: out of memory */
 void request_free(struct request *request);
 void request_free_spares(struct worker *worker); /* those kept for reuse */

@@ -112,11 +112,11 @@ static bool declare_keys(struct request *request, const struct command *command)
     struct call *call = &request->call;
     uint32_t count = 0;
     if (command_has_keys(command)) {
-        const struct store_key *known = command == request->named ? request->known : NULL;
         if (!request_reserve_keys(request, call->argc + 1))
             return false;
-        count = call_table_keys(call->server->store, command, call->argc, call->argv,
-                                call->session->db, known, request->keys);
+        count =
+            call_table_keys(call->server->store, command, call->argc, call->argv, call->session->db,
+                            request_known_key(request, command), request->keys);
     }
     call->keys = request->store.keys = request->keys;
     call->key_count = request->store.key_count = count;
