@@ -91,6 +91,7 @@ STORAGE_SRC := \
 
 SERVER_SRC := \
 	server/aside.c \
+	server/assembly.c \
 	server/blocked.c \
 	server/call.c \
 	server/client_memory.c \

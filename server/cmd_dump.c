@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "assembly.h"
 #include "gather.h"
 #include "hash.h"
 #include "list.h"
@@ -213,6 +214,24 @@ enum store_result cmd_dump(struct call *call)
 
 /* ---- RESTORE ---- */
 
+#define LONG_PAYLOAD (64 * 1024) /* what comes of it may be too much for one run */
+
+/* Kept over the runs: what a long payload says, which is read once, and what has been made of it.
+ */
+struct restoring {
+    struct chunk *chunks; /* of memory that `value` refers to */
+    uint64_t bytes;
+    struct gathered gathered;
+    bool is_read;
+    struct rdb_value value;
+    struct assembly assembly;
+};
+
+struct chunk {
+    struct chunk *next;
+    _Alignas(16) char bytes[];
+};
+
 #define NEW_FREQUENCY 5 /* of a key whose use is not told, as of any new one */
 
 struct restore {
@@ -291,22 +310,72 @@ static enum store_result find_twins(struct call *call, const struct rdb_value *v
     return STORE_OK;
 }
 
+static void restoring_free(void *progress)
+{
+    struct restoring *restoring = progress;
+    while (restoring->chunks != NULL) {
+        struct chunk *next = restoring->chunks->next;
+        free(restoring->chunks);
+        restoring->chunks = next;
+    }
+    gathered_set(&restoring->gathered, 0);
+    assembly_free(&restoring->assembly);
+    free(restoring);
+}
+
+/* The call's own; NULL and true: it does with what a run has. Inside of other commands arguments
+ * may be elsewhere in the next run. */
+static bool restoring_get(struct call *call, struct restoring **restoring)
+{
+    *restoring = call->progress;
+    if (*restoring != NULL || call->outer != NULL || call->argv[3].len < LONG_PAYLOAD)
+        return true;
+    *restoring = calloc(1, sizeof **restoring);
+    if (*restoring == NULL)
+        return false;
+    (*restoring)->gathered.server = call->server;
+    call->progress = *restoring;
+    call->progress_free = restoring_free;
+    return true;
+}
+
 static void *alloc(void *arg, size_t size)
 {
     return store_alloc(arg, size);
 }
 
+static void *alloc_lasting(void *arg, size_t size)
+{
+    struct restoring *restoring = arg;
+    struct chunk *chunk = NULL;
+    if (gathered_set(&restoring->gathered, restoring->bytes + size))
+        chunk = malloc(sizeof *chunk + size);
+    if (chunk == NULL)
+        return NULL;
+    restoring->bytes += size;
+    chunk->next = restoring->chunks;
+    restoring->chunks = chunk;
+    return chunk->bytes;
+}
+
 /* False: *result is to be returned, and what is wrong is answered. */
-static bool read_payload(struct call *call, struct rdb_value *value, enum store_result *result)
+static bool read_payload(struct call *call, struct restoring *restoring, struct rdb_value *value,
+                         enum store_result *result)
 {
     struct resp_slice payload = call->argv[3];
     *result = STORE_OK;
+    if (restoring != NULL && restoring->is_read) {
+        *value = restoring->value;
+        return true;
+    }
     if (!rdb_footer_is_good(payload)) {
         resp_error(call->reply, "ERR DUMP payload version or checksum are wrong");
         return false;
     }
     payload.len -= RDB_FOOTER_BYTES;
     struct rdb_memory memory = {alloc, call->txn};
+    if (restoring != NULL)
+        memory = (struct rdb_memory){alloc_lasting, restoring};
     enum rdb_result read = rdb_read_value(payload, memory, value);
     bool has_twins = false;
     if (read == RDB_OK && value->kind != RDB_STRING && value->kind != RDB_LIST)
@@ -315,7 +384,18 @@ static bool read_payload(struct call *call, struct rdb_value *value, enum store_
         *result = STORE_NO_MEMORY;
     else if (read == RDB_BAD || has_twins)
         resp_error(call->reply, "ERR Bad data format");
-    return *result == STORE_OK && read == RDB_OK && !has_twins;
+    bool is_good = *result == STORE_OK && read == RDB_OK && !has_twins;
+    if (is_good && restoring != NULL) {
+        restoring->value = *value;
+        restoring->is_read = true;
+    }
+    return is_good;
+}
+
+static void tell(struct call *call)
+{
+    call_notify(call, NOTIFY_NEW, "new", call->keys);
+    call_notify(call, NOTIFY_GENERIC, "restore", call->keys);
 }
 
 static enum store_result make_list(struct call *call, const struct rdb_value *value)
@@ -362,12 +442,26 @@ static enum store_result make_members(struct call *call, const struct rdb_value 
     return result == STORE_OK ? members_write(call, &members, NOTIFY_GENERIC, "restore") : result;
 }
 
-static enum store_result make(struct call *call, const struct rdb_value *value)
+static enum store_result make_large(struct call *call, struct assembly *assembly,
+                                    const struct assembly_parts *parts)
 {
+    enum store_result result = assembly_go_on(call, assembly, call->keys, parts);
+    if (result != STORE_OK)
+        return result;
+    tell(call);
+    return assembly_put(call, assembly, call->keys, parts->type);
+}
+
+static enum store_result make(struct call *call, struct restoring *restoring,
+                              const struct rdb_value *value)
+{
+    struct assembly_parts parts = {(enum item_type)value->kind, value->slices, value->scores,
+                                   value->count};
+    if (restoring != NULL && value->kind != RDB_STRING && assembly_is_large(&parts))
+        return make_large(call, &restoring->assembly, &parts);
     if (value->kind == RDB_SET || value->kind == RDB_HASH)
         return make_members(call, value);
-    call_notify(call, NOTIFY_NEW, "new", call->keys);
-    call_notify(call, NOTIFY_GENERIC, "restore", call->keys);
+    tell(call);
     if (value->kind == RDB_LIST)
         return make_list(call, value);
     if (value->kind == RDB_ZSET)
@@ -411,10 +505,15 @@ static bool restore_begin(struct call *call, struct restore *restore, bool *exis
 enum store_result cmd_restore(struct call *call)
 {
     struct restore restore = {.use = {.frequency = NEW_FREQUENCY}};
+    struct restoring *restoring;
     struct rdb_value value;
     enum store_result result;
     bool exists;
-    if (!restore_begin(call, &restore, &exists, &result) || !read_payload(call, &value, &result))
+    if (!restore_begin(call, &restore, &exists, &result))
+        return result;
+    if (!restoring_get(call, &restoring))
+        return STORE_NO_MEMORY;
+    if (!read_payload(call, restoring, &value, &result))
         return result;
     int64_t ttl = restore.ttl;
     if (ttl > 0 && !restore.is_absolute)
@@ -422,7 +521,7 @@ enum store_result cmd_restore(struct call *call)
     resp_ok(call->reply);
     if (ttl > 0 && ttl <= call->now_ms) /* it would have gone by now */
         return exists ? call_delete(call, call->keys) : STORE_OK;
-    result = make(call, &value);
+    result = make(call, restoring, &value);
     if (result == STORE_OK && ttl > 0)
         result = expire(call, ttl);
     if (result == STORE_OK && (restore.is_idle || restore.is_frequent))

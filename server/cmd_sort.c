@@ -172,7 +172,7 @@ static enum store_result keep(struct sort *sort, struct resp_slice name)
     if (result != STORE_OK)
         return result;
     table->count++;
-    return sort_table_step_is_full(table) ? store_step(sort->call->txn) : STORE_OK;
+    return sort_table_step_is_full(table) ? sort_table_step(sort->call, table) : STORE_OK;
 }
 
 static enum store_result read_list(struct sort *sort)
@@ -355,7 +355,7 @@ static enum store_result weigh_all(struct sort *sort, bool *done)
             return result;
         table->weighed++;
         if (sort_table_step_is_full(table))
-            return store_step(sort->call->txn);
+            return sort_table_step(sort->call, table);
     }
     return STORE_OK;
 }
@@ -371,7 +371,8 @@ static enum store_result arrange(struct sort *sort, enum item_type type, bool *d
     enum store_result result = weigh_all(sort, done);
     if (result != STORE_OK || *done)
         return result;
-    return sort_table_sort(sort->table, compare, sort) ? STORE_OK : store_step(sort->call->txn);
+    return sort_table_sort(sort->table, compare, sort) ? STORE_OK
+                                                       : sort_table_step(sort->call, sort->table);
 }
 
 /* ---- results ---- */
@@ -389,10 +390,10 @@ static enum store_result give(struct sort *sort, struct resp_slice element, size
                 return result;
         }
         if (sort->to != NULL) {
-            if (value.data == NULL)
-                value = (struct resp_slice){"", 0};
-            enum store_result result =
-                sort_table_copy(table, value, &table->values[table->given * width + which]);
+            struct resp_slice *kept = &table->values[table->given * width + which];
+            bool is_kept = value.data == element.data; /* as an element is */
+            *kept = value.data == NULL ? (struct resp_slice){"", 0} : value;
+            enum store_result result = is_kept ? STORE_OK : sort_table_copy(table, *kept, kept);
             if (result != STORE_OK)
                 return result;
         } else if (value.data != NULL) {
@@ -404,25 +405,38 @@ static enum store_result give(struct sort *sort, struct resp_slice element, size
     return table->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-static enum store_result store_results(struct sort *sort, uint64_t count)
+static enum store_result write_list(struct sort *sort, uint64_t count)
 {
-    struct call *call = sort->call;
     const struct resp_slice *values = sort->table->values;
-    struct list list = list_new(call, sort->to, STORE_NO_EXPIRY);
+    struct list list = list_new(sort->call, sort->to, STORE_NO_EXPIRY);
     struct list_place place;
-    resp_integer(call->reply, (int64_t)count);
-    if (count == 0)
-        return call_delete(call, sort->to);
-    enum store_result result = call_notify_if_new(call, sort->to);
-    if (result == STORE_OK)
-        result = list_seek(&list, 0, &place);
+    enum store_result result = list_seek(&list, 0, &place);
     for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
         result = list_insert(&list, &place, values[i]);
         if (result == STORE_OK)
             result = list_next(&list, &place);
     }
-    call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
     return result == STORE_OK ? list_save(&list) : result;
+}
+
+static enum store_result store_results(struct sort *sort, uint64_t count)
+{
+    struct call *call = sort->call;
+    struct assembly *assembly = &sort->table->assembly;
+    struct assembly_parts parts = {TYPE_LIST, sort->table->values, NULL, count};
+    bool is_large = assembly_is_large(&parts);
+    enum store_result result = STORE_OK;
+    resp_integer(call->reply, (int64_t)count);
+    if (count == 0)
+        return call_delete(call, sort->to);
+    if (is_large)
+        result = assembly_go_on(call, assembly, sort->to, &parts);
+    if (result == STORE_OK)
+        result = call_notify_if_new(call, sort->to);
+    call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
+    if (result != STORE_OK)
+        return result;
+    return is_large ? assembly_put(call, assembly, sort->to, TYPE_LIST) : write_list(sort, count);
 }
 
 static enum store_result give_all(struct sort *sort)
@@ -445,15 +459,14 @@ static enum store_result give_all(struct sort *sort)
         }
         table->given++;
         if (sort_table_step_is_full(table))
-            return store_step(call->txn);
+            return sort_table_step(call, table);
     }
     if (result != STORE_OK)
         return result;
     if (sort->to != NULL) /* all reads come before the first write */
         return store_results(sort, (end - first) * width);
     resp_array(call->reply, (end - first) * width);
-    resp_raw(call->reply, table->out.data, table->out.len);
-    return STORE_OK;
+    return aside_reply(call, &table->aside, &table->out);
 }
 
 /* ---- the command ---- */

@@ -24,6 +24,8 @@ static void table_free(void *progress)
     }
     gathered_set(&table->gathered, 0);
     resp_writer_free(&table->out);
+    aside_free(&table->aside);
+    assembly_free(&table->assembly);
     free(table->elements);
     free(table->spare);
     free(table->values);
@@ -50,7 +52,13 @@ struct sort_table *sort_table_get(struct call *call)
     assert(call->progress_free == table_free);
     bool is_nested = call->outer != NULL;
     table->left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    table->step_end = table->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
     return gathered_set(&table->gathered, table->bytes + table->out.capacity) ? table : NULL;
+}
+
+enum store_result sort_table_step(struct call *call, struct sort_table *table)
+{
+    return aside_step(call, &table->aside, &table->out);
 }
 
 enum store_result sort_table_reserve(struct sort_table *table, uint64_t count)

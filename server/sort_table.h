@@ -13,6 +13,8 @@
 #ifndef VELLUM_SORT_TABLE_H
 #define VELLUM_SORT_TABLE_H
 
+#include "aside.h"
+#include "assembly.h"
 #include "command.h"
 #include "gather.h"
 
@@ -32,11 +34,14 @@ struct sort_table {
     uint64_t weighed, given;
     uint64_t width, merged, taken; /* sorting: see sort_table.c */
     struct sort_block *blocks;     /* of what elements and values refer to */
-    struct resp_writer out;        /* the reply's elements */
+    struct resp_writer out;        /* the reply's elements, */
+    struct aside aside;            /* and those before them */
     struct resp_slice *values;     /* or what is stored */
+    struct assembly assembly;
     struct gathered gathered;
     uint64_t bytes;
-    uint64_t left; /* elements of this step */
+    uint64_t left;   /* elements of this step */
+    size_t step_end; /* out.len at which it is full */
 };
 
 /* The call's own, made in its first run; NULL: out of memory. To be called once in each run. */
@@ -53,15 +58,18 @@ STORE_MUST_CHECK enum store_result sort_table_reserve_values(struct sort_table *
 STORE_MUST_CHECK enum store_result sort_table_copy(struct sort_table *table, struct resp_slice from,
                                                    struct resp_slice *to);
 
-/* After each element: whether it is time for store_step. */
+/* After each element: whether it is time for sort_table_step. */
 static inline bool sort_table_step_is_full(struct sort_table *table)
 {
-    return --table->left == 0;
+    return --table->left == 0 || table->out.len >= table->step_end;
 }
+
+/* The end of a step. */
+STORE_MUST_CHECK enum store_result sort_table_step(struct call *call, struct sort_table *table);
 
 typedef int sort_compare(const void *a, const void *b, void *arg);
 
-/* Goes on sorting; false: it is time for store_step. */
+/* Goes on sorting; false: it is time for sort_table_step. */
 bool sort_table_sort(struct sort_table *table, sort_compare *compare, void *arg);
 
 #endif
