@@ -162,6 +162,7 @@ SERVER_SRC := \
 	server/nested.c \
 	server/notice.c \
 	server/notify.c \
+	server/order.c \
 	server/outflow.c \
 	server/packed.c \
 	server/process.c \

@@ -47,7 +47,8 @@ struct conn {
     uint32_t request_count;
     struct request *first_parked; /* the first of them that has not started */
     uint32_t running;             /* of them: started and not finished */
-    bool running_write;           /* something else than reads runs */
+    uint32_t running_writes;      /* of these: all but reads */
+    uint64_t line;                /* that all of them are in, 0: none; see order.h */
     bool refused;                 /* a protocol error: no more input is taken */
     char *refusal;                /* its text, while it has to wait behind requests */
     uint64_t held_bytes;          /* of replies that wait behind others */

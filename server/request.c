@@ -82,6 +82,7 @@ void request_free(struct request *request)
     request->awaited_ms = 0;
     request->is_read = request->discard = request->rejected = request->wants_all = false;
     request->reply_start = 0;
+    request->line = 0;
     if (worker->free_request_count >= FREE_REQUESTS_MAX) {
         request_destroy(request);
         return;

@@ -41,6 +41,7 @@ struct request {
     enum request_state state;
     enum store_result result; /* when finished */
     bool is_read;             /* may run beside other reads */
+    uint64_t line;            /* see order_line; 0: none */
     bool discard;             /* CLIENT REPLY: nobody wants the reply */
     bool rejected;            /* never ran: the reply says why */
     size_t reply_start;       /* in *call.reply */

@@ -9,7 +9,7 @@
  * Invariants:
  * 1. conn->requests holds the commands not yet answered, in the order they came in; parked ones
  *    stand behind all that have started.
- * 2. A read starts only when everything that runs is a read; anything else only when nothing runs.
+ * 2. What starts while something runs is a read beside reads, or in line (order.h).
  * 3. conn->running counts those that have started and not finished; when it is 0, everything before
  *    the first parked request is finished.
  * 4. Replies leave in the queue's order: a finished request behind a running one keeps its reply.
@@ -30,6 +30,7 @@
 #include "monitor.h"
 #include "multi.h"
 #include "nested.h"
+#include "order.h"
 #include "outflow.h"
 #include "request.h"
 #include "runner_reply.h"
@@ -89,21 +90,6 @@ static const char *refusal_of(const struct request *request, const struct comman
     if ((command->flags & CMD_DENYOOM) != 0 && store_is_over_memory(request->call.server->store))
         return "OOM command not allowed when used memory > 'maxmemory'.";
     return is_held_up(request, command) ? SCRIPT_BUSY_TEXT : NULL;
-}
-
-/* What a command may do besides reading and writing keys would count. */
-static bool may_scout(const struct command *command)
-{
-    const uint32_t apart = CMD_ALL_KEYS | CMD_NO_KEYS | CMD_BLOCKING | CMD_NESTS;
-    return (command->flags & CMD_FAST) != 0 && (command->flags & apart) == 0 &&
-           command->declare == NULL;
-}
-
-static bool runs_as_read(const struct command *command)
-{
-    const uint32_t apart =
-        CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING | CMD_REMEMBERS;
-    return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 
 /* Declares the keys that the table names. False: out of memory. */
@@ -199,10 +185,7 @@ static void finish(struct request *request, enum store_result result)
     request->state = REQUEST_FINISHED;
     request->result = result;
     conn->held_bytes += request->reply.len;
-    conn->running--;
-    conn->worker->running--;
-    if (!request->is_read)
-        conn->running_write = false;
+    order_note_end(conn, request);
     conn_attend(conn);
 }
 
@@ -327,7 +310,7 @@ static enum store_result run_on_store(struct request *request, const struct comm
     store->leave = on_leave;
     store->now_ms = request->call.now_ms;
     store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
-    store->may_scout = may_scout(command);
+    store->may_scout = order_may_scout(command);
     return go_on(request, store_execute(request->conn->worker->store, store));
 }
 
@@ -411,7 +394,7 @@ static enum store_result start(struct request *request)
     if (session->multi != NULL && multi_takes(request, command))
         return STORE_OK;
     request->rejected = false;
-    request->is_read = runs_as_read(command);
+    request->is_read = order_is_read(command);
     call->now_ms = worker_now(conn->worker);
     call->random_seed = next_random(conn->worker);
     session->last_command = command->name;
@@ -419,10 +402,8 @@ static enum store_result start(struct request *request)
     enum store_result result = run_counted(request, command);
     if (result == STORE_WAIT) {
         request->state = REQUEST_RUNNING;
-        conn->running++;
-        conn->worker->running++;
-        if (!request->is_read)
-            conn->running_write = true;
+        request->line = order_line(request, command);
+        order_note_start(conn, request);
         if (request->waiter != NULL) { /* monitors see it when it begins to wait */
             tell_monitors(request);
             send_messages(request);
@@ -579,9 +560,7 @@ static void answer_finished(struct conn *conn)
 
 static bool may_start(const struct conn *conn, const struct request *request)
 {
-    if (!upload_is_settled(request->call.upload))
-        return false;
-    return conn->running == 0 || (request->is_read && !conn->running_write);
+    return upload_is_settled(request->call.upload) && order_may_start(conn, request);
 }
 
 /* A held request starts; what it writes stays with it until its turn. */
@@ -631,11 +610,12 @@ static void take_behind(struct conn *conn, struct request *request)
     call->reply = &request->reply;
     const struct command *command = resolve(request);
     resp_truncate(call->reply, 0); /* errors are found again when it starts */
-    request->is_read = command == NULL || runs_as_read(command);
+    bool declared = command != NULL && command_has_keys(command) && declare_keys(request, command);
+    request->is_read = command == NULL || order_is_read(command);
+    request->line = declared ? order_line(request, command) : 0;
     if (conn->first_parked == NULL && may_start(conn, request)) {
         start_held(request);
-    } else if (command != NULL && command_has_keys(command) && declare_keys(request, command) &&
-               !client_memory_is_short(conn->worker)) {
+    } else if (declared && !client_memory_is_short(conn->worker)) {
         store_prefetch(conn->worker->store, request->keys, call->key_count);
     }
     enqueue(conn, request);

@@ -275,6 +275,15 @@ static uint32_t start(struct store_worker *worker, struct space *space, uint32_t
     return covered;
 }
 
+/* Nobody waits for the page yet, and nobody holds it: it counts as used already, or the hand of the
+ * eviction, where it has come to the newest, would take each such page before its turn. */
+static void start_ahead(struct store_worker *worker, struct space *space, uint32_t page,
+                        bool patient)
+{
+    if (start(worker, space, page, 1, patient) > 0)
+        arena_frame(space->arena, space->table[page])->visited = true;
+}
+
 static enum store_result wait_for(struct store_txn *txn, struct space *space, uint32_t number)
 {
     struct frame *frame = arena_frame(space->arena, number);
@@ -354,7 +363,7 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
         return STORE_IO;
     counter_add(&space->misses, 1);
     if (txn->scouts) {
-        start(txn->worker, space, page, 1, true);
+        start_ahead(txn->worker, space, page, true);
         return STORE_WAIT;
     }
     if (txn->in_place)
@@ -410,5 +419,5 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
 void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page)
 {
     if (!space->table[page])
-        start(worker, space, page, 1, false);
+        start_ahead(worker, space, page, false);
 }

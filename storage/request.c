@@ -19,8 +19,9 @@
 
 #include "building.h"
 
-#define SUBMIT_EARLY 8u      /* reads */
-#define READY_PASSES 16u     /* in a round: who waits for one key comes one after the other */
+#define SUBMIT_EARLY 16u     /* reads */
+#define READY_MORE 256u      /* in a round, behind those that were ready when it began */
+#define AHEAD_SHARE 4u       /* of the cache, a page for each request */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
 /* ---- waiting and waking ---- */
@@ -487,7 +488,22 @@ void request_run_again(struct store_txn *txn)
     request->done(request, result);
 }
 
-/* What becomes ready meanwhile has its turn, but not for ever: then in the next round. */
+static uint32_t run_ready_once(struct store_worker *worker)
+{
+    struct store_txn *ready = worker->ready;
+    uint32_t count = 0;
+    worker->ready = worker->ready_last = NULL;
+    while (ready) {
+        struct store_txn *txn = ready;
+        ready = txn->next;
+        request_run_again(txn);
+        count++;
+    }
+    return count;
+}
+
+/* What becomes ready meanwhile has its turn, one after the other those that wait for one key; but
+ * not for ever: then in the next round. */
 void request_run_ready(struct store_worker *worker)
 {
     pthread_mutex_lock(&worker->inbox_lock);
@@ -500,15 +516,9 @@ void request_run_ready(struct store_worker *worker)
         append(&worker->ready, &worker->ready_last, txn);
     }
     store_answer_summons(worker);
-    for (uint32_t pass = 0; worker->ready && pass < READY_PASSES; pass++) {
-        struct store_txn *ready = worker->ready;
-        worker->ready = worker->ready_last = NULL;
-        while (ready) {
-            struct store_txn *txn = ready;
-            ready = txn->next;
-            request_run_again(txn);
-        }
-    }
+    run_ready_once(worker);
+    for (uint32_t more = 0; worker->ready && more < READY_MORE;)
+        more += run_ready_once(worker);
 }
 
 /* ---- a run that takes long ---- */
@@ -577,4 +587,11 @@ void store_go_on(struct store_txn *txn)
 uint32_t store_parked(const struct store_worker *worker)
 {
     return worker->parked;
+}
+
+bool store_has_room_ahead(const struct store_worker *worker)
+{
+    const struct store *store = worker->store;
+    uint32_t pages = atomic_load_explicit(&store->arena.limit, memory_order_relaxed);
+    return atomic_load_explicit(&store->active, memory_order_relaxed) < pages / AHEAD_SHARE;
 }

@@ -171,6 +171,9 @@ void store_submit(struct store_worker *worker);
 
 /* Requests parked on this worker. */
 uint32_t store_parked(const struct store_worker *worker);
+/* Whether so few requests have or wait for their keys that what is read ahead for one more is still
+ * there when its turn has come. */
+bool store_has_room_ahead(const struct store_worker *worker);
 
 /* ---- durability ---- */
 

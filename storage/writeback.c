@@ -113,7 +113,7 @@ static int write_batch(struct store *store, struct space *space, struct batch *b
     }
     while (left > 0) {
         store->disk->ops->submit(store->keeper_queue);
-        store->disk->ops->reap(store->keeper_queue, 1);
+        store->disk->ops->reap(store->keeper_queue, left);
     }
     for (uint32_t i = 0; i < batch->count; i++) {
         atomic_fetch_add_explicit(&store->pages_written, batch->writes[i].count,

@@ -648,7 +648,12 @@ fault("aside-without-its-last-pieces", "storage/upload.c",
       by=[UPLOAD])
 fault("command-before-its-value", "server/runner.c",
       "a command runs while its long value is still on its way to the device",
-      ("if (!upload_is_settled(request->call.upload)) return false;", ""),
+      ("return upload_is_settled(request->call.upload) && order_may_start(conn, request);",
+       "return order_may_start(conn, request);"),
+      by=["test_runner"])
+fault("line-of-any-keys", "server/order.c",
+      "a command starts beside writes on other keys",
+      ("request->line == conn->line &&", ""),
       by=["test_runner"])
 fault("long-values-without-bound", "server/runner.c",
       "a client may have any number of long values on their way to the device",

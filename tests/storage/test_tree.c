@@ -303,6 +303,7 @@ static void an_access_costs_the_height_and_one_more(void **state)
 }
 
 #define QUEUED 8u
+#define QUEUED_MOST 64u
 #define QUEUES 6u /* what a scout saves depends on how fast its reads are: many of them say it */
 
 static enum store_result replace_entry(struct store_txn *txn, struct job *job,
@@ -315,35 +316,42 @@ static enum store_result replace_entry(struct store_txn *txn, struct job *job,
     return result == STORE_OK ? store_tree_replace(&cursor, "fresh", 5) : result;
 }
 
-/* Writers of one collection, each of another leaf: how often a run had to be thrown away. */
-static uint64_t queue_writers(struct rig *rig, uint32_t from, bool may_scout)
+static void start_writer(struct rig *rig, struct job *job, uint32_t entry, bool may_scout)
+{
+    *job = (struct job){.act = replace_entry, .from = entry};
+    job->request = (struct store_request){.run = job_run,
+                                          .done = job_done,
+                                          .keys = job->keys,
+                                          .key_count = 1,
+                                          .now_ms = 1,
+                                          .may_scout = may_scout};
+    store_key(rig->store, &job->keys[0], 0, "big", 3, STORE_EXCLUSIVE);
+    enum store_result result = store_execute(rig->workers[0], &job->request);
+    if (result != STORE_WAIT)
+        job_done(&job->request, result);
+}
+
+/* Writers of one collection, each of another leaf, `depth` at a time: how often a run had to be
+ * thrown away. */
+static uint64_t queue_writers(struct rig *rig, uint32_t from, uint32_t count, uint32_t depth,
+                              bool may_scout)
 {
     struct store_stats before, after;
-    struct job jobs[QUEUED] = {0};
-    bool finished = false;
+    struct job jobs[QUEUED_MOST] = {0};
     store_stats(rig->store, &before);
-    for (uint32_t i = 0; i < QUEUED; i++) {
-        struct job *job = &jobs[i];
-        *job = (struct job){.act = replace_entry, .from = from + i};
-        job->request = (struct store_request){.run = job_run,
-                                              .done = job_done,
-                                              .keys = job->keys,
-                                              .key_count = 1,
-                                              .now_ms = 1,
-                                              .may_scout = may_scout};
-        store_key(rig->store, &job->keys[0], 0, "big", 3, STORE_EXCLUSIVE);
-        enum store_result result = store_execute(rig->workers[0], &job->request);
-        if (result != STORE_WAIT)
-            job_done(&job->request, result);
+    for (uint32_t i = 0; i < depth; i++)
+        start_writer(rig, &jobs[i], from + i, may_scout);
+    for (uint32_t started = depth, finished = 0; finished < count;) {
+        struct job *job = &jobs[finished % depth];
+        if (!job->finished) {
+            rig_round(rig);
+            continue;
+        }
+        must(job->result == STORE_OK, "replacing: %d", (int)job->result);
+        finished++;
+        if (started < count)
+            start_writer(rig, job, from + started++, may_scout);
     }
-    while (!finished) {
-        rig_round(rig);
-        finished = true;
-        for (uint32_t i = 0; i < QUEUED; i++)
-            finished &= jobs[i].finished;
-    }
-    for (uint32_t i = 0; i < QUEUED; i++)
-        must(jobs[i].result == STORE_OK, "replacing: %d", (int)jobs[i].result);
     store_stats(rig->store, &after);
     return after.reruns - before.reruns;
 }
@@ -364,14 +372,39 @@ static void who_waits_has_its_pages_read(void **state)
     }
     uint64_t alone = 0, together = 0;
     for (uint32_t i = 0; i < QUEUES; i++) {
-        alone += queue_writers(&rig, 1000 + 1000 * i, false);
-        together += queue_writers(&rig, 10000 + 1000 * i, true);
+        alone += queue_writers(&rig, 1000 + 1000 * i, QUEUED, QUEUED, false);
+        together += queue_writers(&rig, 10000 + 1000 * i, QUEUED, QUEUED, true);
     }
     fprintf(stderr, "# %llu runs again, with scouts %llu\n", (unsigned long long)alone,
             (unsigned long long)together);
 #ifndef VELLUM_WAIT
     must(alone > QUEUES * QUEUED / 2, "most leaves were there before");
     must(together <= alone / 3 * 2, "the scouts were of no use");
+#endif
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+#define AHEAD_WRITERS 4000u
+
+/* In a cache whose pages are all in use the hand of the eviction comes to the newest at last. */
+static void what_is_read_ahead_stays_until_its_turn(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(1);
+    struct rig rig;
+    rig_defaults(&rig);
+    rig_open_on(&rig, medium);
+    fill(&rig, "big", 60000, 40);
+    struct store_stats before, after;
+    store_stats(rig.store, &before);
+    uint64_t again = queue_writers(&rig, 1000, AHEAD_WRITERS, QUEUED_MOST, true);
+    store_stats(rig.store, &after);
+    uint64_t reads = after.pages_read - before.pages_read;
+    fprintf(stderr, "# %u writers read %llu pages, ran again %llu times\n", AHEAD_WRITERS,
+            (unsigned long long)reads, (unsigned long long)again);
+#ifndef VELLUM_WAIT
+    must(reads <= AHEAD_WRITERS / 50 * 51, "pages were read twice");
 #endif
     rig_close_well(&rig);
     medium_free(medium);
@@ -756,6 +789,7 @@ int main(void)
         cmocka_unit_test(the_power_may_go_at_any_moment),
         cmocka_unit_test(an_access_costs_the_height_and_one_more),
         cmocka_unit_test(who_waits_has_its_pages_read),
+        cmocka_unit_test(what_is_read_ahead_stays_until_its_turn),
         cmocka_unit_test(a_walk_in_steps_holds_up_nobody),
         cmocka_unit_test(what_is_given_up_comes_back),
         cmocka_unit_test(what_others_hold_survives_a_flush_beside_it),

@@ -467,6 +467,32 @@ static void test_nothing_starts_beside_a_write(void **state)
     assert_received(peer, ":1\r\n$-1\r\n+PONG\r\n");
 }
 
+/* Commands on one key need not wait for each other: the store keeps their order. */
+static void test_one_key_is_a_line(void **state)
+{
+    struct fixture *fixture = *state;
+    struct peer *peer = connect_peer(fixture), *other = connect_peer(fixture);
+    wait_always(fixture);
+    send_text(peer, "HGET h a\r\nHSET h a 1\r\nHSET h b 2\r\nHGET h a\r\nHSET i c 3\r\n"
+                    "HGET h b\r\nSELECT 1\r\nHGET h b\r\n");
+    poke(peer);
+    assert_int_equal(conn_of(peer)->running, 4); /* up to the other key */
+    assert_int_equal(conn_of(peer)->request_count, 8);
+    run(fixture, peer, 50);
+    assert_received(peer, "$-1\r\n:1\r\n:1\r\n$1\r\n1\r\n:1\r\n$1\r\n2\r\n+OK\r\n$-1\r\n");
+    send_text(peer, "SELECT 0\r\n");
+    run(fixture, peer, 50);
+    assert_received(peer, "+OK\r\n");
+    send_text(other, "BLPOP l 0\r\n");
+    run(fixture, other, 50);
+    send_text(peer, "LPUSH l a\r\nLPUSH l b\r\nLPUSH l c\r\n");
+    poke(peer);
+    assert_int_equal(conn_of(peer)->running, 3);
+    run(fixture, peer, 50);
+    assert_received(peer, ":1\r\n:1\r\n:2\r\n"); /* who was blocked is served in between */
+    assert_received(other, "*2\r\n$1\r\nl\r\n$1\r\na\r\n");
+}
+
 static void test_refusal_waits_its_turn(void **state)
 {
     struct fixture *fixture = *state;
@@ -812,6 +838,7 @@ int main(void)
         TEST(test_quoted_words_outlive_their_line),
         TEST(test_reads_run_side_by_side),
         TEST(test_nothing_starts_beside_a_write),
+        TEST(test_one_key_is_a_line),
         TEST(test_refusal_waits_its_turn),
         TEST(test_quit_behind_waits),
         TEST(test_silence),
