@@ -63,6 +63,9 @@ struct waiter {
     enum blocked_ending ending;
     int64_t deadline_ms; /* 0: none */
     struct event *timer;
+    void (*answer)(struct call *call); /* writes the reply when it ends; NULL: the run has */
+    uint64_t commit;                   /* ends when it is durable; 0: that does not matter */
+    struct waiter *next_awaiting, *previous_awaiting; /* worker->awaiting, if commit is not 0 */
     uint32_t place_count;
     struct place places[];
 };
@@ -455,6 +458,62 @@ void blocked_leave(struct request *request, enum store_result result)
         waiter->place_count = 0;
 }
 
+/* ---- waiting for durability ---- */
+
+uint64_t call_written(struct call *call)
+{
+    return request_of_call(call)->conn->newest_written;
+}
+
+static void begin_awaiting(struct waiter *waiter)
+{
+    struct worker *worker = waiter->worker;
+    waiter->next_awaiting = worker->awaiting;
+    if (worker->awaiting != NULL)
+        worker->awaiting->previous_awaiting = waiter;
+    worker->awaiting = waiter;
+    store_await_durable(worker->server->store, 1);
+}
+
+static void stop_awaiting(struct waiter *waiter)
+{
+    struct worker *worker = waiter->worker;
+    struct waiter *next = waiter->next_awaiting, *previous = waiter->previous_awaiting;
+    if (next != NULL)
+        next->previous_awaiting = previous;
+    *(previous != NULL ? &previous->next_awaiting : &worker->awaiting) = next;
+    store_await_durable(worker->server->store, -1);
+}
+
+enum store_result call_await(struct call *call, uint64_t commit, int64_t timeout_ms,
+                             void (*answer)(struct call *call))
+{
+    answer(call);
+    enum store_result result = call_block(call, NULL, 0, TYPE_STRING, timeout_ms);
+    if (result != STORE_OK || call->outer != NULL)
+        return result;
+    struct waiter *waiter = request_of_call(call)->waiter;
+    waiter->answer = answer;
+    waiter->commit = commit;
+    if (commit > 0)
+        begin_awaiting(waiter);
+    return STORE_OK;
+}
+
+void blocked_note_durable(struct worker *worker)
+{
+    const struct store *store = worker->server->store;
+    uint64_t durable = store_has_failed(store) ? UINT64_MAX : store_durable(store);
+    struct waiter *next = worker->awaiting;
+    for (struct waiter *waiter; (waiter = next) != NULL;) {
+        next = waiter->next_awaiting;
+        if (waiter->commit <= durable)
+            blocked_end(waiter->request->conn, BLOCKED_TIMEOUT);
+    }
+}
+
+/* ---- the end ---- */
+
 /* The request needs it no more. */
 static void drop(struct waiter *waiter)
 {
@@ -462,6 +521,8 @@ static void drop(struct waiter *waiter)
     struct blocked *blocked = registry_of(request);
     leave_all(blocked, waiter);
     store_dismiss(&request->store);
+    if (waiter->commit > 0)
+        stop_awaiting(waiter);
     if (waiter->timer != NULL)
         event_free(waiter->timer);
     if (waiter->is_counted)
@@ -480,10 +541,15 @@ static void settle(struct request *request)
 
 static void write_ending(struct request *request, enum blocked_ending ending)
 {
-    if (ending != BLOCKED_ERROR) /* what the run has written answers the end of the time */
-        return;
-    resp_truncate(request->call.reply, request->reply_start);
-    resp_error(request->call.reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    struct call *call = &request->call;
+    bool is_error = ending == BLOCKED_ERROR;
+    if (!is_error && request->waiter->answer == NULL)
+        return; /* what the run has written answers the end of the time */
+    resp_truncate(call->reply, request->reply_start);
+    if (is_error)
+        resp_error(call->reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    else
+        request->waiter->answer(call);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

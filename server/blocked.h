@@ -39,6 +39,9 @@ void blocked_leave(struct request *request, enum store_result result);
 STORE_MUST_CHECK enum store_result blocked_settle(struct request *request,
                                                   enum store_result result);
 
+/* More has become durable, or nothing ever will: ends what waits for that on this worker. */
+void blocked_note_durable(struct worker *worker);
+
 /* Stops listening when no request needs it; not from within a run function. */
 void blocked_rest(struct blocked *blocked);
 

@@ -4,6 +4,7 @@
 #include "cmd_list.h"
 #include "cmd_zset.h"
 #include "commands.h"
+#include "server.h"
 
 /* ---- elements of lists ---- */
 
@@ -175,26 +176,53 @@ enum store_result cmd_bzmpop(struct call *call)
                  : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
 }
 
-/* ---- WAIT ---- */
+/* ---- WAIT and WAITAOF: there are no replicas, so that none has acknowledged anything ---- */
 
-/* There are no replicas: it takes its time, and none has acknowledged. */
+static bool read_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
+{
+    const char *error = NULL;
+    if (!resp_read_int64(arg.data, arg.len, timeout_ms))
+        error = "ERR timeout is not an integer or out of range";
+    else if (*timeout_ms < 0)
+        error = "ERR timeout is negative";
+    else if (*timeout_ms > INT64_MAX - call->now_ms)
+        error = "ERR timeout is out of range";
+    if (error != NULL)
+        resp_error(call->reply, error);
+    return error == NULL;
+}
+
+static void answer_acknowledged(struct call *call)
+{
+    resp_array(call->reply, 2);
+    resp_integer(call->reply, call_written(call) <= store_durable(call->server->store));
+    resp_integer(call->reply, 0);
+}
+
+/* The journal is what Redis has its AOF for, and is always on, whatever `appendonly` says. */
+enum store_result cmd_waitaof(struct call *call)
+{
+    int64_t local, replicas, timeout_ms;
+    uint64_t written = call_written(call);
+    if (!call_int64_between(call, call->argv[1], 0, 1, &local) ||
+        !call_count(call, call->argv[2], &replicas) ||
+        !read_milliseconds(call, call->argv[3], &timeout_ms))
+        return STORE_OK;
+    bool is_durable = written <= store_durable(call->server->store);
+    if (replicas == 0 && (local == 0 || is_durable)) {
+        answer_acknowledged(call);
+        return STORE_OK;
+    }
+    return call_await(call, replicas == 0 ? written : 0, timeout_ms, answer_acknowledged);
+}
+
+/* It takes its time. */
 enum store_result cmd_wait(struct call *call)
 {
     int64_t replicas, timeout_ms;
-    if (!call_int64(call, call->argv[1], &replicas))
+    if (!call_int64(call, call->argv[1], &replicas) ||
+        !read_milliseconds(call, call->argv[2], &timeout_ms))
         return STORE_OK;
-    if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &timeout_ms)) {
-        resp_error(call->reply, "ERR timeout is not an integer or out of range");
-        return STORE_OK;
-    }
-    if (timeout_ms < 0) {
-        resp_error(call->reply, "ERR timeout is negative");
-        return STORE_OK;
-    }
-    if (timeout_ms > INT64_MAX - call->now_ms) {
-        resp_error(call->reply, "ERR timeout is out of range");
-        return STORE_OK;
-    }
     resp_integer(call->reply, 0);
     return replicas <= 0 ? STORE_OK : call_block(call, NULL, 0, TYPE_STRING, timeout_ms);
 }

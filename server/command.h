@@ -310,6 +310,13 @@ STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct st
 bool call_has_waited(struct call *call);
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 
+/* call_block for no key, but until `commit` is durable (0: just for the time). However it ends,
+ * `answer` writes the reply, as it does now. call_written: what this connection has written. */
+STORE_MUST_CHECK enum store_result call_await(struct call *call, uint64_t commit,
+                                              int64_t timeout_ms,
+                                              void (*answer)(struct call *call));
+uint64_t call_written(struct call *call);
+
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
 void call_help(struct call *call, const char *const *lines);
 

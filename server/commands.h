@@ -230,6 +230,7 @@ command_fn cmd_exists;
 command_fn cmd_touch;
 command_fn cmd_type;
 command_fn cmd_wait;
+command_fn cmd_waitaof;
 command_fn cmd_rename;
 command_fn cmd_renamenx;
 command_fn cmd_copy;

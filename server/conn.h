@@ -64,6 +64,7 @@ struct conn {
     uint32_t segment_count;
     uint64_t shown;              /* newest commit shown by the bytes in worker->output */
     uint64_t newest_shown;       /* newest commit shown by any command that has run */
+    uint64_t newest_written;     /* newest commit shown by those that may write */
     int64_t soft_limit_since_ms; /* 0: under the soft limit */
 
     struct conn *attention_next, *undurable_next;

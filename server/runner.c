@@ -144,9 +144,13 @@ static void tell_monitors(struct request *request)
 
 static void send_messages(struct request *request)
 {
+    const uint32_t writers = CMD_WRITE | CMD_REMEMBERS | CMD_NESTS;
     struct conn *conn = request->conn;
-    if (request->store.shown > conn->newest_shown)
-        conn->newest_shown = request->store.shown;
+    uint64_t shown = request->store.shown;
+    if (shown > conn->newest_shown)
+        conn->newest_shown = shown;
+    if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
+        conn->newest_written = shown;
     if (request->effects.first != NULL)
         pubsub_send(conn->worker, &request->effects, conn->newest_shown);
 }

@@ -227,10 +227,10 @@ static void keep_pulsing(struct worker *worker)
         event_add(event, &pulse);
 }
 
-/* Connections whose replies wait for the journal, when it has moved or never will. */
+/* Connections whose replies or commands wait for the journal, when it has moved or never will. */
 static void look_at_undurable(struct worker *worker)
 {
-    if (worker->undurable == NULL)
+    if (worker->undurable == NULL && worker->awaiting == NULL)
         return;
     uint64_t durable = store_durable(worker->server->store);
     if (durable == worker->private->durable_seen && !store_has_failed(worker->server->store))
@@ -243,6 +243,7 @@ static void look_at_undurable(struct worker *worker)
         conn->is_undurable = false;
         conn_attend(conn);
     }
+    blocked_note_durable(worker);
 }
 
 /* `apart`: whose turn is to come later; or NULL. */

@@ -25,6 +25,7 @@ struct conn;
 struct rdma_loop;
 struct request;
 struct script_state;
+struct waiter;
 
 /* Counters are written by their worker alone (relaxed atomics) and summed by INFO. */
 struct worker_counters {
@@ -97,6 +98,7 @@ struct worker {
     struct request *free_requests;
     uint32_t free_request_count;
     struct request *resting; /* see outflow.h */
+    struct waiter *awaiting; /* see blocked_note_durable */
     uint32_t running;        /* requests started and not finished */
     uint64_t random_state;
     int64_t browser_logged_ms;

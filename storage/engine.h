@@ -338,6 +338,7 @@ struct store {
     struct store_worker **workers;
     uint32_t worker_count;
     _Atomic int sync;
+    _Atomic uint32_t durable_awaited; /* store_await_durable's sum */
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
     _Atomic bool failed, full;
     _Atomic int64_t taken_bytes;  /* by all but frames, as of the last measurement */

@@ -76,7 +76,8 @@ void engine_fail(struct store *store, const char *doing, int error)
 
 void engine_durable_advanced(struct store *store)
 {
-    if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS)
+    if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS ||
+        atomic_load(&store->durable_awaited) > 0)
         engine_wake_workers(store);
     keeper_release(store);
 }
@@ -84,6 +85,11 @@ void engine_durable_advanced(struct store *store)
 uint64_t store_durable(const struct store *store)
 {
     return atomic_load_explicit(&store->journal.durable, memory_order_acquire);
+}
+
+void store_await_durable(struct store *store, int change)
+{
+    atomic_fetch_add(&store->durable_awaited, (uint32_t)change);
 }
 
 bool store_has_failed(const struct store *store)

@@ -180,6 +180,11 @@ bool store_has_room_ahead(const struct store_worker *worker);
 /* Commits up to this number are durable. */
 uint64_t store_durable(const struct store *store);
 
+/* One more who waits for durability, or (-1) one less: while there are any, all workers'
+ * descriptors become readable when it moves; under STORE_SYNC_ALWAYS they do in any case. Any
+ * thread. */
+void store_await_durable(struct store *store, int change);
+
 /* A write or flush has failed: nothing can be committed or made durable any more. */
 bool store_has_failed(const struct store *store);
 
