@@ -31,8 +31,8 @@ void zset_put_head(struct resp_writer *out, uint64_t count, enum zset_form form)
     resp_array(out, form == ZSET_FLAT ? 2 * count : count);
 }
 
-static enum store_result put_element(struct steps *steps, const struct zset_element *element,
-                                     enum zset_form form)
+enum store_result zset_put_element(struct steps *steps, const struct zset_element *element,
+                                   enum zset_form form)
 {
     size_t before = steps->out->len;
     if (form == ZSET_PAIRS)
@@ -58,10 +58,10 @@ enum store_result zset_reply_range(struct steps *steps, struct zset *zset, uint6
         if (result == STORE_OK)
             result = zset_get(zset, &place, &element);
         if (result == STORE_OK)
-            result = put_element(steps, &element, form);
+            result = zset_put_element(steps, &element, form);
         if (result == STORE_OK)
             result = steps_count(steps);
-        if (result == STORE_OK && !backwards)
+        if (result == STORE_OK && !backwards && *steps->done < count)
             result = zset_next(zset, &place);
     }
     return result == STORE_OK ? steps_finish(steps) : result;

@@ -22,6 +22,9 @@ enum zset_form {
 enum zset_form zset_form(const struct call *call, bool with_scores);
 void zset_put_head(struct resp_writer *out, uint64_t count, enum zset_form form);
 
+STORE_MUST_CHECK enum store_result
+zset_put_element(struct steps *steps, const struct zset_element *element, enum zset_form form);
+
 /* Replies `count` elements, from `first` on, or backwards from the one before `first`. The head of
  * the reply is the caller's. */
 STORE_MUST_CHECK enum store_result zset_reply_range(struct steps *steps, struct zset *zset,

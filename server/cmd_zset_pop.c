@@ -18,11 +18,29 @@ static const char *pop_event(enum zset_end end)
     return end == ZSET_MIN ? "zpopmin" : "zpopmax";
 }
 
+/* Its place is looked for once, for the reply and for taking it out. */
+static enum store_result pop_end(struct steps *steps, struct zset *zset, enum zset_end end,
+                                 enum zset_form form)
+{
+    struct zset_place place;
+    struct zset_element element;
+    enum store_result result = zset_seek(zset, end == ZSET_MIN ? 0 : zset_count(zset) - 1, &place);
+    if (result == STORE_OK)
+        result = zset_get(zset, &place, &element);
+    if (result == STORE_OK)
+        result = zset_put_element(steps, &element, form);
+    if (result == STORE_OK)
+        result = zset_remove_at(zset, &place, &element);
+    return result == STORE_OK ? zset_changed(zset, pop_event(end)) : result;
+}
+
 /* Replies with what is then taken out; the head of the reply is there, for a fresh one. */
 static enum store_result pop_range(struct steps *steps, struct zset *zset, enum zset_end end,
                                    uint64_t count, enum zset_form form)
 {
     uint64_t total = zset_count(zset);
+    if (count == 1)
+        return pop_end(steps, zset, end, form);
     enum store_result result =
         zset_reply_range(steps, zset, end == ZSET_MIN ? 0 : total, count, end == ZSET_MAX, form);
     if (result == STORE_OK)

@@ -484,11 +484,22 @@ static enum store_result cut_packed(struct zset *zset, struct zset_place *place,
     return result;
 }
 
+enum store_result zset_remove_at(struct zset *zset, struct zset_place *place,
+                                 const struct zset_element *element)
+{
+    struct resp_slice name;
+    if (zset->order == NULL)
+        return cut_packed(zset, place, 1);
+    enum store_result result = zset_name(zset, element, &name);
+    if (result == STORE_OK)
+        result = remove_by_member(zset, name);
+    return result == STORE_OK ? store_tree_remove(&place->cursor) : result;
+}
+
 enum store_result zset_remove_range(struct zset *zset, uint64_t first, uint64_t count)
 {
     struct zset_place place;
     struct zset_element element;
-    struct resp_slice name;
     uint64_t total = zset_count(zset);
     assert(first <= total && count <= total - first);
     if (zset->order != NULL && total - count < count)
@@ -499,11 +510,7 @@ enum store_result zset_remove_range(struct zset *zset, uint64_t first, uint64_t 
     for (; count > 0 && result == STORE_OK; count--) {
         result = zset_get(zset, &place, &element);
         if (result == STORE_OK)
-            result = zset_name(zset, &element, &name);
-        if (result == STORE_OK)
-            result = remove_by_member(zset, name);
-        if (result == STORE_OK)
-            result = store_tree_remove(&place.cursor);
+            result = zset_remove_at(zset, &place, &element);
     }
     return result;
 }

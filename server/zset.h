@@ -137,6 +137,9 @@ STORE_MUST_CHECK enum store_result zset_add(struct zset *zset, const struct zset
 STORE_MUST_CHECK enum store_result zset_move(struct zset *zset, const struct zset_pair *pair,
                                              double score);
 STORE_MUST_CHECK enum store_result zset_remove(struct zset *zset, const struct zset_pair *pair);
+/* The element that zset_get has shown at the place. */
+STORE_MUST_CHECK enum store_result zset_remove_at(struct zset *zset, struct zset_place *place,
+                                                  const struct zset_element *element);
 STORE_MUST_CHECK enum store_result zset_remove_range(struct zset *zset, uint64_t first,
                                                      uint64_t count);
 

@@ -203,16 +203,18 @@ static enum store_result keep_roots(struct store_txn *txn, struct write *write,
     write->old_trees = NULL;
     if (!old || !(old->flags & (FORMAT_LARGE | FORMAT_TREES | FORMAT_LONG_KEY)))
         return STORE_OK;
+    bool drops_key =
+        old->flags & FORMAT_LONG_KEY && !(write->long_key && write->long_key->bytes.base);
     void *payload = store_alloc(txn, old->payload_len);
-    void *key = store_alloc(txn, old->key_len);
-    if (!payload || !key)
+    void *key = drops_key ? store_alloc(txn, old->key_len) : NULL;
+    if (!payload || (drops_key && !key))
         return STORE_NO_MEMORY;
     memcpy(payload, format_payload(old), old->payload_len);
     if (old->flags & FORMAT_LARGE)
         write->old_root = payload;
     else if (old->flags & FORMAT_TREES)
         write->old_trees = payload;
-    if (old->flags & FORMAT_LONG_KEY && !(write->long_key && write->long_key->bytes.base))
+    if (drops_key)
         write->old_key = memcpy(key, format_key_root(old), format_key_root_length(old));
     return STORE_OK;
 }
@@ -464,10 +466,13 @@ static void apply_put(struct store_txn *txn, struct partition *partition, struct
     uint32_t traits = engine_traits(((const struct format_item *)image)->flags);
     uint32_t frame = write->new_frame ? write->new_frame : write->old_frame;
     if (write->old_page) {
-        uncount_old(partition, write,
-                    slot_memory(space, write->old_frame, write->old_page, write->old_slot));
-        index_set(&partition->index, write->key.slot, locate(partition, write), write->new_page,
-                  write->new_slot, traits);
+        const struct format_item *old =
+            slot_memory(space, write->old_frame, write->old_page, write->old_slot);
+        bool stays = !moves(write) && engine_traits(old->flags) == traits;
+        uncount_old(partition, write, old);
+        if (!stays)
+            index_set(&partition->index, write->key.slot, locate(partition, write), write->new_page,
+                      write->new_slot, traits);
         if (moves(write))
             erase_old(partition, write, commit);
     } else {
