@@ -614,7 +614,7 @@ $(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_deaths test_hostile): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_deaths test_hostile test_revoke): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

@@ -218,24 +218,17 @@ static int append(struct vellum *vellum, const char *key, size_t key_length,
 int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t size)
 {
-    if (vellum_has_failed(vellum))
+    struct client_span span;
+    if (vellum_span_of(vellum, memory, offset, size, &span) != REDIS_OK)
         return REDIS_ERR;
-    if (memory->vellum != vellum || offset > memory->size || size > memory->size - offset) {
-        vellum_fail(vellum, "the value's place lies outside of the registered memory");
-        return REDIS_ERR;
-    }
-    struct client_span span = {memory->mr, memory->bytes + offset, size};
     return append(vellum, key, key_length, &span);
 }
 
 redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t size)
 {
-    redisReply *reply = NULL;
-    if (vellum_append_get_into(vellum, key, key_length, memory, offset, size) != REDIS_OK ||
-        vellum_get_reply(vellum, &reply) != REDIS_OK)
-        return NULL;
-    return reply;
+    return vellum_reply_to(vellum,
+                           vellum_append_get_into(vellum, key, key_length, memory, offset, size));
 }
 
 void vellum_into_forget(struct vellum *vellum)

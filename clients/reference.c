@@ -74,6 +74,19 @@ bool vellum_pin_all(struct vellum *vellum)
     return true;
 }
 
+int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, size_t offset,
+                   size_t length, struct client_span *span)
+{
+    if (vellum_has_failed(vellum))
+        return REDIS_ERR;
+    if (memory->vellum != vellum || offset > memory->size || length > memory->size - offset) {
+        vellum_fail(vellum, "the value lies outside of the registered memory");
+        return REDIS_ERR;
+    }
+    *span = (struct client_span){memory->mr, memory->bytes + offset, length};
+    return REDIS_OK;
+}
+
 /* ---- SET ---- */
 
 int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
@@ -111,24 +124,17 @@ static int append_by_reference(struct vellum *vellum, const char *key, size_t ke
 int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t length)
 {
-    if (vellum_has_failed(vellum))
+    struct client_span span;
+    if (vellum_span_of(vellum, memory, offset, length, &span) != REDIS_OK)
         return REDIS_ERR;
-    if (memory->vellum != vellum || offset > memory->size || length > memory->size - offset) {
-        vellum_fail(vellum, "the value lies outside of the registered memory");
-        return REDIS_ERR;
-    }
-    if (memory->mr == NULL || length == 0)
-        return vellum_append(vellum, "SET %b %b", key, key_length, memory->bytes + offset, length);
-    struct client_span span = {memory->mr, memory->bytes + offset, length};
+    if (span.mr == NULL || length == 0)
+        return vellum_append(vellum, "SET %b %b", key, key_length, span.at, length);
     return append_by_reference(vellum, key, key_length, &span);
 }
 
 redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t length)
 {
-    redisReply *reply = NULL;
-    if (vellum_append_set_from(vellum, key, key_length, memory, offset, length) != REDIS_OK ||
-        vellum_get_reply(vellum, &reply) != REDIS_OK)
-        return NULL;
-    return reply;
+    return vellum_reply_to(vellum,
+                           vellum_append_set_from(vellum, key, key_length, memory, offset, length));
 }

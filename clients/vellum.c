@@ -372,7 +372,7 @@ int vellum_flush(struct vellum *vellum)
     return vellum->channel != NULL ? flush_channel(vellum) : flush_socket(vellum);
 }
 
-static redisReply *reply_of(struct vellum *vellum, int appended)
+redisReply *vellum_reply_to(struct vellum *vellum, int appended)
 {
     redisReply *reply = NULL;
     if (appended != REDIS_OK || vellum_get_reply(vellum, &reply) != REDIS_OK)
@@ -382,7 +382,7 @@ static redisReply *reply_of(struct vellum *vellum, int appended)
 
 redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments)
 {
-    return reply_of(vellum, vellum_vappend(vellum, format, arguments));
+    return vellum_reply_to(vellum, vellum_vappend(vellum, format, arguments));
 }
 
 redisReply *vellum_command(struct vellum *vellum, const char *format, ...)
@@ -397,5 +397,5 @@ redisReply *vellum_command(struct vellum *vellum, const char *format, ...)
 redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **argv,
                                 const size_t *lengths)
 {
-    return reply_of(vellum, vellum_append_argv(vellum, argc, argv, lengths));
+    return vellum_reply_to(vellum, vellum_append_argv(vellum, argc, argv, lengths));
 }

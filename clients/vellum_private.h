@@ -106,6 +106,13 @@ int vellum_send_some_waiting(struct vellum *vellum);
 /* REDIS_ERR: nothing will come behind what the reader has. */
 int vellum_receive_some(struct vellum *vellum);
 
+/* Waits for the reply to what was appended last, with that result; NULL: it has failed. */
+redisReply *vellum_reply_to(struct vellum *vellum, int appended);
+
+/* The part of the memory that a value is in. REDIS_ERR: it is not of this connection's. */
+int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, size_t offset,
+                   size_t length, struct client_span *span);
+
 /* Takes a whole reply, or NULL. */
 int vellum_parse(struct vellum *vellum, redisReply **reply);
 

@@ -30,6 +30,11 @@ redisContext *dial(void)
     return tcp;
 }
 
+char *raw_received(const struct raw *raw, uint64_t number)
+{
+    return raw->memory + MEMORY / 2 + number * FRAME;
+}
+
 static void make_queue_pair(struct raw *raw)
 {
     struct ibv_qp_init_attr attributes = {
@@ -45,19 +50,19 @@ static void make_queue_pair(struct raw *raw)
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     assert_non_null(raw->mr);
     rdma_qp_describe(&raw->device, raw->qp, 77, &raw->ours);
-    raw->ours.frame_bytes = 4096;
+    raw->ours.frame_bytes = FRAME;
     raw->ours.credits = RECEIVES;
-    raw->ours.ring = (uintptr_t)(raw->memory + MEMORY / 2);
+    raw->ours.ring = (uintptr_t)raw_received(raw, 0);
     raw->ours.ring_key = raw->mr->rkey;
 }
 
 void raw_post_receives(struct raw *raw, int count)
 {
     for (int i = 0; i < count; i++) {
-        struct ibv_sge piece = {.addr = (uintptr_t)(raw->memory + MEMORY / 2 + i * 4096),
-                                .length = 4096,
+        struct ibv_sge piece = {.addr = (uintptr_t)raw_received(raw, (uint64_t)i),
+                                .length = FRAME,
                                 .lkey = raw->mr->lkey};
-        struct ibv_recv_wr *bad, request = {.sg_list = &piece, .num_sge = 1};
+        struct ibv_recv_wr *bad, request = {.wr_id = (uint64_t)i, .sg_list = &piece, .num_sge = 1};
         assert_int_equal(ibv_post_recv(raw->qp, &request, &bad), 0);
     }
 }
@@ -86,14 +91,20 @@ redisReply *raw_ask(struct raw *raw, const char *name, const char *value)
     return reply;
 }
 
-void raw_open_device(struct raw *raw, enum rdma_mode mode)
+void raw_open_end(struct raw *raw, enum rdma_mode mode, uint8_t host)
 {
     char message[RDMA_MESSAGE_MAX];
-    static const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, 2};
+    const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, host};
     struct rdma_choice choice = {.gid_index = -1, .address = address};
-    *raw = (struct raw){.tcp = dial(), .ours.mode = mode, .theirs.mode = mode};
+    *raw = (struct raw){.ours.mode = mode, .theirs.mode = mode};
     assert_true(rdma_device_open(&raw->device, &choice, message));
     make_queue_pair(raw);
+}
+
+void raw_open_device(struct raw *raw, enum rdma_mode mode)
+{
+    raw_open_end(raw, mode, 2);
+    raw->tcp = dial();
 }
 
 void raw_take_answer(struct raw *raw, const redisReply *answer)
@@ -128,7 +139,8 @@ void raw_connect(struct raw *raw, int receives)
 
 void raw_free(struct raw *raw)
 {
-    redisFree(raw->tcp);
+    if (raw->tcp != NULL)
+        redisFree(raw->tcp);
     ibv_destroy_qp(raw->qp);
     ibv_destroy_cq(raw->cq);
     ibv_dereg_mr(raw->mr);

@@ -1,5 +1,6 @@
 /*
- * A client of verbs and RESP, bare: it keeps to protocol/RDMA.md as far as a test wants.
+ * One end of a channel, of bare verbs and RESP: it keeps to protocol/RDMA.md as far as a test
+ * wants.
  */
 #ifndef VELLUM_TEST_RDMA_RAW_H
 #define VELLUM_TEST_RDMA_RAW_H
@@ -12,12 +13,13 @@
 #include "../../protocol/rdma_frame.h"
 #include "../../rdma-ext/verbs.h"
 
-#define MEMORY (256 * 1024)
+#define MEMORY (256 * 1024) /* the second half: receives, or the ring */
 #define RECEIVES 32
+#define FRAME 4096
 
-/* A client with its bare queue pair. */
+/* A bare queue pair, and the TCP connection of a client. */
 struct raw {
-    redisContext *tcp;
+    redisContext *tcp; /* NULL: the other end's */
     struct rdma_device device;
     struct ibv_cq *cq;
     struct ibv_qp *qp;
@@ -35,6 +37,10 @@ redisContext *dial(void);
 /* A figure of INFO. */
 long long figure(redisContext *tcp, const char *name);
 void await_figure(redisContext *tcp, const char *name, long long wanted);
+
+/* A queue pair at the address 10.9.0.host, of either end, and not connected. */
+void raw_open_end(struct raw *raw, enum rdma_mode mode, uint8_t host);
+char *raw_received(const struct raw *raw, uint64_t number);
 
 /* A TCP connection beside a queue pair that is not connected; the server is asked for a channel
  * with its attributes, of which one has another value; answered; and so on, or all of it. The

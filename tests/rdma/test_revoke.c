@@ -17,25 +17,15 @@
 
 #include <cmocka.h>
 
-#include "../../clients/vellum.h"
-#include "../../protocol/rdma_frame.h"
-#include "../../rdma-ext/verbs.h"
+#include "raw.h"
 
 #define PORT 7690
-#define FRAME 4096u
-#define RECEIVES 16u
 #define VALUE 20000u
-#define MEMORY (64 * FRAME) /* frames received, one that is sent, a value */
 
 struct server {
     int listener, tcp;
     enum rdma_mode mode;
-    struct rdma_device device;
-    struct ibv_cq *cq;
-    struct ibv_qp *qp;
-    struct ibv_mr *mr;
-    char *memory;
-    struct rdma_end ours, theirs;
+    struct raw end; /* its memory: a frame that is sent, behind it a value */
     uint32_t slots_sent, slots_received;
     struct rdma_reference reference; /* what the client has told of last */
 };
@@ -96,8 +86,9 @@ static void read_question(struct server *server)
     }
     redisReply *words = parsed;
     for (size_t i = 4; i + 1 < words->elements; i += 2)
-        assert_true(rdma_end_read(&server->theirs, words->element[i]->str, words->element[i]->len,
-                                  words->element[i + 1]->str, words->element[i + 1]->len));
+        assert_true(rdma_end_read(&server->end.theirs, words->element[i]->str,
+                                  words->element[i]->len, words->element[i + 1]->str,
+                                  words->element[i + 1]->len));
     freeReplyObject(words);
     redisReaderFree(reader);
 }
@@ -105,10 +96,10 @@ static void read_question(struct server *server)
 static void answer(struct server *server)
 {
     char text[2048], value[RDMA_END_TEXT_MAX];
-    uint32_t count = rdma_end_attributes(&server->ours);
+    uint32_t count = rdma_end_attributes(&server->end.ours);
     int length = snprintf(text, sizeof text, "*%u\r\n", 2 * count);
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = rdma_end_print(&server->ours, i, value);
+        const char *name = rdma_end_print(&server->end.ours, i, value);
         length +=
             snprintf(text + length, sizeof text - (size_t)length, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
                      strlen(name), name, strlen(value), value);
@@ -116,44 +107,16 @@ static void answer(struct server *server)
     assert_int_equal(write(server->tcp, text, (size_t)length), length);
 }
 
-static void post_receive(struct server *server, uint64_t number)
-{
-    struct ibv_sge piece = {.addr = (uintptr_t)(server->memory + number * FRAME),
-                            .length = FRAME,
-                            .lkey = server->mr->lkey};
-    struct ibv_recv_wr *bad, request = {.wr_id = number, .sg_list = &piece, .num_sge = 1};
-    assert_int_equal(ibv_post_recv(server->qp, &request, &bad), 0);
-}
-
 static void accept_client(struct server *server)
 {
-    static const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, 1};
-    struct rdma_choice choice = {.gid_index = -1, .address = address};
-    struct ibv_qp_init_attr attributes = {
-        .cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
-    char message[RDMA_MESSAGE_MAX];
+    struct raw *end = &server->end;
     server->tcp = accept(server->listener, NULL, NULL);
     assert_true(server->tcp >= 0);
-    assert_true(rdma_device_open(&server->device, &choice, message));
-    assert_true(server->device.has_windows);
-    server->cq = ibv_create_cq(server->device.context, 256, NULL, NULL, 0);
-    attributes.send_cq = attributes.recv_cq = server->cq;
-    server->qp = rdma_qp_make(&server->device, &attributes, IBV_ACCESS_REMOTE_WRITE);
-    server->memory = calloc(1, MEMORY);
-    server->mr = ibv_reg_mr(server->device.pd, server->memory, MEMORY,
-                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    assert_non_null(server->mr);
-    for (uint32_t i = 0; i < RECEIVES; i++)
-        post_receive(server, i);
-    server->ours.mode = server->theirs.mode = server->mode;
-    rdma_qp_describe(&server->device, server->qp, 5, &server->ours);
-    server->ours.frame_bytes = FRAME;
-    server->ours.credits = RECEIVES;
-    server->ours.ring = (uintptr_t)server->memory;
-    server->ours.ring_key = server->mr->rkey;
+    raw_open_end(end, server->mode, 1);
+    assert_true(end->device.has_windows);
+    raw_post_receives(end, RECEIVES);
     read_question(server);
-    assert_int_equal(rdma_qp_connect(&server->device, server->qp, &server->ours, &server->theirs),
-                     0);
+    raw_begin(end);
     answer(server);
 }
 
@@ -161,11 +124,7 @@ static void free_server(struct server *server)
 {
     close(server->tcp);
     close(server->listener);
-    ibv_destroy_qp(server->qp);
-    ibv_destroy_cq(server->cq);
-    ibv_dereg_mr(server->mr);
-    free(server->memory);
-    rdma_device_close(&server->device);
+    raw_free(&server->end);
 }
 
 /* The next completion; it comes within ten seconds. */
@@ -173,7 +132,7 @@ static struct ibv_wc await(struct server *server)
 {
     struct ibv_wc completion;
     for (int i = 0; i < 10000; i++) {
-        if (ibv_poll_cq(server->cq, 1, &completion) == 1)
+        if (ibv_poll_cq(server->end.cq, 1, &completion) == 1)
             return completion;
         usleep(1000);
     }
@@ -183,7 +142,7 @@ static struct ibv_wc await(struct server *server)
 
 static char *value_of(struct server *server)
 {
-    return server->memory + 32 * FRAME;
+    return server->end.memory + FRAME;
 }
 
 /* One request; what it ends with. Frames that come meanwhile are remembered if they refer. */
@@ -191,13 +150,13 @@ static enum ibv_wc_status post(struct server *server, struct ibv_send_wr *reques
                                size_t len)
 {
     struct ibv_sge piece = {
-        .addr = (uintptr_t)bytes, .length = (uint32_t)len, .lkey = server->mr->lkey};
+        .addr = (uintptr_t)bytes, .length = (uint32_t)len, .lkey = server->end.mr->lkey};
     struct ibv_send_wr *bad;
     request->wr_id = UINT64_MAX;
     request->sg_list = &piece;
     request->num_sge = len > 0;
     request->send_flags = IBV_SEND_SIGNALED;
-    assert_int_equal(ibv_post_send(server->qp, request, &bad), 0);
+    assert_int_equal(ibv_post_send(server->end.qp, request, &bad), 0);
     for (;;) {
         struct ibv_wc completion = await(server);
         if (completion.wr_id == UINT64_MAX)
@@ -219,7 +178,7 @@ static void send_frame(struct server *server, enum rdma_frame_type type, const v
 {
     struct rdma_frame frame = {.type = type, .length = (uint32_t)len};
     struct ibv_send_wr request = {.opcode = key != 0 ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND};
-    char *message = server->memory + 30 * FRAME;
+    char *message = server->end.memory;
     size_t head = 0;
     request.invalidate_rkey = key;
     if (server->mode == RDMA_MODE_SEND) {
@@ -228,8 +187,8 @@ static void send_frame(struct server *server, enum rdma_frame_type type, const v
     } else {
         request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
         request.imm_data = htobe32(rdma_word_write(&frame));
-        request.wr.rdma.remote_addr = server->theirs.ring + server->slots_sent * FRAME;
-        request.wr.rdma.rkey = server->theirs.ring_key;
+        request.wr.rdma.remote_addr = server->end.theirs.ring + server->slots_sent * FRAME;
+        request.wr.rdma.rkey = server->end.theirs.ring_key;
         server->slots_sent += len > 0;
     }
     memcpy(message + head, payload, len);
@@ -242,13 +201,13 @@ static void await_frame(struct server *server, enum rdma_frame_type wanted)
     struct rdma_frame frame = {.type = RDMA_FRAME_CREDIT};
     while (frame.type != wanted) {
         struct ibv_wc completion = await(server);
-        const char *payload = server->memory + completion.wr_id * FRAME + RDMA_HEADER_BYTES;
+        const char *payload = raw_received(&server->end, completion.wr_id) + RDMA_HEADER_BYTES;
         assert_int_equal(completion.status, IBV_WC_SUCCESS);
         if (server->mode == RDMA_MODE_SEND) {
             assert_true(rdma_frame_read(&frame, payload - RDMA_HEADER_BYTES, completion.byte_len));
         } else {
             assert_true(rdma_word_read(&frame, be32toh(completion.imm_data)));
-            payload = server->memory + server->slots_received * FRAME;
+            payload = raw_received(&server->end, server->slots_received);
             server->slots_received += frame.length > 0;
         }
         if (frame.length == RDMA_REFERENCE_BYTES && frame.type != RDMA_FRAME_DATA)
