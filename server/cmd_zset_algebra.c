@@ -405,25 +405,52 @@ static bool compute(struct algebra *algebra, enum store_result *result)
     return *result == STORE_OK;
 }
 
+static int by_place(const void *a, const void *b, void *gather)
+{
+    size_t at_a = *(const uint64_t *)a, at_b = *(const uint64_t *)b;
+    struct zset_pair x = next_gathered(gather, &at_a), y = next_gathered(gather, &at_b);
+    return zset_compare(&x, &y);
+}
+
+/* Where in what was gathered the pairs are, in their order: for all runs to come. */
+static enum store_result sort_places(struct gather *gather)
+{
+    size_t at = 0;
+    gather->rank_bytes = (gather->count + 1) * sizeof(*gather->ranks);
+    gather->ranks = malloc(gather->rank_bytes);
+    if (gather->ranks == NULL)
+        return STORE_NO_MEMORY;
+    for (uint64_t i = 0; i < gather->count; i++) {
+        gather->ranks[i] = at;
+        next_gathered(gather, &at);
+    }
+    qsort_r(gather->ranks, gather->count, sizeof(*gather->ranks), by_place, gather);
+    return STORE_OK;
+}
+
+/* From gather->at on, which the walk has left at 0. */
 static enum store_result reply_pairs(struct algebra *algebra)
 {
-    struct resp_writer *reply = algebra->call->reply;
-    uint64_t count = algebra->gather->count;
-    struct zset_pair *pairs;
-    enum store_result result = gathered_pairs(algebra->call, algebra->gather, &pairs);
+    struct call *call = algebra->call;
+    struct gather *gather = algebra->gather;
+    struct resp_writer *said = &gather->said;
+    enum zset_form form = zset_form(call, algebra->with_scores);
+    enum store_result result = gather->ranks == NULL ? sort_places(gather) : STORE_OK;
+    for (size_t begun = said->len; result == STORE_OK && gather->at < gather->count;) {
+        size_t at = gather->ranks[gather->at++];
+        struct zset_pair pair = next_gathered(gather, &at);
+        if (form == ZSET_PAIRS)
+            resp_array(said, 2);
+        resp_bulk(said, pair.member.data, pair.member.len);
+        if (form != ZSET_MEMBERS)
+            resp_double(said, pair.score);
+        if (said->len - begun >= GATHER_STEP_BYTES && !gather->is_nested)
+            return aside_step(call, &gather->aside, said);
+    }
     if (result != STORE_OK)
         return result;
-    qsort(pairs, count, sizeof(*pairs), by_order);
-    enum zset_form form = zset_form(algebra->call, algebra->with_scores);
-    zset_put_head(reply, count, form);
-    for (uint64_t i = 0; i < count; i++) {
-        if (form == ZSET_PAIRS)
-            resp_array(reply, 2);
-        resp_bulk(reply, pairs[i].member.data, pairs[i].member.len);
-        if (form != ZSET_MEMBERS)
-            resp_double(reply, pairs[i].score);
-    }
-    return STORE_OK;
+    zset_put_head(call->reply, gather->count, form);
+    return aside_reply(call, &gather->aside, said);
 }
 
 /* `event`: of the form that stores; NULL: it replies. */

@@ -27,6 +27,7 @@ static void gather_free(void *progress)
     struct gather *gather = progress;
     gathered_set(&gather->gathered, 0);
     resp_writer_free(&gather->out);
+    resp_writer_free(&gather->said);
     aside_free(&gather->aside);
     free(gather->ranks);
     if (gather->build.building != NULL)
@@ -55,6 +56,7 @@ struct gather *gather_get(struct call *call)
             return NULL;
         gather->gathered.server = call->server;
         resp_writer_init(&gather->out, call->reply->version);
+        resp_writer_init(&gather->said, call->reply->version);
         gather->dice = dice_new(call->random_seed);
         gather->is_nested = call->outer != NULL;
         gather_begin_step(gather);
@@ -63,9 +65,8 @@ struct gather *gather_get(struct call *call)
     }
     assert(call->progress_free == gather_free);
     note_steps(gather);
-    if (!gathered_set(&gather->gathered, gather->out.capacity))
-        return NULL;
-    return gather;
+    uint64_t bytes = gather->out.capacity + gather->said.capacity + gather->rank_bytes;
+    return gathered_set(&gather->gathered, bytes) ? gather : NULL;
 }
 
 enum store_result gather_step(struct call *call, struct gather *gather)

@@ -37,12 +37,14 @@ struct gather {
     uint64_t count;         /* of what was collected, as the command counts */
     struct dice dice;       /* from the call's seed */
     uint64_t checksum;      /* DUMP: of all that was collected */
-    uint64_t *ranks;        /* of what was chosen by it; freed with the rest */
+    uint64_t *ranks;        /* of what was chosen by it, or places in `out`, in order; freed */
+    uint64_t rank_bytes;    /* of the latter */
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct gathered gathered;
-    struct aside aside; /* what was before it */
-    bool is_reply;      /* `out` is the reply from its first byte: it may leave in parts */
-    bool is_tail;       /* it is what comes behind the reply's head: it may be put aside */
+    struct aside aside;      /* what was before it, or before `said` */
+    struct resp_writer said; /* of commands that say it in another order than it was found in */
+    bool is_reply;           /* `out` is the reply from its first byte: it may leave in parts */
+    bool is_tail;            /* it is what comes behind the reply's head: it may be put aside */
     bool is_nested;
     bool is_over;          /* as the command says */
     uint64_t entries_left; /* of this step, whatever it has to wait for in between */

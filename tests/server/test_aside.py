@@ -43,11 +43,11 @@ def fill(client, *what):
 
 
 def ask(client, command):
-    """The reply to a command; all but SORT's may come in any order."""
+    """The reply to a command; most may come in any order."""
     reply = client.execute_command(*command)
     if isinstance(reply, (list, tuple)) and isinstance(reply[-1], (dict, list)):
         reply = reply[-1]
-    if command[0] == "SORT":
+    if command[0] in ("SORT", "ZUNION"):
         return reply
     return sorted(reply.items()) if isinstance(reply, dict) else sorted(reply)
 
@@ -64,6 +64,7 @@ QUESTIONS = {
     ("HSCAN", "hash", 0, "COUNT", 10**7): [(name(i), b"%d" % i) for i in range(COUNT)],
     ("ZSCAN", "zset", 0, "COUNT", 10**7): [(name(i), float(i)) for i in range(COUNT)],
     ("SORT", "list", "ALPHA"): NAMES,
+    ("ZUNION", 1, "zset", "WEIGHTS", -1): NAMES[::-1],
     ("SORT", "list", "BY", "nosort", "GET", "nothing:*"): [None] * COUNT,
 }
 
