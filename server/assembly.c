@@ -8,20 +8,16 @@
 #include "zset.h"
 
 #define STEP_BYTES (256 * 1024) /* fewer are written at once */
-#define ELEMENT_BYTES 16        /* beside its own */
-
-static size_t size_of(struct resp_slice slice)
-{
-    return slice.len + ELEMENT_BYTES;
-}
+#define SPREAD 512 /* elements of a step that may each change other pages, and all be in the cache */
 
 /* Where a step from `at` on ends. */
 static size_t step_end(const struct assembly_parts *parts, size_t at)
 {
     size_t width = parts->type == TYPE_HASH ? 2 : 1;
-    for (size_t bytes = 0; at < parts->count && bytes < STEP_BYTES; at += width)
+    size_t beside = parts->type == TYPE_LIST ? sizeof *parts->slices : STEP_BYTES / SPREAD;
+    for (size_t bytes = 0; at < parts->count && bytes < STEP_BYTES; at += width, bytes += beside)
         for (size_t i = 0; i < width; i++)
-            bytes += size_of(parts->slices[at + i]);
+            bytes += parts->slices[at + i].len;
     return at;
 }
 

@@ -7,6 +7,7 @@
 
 #define FEW_BYTES (64 * 1024)    /* are always to be had */
 #define BUILD_BYTES (256 * 1024) /* with less a collection is made at once */
+#define SPREAD_BYTES (32 * 1024) /* a step, where each entry may change a page of its own */
 
 bool gathered_set(struct gathered *gathered, uint64_t bytes)
 {
@@ -124,8 +125,10 @@ enum store_result gather_build(struct call *call, struct gather *gather, const s
                                uint32_t trees, bool at_end, gather_planter *plant)
 {
     struct build *build = &gather->build;
-    bool is_due = at_end && build->building != NULL ? gather->out.len > 0
-                                                    : !at_end && gather->out.len >= BUILD_BYTES;
+    bool is_begun = build->building != NULL;
+    /* of two trees one is in another order than the work */
+    size_t enough = is_begun && trees > 1 ? SPREAD_BYTES : BUILD_BYTES;
+    bool is_due = at_end && is_begun ? gather->out.len > 0 : !at_end && gather->out.len >= enough;
     if (gather->out.failed)
         return STORE_NO_MEMORY;
     call->progress_lasts = at_end && build->building != NULL;

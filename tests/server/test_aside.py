@@ -195,6 +195,23 @@ def check_copy(client, key, kind):
 
 @pytest.mark.slow
 @pytest.mark.vellum
+def test_entries_that_each_change_other_pages(make_server):
+    """Two trees, larger than the cache, of which one is in another order than the work."""
+    client = make_server(**SMALL).client()
+    count = 250000
+    for part in batches(count, 5000):
+        client.execute_command("ZADD", "zset", *[x for i in part for x in (i, b"%016d" % i)])
+    payload = client.dump("zset")
+    assert client.zunionstore("zset", ["zset"], aggregate="MAX") == count
+    assert client.restore("copy", 0, payload)
+    for rank in range(0, count, 12345):
+        assert client.zrange("copy", rank, rank) == [b"%016d" % rank]
+        assert client.zscore("copy", b"%016d" % rank) == rank
+    assert client.zcard("copy") == count
+
+
+@pytest.mark.slow
+@pytest.mark.vellum
 def test_what_is_made_is_larger_than_the_cache(make_server):
     client = make_server(**SMALL).client()
     for part in batches(MANY):
