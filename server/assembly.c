@@ -8,7 +8,8 @@
 #include "zset.h"
 
 #define STEP_BYTES (256 * 1024) /* fewer are written at once */
-#define SPREAD 512 /* elements of a step that may each change other pages, and all be in the cache */
+#define SPREAD                                                                                     \
+    512 /* elements of a step that may each change other pages, and all be in the cache */
 
 /* Where a step from `at` on ends. */
 static size_t step_end(const struct assembly_parts *parts, size_t at)
