@@ -246,6 +246,7 @@ MODEL_SRC := \
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
 UNIT_TESTS := \
+	test_blocked \
 	test_cmd_bitmap \
 	test_cmd_hash \
 	test_cmd_hash_weak \
@@ -271,6 +272,7 @@ UNIT_TESTS := \
 	test_runner \
 	test_ttl
 
+test_blocked_LINK = $(FIXTURE_TEST_LINK)
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_weak_LINK = $(WEAK_TEST_LINK)
@@ -293,7 +295,7 @@ test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_pubsub_LINK = $(SERVER_TEST_LINK)
 test_resp_LINK = $(PROTOCOL_LIB)
-test_runner_LINK = $(SERVER_TEST_LINK)
+test_runner_LINK = $(FIXTURE_TEST_LINK)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
 
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
@@ -334,6 +336,9 @@ test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \
 	storage/keyed_hash.c $(MODEL_SRC)) $(PROTOCOL_LIB)
 
+# A server whose rounds the test calls.
+FIXTURE_TEST_LINK = $(call objects,tests/unit/fixture.c) $(SERVER_TEST_LINK)
+
 CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
 	server/config_table.c server/config_words.c)
 
@@ -346,14 +351,14 @@ COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c
 	server/members_reply.c server/packed.c server/scan_args.c server/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.
-COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c \
+COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \
 	server/call.c server/effects.c server/log.c server/notify.c \
 	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
 	server/cmd_string_number.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/keyed_hash.c),$(COMMAND_TEST_LINK))
-GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c \
+GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
 	server/call.c server/effects.c server/log.c server/notify.c \
 	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c \
 	server/dice.c server/gather.c server/glob.c server/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/aside.h"
 #include "../../server/config_directive.h"
 #include "../../server/server.h"
 #include "../model/model_store.h"
@@ -140,40 +139,6 @@ static enum store_result own_form(struct call *call)
                  (item.type & ITEM_BIG) != 0 ? " big" : "", item.trees > 0 ? " tree" : "");
     resp_status(call->reply, text);
     return STORE_OK;
-}
-
-/* What is long is not put aside. */
-enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
-{
-    (void)aside, (void)said;
-    return store_step(call->txn);
-}
-
-enum store_result aside_reply(struct call *call, struct aside *aside,
-                              const struct resp_writer *said)
-{
-    (void)aside;
-    resp_raw(call->reply, said->data, said->len);
-    return said->failed ? STORE_NO_MEMORY : STORE_OK;
-}
-
-void aside_free(struct aside *aside)
-{
-    (void)aside;
-}
-
-/* Stands for the connection's, which may pass on what was said. */
-enum store_result call_step(struct call *call, struct resp_writer *said)
-{
-    (void)said;
-    return store_step(call->txn);
-}
-
-enum store_result call_pass_on(struct call *call, struct resp_writer *said,
-                               const struct store_item *item, uint64_t offset)
-{
-    (void)call, (void)said, (void)item, (void)offset;
-    return STORE_ABSENT;
 }
 
 /* Stands for the connection's, which streams large values. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/aside.h"
 #include "../model/model_store.h"
 
 struct run {
@@ -46,40 +45,6 @@ void driver_close(struct driver *driver)
     assert(store_close(driver->server.store) == STORE_OK);
     resp_writer_free(&driver->reply);
     resp_parser_free(&driver->parser);
-}
-
-/* What is long is not put aside. */
-enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
-{
-    (void)aside, (void)said;
-    return store_step(call->txn);
-}
-
-enum store_result aside_reply(struct call *call, struct aside *aside,
-                              const struct resp_writer *said)
-{
-    (void)aside;
-    resp_raw(call->reply, said->data, said->len);
-    return said->failed ? STORE_NO_MEMORY : STORE_OK;
-}
-
-void aside_free(struct aside *aside)
-{
-    (void)aside;
-}
-
-/* No reply leaves before its command has ended. */
-enum store_result call_step(struct call *call, struct resp_writer *said)
-{
-    (void)said;
-    return store_step(call->txn);
-}
-
-enum store_result call_pass_on(struct call *call, struct resp_writer *said,
-                               const struct store_item *item, uint64_t offset)
-{
-    (void)call, (void)said, (void)item, (void)offset;
-    return STORE_ABSENT;
 }
 
 static void on_done(struct store_request *request, enum store_result result)

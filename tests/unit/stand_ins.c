@@ -1,0 +1,37 @@
+/*
+ * What the drivers put in the place of a connection's: no reply leaves before its command has
+ * ended, and what is long is not put aside.
+ */
+#include "../../server/aside.h"
+
+enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
+{
+    (void)aside, (void)said;
+    return store_step(call->txn);
+}
+
+enum store_result aside_reply(struct call *call, struct aside *aside,
+                              const struct resp_writer *said)
+{
+    (void)aside;
+    resp_raw(call->reply, said->data, said->len);
+    return said->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+void aside_free(struct aside *aside)
+{
+    (void)aside;
+}
+
+enum store_result call_step(struct call *call, struct resp_writer *said)
+{
+    (void)said;
+    return store_step(call->txn);
+}
+
+enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                               const struct store_item *item, uint64_t offset)
+{
+    (void)call, (void)said, (void)item, (void)offset;
+    return STORE_ABSENT;
+}
