@@ -316,10 +316,11 @@ STORAGE_TESTS := \
 	test_snapshot \
 	test_space \
 	test_stalls \
+	test_summon \
 	test_tree \
 	test_upload
 
-WAIT_TESTS := test_building test_random test_snapshot test_tree # also with reads that wait at random
+WAIT_TESTS := test_building test_random test_snapshot test_summon test_tree # also with reads that wait at random
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \

@@ -760,3 +760,19 @@ fault("woken-in-its-round", "server/runner.c",
       "a woken client is served when all connections have had their turn",
       ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
       by=["test_runner"], quick=True)
+fault("summoned-is-next", "storage/admission.c",
+      "who is called to a key takes its place behind those who wait for it",
+      ("push_in(*first, &txn->summons);", "append(*first, &txn->summons);"),
+      by=["test_summon"], quick=True)
+fault("summoned-goes-ahead", "storage/admission.c",
+      "who is called to a key waits for those who wait for him there",
+      ("|| !hold_up(at->txn)", "|| true"),
+      by=["test_summon"])
+fault("hands-on", "server/blocked.c",
+      "what a served client leaves is not handed on",
+      ("else hand_on(queue, from);", "else (void)from;"),
+      by=["test_blocked"], quick=True)
+fault("waitaof-waits", "server/cmd_blocking.c",
+      "WAITAOF does not wait for the flush",
+      ("(local == 0 || is_durable)", "(local == 0 || is_durable || true)"),
+      by=["test_waitaof.py::test_what_it_has_waited_for_survives_a_kill"])

@@ -1,3 +1,5 @@
+#include "fixture.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +9,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#include "fixture.h"
 
 #include "../../server/blocked.h"
 #include "../../server/client_memory.h"
