@@ -456,6 +456,63 @@ static void bytes_by_both_ways(void **state)
     raw_free(&raw);
 }
 
+/* ---- addresses where nobody is ---- */
+
+#define DEAD 5
+#define PINGS 300
+
+static int by_size(const void *one, const void *other)
+{
+    long a = *(const long *)one, b = *(const long *)other;
+    return (a > b) - (a < b);
+}
+
+static long p99_us(struct vellum *vellum)
+{
+    long took[PINGS];
+    for (int i = 0; i < PINGS; i++) {
+        struct timespec from, to;
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        redisReply *reply = vellum_command(vellum, "PING");
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        assert_non_null(reply);
+        freeReplyObject(reply);
+        took[i] = (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000;
+    }
+    qsort(took, PINGS, sizeof *took, by_size);
+    return took[PINGS * 99 / 100];
+}
+
+/* Each takes the device a second to find out: the neighbour notices nothing of it. */
+static void nobody_at_the_address(void **state)
+{
+    (void)state;
+    struct raw dead[DEAD];
+    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
+                                     .port = atoi(getenv("VELLUM_PORT")),
+                                     .rdma = VELLUM_RDMA_ONLY,
+                                     .timeout_ms = 20000};
+    struct vellum *neighbour = vellum_connect(&options);
+    assert_null(vellum_error(neighbour));
+    freeReplyObject(vellum_command(neighbour, "CONFIG SET rdma-check-peer no"));
+    for (int i = 0; i < DEAD; i++) {
+        raw_open_device(&dead[i], RDMA_MODE_SEND);
+        raw_send_question(&dead[i], "GID", "00000000000000000000ffff0a09004d");
+    }
+    long p99 = p99_us(neighbour);
+    if (p99 > 300000)
+        fail_msg("the neighbour waits for %ld us", p99);
+    for (int i = 0; i < DEAD; i++) {
+        void *answer = NULL;
+        assert_int_equal(redisGetReply(dead[i].tcp, &answer), REDIS_OK);
+        assert_non_null(strstr(((redisReply *)answer)->str, "cannot be reached"));
+        freeReplyObject(answer);
+        raw_free(&dead[i]);
+    }
+    freeReplyObject(vellum_command(neighbour, "CONFIG SET rdma-check-peer yes"));
+    vellum_free(neighbour);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +532,7 @@ int main(void)
         cmocka_unit_test(writes_beside_the_ring),
         cmocka_unit_test(messages_where_words_are_due),
         cmocka_unit_test(more_words_than_credits),
+        cmocka_unit_test(nobody_at_the_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
