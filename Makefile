@@ -69,6 +69,7 @@ STORAGE_SRC := \
 	storage/request.c \
 	storage/run_write.c \
 	storage/scan.c \
+	storage/scout.c \
 	storage/snapshot.c \
 	storage/space.c \
 	storage/stage.c \

@@ -40,13 +40,11 @@ bool order_may_start(const struct conn *conn, const struct request *request)
            may_start_in_line(conn, request);
 }
 
-/* When there is no more room the line is closed until all in it have run: commands that came into
- * it one by one, in turn with those of others, would be answered so, too. */
 void order_note_start(struct conn *conn, const struct request *request)
 {
     if (conn->running == 0)
         conn->line = request->line;
-    if (conn->line != request->line || !store_has_room_ahead(conn->worker->store))
+    else if (conn->line != request->line)
         conn->line = 0;
     conn->running++;
     conn->worker->running++;

@@ -190,8 +190,14 @@ struct store_txn {
     enum txn_phase phase;
     enum store_result failure; /* to be returned once nothing is waited for any more */
     bool parked;
-    bool in_place;      /* waits for the disk instead of returning STORE_WAIT */
-    bool scouts;        /* reads are begun, and not waited for */
+    bool in_place;     /* waits for the disk instead of returning STORE_WAIT */
+    bool scouts;       /* reads are begun, and not waited for */
+    bool is_behind;    /* it waits for its turn, and has not run but as a scout (scout.c) */
+    bool is_unscouted; /* nor so, and stands in the worker's list */
+    bool found_absent; /* its last run as a scout has begun a read */
+    uint32_t scout_runs;
+    struct store_txn *previous_unscouted, *next_unscouted;
+    uint64_t life;      /* changes when it is used for another request */
     bool out_of_memory; /* for its claims */
     bool holds_barrier;
     bool counts_active; /* has claims: an exclusive request must wait for it */
@@ -259,6 +265,9 @@ struct store_worker {
     struct disk_queue *queue;
     struct disk_queue *sync_queue; /* for waiting in place: nothing else completes on it */
     int fd;
+    struct store_txn *unscouted, *unscouted_last;
+    uint32_t scouted;    /* that are still behind */
+    uint32_t scout_luck; /* how often scouts that went on came upon another page, lately */
     struct load *patient,
         *patient_last;      /* reads of writers, not handed to the queue yet (load.c) */
     uint32_t patient_reads; /* those that were */
@@ -599,6 +608,15 @@ void request_hold_barrier(struct store_txn *txn);
 bool request_holds(const struct store_txn *txn, uint32_t partition);
 /* STORE_WAIT: the run is to end, and begins again with this lock too. */
 STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
+
+/* ---- scout.c ---- */
+
+/* It was queued behind others, and its partitions' locks are held: runs it ahead, now or later. */
+void scout_begin(struct store_txn *txn);
+void scout_end(struct store_txn *txn);        /* its own run begins */
+void scout_more(struct store_worker *worker); /* those that had no room, without locks */
+/* A page that it came upon as a scout is there; by its worker, without locks. */
+void scout_on(struct store_txn *txn);
 
 /* ---- keeper.c ---- */
 

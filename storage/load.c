@@ -25,6 +25,8 @@ struct load {
     struct store_worker *worker;
     struct load *next; /* held back */
     bool patient;
+    struct store_txn *scout; /* that came upon the page, as it was then; or NULL */
+    uint64_t scout_life;
     uint32_t page, count;
     uint32_t frames[SPACE_BATCH_PAGES];
     struct iovec vectors[SPACE_BATCH_PAGES];
@@ -216,6 +218,8 @@ static void loaded(struct disk_op *op)
     pthread_mutex_unlock(&space->lock);
     if (load->patient)
         let_one_go(load->worker);
+    if (load->scout && load->scout->life == load->scout_life && !op->error)
+        scout_on(load->scout);
     free(load);
 }
 
@@ -241,9 +245,9 @@ static uint32_t gather(struct load *load, uint32_t count)
 }
 
 /* Queues one read of absent pages from `page` on. How many it covers; 0: no frame or no memory. A
- * patient one may wait for others first. */
+ * patient one may wait for others first. scout: who goes on when it has come; or NULL. */
 static uint32_t start(struct store_worker *worker, struct space *space, uint32_t page,
-                      uint32_t count, bool patient)
+                      uint32_t count, bool patient, struct store_txn *scout)
 {
     struct load *load = malloc(sizeof *load);
     if (!load)
@@ -254,6 +258,8 @@ static uint32_t start(struct store_worker *worker, struct space *space, uint32_t
     load->count = 0;
     load->next = NULL;
     load->patient = patient;
+    load->scout = scout;
+    load->scout_life = scout ? scout->life : 0;
     uint32_t covered = gather(load, count);
     if (covered == 0) {
         free(load);
@@ -278,9 +284,9 @@ static uint32_t start(struct store_worker *worker, struct space *space, uint32_t
 /* Nobody waits for the page yet, and nobody holds it: it counts as used already, or the hand of the
  * eviction, where it has come to the newest, would take each such page before its turn. */
 static void start_ahead(struct store_worker *worker, struct space *space, uint32_t page,
-                        bool patient)
+                        struct store_txn *scout)
 {
-    if (start(worker, space, page, 1, patient) > 0)
+    if (start(worker, space, page, 1, scout != NULL, scout) > 0)
         arena_frame(space->arena, space->table[page])->visited = true;
 }
 
@@ -363,12 +369,13 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
         return STORE_IO;
     counter_add(&space->misses, 1);
     if (txn->scouts) {
-        start_ahead(txn->worker, space, page, true);
+        txn->found_absent = true;
+        start_ahead(txn->worker, space, page, txn);
         return STORE_WAIT;
     }
     if (txn->in_place)
         return load_in_place(txn, space, page, number);
-    if (start(txn->worker, space, page, 1, txn->write_count > 0) == 0)
+    if (start(txn->worker, space, page, 1, txn->write_count > 0, NULL) == 0)
         return load_no_frame(txn);
     return wait_for(txn, space, space->table[page]);
 }
@@ -399,7 +406,7 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
         return STORE_WAIT;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = space->table[page + i];
-        if (!number && start(txn->worker, space, page + i, count - i, false) == 0)
+        if (!number && start(txn->worker, space, page + i, count - i, false, NULL) == 0)
             return load_no_frame(txn);
         number = space->table[page + i];
         if (arena_frame(space->arena, number)->state == FRAME_VALID) {
@@ -419,5 +426,5 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
 void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page)
 {
     if (!space->table[page])
-        start_ahead(worker, space, page, false);
+        start_ahead(worker, space, page, NULL);
 }

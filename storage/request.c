@@ -21,7 +21,6 @@
 
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_MORE 256u      /* in a round, behind those that were ready when it began */
-#define AHEAD_SHARE 4u       /* of the cache, a page for each request */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
 /* ---- waiting and waking ---- */
@@ -421,23 +420,6 @@ static void submit_early(struct store_worker *worker)
         worker->store->disk->ops->submit(worker->queue);
 }
 
-bool store_is_scouting(const struct store_txn *txn)
-{
-    return txn->scouts;
-}
-
-/* It waits behind others: what it is going to read is read meanwhile. */
-static void scout(struct store_txn *txn)
-{
-    txn->scouts = true;
-    enum store_result forgotten = txn->request->run(txn, txn->request);
-    (void)forgotten;
-    txn->scouts = txn->again = txn->stepped = txn->rests = false;
-    txn->building = NULL;
-    txn_discard(txn);
-    load_release_pins(txn);
-}
-
 enum store_result store_execute(struct store_worker *worker, struct store_request *request)
 {
     struct store_txn *txn = request_new_txn(worker);
@@ -452,7 +434,7 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
         if (!queued)
             hold_place(txn);
         else if (request->may_scout && txn->counts_active)
-            scout(txn);
+            scout_begin(txn);
         txn->parked = true;
         worker->parked++;
         request_unlock(txn);
@@ -472,6 +454,7 @@ void request_run_again(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
     struct store_request *request = txn->request;
+    scout_end(txn);
     atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
     request_lock(txn);
     enum store_result result = attempt(txn);
@@ -519,6 +502,7 @@ void request_run_ready(struct store_worker *worker)
     run_ready_once(worker);
     for (uint32_t more = 0; worker->ready && more < READY_MORE;)
         more += run_ready_once(worker);
+    scout_more(worker);
 }
 
 /* ---- a run that takes long ---- */
@@ -587,11 +571,4 @@ void store_go_on(struct store_txn *txn)
 uint32_t store_parked(const struct store_worker *worker)
 {
     return worker->parked;
-}
-
-bool store_has_room_ahead(const struct store_worker *worker)
-{
-    const struct store *store = worker->store;
-    uint32_t pages = atomic_load_explicit(&store->arena.limit, memory_order_relaxed);
-    return atomic_load_explicit(&store->active, memory_order_relaxed) < pages / AHEAD_SHARE;
 }

@@ -171,9 +171,6 @@ void store_submit(struct store_worker *worker);
 
 /* Requests parked on this worker. */
 uint32_t store_parked(const struct store_worker *worker);
-/* Whether so few requests have or wait for their keys that what is read ahead for one more is still
- * there when its turn has come. */
-bool store_has_room_ahead(const struct store_worker *worker);
 
 /* ---- durability ---- */
 
@@ -266,7 +263,7 @@ void store_prefetch(struct store_worker *worker, const struct store_key *keys, u
 STORE_MUST_CHECK bool store_pause(struct store_txn *txn, bool refuses);
 void store_go_on(struct store_txn *txn);
 
-/* A request that has to wait for others with its keys may be run once meanwhile, so that the pages
+/* A request that has to wait for others with its keys may be run meanwhile, so that the pages
  * it is going to need are read at the same time as theirs. Nothing such a run finds or does counts,
  * and whatever it has left behind has to be forgotten by whoever allows it. */
 bool store_is_scouting(const struct store_txn *txn);

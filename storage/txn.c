@@ -109,6 +109,7 @@ void txn_reset(struct store_txn *txn)
     tree_forget(txn);
     txn->more[0] = txn->more[1] = 0;
     txn->again = txn->stepped = txn->rests = false;
+    txn->life++;
     txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
     txn->refuses = false;
     txn->reruns = 0;

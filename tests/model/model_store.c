@@ -191,12 +191,6 @@ uint32_t store_parked(const struct store_worker *worker)
     return worker->parked_count;
 }
 
-bool store_has_room_ahead(const struct store_worker *worker)
-{
-    (void)worker;
-    return true;
-}
-
 void worker_signal(struct store_worker *worker)
 {
     /* Fails only when the counter is at its top, and then the fd is readable already. */

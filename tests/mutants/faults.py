@@ -508,6 +508,10 @@ fault("nobody-scouts", "storage/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
       ("else if (request->may_scout && txn->counts_active)", "else if (false)"),
       by=["test_tree"])
+fault("scouts-stop-at-once", "storage/scout.c",
+      "who waits has the first page read that it needs, and finds out about the next in its turn",
+      ("bool is_waiting = txn->is_behind &&", "bool is_waiting = false &&"),
+      by=["test_tree"])
 fault("wrong-leaf", "storage/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
       ("if (!at_end && !at_start)", "if (true)"),
