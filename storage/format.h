@@ -433,8 +433,9 @@ static inline uint32_t format_words_checksum(const void *node, uint32_t offset, 
 /* Of all of it but the checksum itself, the first half of the first word. */
 static inline uint32_t format_node_checksum(const void *node)
 {
-    const struct format_item *item = (const struct format_item *)node;
-    return format_word_checksum(item->database, 0) +
+    uint64_t first;
+    memcpy(&first, node, sizeof first);
+    return format_word_checksum(first >> 32, 0) +
            format_words_checksum(node, FORMAT_WORD, PAGE_SIZE - FORMAT_WORD);
 }
 

@@ -499,6 +499,18 @@ fault("separators-believed", "storage/tree_node.c",
       "equal keys on both sides of a boundary are looked for on one",
       ("child->loose = same == after.key_len;", "child->loose = false;"),
       by=["test_tree"])
+fault("heads-believed", "storage/tree_node.c",
+      "a search in an inner node stops at the separators that begin as the key does",
+      ("for (high = low; high < node->count && cell[high].head == head;)", "for (high = low; false;)"),
+      by=["test_tree"])
+fault("rank-from-the-end", "storage/tree_node.c",
+      "who looks for a rank from the end of an inner node forgets what is before the child",
+      ("while (i > 0 && *rank < begin); *rank -= begin;", "while (i > 0 && *rank < begin);"),
+      by=["test_tree"])
+fault("words-change-places", "storage/format.h",
+      "a node's checksum does not say where its words stand",
+      ("(number + 1ull) * 0x9e37", "0 * number + 1ull * 0x9e37"),
+      by=["test_rot"])
 fault("rank-not-learned", "storage/tree_change.c",
       "after a leaf is parted, a cursor that did not know its rank goes on anywhere",
       ("result = tree_rank(cursor); if (result == STORE_OK) result = change_at(cursor, depth, &leaf);",

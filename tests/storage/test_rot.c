@@ -713,9 +713,41 @@ static void what_is_not_ours_is_no_group(void **state)
     medium_free(medium);
 }
 
+/* Kept up word by word, it must tell what a sum over words could miss. */
+static void a_nodes_checksum(void **state)
+{
+    (void)state;
+    uint64_t words[PAGE_SIZE / FORMAT_WORD];
+    const uint32_t count = PAGE_SIZE / FORMAT_WORD;
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = 1000 * i;
+    uint32_t sum = format_node_checksum(words);
+    words[0] ^= UINT32_MAX;
+    must(format_node_checksum(words) == sum, "it counts itself");
+    words[0] ^= UINT32_MAX;
+    for (uint32_t bit = 32; bit < 8 * PAGE_SIZE; bit += 61) {
+        words[bit / 64] ^= 1ull << bit % 64;
+        must(format_node_checksum(words) != sum, "bit %u", bit);
+        words[bit / 64] ^= 1ull << bit % 64;
+    }
+    for (uint32_t i = 1; i + 1 < count; i++) {
+        uint64_t kept[2] = {words[i], words[i + 1]};
+        words[i] = kept[1];
+        words[i + 1] = kept[0];
+        must(format_node_checksum(words) != sum, "words %u and %u in each other's place", i, i + 1);
+        words[i] = kept[0] + 1;
+        words[i + 1] = kept[1] - 1;
+        must(format_node_checksum(words) != sum, "one more in word %u, one less behind it", i);
+        words[i] = kept[0];
+        words[i + 1] = kept[1];
+    }
+    must(format_node_checksum(words) == sum, "all is as it was");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_nodes_checksum),
         cmocka_unit_test(any_byte_of_an_item),
         cmocka_unit_test(any_byte_of_a_slab_header),
         cmocka_unit_test(any_byte_of_a_root),
