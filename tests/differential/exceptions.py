@@ -176,7 +176,7 @@ def same_sorted(words, stock, ours):
 
 WITH_SCORES = (b"ZADD", b"ZINCRBY", b"ZSCORE", b"ZMSCORE", b"ZRANGE", b"ZREVRANGE",
                b"ZRANGEBYSCORE", b"ZREVRANGEBYSCORE", b"ZPOPMIN", b"ZPOPMAX", b"ZMPOP", b"ZUNION",
-               b"ZINTER", b"ZDIFF")
+               b"ZINTER", b"ZDIFF", b"BZPOPMIN", b"BZPOPMAX", b"BZMPOP")
 
 BY_NAME = {
     b"KEYS": same_keys,
@@ -217,6 +217,8 @@ def same(words, stock, ours, queued=()):
     name = words[0].upper()
     if name == b"EXEC" and stock[:1] == ours[:1] == b"*" and b"*-1\r\n" not in (stock, ours):
         return all(map(same, queued, replies(stock), replies(ours)))
+    if name in (b"EVAL", b"EVAL_RO") and len(words) > 3:
+        return same(words[3:], stock, ours)
     if name in TIME_TOLERANCE:
         return same_time(name, stock, ours)
     rule = BY_NAME.get(name)

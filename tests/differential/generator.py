@@ -18,9 +18,16 @@ PATTERNS = [b"*", b"k*", b"k?", b"k[0-5]", b"k[^0-5]", b"*1*", b"k\\1", b"{*", b
 # What they answer is in no order, or by chance: within EXEC's reply nobody would compare it so.
 NOT_QUEUED = {"KEYS", "RANDOMKEY"}
 
+# They wait for somebody, and there is nobody here: but not in a transaction.
+BLOCKING = {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN",
+            "WAIT"}
+
+# Scripts refuse them, or say in another order what is in none.
+NOT_IN_SCRIPTS = NOT_QUEUED | {"EXEC", "DISCARD", "WATCH", "UNWATCH", "EVAL", "EVAL_RO"}
+
 # SPOP without its count would leave different sets behind; ZRANK with one argument more is a command
 # only for 7.2, and EXEC tells.
-AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK"}
+AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK", "EVAL", "EVAL_RO"}
 
 # Values as DUMP gives them.
 DUMPS = [b'\x00\x03abc\n\x00\xd9\xac0=Ar\xa2\xe2',
@@ -38,7 +45,10 @@ class Generator:
     def __init__(self, seed, names):
         """`names`: the commands to choose from, upper case; each must have a method here."""
         self.random = random.Random(seed)
-        self.names = sorted(names & set(self.methods()))
+        known = names & set(self.methods())
+        self.names = sorted(known - BLOCKING)
+        self.queued_names = sorted(known - NOT_QUEUED)
+        self.scripted_names = sorted(known - NOT_IN_SCRIPTS - BLOCKING)
         self.now_s = int(time.time())
         self.planned = []  # of a transaction that has begun
 
@@ -58,8 +68,11 @@ class Generator:
         if self.chance(0.5):
             self.planned += [watched] + [self.single() for _ in range(self.random.randrange(3))]
         self.planned.append([b"MULTI"])
-        choices = [name for name in self.names if name not in NOT_QUEUED]
-        self.planned += [self.single(choices) for _ in range(self.random.randrange(8))]
+        names = self.queued_names
+        for _ in range(self.random.randrange(8)):
+            self.planned.append(self.single(names))
+            if self.planned[-1][0].upper() in (b"EXEC", b"DISCARD"):
+                names = self.names
         if self.chance(0.05):
             self.planned.append([b"MULTI"])
         self.planned.append([b"EXEC" if self.chance(0.9) else b"DISCARD"])
@@ -68,7 +81,7 @@ class Generator:
         name = self.random.choice(names or self.names)
         # Those that empty everything, rarely.
         if name in ("FLUSHALL", "FLUSHDB") and not self.chance(0.02):
-            return self.single()
+            return self.single(names)
         words = [name if self.chance(0.9) else self.any_case(name)]
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
@@ -173,6 +186,15 @@ class Generator:
             lambda: ["EX", self.span(1)], lambda: ["PX", self.span(1000)],
             lambda: ["EXAT", self.when(1)], lambda: ["PXAT", self.when(1000)],
         ])()
+
+    # ---- scripts ----
+
+    def EVAL(self):
+        """Another command, by a script that is given it."""
+        call = self.random.choice(["call", "call", "call", "pcall"])
+        return [f"return redis.{call}(unpack(ARGV))", 0] + self.single(self.scripted_names)
+
+    EVAL_RO = EVAL
 
     # ---- string ----
 
@@ -358,12 +380,43 @@ class Generator:
         keys = self.counted([self.list() for _ in range(self.random.randrange(1, 4))])
         return keys + [self.end()] + self.option("COUNT", self.integer(10))
 
+    # ---- blocking ----
+
+    def timeout(self):
+        # Nothing too large: 7.0 takes that for negative.
+        return self.random.choice([0, 0, 1, b"0.01", b"1e3", b"-1", b"-0.5", b"x", b""])
+
+    def BLPOP(self):
+        return [self.list() for _ in range(self.random.randrange(1, 4))] + [self.timeout()]
+
+    BRPOP = BLPOP
+
+    def BLMOVE(self):
+        return self.LMOVE() + [self.timeout()]
+
+    def BRPOPLPUSH(self):
+        return self.RPOPLPUSH() + [self.timeout()]
+
+    def BLMPOP(self):
+        return [self.timeout()] + self.LMPOP()
+
+    def BZPOPMIN(self):
+        return [self.zset() for _ in range(self.random.randrange(1, 4))] + [self.timeout()]
+
+    BZPOPMAX = BZPOPMIN
+
+    def BZMPOP(self):
+        return [self.timeout()] + self.ZMPOP()
+
+    def WAIT(self):
+        return [self.integer(3), self.random.choice([0, 10, -1, b"x", b"1.5", 2**63])]
+
     # ---- sorted set ----
 
     def zset(self):
         return b"z%d" % self.random.randrange(5) if self.chance(0.9) else self.key()
 
-    def member(self):
+    def ranked(self):
         way = self.random.random()
         if way < 0.85:
             return b"m%d" % self.random.randrange(30)
@@ -386,32 +439,32 @@ class Generator:
             first = self.random.randrange(300)
             return [w for i in range(self.random.randrange(400))
                     for w in (i % 7, b"n%d" % (first + i))]
-        return [w for _ in range(self.random.randrange(1, 4)) for w in (self.score(), self.member())]
+        return [w for _ in range(self.random.randrange(1, 4)) for w in (self.score(), self.ranked())]
 
     def ZADD(self):
         if self.chance(0.15):
-            return [self.lex_zset()] + [w for _ in range(5) for w in (0, self.member())]
+            return [self.lex_zset()] + [w for _ in range(5) for w in (0, self.ranked())]
         choices = [["NX"], ["XX"], ["GT"], ["LT"], ["CH"], ["INCR"]]
         return [self.zset()] + self.options(choices, 2 if self.chance(0.4) else 0) + self.pairs()
 
     def ZINCRBY(self):
-        return [self.zset(), self.score(), self.member()]
+        return [self.zset(), self.score(), self.ranked()]
 
     def ZREM(self):
-        return [self.zset()] + [self.member() for _ in range(self.random.randrange(1, 4))]
+        return [self.zset()] + [self.ranked() for _ in range(self.random.randrange(1, 4))]
 
     def ZMSCORE(self):
         return self.ZREM()
 
     def ZSCORE(self):
-        return [self.zset(), self.member()]
+        return [self.zset(), self.ranked()]
 
     def ZCARD(self):
         return [self.zset()]
 
     def ZRANK(self):
         # WITHSCORE is 7.2's.
-        return [self.zset(), self.member()]
+        return [self.zset(), self.ranked()]
 
     ZREVRANK = ZRANK
 
@@ -423,7 +476,7 @@ class Generator:
     def lex_bound(self):
         if self.chance(0.3):
             return self.random.choice([b"-", b"+", b"-", b"+", b"", b"x", b"+x"])
-        return self.random.choice([b"[", b"("]) + self.member()
+        return self.random.choice([b"[", b"("]) + self.ranked()
 
     def lex_zset(self):
         """Of one score, as ranges by member want it."""
