@@ -444,7 +444,7 @@ fault("long-key-space-lost", "storage/commit.c",
       by=[LONG_KEYS])
 fault("long-key-rewritten-over", "storage/commit.c",
       "an overwrite gives up the bytes that the key goes on to use",
-      ("&& !(write->long_key && write->long_key->bytes.base))", ")"),
+      ("&& !(write->long_key && write->long_key->bytes.base);", ";"),
       by=[LONG_KEYS])
 fault("long-key-read-unprotected", "storage/extent.c",
       "the bytes of a key are used anew while a scan reads them",
