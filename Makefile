@@ -568,6 +568,8 @@ ifneq ($(VERBS),)
 	install -D -m 644 $(CLIENT_LIB) $(DESTDIR)$(PREFIX)/lib/libvellum.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include clients/vellum.h clients/vellum_async.h
 	install -D -m 644 clients/vellum.3 $(DESTDIR)$(PREFIX)/share/man/man3/vellum.3
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/vellum clients/example.c \
+	    clients/example_async.c protocol/RDMA.md
 	for name in vellum vellum-async; do \
 	    sed 's,@PREFIX@,$(PREFIX),' clients/$$name.pc.in >$(BUILD)/$$name.pc && \
 	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/pkgconfig $(BUILD)/$$name.pc || exit 1; \
