@@ -12,7 +12,8 @@
  * 5. A part of a piece that the transport gives out from where it lies (is_placing) holds up all
  *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
  * 6. While a reply leaves in parts (outflow.h), pushes stand in a second queue, conn->held.
- * 7. output_bytes counts a stream as one piece, however long it is.
+ * 7. output_bytes counts a stream as what it takes by itself, and the one that is sent as a piece,
+ *    however long it is.
  * 8. A connection that has_late has one entry in worker->late, which may leave as it is, and
  *    nothing in its first queue. Between rounds there are none.
  *
@@ -36,6 +37,7 @@
 #define PUSH_SEGMENT_MIN 512  /* the same message may stand in very many queues */
 #define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
 #define LATE_MAX (16 * 1024)  /* longer replies leave at once */
+#define STREAM_COST 2048      /* of one that waits: about what the store keeps for it */
 #define SEND_VECTORS 64
 #define SEND_MAX (1024 * 1024)        /* per system call */
 #define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
@@ -53,6 +55,7 @@ struct segment {
     const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
     int vector_count;
     size_t piece_len;
+    bool is_begun;                /* a piece may be in memory */
     struct transport_place place; /* offset: of what is sent next */
     bool is_placing, is_dropped;  /* dropped: the end of placing frees it */
     struct conn *conn;
@@ -60,7 +63,9 @@ struct segment {
 
 static uint64_t segment_cost(const struct segment *segment)
 {
-    return segment->stream != NULL ? STORE_STREAM_PIECE : segment->len - segment->sent;
+    if (segment->stream == NULL)
+        return segment->len - segment->sent;
+    return STREAM_COST + (segment->is_begun ? STORE_STREAM_PIECE : 0);
 }
 
 static void send_late(struct conn *conn);
@@ -443,6 +448,10 @@ static bool load_piece(struct conn *conn)
     struct segment *segment = conn->output;
     if (segment->sent < segment->piece_len)
         return true;
+    if (!segment->is_begun) {
+        segment->is_begun = true;
+        conn->output_bytes += STORE_STREAM_PIECE;
+    }
     segment->vector_count = 0;
     segment->sent = segment->piece_len = 0;
     enum store_result result =

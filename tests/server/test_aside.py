@@ -107,8 +107,16 @@ def test_a_client_that_does_not_read(make_server):
             else:
                 assert size == COUNT * 3 // 2
                 assert b"one more" not in [raw.reply() for _ in range(size)]
-    assert client.flushall() is True
-    assert client.keys("*") == []
+    with server.raw(receive_buffer=4096) as raw:
+        raw.send(encode("SUNION", "set", "other"))
+        raw.more()
+        assert client.flushall() is True
+        for i in range(8):
+            client.set(f"new:{i}", b"y" * MB)  # over what the reply lies in, if that were free
+        expected = {b"$%d\r\n%s\r\n" % (len(member), member)
+                    for member in QUESTIONS[("SUNION", "set", "other")]}
+        assert {raw.reply() for _ in range(int(raw.line()[1:]))} == expected
+    assert len(client.keys("*")) == 8
 
 
 @pytest.mark.vellum
@@ -232,3 +240,16 @@ def test_what_is_made_is_larger_than_the_cache(make_server):
     for part in batches(MANY):
         client.sadd("set", *[b"%08d" % i + FILLER for i in part])
     check_copy(client, "set", b"set")
+
+
+@pytest.mark.vellum
+def test_many_long_values_in_one_reply(make_server):
+    """Each would have a piece in memory when it is sent, but no two are sent at once."""
+    client = make_server(**SMALL).client()
+    values = [b"%d" % i + b"x" * 70000 for i in range(160)]
+    for i, value in enumerate(values):
+        client.set(f"string:{i}", value)
+        client.hset("hash", f"field:{i}", value)
+    assert client.mget([f"string:{i}" for i in range(160)]) == values
+    assert client.hmget("hash", [f"field:{i}" for i in range(160)]) == values
+    assert client.info("stats")["evicted_clients"] == 0
