@@ -45,6 +45,15 @@ static struct conn *largest(const struct worker *worker)
     return found;
 }
 
+/* What it has not sent goes at once: a round may have many that are to be closed. */
+static void close_largest(struct conn *conn)
+{
+    conn_kill(conn);
+    if (!conn->has_late)
+        conn_output_free(conn);
+    client_memory_note(conn);
+}
+
 void client_memory_keep_bound(struct worker *worker)
 {
     struct server *server = worker->server;
@@ -65,7 +74,7 @@ void client_memory_keep_bound(struct worker *worker)
         uint64_t less = conn->counted_bytes < bytes ? conn->counted_bytes : bytes;
         bytes -= less;
         all -= less < all ? less : all;
-        conn_kill(conn);
+        close_largest(conn);
     }
 }
 

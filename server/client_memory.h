@@ -22,15 +22,23 @@ struct conn;
 void client_memory_note(struct conn *conn);
 void client_memory_forget(struct conn *conn); /* it is closed */
 
-/* More than is comfortable. */
+/* What commands that work in steps keep is more than is comfortable. */
+static inline bool client_memory_is_much(const struct server *server)
+{
+    return atomic_load_explicit(&server->gathered_bytes, memory_order_relaxed) >
+           atomic_load_explicit(&server->client_comfort, memory_order_relaxed);
+}
+
+/* That is, or what the worker's clients have. */
 static inline bool client_memory_is_short(const struct worker *worker)
 {
     const struct server *server = worker->server;
     return atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) >
-           atomic_load_explicit(&server->client_comfort, memory_order_relaxed);
+               atomic_load_explicit(&server->client_comfort, memory_order_relaxed) ||
+           client_memory_is_much(server);
 }
 
-/* Closes clients while there is more than the limit; once a round. */
+/* Closes clients while there is more than the limit: at the end of each turn and of each round. */
 void client_memory_keep_bound(struct worker *worker);
 
 /* Both bounds, as the configuration has them now. */

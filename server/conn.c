@@ -36,7 +36,6 @@
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
 #define READ_SHORT (4 * 1024)   /* likewise, when clients hold much memory */
-#define REQUEST_MEMORY 2048     /* about: of a command under way, beside its arguments and reply */
 #define HEAD_MAX 1024 /* after a long value: what comes is likely the next one's command */
 
 /* A command known to be longer is read into the connection's own block. */
@@ -512,6 +511,7 @@ static void end_turn(struct conn *conn)
     outflow_turn(conn);
     client_memory_note(conn);
     conn->transport->ops->want(conn->transport, conn_wants(conn));
+    client_memory_keep_bound(conn->worker);
 }
 
 static void on_ready(void *arg, unsigned ready)
@@ -609,8 +609,8 @@ uint64_t conn_output_memory(const struct conn *conn)
 
 uint64_t conn_total_memory(const struct conn *conn)
 {
-    uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) +
-                     conn->request_count * REQUEST_MEMORY;
+    uint64_t total =
+        sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) + conn->request_bytes;
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
     if (conn->parser != NULL)

@@ -51,6 +51,7 @@ struct conn {
     uint64_t line;                /* that all of them are in, 0: none; see order.h */
     bool refused;                 /* a protocol error: no more input is taken */
     char *refusal;                /* its text, while it has to wait behind requests */
+    uint64_t request_bytes;       /* their memory, but for their replies */
     uint64_t held_bytes;          /* of replies that wait behind others */
     uint64_t counted_bytes;       /* of all its buffers: see client_memory.h */
 

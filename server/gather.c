@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "client_memory.h"
 #include "server.h"
 
 #define FEW_BYTES (64 * 1024)    /* are always to be had */
@@ -14,13 +15,22 @@ bool gathered_set(struct gathered *gathered, uint64_t bytes)
     struct server *server = gathered->server;
     uint64_t more = bytes - gathered->bytes;
     uint64_t all = atomic_fetch_add_explicit(&server->gathered_bytes, more, memory_order_relaxed);
-    uint64_t most = (uint64_t)config_number(&server->config, CONFIG_MAXMEMORY) / 2;
-    if (most == 0)
-        most = GATHERED_FREE;
-    else if (most < GATHERED_MIN)
-        most = GATHERED_MIN;
+    uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
     gathered->bytes = bytes;
-    return bytes <= FEW_BYTES || all + more <= most;
+    return bytes <= FEW_BYTES || all + more <= memory / GATHERED_SHARE;
+}
+
+static size_t step_bytes(const struct gather *gather)
+{
+    if (gather->is_nested)
+        return GATHER_NESTED_BYTES;
+    return client_memory_is_much(gather->gathered.server) ? GATHER_SHORT_BYTES : GATHER_STEP_BYTES;
+}
+
+void gather_begin_step(struct gather *gather)
+{
+    gather->entries_left = gather->is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    gather->step_end = gather->out.len + step_bytes(gather);
 }
 
 static void gather_free(void *progress)
@@ -65,6 +75,8 @@ struct gather *gather_get(struct call *call)
         call->progress_free = gather_free;
     }
     assert(call->progress_free == gather_free);
+    if ((gather->is_reply || gather->is_tail) && call_is_in_vain(call))
+        return NULL;
     note_steps(gather);
     uint64_t bytes = gather->out.capacity + gather->said.capacity + gather->rank_bytes;
     return gathered_set(&gather->gathered, bytes) ? gather : NULL;
@@ -80,6 +92,8 @@ enum store_result gather_step(struct call *call, struct gather *gather)
     else
         result = store_step(call->txn);
     gather_begin_step(gather);
+    /* Whether it is too much is asked by the next run; that may be late. */
+    (void)gathered_set(&gather->gathered, gather->out.capacity);
     return result;
 }
 

@@ -18,10 +18,11 @@
 #define GATHER_NESTED_ENTRIES (4 * GATHER_STEP_ENTRIES)
 #define GATHER_NESTED_BYTES (4 * GATHER_STEP_BYTES)
 
-/* What commands keep from step to step is counted, all together: no more than half of maxmemory, or
- * GATHERED_MIN where that is less. */
-#define GATHERED_MIN (256u * 1024 * 1024)
-#define GATHERED_FREE (1024u * 1024 * 1024) /* where there is no maxmemory */
+#define GATHER_SHORT_BYTES (8 * 1024) /* when there is little memory for clients */
+
+/* What commands keep from step to step is counted, all together: no more than that share of
+ * maxmemory. */
+#define GATHERED_SHARE 3
 
 struct gathered {
     struct server *server;
@@ -57,16 +58,11 @@ struct gather {
     size_t step_end;                /* out.len at which it is full */
 };
 
-/* The call's own, made in its first run; NULL: out of memory, or there is too much of it. To be
- * called once in each run. */
+/* The call's own, made in its first run; NULL: out of memory, or there is too much of it, or
+ * the server ends. To be called once in each run. */
 struct gather *gather_get(struct call *call);
 
-static inline void gather_begin_step(struct gather *gather)
-{
-    gather->entries_left = gather->is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
-    gather->step_end =
-        gather->out.len + (gather->is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
-}
+void gather_begin_step(struct gather *gather);
 
 /* For a command that makes a collection of what it collects, and is not to keep all of it in
  * memory: when there is much in `out`, or all that was left, `plant` adds it to a building, a step

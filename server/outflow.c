@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "client_memory.h"
+#include "gather.h"
 
 #define PART_MIN (64 * 1024)
 #define AHEAD_MAX (256 * 1024) /* of the client's reading */
@@ -70,6 +71,11 @@ static bool is_ahead(const struct conn *conn)
     return conn->output_bytes > (client_memory_is_short(conn->worker) ? 0 : AHEAD_MAX);
 }
 
+bool outflow_is_heard(const struct conn *conn)
+{
+    return conn->transport != NULL && !conn->kill;
+}
+
 static void pass_on(struct request *request, struct resp_writer *part)
 {
     struct conn *conn = request->conn;
@@ -82,15 +88,19 @@ static void pass_on(struct request *request, struct resp_writer *part)
     conn_attend(conn);
 }
 
-static bool is_heard(const struct conn *conn)
+enum store_result outflow_rest(struct request *request)
 {
-    return conn->transport != NULL && !conn->kill;
-}
-
-static enum store_result rest(struct request *request)
-{
+    unlink_resting(request);
     link_resting(request);
     return store_rest(request->call.txn);
+}
+
+bool outflow_holds_back(const struct request *request)
+{
+    const struct conn *conn = request->conn;
+    return request->is_read && request->state == REQUEST_RUNNING && !request->is_hurried &&
+           request->store.scope == STORE_SCOPE_KEYS && client_memory_is_short(conn->worker) &&
+           outflow_is_heard(conn) && (conn->requests != request || is_ahead(conn));
 }
 
 enum store_result call_step(struct call *call, struct resp_writer *said)
@@ -102,13 +112,14 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
         return STORE_NO_MEMORY;
     if (!may_leave(call, request) || request->state != REQUEST_RUNNING)
         return store_step(call->txn);
-    if (!is_heard(conn))
+    if (!outflow_is_heard(conn))
         return STORE_NO_MEMORY;
-    bool is_first = conn->requests == request;
-    if (is_first && said->len >= PART_MIN)
+    bool is_first = conn->requests == request, is_short = client_memory_is_short(conn->worker);
+    if (is_first && said->len >= (is_short ? GATHER_SHORT_BYTES : PART_MIN))
         pass_on(request, said);
-    bool is_enough = is_first ? request->flows && is_ahead(conn) : said->len >= AHEAD_MAX;
-    return is_enough && !request->is_hurried ? rest(request) : store_step(call->txn);
+    bool is_enough =
+        is_first ? request->flows && is_ahead(conn) : said->len >= (is_short ? 1 : AHEAD_MAX);
+    return is_enough && !request->is_hurried ? outflow_rest(request) : store_step(call->txn);
 }
 
 enum store_result call_pass_on(struct call *call, struct resp_writer *said,
@@ -122,10 +133,10 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
         return STORE_ABSENT;
     if (request->state != REQUEST_RUNNING)
         return store_step(call->txn);
-    if (!is_heard(conn))
+    if (!outflow_is_heard(conn))
         return STORE_NO_MEMORY;
     if (conn->requests != request)
-        return request->is_hurried ? STORE_ABSENT : rest(request);
+        return request->is_hurried ? STORE_ABSENT : outflow_rest(request);
     enum store_result result = store_stream_open(call->txn, item, offset, &stream);
     if (result != STORE_OK)
         return result;
@@ -137,6 +148,17 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
     conn_output_stream(conn, stream, item->length - offset);
     resp_raw(said, "\r\n", 2);
     return STORE_OK;
+}
+
+bool call_is_in_vain(struct call *call)
+{
+    struct request *request = request_of_call(call);
+    if (call != &request->call ||
+        !atomic_load_explicit(&call->server->stopping, memory_order_relaxed))
+        return false;
+    if (outflow_is_heard(request->conn))
+        conn_kill(request->conn);
+    return true;
 }
 
 /* ---- the connection ---- */

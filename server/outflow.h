@@ -33,6 +33,12 @@ void outflow_pulse(struct worker *worker);
 
 /* The request goes on if it rests: its connection is closed. */
 void outflow_rouse(struct request *request);
+/* There is somebody to send a reply to. */
+bool outflow_is_heard(const struct conn *conn);
+
+/* There is little memory, and its reply could not leave yet: it is not to be made now. */
+bool outflow_holds_back(const struct request *request);
+enum store_result outflow_rest(struct request *request);
 /* It is finished. */
 void outflow_end(struct request *request);
 /* Its whole reply is in the output. */

@@ -11,6 +11,8 @@
 #define FREE_REQUESTS_MAX 1024
 #define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
 #define KEPT_REPLY_MAX (16 * 1024)
+#define REQUEST_MEMORY 2048 /* about: a request and what the store knows of it */
+#define KEY_MEMORY 64       /* likewise of each key */
 
 static void request_destroy(struct request *request)
 {
@@ -172,6 +174,25 @@ void request_drop_streams(struct request *request, bool are_ours)
     for (uint32_t i = 0; are_ours && i < request->stream_count; i++)
         store_stream_close(request->streams[i].stream);
     request->stream_count = 0;
+}
+
+void request_drop_reply(struct request *request)
+{
+    struct resp_writer *reply = &request->reply;
+    if (request->call.reply != reply || reply->capacity <= KEPT_REPLY_MAX)
+        return;
+    int version = reply->version;
+    resp_writer_free(reply);
+    resp_writer_init(reply, version);
+}
+
+uint64_t request_memory(const struct request *request)
+{
+    uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
+                     request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
+    for (size_t i = 0; request->block != NULL && i < request->call.argc; i++)
+        bytes += request->call.argv[i].len;
+    return bytes;
 }
 
 void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes)

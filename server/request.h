@@ -46,6 +46,7 @@ struct request {
     bool rejected;            /* never ran: the reply says why */
     size_t reply_start;       /* in *call.reply */
 
+    uint64_t bytes;       /* counted for its connection while it is queued */
     struct block *block;  /* NULL: not held, or no arguments */
     struct block *source; /* what the arguments lie in, while the request is taken; or NULL */
     struct resp_slice *argv;
@@ -102,6 +103,12 @@ bool request_hold_copy(struct request *request); /* false: out of memory */
 
 /* Makes sure of `count` keys; false: out of memory. */
 bool request_reserve_keys(struct request *request, size_t count);
+
+/* The reply of a run that is thrown away, if it is long: many may wait. */
+void request_drop_reply(struct request *request);
+
+/* What it takes, but for its reply and what it gathers. */
+uint64_t request_memory(const struct request *request);
 
 /* Puts these bytes into the finished reply, `offset` bytes behind its start. */
 void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes);

@@ -37,7 +37,8 @@
 #include "script_busy.h"
 #include "upload.h"
 
-#define IN_FLIGHT_SHORT 2          /* of a connection, when clients hold much memory */
+#define IN_FLIGHT_SHORT 2               /* of a connection, when clients hold much memory */
+#define LONG_REQUESTS_BYTES (16 * 1024) /* one is enough then */
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
 /* ---- finding out what is to be run ---- */
@@ -127,11 +128,17 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
         blocked_look(request);
     if (!call_counts_use(call))
         store_count_use(txn, false);
+    if (request->is_read && request->state == REQUEST_RUNNING && !outflow_is_heard(request->conn))
+        return STORE_NO_MEMORY; /* what it would take to answer nobody */
+    if (outflow_holds_back(request))
+        return outflow_rest(request);
     if (call->nest != NULL)
         nest_begin(call);
     enum store_result result = call->command->run(call);
     if (store_is_scouting(txn))
         call_drop_progress(call);
+    if (result == STORE_WAIT)
+        request_drop_reply(request);
     return result;
 }
 
@@ -538,6 +545,8 @@ static void enqueue(struct conn *conn, struct request *request)
         conn->last_request->next = request;
     conn->last_request = request;
     conn->request_count++;
+    request->bytes = request_memory(request);
+    conn->request_bytes += request->bytes;
     if (request->state == REQUEST_PARKED && conn->first_parked == NULL)
         conn->first_parked = request;
 }
@@ -549,6 +558,7 @@ static struct request *dequeue(struct conn *conn)
     if (conn->requests == NULL)
         conn->last_request = NULL;
     conn->request_count--;
+    conn->request_bytes -= request->bytes;
     return request;
 }
 
@@ -601,7 +611,9 @@ static bool is_ending(const struct conn *conn)
 
 bool runner_may_take(const struct conn *conn)
 {
-    uint32_t most = client_memory_is_short(conn->worker) ? IN_FLIGHT_SHORT : RUNNER_IN_FLIGHT_MAX;
+    uint32_t most = !client_memory_is_short(conn->worker)       ? RUNNER_IN_FLIGHT_MAX
+                    : conn->request_bytes < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
+                                                                : 1;
     return conn->request_count < most &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn);
@@ -745,6 +757,7 @@ void runner_abandon(struct conn *conn)
     struct request *request, *next = conn->requests;
     conn->requests = conn->last_request = conn->first_parked = NULL;
     conn->request_count = 0;
+    conn->request_bytes = 0;
     while ((request = next) != NULL) {
         next = request->next;
         request->next = NULL;

@@ -284,3 +284,20 @@ def test_keys_go_where_index_and_buffers_fill_memory(make_server):
         sock.close()
     assert eventually(lambda: client.info("vellum")["over_memory"] == 0)
     assert client.set("a", "1")
+
+
+@pytest.mark.vellum
+def test_memory_is_bounded_while_long_replies_are_made(watched):
+    """Of commands behind each other, whose client reads nothing, and then goes. What they take
+    while they wait for pages, and for each other, counts."""
+    client = watched.client()
+    assert fill(client, 60000, size=1000)[1] is None
+    for _ in range(20):
+        client.rpush("list", *[b"e" * 100] * 5000)
+    for request in (encode("LRANGE", "list", 0, -1),
+                    encode("MGET", *[f"k{i * 97 % 60000}" for i in range(200)])):
+        crowd = connect_many(watched, 25)
+        flood(crowd, request * 20, 1)
+        for sock in crowd:
+            sock.close()
+        assert client.get("k5") == b"x" * 1000

@@ -18,6 +18,7 @@
 #define KEYS_MAX 64
 #define FIRST_NOW_MS 1700000000000
 #define WAITS_PER_MILLE 400
+#define MEMORY (1u << 30)
 
 struct driver {
     struct store_request request;
@@ -385,6 +386,8 @@ struct driver *driver_open(uint8_t resp_version, uint64_t wait_seed)
     assert_int_equal(store_attach(driver->server.store, 0, &driver->worker, message), STORE_OK);
     if (wait_seed != DRIVER_NO_WAITS)
         model_store_set_waits(driver->server.store, wait_seed, WAITS_PER_MILLE);
+    atomic_store(&driver->server.memory_bound, MEMORY);
+    atomic_store(&driver->server.client_comfort, MEMORY);
     assert_true(config_init(&driver->server.config));
     resp_writer_init(&driver->reply, resp_version);
     resp_parser_init(&driver->parser,
