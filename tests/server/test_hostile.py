@@ -91,9 +91,9 @@ def test_edges_answer_with_errors(server, words, error):
 
 
 @pytest.mark.parametrize("fill, words", [
-    (["SADD", "k"], ["SRANDMEMBER", "k", "-2000000000"]),
-    (["HSET", "k", "f"], ["HRANDFIELD", "k", "-2000000000", "WITHVALUES"]),
-    (["ZADD", "k", "1"], ["ZRANDMEMBER", "k", "-2000000000", "WITHSCORES"]),
+    (["SADD", "k"], ["SRANDMEMBER", "k", "-3000000000"]),
+    (["HSET", "k", "f"], ["HRANDFIELD", "k", "-3000000000", "WITHVALUES"]),
+    (["ZADD", "k", "1"], ["ZRANDMEMBER", "k", "-3000000000", "WITHSCORES"]),
 ])
 @pytest.mark.vellum
 def test_picks_without_end_end_in_errors(server, fill, words):
