@@ -76,9 +76,14 @@ def run_perftest(tool, *rest):
     server = subprocess.Popen([tool, "-d", "rxe_a", "-x", "1", "-p", "7611", *rest],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(1)
-    done = subprocess.run([tool, "-d", "rxe_b", "-x", "1", "-p", "7611", *rest, HOST],
-                          capture_output=True, text=True, timeout=120, check=False)
-    server.wait(60)
+    try:
+        done = subprocess.run([tool, "-d", "rxe_b", "-x", "1", "-p", "7611", *rest, HOST],
+                              capture_output=True, text=True, timeout=60, check=False)
+        server.wait(20)
+    except subprocess.TimeoutExpired as late:  # either end may wait for the other for ever
+        server.kill()
+        server.wait()
+        return f"{late}\n"
     return done.stdout + done.stderr
 
 
