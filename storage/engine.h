@@ -426,7 +426,8 @@ static inline bool engine_failed(const struct store *store)
 {
     return atomic_load_explicit(&store->failed, memory_order_relaxed);
 }
-void engine_durable_advanced(struct store *store); /* wakes who waits for it */
+/* Wakes who waits for it. here: the queue whose completions this thread is looking at. */
+void engine_durable_advanced(struct store *store, const struct disk_queue *here);
 void engine_wake_workers(struct store *store);
 
 static inline struct partition *engine_partition(struct store *store, uint32_t slot)

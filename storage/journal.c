@@ -171,11 +171,12 @@ static void written(struct disk_op *op)
     if (op->error)
         engine_fail(journal->engine, "writing the journal", op->error);
     pthread_mutex_lock(&journal->lock);
+    const struct disk_queue *here = flight->queue;
     flight->arrived = true;
     bool landed = land(journal);
     pthread_mutex_unlock(&journal->lock);
     if (landed)
-        engine_durable_advanced(journal->engine);
+        engine_durable_advanced(journal->engine, here);
 }
 
 static void seal(struct journal *journal, const struct journal_buffer *group)
@@ -213,6 +214,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
     journal->position += padded;
     if (journal->position == journal->size) /* as recovery goes on: it may begin here */
         journal->position = 0;
+    flight->queue = queue;
     disk_queue_op(queue, &flight->operation);
     atomic_fetch_add_explicit(&journal->bytes_written, padded, memory_order_relaxed);
     atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);

@@ -51,6 +51,7 @@ struct journal_flight {
     struct journal *journal;
     struct journal_buffer group;
     bool arrived;
+    struct disk_queue *queue; /* on which it is */
     struct disk_op operation;
     struct iovec vector;
 };

@@ -53,13 +53,21 @@ int64_t store_clock_ms(struct store *store)
     return now > latest ? now : latest;
 }
 
-void engine_wake_workers(struct store *store)
+/* `here`: the queue of this thread, or NULL. A worker in the middle of store_poll is awake. */
+static void wake_workers(struct store *store, const struct disk_queue *here)
 {
     pthread_mutex_lock(&store->keeper_lock);
-    for (uint32_t i = 0; i < store->worker_count; i++)
-        if (store->workers[i])
-            request_notify(store->workers[i]);
+    for (uint32_t i = 0; i < store->worker_count; i++) {
+        struct store_worker *worker = store->workers[i];
+        if (worker && (worker->queue != here || !worker->polling))
+            request_notify(worker);
+    }
     pthread_mutex_unlock(&store->keeper_lock);
+}
+
+void engine_wake_workers(struct store *store)
+{
+    wake_workers(store, NULL);
 }
 
 void engine_fail(struct store *store, const char *doing, int error)
@@ -74,11 +82,11 @@ void engine_fail(struct store *store, const char *doing, int error)
     engine_wake_workers(store);
 }
 
-void engine_durable_advanced(struct store *store)
+void engine_durable_advanced(struct store *store, const struct disk_queue *here)
 {
     if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS ||
         atomic_load(&store->durable_awaited) > 0)
-        engine_wake_workers(store);
+        wake_workers(store, here);
     keeper_release(store);
 }
 

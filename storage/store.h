@@ -162,7 +162,8 @@ void store_detach(struct store_worker *worker); /* no request may be in progress
 /* An eventfd that becomes readable when store_poll has something to do. */
 int store_worker_fd(const struct store_worker *worker);
 
-/* Reaps I/O, runs requests again that became ready, calls their done functions. Never blocks. */
+/* Reaps I/O, runs requests again that became ready, calls their done functions. Never blocks.
+ * What it finds durable it tells other workers: this one is to look at store_durable behind it. */
 void store_poll(struct store_worker *worker);
 
 /* Ends a round: submits queued reads in one system call and starts the journal's next group. To be
