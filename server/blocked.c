@@ -57,8 +57,9 @@ struct waiter {
     struct worker *worker;
     enum item_type type;
     _Atomic int state;
-    bool looks;  /* its run has begun: the time it sees is fixed */
-    bool blocks; /* its last run has said so */
+    _Atomic uint64_t turn; /* the commit behind which it was summoned */
+    bool looks;            /* its run has begun: the time it sees is fixed */
+    bool blocks;           /* its last run has said so */
     bool is_counted;
     enum blocked_ending ending;
     int64_t deadline_ms; /* 0: none */
@@ -170,19 +171,27 @@ static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
     return atomic_compare_exchange_strong(&waiter->state, &waits, (int)state);
 }
 
-/* To the first for whom there may be something. The lock of the key's partition is held. */
-static void hand_on(struct queue *queue, struct store_worker *from)
+/* To the first for whom there may be something. One who was summoned to another key behind the same
+ * commit has the choice, and hands on what it leaves. The lock of the key's partition is held. */
+static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
 {
+    struct waiter *waiter = NULL;
     if (queue->ready == 0 || queue->handed != NULL)
         return;
-    struct place *place = queue->first;
-    while (place != NULL && ((queue->ready >> place->waiter->type & 1) == 0 ||
-                             !stop_waiting(place->waiter, SUMMONED)))
-        place = place->next;
-    if (place == NULL)
+    for (struct place *at = queue->first; at != NULL && waiter == NULL; at = at->next) {
+        if ((queue->ready >> at->waiter->type & 1) == 0)
+            continue;
+        if (stop_waiting(at->waiter, SUMMONED))
+            waiter = at->waiter;
+        else if (atomic_load(&at->waiter->state) == SUMMONED &&
+                 atomic_load(&at->waiter->turn) == turn)
+            return;
+    }
+    if (waiter == NULL)
         return;
-    queue->handed = place->waiter;
-    store_summon(&place->waiter->request->store, &queue->key, from);
+    atomic_store(&waiter->turn, turn);
+    queue->handed = waiter;
+    store_summon(&waiter->request->store, &queue->key, from);
 }
 
 /* False: out of memory. */
@@ -222,9 +231,9 @@ static void unlink_place(struct place *place)
 }
 
 /* Under the lock of the key's partition: the request has ended, or waits on. */
-static void let_go(struct blocked *blocked, struct place *place, bool stays,
-                   struct store_worker *from)
+static void let_go(struct blocked *blocked, struct place *place, bool stays)
 {
+    const struct waiter *waiter = place->waiter;
     struct queue *queue = place->queue;
     struct shard *shard = shard_of(blocked, &queue->key);
     pthread_mutex_lock(&shard->lock);
@@ -235,7 +244,7 @@ static void let_go(struct blocked *blocked, struct place *place, bool stays,
     if (queue->first == NULL)
         remove_queue(blocked, shard, queue);
     else
-        hand_on(queue, from);
+        hand_on(queue, waiter->worker->store, waiter->request->store.shown);
     pthread_mutex_unlock(&shard->lock);
 }
 
@@ -263,7 +272,7 @@ static void note_key(struct blocked *blocked, const struct store_change *change)
     struct queue *queue = find_queue(shard, change->key);
     if (queue != NULL) {
         queue->ready = change->fresh == NULL ? 0 : 1u << item_type(change->fresh);
-        hand_on(queue, change->worker);
+        hand_on(queue, change->worker, change->commit);
     }
     pthread_mutex_unlock(&shard->lock);
 }
@@ -273,7 +282,7 @@ static void note_swapped(struct queue *queue, const struct store_change *change)
     if ((change->dbs >> queue->key.db & 1) == 0)
         return;
     queue->ready = UINT32_MAX;
-    hand_on(queue, change->worker);
+    hand_on(queue, change->worker, change->commit);
 }
 
 /* Keys have come from another database: whoever waits for one looks for himself. */
@@ -453,7 +462,7 @@ void blocked_leave(struct request *request, enum store_result result)
         return;
     bool stays = result == STORE_OK && waiter->blocks;
     for (uint32_t i = 0; i < waiter->place_count; i++)
-        let_go(registry_of(request), &waiter->places[i], stays, waiter->worker->store);
+        let_go(registry_of(request), &waiter->places[i], stays);
     if (!stays)
         waiter->place_count = 0;
 }

@@ -786,7 +786,7 @@ fault("summoned-goes-ahead", "storage/admission.c",
       by=["test_summon"])
 fault("hands-on", "server/blocked.c",
       "what a served client leaves is not handed on",
-      ("else hand_on(queue, from);", "else (void)from;"),
+      ("else hand_on(queue, waiter->worker->store, waiter->request->store.shown);", ""),
       by=["test_blocked"], quick=True)
 fault("waitaof-waits", "server/cmd_blocking.c",
       "WAITAOF does not wait for the flush",

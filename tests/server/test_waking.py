@@ -107,6 +107,20 @@ def test_what_was_pushed_at_once_goes_to_those_who_wait(connect):  # noqa: F811
         assert thief.end() == []
 
 
+def test_who_waits_for_two_keys_has_the_choice(connect):  # noqa: F811
+    """Both become ready at once: the next one has what the first leaves, in the order of its keys."""
+    asker, waiters = connect(), [connect() for _ in range(3)]
+    for i, (raw, count) in enumerate(zip(waiters, (1, 10, 10))):
+        raw.send(encode("BLMPOP", 0, 2, "a", "b", "LEFT", "COUNT", count))
+        blocked(asker, i + 1)
+    asker.send(b"".join(encode(*words) for words in (
+        ("MULTI",), ("RPUSH", "a", 1, 2, 3), ("RPUSH", "b", 4, 5), ("EXEC",))))
+    assert [asker.reply() for _ in range(4)][3] == b"*2\r\n:3\r\n:2\r\n"
+    assert [raw.reply() for raw in waiters] == [
+        b"*2\r\n$1\r\n" + key + b"\r\n" + bulks(*values)
+        for key, values in ((b"a", "1"), (b"a", "23"), (b"b", "45"))]
+
+
 def test_a_push_is_heard_of_before_the_pop_it_brings(connect):  # noqa: F811
     asker, makers = connect(), [connect() for _ in range(3)]
     asker.call("CONFIG", "SET", "notify-keyspace-events", "Elg")
