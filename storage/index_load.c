@@ -87,6 +87,11 @@ static bool load_segments(struct loading *loading, struct space *space,
 {
     uint64_t masks[SEGMENT_PAGES];
     uint32_t words = space->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
+    if (head->segment_count > space->segment_count)
+        engine_log(loading->store, STORE_LOG_WARNING,
+                   "File of space %u (255: extents) was cut short since the last stop: %u of its "
+                   "%u segments are left, and what was in the others is lost",
+                   space->id, space->segment_count, head->segment_count);
     if (head->segment_count != space->segment_count ||
         head->segment_assigned > space->segment_count)
         return false;

@@ -199,6 +199,13 @@ def test_a_missing_file_is_found(copy):
     assert status == 1 and "slabs-01" in said, said
 
 
+@pytest.mark.parametrize("name", ["slabs-00", "slabs-01"])
+def test_slabs_cut_short_are_noticed(copy, name):
+    os.truncate(os.path.join(copy, name), 0)
+    status, said = check(copy)
+    assert status == 1 and "cut short" in said, said
+
+
 def test_what_cannot_be_checked_has_a_status_of_its_own(tmp_path):
     assert check(str(tmp_path))[0] == 2
     assert os.listdir(tmp_path) == []
