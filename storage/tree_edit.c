@@ -110,8 +110,12 @@ void tree_prefetch(const struct store_tree *tree, uint32_t page)
         __builtin_prefetch(memory + line * LINE);
 }
 
+/* Not for one that waits in place: it would wait for each of these pages, with a pin on it, and in
+ * the end hold more of them than there are frames. */
 void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place)
 {
+    if (tree->txn->in_place)
+        return;
     struct space *space = tree_space(tree->txn, tree->collection);
     uint32_t pages = space->segment_count * SEGMENT_PAGES;
     uint32_t most = atomic_load_explicit(&space->arena->limit, memory_order_relaxed) / 32;
