@@ -132,6 +132,9 @@ enum store_result gather_item(struct call *call, struct gather *gather,
 
 enum store_result gather_reply(struct call *call, struct gather *gather)
 {
+    /* What commands inside others have gathered stays until the last of them has run. */
+    if (gather->is_nested && !gathered_set(&gather->gathered, gather->out.capacity))
+        return STORE_NO_MEMORY;
     return aside_reply(call, &gather->aside, &gather->out);
 }
 

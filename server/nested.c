@@ -33,6 +33,8 @@ static void nested_free(struct nested *nested)
 {
     struct call *call = &nested->call;
     call_drop_progress(call);
+    if (nested->gathered.bytes > 0)
+        gathered_set(&nested->gathered, 0);
     resp_writer_free(&nested->kept);
     nest_free(call->nest);
     upload_free(call->upload);
@@ -282,19 +284,22 @@ static enum store_result run_or_repeat(struct nested *nested)
     return STORE_WAIT;
 }
 
-/* A walk in steps is not to begin anew because a later command has to wait. */
-static void keep_reply(struct nested *nested, size_t start, uint32_t stream_count)
+/* A walk in steps is not to begin anew because a later command has to wait. False: all that is kept
+ * for such commands has become too much. */
+static bool keep_reply(struct nested *nested, size_t start, uint32_t stream_count)
 {
     struct call *call = &nested->call;
     bool is_read = (call->command->flags & CMD_READONLY) != 0;
     if (call->progress == NULL || !is_read || nested->kept.len > 0 ||
         request_of_call(call)->stream_count != stream_count)
-        return;
+        return true;
     resp_raw(&nested->kept, call->reply->data + start, call->reply->len - start);
     if (nested->kept.failed)
         resp_truncate(&nested->kept, 0);
     else
         call_drop_progress(call);
+    nested->gathered.server = call->server;
+    return gathered_set(&nested->gathered, nested->kept.capacity);
 }
 
 enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
@@ -311,7 +316,8 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     if (result != STORE_OK)
         return result;
     nested->is_ended = true;
-    keep_reply(nested, start, stream_count);
+    if (!keep_reply(nested, start, stream_count))
+        return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);
     if (monitor_any(call->server))
         monitor_feed(call);

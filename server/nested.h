@@ -22,6 +22,7 @@
 #include "block.h"
 #include "command.h"
 #include "errorstats.h"
+#include "gather.h"
 
 struct request;
 struct watch;
@@ -29,12 +30,13 @@ struct watch;
 struct nested {
     struct call call; /* the outer one is call.outer */
     struct nested *next;
-    struct block *block;     /* what the arguments lie in; NULL: in here */
-    uint64_t bytes;          /* of memory, arguments included */
-    uint64_t nsec;           /* what it took, for all calls that its time stands for */
-    bool has_run;            /* or will, if it is deferred */
-    bool is_ended;           /* in this run or an earlier one */
-    struct resp_writer kept; /* the reply of a walk in steps: it is not made again */
+    struct block *block;      /* what the arguments lie in; NULL: in here */
+    uint64_t bytes;           /* of memory, arguments included */
+    uint64_t nsec;            /* what it took, for all calls that its time stands for */
+    bool has_run;             /* or will, if it is deferred */
+    bool is_ended;            /* in this run or an earlier one */
+    struct resp_writer kept;  /* the reply of a walk in steps: it is not made again */
+    struct gathered gathered; /* of this */
     bool is_deferred;
     size_t gap;                /* deferred: its place, from the start of the outer reply */
     enum store_result failure; /* why it failed in an earlier run; that run was thrown away */

@@ -284,7 +284,7 @@ static int string_rep(lua_State *lua)
         lua_pushliteral(lua, "");
         return 1;
     }
-    if ((lua_Number)len * count > SCRIPT_MEMORY_MAX)
+    if ((lua_Number)len * count > (lua_Number)script_memory_max(script_state_of(lua)))
         return luaL_error(lua, "not enough memory");
     return call_wrapped(lua);
 }

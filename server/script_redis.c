@@ -109,8 +109,6 @@ static const char *why_not(struct script_state *state, const struct command *com
         return "This Redis command is not allowed from script";
     if (state->is_readonly && (flags & (CMD_WRITE | CMD_PUBSUB | CMD_REMEMBERS)) != 0)
         return "Write commands are not allowed from read-only scripts.";
-    if (state->call->nest->bytes > SCRIPT_MEMORY_MAX)
-        return "the script's commands take too much memory";
     return NULL;
 }
 
@@ -125,7 +123,9 @@ static const char *run_command(lua_State *lua, size_t argc)
         problem = why_not(state, command);
     if (problem != NULL)
         return problem;
-    struct nested *nested = nest_call(outer, command, argc, state->args);
+    struct nested *nested = outer->nest->bytes > script_memory_max(state)
+                                ? NULL
+                                : nest_call(outer, command, argc, state->args);
     enum store_result result = nested == NULL ? STORE_NO_MEMORY : nested_declare(nested);
     if (result == STORE_INVALID)
         atomic_store_explicit(&state->script->wants_all, true, memory_order_relaxed);

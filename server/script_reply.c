@@ -354,6 +354,6 @@ void script_write_reply(lua_State *lua, struct call *call, uint8_t script_resp)
     struct writer writer = {.lua = lua,
                             .reply = call->reply,
                             .script_resp = script_resp,
-                            .most = call->reply->len + SCRIPT_MEMORY_MAX};
+                            .most = call->reply->len + script_memory_max(script_state_of(lua))};
     write_value(&writer);
 }

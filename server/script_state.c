@@ -25,7 +25,9 @@
     (64 * 1024) /* an instruction may go through a whole one: no more than so many                 \
                    bytes, times HOOK_INSTRUCTIONS, between two looks */
 #define SCRATCH_KEPT (64 * 1024)
-#define FULL_COLLECT_BYTES (SCRIPT_MEMORY_MAX / 4)
+#define FULL_COLLECT_SHARE 4
+#define GRANT_BYTES ((size_t)64 * 1024)
+#define GRANT_ALWAYS ((size_t)1024 * 1024) /* the libraries, and a small script */
 
 /* What a run takes from Lua's registry, by number: neither strings nor closures are made for it. */
 enum kept {
@@ -60,6 +62,41 @@ static void note_block(struct script_state *state, size_t size)
     set_hook(state->lua, state);
 }
 
+size_t script_memory_max(const struct script_state *state)
+{
+    uint64_t memory =
+        atomic_load_explicit(&state->worker->server->memory_bound, memory_order_relaxed);
+    uint64_t share = memory / SCRIPT_MEMORY_SHARE;
+    return share < SCRIPT_MEMORY_MAX ? share : SCRIPT_MEMORY_MAX;
+}
+
+/* Whether there may be `bytes`. Granted in pieces, so that workers do not meet at every block. */
+static bool is_granted(struct script_state *state, size_t bytes)
+{
+    if (bytes <= state->granted || state->is_unbounded)
+        return true;
+    _Atomic uint64_t *of_all = &state->worker->server->script_bytes;
+    size_t more = (bytes - state->granted + GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
+    uint64_t before = atomic_fetch_add_explicit(of_all, more, memory_order_relaxed);
+    if (bytes > GRANT_ALWAYS && before + more > script_memory_max(state)) {
+        atomic_fetch_sub_explicit(of_all, more, memory_order_relaxed);
+        return false;
+    }
+    state->granted += more;
+    return true;
+}
+
+/* After a run: what it does not hold any more is for others. */
+static void give_grants_back(struct script_state *state)
+{
+    size_t kept = (state->bytes + GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
+    if (kept >= state->granted)
+        return;
+    atomic_fetch_sub_explicit(&state->worker->server->script_bytes, state->granted - kept,
+                              memory_order_relaxed);
+    state->granted = kept;
+}
+
 static void *allocate(void *arg, void *block, size_t old_size, size_t size)
 {
     struct script_state *state = arg;
@@ -68,7 +105,7 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
         state->bytes -= old_size;
         return NULL;
     }
-    if (size > old_size && state->bytes + (size - old_size) > state->bytes_max)
+    if (size > old_size && !is_granted(state, state->bytes + (size - old_size)))
         return NULL;
     void *moved = realloc(block, size);
     if (moved != NULL)
@@ -90,7 +127,7 @@ struct resp_writer *script_scratch(lua_State *lua)
 void script_check_scratch(lua_State *lua)
 {
     struct resp_writer *scratch = &script_state_of(lua)->scratch;
-    if (scratch->failed || scratch->len > SCRIPT_MEMORY_MAX)
+    if (scratch->failed || scratch->len > script_memory_max(script_state_of(lua)))
         luaL_error(lua, "not enough memory");
 }
 
@@ -197,7 +234,6 @@ static struct script_state *state_new(struct worker *worker)
     if (state == NULL)
         return NULL;
     state->worker = worker;
-    state->bytes_max = SCRIPT_MEMORY_MAX;
     resp_writer_init(&state->reply, 2);
     resp_writer_init(&state->scratch, 2);
     state->flushes = scripts_flushes(worker->server->scripts);
@@ -214,6 +250,7 @@ void script_state_free(struct script_state *state)
         return;
     if (state->lua != NULL)
         lua_close(state->lua);
+    give_grants_back(state);
     resp_writer_free(&state->reply);
     resp_writer_free(&state->scratch);
     free(state->args);
@@ -429,10 +466,10 @@ static int collect(lua_State *lua)
 /* Needs some memory itself. */
 static void collect_all(struct script_state *state)
 {
-    state->bytes_max = SIZE_MAX;
+    state->is_unbounded = true;
     if (lua_cpcall(state->lua, collect, NULL) != 0)
         lua_settop(state->lua, 0);
-    state->bytes_max = SCRIPT_MEMORY_MAX;
+    state->is_unbounded = false;
 }
 
 static void begin(struct script_state *state, struct call *call, struct script *script)
@@ -470,8 +507,9 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     }
     lua_settop(state->lua, 0);
     state->is_hooked = false;
-    if (state->bytes > FULL_COLLECT_BYTES)
+    if (state->bytes > script_memory_max(state) / FULL_COLLECT_SHARE)
         collect_all(state);
+    give_grants_back(state);
     note_bytes(state);
     session->db = db;
     session->resp_version = resp_version;

@@ -22,13 +22,17 @@
 
 struct worker;
 
-/* The most that a state may hold, and that the commands of one run and their replies may. */
+/* The most that the states of all workers may hold together, and besides that the commands of one
+ * run, their replies, and what a library writes: a share of memory, but no more than Redis's users
+ * would have in mind. */
+#define SCRIPT_MEMORY_SHARE 4
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 
 struct script_state {
     lua_State *lua;
     struct worker *worker;
-    size_t bytes, bytes_max;    /* what Lua has allocated, and may have */
+    size_t bytes, granted;      /* what Lua has allocated, and may have; see script_memory_max */
+    bool is_unbounded;          /* for a moment */
     uint64_t flushes;           /* of the registry, when the state was made */
     uint32_t compiled;          /* functions kept */
     struct resp_writer reply;   /* of a command that a script runs */
@@ -56,6 +60,8 @@ struct script_state {
 /* The worker's, made where there is none or it is from before SCRIPT FLUSH. NULL: out of memory. */
 struct script_state *script_state_get(struct worker *worker);
 void script_state_free(struct script_state *state); /* or NULL */
+
+size_t script_memory_max(const struct script_state *state);
 
 static inline struct script_state *script_state_of(lua_State *lua)
 {

@@ -51,6 +51,7 @@ struct server {
     _Atomic uint64_t next_session_id;
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections;
+    _Atomic uint64_t script_bytes;   /* granted to Lua, in all workers: see script_state.h */
     _Atomic uint64_t gathered_bytes; /* by the commands that work in steps: see gather.h */
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */

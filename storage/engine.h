@@ -241,6 +241,7 @@ struct store_txn {
     struct annex *annex; /* where its operations go if they are too long for the journal */
 
     struct memory_block *blocks; /* store_alloc's */
+    uint64_t copied_bytes;       /* of items that this run has read in place */
     uint64_t random;             /* of the wait build */
 };
 
@@ -275,6 +276,7 @@ struct store_worker {
     struct store_txn *ready, *ready_last;       /* to be attempted by this thread */
     struct store_txn *summoned, *summoned_last; /* likewise, before those */
     bool answers;                               /* is in store_answer_summons */
+    uint32_t steps; /* that requests have made; for comparison with itself */
     uint32_t parked;
     bool polling;
     bool stopping;                            /* being detached: begins nothing of its own */
@@ -527,6 +529,11 @@ STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct 
                                             uint32_t database, struct found *found);
 /* The transaction's own change of the key, or NULL. */
 struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
+
+/* What store_alloc gives from now on comes from `blocks`, NULL to begin with; returns those that it
+ * came from before. For what is needed for a part of a run only: then it is freed by itself. */
+struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks);
+void txn_memory_free(struct memory_block *blocks);
 /* What the transaction itself has put; NULL: it is gone, deleted or expired. */
 const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
                                             struct store_item *item);

@@ -20,6 +20,7 @@
 #include "building.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
+#define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */
 #define READY_MORE 256u      /* in a round, behind those that were ready when it began */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
@@ -207,6 +208,7 @@ uint64_t store_shown(const struct store_txn *txn)
 static void end_step(struct store_txn *txn)
 {
     txn->stepped = false;
+    txn->worker->steps++;
     if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1) {
         txn->rests = false;
         return; /* what it waits for refers to its pins */
@@ -500,7 +502,9 @@ void request_run_ready(struct store_worker *worker)
     }
     store_answer_summons(worker);
     run_ready_once(worker);
-    for (uint32_t more = 0; worker->ready && more < READY_MORE;)
+    uint32_t steps = worker->steps;
+    for (uint32_t more = 0;
+         worker->ready && more < READY_MORE && worker->steps - steps < READY_STEPS;)
         more += run_ready_once(worker);
     scout_more(worker);
 }

@@ -169,32 +169,45 @@ static void show_writes(struct store_txn *txn, uint32_t db, uint64_t from, uint6
     }
 }
 
-/* A step within one partition, from *cursor on; *cursor may then be the next one's beginning. */
-static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
-                                   uint32_t *budget, store_visit *visit, void *arg)
+/* What is to be shown from *cursor on, within one partition; *cursor is then where that ends, which
+ * may be the next one's beginning. */
+static enum store_result load_step(struct step *step, uint32_t db, uint64_t *cursor,
+                                   uint32_t budget)
 {
+    struct store_txn *txn = step->txn;
     struct index_cursor at = {.slot = (uint32_t)(*cursor >> INDEX_TAG_BITS),
                               .tag = (uint32_t)*cursor & INDEX_TAG_MAX};
     struct partition *partition = engine_partition(txn->store, at.slot);
-    struct step step = {.txn = txn, .capacity = *budget + 16};
-    step.entries = store_alloc(txn, step.capacity * sizeof *step.entries);
-    if (!step.entries)
+    step->capacity = budget + 16;
+    step->entries = store_alloc(txn, step->capacity * sizeof *step->entries);
+    if (!step->entries)
         return STORE_NO_MEMORY;
-    index_scan(&partition->index, &at, *budget, add_entry, &step);
-    step.items = store_alloc(txn, step.count * sizeof *step.items);
-    step.keys = store_alloc(txn, step.count * sizeof *step.keys);
-    if (!step.items || !step.keys)
+    index_scan(&partition->index, &at, budget, add_entry, step);
+    step->items = store_alloc(txn, step->count * sizeof *step->items);
+    step->keys = store_alloc(txn, step->count * sizeof *step->keys);
+    if (!step->items || !step->keys)
         return STORE_NO_MEMORY;
-    uint64_t end = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
-    enum store_result result = load_items(txn, &partition->space, &step);
-    if (result == STORE_OK)
-        result = load_keys(txn, db, &step, &end);
-    if (result != STORE_OK)
-        return result;
-    show_items(txn, db, &step, visit, arg);
-    *cursor = end;
-    *budget -= step.count < *budget ? step.count : *budget;
-    return STORE_OK;
+    *cursor = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
+    enum store_result result = load_items(txn, &partition->space, step);
+    return result == STORE_OK ? load_keys(txn, db, step, cursor) : result;
+}
+
+/* A run may be a walk of many steps: none leaves memory behind but what `visit` has taken. */
+static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
+                                   uint32_t *budget, store_visit *visit, void *arg)
+{
+    struct step step = {.txn = txn};
+    uint64_t end = *cursor;
+    struct memory_block *of_run = txn_memory_swap(txn, NULL);
+    enum store_result result = load_step(&step, db, &end, *budget);
+    struct memory_block *of_step = txn_memory_swap(txn, of_run);
+    if (result == STORE_OK) {
+        show_items(txn, db, &step, visit, arg);
+        *cursor = end;
+        *budget -= step.count < *budget ? step.count : *budget;
+    }
+    txn_memory_free(of_step);
+    return result;
 }
 
 /* The partition's lock is held already by whoever declared everything. */

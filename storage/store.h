@@ -559,7 +559,8 @@ int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
  * STORE_SCOPE_KEYS. An item present from
  * the first call to the last is visited at least once, whatever grows, shrinks or restarts in
  * between. Each call either makes progress or returns STORE_WAIT; unless it returns STORE_OK,
- * nothing was visited and *cursor is as it was. Damaged items are skipped. */
+ * nothing was visited and *cursor is as it was. Damaged items are skipped. Key and item
+ * are there until the visit ends. */
 typedef void store_visit(void *arg, const char *key, uint32_t key_len,
                          const struct store_item *item);
 STORE_MUST_CHECK enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor,

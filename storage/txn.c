@@ -18,6 +18,8 @@
 #include "upload.h"
 #include "use.h"
 
+#define COPY_SHARE 4u /* of memory: what a run may have copied in place */
+#define COPY_LEAST (4u << 20)
 #define BLOCK_SIZE 16384u
 #define WRITES_SEARCHED 8u /* a longer list gets a table */
 
@@ -46,6 +48,22 @@ void *store_alloc(struct store_txn *txn, size_t size)
     return memory;
 }
 
+struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks)
+{
+    struct memory_block *before = txn->blocks;
+    txn->blocks = blocks;
+    return before;
+}
+
+void txn_memory_free(struct memory_block *blocks)
+{
+    while (blocks) {
+        struct memory_block *next = blocks->next;
+        free(blocks);
+        blocks = next;
+    }
+}
+
 /* Keeps the first block: a transaction that is used again rarely needs another. */
 static void release_memory(struct store_txn *txn)
 {
@@ -60,6 +78,7 @@ static void release_memory(struct store_txn *txn)
     }
     if (txn->blocks)
         txn->blocks->used = 0;
+    txn->copied_bytes = 0;
 }
 
 /* ---- life ---- */
@@ -248,12 +267,21 @@ void txn_describe(const struct format_item *found, struct store_item *item)
     }
 }
 
+/* A script may read any number of keys in one run. */
+static bool is_too_much(struct store_txn *txn, uint32_t length)
+{
+    uint64_t most =
+        atomic_load_explicit(&txn->store->memory_bytes, memory_order_relaxed) / COPY_SHARE;
+    txn->copied_bytes += length;
+    return txn->copied_bytes > most && txn->copied_bytes > COPY_LEAST;
+}
+
 static enum store_result item_from_disk(struct store_txn *txn, const struct format_item *found,
                                         struct store_item *item)
 {
     if (txn->in_place) { /* the next look-up may evict the page */
         uint32_t length = format_head_length(found) + found->key_len + found->payload_len;
-        struct format_item *copy = store_alloc(txn, length);
+        struct format_item *copy = is_too_much(txn, length) ? NULL : store_alloc(txn, length);
         if (!copy)
             return STORE_NO_MEMORY;
         found = memcpy(copy, found, length);

@@ -243,6 +243,23 @@ def test_memory_is_bounded_while_long_arguments_arrive(watched):
 
 
 @pytest.mark.vellum
+@pytest.mark.parametrize("script", [
+    "local t = {} for i = 1, 1e8 do t[i] = 'an element ' .. i end",
+    "local s = 'x' for i = 1, 40 do s = s .. s end",
+    "local t = {} for i = 1, 2e5 do t[i] = i end local s = cjson.encode({t, t, t, t, t, t, t, t, t, t, "
+    "t, t, t, t, t, t, t, t, t, t})",
+    "for i = 1, 100 do redis.call('KEYS', '*') end",
+    "for i = 1, 60000 do redis.call('GET', 'k' .. i) end",
+], ids=["table", "string", "library", "replies", "copies"])
+def test_memory_is_bounded_while_scripts_want_all_of_it(watched, script):
+    client = watched.client()
+    assert fill(client, 60000, size=1000 if "GET" in script else 10)[1] is None
+    with pytest.raises(redis.ResponseError, match="not enough memory|OOM"):
+        client.eval(script, 0)
+    assert client.eval("return redis.call('GET', KEYS[1])", 1, "k5")
+
+
+@pytest.mark.vellum
 def test_maxmemory_clients_closes_those_that_hold_most(make_server):
     server = make_server(maxmemory_clients="3mb")
     client, small = server.client(), server.client()
