@@ -316,8 +316,37 @@ static enum store_result look_behind(struct store *store, const struct redo_log 
     return STORE_CORRUPT;
 }
 
+/* ---- whose journal it is ---- */
+
+/* A whole group of another store: the file, or the superblock, has come from another directory.
+ * Read as our own it would have nothing to tell. */
+static enum store_result check_owner_at(struct store *store, uint64_t position, char *message)
+{
+    char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    const struct format_group *header = (const struct format_group *)head;
+    if (disk_read(store->keeper_queue, store->journal.file, head, PAGE_SIZE, position) != 0)
+        return STORE_IO;
+    if (header->magic != FORMAT_GROUP_MAGIC || header->seed == store->super.seed ||
+        !is_whole(store, header, position))
+        return STORE_OK;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The journal and the superblock are not of the same data directory. Nothing was "
+             "changed. Put back the file that was exchanged, or restore the directory from a "
+             "backup");
+    return STORE_FOREIGN;
+}
+
+static enum store_result check_owner(struct store *store, char *message)
+{
+    enum store_result result = check_owner_at(store, 0, message);
+    return result == STORE_OK ? check_owner_at(store, store->super.tail_position, message) : result;
+}
+
 enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
 {
+    enum store_result owned = check_owner(store, message);
+    if (owned != STORE_OK)
+        return owned;
     log->position = store->super.tail_position;
     log->sequence = store->super.tail_sequence;
     log->previous = store->super.tail_previous;

@@ -193,6 +193,22 @@ def test_a_damaged_journal_is_found(made):
         shutil.rmtree(directory)
 
 
+@pytest.mark.parametrize("name", ["journal", "superblock"])
+def test_a_file_of_another_directory_is_found(made, name):
+    """Nothing of what the journal alone has would be missed otherwise."""
+    server = harness.Server(1, partitions=2, appendfsync="always")
+    try:
+        assert server.start().client().set("a", "1")
+        server.kill9()
+        shutil.copy(os.path.join(made[0], name), os.path.join(server.data, name))
+        status, said = check(server.data)
+        assert status == 2 and "not of the same data directory" in said, said
+        with pytest.raises(harness.StartError, match="not of the same data directory"):
+            server.start()
+    finally:
+        server.remove()
+
+
 def test_a_missing_file_is_found(copy):
     os.remove(os.path.join(copy, "slabs-01"))
     status, said = check(copy)
