@@ -45,6 +45,15 @@ static struct conn *largest(const struct worker *worker)
     return found;
 }
 
+/* Of clients that are being closed: it is on its way back, and nobody else is to go for it. */
+static uint64_t leaving_bytes(const struct worker *worker)
+{
+    uint64_t sum = 0;
+    for (const struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        sum += conn->kill ? conn->counted_bytes : 0;
+    return sum;
+}
+
 /* What it has not sent goes at once: a round may have many that are to be closed. */
 static void close_largest(struct conn *conn)
 {
@@ -62,7 +71,9 @@ void client_memory_keep_bound(struct worker *worker)
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
     if (bytes <= share)
         return;
-    for (uint64_t all = client_memory_total(server); all > limit && bytes > share;) {
+    uint64_t leaving = leaving_bytes(worker);
+    bytes -= leaving;
+    for (uint64_t all = client_memory_total(server) - leaving; all > limit && bytes > share;) {
         struct conn *conn = largest(worker);
         if (conn == NULL || conn->counted_bytes == 0)
             return;
