@@ -123,7 +123,7 @@ static const char *run_command(lua_State *lua, size_t argc)
         problem = why_not(state, command);
     if (problem != NULL)
         return problem;
-    struct nested *nested = outer->nest->bytes > script_memory_max(state)
+    struct nested *nested = outer->nest->bytes > SCRIPT_MEMORY_MAX
                                 ? NULL
                                 : nest_call(outer, command, argc, state->args);
     enum store_result result = nested == NULL ? STORE_NO_MEMORY : nested_declare(nested);

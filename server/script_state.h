@@ -22,10 +22,10 @@
 
 struct worker;
 
-/* The most that the states of all workers may hold together, and besides that the commands of one
- * run, their replies, and what a library writes: a share of memory, but no more than Redis's users
- * would have in mind. */
-#define SCRIPT_MEMORY_SHARE 4
+/* The most that the states of all workers may hold together, and besides that the reply and what a
+ * library writes: a share of memory, but no more than SCRIPT_MEMORY_MAX. That is also the most that
+ * the commands of one run may take, which are remembered until it ends. */
+#define SCRIPT_MEMORY_SHARE 2
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 
 struct script_state {

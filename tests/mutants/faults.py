@@ -775,7 +775,7 @@ fault("stream-from-its-extent", "storage/stream.c",
 fault("woken-in-its-round", "server/runner.c",
       "a woken client is served when all connections have had their turn",
       ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
-      by=["test_runner"], quick=True)
+      by=["test_waking.py::test_the_next_command_finds_what_a_push_has_brought_about"])
 fault("summoned-is-next", "storage/admission.c",
       "who is called to a key takes its place behind those who wait for it",
       ("push_in(*first, &txn->summons);", "append(*first, &txn->summons);"),

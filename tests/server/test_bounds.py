@@ -248,7 +248,7 @@ def test_memory_is_bounded_while_long_arguments_arrive(watched):
     "local t = {} for i = 1, 1e8 do t[i] = 'an element ' .. i end",
     "local s = 'x' for i = 1, 40 do s = s .. s end",
     "local t = {} for i = 1, 2e5 do t[i] = i end local s = cjson.encode({t, t, t, t, t, t, t, t, t, t, "
-    "t, t, t, t, t, t, t, t, t, t})",
+    "t, t, t, t, t, t, t, t, t, t, {t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t}})",
     "for i = 1, 100 do redis.call('KEYS', '*') end",
     "for i = 1, 60000 do redis.call('GET', 'k' .. i) end",
 ], ids=["table", "string", "library", "replies", "copies"])

@@ -121,6 +121,16 @@ def test_who_waits_for_two_keys_has_the_choice(connect):  # noqa: F811
         for key, values in ((b"a", "1"), (b"a", "23"), (b"b", "45"))]
 
 
+def test_the_next_command_finds_what_a_push_has_brought_about(server, connect):  # noqa: F811
+    if server.workers > 1:
+        pytest.skip("who waits may be another worker's, and comes a moment later")
+    asker, waiter = connect(), connect()
+    waiter.send(encode("BLMOVE", "q", "done", "LEFT", "RIGHT", 0))
+    blocked(asker, 1)
+    asker.send(encode("RPUSH", "q", "a") + encode("LLEN", "done"))
+    assert [asker.reply(), asker.reply(), waiter.reply()] == [b":1\r\n", b":1\r\n", b"$1\r\na\r\n"]
+
+
 def test_a_push_is_heard_of_before_the_pop_it_brings(connect):  # noqa: F811
     asker, makers = connect(), [connect() for _ in range(3)]
     asker.call("CONFIG", "SET", "notify-keyspace-events", "Elg")
