@@ -233,7 +233,8 @@ RDMA_TESTS := \
 	test_client \
 	test_deaths \
 	test_hostile \
-	test_revoke
+	test_revoke \
+	test_specification
 RDMA_TEST_SRC := tests/rdma/raw.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
