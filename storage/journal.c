@@ -145,6 +145,18 @@ uint64_t journal_group_checksum(const struct format_group *header, const char *r
 
 /* ---- writing a group ---- */
 
+/* After a long record: what most groups do not need is given back. */
+static void shrink(struct journal_buffer *buffer)
+{
+    char *memory =
+        buffer->capacity > JOURNAL_BUFFER_KEPT ? disk_alloc(2 * JOURNAL_GROUP_TARGET) : NULL;
+    if (!memory)
+        return;
+    free(buffer->memory);
+    buffer->memory = memory;
+    buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
+}
+
 /* Groups that have arrived, up to the first that has not. Returns whether there was one. */
 static bool land(struct journal *journal)
 {
@@ -158,6 +170,7 @@ static bool land(struct journal *journal)
             atomic_store_explicit(&journal->durable, group->first_commit + group->record_count - 1,
                                   memory_order_release);
         group->length = 0;
+        shrink(group);
         journal->oldest_flight = (journal->oldest_flight + 1) % JOURNAL_FLIGHTS;
         journal->flight_count--;
     }

@@ -34,6 +34,8 @@
 #define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for a group to arrive */
 #define JOURNAL_FLIGHTS 2u
 #define JOURNAL_OVERDUE_MS 1000
+/* Longer buffers are given back when their group is durable. */
+#define JOURNAL_BUFFER_KEPT (8u << 20)
 #define JOURNAL_RECORD_SHARE 8u /* of the ring, the most that one record takes */
 
 struct store;

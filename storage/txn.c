@@ -21,6 +21,7 @@
 #define COPY_SHARE 4u /* of memory: what a run may have copied in place */
 #define COPY_LEAST (4u << 20)
 #define BLOCK_SIZE 16384u
+#define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
 #define WRITES_SEARCHED 8u /* a longer list gets a table */
 
 struct memory_block {
@@ -83,6 +84,34 @@ static void release_memory(struct store_txn *txn)
 
 /* ---- life ---- */
 
+/* What few transactions need is given back, or each of those kept would come to hold as much as the
+ * largest command there has been. */
+static void trim(struct store_txn *txn)
+{
+    if (txn->write_capacity > KEPT_ENTRIES) {
+        free(txn->writes);
+        free(txn->write_table);
+        txn->writes = NULL;
+        txn->write_table = NULL;
+        txn->write_capacity = txn->write_table_room = 0;
+    }
+    if (txn->pin_capacity > KEPT_ENTRIES) {
+        free(txn->pins);
+        txn->pins = NULL;
+        txn->pin_capacity = 0;
+    }
+    if (txn->claim_capacity > KEPT_ENTRIES) {
+        free(txn->claims);
+        txn->claims = NULL;
+        txn->claim_capacity = 0;
+    }
+    if (txn->trees.table_size > KEPT_ENTRIES) {
+        free(txn->trees.table);
+        txn->trees.table = NULL;
+        txn->trees.table_size = 0;
+    }
+}
+
 void txn_begin(struct store_txn *txn, struct store_request *request)
 {
     txn->request = request;
@@ -126,6 +155,7 @@ void txn_reset(struct store_txn *txn)
     if (txn->pin_count)
         load_release_pins(txn);
     tree_forget(txn);
+    trim(txn);
     txn->more[0] = txn->more[1] = 0;
     txn->again = txn->stepped = txn->rests = false;
     txn->life++;

@@ -261,6 +261,18 @@ def test_memory_is_bounded_while_scripts_want_all_of_it(watched, script):
 
 
 @pytest.mark.vellum
+def test_what_large_commands_took_comes_back(make_server):
+    """All that requests keep for the next ones: it must not be what the largest has needed."""
+    client = make_server(maxmemory="128mb", maxmemory_clients="100mb").client()
+    members = [b"m%d" % i for i in range(100000)]
+    pairs = [word for member in members for word in (member, member)]
+    for words in (["SADD", "set", *members], ["MSET", *pairs], ["DEL", *members]):
+        client.execute_command(*words)
+    assert eventually(lambda: client.info("memory")["allocator_allocated"] < 25 * MB), (
+        client.info("memory")["allocator_allocated"])
+
+
+@pytest.mark.vellum
 def test_maxmemory_clients_closes_those_that_hold_most(make_server):
     server = make_server(maxmemory_clients="3mb")
     client, small = server.client(), server.client()
