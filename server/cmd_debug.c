@@ -79,7 +79,17 @@ enum store_result cmd_debug_loadaof(struct call *call)
     return debug_is_allowed(call) ? reload(call) : STORE_OK;
 }
 
-/* ---- SLEEP, SET-ACTIVE-EXPIRE ---- */
+/* ---- QUICKLIST-PACKED-THRESHOLD ---- */
+
+/* Where elements stand goes by their length and their page alone. */
+enum store_result cmd_debug_quicklist_packed_threshold(struct call *call)
+{
+    if (debug_is_allowed(call))
+        resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* ---- SLEEP, SET-ACTIVE-EXPIRE, SET-DISABLE-DENY-SCRIPTS ---- */
 
 /* Nobody reads or writes a key meanwhile. */
 enum store_result cmd_debug_sleep(struct call *call)
@@ -106,6 +116,16 @@ enum store_result cmd_debug_set_active_expire(struct call *call)
     if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &active))
         return STORE_OK;
     store_set_active_expiry(call->server->store, active != 0);
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+enum store_result cmd_debug_set_disable_deny_scripts(struct call *call)
+{
+    int64_t all;
+    if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &all))
+        return STORE_OK;
+    atomic_store(&call->server->scripts_may_all, all != 0);
     resp_ok(call->reply);
     return STORE_OK;
 }
@@ -260,10 +280,14 @@ enum store_result cmd_debug_help(struct call *call)
         "    How a value is kept.",
         "PROTOCOL <type>",
         "    A reply of this type of the protocol.",
+        "QUICKLIST-PACKED-THRESHOLD <size>",
+        "    Nothing: lists have no nodes of two kinds.",
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
         "    Forget what is in memory and recover everything from the files.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Whether expired keys are looked for in the background.",
+        "SET-DISABLE-DENY-SCRIPTS <0|1>",
+        "    Whether scripts may run what they are denied otherwise, if it can be run again.",
         "SLEEP <seconds>",
         "    Let all keys wait for so long.",
         "STRINGMATCH-LEN <length> <pattern>",

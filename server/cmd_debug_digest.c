@@ -1,5 +1,9 @@
 /*
- * DEBUG DIGEST and DIGEST-VALUE: whether two stores, or two values, hold the same.
+ * DEBUG DIGEST and DIGEST-VALUE: whether two stores, or two values, hold the same. Both go in
+ * steps, their keys held.
+ *
+ * Invariant: what is kept in call->progress holds exactly what lies before the place that it names,
+ * whenever a run may end.
  */
 #include "commands.h"
 
@@ -15,7 +19,9 @@
 
 #define DIGEST_LANES 3 /* 160 bits are shown */
 #define DIGEST_PIECE (64 * 1024)
-#define DIGEST_STEP 128 /* index entries */
+#define DIGEST_SCAN 64u      /* index entries that are looked at together */
+#define DIGEST_STEP 2048     /* elements */
+#define DIGEST_PIECE_COST 64 /* as elements */
 
 struct digest {
     uint64_t lanes[DIGEST_LANES];
@@ -66,22 +72,33 @@ static struct digest element_digest(struct resp_slice name, struct resp_slice va
     return digest;
 }
 
-static enum store_result digest_bytes(struct store_txn *txn, const struct store_item *item,
-                                      struct digest *digest)
+/* Of one value, as far as it has come. */
+struct value_walk {
+    bool has_begun;
+    uint64_t at; /* in bytes or elements */
+    struct digest digest;
+};
+
+static enum store_result spend(struct call *call, int64_t cost, int64_t *budget)
 {
-    absorb_word(digest, item->length);
-    if (!item->large) {
-        absorb(digest, item->bytes, item->length);
-        return STORE_OK;
-    }
+    *budget -= cost;
+    return *budget > 0 ? STORE_OK : store_step(call->txn);
+}
+
+static enum store_result digest_large(struct call *call, const struct store_item *item,
+                                      struct value_walk *walk, int64_t *budget)
+{
     char *piece = malloc(DIGEST_PIECE);
     enum store_result result = piece == NULL ? STORE_NO_MEMORY : STORE_OK;
-    for (uint64_t at = 0; at < item->length && result == STORE_OK; at += DIGEST_PIECE) {
-        uint64_t left = item->length - at;
+    while (walk->at < item->length && result == STORE_OK) {
+        uint64_t left = item->length - walk->at;
         size_t len = left < DIGEST_PIECE ? left : DIGEST_PIECE;
-        result = store_read(txn, item, at, len, piece);
-        if (result == STORE_OK)
-            absorb(digest, piece, len);
+        result = store_read(call->txn, item, walk->at, len, piece);
+        if (result != STORE_OK)
+            break;
+        absorb(&walk->digest, piece, len);
+        walk->at += len;
+        result = spend(call, DIGEST_PIECE_COST, budget);
     }
     free(piece);
     return result;
@@ -143,16 +160,21 @@ static enum store_result digest_entry(struct call *call, struct store_cursor *cu
 
 /* Of the tree in which the members are found by their names. */
 static enum store_result digest_tree(struct call *call, const struct store_key *key,
-                                     const struct store_item *item, struct digest *digest)
+                                     const struct store_item *item, struct value_walk *walk,
+                                     int64_t *budget)
 {
     struct store_tree *tree;
     struct store_cursor cursor;
     enum store_result result =
         store_tree_open(call->txn, key, item, item_type(item) == TYPE_ZSET ? 1 : 0, &tree);
     if (result == STORE_OK)
-        result = store_tree_seek_rank(tree, 0, &cursor);
+        result = store_tree_seek_rank(tree, walk->at, &cursor);
     while (result == STORE_OK) {
-        result = digest_entry(call, &cursor, item_type(item), digest);
+        result = digest_entry(call, &cursor, item_type(item), &walk->digest);
+        if (result != STORE_OK)
+            break;
+        walk->at++;
+        result = spend(call, 1, budget);
         if (result == STORE_OK)
             result = store_tree_next(&cursor);
     }
@@ -161,13 +183,24 @@ static enum store_result digest_tree(struct call *call, const struct store_key *
 
 /* Of a value, and of whether it will expire. */
 static enum store_result digest_value(struct call *call, const struct store_key *key,
-                                      const struct store_item *item, struct digest *digest)
+                                      const struct store_item *item, struct value_walk *walk,
+                                      int64_t *budget)
 {
-    *digest = digest_begin(item_type(item));
-    absorb_word(digest, item->expire_ms != STORE_NO_EXPIRY);
-    if (item_type(item) == TYPE_STRING)
-        return digest_bytes(call->txn, item, digest);
-    return item->trees > 0 ? digest_tree(call, key, item, digest) : digest_packed(item, digest);
+    if (!walk->has_begun) {
+        walk->digest = digest_begin(item_type(item));
+        absorb_word(&walk->digest, item->expire_ms != STORE_NO_EXPIRY);
+        if (item_type(item) == TYPE_STRING)
+            absorb_word(&walk->digest, item->length);
+        walk->has_begun = true;
+    }
+    if (item->trees > 0)
+        return digest_tree(call, key, item, walk, budget);
+    if (item->large)
+        return digest_large(call, item, walk, budget);
+    if (item_type(item) != TYPE_STRING)
+        return digest_packed(item, &walk->digest);
+    absorb(&walk->digest, item->bytes, item->length);
+    return STORE_OK;
 }
 
 /* ---- DIGEST, DIGEST-VALUE ---- */
@@ -180,62 +213,70 @@ static void reply_digest(struct call *call, const struct digest *digest)
     resp_status(call->reply, text);
 }
 
-/* Kept over reruns, and changed only by whole steps. */
 struct digest_walk {
     uint32_t db;
     uint64_t cursor;
+    uint32_t key_count; /* of those that the scan meets from there */
     struct digest sum;
+    struct value_walk value; /* of the key that comes next */
 };
 
 struct digest_step {
     struct call *call;
-    uint32_t db;
-    struct digest sum;
+    struct digest_walk *walk;
+    uint32_t met; /* keys, by this scan */
+    int64_t *budget;
     enum store_result result;
 };
 
 /* A key met in a scan; its bytes and its struct must live as long as the run. */
-static enum store_result digest_found(struct call *call, uint32_t db, struct resp_slice name,
-                                      const struct store_item *item, struct digest *digest)
+static enum store_result digest_found(struct call *call, struct digest_walk *walk,
+                                      struct resp_slice name, const struct store_item *item,
+                                      int64_t *budget)
 {
     struct store_key *key = store_alloc(call->txn, sizeof *key + name.len);
     if (key == NULL)
         return STORE_NO_MEMORY;
     char *copy = (char *)(key + 1);
     memcpy(copy, name.data, name.len);
-    store_key(call->server->store, key, db, copy, name.len, STORE_SHARED);
-    return digest_value(call, key, item, digest);
+    store_key(call->server->store, key, walk->db, copy, name.len, STORE_SHARED);
+    return digest_value(call, key, item, &walk->value, budget);
 }
 
 static void visit_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
 {
     struct digest_step *step = arg;
-    struct digest value, digest = digest_begin(step->db);
-    if (step->result != STORE_OK)
+    struct digest_walk *walk = step->walk;
+    if (step->result != STORE_OK || step->met++ < walk->key_count)
         return;
     step->result =
-        digest_found(step->call, step->db, (struct resp_slice){key, key_len}, item, &value);
+        digest_found(step->call, walk, (struct resp_slice){key, key_len}, item, step->budget);
+    if (step->result != STORE_OK)
+        return;
+    struct digest digest = digest_begin(walk->db);
     absorb_word(&digest, key_len);
     absorb(&digest, key, key_len);
     for (int i = 0; i < DIGEST_LANES; i++)
-        absorb_word(&digest, value.lanes[i]);
-    add(&step->sum, &digest);
+        absorb_word(&digest, walk->value.digest.lanes[i]);
+    add(&walk->sum, &digest);
+    walk->value = (struct value_walk){.has_begun = false};
+    walk->key_count++;
 }
 
-static enum store_result digest_step(struct call *call, struct digest_walk *walk)
+static enum store_result digest_scan(struct call *call, struct digest_walk *walk, int64_t *budget)
 {
     uint64_t cursor = walk->cursor;
-    uint32_t budget = DIGEST_STEP;
-    struct digest_step step = {.call = call, .db = walk->db};
-    enum store_result result = store_scan(call->txn, walk->db, &cursor, &budget, visit_key, &step);
+    uint32_t entries = DIGEST_SCAN;
+    struct digest_step step = {.call = call, .walk = walk, .budget = budget};
+    enum store_result result = store_scan(call->txn, walk->db, &cursor, &entries, visit_key, &step);
     if (result == STORE_OK)
         result = step.result;
     if (result != STORE_OK)
         return result;
-    add(&walk->sum, &step.sum);
     walk->cursor = cursor;
+    walk->key_count = 0;
     walk->db += cursor == 0;
-    return STORE_OK;
+    return spend(call, DIGEST_SCAN, budget);
 }
 
 enum store_result cmd_debug_digest(struct call *call)
@@ -246,11 +287,12 @@ enum store_result cmd_debug_digest(struct call *call)
         call->progress = calloc(1, sizeof(struct digest_walk));
         call->progress_free = free;
     }
+    int64_t budget = DIGEST_STEP;
     struct digest_walk *walk = call->progress;
     if (walk == NULL)
         return STORE_NO_MEMORY;
     while (walk->db < STORE_DB_COUNT) {
-        enum store_result result = digest_step(call, walk);
+        enum store_result result = digest_scan(call, walk, &budget);
         if (result != STORE_OK)
             return result;
     }
@@ -258,20 +300,41 @@ enum store_result cmd_debug_digest(struct call *call)
     return STORE_OK;
 }
 
+struct named_walk {
+    uint32_t done; /* keys */
+    struct value_walk values[];
+};
+
+static enum store_result digest_named(struct call *call, struct named_walk *walk, int64_t *budget)
+{
+    const struct store_key *key = &call->keys[walk->done];
+    struct store_item item;
+    enum store_result result = store_get(call->txn, key, &item);
+    if (result == STORE_OK)
+        result = digest_value(call, key, &item, &walk->values[walk->done], budget);
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
 enum store_result cmd_debug_digest_value(struct call *call)
 {
     if (!debug_is_allowed(call))
         return STORE_OK;
-    resp_array(call->reply, call->key_count);
-    for (uint32_t i = 0; i < call->key_count; i++) {
-        struct store_item item;
-        struct digest digest = {{0}};
-        enum store_result result = store_get(call->txn, &call->keys[i], &item);
-        if (result == STORE_OK)
-            result = digest_value(call, &call->keys[i], &item, &digest);
-        if (result != STORE_OK && result != STORE_ABSENT)
-            return result;
-        reply_digest(call, &digest);
+    if (call->progress == NULL) {
+        call->progress =
+            calloc(1, sizeof(struct named_walk) + call->key_count * sizeof(struct value_walk));
+        call->progress_free = free;
     }
+    int64_t budget = DIGEST_STEP;
+    struct named_walk *walk = call->progress;
+    if (walk == NULL)
+        return STORE_NO_MEMORY;
+    for (; walk->done < call->key_count; walk->done++) {
+        enum store_result result = digest_named(call, walk, &budget);
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_array(call->reply, call->key_count);
+    for (uint32_t i = 0; i < call->key_count; i++)
+        reply_digest(call, &walk->values[i].digest);
     return STORE_OK;
 }

@@ -105,7 +105,11 @@ static const char *why_not(struct script_state *state, const struct command *com
 {
     const uint32_t flags = command->flags;
     bool is_local = (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
-    if ((flags & CMD_NOSCRIPT) != 0 || is_local)
+    bool is_denied =
+        (flags & CMD_NOSCRIPT) != 0 &&
+        ((flags & (CMD_NESTS | CMD_BLOCKING | CMD_NO_MULTI)) != 0 ||
+         !atomic_load_explicit(&state->call->server->scripts_may_all, memory_order_relaxed));
+    if (is_denied || is_local)
         return "This Redis command is not allowed from script";
     if (state->is_readonly && (flags & (CMD_WRITE | CMD_PUBSUB | CMD_REMEMBERS)) != 0)
         return "Write commands are not allowed from read-only scripts.";

@@ -4,6 +4,7 @@
 #include "script_state.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "script_value.h"
@@ -151,6 +152,11 @@ static void push_value(struct reader *reader)
     case '_':
         lua_pushnil(lua);
         break;
+    case '|': /* attributes of the value behind them, of which scripts are not told */
+        push_map(reader, to_number(line));
+        lua_pop(lua, 1);
+        push_value(reader);
+        break;
     default:
         push_counted(reader, type, to_number(line));
     }
@@ -174,18 +180,29 @@ struct writer {
 static void write_value(struct writer *writer);
 
 /* A line of the protocol: without line breaks. */
-static void write_line(struct writer *writer, char type, int index)
+static void write_line(struct writer *writer, const char *head, int index)
 {
-    size_t len;
+    size_t len, head_len = strlen(head);
     const char *text = lua_tolstring(writer->lua, index, &len);
-    char *to = resp_reserve(writer->reply, len + 3);
+    char *to = resp_reserve(writer->reply, head_len + len + 2);
     if (to == NULL)
         return;
-    *to++ = type;
+    memcpy(to, head, head_len);
+    to += head_len;
     for (size_t i = 0; i < len; i++)
         *to++ = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
     memcpy(to, "\r\n", 2);
-    writer->reply->len += len + 3;
+    writer->reply->len += head_len + len + 2;
+}
+
+static void write_big_number(struct writer *writer)
+{
+    char head[32] = "(";
+    size_t len;
+    lua_tolstring(writer->lua, -1, &len);
+    if (writer->reply->version < 3)
+        snprintf(head, sizeof head, "$%zu\r\n", len);
+    write_line(writer, head, -1);
 }
 
 /* Pushes a field, without metamethods; whether it is of the type. Else it is popped. */
@@ -254,24 +271,18 @@ static bool write_named(struct writer *writer)
 {
     lua_State *lua = writer->lua;
     if (get_field(lua, "err", LUA_TSTRING))
-        write_line(writer, '-', -1);
+        write_line(writer, "-", -1);
     else if (get_field(lua, "ok", LUA_TSTRING))
-        write_line(writer, '+', -1);
+        write_line(writer, "+", -1);
     else if (get_field(lua, "double", LUA_TNUMBER))
         resp_double(writer->reply, lua_tonumber(lua, -1));
     else if (get_field(lua, "map", LUA_TTABLE))
         write_map(writer);
     else if (get_field(lua, "set", LUA_TTABLE))
         write_set(writer);
-    else if (get_field(lua, "big_number", LUA_TSTRING)) {
-        if (writer->reply->version >= 3) {
-            write_line(writer, '(', -1);
-        } else {
-            size_t len;
-            const char *digits = lua_tolstring(lua, -1, &len);
-            resp_bulk(writer->reply, digits, len);
-        }
-    } else
+    else if (get_field(lua, "big_number", LUA_TSTRING))
+        write_big_number(writer);
+    else
         return get_field(lua, "verbatim_string", LUA_TTABLE) && write_verbatim(writer);
     return true;
 }

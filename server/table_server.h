@@ -152,14 +152,20 @@ COMMAND("debug|loadaof", cmd_debug_loadaof, 2, ADMIN | CMD_ALL_KEYS | CMD_NO_MUL
         .summary = "The same as DEBUG RELOAD.")
 COMMAND("debug|object", cmd_debug_object, 3, ADMIN | R | CMD_NO_TOUCH, 2, 2, 1, NULL, "1.0.0",
         "server", "O(1)", .summary = "Tells how a value is kept.", .key_flags = "RO")
-COMMAND("debug|protocol", cmd_debug_protocol, 3, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server",
+COMMAND("debug|protocol", cmd_debug_protocol, 3, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", "server",
         "O(1)", .summary = "Replies in a type of the protocol.")
+COMMAND("debug|quicklist-packed-threshold", cmd_debug_quicklist_packed_threshold, 3, ADMIN | PLACE,
+        0, 0, 0, NULL, "1.0.0", "server", "O(1)",
+        .summary = "Does nothing: lists have no nodes of two kinds.")
 COMMAND("debug|reload", cmd_debug_reload, -2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULTI, 0, 0, 0, NULL,
         "1.0.0", "server", "O(N), N being the size of the store",
         .summary = "Forgets what is in memory and recovers it from the files.")
 COMMAND("debug|set-active-expire", cmd_debug_set_active_expire, 3, ADMIN | LOCAL, 0, 0, 0, NULL,
         "1.0.0", "server", "O(1)",
         .summary = "Looks for expired keys in the background, or does not.")
+COMMAND("debug|set-disable-deny-scripts", cmd_debug_set_disable_deny_scripts, 3, ADMIN | LOCAL, 0,
+        0, 0, NULL, "1.0.0", "server", "O(1)",
+        .summary = "Lets scripts run commands that they are denied, or does not.")
 COMMAND("debug|sleep", cmd_debug_sleep, 3, ADMIN | CMD_ALL_KEYS, 0, 0, 0, NULL, "1.0.0", "server",
         "O(1)", .summary = "Lets all keys wait for some seconds.")
 COMMAND("debug|stringmatch-len", cmd_debug_stringmatch_len, 4, CMD_ADMIN | NS | LS | LOCAL, 0, 0, 0,

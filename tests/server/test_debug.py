@@ -6,6 +6,8 @@ import time
 import pytest
 import redis
 
+from harness import encode
+
 ZEROS = b"0" * 40
 
 
@@ -258,6 +260,33 @@ def test_digests_tell_states_apart(client):
     assert flat(first) == flat(client.execute_command("DEBUG", "DIGEST-VALUE", "e")[0])
     assert flat(second) == ZEROS
     assert flat(third) not in (ZEROS, flat(first))
+
+
+def test_digests_of_much_leave_others_their_turn(debugged, client):
+    names = [b"m%d" % i for i in range(60000)]
+    for at in range(0, len(names), 10000):
+        client.sadd("up", *names[at:at + 10000])
+        client.sadd("down", *reversed(names[50000 - at:60000 - at]))
+        client.rpush("list", *names[at:at + 10000])
+    before = digest(client)
+    values = [flat(v) for v in client.execute_command("DEBUG", "DIGEST-VALUE", "up", "down", "list")]
+    assert values[0] == values[1] != values[2]
+    other = debugged.client()
+    other.ping()
+    with debugged.raw() as raw:
+        raw.send(encode("DEBUG", "DIGEST"))
+        raw.socket.setblocking(False)
+        pings = 0
+        while True:
+            other.ping()
+            try:
+                assert raw.socket.recv(100) == b"+" + before + b"\r\n"
+                break
+            except BlockingIOError:
+                pings += 1
+    assert pings > 3
+    client.srem("up", names[-1])
+    assert flat(client.execute_command("DEBUG", "DIGEST-VALUE", "up")[0]) != values[0]
 
 
 def test_object_says_how_a_value_is_kept(client):
