@@ -304,6 +304,7 @@ test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_tab
 STORAGE_TESTS := \
 	test_annex \
 	test_building \
+	test_clock \
 	test_concurrent \
 	test_cuts \
 	test_cuts_space \
@@ -333,7 +334,8 @@ STORAGE_TEST_SRC := \
 	tests/storage/tree_model.c \
 	tests/storage/workload.c
 
-test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents
+test_clock_LDFLAGS := -Wl,--wrap=clock_gettime
+test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=fsync
 
 # The whole server but its main, on the model.
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \

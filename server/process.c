@@ -146,6 +146,7 @@ bool process_catch_signals(struct server *server, pthread_t *thread)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not become longer: an error like others */
     sigset_t set;
     ending_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);

@@ -250,6 +250,7 @@ uint64_t databases_change(struct store_txn *txn, uint64_t commit)
         partition->last_removal = commit;
     }
     store->databases = arrangement->databases;
+    store->databases_commit = commit;
     return dead;
 }
 

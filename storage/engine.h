@@ -342,6 +342,7 @@ struct store {
     uint32_t slot_shift; /* hash slot >> slot_shift = partition */
     struct space extents;
     struct format_databases databases; /* changed under all partitions' locks */
+    uint64_t databases_commit;         /* by which; likewise */
     uint32_t observer_count;           /* likewise; read at every commit */
     struct observer observers[STORE_OBSERVER_MAX];
     struct store_snapshot *snapshots; /* open; changed under those and extents.lock */
@@ -368,9 +369,10 @@ struct store {
     _Atomic int64_t use_base_ms;
     _Atomic bool walks_expired; /* store_set_active_expiry */
     _Atomic uint32_t dirty_frames;
-    _Atomic int64_t clock_ms;      /* the latest time seen */
-    _Atomic uint64_t tree_ids;     /* given out in this epoch (tree_owner.c) */
-    _Atomic uint32_t stream_pages; /* pinned by streams */
+    _Atomic int64_t clock_ms;       /* the latest time seen, or gone on from it */
+    _Atomic int64_t clock_moved_ms; /* when that was, by engine_clock_ms() */
+    _Atomic uint64_t tree_ids;      /* given out in this epoch (tree_owner.c) */
+    _Atomic uint32_t stream_pages;  /* pinned by streams */
 
     pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
     struct store_txn *barrier, *barrier_last;
@@ -422,6 +424,8 @@ struct store {
 void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int64_t engine_clock_ms(void); /* monotonic */
+void engine_set_clock(struct store *store,
+                      int64_t latest_ms); /* store_clock_ms goes on from there */
 /* After this nothing is committed any more. */
 void engine_fail(struct store *store, const char *doing, int error);
 static inline bool engine_failed(const struct store *store)

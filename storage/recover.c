@@ -566,6 +566,7 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
     super->tail_commit = mark.commit;
     super->databases = store->databases;
     super->clean = 0;
+    super->clock_ms = (uint64_t)store_clock_ms(store);
     journal_start_at(&store->journal, &mark, super->epoch);
     for (uint32_t i = 0; i < store->partition_count; i++)
         store->partitions[i].last_removal = mark.commit - 1;

@@ -117,7 +117,7 @@ static enum store_result recover_again(struct store *store, char *message)
     int64_t latest = store_clock_ms(store);
     engine_forget(store);
     enum store_result result = superblock_read(store, message);
-    atomic_store(&store->clock_ms, latest); /* that of the last checkpoint is older */
+    engine_set_clock(store, latest); /* that of the last checkpoint is older */
     if (result == STORE_OK)
         result = recover(store, message);
     if (result == STORE_OK)

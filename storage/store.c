@@ -43,14 +43,35 @@ int64_t engine_clock_ms(void)
     return clock_ms(CLOCK_MONOTONIC_COARSE);
 }
 
+/* The machine's clock was set back. Not to wait until it has caught up, or nothing would expire
+ * meanwhile, time goes on from the latest that was seen; a little slower, so that it does. */
+static int64_t go_on_slowly(struct store *store)
+{
+    int64_t here = engine_clock_ms(), moved = atomic_load(&store->clock_moved_ms);
+    int64_t step = (here - moved) / 8 * 7;
+    if (step <= 0 || !atomic_compare_exchange_strong(&store->clock_moved_ms, &moved, here))
+        return atomic_load(&store->clock_ms);
+    return atomic_fetch_add(&store->clock_ms, step) + step;
+}
+
 int64_t store_clock_ms(struct store *store)
 {
     int64_t now = clock_ms(CLOCK_REALTIME);
     int64_t latest = atomic_load_explicit(&store->clock_ms, memory_order_relaxed);
-    while (now > latest && !atomic_compare_exchange_weak(&store->clock_ms, &latest, now)) {
-        /* latest was read again */
-    }
-    return now > latest ? now : latest;
+    if (now == latest)
+        return now;
+    while (now > latest) /* which is read again */
+        if (atomic_compare_exchange_weak(&store->clock_ms, &latest, now)) {
+            atomic_store(&store->clock_moved_ms, engine_clock_ms());
+            return now;
+        }
+    return go_on_slowly(store);
+}
+
+void engine_set_clock(struct store *store, int64_t latest_ms)
+{
+    atomic_store(&store->clock_moved_ms, engine_clock_ms());
+    atomic_store(&store->clock_ms, latest_ms);
 }
 
 /* `here`: the queue of this thread, or NULL. A worker in the middle of store_poll is awake. */

@@ -139,8 +139,9 @@ void store_set_policy(struct store *store, const struct store_policy *policy); /
 /* Whether what has expired is looked for; what reads come upon is deleted in any case. */
 void store_set_active_expiry(struct store *store, bool active);
 
-/* Unix time that never runs backwards, not over restarts either (as of the last checkpoint): what
- * has once expired stays so when the machine's clock is set back. Any thread. */
+/* Unix time that never runs backwards, not over restarts either (as of the last checkpoint or
+ * start): what has once expired stays so when the machine's clock is set back. It does not stand
+ * still then, but runs at 7/8 of its speed until the machine's has caught up. Any thread. */
 int64_t store_clock_ms(struct store *store);
 
 /* For keyed hashes: made at random with the directory, the same for good, shown to nobody. Any

@@ -232,7 +232,7 @@ enum store_result superblock_read(struct store *store, char *message)
         if (memcmp(best.store_id, store->super.store_id, sizeof best.store_id) != 0)
             format_make_secret(&best, &store->secret); /* once: a reload leaves it to its readers */
         store->super = best;
-        atomic_store(&store->clock_ms, (int64_t)best.clock_ms);
+        engine_set_clock(store, (int64_t)best.clock_ms);
     }
     return result;
 }

@@ -347,6 +347,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
     }
     int64_t expiry = format_expiry(found.item);
     show(txn, found.item->version);
+    show(txn, txn->store->databases_commit); /* an older item may be shown by a swap */
     if (expired(txn, expiry)) {
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;

@@ -11,7 +11,7 @@ ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_co
 INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 CUTS_SPACE = "test_cuts_space"
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
-BUILDING = "test_building"
+BUILDING, CLOCK = "test_building", "test_clock"
 
 
 @dataclasses.dataclass
@@ -345,6 +345,16 @@ fault("tail-too-far", "storage/writeback.c",
        "struct journal_mark end; journal_mark(&store->journal, &end); mark = &end; "
        "super->tail_position = mark->position;"),
       by=[CUTS, POWERCUT])
+fault("ring-released-early", "storage/writeback.c",
+      "the journal is written over before the superblock says that recovery begins behind",
+      ("if (!error) error = superblock_write(store, store->keeper_queue);",
+       "journal_release(&store->journal, mark); "
+       "if (!error) error = superblock_write(store, store->keeper_queue);"),
+      by=[STALLS])
+fault("flush-before-its-commit", "storage/journal.c",
+      "a checkpoint has the databases as a commit left them that is not written yet",
+      (".databases = journal->sealed_databases};", ".databases = journal->databases};"),
+      by=[STALLS])
 fault("superblock-not-durable", "storage/superblock.c",
       "the superblock is written without durability",
       ("super->sequence % 2 * PAGE_SIZE, true)", "super->sequence % 2 * PAGE_SIZE, false)"),
@@ -416,10 +426,17 @@ fault("absence-shows-nothing", "storage/txn.c",
       "an absence does not wait for the durability of the delete that made it",
       ("show(txn, engine_partition(txn->store, key->slot)->last_removal);", ""),
       by=[RANDOM])
+fault("value-shows-nothing", "storage/txn.c",
+      "a value does not wait for the durability of the commit that made it",
+      ("show(txn, found.item->version); show(", "show("),
+      by=[RANDOM])
+fault("swap-shows-nothing", "storage/txn.c",
+      "what a swap of databases has brought does not wait for its durability",
+      ("show(txn, txn->store->databases_commit);", ""),
+      by=[RANDOM])
 fault("expiry-ignored", "storage/txn.c",
       "an expired item is served",
-      ("show(txn, found.item->version); if (expired(txn, expiry))",
-       "show(txn, found.item->version); if (false)"),
+      ("if (expired(txn, expiry)) { expire_note(", "if (false) { expire_note("),
       by=[RANDOM], quick=True)
 fault("own-writes-unseen", "storage/txn.c",
       "a transaction does not see what it has written",
@@ -615,7 +632,53 @@ fault("read-error-ignored", "storage/load.c",
       ("arrived(load, i, op->error != 0);", "arrived(load, i, false);"),
       by=[FAULTS])
 
+# ---- the clock ----
+
+fault("clock-stands-still", "storage/store.c",
+      "nothing expires while the machine's clock is behind",
+      ("(here - moved) / 8 * 7;", "0 * (here - moved);"),
+      by=[CLOCK])
+fault("clock-followed-back", "storage/store.c",
+      "the store's clock is set back with the machine's",
+      ("return go_on_slowly(store);", "return (void)go_on_slowly, now;"),
+      by=[CLOCK])
+fault("clock-lost-by-a-stop", "storage/writeback.c",
+      "the time of a stop is not kept",
+      ("super->clock_ms = (uint64_t)store_clock_ms(store);", ""),
+      by=[CLOCK])
+fault("clock-lost-by-a-start", "storage/recover.c",
+      "the time of a start is not kept",
+      ("super->clock_ms = (uint64_t)store_clock_ms(store);", ""),
+      by=[CLOCK])
+fault("clock-not-read", "storage/superblock.c",
+      "the time that a superblock has kept is not gone on from",
+      ("engine_set_clock(store, (int64_t)best.clock_ms);", ""),
+      by=[CLOCK])
+fault("everysec-late", "storage/keeper.c",
+      "a second is three",
+      (": 1000 - TICK_MS;", ": 3000 - TICK_MS;"),
+      by=[CLOCK])
+
 # ---- the disk ----
+
+fault("durability-not-asked-for", "storage/disk_file.c",
+      "a durable write is like any other to the kernel",
+      ("op->iocb.aio_rw_flags = RWF_DSYNC;", ";"),
+      by=[DISK], quick=True)
+fault("flush-is-nothing", "storage/disk_file.c",
+      "a flush does not reach the kernel",
+      ("io_prep_fdsync(&op->iocb, op->file->fd);",
+       "io_prep_preadv(&op->iocb, op->file->fd, op->vectors, 0, 0);"),
+      by=[DISK])
+fault("growth-not-synced", "storage/disk_file.c",
+      "the new length of a file may be lost",
+      ("if (!error && fsync(file->fd) != 0)", "if (false)"),
+      by=[DISK])
+fault("directory-not-synced", "storage/disk_file.c",
+      "a new file's name may be lost",
+      ("return fsync(((struct file_disk *)disk)->directory_fd) == 0 ? 0 : errno;",
+       "(void)disk; return 0;"),
+      by=[DISK])
 
 fault("short-transfer-is-whole", "storage/disk_file.c",
       "what the kernel transferred of an operation passes for all of it",
@@ -710,7 +773,7 @@ fault("reply-before-durable", "server/conn_output.c",
 fault("everysec-never", "storage/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
-      by=["test_life.py::test_kill_9_under_everysec_keeps_a_prefix"])
+      by=["test_life.py::test_kill_9_keeps_a_prefix"])
 
 fault("no-means-never", "storage/keeper.c",
       "under `no` nothing is written by the clock",

@@ -1,6 +1,7 @@
 /* Real files beneath a kernel that takes few operations at a time, is interrupted and transfers
  * less than it was asked for: libaio's two calls are wrapped by the linker. Nothing of that is seen
- * above storage/disk.h. */
+ * above storage/disk.h. And what is to outlive a power cut is asked of the kernel: no other test
+ * here would miss it, since files outlive what only their writers lose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,6 +27,8 @@ int __real_io_getevents(io_context_t context, long least, long most, struct io_e
 int __wrap_io_submit(io_context_t context, long count, struct iocb *iocbs[]);
 int __wrap_io_getevents(io_context_t context, long least, long most, struct io_event *events,
                         struct timespec *timeout);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
 
 /* The wrapped calls have no other way to know: which is what this test is about. */
 static struct {
@@ -33,6 +36,7 @@ static struct {
     struct rng rng;
     bool on;
     uint64_t refused, partial, interrupted, shorter;
+    uint32_t writes, durable_writes, flushes, syncs; /* that were asked for */
 } kernel = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool by_chance(uint32_t percent, uint64_t *count)
@@ -80,6 +84,24 @@ static struct iovec *shorten(struct iocb *iocb)
     return vectors;
 }
 
+static void note_request(const struct iocb *iocb)
+{
+    pthread_mutex_lock(&kernel.lock);
+    kernel.writes += iocb->aio_lio_opcode == IO_CMD_PWRITEV;
+    kernel.durable_writes +=
+        iocb->aio_lio_opcode == IO_CMD_PWRITEV && iocb->aio_rw_flags == RWF_DSYNC;
+    kernel.flushes += iocb->aio_lio_opcode == IO_CMD_FDSYNC;
+    pthread_mutex_unlock(&kernel.lock);
+}
+
+int __wrap_fsync(int fd)
+{
+    pthread_mutex_lock(&kernel.lock);
+    kernel.syncs++;
+    pthread_mutex_unlock(&kernel.lock);
+    return __real_fsync(fd);
+}
+
 int __wrap_io_submit(io_context_t context, long count, struct iocb *iocbs[])
 {
     struct iovec *shortened[256];
@@ -90,6 +112,8 @@ int __wrap_io_submit(io_context_t context, long count, struct iocb *iocbs[])
         return -EINTR;
     if (count > 1 && by_chance(30, &kernel.partial))
         count = 1 + (long)random_below((uint64_t)count - 1);
+    for (long i = 0; i < count; i++)
+        note_request(iocbs[i]);
     for (long i = 0; i < count && short_count < 256; i++) {
         bool transfers =
             iocbs[i]->aio_lio_opcode == IO_CMD_PREADV || iocbs[i]->aio_lio_opcode == IO_CMD_PWRITEV;
@@ -237,6 +261,48 @@ static void transfers_are_whole(void **state)
     scratch_remove(directory);
 }
 
+/* ---- durability ---- */
+
+static void asked_for(uint32_t writes, uint32_t durable, uint32_t flushes, uint32_t syncs)
+{
+    must(kernel.writes == writes && kernel.durable_writes == durable && kernel.flushes == flushes &&
+             kernel.syncs == syncs,
+         "%u writes, %u durable ones, %u flushes, %u syncs", kernel.writes, kernel.durable_writes,
+         kernel.flushes, kernel.syncs);
+    kernel.writes = kernel.durable_writes = kernel.flushes = kernel.syncs = 0;
+}
+
+static void what_is_to_last_is_asked_for(void **state)
+{
+    (void)state;
+    char directory[256], message[STORE_MESSAGE_MAX], *page = disk_alloc(PAGE);
+    struct disk *disk;
+    struct disk_file *file;
+    struct disk_queue *queue;
+    must(page, "out of memory");
+    memset(page, 1, PAGE);
+    scratch_make(directory);
+    must(disk_open_directory(directory, &disk, message) == STORE_OK, "%s", message);
+    must(disk->ops->open(disk, "file", true, &file) == 0, "making a file");
+    must(disk->ops->queue_create(disk, 8, &queue) == 0, "making a queue");
+    kernel.writes = kernel.durable_writes = kernel.flushes = kernel.syncs = 0;
+    must(disk->ops->extend(file, 2 * PAGE) == 0, "extending");
+    asked_for(0, 0, 0, 1); /* the file's size, too */
+    must(disk->ops->sync_directory(disk) == 0, "the directory");
+    asked_for(0, 0, 0, 1);
+    must(disk_write(queue, file, page, PAGE, 0, false) == 0, "writing");
+    asked_for(1, 0, 0, 0);
+    must(disk_write(queue, file, page, PAGE, PAGE, true) == 0, "writing");
+    asked_for(1, 1, 0, 0);
+    must(disk_flush(queue, file) == 0, "flushing");
+    asked_for(0, 0, 1, 0);
+    disk->ops->queue_free(queue);
+    disk->ops->close(file);
+    disk->ops->free(disk);
+    scratch_remove(directory);
+    free(page);
+}
+
 /* ---- the engine on it ---- */
 
 static void a_store_notices_nothing(void **state)
@@ -270,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transfers_are_whole),
+        cmocka_unit_test(what_is_to_last_is_asked_for),
         cmocka_unit_test(a_store_notices_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,8 +174,24 @@ static void twins_are_of_one_store_alone(void **state)
     medium_free(media[1]);
 }
 
-/* Whoever reports that a key is gone has to know which commit must be durable for that. */
-static void an_absence_names_the_delete(void **state)
+/* Whoever reports what is there, or is gone, has to know which commit must be durable for that. */
+static void expect_named(struct rig *rig, const char *what, struct call *change, uint32_t db,
+                         const char *key, bool found)
+{
+    struct call *look = call_new();
+    call_step(look, STEP_GET, call_key(look, db, 0, key, (uint32_t)strlen(key)));
+    call_start(rig->workers[0], change);
+    call_wait(rig, change);
+    call_start(rig->workers[0], look);
+    call_wait(rig, look);
+    must(look->steps[0].found == found && look->request.shown >= change->request.shown,
+         "%s: commit %llu, and commit %llu is named by who sees it", what,
+         (unsigned long long)change->request.shown, (unsigned long long)look->request.shown);
+    call_free(change);
+    call_free(look);
+}
+
+static void what_is_seen_names_its_commit(void **state)
 {
     (void)state;
     struct medium *medium = medium_new(1);
@@ -183,18 +199,27 @@ static void an_absence_names_the_delete(void **state)
     rig_defaults(&rig);
     rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "value") == STORE_OK, "set");
-    struct call *gone = call_new(), *look = call_new();
-    call_step(gone, STEP_DELETE, call_key(gone, 0, 0, "key", 3));
-    call_step(look, STEP_GET, call_key(look, 0, 0, "key", 3));
-    call_start(rig.workers[0], gone);
-    call_wait(&rig, gone);
-    call_start(rig.workers[0], look);
-    call_wait(&rig, look);
-    must(!look->steps[0].found && look->request.shown >= gone->request.shown,
-         "the absence shows commit %llu, the delete was %llu",
-         (unsigned long long)look->request.shown, (unsigned long long)gone->request.shown);
-    call_free(gone);
-    call_free(look);
+    struct call *call = call_new();
+    call_step(call, STEP_PUT, call_key(call, 0, 0, "key", 3))->blob = blob_text("newer");
+    expect_named(&rig, "a new value", call, 0, "key", true);
+    call = call_new();
+    call_step(call, STEP_EXPIRE, call_key(call, 0, 0, "key", 3))->expire_ms = 4000000000000ll;
+    expect_named(&rig, "an expiry", call, 0, "key", true);
+    call = call_new();
+    struct step *rename = call_step(call, STEP_RENAME, call_key(call, 0, 0, "key", 3));
+    rename->other = call_key(call, 0, 1, "other", 5);
+    expect_named(&rig, "a new name", call, 0, "other", true);
+    call = call_new();
+    call->exclusive = true;
+    call_step(call, STEP_SWAP_DB, 0)->other = 1;
+    expect_named(&rig, "a swap", call, 1, "other", true);
+    call = call_new();
+    call_step(call, STEP_DELETE, call_key(call, 1, 0, "other", 5));
+    expect_named(&rig, "a delete", call, 1, "other", false);
+    call = call_new();
+    call->exclusive = true;
+    call_step(call, STEP_FLUSH_DB, 0);
+    expect_named(&rig, "a flush", call, 0, "key", false);
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -258,7 +283,7 @@ int main(void)
         cmocka_unit_test(flushes_and_swaps_take_their_turn),
         cmocka_unit_test(keys_of_one_tag_are_told_apart),
         cmocka_unit_test(twins_are_of_one_store_alone),
-        cmocka_unit_test(an_absence_names_the_delete),
+        cmocka_unit_test(what_is_seen_names_its_commit),
         cmocka_unit_test(what_was_deleted_makes_room),
         cmocka_unit_test(an_expiry_taken_back_is_not_noted_any_more),
     };

@@ -49,16 +49,21 @@ static struct call *start_put(struct rig *rig, const char *key, const char *valu
     return call;
 }
 
-/* The pages of a checkpoint are submitted, and do not arrive. */
-static void stall_a_checkpoint(struct rig *rig, struct medium *medium)
+static void make_dirty(struct rig *rig)
 {
     struct rng rng = {1};
-    medium_hold(medium, FAULT_WRITE, "slabs", 0);
     for (uint32_t i = 0; i < DIRTYING; i++) {
         char name[32];
         snprintf(name, sizeof name, "dirtying:%u", i);
         must(do_put(rig, name, blob_random(&rng, 3000)) == STORE_OK, "put");
     }
+}
+
+/* The pages of a checkpoint, or the superblock, are submitted, and do not arrive. */
+static void stall_a_checkpoint(struct rig *rig, struct medium *medium, const char *file)
+{
+    medium_hold(medium, FAULT_WRITE, file, 0);
+    make_dirty(rig);
     for (uint32_t waited = 0; medium_held(medium) == 0; waited += 10) {
         must(waited < SURELY_MS, "no checkpoint begins");
         rig_run(rig, 10);
@@ -67,15 +72,23 @@ static void stall_a_checkpoint(struct rig *rig, struct medium *medium)
 
 /* ---- checkpoints that take their time ---- */
 
-/* Without the power a checkpoint's pages never arrive: the journal has to have everything still. */
-static void writers_wait_for_room_in_the_ring(void **state)
+static void await_checkpoints(struct rig *rig, uint64_t count)
 {
-    (void)state;
+    struct store_stats stats;
+    do {
+        rig_run(rig, 5);
+        store_stats(rig->store, &stats);
+    } while (stats.checkpoints < count);
+}
+
+/* Without the power a checkpoint never ends: the journal has to have everything still. */
+static void fill_the_ring(const char *stalled)
+{
     struct medium *medium;
     struct rig rig;
     char value[32], last[32] = "";
     start(&rig, &medium);
-    stall_a_checkpoint(&rig, medium);
+    stall_a_checkpoint(&rig, medium, stalled);
     struct call *call;
     uint32_t done = 0;
     for (;; done++) {
@@ -102,6 +115,13 @@ static void writers_wait_for_room_in_the_ring(void **state)
     medium_free(medium);
 }
 
+static void writers_wait_for_room_in_the_ring(void **state)
+{
+    (void)state;
+    fill_the_ring("slabs");
+    fill_the_ring("superblock");
+}
+
 /* They go on when it has finished. */
 static void room_in_the_ring_comes_back(void **state)
 {
@@ -109,7 +129,7 @@ static void room_in_the_ring_comes_back(void **state)
     struct medium *medium;
     struct rig rig;
     start(&rig, &medium);
-    stall_a_checkpoint(&rig, medium);
+    stall_a_checkpoint(&rig, medium, "slabs");
     struct call *call;
     for (uint32_t i = 0; finishes(&rig, call = start_put(&rig, "key", "value"), PATIENCE_MS); i++) {
         must(i < RING_GROUPS, "the ring takes more groups than it has room for");
@@ -130,26 +150,60 @@ static void a_page_under_way_is_not_changed(void **state)
     (void)state;
     struct medium *medium;
     struct rig rig;
-    struct store_stats before, after;
+    struct store_stats before;
     start(&rig, &medium);
     must(do_set(&rig, "key", "old value") == STORE_OK, "set");
     store_stats(rig.store, &before);
-    stall_a_checkpoint(&rig, medium);
+    stall_a_checkpoint(&rig, medium, "slabs");
     store_set_sync(rig.store, STORE_SYNC_NO);
     struct call *call = start_put(&rig, "key", "new value");
     must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "put");
     must(has_value(&rig, "key", "new value"), "it is not shown");
     medium_release(medium);
-    do {
-        rig_run(&rig, 5);
-        store_stats(rig.store, &after);
-    } while (after.checkpoints == before.checkpoints);
+    await_checkpoints(&rig, before.checkpoints + 1);
     must(store_durable(rig.store) < call->request.shown, "the test's own assumption");
     call_free(call);
     medium_cut_now(medium);
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     must(has_value(&rig, "key", "old value"), "a commit that was not durable is there");
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* A flush of a database that is not written yet when a checkpoint begins is none of its business:
+ * the superblock has the databases as they are at the journal's tail. */
+static void a_flush_does_not_overtake_its_commit(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct store_stats before;
+    start(&rig, &medium);
+    must(do_set(&rig, "key", "value") == STORE_OK, "set");
+    struct call *call = call_new();
+    call->exclusive = true;
+    call_step(call, STEP_SWAP_DB, 0)->other = 1;
+    call_start(rig.workers[0], call);
+    call_wait(&rig, call);
+    call_free(call);
+    store_stats(rig.store, &before);
+    stall_a_checkpoint(&rig, medium, "superblock");
+    make_dirty(&rig); /* so that another one is due */
+    store_set_sync(rig.store, STORE_SYNC_NO);
+    call = call_new();
+    call->exclusive = true;
+    call_step(call, STEP_FLUSH_DB, 1);
+    call_start(rig.workers[0], call);
+    call_wait(&rig, call);
+    medium_release(medium);
+    await_checkpoints(&rig, before.checkpoints + 2);
+    must(store_durable(rig.store) < call->request.shown, "the test's own assumption");
+    call_free(call);
+    medium_cut_now(medium);
+    must(rig_close(&rig) != STORE_OK, "closing without power");
+    rig_open_on(&rig, medium);
+    must(store_db_stats(rig.store, 1).keys == 1, "a commit that was not durable is there");
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -412,7 +466,7 @@ static void a_reader_needs_no_keeper_for_a_frame(void **state)
     for (uint32_t i = 0; i < 2 * READ_PAGES + 4; i++)
         put_small(&rig, &rng, "read", i);
     reopen(&rig, medium);
-    stall_a_checkpoint(&rig, medium);
+    stall_a_checkpoint(&rig, medium, "slabs");
     store_set_memory(rig.store, 4 * rig.options.memory_bytes);
     for (uint32_t i = 0; i < 2 * READ_PAGES; i++) {
         snprintf(key, sizeof key, "read:%u", i);
@@ -437,6 +491,7 @@ int main(void)
         cmocka_unit_test(writers_wait_for_room_in_the_ring),
         cmocka_unit_test(room_in_the_ring_comes_back),
         cmocka_unit_test(a_page_under_way_is_not_changed),
+        cmocka_unit_test(a_flush_does_not_overtake_its_commit),
         cmocka_unit_test(writers_wait_for_an_overdue_flush),
         cmocka_unit_test(a_reader_waits_for_the_writer_before_it),
         cmocka_unit_test(readers_share_a_key),
