@@ -64,6 +64,7 @@ STORAGE_SRC := \
 	storage/recover_trees.c \
 	storage/redo.c \
 	storage/prefetch.c \
+	storage/prefetch_trees.c \
 	storage/reload.c \
 	storage/removal.c \
 	storage/request.c \
@@ -170,6 +171,7 @@ SERVER_SRC := \
 	server/outflow.c \
 	server/packed.c \
 	server/process.c \
+	server/probes.c \
 	server/pubsub.c \
 	server/rdb_packed.c \
 	server/rdb_read.c \
@@ -314,6 +316,7 @@ STORAGE_TESTS := \
 	test_index_file \
 	test_long_keys \
 	test_powercut \
+	test_prefetch \
 	test_random \
 	test_rot \
 	test_snapshot \

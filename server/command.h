@@ -153,6 +153,11 @@ struct command {
     declare_fn *declare; /* NULL: the positions above are all */
     int value_at; /* argument that, if it is long, goes to its place while it arrives: see upload.h;
                      0: none does */
+    /* What it looks up in its key's trees, for fetching ahead: the argument that is a member, and
+     * the one that is its new score; 0: none is. The member's old score leads further. Or it takes
+     * the element at an end of the order. */
+    int member_at, score_at;
+    bool follows_score, takes_first, takes_last;
 };
 
 /* All commands, by group; subcommands follow their container. command_count rows. */

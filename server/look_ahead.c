@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client_memory.h"
+#include "probes.h"
 
 #define LEN_MIN 64 /* less is hardly more than one command */
 
@@ -43,6 +44,21 @@ static bool find_key(const struct store *store, const struct ahead *ahead, uint3
     return true;
 }
 
+/* `with_trees`: which of the keys have any. */
+static void probe_trees(const struct look_ahead *look, uint64_t with_trees)
+{
+    struct store_probe probes[PROBES_MOST * LOOK_AHEAD_COMMANDS];
+    const struct store *store = look->worker->server->store;
+    uint32_t count = 0;
+    for (uint32_t i = 0; with_trees != 0 && i < look->count; i++) {
+        const struct ahead *ahead = &look->commands[i];
+        if (ahead->key != NULL && (with_trees >> (ahead->key - look->keys) & 1) != 0)
+            count += probes_of(store, ahead, i, probes + count);
+    }
+    if (count > 1)
+        store_prefetch_trees(look->worker->store, probes, count);
+}
+
 /* One whole command of no more than `room` arguments. */
 static bool scout_command(struct resp_parser *scout, const char *data, size_t len, size_t room)
 {
@@ -78,7 +94,7 @@ static void read_ahead(struct look_ahead *look, struct resp_limits limits, const
     }
     look->is_cut = look->count < LOOK_AHEAD_COMMANDS;
     if (key_count > 1 && !client_memory_is_short(look->worker)) /* else they go before their turn */
-        store_prefetch(look->worker->store, look->keys, key_count);
+        probe_trees(look, store_prefetch(look->worker->store, look->keys, key_count));
 }
 
 enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *parser,

@@ -6,18 +6,28 @@
 #include "packed.h"
 #include "server.h"
 
-#define HASH_BYTES 8
+#define HASH_BYTES MEMBER_KEY_BYTES
+
+static uint64_t hash_of(const struct store *store, struct resp_slice name)
+{
+    struct store_secret secret = store_secret(store);
+    return keyed_hash(secret.words, name.data, name.len);
+}
 
 uint64_t member_hash(const struct call *call, struct resp_slice name)
 {
-    struct store_secret secret = store_secret(call->server->store);
-    return keyed_hash(secret.words, name.data, name.len);
+    return hash_of(call->server->store, name);
 }
 
 static void write_hash(char bytes[HASH_BYTES], uint64_t hash)
 {
     hash = __builtin_bswap64(hash);
     memcpy(bytes, &hash, HASH_BYTES);
+}
+
+void member_key(const struct store *store, struct resp_slice name, char key[MEMBER_KEY_BYTES])
+{
+    write_hash(key, hash_of(store, name));
 }
 
 enum store_result member_seek(struct store_tree *tree, uint64_t hash, struct store_cursor *cursor)

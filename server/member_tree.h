@@ -29,6 +29,10 @@ struct member {
 
 uint64_t member_hash(const struct call *call, struct resp_slice name);
 
+/* The whole key of a member's entry, but for others of the same hash. */
+#define MEMBER_KEY_BYTES 8
+void member_key(const struct store *store, struct resp_slice name, char key[MEMBER_KEY_BYTES]);
+
 /* To the first member whose hash is not less, or to the end; the cursor's rank is told. */
 STORE_MUST_CHECK enum store_result member_seek(struct store_tree *tree, uint64_t hash,
                                                struct store_cursor *cursor);

@@ -250,8 +250,9 @@ struct store_request {
 STORE_MUST_CHECK enum store_result store_execute(struct store_worker *worker,
                                                  struct store_request *request);
 
-/* Starts reading what the keys need, without waiting and without a promise. */
-void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count);
+/* Starts reading what the keys need, without waiting and without a promise. Which of the first 64
+ * seem to have trees, a bit each. */
+uint64_t store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count);
 
 /* ---- inside a run function ---- */
 
@@ -448,6 +449,25 @@ struct store_entry {
     uint32_t key_len;
     struct store_item value; /* large: as with other items, store_read, store_load, streams */
 };
+
+/* An entry of a key's trees that is going to be looked at. */
+#define STORE_PROBE_BYTES 8 /* a key begins with */
+#define STORE_PROBE_LAST STORE_TREES
+struct store_probe {
+    const struct store_key *key;
+    uint8_t tree; /* or STORE_PROBE_LAST */
+    bool by_rank; /* from the tree's begin, or with from_end; else by `bytes` */
+    bool from_end;
+    uint32_t rank;
+    char bytes[STORE_PROBE_BYTES];
+    /* NULL, or turns the probe into one for what the entry leads to. False: nothing. */
+    bool (*follow)(const struct store *store, const struct store_entry *entry,
+                   struct store_probe *probe);
+};
+
+/* Has what is in memory of the ways to it fetched into the processor's cache. */
+void store_prefetch_trees(struct store_worker *worker, const struct store_probe *probes,
+                          uint32_t count);
 
 /* Gives the key a new value of `count` empty trees. */
 STORE_MUST_CHECK enum store_result store_tree_create(struct store_txn *txn,

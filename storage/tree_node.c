@@ -7,6 +7,7 @@
 #define OUTSIDE 0x8000u /* in the key length of a leaf's entry */
 #define LOOSE 0x8000u   /* in the separator length of a child */
 #define LENGTH 0x7fffu
+#define ENTRY_BYTES 48u /* what is looked at of most entries */
 #define FREE_BEFORE 16u /* cells, in a leaf made by parting another */
 
 struct entry_head {
@@ -276,6 +277,20 @@ static uint32_t seek_hint(const struct format_node *node, uint16_t hint)
         high = less ? high : middle;
     }
     return low;
+}
+
+uint32_t leaf_guess(const struct format_node *node, const char *key, size_t len)
+{
+    uint32_t place = seek_hint(node, hint_of(node, key, len));
+    return place < node->count || place == 0 ? place : place - 1;
+}
+
+void leaf_prefetch(const struct format_node *node, uint32_t place)
+{
+    const char *entry = (const char *)node + cells(node)[place].offset;
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + ENTRY_BYTES);
+    __builtin_prefetch((const char *)node + node->heap);
 }
 
 static uint32_t seek_among(const struct format_node *node, uint32_t low, uint32_t high,

@@ -58,6 +58,10 @@ uint32_t leaf_entry_size(const struct node_entry *entry); /* what it takes of NO
 uint32_t leaf_size_at(const struct format_node *node, uint32_t place);
 /* The first entry whose key is not less. */
 uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len);
+/* The same as the hints alone tell; at the end, the last one. */
+uint32_t leaf_guess(const struct format_node *node, const char *key, size_t len);
+/* Has the processor fetch the entry, and where the next one is going to be put. */
+void leaf_prefetch(const struct format_node *node, uint32_t place);
 /* The caller has seen that there is room. The entry's bytes lie outside of the node. */
 void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry);
 void leaf_remove(struct format_node *node, uint32_t place);

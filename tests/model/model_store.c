@@ -420,9 +420,16 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     return result;
 }
 
-void store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count)
+uint64_t store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count)
 {
     (void)worker, (void)keys, (void)count;
+    return 0;
+}
+
+void store_prefetch_trees(struct store_worker *worker, const struct store_probe *probes,
+                          uint32_t count)
+{
+    (void)worker, (void)probes, (void)count;
 }
 
 /* Under its one lock the model has nobody to let in. */

@@ -73,3 +73,42 @@ def test_a_list_longer_than_the_cache(make_server):
     assert client.lindex("l", 12345) == elements[12345]
     assert client.lrange("l", 0, -1) == elements
     assert client.lpos("l", elements[-1]) == len(elements) - 1
+
+
+def test_pipelines_say_what_single_commands_would(server, client):
+    """What is looked up ahead for a pipeline is a guess: the commands before may change all."""
+    dice = random.Random(11)
+    scores = {b"m:%d" % i: float(dice.randrange(900)) for i in range(3000)}
+    add(client, "z", scores)
+    for _ in range(120):
+        pipe, expected = client.pipeline(transaction=False), []
+        for _ in range(16):
+            name, score = b"m:%d" % dice.randrange(3300), float(dice.randrange(900))
+            kind = dice.randrange(6)
+            if kind == 0:
+                pipe.zadd("z", {name: score})
+                expected.append(int(name not in scores))
+                scores[name] = score
+            elif kind == 1:
+                pipe.zadd("z", {name: score}, nx=True)
+                expected.append(int(name not in scores))
+                scores.setdefault(name, score)
+            elif kind == 2:
+                pipe.zrem("z", name)
+                expected.append(int(scores.pop(name, None) is not None))
+            elif kind == 3:
+                pipe.zscore("z", name)
+                expected.append(scores.get(name))
+            else:
+                pipe.execute_command("ZPOPMIN" if kind == 4 else "ZPOPMAX", "z")
+                best = (min if kind == 4 else max)(scores.items(), key=lambda e: (e[1], e[0]))
+                expected.append([best[0], b"%d" % best[1]])
+                del scores[best[0]]
+        assert pipe.execute() == expected
+    pipe = client.pipeline(transaction=False)
+    for command in (["ZADD", "z", "1", "a"], ["DEL", "z"], ["ZPOPMIN", "z"], ["HSET", "z", "a", "b"],
+                    ["HGET", "z", "a"], ["ZADD", "z", "1", "a"], ["ZADD", "z"], ["HGET", "z", "x"]):
+        pipe.execute_command(*command)
+    said = pipe.execute(raise_on_error=False)
+    assert said[:5] == [1, 1, [], 1, b"b"] and said[7] is None
+    assert "WRONGTYPE" in str(said[5]) and "wrong number" in str(said[6])
