@@ -236,6 +236,7 @@ RDMA_TESTS := \
 	test_deaths \
 	test_hostile \
 	test_revoke \
+	test_session \
 	test_specification
 RDMA_TEST_SRC := tests/rdma/raw.c
 
@@ -448,7 +449,7 @@ STORAGE_LIBS := -laio -lpthread
 ifneq ($(VERBS),)
 RDMA_OBJECTS := $(call objects,$(RDMA_SRC))
 SERVER_LIBS += -libverbs
-$(OBJ)/server/main.o: CPPFLAGS += -DVELLUM_RDMA
+$(OBJ)/server/main.o: private CPPFLAGS += -DVELLUM_RDMA
 CLIENT_LIB := $(LIB)/libvellum.a
 CLIENT_LIBS := -lhiredis -libverbs
 RDMA_BENCH_PROGRAMS := $(BIN)/bench-transports
@@ -587,10 +588,15 @@ clean:
 
 # ---- rules ----
 
-# Changes when the flags do, and has everything compiled again.
-$(OBJ)/flags: FORCE
+# Each changes when what it remembers does: flags have everything compiled again, the switch for RDMA
+# what depends on it.
+REMEMBERED_flags = $(CC) $(CPPFLAGS) $(CFLAGS)
+REMEMBERED_verbs = $(VERBS)
+$(OBJ)/flags $(OBJ)/verbs: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(CPPFLAGS) $(CFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS)' >$@
+	@echo '$(REMEMBERED_$(@F))' | cmp -s - $@ || echo '$(REMEMBERED_$(@F))' >$@
+
+$(OBJ)/server/main.o: $(OBJ)/verbs
 
 FORCE:
 
@@ -643,7 +649,7 @@ $(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_deaths test_hostile test_revoke): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_deaths test_hostile test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

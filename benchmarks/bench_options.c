@@ -26,7 +26,8 @@ static const char USAGE[] =
     "\n"
     "Measures a server that speaks the Redis protocol, by several transports side by side.\n"
     "\n"
-    "  -h HOST            the server's name or address (127.0.0.1)\n"
+    "  -u URI             the server: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]\n"
+    "  -h HOST            its name or address (127.0.0.1)\n"
     "  -p PORT            its port (6379)\n"
     "  -s PATH            its Unix socket\n"
     "  -a PASSWORD        to log in with; also taken from the environment, VELLUM_PASSWORD\n"
@@ -46,12 +47,15 @@ static const char USAGE[] =
     "                     not replies come; latency runs from the time a request was due\n"
     "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, rdma-write, and\n"
     "                     rdma-send-ref, rdma-write-ref: the server reads what is SET from our "
-    "memory\n"
-    "                     (tcp, or unix with -s)\n"
+    "memory,\n"
+    "                     and writes there what is got (tcp, or unix with -s)\n"
     "  --rounds N         the parts each test is done in (1; with several transports 5)\n"
     "  --device NAME      of RDMA, at this end\n"
     "  --spin US          how long to poll busily by RDMA before sleeping (50)\n"
     "  --seed N           of random keys\n"
+    "  -l                 for ever\n"
+    "  -I                 only connects, and waits\n"
+    "  -x                 the command's last word comes from the standard input\n"
     "  -q                 one line for each test\n"
     "  --csv, --json      for programs\n"
     "  --plot FILE        draws a PNG, with gnuplot\n"
@@ -156,6 +160,8 @@ static void check(struct bench_options *options)
         bench_give_up("fewer requests than threads and rounds");
     if (options->word_count > 0 && options->tests != NULL)
         bench_give_up("either -t or a command");
+    if (options->repeats && (options->format == BENCH_JSON || options->plot != NULL))
+        bench_give_up("neither JSON nor a plot comes to an end with -l");
 }
 
 enum {
@@ -193,10 +199,42 @@ static const struct option LONG[] = {{"seconds", required_argument, NULL, SECOND
                                      {"version", no_argument, NULL, VERSION},
                                      {NULL, 0, NULL, 0}};
 
+/* redis://user:password@host:port/database; all but the host may be missing. */
+static void take_uri(struct bench_options *o, char *uri)
+{
+    static const char scheme[] = "redis://";
+    if (strncmp(uri, scheme, sizeof scheme - 1) != 0)
+        bench_give_up("'%s' is not a URI of redis://", uri);
+    char *host = uri + sizeof scheme - 1, *at = strrchr(host, '@');
+    if (at != NULL) {
+        char *colon = strchr(host, ':');
+        *at = '\0';
+        if (colon == NULL || colon > at)
+            bench_give_up("a URI's user and password are USER:PASSWORD");
+        *colon = '\0';
+        o->user = *host != '\0' ? host : NULL;
+        o->password = colon + 1;
+        host = at + 1;
+    }
+    char *slash = strchr(host, '/'), *colon = strchr(host, ':');
+    if (slash != NULL)
+        *slash = '\0';
+    if (slash != NULL && slash[1] != '\0')
+        o->database = (uint32_t)number(slash + 1, 0, 1000000);
+    if (colon != NULL) {
+        *colon = '\0';
+        o->port = (uint32_t)number(colon + 1, 1, 65535);
+    }
+    o->host = host;
+}
+
 /* What to connect to, and how. False: not one of these. */
 static bool take_connection(struct bench_options *o, int option, char *value)
 {
     switch (option) {
+    case 'u':
+        take_uri(o, value);
+        return true;
     case 'h':
         o->host = value;
         return true;
@@ -257,6 +295,12 @@ static bool take_load(struct bench_options *o, int option, char *value)
     case 't':
         o->tests = value;
         return true;
+    case 'l':
+        o->repeats = true;
+        return true;
+    case 'I':
+        o->only_waits = true;
+        return true;
     case RATE:
         o->rate = positive(value);
         return true;
@@ -291,6 +335,22 @@ static bool take_output(struct bench_options *o, int option, char *value)
     }
 }
 
+/* The standard input, whole, as the command's last word. */
+static void take_last_word(struct bench_options *options)
+{
+    size_t count = (size_t)options->word_count, room = 0;
+    const char **words = calloc(count + 1, sizeof *words);
+    char *text = NULL;
+    if (count == 0)
+        bench_give_up("-x is for a command of one's own");
+    if (words == NULL || getdelim(&text, &room, '\0', stdin) < 0)
+        bench_give_up("the standard input has no word");
+    memcpy(words, options->words, count * sizeof *words);
+    words[count] = text;
+    options->words = words;
+    options->word_count++;
+}
+
 bool bench_options_parse(struct bench_options *options, int argc, char **argv, int *status)
 {
     *options = (struct bench_options){.port = 6379,
@@ -303,15 +363,17 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
                                       .size_count = 1,
                                       .password = getenv("VELLUM_PASSWORD")};
     int option;
+    bool is_piped = false;
     *status = EXIT_SUCCESS;
     /* "+": a command's own words may look like options. */
-    while ((option = getopt_long(argc, argv, "+h:p:s:a:c:n:d:P:r:t:q", LONG, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+h:p:s:a:u:c:n:d:P:r:t:qlIx", LONG, NULL)) != -1) {
         if (option == HELP || option == VERSION) {
             fputs(option == HELP ? USAGE : "vellum-benchmark 0.1.0\n", stdout);
             return false;
         }
-        if (!take_connection(options, option, optarg) && !take_load(options, option, optarg) &&
-            !take_output(options, option, optarg)) {
+        is_piped = is_piped || option == 'x';
+        if (option != 'x' && !take_connection(options, option, optarg) &&
+            !take_load(options, option, optarg) && !take_output(options, option, optarg)) {
             fputs("Try vellum-benchmark --help.\n", stderr);
             *status = EXIT_FAILURE;
             return false;
@@ -319,8 +381,20 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
     }
     options->word_count = argc - optind;
     options->words = (const char **)argv + optind;
+    if (is_piped)
+        take_last_word(options);
     check(options);
     return true;
+}
+
+/* A reply of the beginning; by_name: the transport. */
+static void expect_good(struct vellum *vellum, redisReply *reply, const char *by_name)
+{
+    if (reply == NULL)
+        bench_give_up("by %s: %s", by_name, vellum_error(vellum));
+    if (reply->type == REDIS_REPLY_ERROR)
+        bench_give_up("by %s: %s", by_name, reply->str);
+    freeReplyObject(reply);
 }
 
 struct vellum *bench_connect(const struct bench_options *options,
@@ -337,15 +411,12 @@ struct vellum *bench_connect(const struct bench_options *options,
                                 .spin_us = options->spin_us,
                                 .timeout_ms = TIMEOUT_MS};
     struct vellum *vellum = vellum_connect(&to);
-    redisReply *reply = NULL;
-    if (vellum != NULL && vellum_error(vellum) == NULL)
-        reply = options->database != 0 ? vellum_command(vellum, "SELECT %u", options->database)
-                                       : vellum_command(vellum, "PING");
-    if (reply == NULL)
+    if (vellum == NULL || vellum_error(vellum) != NULL)
         bench_give_up("by %s: %s", transport->name,
                       vellum != NULL ? vellum_error(vellum) : "out of memory");
-    if (reply->type == REDIS_REPLY_ERROR)
-        bench_give_up("by %s: %s", transport->name, reply->str);
-    freeReplyObject(reply);
+    expect_good(vellum, vellum_command(vellum, "PING"), transport->name);
+    if (options->database != 0)
+        expect_good(vellum, vellum_command(vellum, "SELECT %u", options->database),
+                    transport->name);
     return vellum;
 }

@@ -17,7 +17,7 @@
 struct bench_transport {
     const char *name;
     bool is_unix, is_rdma;
-    bool by_reference; /* values that are SET are read from the client's memory */
+    bool by_reference; /* the server reads values from the client's memory, and writes them there */
     enum vellum_rdma_mode mode;
 };
 
@@ -41,6 +41,7 @@ struct bench_options {
     const char **words;
     enum bench_format format;
     const char *plot; /* a file; NULL: none */
+    bool repeats, only_waits;
 };
 
 /* False: the command line is wrong, or nothing but help was wanted; *status is the exit code. */

@@ -35,7 +35,8 @@ struct operation {
 
 struct client {
     struct vellum *vellum;
-    struct vellum_memory *value; /* where values are by reference */
+    struct vellum_memory *value, *room; /* by reference: what is SET, where what is read comes to */
+    char *room_bytes;
     struct operation *ring;
     uint32_t first, count;
     bool is_stirred; /* has done something since it was last put to sleep */
@@ -69,19 +70,23 @@ static uint64_t next_number(struct thread *thread)
     return thread->run->counts_up ? thread->number++ : keys_next(&thread->keys);
 }
 
-static int append_reference(struct client *client, const struct bench_command *command)
+static int append_command(const struct thread *thread, struct client *client,
+                          const struct bench_command *command)
 {
-    return vellum_append_set_from(client->vellum, command->bytes + command->key_at,
-                                  command->key_length, client->value, 0, command->value_length);
+    const char *key = command->bytes + command->key_at;
+    bool writes = command->value_length > 0, reads = command->key_length > 0 && !writes;
+    if (client->value != NULL && writes)
+        return vellum_append_set_from(client->vellum, key, command->key_length, client->value, 0,
+                                      command->value_length);
+    if (client->room != NULL && reads)
+        return vellum_append_get_into(client->vellum, key, command->key_length, client->room, 0,
+                                      (size_t)thread->run->wanted_length);
+    return vellum_append_formatted(client->vellum, command->bytes, command->length);
 }
 
 static void append(struct thread *thread, struct client *client, struct bench_command *command)
 {
-    bool by_reference = client->value != NULL && command->value_length > 0;
-    int status = by_reference
-                     ? append_reference(client, command)
-                     : vellum_append_formatted(client->vellum, command->bytes, command->length);
-    if (status != REDIS_OK)
+    if (append_command(thread, client, command) != REDIS_OK)
         bench_give_up("%s", vellum_error(client->vellum));
     client->is_stirred = true;
     thread->result.commands++;
@@ -173,6 +178,7 @@ static void judge(struct thread *thread, enum step step, const redisReply *reply
 {
     const struct bench_run *run = thread->run;
     bool is_array = reply->type == REDIS_REPLY_ARRAY;
+    int64_t length = reply->type == REDIS_REPLY_INTEGER ? reply->integer : (int64_t)reply->len;
     bool reads = step == STEP_COMMAND || step == STEP_READ || step == STEP_CHANGE;
     if (reply->type == REDIS_REPLY_ERROR)
         bench_give_up("the server says: %s", reply->str);
@@ -180,8 +186,7 @@ static void judge(struct thread *thread, enum step step, const redisReply *reply
         thread->result.absent++;
     else if ((is_array && run->wanted_elements >= 0 &&
               reply->elements != (size_t)run->wanted_elements) ||
-             (!is_array && reads && run->wanted_length >= 0 &&
-              (size_t)reply->len != (size_t)run->wanted_length))
+             (!is_array && reads && run->wanted_length >= 0 && length != run->wanted_length))
         thread->result.odd++;
 }
 
@@ -342,15 +347,28 @@ static void *work(void *argument)
 
 /* ---- beginning and end ---- */
 
-static void register_value(struct thread *thread, struct client *client)
+static struct vellum_memory *pin(struct client *client, char *bytes, size_t size)
 {
-    struct bench_command *command = thread->run->mix != NULL ? &thread->update : &thread->command;
-    if (!thread->run->transport->by_reference || command->value_length == 0)
-        return;
-    client->value =
-        vellum_register(client->vellum, command->bytes + command->value_at, command->value_length);
-    if (client->value == NULL)
+    struct vellum_memory *memory = vellum_register(client->vellum, bytes, size);
+    if (memory == NULL)
         bench_give_up("%s (see ulimit -l)", vellum_error(client->vellum));
+    return memory;
+}
+
+static void register_values(struct thread *thread, struct client *client)
+{
+    const struct bench_run *run = thread->run;
+    struct bench_command *command = run->mix != NULL ? &thread->update : &thread->command;
+    if (!run->transport->by_reference)
+        return;
+    if (command->value_length > 0)
+        client->value = pin(client, command->bytes + command->value_at, command->value_length);
+    if (run->wanted_length <= 0)
+        return;
+    client->room_bytes = malloc((size_t)run->wanted_length);
+    if (client->room_bytes == NULL)
+        bench_give_up("out of memory");
+    client->room = pin(client, client->room_bytes, (size_t)run->wanted_length);
 }
 
 static void make_client(struct thread *thread, struct client *client)
@@ -358,7 +376,7 @@ static void make_client(struct thread *thread, struct client *client)
     const struct bench_run *run = thread->run;
     struct vellum_wait wait;
     client->vellum = bench_connect(run->options, run->transport);
-    register_value(thread, client);
+    register_values(thread, client);
     client->ring = calloc(run->pipeline, sizeof *client->ring);
     if (client->ring == NULL)
         bench_give_up("out of memory");
@@ -420,8 +438,10 @@ static void free_thread(struct thread *thread)
 {
     for (uint32_t i = 0; i < thread->client_count; i++) {
         vellum_unregister(thread->clients[i].value);
+        vellum_unregister(thread->clients[i].room);
         vellum_free(thread->clients[i].vellum);
         free(thread->clients[i].ring);
+        free(thread->clients[i].room_bytes);
     }
     free(thread->clients);
     bench_command_free(&thread->command);

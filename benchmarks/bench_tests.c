@@ -197,6 +197,10 @@ void bench_command_make_argv(struct bench_command *command, int count, const cha
     command->length = (size_t)(to - command->bytes);
     if (count == 3 && strcasecmp(words[0], "SET") == 0 && strcmp(words[2], DATA) == 0)
         find_value(command, strlen(words[1]), size);
+    if (count == 2 && strcasecmp(words[0], "GET") == 0) {
+        command->key_length = strlen(words[1]);
+        command->key_at = command->length - 2 - command->key_length;
+    }
     for (size_t i = 0; words[0][i] != '\0' && i < sizeof command->name - 1; i++)
         command->name[i] = (char)tolower((unsigned char)words[0][i]);
 }

@@ -54,7 +54,7 @@ struct bench_command {
     char name[32];               /* as INFO commandstats names it, to the | of subcommands */
     size_t at[BENCH_PLACES_MAX]; /* where numbers go */
     uint32_t places;
-    /* Of SET of a key and a value, nothing else: where they are. Otherwise 0. */
+    /* Of GET, and SET of a key and a value, nothing else: where key and value are. Otherwise 0. */
     size_t key_at, key_length, value_at, value_length;
 };
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench_report.h"
 #include "bench_run.h"
@@ -294,6 +295,19 @@ static void measure_all(struct plan *plan)
         measure(plan, NULL, options->sizes[j]);
 }
 
+/* Connections that do nothing, by every transport, until somebody ends them. */
+static void wait_idly(const struct bench_options *options)
+{
+    printf("%u connections by each transport do nothing; to be ended by a signal\n",
+           options->clients);
+    fflush(stdout);
+    for (uint32_t i = 0; i < options->transport_count; i++)
+        for (uint32_t j = 0; j < options->clients; j++)
+            bench_connect(options, options->transports[i]);
+    for (;;)
+        pause();
+}
+
 int main(int argc, char **argv)
 {
     static const struct bench_transport tcp = {.name = "tcp"}, socket = {.is_unix = true};
@@ -304,10 +318,14 @@ int main(int argc, char **argv)
     if (plan.options.word_count == 0)
         choose_tests(&plan);
     signal(SIGPIPE, SIG_IGN);
+    if (plan.options.only_waits)
+        wait_idly(&plan.options);
     bool only_unix = plan.options.transport_count == 1 && plan.options.transports[0]->is_unix;
     plan.control = bench_connect(&plan.options, only_unix ? &socket : &tcp);
     bench_report_begin(&plan.options);
-    measure_all(&plan);
+    do
+        measure_all(&plan);
+    while (plan.options.repeats);
     bench_report_end(&plan.options);
     if (plan.options.plot != NULL)
         bench_plot(&plan.options, plan.rows, plan.row_count);

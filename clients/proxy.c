@@ -7,7 +7,9 @@
  *
  * Invariants:
  * 1. A pair holds at most one piece (PIECE_BYTES) per direction: who is slow holds up the other.
- * 2. Whoever ends first, client or server, ends the pair: what was read before is delivered.
+ * 2. Whoever ends first, client or server, ends the pair: what the server sent before is delivered.
+ * A channel cannot be closed by halves, so a client that sends no more counts as gone: to wait for
+ *    replies would keep one that has gone waiting in BLPOP, which takes elements.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +30,7 @@
 #include "upgrade.h"
 
 #define PIECE_BYTES (64 * 1024)
+#define DIAL_LIMIT_S 5  /* for the connection, and for each answer until there is a channel */
 #define SPIN_ROUNDS 200 /* of polling without anything moved, before the proxy sleeps */
 
 struct proxy {
@@ -172,13 +175,26 @@ static void on_server_gone(evutil_socket_t fd, short what, void *arg)
     event_del(pair->tcp_in);
 }
 
+/* All other pairs wait meanwhile. Of a server that vanishes while a channel is idle, the keepalive
+ * tells. */
+static redisContext *dial(const struct proxy *proxy)
+{
+    const struct timeval limit = {.tv_sec = DIAL_LIMIT_S};
+    redisContext *tcp = redisConnectWithTimeout(proxy->host, proxy->port, limit);
+    if (tcp != NULL && tcp->err == 0) {
+        redisSetTimeout(tcp, limit);
+        redisEnableKeepAlive(tcp);
+    }
+    return tcp;
+}
+
 static bool upgrade(struct pair *pair)
 {
     struct proxy *proxy = pair->proxy;
     char message[RDMA_MESSAGE_MAX] = "out of memory";
     struct client_channel_options options = {.device = proxy->device, .mode = proxy->mode};
     redisReply *reply = NULL;
-    pair->tcp = redisConnect(proxy->host, proxy->port);
+    pair->tcp = dial(proxy);
     if (pair->tcp != NULL && pair->tcp->err == 0 && proxy->password != NULL)
         reply = proxy->user != NULL
                     ? redisCommand(pair->tcp, "AUTH %s %s", proxy->user, proxy->password)

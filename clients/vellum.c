@@ -63,6 +63,8 @@ static redisContext *dial(const struct vellum_options *options)
         tcp = redisConnect(options->host, options->port);
     if (tcp != NULL && tcp->err == 0 && options->timeout_ms > 0)
         redisSetTimeout(tcp, limit);
+    if (tcp != NULL && tcp->err == 0 && options->path == NULL)
+        redisEnableKeepAlive(tcp); /* an idle channel notices nothing itself */
     return tcp;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "conn.h"
 #include "multi.h"
 #include "server.h"
 #include "session.h"
@@ -184,6 +185,15 @@ enum store_result cmd_quit(struct call *call)
     return STORE_OK;
 }
 
+/* A stranger gets no channel, and one who becomes a stranger keeps none. */
+static bool is_stranger_with_channel(const struct call *call)
+{
+    const struct session *session = call->session;
+    struct rdma_stats stats;
+    return !session->authenticated && call->server->rdma != NULL &&
+           call->server->rdma_ops->stats(session->conn->transport, &stats);
+}
+
 enum store_result cmd_reset(struct call *call)
 {
     struct session *session = call->session;
@@ -198,5 +208,6 @@ enum store_result cmd_reset(struct call *call)
     session->name = NULL;
     call->reply->version = 2;
     resp_status(call->reply, "RESET");
+    session->close_after_reply = session->close_after_reply || is_stranger_with_channel(call);
     return STORE_OK;
 }

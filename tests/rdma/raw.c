@@ -30,6 +30,20 @@ redisContext *dial(void)
     return tcp;
 }
 
+struct vellum *connect_neighbour(enum rdma_mode mode)
+{
+    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
+                                     .port = atoi(getenv("VELLUM_PORT")),
+                                     .rdma = VELLUM_RDMA_ONLY,
+                                     .mode = mode == RDMA_MODE_WRITE ? VELLUM_RDMA_WRITE
+                                                                     : VELLUM_RDMA_SEND,
+                                     .timeout_ms = 20000};
+    struct vellum *neighbour = vellum_connect(&options);
+    assert_non_null(neighbour);
+    assert_null(vellum_error(neighbour));
+    return neighbour;
+}
+
 char *raw_received(const struct raw *raw, uint64_t number)
 {
     return raw->memory + MEMORY / 2 + number * FRAME;

@@ -38,6 +38,9 @@ redisContext *dial(void);
 long long figure(redisContext *tcp, const char *name);
 void await_figure(redisContext *tcp, const char *name, long long wanted);
 
+/* A client that keeps to the rules, by a channel. */
+struct vellum *connect_neighbour(enum rdma_mode mode);
+
 /* A queue pair at the address 10.9.0.host, of either end, and not connected. */
 void raw_open_end(struct raw *raw, enum rdma_mode mode, uint8_t host);
 char *raw_received(const struct raw *raw, uint64_t number);

@@ -678,6 +678,25 @@ static void closed_by_command(void **state)
     vellum_free(tcp);
 }
 
+/* RESET takes the login away, where there is a password, and then the channel. */
+static void strangers_keep_no_channel(void **state)
+{
+    (void)state;
+    struct vellum *tcp = connect_by(VELLUM_RDMA_NEVER), *vellum = connect_rdma();
+    OK(vellum, "RESET");
+    OK(vellum, "PING");
+    OK(tcp, "CONFIG SET requirepass secret");
+    OK(vellum, "PING"); /* as on TCP: it was here before */
+    redisReply *reply = good(vellum, vellum_command(vellum, "RESET"));
+    assert_string_equal(reply->str, "RESET");
+    freeReplyObject(reply);
+    assert_null(vellum_command(vellum, "PING"));
+    OK(tcp, "CONFIG SET requirepass %s", "");
+    await_figure(tcp, "rdma_channels", 0);
+    vellum_free(vellum);
+    vellum_free(tcp);
+}
+
 static void falls_back_and_says_so(void **state)
 {
     (void)state;
@@ -714,6 +733,7 @@ int main(void)
         cmocka_unit_test(idle_is_free),
         cmocka_unit_test(killed_clients_leave_nothing),
         cmocka_unit_test(closed_by_command),
+        cmocka_unit_test(strangers_keep_no_channel),
         cmocka_unit_test(falls_back_and_says_so),
     };
     if (getenv("VELLUM_CASES") != NULL) /* a pattern: only these */

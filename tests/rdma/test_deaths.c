@@ -161,20 +161,6 @@ static int open_files(redisContext *tcp)
 
 /* ---- the case ---- */
 
-static struct vellum *connect_neighbour(enum rdma_mode mode)
-{
-    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
-                                     .port = atoi(getenv("VELLUM_PORT")),
-                                     .rdma = VELLUM_RDMA_ONLY,
-                                     .mode = mode == RDMA_MODE_WRITE ? VELLUM_RDMA_WRITE
-                                                                     : VELLUM_RDMA_SEND,
-                                     .timeout_ms = 5000};
-    struct vellum *neighbour = vellum_connect(&options);
-    assert_non_null(neighbour);
-    assert_null(vellum_error(neighbour));
-    return neighbour;
-}
-
 static void is_served(struct vellum *neighbour)
 {
     redisReply *reply = vellum_command(neighbour, "GET victim");
@@ -203,11 +189,13 @@ static void killed_at_every_stage(enum rdma_mode mode)
     await_figure(tcp, "rdma_channels", 0);
     int files = open_files(tcp);
     struct vellum *neighbour = connect_neighbour(mode);
+    long long pinned = figure(tcp, "rdma_pinned_bytes");
     for (int stage = 0; stage < STAGES; stage++) {
         kill_at((enum stage)stage, mode);
         is_served(neighbour);
     }
     await_figure(tcp, "rdma_channels", 1);
+    await_figure(tcp, "rdma_pinned_bytes", pinned);
     is_served(neighbour);
     vellum_free(neighbour);
     nothing_is_left(tcp, files);

@@ -18,6 +18,45 @@
 
 #include "raw.h"
 
+static void nobody_is_left(void)
+{
+    redisContext *tcp = dial();
+    await_figure(tcp, "rdma_channels", 0);
+    redisFree(tcp);
+}
+
+static void is_unharmed(struct vellum *neighbour)
+{
+    for (int i = 0; i < 20; i++)
+        freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
+    assert_null(vellum_error(neighbour));
+}
+
+/* What was posted ends, and not well. */
+static void assert_refused(struct raw *raw)
+{
+    struct ibv_wc completion;
+    int got = 0;
+    for (int i = 0; i < 200 && got == 0; i++) {
+        got = ibv_poll_cq(raw->cq, 1, &completion);
+        pause_ms(10);
+    }
+    assert_int_equal(got, 1);
+    assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
+}
+
+/* In mode send; `last` is its last byte, a part of the flags. */
+static void send_reference(struct raw *raw, enum rdma_frame_type type,
+                           const struct rdma_reference *reference, int last)
+{
+    char message[RDMA_HEADER_BYTES + RDMA_REFERENCE_BYTES];
+    struct rdma_frame frame = {.type = type, .length = RDMA_REFERENCE_BYTES};
+    rdma_frame_write(message, &frame);
+    rdma_reference_write(message + RDMA_HEADER_BYTES, reference);
+    message[sizeof message - 1] = (char)last;
+    raw_post(raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+}
+
 /* ---- cases ---- */
 
 static void lies_in_frames(void **state)
@@ -46,7 +85,6 @@ static void lies_in_frames(void **state)
         {3, 0, 0, 8, 8},       /* half a reference */
         {1, 0, 0, 8000, 8000}, /* a message longer than the receive */
     };
-    redisContext *tcp = dial();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct raw raw;
         raw_connect(&raw, RECEIVES);
@@ -57,8 +95,7 @@ static void lies_in_frames(void **state)
         raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 static void no_whole_header(void **state)
@@ -95,12 +132,7 @@ static void await_waking(redisContext *tcp)
 static void more_than_its_credits(void **state)
 {
     (void)state;
-    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
-                                     .port = atoi(getenv("VELLUM_PORT")),
-                                     .rdma = VELLUM_RDMA_ONLY,
-                                     .timeout_ms = 10000};
-    struct vellum *neighbour = vellum_connect(&options);
-    assert_null(vellum_error(neighbour));
+    struct vellum *neighbour = connect_neighbour(RDMA_MODE_SEND);
     for (int round = 0; round < 3; round++) {
         struct raw raw;
         raw_connect(&raw, RECEIVES);
@@ -111,9 +143,7 @@ static void more_than_its_credits(void **state)
         for (int i = 0; i < 60; i++)
             raw_send_frame(&raw, 1, 0, 0, 1, 1);
         await_waking(tcp);
-        for (int i = 0; i < 20; i++)
-            freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
-        assert_null(vellum_error(neighbour));
+        is_unharmed(neighbour);
         raw_assert_closed(&raw);
         assert_true(figure(tcp, "rdma_breaches") > breaches);
         raw_free(&raw);
@@ -129,20 +159,17 @@ static void no_receives_posted(void **state)
     (void)state;
     static const char ping[] = "\1\0\0\0\6\0\0\0PING\r\n";
     struct raw raw;
-    redisContext *tcp = dial();
     raw_connect(&raw, 0);
     raw_post(&raw, ping, sizeof ping - 1, IBV_WR_SEND, 0, 0);
     raw_assert_closed(&raw);
     raw_free(&raw);
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 /* The server's memory is out of reach, whatever key is guessed. */
 static void reads_and_writes_what_it_should_not(void **state)
 {
     (void)state;
-    redisContext *tcp = dial();
     for (uint32_t i = 0; i < 6; i++) {
         struct raw raw;
         raw_connect(&raw, RECEIVES);
@@ -150,18 +177,10 @@ static void reads_and_writes_what_it_should_not(void **state)
                                         IBV_WR_RDMA_WRITE_WITH_IMM};
         raw_post(&raw, "xxxxxxxx", i == 5 ? 0 : 8, opcodes[i % 3], (uintptr_t)raw.memory,
                  raw.mr->rkey + i / 3);
-        struct ibv_wc completion;
-        int got = 0;
-        for (int j = 0; j < 200 && got == 0; j++) {
-            got = ibv_poll_cq(raw.cq, 1, &completion);
-            pause_ms(10);
-        }
-        assert_int_equal(got, 1);
-        assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
+        assert_refused(&raw);
         raw_free(&raw);
     }
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 /* References to memory that is not the client's to give, or none. */
@@ -173,46 +192,32 @@ static void lies_in_references(void **state)
         {.address = UINT64_MAX - 5, .length = 100},         {.address = 1, .length = UINT64_MAX},
         {.address = 4096, .length = 1ull << 40, .rkey = 7},
     };
-    redisContext *tcp = dial();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct raw raw;
-        char message[8 + RDMA_REFERENCE_BYTES];
-        struct rdma_frame frame = {.type = RDMA_FRAME_PULL, .length = RDMA_REFERENCE_BYTES};
         raw_connect(&raw, RECEIVES);
-        rdma_frame_write(message, &frame);
-        rdma_reference_write(message + 8, &lies[i]);
-        raw_post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        send_reference(&raw, RDMA_FRAME_PULL, &lies[i], 0);
         raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 /* A key that is said to be a window's, and is not: the server cannot end it. */
 static void keys_that_cannot_be_ended(void **state)
 {
     (void)state;
-    redisContext *tcp = dial();
     for (int i = 0; i < 2; i++) {
         struct raw raw;
-        char message[8 + RDMA_REFERENCE_BYTES];
-        struct rdma_frame frame = {.type = RDMA_FRAME_PULL, .length = RDMA_REFERENCE_BYTES};
         struct rdma_reference reference = {.length = 6, .is_window = true};
         raw_connect(&raw, RECEIVES);
         memcpy(raw.memory + MEMORY / 4, "PING\r\n", 6);
         reference.address = (uintptr_t)(raw.memory + MEMORY / 4);
         reference.rkey = raw.mr->rkey;
-        rdma_frame_write(message, &frame);
-        rdma_reference_write(message + 8, &reference);
-        if (i == 1)
-            message[8 + RDMA_REFERENCE_BYTES - 1] = 1; /* a flag that does not exist */
-        raw_post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        send_reference(&raw, RDMA_FRAME_PULL, &reference, i); /* with a flag that does not exist */
         raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 /* Memory to be written to that is not the client's to give, or none. */
@@ -231,12 +236,8 @@ static void lies_in_grants(void **state)
     freeReplyObject(redisCommand(tcp, "SET long %b", value, sizeof value));
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct raw raw;
-        char message[8 + RDMA_REFERENCE_BYTES];
-        struct rdma_frame frame = {.type = RDMA_FRAME_GRANT, .length = RDMA_REFERENCE_BYTES};
         raw_connect(&raw, RECEIVES);
-        rdma_frame_write(message, &frame);
-        rdma_reference_write(message + 8, &lies[i]);
-        raw_post(&raw, message, sizeof message, IBV_WR_SEND, 0, 0);
+        send_reference(&raw, RDMA_FRAME_GRANT, &lies[i], 0);
         if (i > 2) /* these are believed until they are used: or credits are all that it gets */
             raw_post(&raw, "\1\0\0\0\012\0\0\0GET long\r\n", 18, IBV_WR_SEND, 0, 0);
         if (i <= 2 || figure(tcp, "rdma_registered_bytes") > 0)
@@ -267,7 +268,12 @@ static void bad_attributes(void **state)
         assert_int_equal(reply->type, REDIS_REPLY_ERROR);
         freeReplyObject(reply);
     }
-    redisReply *reply = redisCommand(raw.tcp, "RDMA CONNECT 2 send GID x");
+    /* Somebody else's address, who could be reached. */
+    redisReply *reply = raw_ask(&raw, "GID", "00000000000000000000ffff0a090001");
+    assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+    assert_non_null(strstr(reply->str, "rdma-check-peer"));
+    freeReplyObject(reply);
+    reply = redisCommand(raw.tcp, "RDMA CONNECT 2 send GID x");
     assert_non_null(strstr(reply->str, "version offered here is 1"));
     freeReplyObject(reply);
     reply = redisCommand(raw.tcp, "RDMA CONNECT 1 herd GID x");
@@ -342,7 +348,6 @@ static void lies_in_words(void **state)
         WORD(3, 0, 24), /* a reference to nothing: the slot is empty */
         UINT32_MAX,
     };
-    redisContext *tcp = dial();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct raw raw;
         raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
@@ -352,15 +357,13 @@ static void lies_in_words(void **state)
         raw_assert_closed(&raw);
         raw_free(&raw);
     }
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 /* A window is one client's: nobody else writes by it, and nobody beside it. */
 static void writes_beside_the_ring(void **state)
 {
     (void)state;
-    redisContext *tcp = dial();
     for (int i = 0; i < 6; i++) {
         struct raw raw, other;
         raw_connect_by(&other, RDMA_MODE_WRITE, RECEIVES);
@@ -376,15 +379,9 @@ static void writes_beside_the_ring(void **state)
                        : i == 4 ? raw.theirs.ring_key - 1
                                 : raw.theirs.ring_key;
         raw_post_word(&raw, "PING\r\n\r\n", 8, opcode, address, key, WORD(1, 0, 8));
-        struct ibv_wc completion;
-        int got = 0;
-        for (int j = 0; j < 200 && got == 0; j++) {
-            got = ibv_poll_cq(raw.cq, 1, &completion);
-            pause_ms(10);
-        }
-        assert_int_equal(got, 1);
-        assert_int_not_equal(completion.status, IBV_WC_SUCCESS);
+        assert_refused(&raw);
         raw_write_frame(&other, 0, WORD(1, 0, 6), "PING\r\n", 6); /* unharmed */
+        struct ibv_wc completion;
         while (ibv_poll_cq(other.cq, 1, &completion) == 0 ||
                completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
             pause_ms(1);
@@ -392,8 +389,7 @@ static void writes_beside_the_ring(void **state)
         raw_free(&raw);
         raw_free(&other);
     }
-    await_figure(tcp, "rdma_channels", 0);
-    redisFree(tcp);
+    nobody_is_left();
 }
 
 static void messages_where_words_are_due(void **state)
@@ -416,13 +412,7 @@ static void messages_where_words_are_due(void **state)
 static void more_words_than_credits(void **state)
 {
     (void)state;
-    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
-                                     .port = atoi(getenv("VELLUM_PORT")),
-                                     .rdma = VELLUM_RDMA_ONLY,
-                                     .mode = VELLUM_RDMA_WRITE,
-                                     .timeout_ms = 10000};
-    struct vellum *neighbour = vellum_connect(&options);
-    assert_null(vellum_error(neighbour));
+    struct vellum *neighbour = connect_neighbour(RDMA_MODE_WRITE);
     redisContext *tcp = dial();
     struct raw raw;
     raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
@@ -430,9 +420,7 @@ static void more_words_than_credits(void **state)
     for (uint32_t i = 0; i < 60; i++)
         raw_write_frame(&raw, i % 8, WORD(1, 0, 1), "\n", 1);
     await_waking(tcp);
-    for (int i = 0; i < 20; i++)
-        freeReplyObject(vellum_command(neighbour, "ECHO %d", i));
-    assert_null(vellum_error(neighbour));
+    is_unharmed(neighbour);
     raw_assert_closed(&raw);
     raw_free(&raw);
     await_figure(tcp, "rdma_channels", 1);
@@ -454,6 +442,84 @@ static void bytes_by_both_ways(void **state)
     assert_int_equal(write(raw.tcp->fd, "PING\r\n", 6), 6);
     raw_assert_closed(&raw);
     raw_free(&raw);
+}
+
+/* What lies in the ring changes while it is read: commands and references turn into others, and
+ * nothing else happens. */
+static void bytes_that_change(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"PING\r\nPING\r\n", "*1\r\n$4\r\nPING",
+                                        "GET a:b:c:d:", "\r\n*9\r\n$-7\r\n$$"};
+    redisContext *tcp = dial();
+    for (uint32_t i = 0; i < 12; i++) {
+        struct raw raw;
+        char payload[RDMA_REFERENCE_BYTES];
+        struct rdma_reference reference = {.address = (uintptr_t)&raw, .length = 9};
+        raw_connect_by(&raw, RDMA_MODE_WRITE, RECEIVES);
+        rdma_reference_write(payload, &reference);
+        for (uint32_t j = 0; j < 6; j++) {
+            if (i % 3 == 2)
+                raw_write_frame(&raw, j, WORD(3, 0, 24), payload, sizeof payload);
+            else
+                raw_write_frame(&raw, j, WORD(1, 0, 12), texts[(i + j) % 4], 12);
+            for (uint32_t k = 0; k < 3; k++) /* without a word */
+                raw_post(&raw, texts[(i + j + k) % 4], 12, IBV_WR_RDMA_WRITE,
+                         raw.theirs.ring + j * raw.theirs.frame_bytes + k % 2 * 8,
+                         raw.theirs.ring_key);
+        }
+        freeReplyObject(redisCommand(tcp, "PING"));
+        assert_int_equal(tcp->err, 0);
+        raw_free(&raw);
+    }
+    await_figure(tcp, "rdma_channels", 0);
+    redisFree(tcp);
+}
+
+/* ---- too many ---- */
+
+#define MOST 24 /* the server that this case is for has room for fewer */
+
+/* As many as the server's limits allow, and then none; each refusal leaves its client TCP. */
+static void more_than_there_is_room_for(enum rdma_mode mode, const char *limit)
+{
+    struct raw *many = calloc(MOST, sizeof *many);
+    redisContext *tcp = dial();
+    int count = 0;
+    assert_non_null(many);
+    for (int i = 0; i < MOST; i++) {
+        raw_open_device(&many[i], mode);
+        redisReply *reply = raw_ask(&many[i], NULL, NULL);
+        if (reply->type == REDIS_REPLY_ERROR)
+            assert_non_null(strstr(reply->str, limit));
+        count += reply->type == REDIS_REPLY_ARRAY;
+        assert_int_equal(reply->type == REDIS_REPLY_ARRAY, count > i);
+        freeReplyObject(reply);
+    }
+    assert_in_range(count, 8, MOST - 1);
+    assert_int_equal(figure(tcp, "rdma_channels"), count);
+    assert_in_range(figure(tcp, "rdma_pinned_bytes"), 1, figure(tcp, "rdma_max_pinned_bytes"));
+    redisReply *reply = redisCommand(many[MOST - 1].tcp, "PING");
+    assert_string_equal(reply->str, "PONG");
+    freeReplyObject(reply);
+    for (int i = 0; i < MOST; i++)
+        raw_free(&many[i]);
+    await_figure(tcp, "rdma_channels", 0);
+    await_figure(tcp, "rdma_pinned_bytes", 0);
+    redisFree(tcp);
+    free(many);
+}
+
+static void more_channels_than_allowed(void **state)
+{
+    (void)state;
+    more_than_there_is_room_for(RDMA_MODE_WRITE, "rdma-max-channels");
+}
+
+static void more_memory_than_allowed(void **state)
+{
+    (void)state;
+    more_than_there_is_room_for(RDMA_MODE_SEND, "rdma-max-pinned");
 }
 
 /* ---- addresses where nobody is ---- */
@@ -488,12 +554,7 @@ static void nobody_at_the_address(void **state)
 {
     (void)state;
     struct raw dead[DEAD];
-    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
-                                     .port = atoi(getenv("VELLUM_PORT")),
-                                     .rdma = VELLUM_RDMA_ONLY,
-                                     .timeout_ms = 20000};
-    struct vellum *neighbour = vellum_connect(&options);
-    assert_null(vellum_error(neighbour));
+    struct vellum *neighbour = connect_neighbour(RDMA_MODE_SEND);
     freeReplyObject(vellum_command(neighbour, "CONFIG SET rdma-check-peer no"));
     for (int i = 0; i < DEAD; i++) {
         raw_open_device(&dead[i], RDMA_MODE_SEND);
@@ -515,6 +576,12 @@ static void nobody_at_the_address(void **state)
 
 int main(void)
 {
+    const struct CMUnitTest narrow[] = {
+        cmocka_unit_test(more_channels_than_allowed),
+        cmocka_unit_test(more_memory_than_allowed),
+    };
+    if (getenv("VELLUM_NARROW") != NULL) /* the server's limits are */
+        return cmocka_run_group_tests(narrow, NULL, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lies_in_frames),
         cmocka_unit_test(no_whole_header),
@@ -532,6 +599,7 @@ int main(void)
         cmocka_unit_test(writes_beside_the_ring),
         cmocka_unit_test(messages_where_words_are_due),
         cmocka_unit_test(more_words_than_credits),
+        cmocka_unit_test(bytes_that_change),
         cmocka_unit_test(nobody_at_the_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

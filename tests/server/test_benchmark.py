@@ -5,6 +5,7 @@ import io
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -128,6 +129,48 @@ def test_a_command_of_ones_own(server):
     keys = client.keys("own:*")
     assert 15 <= len(keys) <= 20 and all(len(key) == 16 for key in keys)
     assert client.strlen(keys[0]) == 7 and client.ttl(keys[0]) > 0
+
+
+def test_a_word_from_the_standard_input(server):
+    subprocess.run([BENCHMARK, "-p", str(server.port), "-q", "-n", "3", "-c", "1", "-x", "lpush",
+                    "piped"], input="a long\nword", text=True, check=True, capture_output=True,
+                   timeout=60)
+    assert server.client().lrange("piped", 0, -1) == [b"a long\nword"] * 3
+
+
+def test_a_server_by_its_uri(make_server):
+    server = make_server(requirepass="secret")
+    uri = f"redis://default:secret@127.0.0.1:{server.port}/3"
+    done = subprocess.run([BENCHMARK, "-u", uri, "-q", "-n", "100", "-t", "set,lrange_100"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == ""
+    keys = server.client(password="secret", db=3).keys()
+    assert sorted(keys) == [b"key:__rand_int__", b"mylist"]
+    for wrong in ("http://127.0.0.1", "redis://secret@127.0.0.1", "redis://127.0.0.1:0"):
+        done = subprocess.run([BENCHMARK, "-u", wrong], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and done.stdout == ""
+
+
+def until(condition):
+    limit = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("words, has_begun", [
+    (["-I", "-c", "7"], lambda client: len(client.client_list()) == 8),
+    (["-l", "-n", "50", "-q", "-t", "set"],
+     lambda client: client.info("commandstats").get("cmdstat_set", {"calls": 0})["calls"] > 200)])
+def test_what_does_not_end(server, words, has_begun):
+    process = subprocess.Popen([BENCHMARK, "-p", str(server.port), *words],
+                               stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: has_begun(server.client()))
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_forms_of_the_report(both):
