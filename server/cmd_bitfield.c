@@ -31,6 +31,7 @@ struct window {
     bool stale;
     bool open;
     bool has_written;
+    bool has_set; /* a field, whatever it was; what only lengthens the string is not told of */
     uint64_t start;
     size_t dirty_from, dirty_to;
     uint8_t bytes[WINDOW_BYTES];
@@ -216,6 +217,7 @@ static enum store_result run_field(struct window *window, const struct field *fi
         resp_null(reply);
         return STORE_OK;
     }
+    window->has_set = true;
     resp_integer(reply, adds ? updated : old);
     if (updated != old)
         window_set(window, field, (uint64_t)updated & field_mask(field));
@@ -327,8 +329,10 @@ static enum store_result run_fields(struct call *call, const struct fields *fiel
         result = run_field(&window, &fields->list[i]);
     if (result == STORE_OK && fields->writes)
         result = window_close(&window, fields->written_length);
-    if (result == STORE_OK && window.has_written)
+    if (result == STORE_OK && window.has_written && window.has_set)
         string_notify(call, &found, "setbit");
+    else if (result == STORE_OK && window.has_written && !found.exists)
+        call_notify(call, NOTIFY_NEW, "new", call->keys);
     return result;
 }
 

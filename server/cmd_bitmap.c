@@ -384,12 +384,8 @@ enum store_result cmd_bitop(struct call *call)
     if (result != STORE_OK || done)
         return result;
     resp_integer(call->reply, (int64_t)len);
-    if (len == 0) {
-        result = store_delete(call->txn, &call->keys[0]);
-        if (result == STORE_OK)
-            call_notify(call, NOTIFY_GENERIC, "del", &call->keys[0]);
-        return result == STORE_ABSENT ? STORE_OK : result;
-    }
+    if (len == 0)
+        return call_delete(call, &call->keys[0]);
     char *to = store_alloc(call->txn, len);
     if (to == NULL)
         return STORE_NO_MEMORY;

@@ -308,7 +308,7 @@ static bool parse_list(struct call *call, struct filter *filter)
     filter->ids = argv + 3;
     filter->id_count = call->argc - 3;
     for (size_t i = 3; i < call->argc; i++) {
-        if (!resp_read_int64(argv[i].data, argv[i].len, &id) || id < 1) {
+        if (!resp_read_int64(argv[i].data, argv[i].len, &id)) {
             resp_error(call->reply, "ERR Invalid client ID");
             return false;
         }

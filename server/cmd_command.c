@@ -107,6 +107,7 @@ static const struct {
     {"@hash", 0},
     {"@string", 0},
     {"@bitmap", 0},
+    {"@hyperloglog", 0},
     {"@pubsub", CMD_PUBSUB},
     {"@admin", CMD_ADMIN},
     {"@fast", CMD_FAST},
@@ -115,6 +116,7 @@ static const struct {
     {"@dangerous", CMD_ADMIN},
     {"@connection", 0},
     {"@transaction", 0},
+    {"@scripting", 0},
 };
 #define CATEGORIES (sizeof categories / sizeof categories[0])
 
@@ -123,6 +125,8 @@ static bool is_in_category(const struct command *command, size_t category)
     const char *name = categories[category].name;
     if (strcmp(name, "@slow") == 0)
         return (command->flags & CMD_FAST) == 0;
+    if (strcmp(name, "@read") == 0 && has_word(command->acl, "scripting"))
+        return false;
     return (command->flags & categories[category].implied_by) != 0 ||
            has_word(command->acl, name + 1);
 }
@@ -439,7 +443,7 @@ static const struct command *inner_command(struct call *call)
         command = command_find_sub(command, argv[1]);
     if (command == NULL) {
         resp_error(call->reply, "ERR Invalid command specified");
-    } else if (!command_has_keys(command)) {
+    } else if (!command_has_keys(command) || strcmp(command->key_flags, "not_key") == 0) {
         resp_error(call->reply, "ERR The command has no key arguments");
     } else if (!command_arity_ok(command, argc)) {
         resp_error(call->reply, "ERR Invalid number of arguments specified for command");
@@ -516,7 +520,8 @@ static enum store_result reply_keys(struct call *call, bool with_flags)
         spec_range(command, &specs[i], call->argc - 2, call->argv + 2, ranges[i]);
         for (size_t at = ranges[i][0]; at < ranges[i][1]; at += spec_step(&specs[i]))
             count++;
-        if (specs[i].count_at != 0 && ranges[i][0] == ranges[i][1]) {
+        bool is_empty = specs[i].count_at != 0 && ranges[i][0] == ranges[i][1];
+        if (is_empty && (command->flags & CMD_KEYS_OPTIONAL) == 0) {
             resp_error(call->reply, "ERR Invalid arguments specified for command");
             return STORE_OK;
         }

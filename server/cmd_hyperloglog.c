@@ -60,12 +60,16 @@ static enum store_result find_own(struct call *call, const struct store_key *key
     return STORE_OK;
 }
 
+static void tell(struct call *call, const struct string_value *value)
+{
+    if (!value->exists)
+        call_notify(call, NOTIFY_NEW, "new", call->keys);
+    call_notify(call, NOTIFY_STRING, "pfadd", call->keys);
+}
+
 static enum store_result write_own(struct call *call, const struct store_key *key,
                                    const struct string_value *value, const struct hll *hll)
 {
-    if (!value->exists)
-        call_notify(call, NOTIFY_NEW, "new", key);
-    call_notify(call, NOTIFY_STRING, "pfadd", key);
     return store_put(call->txn, key, TYPE_STRING | ITEM_RAW, (const char *)hll->bytes, hll->len,
                      value->exists ? value->item.expire_ms : STORE_NO_EXPIRY);
 }
@@ -85,6 +89,7 @@ enum store_result cmd_pfadd(struct call *call)
     if (!changed)
         return STORE_OK;
     hll_forget(hll);
+    tell(call, &value);
     return write_own(call, call->keys, &value, hll);
 }
 
@@ -163,6 +168,7 @@ enum store_result cmd_pfmerge(struct call *call)
             hll_raise(hll, i, registers[i], sparse_max(call));
     hll_forget(hll);
     resp_ok(call->reply);
+    tell(call, &value);
     return write_own(call, call->keys, &value, hll);
 }
 

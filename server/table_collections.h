@@ -83,7 +83,7 @@ COMMAND("smembers", cmd_smembers, 2, R, 1, 1, 1, "set", "1.0.0", "set",
         .key_flags = RO, .tips = VARYING_ORDER)
 COMMAND("smismember", cmd_smismember, -3, R | FAST, 1, 1, 1, "set", "6.2.0", "set",
         "O(N), N being the number of members named",
-        .summary = "Tells of each of several members whether a set has it.", .key_flags = "RO",
+        .summary = "Tells of each of several members whether a set has it.", .key_flags = RO,
         .member_at = 2)
 COMMAND("smove", cmd_smove, 4, W | FAST, 1, 2, 1, "set", "1.0.0", "set", "O(1)",
         .summary = "Moves a member from one set to another.",

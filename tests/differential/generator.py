@@ -4,6 +4,8 @@ sometimes nonsense. One seed gives one stream."""
 import random
 import time
 
+import talk
+
 EDGES = [0, 1, -1, 2, 7, 8, 63, 64, 255, 256, 2**31 - 1, 2**31, -2**31, 2**32 - 1, 2**32, 2**53,
          2**63 - 1, 2**63, -2**63, -2**63 - 1, 2**64]
 NOT_NUMBERS = [b"", b" 1", b"1 ", b"+1", b"01", b"-0", b"1.5", b"abc", b"0x10", b"1e3", b"nan",
@@ -18,16 +20,26 @@ PATTERNS = [b"*", b"k*", b"k?", b"k[0-5]", b"k[^0-5]", b"*1*", b"k\\1", b"{*", b
 # What they answer is in no order, or by chance: within EXEC's reply nobody would compare it so.
 NOT_QUEUED = {"KEYS", "RANDOMKEY"}
 
-# They wait for somebody, and there is nobody here: but not in a transaction.
+# They wait for somebody, and there is nobody here: outside of a transaction for a moment only, and
+# seldom.
 BLOCKING = {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN",
             "WAIT"}
 
+# Rather seldom, since they take long or undo what was set up.
+SELDOM = {"CONFIG", "DEBUG", "SCRIPT", "HELLO", "RESET", "SHUTDOWN", "CLIENT", "COMMAND"}
+
+# They speak of the connection, whose state is not to change in the middle of an EXEC.
+ABOUT_CONNECTION = {"AUTH", "HELLO", "RESET", "SHUTDOWN", "DEBUG", "CONFIG", "SCRIPT"}
+
 # Scripts refuse them, or say in another order what is in none.
-NOT_IN_SCRIPTS = NOT_QUEUED | {"EXEC", "DISCARD", "WATCH", "UNWATCH", "EVAL", "EVAL_RO"}
+NOT_IN_SCRIPTS = NOT_QUEUED | ABOUT_CONNECTION | {
+    "EXEC", "DISCARD", "WATCH", "UNWATCH", "EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "PUBSUB",
+    "CLIENT", "COMMAND", "INFO"}
 
 # SPOP without its count would leave different sets behind; ZRANK with one argument more is a command
 # only for 7.2, and EXEC tells.
-AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK", "EVAL", "EVAL_RO"}
+AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK", "EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "CLIENT",
+               "CONFIG", "COMMAND", "DEBUG", "SHUTDOWN", "SCRIPT", "INFO", "HELLO", "MEMORY", "WAIT"}
 
 # Values as DUMP gives them.
 DUMPS = [b'\x00\x03abc\n\x00\xd9\xac0=Ar\xa2\xe2',
@@ -41,13 +53,14 @@ DUMPS = [b'\x00\x03abc\n\x00\xd9\xac0=Ar\xa2\xe2',
          b'c\x00\n\x00k\x89v\xbc*\xe5$\x98']
 
 
-class Generator:
+class Generator(talk.Talk):
     def __init__(self, seed, names):
         """`names`: the commands to choose from, upper case; each must have a method here."""
         self.random = random.Random(seed)
         known = names & set(self.methods())
-        self.names = sorted(known - BLOCKING)
-        self.queued_names = sorted(known - NOT_QUEUED)
+        known -= talk.LISTENING
+        self.names = sorted(known)
+        self.queued_names = sorted(known - NOT_QUEUED - ABOUT_CONNECTION)
         self.scripted_names = sorted(known - NOT_IN_SCRIPTS - BLOCKING)
         self.now_s = int(time.time())
         self.planned = []  # of a transaction that has begun
@@ -72,7 +85,7 @@ class Generator:
         for _ in range(self.random.randrange(8)):
             self.planned.append(self.single(names))
             if self.planned[-1][0].upper() in (b"EXEC", b"DISCARD"):
-                names = self.names
+                names = None
         if self.chance(0.05):
             self.planned.append([b"MULTI"])
         self.planned.append([b"EXEC" if self.chance(0.9) else b"DISCARD"])
@@ -82,11 +95,25 @@ class Generator:
         # Those that empty everything, rarely.
         if name in ("FLUSHALL", "FLUSHDB") and not self.chance(0.02):
             return self.single(names)
+        if name in SELDOM and not self.chance(0.2):
+            return self.single(names)
+        if name in BLOCKING and names is None:
+            return self.blocking(name) if self.chance(0.05) else self.single()
         words = [name if self.chance(0.9) else self.any_case(name)]
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         if name not in AS_THEY_ARE and self.chance(0.04):
             return self.spoiled(words)
+        return words
+
+    def blocking(self, name):
+        """For a moment, or with a mistake."""
+        words = [w if isinstance(w, bytes) else str(w).encode() for w in [name] + getattr(self, name)()]
+        if name == "WAIT":
+            return [b"WAIT", words[1], b"1"]
+        at = 1 if name in ("BLMPOP", "BZMPOP") else -1
+        if words[at] in (b"0", b"1", b"1e3"):
+            words[at] = b"0.01"
         return words
 
     def spoiled(self, words):
@@ -186,15 +213,6 @@ class Generator:
             lambda: ["EX", self.span(1)], lambda: ["PX", self.span(1000)],
             lambda: ["EXAT", self.when(1)], lambda: ["PXAT", self.when(1000)],
         ])()
-
-    # ---- scripts ----
-
-    def EVAL(self):
-        """Another command, by a script that is given it."""
-        call = self.random.choice(["call", "call", "call", "pcall"])
-        return [f"return redis.{call}(unpack(ARGV))", 0] + self.single(self.scripted_names)
-
-    EVAL_RO = EVAL
 
     # ---- string ----
 
