@@ -24,9 +24,9 @@ uint64_t commandstats_clock(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void commandstats_add_call(struct worker *worker, const struct command *command)
+void commandstats_add_calls(struct worker *worker, const struct command *command, uint64_t calls)
 {
-    counter_add(&counters_of(worker, command)->calls, 1);
+    counter_add(&counters_of(worker, command)->calls, calls);
 }
 
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec)
@@ -34,12 +34,12 @@ void commandstats_add_time(struct worker *worker, const struct command *command,
     counter_add(&counters_of(worker, command)->nsec, nsec);
 }
 
-void commandstats_add_lookups(struct worker *worker, const struct call *call)
+void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses)
 {
-    if (call->hits != 0)
-        counter_add(&worker->counters.keyspace_hits, call->hits);
-    if (call->misses != 0)
-        counter_add(&worker->counters.keyspace_misses, call->misses);
+    if (hits != 0)
+        counter_add(&worker->counters.keyspace_hits, hits);
+    if (misses != 0)
+        counter_add(&worker->counters.keyspace_misses, misses);
 }
 
 void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,

@@ -12,9 +12,9 @@
 uint32_t commandstats_weight(const struct worker *worker, const struct command *command);
 uint64_t commandstats_clock(void); /* nanoseconds */
 
-void commandstats_add_call(struct worker *worker, const struct command *command);
+void commandstats_add_calls(struct worker *worker, const struct command *command, uint64_t calls);
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec);
-void commandstats_add_lookups(struct worker *worker, const struct call *call);
+void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses);
 
 /* An error reply, "-CODE text...". rejected: the command has not run; NULL: there is none. */
 void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,

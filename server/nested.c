@@ -5,6 +5,8 @@
  * 1. A run begins in the session's state of the first one: commands that change it in their turn
  *    (SELECT, HELLO) do so in every run.
  * 2. Deferred commands stand in the list in the order of their gaps.
+ * 3. Of a script's commands the list has those that the next run has to know something about, in
+ *    the order of their places; of the others there are tallies, which begin anew with each run.
  */
 #include "nested.h"
 
@@ -19,6 +21,7 @@
 #include "upload.h"
 #include "watch.h"
 
+#define FEW_KEYS 8
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
 
 struct nest *nest_new(void)
@@ -39,7 +42,17 @@ static void nested_free(struct nested *nested)
     nest_free(call->nest);
     upload_free(call->upload);
     block_release(nested->block);
+    free(nested->args);
     free(nested);
+}
+
+static void drop_args(struct nest *nest)
+{
+    for (struct nested_args *args; (args = nest->args) != NULL;) {
+        nest->args = args->next;
+        nest->bytes -= args->bytes;
+        free(args);
+    }
 }
 
 void nest_free(struct nest *nest)
@@ -50,28 +63,48 @@ void nest_free(struct nest *nest)
         nest->first = nested->next;
         nested_free(nested);
     }
+    drop_args(nest);
+    free(nest->tallies);
     watch_free(nest->watch);
     resp_writer_free(&nest->reply);
     free(nest);
 }
 
-static void copy_arguments(struct nested *nested, size_t argc, const struct resp_slice *argv)
+static size_t length_of(size_t argc, const struct resp_slice *argv)
 {
-    char *to = (char *)&nested->argv[argc];
+    size_t bytes = 0;
+    for (size_t i = 0; i < argc; i++)
+        bytes += argv[i].len;
+    return bytes;
+}
+
+/* The bytes come behind the slices. */
+static void copy_arguments(struct resp_slice *copies, size_t argc, const struct resp_slice *argv)
+{
+    char *to = (char *)&copies[argc];
     for (size_t i = 0; i < argc; i++) {
         if (argv[i].len > 0)
             memcpy(to, argv[i].data, argv[i].len);
-        nested->argv[i] = (struct resp_slice){.data = to, .len = argv[i].len};
+        copies[i] = (struct resp_slice){.data = to, .len = argv[i].len};
         to += argv[i].len;
     }
+}
+
+static void insert_behind(struct nest *nest, struct nested *before, struct nested *nested)
+{
+    struct nested **at = before == NULL ? &nest->first : &before->next;
+    nested->next = *at;
+    *at = nested;
+    if (nest->last == before)
+        nest->last = nested;
+    nest->count++;
+    nest->bytes += nested->bytes;
 }
 
 struct nested *nest_add(struct nest *nest, const struct command *command, size_t argc,
                         const struct resp_slice *argv, struct block *block)
 {
-    size_t head = sizeof(struct nested) + argc * sizeof *argv, bytes = 0;
-    for (size_t i = 0; i < argc; i++)
-        bytes += argv[i].len;
+    size_t head = sizeof(struct nested) + argc * sizeof *argv, bytes = length_of(argc, argv);
     bool is_held = block != NULL && bytes >= HOLD_MIN;
     struct nested *nested = malloc(head + (is_held ? 0 : bytes));
     if (nested == NULL)
@@ -83,16 +116,10 @@ struct nested *nest_add(struct nest *nest, const struct command *command, size_t
         nested->block = block_hold(block);
         memcpy(nested->argv, argv, argc * sizeof *argv);
     } else {
-        copy_arguments(nested, argc, argv);
+        copy_arguments(nested->argv, argc, argv);
     }
-    if (nest->last == NULL)
-        nest->first = nested;
-    else
-        nest->last->next = nested;
-    nest->last = nested;
-    nest->count++;
     nested->bytes = head + bytes;
-    nest->bytes += nested->bytes;
+    insert_behind(nest, nest->last, nested);
     return nested;
 }
 
@@ -142,7 +169,10 @@ void nest_begin(struct call *outer)
     }
     session->db = nest->db;
     session->resp_version = outer->reply->version = nest->resp_version;
-    nest->passed = NULL;
+    nest->passed = nest->before = NULL;
+    nest->place = 0;
+    nest->tally_count = 0;
+    drop_args(nest); /* of a run whose writes are forgotten */
 }
 
 static bool is_same_call(const struct call *call, const struct command *command, size_t argc,
@@ -167,23 +197,102 @@ static void cut_behind(struct nest *nest, struct nested *last)
     nest->last = last;
 }
 
+static struct nested *new_apart(const struct command *command, size_t argc,
+                                const struct resp_slice *argv)
+{
+    size_t bytes = argc * sizeof *argv + length_of(argc, argv);
+    struct nested *nested = malloc(sizeof *nested);
+    struct nested_args *args = malloc(sizeof *args + bytes);
+    if (nested == NULL || args == NULL) {
+        free(nested);
+        free(args);
+        return NULL;
+    }
+    copy_arguments(args->argv, argc, argv);
+    args->bytes = sizeof *args + bytes;
+    *nested = (struct nested){.call = {.command = command, .argc = argc, .argv = args->argv},
+                              .args = args,
+                              .bytes = sizeof *nested + args->bytes};
+    resp_writer_init(&nested->kept, 2);
+    return nested;
+}
+
 struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
                          const struct resp_slice *argv)
 {
     struct nest *nest = outer->nest;
     struct nested *next = nest->passed == NULL ? nest->first : nest->passed->next;
-    if (next != NULL && !is_same_call(&next->call, command, argc, argv)) {
+    uint64_t place = nest->place++;
+    if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
         cut_behind(nest, nest->passed); /* the script is not the same in every run */
         next = NULL;
     }
-    if (next == NULL) {
-        next = nest_add(nest, command, argc, argv, NULL);
+    if (next == NULL || next->place != place) {
+        next = new_apart(command, argc, argv);
         if (next == NULL)
             return NULL;
+        next->place = place;
+        insert_behind(nest, nest->passed, next);
+        nest->random = outer->random_seed + place; /* the same in every run */
         settle(next, outer);
     }
+    nest->before = nest->passed;
     nest->passed = next;
     return next;
+}
+
+/* ---- forgetting ---- */
+
+/* Of the same command, and with the same error; NULL: out of memory. */
+static struct nest_tally *tally_of(struct nest *nest, const struct nested *nested)
+{
+    char error[sizeof nested->error];
+    size_t len = strcspn(nested->error, " \r\n");
+    memcpy(error, nested->error, len);
+    error[len] = '\0';
+    for (uint32_t i = 0; i < nest->tally_count; i++)
+        if (nest->tallies[i].command == nested->call.command &&
+            strcmp(nest->tallies[i].error, error) == 0)
+            return &nest->tallies[i];
+    if (nest->tally_count == nest->tally_capacity) {
+        uint32_t capacity = nest->tally_capacity == 0 ? 4 : 2 * nest->tally_capacity;
+        struct nest_tally *grown = realloc(nest->tallies, capacity * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        nest->tallies = grown;
+        nest->tally_capacity = capacity;
+    }
+    struct nest_tally *tally = &nest->tallies[nest->tally_count++];
+    *tally = (struct nest_tally){.command = nested->call.command};
+    memcpy(tally->error, error, sizeof error);
+    return tally;
+}
+
+void nest_forget(struct nest *nest, bool refers)
+{
+    struct nested *nested = nest->passed;
+    const struct call *call = &nested->call;
+    bool is_known = call->progress != NULL || nested->kept.len > 0 || nested->failure != STORE_OK;
+    struct nest_tally *tally = is_known ? NULL : tally_of(nest, nested);
+    if (tally == NULL)
+        return;
+    tally->calls++;
+    tally->nsec += nested->nsec;
+    tally->hits += call->hits;
+    tally->misses += call->misses;
+    *(nest->before == NULL ? &nest->first : &nest->before->next) = nested->next;
+    if (nest->last == nested)
+        nest->last = nest->before;
+    nest->count--;
+    nest->passed = nest->before;
+    nest->bytes -= nested->bytes;
+    if (refers) {
+        nested->args->next = nest->args;
+        nest->args = nested->args;
+        nest->bytes += nest->args->bytes;
+        nested->args = NULL;
+    }
+    nested_free(nested);
 }
 
 static bool is_declared(const struct store_request *request, const struct store_key *key)
@@ -210,21 +319,38 @@ static const struct store_key *find_known(const struct store_request *request,
                                                                                       : NULL;
 }
 
+/* The transaction keeps them, but not the room for more. */
+static bool table_keys(struct call *call, const struct store_request *request)
+{
+    struct store_key few[FEW_KEYS], *keys = few;
+    struct store_txn *txn = call->outer->txn;
+    bool is_short = call->argc + 1 <= FEW_KEYS;
+    if (!is_short)
+        keys = store_alloc(txn, (call->argc + 1) * sizeof *keys);
+    if (keys == NULL)
+        return false;
+    call->key_count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
+                                      call->session->db, find_known(request, call), keys);
+    if (is_short) {
+        keys = store_alloc(txn, call->key_count * sizeof *keys);
+        if (keys != NULL)
+            memcpy(keys, few, call->key_count * sizeof *few);
+    }
+    call->keys = keys;
+    return keys != NULL;
+}
+
 enum store_result nested_declare(struct nested *nested)
 {
     struct call *call = &nested->call;
     struct request *request = request_of_call(call);
-    struct store_key *keys = store_alloc(call->outer->txn, (call->argc + 1) * sizeof *keys);
-    if (keys == NULL)
+    if (!table_keys(call, &request->store))
         return STORE_NO_MEMORY;
-    call->keys = keys;
-    call->key_count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
-                                      call->session->db, find_known(&request->store, call), keys);
     if (request->store.scope == STORE_SCOPE_ALL)
         return STORE_OK;
     bool is_good = command_scope(call->command) == STORE_SCOPE_KEYS;
     for (uint32_t i = 0; i < call->key_count && is_good; i++)
-        is_good = is_declared(&request->store, &keys[i]);
+        is_good = is_declared(&request->store, &call->keys[i]);
     if (is_good)
         return STORE_OK;
     request->wants_all = true;
@@ -365,16 +491,27 @@ void nest_finish_deferred(struct call *call, enum store_result result)
     nest->shift += reply->len;
 }
 
+static void account_tally(const struct nest_tally *tally, struct worker *worker)
+{
+    commandstats_add_calls(worker, tally->command, tally->calls);
+    commandstats_add_time(worker, tally->command, tally->nsec);
+    commandstats_add_lookups(worker, tally->hits, tally->misses);
+    for (uint64_t i = 0; tally->error[0] != '\0' && i < tally->calls; i++)
+        commandstats_add_error(worker, tally->command, tally->error, strlen(tally->error), false);
+}
+
 void nest_account(const struct nest *nest, struct worker *worker)
 {
+    for (uint32_t i = 0; i < nest->tally_count; i++)
+        account_tally(&nest->tallies[i], worker);
     for (const struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
         const struct call *call = &nested->call;
         if (!nested->has_run)
             continue;
-        commandstats_add_call(worker, call->command);
+        commandstats_add_calls(worker, call->command, 1);
         if (nested->nsec != 0)
             commandstats_add_time(worker, call->command, nested->nsec);
-        commandstats_add_lookups(worker, call);
+        commandstats_add_lookups(worker, call->hits, call->misses);
         if (nested->error[0] != '\0')
             commandstats_add_error(worker, call->command, nested->error, strlen(nested->error),
                                    false);

@@ -27,9 +27,18 @@
 struct request;
 struct watch;
 
+/* Arguments of a command that stand apart from it, since they may outlive it. */
+struct nested_args {
+    struct nested_args *next;
+    uint64_t bytes; /* of memory */
+    struct resp_slice argv[];
+};
+
 struct nested {
     struct call call; /* the outer one is call.outer */
     struct nested *next;
+    uint64_t place;           /* nest_call: its number in the run */
+    struct nested_args *args; /* or NULL */
     struct block *block;      /* what the arguments lie in; NULL: in here */
     uint64_t bytes;           /* of memory, arguments included */
     uint64_t nsec;            /* what it took, for all calls that its time stands for */
@@ -44,13 +53,25 @@ struct nested {
     struct resp_slice argv[];
 };
 
+/* INFO's figures of commands that were forgotten, of one kind and outcome. */
+struct nest_tally {
+    const struct command *command;
+    uint64_t calls, nsec, hits, misses;
+    char error[ERRORSTATS_CODE_MAX + 2]; /* its code */
+};
+
 struct nest {
     struct nested *first, *last;
     uint32_t count;
-    uint64_t bytes;        /* theirs */
-    bool is_aborted;       /* EXEC: a command could not be queued */
-    struct watch *watch;   /* EXEC: what must not have changed; NULL: nothing */
-    struct nested *passed; /* nest_call: the last one of this run; NULL: there is none yet */
+    uint64_t bytes;             /* theirs */
+    bool is_aborted;            /* EXEC: a command could not be queued */
+    struct watch *watch;        /* EXEC: what must not have changed; NULL: nothing */
+    struct nested *passed;      /* nest_call: the last one of this run; NULL: there is none yet */
+    struct nested *before;      /* and the one before it */
+    uint64_t place;             /* of the next one */
+    struct nested_args *args;   /* of those that this run has forgotten, and its writes refer to */
+    struct nest_tally *tallies; /* of all that it has forgotten */
+    uint32_t tally_count, tally_capacity;
     uint64_t random;
     bool is_checked; /* EXEC: the watched keys have been looked at */
     bool has_begun;
@@ -86,9 +107,14 @@ void nested_defer(struct nested *nested);
  * command of this run; the one that stood there in the run before, if it is the same, else one that
  * is made now. NULL: out of memory. The nest is made empty and settled before the first run. A
  * command that is CMD_LOCAL but not CMD_IN_PLACE cannot be run like this.
+ *
+ * A run may have millions of them. nest_forget: the last one has run, and is forgotten, if there is
+ * nothing about it that the next run would have to know. refers: what the transaction is to do may
+ * refer to its arguments, which are kept then.
  */
 struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
                          const struct resp_slice *argv);
+void nest_forget(struct nest *nest, bool refers);
 /* Before nested_run: names its keys, in the session's database as it is then. STORE_INVALID, to be
  * passed up: the outer request has not declared them; it will run again with everything. */
 STORE_MUST_CHECK enum store_result nested_declare(struct nested *nested);

@@ -344,7 +344,7 @@ static enum store_result run_counted(struct request *request, const struct comma
 {
     struct worker *worker = request->conn->worker;
     uint32_t weight = commandstats_weight(worker, command);
-    commandstats_add_call(worker, command);
+    commandstats_add_calls(worker, command, 1);
     if (weight == 0)
         return run(request, command);
     uint64_t began = commandstats_clock();
@@ -437,7 +437,7 @@ static void account(struct request *request)
     if (len > 0 && reply[0] == '-')
         commandstats_add_error(worker, call->command, reply, len, request->rejected);
     if (call->command != NULL)
-        commandstats_add_lookups(worker, call);
+        commandstats_add_lookups(worker, call->hits, call->misses);
     if (call->nest != NULL && request->result == STORE_OK)
         nest_account(call->nest, worker);
 }

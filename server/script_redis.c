@@ -127,9 +127,10 @@ static const char *run_command(lua_State *lua, size_t argc)
         problem = why_not(state, command);
     if (problem != NULL)
         return problem;
-    struct nested *nested = outer->nest->bytes > SCRIPT_MEMORY_MAX
-                                ? NULL
-                                : nest_call(outer, command, argc, state->args);
+    struct store_mark mark;
+    store_mark(outer->txn, &mark);
+    struct nested *nested =
+        script_note_commands(state, outer) ? nest_call(outer, command, argc, state->args) : NULL;
     enum store_result result = nested == NULL ? STORE_NO_MEMORY : nested_declare(nested);
     if (result == STORE_INVALID)
         atomic_store_explicit(&state->script->wants_all, true, memory_order_relaxed);
@@ -141,6 +142,9 @@ static const char *run_command(lua_State *lua, size_t argc)
         result = STORE_NO_MEMORY;
     if (result != STORE_OK)
         script_leave(lua, result);
+    bool is_read = (command->flags & CMD_READONLY) != 0 && (command->flags & CMD_REMEMBERS) == 0;
+    nest_forget(outer->nest, !is_read || !store_forget(outer->txn, &mark));
+    store_make_room(outer->txn);
     if ((command->flags & CMD_WRITE) != 0)
         state->has_written = true;
     return NULL;

@@ -27,6 +27,7 @@
 #define SCRATCH_KEPT (64 * 1024)
 #define FULL_COLLECT_SHARE 4
 #define GRANT_BYTES ((size_t)64 * 1024)
+#define NOTE_STEP (256 * 1024)             /* of a change that the store need not hear of at once */
 #define GRANT_ALWAYS ((size_t)1024 * 1024) /* the libraries, and a small script */
 
 /* What a run takes from Lua's registry, by number: neither strings nor closures are made for it. */
@@ -86,6 +87,26 @@ static bool is_granted(struct script_state *state, size_t bytes)
     return true;
 }
 
+/* What the transaction has, the store knows itself. */
+static void tell_store(struct script_state *state, uint64_t apart)
+{
+    int64_t change = (int64_t)(state->bytes + apart) - state->noted_bytes;
+    if (change < NOTE_STEP && change > -NOTE_STEP)
+        return;
+    state->noted_bytes += change;
+    store_note_memory(state->worker->server->store, change);
+}
+
+bool script_note_commands(struct script_state *state, const struct call *outer)
+{
+    state->command_bytes = outer->nest->bytes + store_memory(outer->txn);
+    tell_store(state, outer->nest->bytes);
+    if (is_granted(state, state->bytes + state->command_bytes))
+        return true;
+    lua_gc(state->lua, LUA_GCCOLLECT, 0);
+    return is_granted(state, state->bytes + state->command_bytes);
+}
+
 /* After a run: what it does not hold any more is for others. */
 static void give_grants_back(struct script_state *state)
 {
@@ -105,7 +126,8 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
         state->bytes -= old_size;
         return NULL;
     }
-    if (size > old_size && !is_granted(state, state->bytes + (size - old_size)))
+    size_t all = state->bytes + state->command_bytes;
+    if (size > old_size && !is_granted(state, all + (size - old_size)))
         return NULL;
     void *moved = realloc(block, size);
     if (moved != NULL)
@@ -250,6 +272,7 @@ void script_state_free(struct script_state *state)
         return;
     if (state->lua != NULL)
         lua_close(state->lua);
+    store_note_memory(state->worker->server->store, -state->noted_bytes);
     give_grants_back(state);
     resp_writer_free(&state->reply);
     resp_writer_free(&state->scratch);
@@ -509,7 +532,9 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     state->is_hooked = false;
     if (state->bytes > script_memory_max(state) / FULL_COLLECT_SHARE)
         collect_all(state);
+    state->command_bytes = 0;
     give_grants_back(state);
+    tell_store(state, 0);
     note_bytes(state);
     session->db = db;
     session->resp_version = resp_version;

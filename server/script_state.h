@@ -22,16 +22,19 @@
 
 struct worker;
 
-/* The most that the states of all workers may hold together, and besides that the reply and what a
- * library writes: a share of memory, but no more than SCRIPT_MEMORY_MAX. That is also the most that
- * the commands of one run may take, which are remembered until it ends. */
+/* The most that the states of all workers may hold together, with what the commands of their runs
+ * have until those end; and besides that the reply and what a library writes: a share of memory,
+ * but no more than SCRIPT_MEMORY_MAX. */
 #define SCRIPT_MEMORY_SHARE 2
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 
 struct script_state {
     lua_State *lua;
     struct worker *worker;
-    size_t bytes, granted;      /* what Lua has allocated, and may have; see script_memory_max */
+    size_t bytes;               /* what Lua has allocated */
+    size_t command_bytes;       /* what the run's commands have, in the store as well */
+    int64_t noted_bytes;        /* of Lua and commands, as the store was told */
+    size_t granted;             /* what both may have; see script_memory_max */
     bool is_unbounded;          /* for a moment */
     uint64_t flushes;           /* of the registry, when the state was made */
     uint32_t compiled;          /* functions kept */
@@ -62,6 +65,8 @@ struct script_state *script_state_get(struct worker *worker);
 void script_state_free(struct script_state *state); /* or NULL */
 
 size_t script_memory_max(const struct script_state *state);
+/* So much is kept now for the run's commands; false: it is too much for another one. */
+bool script_note_commands(struct script_state *state, const struct call *outer);
 
 static inline struct script_state *script_state_of(lua_State *lua)
 {

@@ -14,6 +14,7 @@
 #define VELLUM_STORE_ARENA_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +78,12 @@ enum arena_need {
                       is used, and the keeper brings that down */
     ARENA_URGENT,  /* for a commit that has begun */
 };
+
+static inline bool arena_is_over(const struct arena *arena)
+{
+    return atomic_load_explicit(&arena->used, memory_order_relaxed) >
+           atomic_load_explicit(&arena->limit, memory_order_relaxed);
+}
 
 /* 0 when there is none. */
 uint32_t arena_take(struct arena *arena, enum arena_need need);

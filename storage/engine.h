@@ -241,6 +241,8 @@ struct store_txn {
     struct annex *annex; /* where its operations go if they are too long for the journal */
 
     struct memory_block *blocks; /* store_alloc's */
+    uint64_t block_bytes;        /* theirs */
+    int64_t noted_bytes;         /* of its memory, as store_note_memory was told */
     uint64_t copied_bytes;       /* of items that this run has read in place */
     uint64_t random;             /* of the wait build */
 };
@@ -358,10 +360,10 @@ struct store {
     _Atomic int64_t noted_before; /* as it was at that measurement */
     uint64_t (*process_bytes)(void *arg);
     void *process_arg;
-    int64_t memory_measured_ms; /* the keeper's own */
-    _Atomic bool over_memory;   /* index and buffers leave frames too little */
-    _Atomic bool nothing_goes;  /* and there is no key that may go */
-    _Atomic bool room_wanted;   /* by one who waits for what was given up to become free */
+    _Atomic int64_t memory_measured_ms;
+    _Atomic bool over_memory;  /* index and buffers leave frames too little */
+    _Atomic bool nothing_goes; /* and there is no key that may go */
+    _Atomic bool room_wanted;  /* by one who waits for what was given up to become free */
     struct policy policy;
     struct eviction extents_eviction; /* under extents.lock */
     _Atomic uint32_t evict_turn;      /* the partition that is to give room next */
@@ -473,7 +475,7 @@ void engine_destroy(struct store *store);
 void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
 /* The store itself has grown: frames make room before the next measurement. Takes no locks. */
 void memory_note_growth(struct store *store, uint64_t bytes);
-/* The keeper's: measures now and then; frames beyond the limit go. */
+/* Measures now and then; frames beyond the limit go. No space's lock is held. */
 void memory_keep(struct store *store);
 
 /* ---- superblock.c ---- */
@@ -537,7 +539,7 @@ struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
 /* What store_alloc gives from now on comes from `blocks`, NULL to begin with; returns those that it
  * came from before. For what is needed for a part of a run only: then it is freed by itself. */
 struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks);
-void txn_memory_free(struct memory_block *blocks);
+void txn_memory_free(struct store_txn *txn, struct memory_block *blocks);
 /* What the transaction itself has put; NULL: it is gone, deleted or expired. */
 const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
                                             struct store_item *item);

@@ -120,9 +120,35 @@ static void shrink(struct store *store)
 void memory_keep(struct store *store)
 {
     int64_t now = engine_clock_ms();
-    if (now - store->memory_measured_ms >= MEASURE_MS) {
-        store->memory_measured_ms = now;
+    if (now - atomic_load(&store->memory_measured_ms) >= MEASURE_MS) {
+        atomic_store(&store->memory_measured_ms, now);
         engine_adjust_memory(store);
     }
     shrink(store);
+}
+
+static bool evict_some(struct store_txn *txn, struct space *space)
+{
+    bool held = space->id != FORMAT_EXTENT_SPACE && request_holds(txn, space->id);
+    if (!held && pthread_mutex_trylock(&space->lock) != 0)
+        return false;
+    bool evicted = false;
+    for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
+        evicted = space_evict(space);
+    if (!held)
+        pthread_mutex_unlock(&space->lock);
+    return evicted;
+}
+
+void store_make_room(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    struct arena *arena = &store->arena;
+    if (atomic_load_explicit(&arena->resident, memory_order_relaxed) <=
+        atomic_load_explicit(&arena->limit, memory_order_relaxed))
+        return;
+    for (uint32_t i = 0; i <= store->partition_count && arena_is_over(arena); i++)
+        evict_some(txn,
+                   i == store->partition_count ? &store->extents : &store->partitions[i].space);
+    arena_trim(arena);
 }

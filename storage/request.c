@@ -559,6 +559,7 @@ bool store_pause(struct store_txn *txn, bool refuses)
     if (refuses && !txn->refuses)
         begin_to_refuse(txn);
     request_unlock(txn);
+    memory_keep(worker->store);
     worker->store->disk->ops->reap(worker->queue, 0);
     return true;
 }

@@ -206,7 +206,7 @@ static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t 
         *cursor = end;
         *budget -= step.count < *budget ? step.count : *budget;
     }
-    txn_memory_free(of_step);
+    txn_memory_free(txn, of_step);
     return result;
 }
 

@@ -170,6 +170,8 @@ static uint32_t take_frame(struct space *space, bool urgent)
         return number;
     if (space_evict(space) || evict_elsewhere(space))
         number = arena_take(space->arena, ARENA_INSTEAD);
+    if (number && arena_is_over(space->arena) && space_evict(space))
+        arena_trim(space->arena); /* whoever has the locks for long is to come down, too */
     if (!number && urgent)
         number = arena_take(space->arena, ARENA_URGENT);
     return number;

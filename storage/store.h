@@ -571,6 +571,25 @@ void store_building_end(struct store_building *building);
  */
 void *store_alloc(struct store_txn *txn, size_t size);
 
+/* What the transaction has by now for all that it was asked for. */
+uint64_t store_memory(const struct store_txn *txn);
+
+/* A run that goes on for long holds locks, and with them its partitions' page frames: where memory
+ * is short it makes room itself, between two of the things that it does. */
+void store_make_room(struct store_txn *txn);
+
+/* For a run that does many things, one after the other: whatever store_alloc gave since the mark,
+ * and the items that were read, are not needed any more. False: what the run is to do refers to
+ * them, and they stay. */
+struct store_mark {
+    const void *block, *collection, *stream;
+    size_t used;
+    uint64_t copied_bytes;
+    uint32_t write_count;
+};
+void store_mark(const struct store_txn *txn, struct store_mark *mark);
+bool store_forget(struct store_txn *txn, const struct store_mark *mark);
+
 int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
 
 /* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most *budget

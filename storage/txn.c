@@ -21,8 +21,10 @@
 #define COPY_SHARE 4u /* of memory: what a run may have copied in place */
 #define COPY_LEAST (4u << 20)
 #define BLOCK_SIZE 16384u
-#define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
-#define WRITES_SEARCHED 8u /* a longer list gets a table */
+#define KEPT_ENTRIES 1024u     /* longer arrays are not kept for the next transaction */
+#define NOTE_STEP (256u << 10) /* of a change that frames need not make room for at once */
+#define WRITES_SEARCHED 8u     /* a longer list gets a table */
+#define WRITE_CELLS 4u         /* of the table, for each */
 
 struct memory_block {
     struct memory_block *next;
@@ -31,6 +33,25 @@ struct memory_block {
 };
 
 /* ---- memory ---- */
+
+/* What has changed of the memory that the transaction takes, if it is much. */
+static void note_memory(struct store_txn *txn)
+{
+    uint64_t entry = sizeof *txn->writes + WRITE_CELLS * sizeof *txn->write_table;
+    int64_t held = (int64_t)(txn->block_bytes + txn->write_capacity * entry);
+    int64_t change = held - txn->noted_bytes;
+    if (change < NOTE_STEP && change > -NOTE_STEP)
+        return;
+    txn->noted_bytes = held;
+    store_note_memory(txn->store, change);
+}
+
+static void free_block(struct store_txn *txn, struct memory_block *block)
+{
+    txn->block_bytes -= block->size;
+    note_memory(txn);
+    free(block);
+}
 
 void *store_alloc(struct store_txn *txn, size_t size)
 {
@@ -43,6 +64,8 @@ void *store_alloc(struct store_txn *txn, size_t size)
             return NULL;
         *fresh = (struct memory_block){.next = block, .size = room};
         txn->blocks = block = fresh;
+        txn->block_bytes += room;
+        note_memory(txn);
     }
     void *memory = block->bytes + block->used;
     block->used += size;
@@ -56,13 +79,47 @@ struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block 
     return before;
 }
 
-void txn_memory_free(struct memory_block *blocks)
+void txn_memory_free(struct store_txn *txn, struct memory_block *blocks)
 {
     while (blocks) {
         struct memory_block *next = blocks->next;
-        free(blocks);
+        free_block(txn, blocks);
         blocks = next;
     }
+}
+
+uint64_t store_memory(const struct store_txn *txn)
+{
+    return txn->block_bytes + (uint64_t)txn->write_count * sizeof *txn->writes +
+           (uint64_t)txn->write_table_size * sizeof *txn->write_table;
+}
+
+void store_mark(const struct store_txn *txn, struct store_mark *mark)
+{
+    *mark = (struct store_mark){.block = txn->blocks,
+                                .used = txn->blocks ? txn->blocks->used : 0,
+                                .copied_bytes = txn->copied_bytes,
+                                .write_count = txn->write_count,
+                                .collection = txn->trees.collections,
+                                .stream = txn->streams};
+}
+
+bool store_forget(struct store_txn *txn, const struct store_mark *mark)
+{
+    if (txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
+        txn->streams != mark->stream || txn->building)
+        return false;
+    while (txn->blocks != mark->block) {
+        struct memory_block *next = txn->blocks->next;
+        if (!next && !mark->block)
+            break; /* the first is kept, as ever */
+        free_block(txn, txn->blocks);
+        txn->blocks = next;
+    }
+    if (txn->blocks)
+        txn->blocks->used = txn->blocks == mark->block ? mark->used : 0;
+    txn->copied_bytes = mark->copied_bytes;
+    return true;
 }
 
 /* Keeps the first block: a transaction that is used again rarely needs another. */
@@ -70,11 +127,11 @@ static void release_memory(struct store_txn *txn)
 {
     while (txn->blocks && txn->blocks->next) {
         struct memory_block *next = txn->blocks->next;
-        free(txn->blocks);
+        free_block(txn, txn->blocks);
         txn->blocks = next;
     }
     if (txn->blocks && txn->blocks->size > BLOCK_SIZE) {
-        free(txn->blocks);
+        free_block(txn, txn->blocks);
         txn->blocks = NULL;
     }
     if (txn->blocks)
@@ -94,6 +151,7 @@ static void trim(struct store_txn *txn)
         txn->writes = NULL;
         txn->write_table = NULL;
         txn->write_capacity = txn->write_table_room = 0;
+        note_memory(txn);
     }
     if (txn->pin_capacity > KEPT_ENTRIES) {
         free(txn->pins);
@@ -175,6 +233,7 @@ void txn_free(struct store_txn *txn)
     free(txn->blocks);
     free(txn->writes);
     free(txn->write_table);
+    store_note_memory(txn->store, -txn->noted_bytes);
     free(txn->trees.table);
     free(txn->pins);
     free(txn->claims);
@@ -458,12 +517,13 @@ static bool grow_writes(struct store_txn *txn)
         return false;
     txn->writes = grown;
     txn->write_capacity = capacity;
+    note_memory(txn);
     return true;
 }
 
 static bool build_table(struct store_txn *txn)
 {
-    uint32_t size = 4 * txn->write_capacity;
+    uint32_t size = WRITE_CELLS * txn->write_capacity;
     if (size > txn->write_table_room) {
         uint32_t *table = realloc(txn->write_table, size * sizeof *table);
         if (!table)

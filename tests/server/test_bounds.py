@@ -250,11 +250,11 @@ def test_memory_is_bounded_while_long_arguments_arrive(watched):
     "local t = {} for i = 1, 2e5 do t[i] = i end local s = cjson.encode({t, t, t, t, t, t, t, t, t, t, "
     "t, t, t, t, t, t, t, t, t, t, {t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t}})",
     "for i = 1, 100 do redis.call('KEYS', '*') end",
-    "for i = 1, 60000 do redis.call('GET', 'k' .. i) end",
-], ids=["table", "string", "library", "replies", "copies"])
+    "for i = 1, 500000 do redis.call('SET', 'n' .. i, 'v' .. i) end",
+], ids=["table", "string", "library", "replies", "writes"])
 def test_memory_is_bounded_while_scripts_want_all_of_it(watched, script):
     client = watched.client()
-    assert fill(client, 60000, size=1000 if "GET" in script else 10)[1] is None
+    assert fill(client, 60000, size=10)[1] is None
     with pytest.raises(redis.ResponseError, match="not enough memory|OOM"):
         client.eval(script, 0)
     assert client.eval("return redis.call('GET', KEYS[1])", 1, "k5")
@@ -270,6 +270,21 @@ def test_what_large_commands_took_comes_back(make_server):
         client.execute_command(*words)
     assert eventually(lambda: client.info("memory")["allocator_allocated"] < 25 * MB), (
         client.info("memory")["allocator_allocated"])
+
+
+@pytest.mark.vellum
+def test_memory_is_bounded_while_a_script_walks_more_than_memory(watched):
+    """It has the whole store for itself, and each command leaves nothing behind."""
+    client = watched.client()
+    assert fill(client, 60000, size=1500)[1] is None
+    script = """local sum = 0
+        for i = 1, 20000 do sum = sum + redis.call('STRLEN', 'k' .. i * 7919 % 60000) end
+        return sum"""
+    client.config_resetstat()
+    assert client.eval(script, 0) == 20000 * 1500
+    stats = client.info("commandstats")
+    assert stats["cmdstat_strlen"]["calls"] == 20000
+    assert client.info("stats")["keyspace_hits"] == 20000
 
 
 @pytest.mark.vellum
