@@ -392,6 +392,7 @@ struct store {
     struct run_reader *readers;                     /* under extents.lock */
     struct store_upload *open_uploads;              /* likewise */
     _Atomic uint32_t upload_pages;                  /* frames they hold */
+    _Atomic int64_t apart_bytes;                    /* memory of runs beside them (run_write.c) */
 
     pthread_mutex_t graves_lock; /* a leaf */
     struct grave *graves;        /* collections to be taken apart (tree_free.c) */

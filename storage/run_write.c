@@ -9,6 +9,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Memory apart from the cache is for whole runs up to one share of memory, for a few pages of each
+ * up to another, and then for one page: so those who stop halfway hold little, many as they are. */
+#define WHOLE_SHARE 32u
+#define FEW_SHARE 8u
+#define FEW_PAGES 4u
+
 static uint32_t pages_for(uint32_t bytes)
 {
     return (bytes + PAGE_SIZE - 1) / PAGE_SIZE;
@@ -75,13 +81,49 @@ static bool take_frames(struct run_write *write, bool urgent)
     return true;
 }
 
+static void count_apart(struct store *store, int64_t bytes)
+{
+    atomic_fetch_add_explicit(&store->apart_bytes, bytes, memory_order_relaxed);
+    store_note_memory(store, bytes);
+}
+
+static int64_t apart_bytes(const struct run_write *write)
+{
+    return (int64_t)write->window * PAGE_SIZE;
+}
+
+static void end_part(struct run_write *write)
+{
+    uint32_t left = write->length - write->begin, most = write->window * PAGE_SIZE;
+    write->end = write->begin + (left < most ? left : most);
+}
+
+static uint32_t window(const struct run_write *write)
+{
+    int64_t memory = (int64_t)atomic_load(&write->store->memory_bytes);
+    int64_t taken = atomic_load(&write->store->apart_bytes);
+    uint32_t most = taken < memory / WHOLE_SHARE ? write->count
+                    : taken < memory / FEW_SHARE ? FEW_PAGES
+                                                 : 1;
+    return write->count < most ? write->count : most;
+}
+
 static bool take_apart(struct run_write *write)
 {
-    write->apart = disk_alloc((uint64_t)write->count * PAGE_SIZE);
-    if (!write->apart)
+    write->window = window(write);
+    bool is_whole = write->window == write->count;
+    write->sum = is_whole ? NULL : XXH3_createState();
+    write->apart = is_whole || write->sum ? disk_alloc((uint64_t)apart_bytes(write)) : NULL;
+    if (!write->apart) {
+        XXH3_freeState(write->sum);
         return false;
-    for (uint32_t i = 0; i < write->count; i++)
+    }
+    if (write->sum)
+        XXH3_64bits_reset(write->sum);
+    for (uint32_t i = 0; i < write->window; i++)
         write->vectors[i] = (struct iovec){write->apart + i * PAGE_SIZE, PAGE_SIZE};
+    count_apart(write->store, apart_bytes(write));
+    end_part(write);
     return true;
 }
 
@@ -108,7 +150,11 @@ enum store_result run_write_begin(struct store_txn *txn, uint32_t length,
     write->store = txn->store;
     write->length = length;
     write->count = pages_for(length);
+    write->begin = 0;
+    write->end = length;
+    write->window = write->count;
     write->apart = NULL;
+    write->sum = NULL;
     pthread_mutex_lock(&space->lock);
     enum store_result taken = take_run(txn, write);
     if (taken == STORE_OK && (taken = take_memory(txn, write, frames)) != STORE_OK)
@@ -125,31 +171,39 @@ enum store_result run_write_begin(struct store_txn *txn, uint32_t length,
 
 /* ---- writing ---- */
 
-static uint64_t checksum_of(const struct run_write *write)
+static void sum_up(const struct run_write *write, XXH3_state_t *sum)
 {
-    XXH3_state_t state;
-    XXH3_64bits_reset(&state);
-    for (uint32_t i = 0, left = write->length; left > 0; i++) {
+    for (uint32_t i = 0, left = write->end - write->begin; left > 0; i++) {
         uint32_t len = left < PAGE_SIZE ? left : PAGE_SIZE;
-        XXH3_64bits_update(&state, write->vectors[i].iov_base, len);
+        XXH3_64bits_update(sum, write->vectors[i].iov_base, len);
         left -= len;
     }
-    return XXH3_64bits_digest(&state);
+}
+
+/* Of all that was filled in so far. */
+static uint64_t checksum_of(const struct run_write *write)
+{
+    XXH3_state_t state, *sum = write->sum ? write->sum : &state;
+    if (!write->sum)
+        XXH3_64bits_reset(sum);
+    sum_up(write, sum);
+    return XXH3_64bits_digest(sum);
 }
 
 void run_write_start(struct run_write *write, struct store_worker *worker,
                      void (*done)(struct disk_op *op), void *arg, struct format_extent *extent)
 {
-    uint32_t rest = write->count * PAGE_SIZE - write->length;
-    char *last = write->vectors[write->count - 1].iov_base;
+    uint32_t count = pages_for(write->end - write->begin);
+    uint32_t rest = count * PAGE_SIZE - (write->end - write->begin);
+    char *last = write->vectors[count - 1].iov_base;
     memset(last + PAGE_SIZE - rest, 0, rest);
     *extent = (struct format_extent){write->page, write->length, checksum_of(write)};
     write->op = (struct disk_op){.kind = DISK_WRITE,
                                  .durable = true,
                                  .file = write->store->extents.file,
                                  .vectors = write->vectors,
-                                 .vector_count = (int)write->count,
-                                 .offset = (uint64_t)write->page * PAGE_SIZE,
+                                 .vector_count = (int)count,
+                                 .offset = (uint64_t)write->page * PAGE_SIZE + write->begin,
                                  .done = done,
                                  .arg = arg};
     disk_queue_op(worker->queue, &write->op);
@@ -169,18 +223,37 @@ void run_write_drop(struct run_write *write)
         pthread_mutex_lock(&store->extents.lock);
         release_frames(write, write->count);
         pthread_mutex_unlock(&store->extents.lock);
+    } else {
+        count_apart(store, -apart_bytes(write));
+        XXH3_freeState(write->sum);
+        free(write->apart);
     }
-    free(write->apart);
     free(write);
 }
 
-bool run_write_end(struct run_write *write)
+static bool is_durable(struct run_write *write)
 {
     struct store *store = write->store;
     int error = write->op.error;
     if (error)
         engine_fail(store, "writing a large value", error);
-    atomic_fetch_add_explicit(&store->pages_written, write->count, memory_order_relaxed);
-    run_write_drop(write);
+    atomic_fetch_add_explicit(&store->pages_written, write->op.vector_count, memory_order_relaxed);
     return error == 0;
+}
+
+bool run_write_end(struct run_write *write)
+{
+    assert(run_write_is_last(write));
+    bool durable = is_durable(write);
+    run_write_drop(write);
+    return durable;
+}
+
+bool run_write_next(struct run_write *write)
+{
+    assert(!run_write_is_last(write));
+    bool durable = is_durable(write);
+    write->begin = write->end;
+    end_part(write);
+    return durable;
 }

@@ -14,7 +14,8 @@
  *
  * However slowly it is filled, an upload holds the memory of one extent, and of WINDOW on their way
  * to the device. Frames beyond a quarter of the cache are nobody's to hold for others' time: then
- * it gets memory of its own, for one extent at a time.
+ * it gets memory of its own, for one extent at a time; and where there is much of that already, for
+ * a part of one, which is written before the next is filled.
  */
 #include "upload.h"
 
@@ -39,7 +40,8 @@ struct store_upload {
     struct run_write *piece;           /* being filled; NULL: none */
     uint32_t piece_filled;
     uint32_t in_flight;
-    uint32_t readers; /* streams */
+    bool is_part_written; /* one of those is of the piece: its memory is not to be touched */
+    uint32_t readers;     /* streams */
     struct format_root *root;
     enum store_result failure; /* STORE_OK: none */
     bool is_open;              /* nobody knows yet how long it will be */
@@ -133,7 +135,7 @@ static void uncount_pages(const struct store_upload *upload, const struct run_wr
 
 static void drop_piece(struct store_upload *upload)
 {
-    if (!upload->piece)
+    if (!upload->piece || upload->is_part_written)
         return;
     uncount_pages(upload, upload->piece);
     run_write_drop(upload->piece);
@@ -233,11 +235,11 @@ static enum store_result begin_piece(struct store_upload *upload)
 {
     if (upload->failure)
         return upload->failure;
-    if (upload->piece)
+    if (upload->piece && !upload->is_part_written)
         return STORE_OK;
     if (upload->is_reserving)
         return STORE_WAIT;
-    if (upload->in_flight >= (cache_is_tight(upload->store) ? 1 : WINDOW)) {
+    if (upload->piece || upload->in_flight >= (cache_is_tight(upload->store) ? 1 : WINDOW)) {
         upload->is_awaited = true;
         return STORE_WAIT;
     }
@@ -252,13 +254,28 @@ static enum store_result begin_piece(struct store_upload *upload)
 
 /* ---- filling and writing ---- */
 
+/* The piece goes on, unless nobody wants it any more. */
+static bool end_part(struct store_upload *upload)
+{
+    bool durable = run_write_next(upload->piece);
+    upload->is_part_written = false;
+    if (upload->is_closed)
+        drop_piece(upload);
+    return durable;
+}
+
+static bool end_piece(struct store_upload *upload, struct run_write *write)
+{
+    uncount_pages(upload, write);
+    return run_write_end(write);
+}
+
 static void written(struct disk_op *op)
 {
     struct store_upload *upload = op->arg;
     struct run_write *write = run_write_of(op);
-    uncount_pages(upload, write);
     upload->in_flight--;
-    if (!run_write_end(write))
+    if (!(run_write_is_last(write) ? end_piece(upload, write) : end_part(upload)))
         upload->failure = STORE_REFUSED;
     if (upload->is_awaited || upload->is_closed) {
         upload->is_awaited = false;
@@ -266,12 +283,15 @@ static void written(struct disk_op *op)
     }
 }
 
-/* The run is the list's newest. */
+/* Or the part of it that is filled. The run is the list's newest. */
 static void write_piece(struct store_upload *upload, struct extent_list *runs)
 {
     struct format_extent extent;
     upload->in_flight++;
+    upload->is_part_written = !run_write_is_last(upload->piece);
     run_write_start(upload->piece, upload->worker, written, upload, &extent);
+    if (upload->is_part_written)
+        return;
     runs->at[runs->count - 1].checksum = extent.checksum; /* all that others may not be reading */
     upload->piece = NULL;
 }
@@ -286,11 +306,12 @@ enum store_result store_upload_space(struct store_upload *upload, const struct i
     const struct run_write *piece = upload->piece;
     *vectors = upload->vectors;
     *count = 0;
-    for (uint32_t at = upload->piece_filled; at < piece->length;) {
+    for (uint32_t at = upload->piece_filled; at < piece->end;) {
         uint32_t within = at % PAGE_SIZE, step = PAGE_SIZE - within;
-        if (step > piece->length - at)
-            step = piece->length - at;
-        char *memory = (char *)piece->vectors[at / PAGE_SIZE].iov_base + within;
+        if (step > piece->end - at)
+            step = piece->end - at;
+        uint32_t i = (at - piece->begin) / PAGE_SIZE;
+        char *memory = (char *)piece->vectors[i].iov_base + within;
         struct iovec *last = *count ? &upload->vectors[*count - 1] : NULL;
         if (last && (char *)last->iov_base + last->iov_len == memory)
             last->iov_len += step;
@@ -303,10 +324,10 @@ enum store_result store_upload_space(struct store_upload *upload, const struct i
 
 void store_upload_filled(struct store_upload *upload, size_t len)
 {
-    assert(upload->piece && len <= upload->piece->length - upload->piece_filled);
+    assert(upload->piece && len <= upload->piece->end - upload->piece_filled);
     upload->piece_filled += (uint32_t)len;
     upload->filled += len;
-    if (upload->piece_filled == upload->piece->length)
+    if (upload->piece_filled == upload->piece->end)
         write_piece(upload, &upload->extents);
 }
 

@@ -244,6 +244,26 @@ def test_memory_is_bounded_while_long_arguments_arrive(watched):
 
 
 @pytest.mark.vellum
+def test_memory_is_bounded_while_long_values_have_come_halfway(watched):
+    """They go to the device as they come, and those who stop do not hold up the others."""
+    client = watched.client()
+    assert fill(client, 60000, size=1500)[1] is None
+    crowd = connect_many(watched, 1000)
+    for i, sock in enumerate(crowd):
+        sock.settimeout(30)
+        sock.sendall(b"*3\r\n$3\r\nSET\r\n$5\r\nu%04d\r\n$200000\r\n" % i + b"z" * 125000)
+    assert client.set("quick", b"q" * 400000) and client.strlen("quick") == 400000
+    time.sleep(0.5)
+    for sock in crowd[::50]:
+        sock.sendall(b"y" * 75000 + b"\r\n")
+        assert sock.recv(10) == b"+OK\r\n"
+    for sock in crowd:
+        sock.close()
+    assert client.get("u0950") == b"z" * 125000 + b"y" * 75000 and client.exists("u0951") == 0
+    assert client.info("stats")["evicted_clients"] == 0
+
+
+@pytest.mark.vellum
 @pytest.mark.parametrize("script", [
     "local t = {} for i = 1, 1e8 do t[i] = 'an element ' .. i end",
     "local s = 'x' for i = 1, 40 do s = s .. s end",
