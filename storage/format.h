@@ -1,7 +1,8 @@
 /*
  * The data directory, byte by byte. All integers are little-endian.
  *
- *   superblock   identity, geometry, the last checkpoint     (2 x 4096 B, written in turn)
+ *   superblock   identity, geometry, the last checkpoint     (2 x 4096 B, written in turn: struct
+ *                format_superblock at sequence % 2 * 4096, then zeros)
  *   journal      redo records, a ring of groups               (preallocated)
  *   slabs-NN     one per partition: items of up to a page
  *   extents      large values: runs of pages without headers
@@ -10,6 +11,10 @@
  * Slab and extent files are arrays of 4096 B pages, in segments of 256. Page 0 of a segment is its
  * header and names its class; the others hold slots (or runs) of that class. Page 0 of a file is
  * therefore never an item's place, and 0 can mean 'none'.
+ *
+ * Slabs' classes 1 to 26 have 64, 56, 50, 44, 40, 36, 32, 28, 25, 22, 20, 18, 16, 14, 12, 11, 10,
+ * 9, 8, 7, 6, 5, 4, 3, 2 and 1 slots in a page, one behind the other from its start, each of 4096 /
+ * slots bytes, rounded down to a multiple of 8. Classes of `extents` are 64 + pages in a run.
  *
  * SEGMENT HEADER PAGE: twice, at 0 and at FORMAT_SEGMENT_COPY
  *   OFFSET SIZE DESCRIPTION
@@ -23,7 +28,8 @@
  *
  * ITEM, at the start of its slot; a free slot's header is all zeros
  *   OFFSET SIZE DESCRIPTION
- *        0    4 checksum: low half of XXH3-64 over bytes 4..end, xor format_place_mix()
+ *        0    4 checksum: low half of XXH3-64 over bytes 4..end, xor format_place_mix(): the high
+ *               half of ((space << 56 | slot << 40 | page) ^ store's seed) * 0x9e3779b97f4a7c15
  *        4    4 database id: a number from the superblock's map, never used twice
  *        8    8 version: number of the commit that wrote it
  *       16    2 key length
@@ -54,7 +60,8 @@
  *
  * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not
  * in the index, but named by its page number in its parent or in the trees. Changed in place.
- *        0   24 item header; the checksum is made in another way: format_node_checksum()
+ *        0   24 item header; the checksum is made in another way: format_node_checksum(), xor
+ *               format_place_mix()
  *       24    8 collection id (the item's key)
  *       32    1 level: 0 = a leaf
  *       33    1 a leaf: so many first bytes are the same in all its keys
@@ -80,10 +87,11 @@
  *       12    4 depth: 0 = they name extents, 1 = they name nodes
  *       16  16n descriptors
  *   A node is a run of one page with FORMAT_NODE_FANOUT descriptors of extents (the last may have
- *   fewer; the rest is zero).
+ *   fewer; the rest is zero). Page 0 instead of a node's: all of its extents are holes.
  *
  * EXTENT DESCRIPTOR
- *        0    4 first page in `extents`; 0: a hole, all zeros
+ *        0    4 first page in `extents`; 0: a hole: so many zeros as an extent in its place has
+ *               bytes, and the rest of the descriptor is zero
  *        4    4 length in bytes
  *        8    8 XXH3-64 of the bytes
  *
@@ -100,7 +108,7 @@
  *       48    8 store's seed: bytes a client wrote never pass for a group
  *       56    8 the newest commit that was durable when it was written: what is missing before it
  *               up to there is damage, what is missing behind that never was acknowledged
- *       64    8 XXH3-64 of header (without this field) and records
+ *       64    8 XXH3-64 of the records, seeded with XXH3-64 of bytes 0..63
  *   A group for which there is no room up to the journal's end stands at its start.
  *
  * JOURNAL RECORD: one transaction                JOURNAL OPERATION, 8-aligned
@@ -119,16 +127,18 @@
  *
  * INDEX CHECKPOINT, the file `index`: a stream of bytes in blocks of FORMAT_INDEX_BLOCK
  *   OFFSET SIZE DESCRIPTION
- *        0    8 XXH3-64 of what follows, seeded with the hash of the head that belongs to the
- *               stop: a block of another store or stop is wrong like one that is damaged
+ *        0    8 XXH3-64 of what follows but the padding, seeded with the hash (itself seeded with
+ *               the store's seed) of the head that belongs to the stop: a block of another store or
+ *               stop is wrong like one that is damaged
  *        8    4 number of the block, from 0
  *       12    4 bytes of the stream in it
  *       16    . these bytes, in the last block padded with zeros to a multiple of 4096
  *   The stream: a head; per partition, and then for the extents (without entries and expiries) a
- *   struct format_index_space, the classes of its segments, a byte each, the masks of free slots
- *   of each segment that has a class (of extents the first FORMAT_RUN_MASKS), and as struct
- *   format_index_cells, each with its cells behind it, the entries of each hash slot that has any
- *   (index.h), then those of each expiry table (ttl.h). At the end FORMAT_INDEX_END.
+ *   struct format_index_space, the classes of its first `segment_assigned` segments, a byte each,
+ *   the masks of free slots, 8 bytes for each page, of each segment that has a class (of extents
+ * the first FORMAT_RUN_MASKS), and as struct format_index_cells, each with its cells of 8 bytes
+ * behind it, the entries of each hash slot that has any (index.h), until they are `entries`, then
+ * those of each expiry table (ttl.h), until they are `expiries`. At the end FORMAT_INDEX_END.
  */
 #ifndef VELLUM_STORE_FORMAT_H
 #define VELLUM_STORE_FORMAT_H

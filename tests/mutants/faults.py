@@ -258,6 +258,24 @@ fault("redo-not-written-back", "storage/recover.c",
       "what the journal said is not laid down before the journal is given up",
       ("memcpy(slot, image, length); mark_changed(buffer, page);", "memcpy(slot, image, length);"),
       by=[CUTS, POWERCUT])
+fault("redo-write-unnoticed", "storage/recover.c",
+      "what recovery could not write is given up with the journal",
+      ("if (scan->buffers[i].error && result == STORE_OK)", "if (false)"),
+      by=[FAULTS])
+fault("epoch-not-begun", "storage/recover.c",
+      "a start whose superblock could not be written goes on all the same",
+      ("if (result == STORE_OK && (error = begin_epoch(store, &journal))) result = STORE_IO;",
+       "if (result == STORE_OK) error = begin_epoch(store, &journal);"),
+      by=[FAULTS])
+fault("unreadable-is-the-end", "storage/redo.c",
+      "what cannot be read of the journal is taken for its end",
+      ("head, PAGE_SIZE, log->position) != 0) return STORE_IO;",
+       "head, PAGE_SIZE, log->position) != 0) return STORE_ABSENT;"),
+      by=[FAULTS])
+fault("one-superblock-of-a-stop", "storage/redo.c",
+      "a superblock that says `clean` is believed though the newer one is lost",
+      ("store->super.clean && !store->super_damaged;", "store->super.clean;"),
+      by=[ROT])
 fault("redo-not-flushed", "storage/recover.c",
       "what recovery wrote is not flushed before the journal is given up",
       ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))",
@@ -338,6 +356,10 @@ fault("changed-while-written", "storage/writeback.c",
 fault("failed-page-forgotten", "storage/writeback.c",
       "a page that could not be written counts as clean",
       ("if (failed && frame->state == FRAME_VALID)", "if (false)"),
+      by=[FAULTS])
+fault("undurable-page-forgotten", "storage/writeback.c",
+      "a page whose commit the journal could not take counts as written",
+      ("release(space, batch, error || !durable);", "release(space, batch, error);"),
       by=[FAULTS])
 fault("tail-too-far", "storage/writeback.c",
       "the tail names the journal's end instead of where it stood when the checkpoint began",

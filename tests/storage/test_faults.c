@@ -176,6 +176,114 @@ static void any_operation_may_fail(void **state)
         }
 }
 
+/* Under `no`: what could not be written, since the journal fails, stays in memory and is shown,
+ * whatever else is read. */
+static void what_was_not_written_is_shown(void **state)
+{
+    (void)state;
+    struct blob *written[SPREAD] = {NULL};
+    uint32_t counts[16];
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    fill(&rig);
+    store_set_sync(rig.store, STORE_SYNC_NO);
+    medium_fail(medium, FAULT_WRITE, "journal", 1, EIO, true);
+    struct rng rng = {3};
+    for (uint32_t i = 0; i < SPREAD && !store_has_failed(rig.store); i++) {
+        char name[32];
+        name_of(i, name);
+        struct blob *value = blob_random(&rng, 3000);
+        struct call *call = call_new();
+        call_step(call, STEP_PUT, call_key(call, 0, 0, name, (uint32_t)strlen(name)))->blob =
+            blob_ref(value);
+        call_start(rig.workers[0], call);
+        call_wait(&rig, call);
+        remember(&written[i], call->result == STORE_OK ? value : NULL);
+        blob_unref(value);
+        call_free(call);
+    }
+    must(store_has_failed(rig.store), "no checkpoint has failed");
+    read_all(&rig, counts); /* drops what is clean */
+    read_written(&rig, written);
+    must(rig_close(&rig) == STORE_REFUSED, "closing does not tell");
+    medium_free(medium);
+}
+
+#define RECOVERY_OPERATIONS 60u
+
+static struct medium *store_to_recover(struct rig *rig, const struct blob *large)
+{
+    struct medium *medium;
+    start(rig, &medium);
+    for (uint32_t i = 0; i < 40; i++) {
+        char name[32];
+        name_of(i, name);
+        must(do_set(rig, name, name) == STORE_OK, "set");
+    }
+    must(do_put(rig, "large", blob_ref((struct blob *)large)) == STORE_OK, "put");
+    must(do_set(rig, "gone", "value") == STORE_OK && do_delete(rig, "gone") == STORE_OK, "gone");
+    medium_set_fate(medium, FATE_LOST);
+    medium_cut_now(medium);
+    must(rig_close(rig) != STORE_OK, "closing without power");
+    return medium;
+}
+
+static void expect_all(struct rig *rig, const struct blob *large)
+{
+    enum store_result result;
+    for (uint32_t i = 0; i < 40; i++) {
+        char name[32];
+        name_of(i, name);
+        must(has_value(rig, name, name), "%s is gone", name);
+    }
+    struct blob *found = do_get(rig, "large", &result);
+    must(found && memcmp(found->bytes, large->bytes, large->len) == 0, "large: %d", result);
+    blob_unref(found);
+    must(has_value(rig, "gone", NULL), "what was deleted is there");
+}
+
+/* A start during which the nth operation of some kind fails is none, or has everything; nothing of
+ * what it was to recover is given up by it. */
+static void any_operation_of_a_recovery_may_fail(void **state)
+{
+    (void)state;
+    struct rng rng = {5};
+    struct rig rig;
+    uint32_t failed[FAULT_KINDS] = {0};
+    struct blob *large = blob_random(&rng, 50000);
+    struct medium *medium = store_to_recover(&rig, large);
+    for (enum fault_kind kind = FAULT_READ; kind <= FAULT_FLUSH; kind++)
+        for (uint32_t n = 1; n <= RECOVERY_OPERATIONS; n++) {
+            struct medium *copy = medium_copy(medium);
+            struct disk *disk = medium_disk(copy);
+            medium_fail(copy, kind, NULL, n, EIO, false);
+            enum store_result result = rig_open(&rig, disk);
+            medium_fail(copy, kind, NULL, 0, 0, false);
+            failed[kind] += result != STORE_OK;
+            must(result == STORE_OK || result == STORE_IO, "opening gives %d: %s", result,
+                 rig.message);
+            if (result == STORE_OK) {
+                expect_all(&rig, large);
+                must(do_set(&rig, "after", "works") == STORE_OK, "set");
+                medium_cut_now(copy);
+                must(rig_close(&rig) != STORE_OK, "closing without power");
+            } else {
+                medium_cut_now(copy);
+            }
+            rig_open_on(&rig, copy);
+            expect_all(&rig, large);
+            must(has_value(&rig, "after", result == STORE_OK ? "works" : NULL), "what came later");
+            rig_close_well(&rig);
+            medium_free(copy);
+        }
+    must(failed[FAULT_READ] > 5 && failed[FAULT_WRITE] > 3 && failed[FAULT_FLUSH] > 3,
+         "only %u, %u and %u failures", failed[FAULT_READ], failed[FAULT_WRITE],
+         failed[FAULT_FLUSH]);
+    blob_unref(large);
+    medium_free(medium);
+}
+
 static void a_full_disk_takes_deletes(void **state)
 {
     (void)state;
@@ -532,6 +640,8 @@ int main(void)
         cmocka_unit_test(a_read_error_fails_one_command),
         cmocka_unit_test(a_write_error_refuses_writes),
         cmocka_unit_test(any_operation_may_fail),
+        cmocka_unit_test(what_was_not_written_is_shown),
+        cmocka_unit_test(any_operation_of_a_recovery_may_fail),
         cmocka_unit_test(a_full_disk_takes_deletes),
         cmocka_unit_test(a_flipped_byte_is_noticed_at_the_start),
         cmocka_unit_test(a_flipped_byte_is_noticed_when_it_is_read),

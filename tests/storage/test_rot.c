@@ -502,7 +502,10 @@ static void any_byte_of_a_superblock(void **state)
     struct medium *medium = new_store(&rig);
     must(do_set(&rig, "key", "first") == STORE_OK, "set");
     rig_close_well(&rig);
-    struct medium *clean = medium_copy(medium);
+    struct medium *clean = medium_copy(medium), *changed = medium_copy(medium);
+    rig_open_on(&rig, changed);
+    must(do_set(&rig, "key", "second") == STORE_OK, "set");
+    crash(&rig, changed);
     rig_open_on(&rig, medium);
     crash(&rig, medium);
     struct medium *unchanged = medium_copy(medium);
@@ -515,11 +518,14 @@ static void any_byte_of_a_superblock(void **state)
                  "one copy should do after a clean stop");
             must(rot_superblock(&rig, unchanged, "first", first) == SUPER_TRIES,
                  "one copy should do where nothing is new");
+            must(rot_superblock(&rig, changed, "second", first) == SUPER_TRIES / 2,
+                 "the copy of the stop knows nothing of what came behind");
         }
         must(rot_superblock(&rig, medium, "second", first) == SUPER_TRIES / 2,
              "the older copy knows nothing of the last start");
     }
     medium_free(clean);
+    medium_free(changed);
     medium_free(unchanged);
     medium_free(medium);
 }
