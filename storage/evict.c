@@ -83,6 +83,22 @@ void evict_for_memory(struct store *store)
 
 /* ---- choosing ---- */
 
+/* Of an item in memory it is known which runs it has. Of another the removal finds out, and brings
+ * it into memory by that: so those that would be of no use are not asked over and over. */
+static bool may_give_run(const struct choice *choice, uint64_t entry)
+{
+    const struct space *space = &choice->partition->space;
+    uint32_t page = index_page(entry), number = space->table[page];
+    const struct frame *frame = number ? arena_frame(space->arena, number) : NULL;
+    if (!frame || frame->state != FRAME_VALID)
+        return true;
+    uint32_t size = format_class_size(space_class_of(space, page));
+    const struct format_item *item =
+        (const void *)(arena_memory(space->arena, number) + index_item_slot(entry) * size);
+    return item->database == FORMAT_DAMAGED ||
+           removal_gives_run(choice->store, item, choice->class);
+}
+
 /* Nodes of collections are whole pages: one that is taken apart gives those. */
 static bool makes_room(const struct choice *choice, uint64_t entry)
 {
@@ -90,7 +106,7 @@ static bool makes_room(const struct choice *choice, uint64_t entry)
     if (class == ANY_CLASS)
         return true;
     if (class > FORMAT_RUN_CLASS)
-        return traits & INDEX_LARGE;
+        return traits & INDEX_LARGE && may_give_run(choice, entry);
     return space_class_of(&choice->partition->space, index_page(entry)) == class ||
            (class == format_class_for(PAGE_SIZE) && traits & INDEX_TREES);
 }

@@ -58,7 +58,7 @@ static bool has_run(struct store *store, const char *at, uint32_t class)
     return found;
 }
 
-static bool gives_run(struct store *store, const struct format_item *item, uint32_t class)
+bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t class)
 {
     return (item->flags & FORMAT_LARGE && has_run(store, format_payload(item), class)) ||
            (item->flags & FORMAT_LONG_KEY && has_run(store, format_key_root(item), class));
@@ -70,7 +70,7 @@ static bool is_meant(struct removal *removal, const struct format_item *item, ui
     if (name->cause == STORE_BY_EXPIRY)
         return has_expired(item, removal->request.now_ms);
     return index_page(entry) == name->page && index_item_slot(entry) == name->item_slot &&
-           (name->class == 0 || gives_run(removal->worker->store, item, name->class));
+           (name->class == 0 || removal_gives_run(removal->worker->store, item, name->class));
 }
 
 /* ---- second step: delete it, if it is still there ---- */

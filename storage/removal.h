@@ -16,6 +16,8 @@ struct removal_name {
 };
 
 void removal_begin(struct store_worker *worker, const struct removal_name *name);
+/* Whether the item's value, or its key, has a run of the class; its partition's lock is held. */
+bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t class);
 uint32_t removal_count(const struct store_worker *worker, enum store_cause cause); /* under way */
 
 #endif

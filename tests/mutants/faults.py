@@ -11,7 +11,7 @@ ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_co
 INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 CUTS_SPACE = "test_cuts_space"
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
-BUILDING, CLOCK = "test_building", "test_clock"
+BUILDING, CLOCK, EVICT = "test_building", "test_clock", "test_evict"
 
 
 @dataclasses.dataclass
@@ -621,6 +621,14 @@ fault("rerun-keeps-its-writes", "storage/request.c",
       "what a run that has to wait has written is kept for the next run",
       ("txn_discard(txn); if (txn->again) {", "if (txn->again) {"),
       by=[STALLS])
+
+# ---- eviction ----
+
+fault("useless-ones-asked-for-ever", "storage/evict.c",
+      "values whose runs would be of no use are chosen again and again",
+      ("return traits & INDEX_LARGE && may_give_run(choice, entry);",
+       "return traits & INDEX_LARGE && (may_give_run(choice, entry) || true);"),
+      by=[EVICT])
 
 # ---- the cache ----
 

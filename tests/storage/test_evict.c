@@ -14,6 +14,8 @@
 
 #define MB (1u << 20)
 #define HOT 50u
+#define NARROW 100u
+#define WIDE 400u
 #define HEADROOM (12 * MB) /* for the files: the journal has 8 MB */
 
 struct account {
@@ -200,6 +202,27 @@ static void large_values_go_for_large_ones(void **state)
 }
 
 /* The old value's runs are free as soon as the new one is durable: that is waited for. */
+/* Values whose runs would be of no use are the oldest, and stay so: they are not asked for ever. */
+static void those_in_the_way_are_passed_over(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium, STORE_EVICT_LRU, false, &account);
+    store_set_max_store(rig.store, rig.options.max_store_bytes += 16 * MB);
+    for (uint32_t i = 0; i < NARROW; i++)
+        must(put(&rig, "narrow", i, 8000, 0) == STORE_OK, "put");
+    rig_run(&rig, 300);
+    for (uint32_t i = 0; i < WIDE; i++) {
+        enum store_result result = put(&rig, "wide", i, 100000, 0);
+        must(result == STORE_OK, "put %u: %d", i, result);
+    }
+    must(account.evicted > WIDE / 3, "%llu evicted", (unsigned long long)account.evicted);
+    must(still_there(&rig, "narrow", NARROW) == NARROW, "others have gone");
+    finish(&rig, medium, &account);
+}
+
 static void what_was_given_up_is_waited_for(void **state)
 {
     (void)state;
@@ -283,6 +306,7 @@ int main(void)
         cmocka_unit_test(only_what_expires_goes),
         cmocka_unit_test(nothing_may_go),
         cmocka_unit_test(large_values_go_for_large_ones),
+        cmocka_unit_test(those_in_the_way_are_passed_over),
         cmocka_unit_test(what_was_given_up_is_waited_for),
         cmocka_unit_test(use_is_remembered),
     };
