@@ -137,15 +137,17 @@ static void close_conn(struct conn *conn)
         return;
     if (conn->has_late)
         conn_output_send_late(conn->worker);
-    upload_abandon(conn->upload, conn->transport);
+    struct transport *transport = conn->transport;
+    upload_abandon(conn->upload, transport);
     conn->upload = NULL;
-    conn->transport->ops->close(conn->transport);
     conn->transport = NULL;
     unlink_conn(conn);
     pubsub_leave(conn);
     forget_client(conn->worker);
     if (conn->waiter != NULL)
         blocked_end(conn, BLOCKED_TIMEOUT);
+    /* Now its client may know: whoever hears of it and pushes has nothing taken by the dead. */
+    transport->ops->close(transport);
     conn_output_free(conn);
     drop_input(conn);
     if (conn->parser != NULL) {

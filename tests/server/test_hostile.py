@@ -131,6 +131,42 @@ def test_msetnx_with_a_key_twice(server):
     assert client.get("k") == b"3" and client.dbsize() == 1
 
 
+def test_a_table_too_large_is_refused(server):
+    client = server.client()
+    client.mset({"a": "a" * 1000000, "b": "b" * 1000000})
+    for words in ([], ["LEN"], ["IDX"]):
+        with pytest.raises(Exception, match="Insufficient memory, transient memory for LCS"):
+            client.execute_command("LCS", "a", "b", *words)
+
+
+def test_a_subscription_that_explodes(server):
+    with server.raw() as listener, server.raw() as other:
+        listener.call("PSUBSCRIBE", "a*" * 30 + "b")
+        began = time.monotonic()
+        assert other.call("PUBLISH", "a" * 200, "x") == b":0\r\n"
+        assert time.monotonic() - began < 5
+
+
+def test_a_command_after_empty_ones(server):
+    with server.raw() as raw:
+        raw.send(b"*0\r\n*-1\r\n\r\n" + encode("ECHO", "1") + b"*0\r\n" + encode("ECHO", "2"))
+        assert [raw.reply(), raw.reply()] == [b"$1\r\n1\r\n", b"$1\r\n2\r\n"]
+
+
+def test_a_client_closed_while_it_waits_and_holds_most(server):
+    client = server.client()
+    keys = [("k%d" % i) * 50 for i in range(20000)]
+    with server.raw() as waiting:
+        waiting.send(encode("BLPOP", *keys, "0"))
+        while client.info("clients")["blocked_clients"] == 0:
+            time.sleep(0.01)
+        client.config_set("maxmemory-clients", "1mb")
+        assert waiting.closed()
+    client.config_set("maxmemory-clients", "0")
+    assert client.lpush(keys[1], "x") == 1 and client.llen(keys[1]) == 1
+    assert client.info("clients")["blocked_clients"] == 0
+
+
 @pytest.mark.sockets("strangers get no channel")
 def test_replies_before_authentication_stay_small(make_server):
     """A stranger who never reads cannot make the server hold much for him."""
