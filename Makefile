@@ -272,6 +272,7 @@ UNIT_TESTS := \
 	test_model_store \
 	test_packed \
 	test_rdma_frame \
+	test_rdma_loop \
 	test_pubsub \
 	test_resp \
 	test_runner \
@@ -298,6 +299,7 @@ test_keyed_hash_LINK = $(call objects,storage/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
+test_rdma_loop_LINK = $(call objects,server/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)
 test_resp_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)

@@ -25,7 +25,7 @@
 #define SEND_BUFFERS 16
 #define MEMORY_BYTES ((CREDITS + SEND_BUFFERS) * FRAME_BYTES)
 #define POLL_BATCH 16
-#define POLLS_PER_LOOK 64 /* at the clock, which may take longer than many polls */
+#define POLLS_PER_LOOK 256 /* at the clock, which may take longer than many polls */
 #define WR_RECEIVE (1ull << 63)
 #define WR_END (1ull << 62) /* of a window, whose number is below */
 

@@ -405,7 +405,7 @@ void worker_round(struct worker *worker, bool may_block)
     keep_ticking(worker);
     keep_pulsing(worker);
     worker->now_ms = 0;
-    if (turn == RDMA_TURN_IDLE) /* the command that is waited for need not look at the clock */
+    if (turn != RDMA_TURN_SLEEP) /* the command that is polled for need not look at the clock */
         worker_now(worker);
 }
 
