@@ -16,7 +16,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HOST, PORT = "10.9.0.1", 7600
-SPIN_US = 2000  # emulated, a round trip takes some hundred
+SPIN_US = 400  # about ten round trips here, as the default is where they are real
 
 
 def boot(options):
@@ -113,6 +113,8 @@ def measure(options):
         })
         idle = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
         figures[f"{transport} CPU % with 100 idle clients"] = idle["server_cpu_percent"]
+        idle_one = ours(options, transport, 1, 1, 64, "--command", "none", "--seconds", "3")
+        figures[f"{transport} CPU % with one idle client"] = idle_one["server_cpu_percent"]
         if transport != "tcp":
             figures[f"{transport} pinned bytes per idle channel"] = idle["pinned_bytes"]
             figures.update(by_reference(options, transport))

@@ -11,7 +11,8 @@
  * 1. Verbs calls that may take long are made by the helper thread alone; it works on a channel, an
  *    engine or a chunk only between its job's submission and its message back.
  * 2. An engine has posted at least as many shared receives as its channels of mode send have
- * credits together: each chunk posts those of its channels, and each that has come is posted again.
+ * credits together: those of a channel's place are posted when it is first taken, so that few take
+ * turns, and each that has come is posted again.
  * In mode write receives have no memory, and each queue pair has its own.
  * 3. A queue pair is destroyed when nothing of it can still be in the completion queue; buffers are
  *    freed after that, all together, when the worker's last channel has gone.
@@ -52,7 +53,8 @@ struct rdma_job {
 
 struct rdma_chunk {
     struct ibv_mr *mr;
-    char *memory; /* SEND_BUFFERS per channel, then the receives */
+    char *memory;    /* SEND_BUFFERS per channel, then the receives */
+    uint32_t posted; /* bit n: the receives of its channel n are */
 };
 
 /* Memory of one channel of mode write. The ring is a region of its own without remote access,

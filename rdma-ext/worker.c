@@ -94,15 +94,28 @@ void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer)
     (void)error;
 }
 
+/* Those of a channel's share, once: they stay in the queue when it has gone. */
+static void post_receives(struct rdma_worker *worker, uint32_t block)
+{
+    struct rdma_chunk *chunk = &worker->chunks[block / CHUNK_CHANNELS];
+    uint32_t bit = 1u << block % CHUNK_CHANNELS;
+    if ((chunk->posted & bit) != 0)
+        return;
+    chunk->posted |= bit;
+    for (uint32_t i = 0; i < CREDITS; i++)
+        rdma_post_receive(worker, block * CREDITS + i);
+}
+
+/* The share that is given out last is posted at once: to spare. */
 static void take_chunk(struct rdma_worker *worker, const struct rdma_chunk *chunk)
 {
     uint32_t index = worker->chunk_count++;
     assert(index < worker->service->chunks_max);
     worker->chunks[index] = *chunk;
+    worker->chunks[index].posted = 0;
     for (uint32_t i = 0; i < CHUNK_CHANNELS; i++)
         worker->free_blocks[worker->free_count++] = index * CHUNK_CHANNELS + i;
-    for (uint32_t i = 0; i < CHUNK_RECEIVES; i++)
-        rdma_post_receive(worker, index * CHUNK_RECEIVES + i);
+    post_receives(worker, index * CHUNK_CHANNELS);
 }
 
 static struct rdma_channel *channel_of_link(struct rdma_link *link)
@@ -151,6 +164,7 @@ static void give_block(struct rdma_channel *channel)
     struct rdma_worker *worker = channel->worker;
     channel->block = worker->free_blocks[--worker->free_count];
     channel->has_block = true;
+    post_receives(worker, channel->block);
     const struct rdma_chunk *chunk = &worker->chunks[channel->block / CHUNK_CHANNELS];
     struct rdma_link *link = &channel->link;
     link->buffers =
@@ -316,20 +330,26 @@ static void tell_credits(struct rdma_worker *worker)
     }
 }
 
-bool rdma_worker_poll(struct rdma_worker *worker)
+static void give_turns(struct rdma_worker *worker)
 {
-    if (worker->engine.cq == NULL)
-        return false;
-    bool has_moved = take_completions(worker, POLL_MAX) > 0;
     struct rdma_channel *channel, *next = worker->ready;
     worker->ready = NULL;
-    has_moved = has_moved || next != NULL;
     while ((channel = next) != NULL) {
         next = channel->ready_next;
         channel->is_ready = false;
         call_back(channel);
     }
     tell_credits(worker);
+}
+
+/* Finds nothing most of the time: then it is short. */
+bool rdma_worker_poll(struct rdma_worker *worker)
+{
+    if (worker->engine.cq == NULL)
+        return false;
+    bool has_moved = take_completions(worker, POLL_MAX) > 0 || worker->ready != NULL;
+    if (has_moved || worker->touched != NULL)
+        give_turns(worker);
     return has_moved;
 }
 

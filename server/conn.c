@@ -256,6 +256,8 @@ static bool begin_upload(struct conn *conn, const char *data, size_t len)
 /* Keeps unfinished bytes of the shared block. */
 static void keep_input(struct conn *conn, const char *data, size_t len)
 {
+    if (len == 0 && conn->input == NULL)
+        return;
     if (!begin_upload(conn, data, len))
         move_input(conn, data, len, 0, len);
 }
