@@ -113,9 +113,10 @@ def measure(options):
         })
         idle = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
         figures[f"{transport} CPU % with 100 idle clients"] = idle["server_cpu_percent"]
-        idle_one = ours(options, transport, 1, 1, 64, "--command", "none", "--seconds", "3")
-        figures[f"{transport} CPU % with one idle client"] = idle_one["server_cpu_percent"]
-        if transport != "tcp":
+        if transport == "tcp":
+            one = ours(options, transport, 1, 1, 64, "--command", "none", "--seconds", "3")
+            figures["tcp CPU % with one idle client"] = one["server_cpu_percent"]
+        else:
             figures[f"{transport} pinned bytes per idle channel"] = idle["pinned_bytes"]
             figures.update(by_reference(options, transport))
     return figures
