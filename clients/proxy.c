@@ -308,6 +308,11 @@ static int listen_unix(const char *path)
     return -1;
 }
 
+static bool is_port(int number)
+{
+    return number > 0 && number < 65536;
+}
+
 static int usage(void)
 {
     fprintf(stderr, "usage: vellum-rdma-proxy --listen PORT|/PATH --server HOST --port PORT\n"
@@ -342,7 +347,7 @@ int main(int argc, char **argv)
         else if (option != 'm' || !rdma_mode_read(&proxy.mode, optarg, strlen(optarg)))
             return usage();
     }
-    if (where == NULL)
+    if (where == NULL || !is_port(proxy.port) || (where[0] != '/' && !is_port(atoi(where))))
         return usage();
     signal(SIGPIPE, SIG_IGN);
     int fd = where[0] == '/' ? listen_unix(where) : listen_tcp(atoi(where));
