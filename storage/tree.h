@@ -84,6 +84,9 @@ STORE_MUST_CHECK enum store_result tree_change(struct store_tree *tree, uint32_t
 /* The change that was planned for the node as fetched. */
 STORE_MUST_CHECK enum store_result tree_apply(struct store_tree *tree, uint32_t page,
                                               const struct node_plan *plan);
+/* Adds to the count of an inner node's child: what each insert does all the way down. */
+STORE_MUST_CHECK enum store_result tree_add_count(struct store_tree *tree, uint32_t page,
+                                                  uint32_t level, uint32_t place, int32_t change);
 STORE_MUST_CHECK enum store_result tree_new_node(struct store_tree *tree, uint32_t level,
                                                  struct format_node **node, uint32_t *page);
 /* The node has been changed before, or made. */

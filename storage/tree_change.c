@@ -30,14 +30,9 @@ static enum store_result find_again(struct store_cursor *cursor)
 static enum store_result count(struct store_cursor *cursor, int32_t change)
 {
     for (uint32_t depth = 0; depth + 1 < cursor->depth; depth++) {
-        const struct format_node *node;
-        struct node_plan plan;
-        uint32_t page = cursor->pages[depth];
-        enum store_result result = tree_fetch(cursor->tree, page, tree_level(cursor, depth), &node);
-        if (result != STORE_OK)
-            return result;
-        inner_plan_count(node, cursor->places[depth], change, &plan);
-        result = tree_apply(cursor->tree, page, &plan);
+        enum store_result result =
+            tree_add_count(cursor->tree, cursor->pages[depth], tree_level(cursor, depth),
+                           cursor->places[depth], change);
         if (result != STORE_OK)
             return result;
     }

@@ -230,6 +230,30 @@ enum store_result tree_apply(struct store_tree *tree, uint32_t page, const struc
     return STORE_OK;
 }
 
+enum store_result tree_add_count(struct store_tree *tree, uint32_t page, uint32_t level,
+                                 uint32_t place, int32_t change)
+{
+    struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
+    if (edit) {
+        struct format_node *copy;
+        enum store_result result = tree_change(tree, page, level, &copy);
+        if (result == STORE_OK)
+            inner_add_count(copy, place, change);
+        return result;
+    }
+    const struct format_node *node;
+    enum store_result result = tree_fetch(tree, page, level, &node);
+    if (result != STORE_OK)
+        return result;
+    edit = add_edit(tree, page, NODE_COUNT_PATCH);
+    if (!edit)
+        return STORE_NO_MEMORY;
+    inner_patch_count(node, place, change, (char *)(edit + 1));
+    edit->patch = (const char *)(edit + 1);
+    edit->patch_length = NODE_COUNT_PATCH;
+    return STORE_OK;
+}
+
 enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct format_node **node,
                                 uint32_t *page)
 {
@@ -422,9 +446,21 @@ uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count)
     return length;
 }
 
-/* By how much the page's checksum changes. */
+/* By how much the page's checksum changes: of a number within one of its words, as counts are. */
+static uint32_t overwrite_number(char *page, uint32_t offset, const void *bytes)
+{
+    uint32_t word = offset / FORMAT_WORD;
+    uint64_t before, after;
+    memcpy(&before, page + (size_t)word * FORMAT_WORD, sizeof before);
+    memcpy(page + offset, bytes, sizeof(uint32_t));
+    memcpy(&after, page + (size_t)word * FORMAT_WORD, sizeof after);
+    return format_word_checksum(after, word) - format_word_checksum(before, word);
+}
+
 static uint32_t overwrite(char *page, uint32_t offset, uint32_t length, const void *bytes)
 {
+    if (length == sizeof(uint32_t) && offset % FORMAT_WORD <= FORMAT_WORD - sizeof(uint32_t))
+        return overwrite_number(page, offset, bytes);
     uint32_t before = format_words_checksum(page, offset, length);
     memcpy(page + offset, bytes, length);
     return format_words_checksum(page, offset, length) - before;

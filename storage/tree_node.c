@@ -517,14 +517,16 @@ void inner_add_count(struct format_node *node, uint32_t place, int32_t change)
     children(node)[place].count += (uint32_t)change;
 }
 
-void inner_plan_count(const struct format_node *node, uint32_t place, int32_t change,
-                      struct node_plan *plan)
+void inner_patch_count(const struct format_node *node, uint32_t place, int32_t change,
+                       char patch[NODE_COUNT_PATCH])
 {
     const struct format_child *cell = &children(node)[place];
     uint32_t count = cell->count + (uint32_t)change;
-    plan->length = 0;
-    plan_range(plan, (uint32_t)((const char *)&cell->count - (const char *)node), sizeof count,
-               (const char *)&count);
+    struct format_range range = {(uint16_t)((const char *)&cell->count - (const char *)node),
+                                 sizeof count};
+    static_assert(sizeof range + sizeof count == NODE_COUNT_PATCH, "one range, and its bytes");
+    memcpy(patch, &range, sizeof range);
+    memcpy(patch + sizeof range, &count, sizeof count);
 }
 
 void inner_set_page(struct format_node *node, uint32_t place, uint32_t page)

@@ -93,8 +93,10 @@ void inner_get(const struct format_node *node, uint32_t place, struct node_child
 uint32_t inner_page(const struct format_node *node, uint32_t place);
 uint32_t inner_count(const struct format_node *node, uint32_t place);
 void inner_add_count(struct format_node *node, uint32_t place, int32_t change);
-void inner_plan_count(const struct format_node *node, uint32_t place, int32_t change,
-                      struct node_plan *plan);
+/* The same as ranges of a PATCH. */
+#define NODE_COUNT_PATCH 8u
+void inner_patch_count(const struct format_node *node, uint32_t place, int32_t change,
+                       char patch[NODE_COUNT_PATCH]);
 void inner_set_page(struct format_node *node, uint32_t place, uint32_t page);
 uint32_t inner_child_size(const struct node_child *child);
 /* The last child that can hold the first entry not less than the key. */
