@@ -144,6 +144,11 @@ fault("index-half-loaded", "storage/index_load.c",
       "what was loaded before the doubt is kept",
       ("engine_forget(store);", ""),
       by=[INDEX_FILE])
+fault("index-of-longer-files", "storage/index_load.c",
+      "an index checkpoint is believed though a file has been cut short",
+      ("if (head->segment_count != space->segment_count || head->segment_assigned",
+       "if (head->segment_assigned"),
+      by=[INDEX_FILE])
 fault("index-over-damage", "storage/index_save.c",
       "an index checkpoint hides damage from the next start",
       ("if (atomic_load(&store->damaged) > 0)", "if (false)"),

@@ -352,6 +352,28 @@ static void with_one_superblock(void **state)
         }
 }
 
+/* What it says of segments is not of these files. */
+static void of_shorter_files(void **state)
+{
+    (void)state;
+    static const char *files[] = {"slabs-00", "slabs-01", "slabs-02", "slabs-03", "extents"};
+    struct rig rig;
+    struct medium *medium = stopped_store(&rig, 15);
+    uint32_t shortened = 0;
+    for (uint32_t i = 0; i < 5; i++) {
+        uint64_t size = medium_size(medium, files[i]);
+        if (size <= 2 * SEGMENT_BYTES) /* its last segment is not blank */
+            continue;
+        struct medium *copy = medium_copy(medium);
+        medium_shorten(copy, files[i], size - SEGMENT_BYTES);
+        expect_a_scan(&rig, copy, files[i], size);
+        must(strstr(rig.last_warning, "cut short"), "nothing is said of it");
+        shortened++;
+    }
+    must(shortened > 1, "the test's own assumption");
+    medium_free(medium);
+}
+
 /* ---- crashes ---- */
 
 static void after_the_start_that_loaded_it(void **state)
@@ -535,6 +557,7 @@ int main(void)
         cmocka_unit_test(of_two_stops),
         cmocka_unit_test(of_another_store),
         cmocka_unit_test(with_one_superblock),
+        cmocka_unit_test(of_shorter_files),
         cmocka_unit_test(after_the_start_that_loaded_it),
         cmocka_unit_test(a_cut_at_any_event),
         cmocka_unit_test(not_over_damage),
