@@ -1,9 +1,8 @@
 /*
  * The asynchronous form: a connection that is served whenever one of its descriptors is ready.
  *
- *     DIALLING -> LOGGING_IN -> ASKING -> OPEN     a step that is not needed is passed over
- *        ^            |            |       |
- *        |            v            v       v
+ *     DIALLING -> LOGGING_IN -> LOOKING -> ASKING -> OPEN     a step that is not needed is passed
+ * over ^            |            |       | |            v            v       v
  *        +-------- PAUSING <----- lost ----+       with reconnect_ms; else the end
  *
  * Invariants:
@@ -30,7 +29,7 @@
 
 #define REPLIES_PER_TURN 1000 /* then others in the loop have theirs */
 
-enum state { DIALLING, LOGGING_IN, ASKING, OPEN, PAUSING };
+enum state { DIALLING, LOGGING_IN, LOOKING, ASKING, OPEN, PAUSING };
 
 struct call {
     struct call *next;
@@ -236,15 +235,24 @@ static bool open_up(struct vellum_async *async)
     return true;
 }
 
-static bool ask(struct vellum_async *async)
+static bool look(struct vellum_async *async)
 {
     struct vellum *vellum = async->vellum;
-    struct client_channel_options wanted = vellum_channel_options(vellum);
     if (vellum->options.rdma == VELLUM_RDMA_NEVER) {
         snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
         return open_up(async);
     }
-    async->asked = client_upgrade_ask(vellum->tcp, &wanted, vellum->reason);
+    async->state = LOOKING;
+    return vellum_append(vellum, CLIENT_UPGRADE_LOOK) == REDIS_OK;
+}
+
+/* What the server has said of channels. */
+static bool ask(struct vellum_async *async, const redisReply *reply)
+{
+    struct vellum *vellum = async->vellum;
+    struct client_channel_options wanted = vellum_channel_options(vellum);
+    if (client_upgrade_is_offered(reply, vellum->reason))
+        async->asked = client_upgrade_ask(vellum->tcp, &wanted, vellum->reason);
     async->state = ASKING;
     if (async->asked != NULL)
         return true;
@@ -257,7 +265,7 @@ static bool log_in(struct vellum_async *async)
     struct vellum *vellum = async->vellum;
     const struct vellum_options *options = &vellum->options;
     if (options->password == NULL)
-        return ask(async);
+        return look(async);
     async->state = LOGGING_IN;
     return (options->user != NULL
                 ? vellum_append(vellum, "AUTH %s %s", options->user, options->password)
@@ -271,6 +279,8 @@ static bool end_dialling(struct vellum_async *async)
     socklen_t size = sizeof error;
     if (getsockopt(async->vellum->tcp->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
+    if (error == 0 && async->vellum->options.path == NULL)
+        redisEnableKeepAlive(async->vellum->tcp);
     if (error == 0)
         return log_in(async);
     vellum_fail(async->vellum, strerror(error));
@@ -280,7 +290,7 @@ static bool end_dialling(struct vellum_async *async)
 static bool take_login(struct vellum_async *async, const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ERROR)
-        return ask(async);
+        return look(async);
     vellum_fail(async->vellum, reply->str);
     return false;
 }
@@ -362,6 +372,8 @@ static bool take(struct vellum_async *async, redisReply *reply)
     async->moved_us = clock_us();
     if (async->state == LOGGING_IN)
         goes_on = take_login(async, reply);
+    else if (async->state == LOOKING)
+        goes_on = ask(async, reply);
     else if (async->state == ASKING)
         goes_on = take_answer(async, reply);
     else

@@ -59,11 +59,31 @@ bool client_upgrade_take(struct client_channel *channel, const redisReply *reply
     return client_channel_open(channel, &theirs, message);
 }
 
+bool client_upgrade_is_offered(const redisReply *reply, char message[RDMA_MESSAGE_MAX])
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        snprintf(message, RDMA_MESSAGE_MAX, "%s", reply->str);
+    return reply->type != REDIS_REPLY_ERROR;
+}
+
+static bool look(redisContext *tcp, char message[RDMA_MESSAGE_MAX])
+{
+    redisReply *reply = redisCommand(tcp, CLIENT_UPGRADE_LOOK);
+    if (reply == NULL)
+        snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
+    bool is_offered = reply != NULL && client_upgrade_is_offered(reply, message);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return is_offered;
+}
+
 struct client_channel *client_upgrade(redisContext *tcp,
                                       const struct client_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX])
 {
     void *reply = NULL;
+    if (!look(tcp, message))
+        return NULL;
     struct client_channel *channel = client_upgrade_ask(tcp, options, message);
     if (channel == NULL)
         return NULL;

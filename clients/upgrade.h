@@ -14,8 +14,14 @@ struct client_channel *client_upgrade(redisContext *tcp,
                                       const struct client_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX]);
 
-/* The same in two steps, between which others wait: the question is appended to what tcp sends; the
- * channel is of use, and its own, when its reply has been taken. */
+/* What a connection begins with that wants a channel: whether there are any, and for this client. A
+ * stranger's connection would not survive CONNECT, which has more words than strangers may say. */
+#define CLIENT_UPGRADE_LOOK "RDMA INFO"
+/* False: not, as `message` tells. */
+bool client_upgrade_is_offered(const redisReply *reply, char message[RDMA_MESSAGE_MAX]);
+
+/* After that, the same in two steps, between which others wait: the question is appended to what
+ * tcp sends; the channel is of use, and its own, when its reply has been taken. */
 struct client_channel *client_upgrade_ask(redisContext *tcp,
                                           const struct client_channel_options *options,
                                           char message[RDMA_MESSAGE_MAX]);

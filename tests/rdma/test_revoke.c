@@ -72,8 +72,8 @@ static void listen_here(struct server *server)
     assert_int_equal(listen(server->listener, 1), 0);
 }
 
-/* RDMA CONNECT 1 mode name value ... */
-static void read_question(struct server *server)
+/* The next command's words. */
+static redisReply *read_words(struct server *server)
 {
     char bytes[4096];
     redisReader *reader = redisReaderCreate();
@@ -84,13 +84,23 @@ static void read_question(struct server *server)
         redisReaderFeed(reader, bytes, (size_t)got);
         assert_int_equal(redisReaderGetReply(reader, &parsed), REDIS_OK);
     }
-    redisReply *words = parsed;
+    redisReaderFree(reader);
+    return parsed;
+}
+
+/* RDMA INFO, and then RDMA CONNECT 1 mode name value ... */
+static void read_question(struct server *server)
+{
+    redisReply *words = read_words(server);
+    assert_string_equal(words->element[1]->str, "INFO");
+    freeReplyObject(words);
+    assert_int_equal(write(server->tcp, "*0\r\n", 4), 4);
+    words = read_words(server);
     for (size_t i = 4; i + 1 < words->elements; i += 2)
         assert_true(rdma_end_read(&server->end.theirs, words->element[i]->str,
                                   words->element[i]->len, words->element[i + 1]->str,
                                   words->element[i + 1]->len));
     freeReplyObject(words);
-    redisReaderFree(reader);
 }
 
 static void answer(struct server *server)

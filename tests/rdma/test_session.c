@@ -123,6 +123,15 @@ static void try_login(struct both *both)
     struct vellum *late = vellum_connect(&options);
     is_said(late, "PING", "PONG");
     vellum_free(late);
+    options.password = NULL; /* to be told later, by TCP */
+    options.rdma = VELLUM_RDMA_IF_OFFERED;
+    late = vellum_connect(&options);
+    assert_null(vellum_error(late));
+    assert_string_equal(vellum_transport(late), "tcp");
+    assert_non_null(strstr(vellum_reason(late), "NOAUTH"));
+    is_said(late, "AUTH secret", "OK");
+    is_said(late, "PING", "PONG");
+    vellum_free(late);
     options.password = "wrong";
     late = vellum_connect(&options);
     assert_non_null(strstr(vellum_error(late), "WRONGPASS"));
