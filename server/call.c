@@ -244,6 +244,13 @@ static void name_key(const struct store *store, const struct store_key *known, u
     key->mode = (uint8_t)mode;
 }
 
+size_t call_most_keys(const struct command *command, size_t argc)
+{
+    bool any = command->last_key < 0 || command->key_count_at != 0;
+    size_t most = any || (size_t)command->last_key > argc ? argc : (size_t)command->last_key;
+    return most + 1; /* of a STORE option, or in another database */
+}
+
 uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,
                          struct store_key *keys)

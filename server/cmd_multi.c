@@ -124,7 +124,7 @@ static bool declare_queue(struct request *request, struct nest *nest)
     struct store_request *store = &request->store;
     size_t most = watch_count(nest->watch);
     for (struct nested *nested = nest->first; nested != NULL; nested = nested->next)
-        most += nested->call.argc + 1;
+        most += call_most_keys(nested->call.command, nested->call.argc);
     if (!request_reserve_keys(request, most))
         return false;
     uint32_t count = watch_count(nest->watch), db = request->call.session->db;

@@ -220,10 +220,13 @@ size_t command_first_key(const struct command *command, size_t argc, const struc
 /* The argument that is the key of CMD_STORE_OPTION; 0: there is none. */
 size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
 
+/* More keys than these call_table_keys does not find. */
+size_t call_most_keys(const struct command *command, size_t argc);
+
 /*
  * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room
- * for argc + 1) and returns how many there are. `known`: the command_first_key, if it was hashed
- * already, for any database; or NULL.
+ * for call_most_keys) and returns how many there are. `known`: the command_first_key, if it was
+ * hashed already, for any database; or NULL.
  */
 uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,

@@ -324,9 +324,10 @@ static bool table_keys(struct call *call, const struct store_request *request)
 {
     struct store_key few[FEW_KEYS], *keys = few;
     struct store_txn *txn = call->outer->txn;
-    bool is_short = call->argc + 1 <= FEW_KEYS;
+    size_t most = call_most_keys(call->command, call->argc);
+    bool is_short = most <= FEW_KEYS;
     if (!is_short)
-        keys = store_alloc(txn, (call->argc + 1) * sizeof *keys);
+        keys = store_alloc(txn, most * sizeof *keys);
     if (keys == NULL)
         return false;
     call->key_count = call_table_keys(call->server->store, call->command, call->argc, call->argv,

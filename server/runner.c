@@ -99,7 +99,7 @@ static bool declare_keys(struct request *request, const struct command *command)
     struct call *call = &request->call;
     uint32_t count = 0;
     if (command_has_keys(command)) {
-        if (!request_reserve_keys(request, call->argc + 1))
+        if (!request_reserve_keys(request, call_most_keys(command, call->argc)))
             return false;
         count =
             call_table_keys(call->server->store, command, call->argc, call->argv, call->session->db,

@@ -308,6 +308,13 @@ def test_memory_is_bounded_while_a_script_walks_more_than_memory(watched):
 
 
 @pytest.mark.vellum
+def test_arguments_that_are_no_keys_cost_little(make_server):
+    """Clients have 25 MB."""
+    client = make_server(maxmemory="100mb").client()
+    assert client.rpush("list", *[b"x"] * 400000) == 400000
+
+
+@pytest.mark.vellum
 def test_maxmemory_clients_closes_those_that_hold_most(make_server):
     server = make_server(maxmemory_clients="3mb")
     client, small = server.client(), server.client()
