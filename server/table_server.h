@@ -65,7 +65,7 @@ COMMAND("pubsub", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.8.0", "pubsub",
 COMMAND("pubsub|channels", cmd_pubsub_channels, -2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL, "2.8.0",
         "pubsub", "O(N), N being the number of channels",
         .summary = "Lists the channels that have subscribers.")
-COMMAND("pubsub|help", cmd_pubsub_help, 2, LS | LOCAL, 0, 0, 0, NULL, "6.2.0", "pubsub", "O(1)",
+COMMAND("pubsub|help", cmd_pubsub_help, 2, LS | PLACE, 0, 0, 0, NULL, "6.2.0", "pubsub", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("pubsub|numpat", cmd_pubsub_numpat, 2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL, "2.8.0",
         "pubsub", "O(1)", .summary = "Counts the patterns that are subscribed to.")
@@ -184,7 +184,7 @@ COMMAND("monitor", cmd_monitor, 1, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "serve
         .summary = "Shows every command, as it is run, from now on.")
 COMMAND("memory", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "4.0.0", "server",
         "Depends on the subcommand.", .summary = "About what keys take.")
-COMMAND("memory|help", cmd_memory_help, 2, LS | LOCAL, 0, 0, 0, NULL, "4.0.0", "server", "O(1)",
+COMMAND("memory|help", cmd_memory_help, 2, LS | PLACE, 0, 0, 0, NULL, "4.0.0", "server", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("memory|usage", cmd_memory_usage, -3, R, 2, 2, 1, NULL, "4.0.0", "server",
         "O(N), N being the number of samples",
@@ -195,7 +195,7 @@ COMMAND("rdma|close", cmd_rdma_close, 3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "con
         "server", "O(N), N being the number of connections", .summary = "Ends a channel.")
 COMMAND("rdma|connect", cmd_rdma_connect, -4, NS | LS | CMD_NO_MULTI | LOCAL, 0, 0, 0, "connection",
         "7.2.0", "server", "O(1)", .summary = "Makes a channel for this connection.")
-COMMAND("rdma|help", cmd_rdma_help, 2, LS | LOCAL, 0, 0, 0, NULL, "7.2.0", "server", "O(1)",
+COMMAND("rdma|help", cmd_rdma_help, 2, LS | PLACE, 0, 0, 0, NULL, "7.2.0", "server", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("rdma|info", cmd_rdma_info, 2, NS | LS | LOCAL, 0, 0, 0, "connection", "7.2.0", "server",
         "O(1)", .summary = "Tells what channels are offered.")
@@ -234,7 +234,7 @@ COMMAND("script|exists", cmd_script_exists, -3, NS | LOCAL, 0, 0, 0, "scripting"
 COMMAND("script|flush", cmd_script_flush, -2, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0",
         "scripting", "O(N), N being the number of scripts", .summary = "Empties the cache.",
         .tips = "request_policy:all_nodes response_policy:all_succeeded")
-COMMAND("script|help", cmd_script_help, 2, LS | LOCAL, 0, 0, 0, "scripting", "5.0.0", "scripting",
+COMMAND("script|help", cmd_script_help, 2, LS | PLACE, 0, 0, 0, "scripting", "5.0.0", "scripting",
         "O(1)", .summary = "Explains the subcommands.")
 COMMAND("script|kill", cmd_script_kill, 2, NS | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, "scripting",
         "2.6.0", "scripting", "O(1)", .summary = "Ends the script that runs.",

@@ -54,6 +54,7 @@ def raw(server):
     ("return redis.error_reply('-CODE X')", b"-CODE X\r\n"),
     ("return redis.sha1hex('')", b"$40\r\nda39a3ee5e6b4b0d3255bfef95601890afd80709\r\n"),
     ("return redis.call('ping')", b"+PONG\r\n"),
+    ("return #redis.call('pubsub','help') > 3", b":1\r\n"),
     ("return redis.call('get','none')", b"$-1\r\n"),
     ("redis.setresp(3) return redis.call('get','none') == nil and 'nil'", b"$3\r\nnil\r\n"),
     ("redis.setresp(3) redis.call('hset','h','a','1') return redis.call('hgetall','h').map.a",
