@@ -1,9 +1,10 @@
 /*
  * The asynchronous form: a connection that is served whenever one of its descriptors is ready.
  *
- *     DIALLING -> LOGGING_IN -> LOOKING -> ASKING -> OPEN     a step that is not needed is passed
- * over ^            |            |       | |            v            v       v
- *        +-------- PAUSING <----- lost ----+       with reconnect_ms; else the end
+ *     DIALLING -> LOGGING_IN -> LOOKING -> ASKING -> OPEN     what is not needed is passed over
+ *        ^            |            |          |        |
+ *        |            v            v          v        v
+ *        +-------- PAUSING <-------- lost -------------+       with reconnect_ms; else the end
  *
  * Invariants:
  * 1. `calls` are the commands given whose replies have not come, in their order. Of those given
