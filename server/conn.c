@@ -32,6 +32,7 @@
 #include "runner.h"
 #include "transport.h"
 #include "upload.h"
+#include "watch.h"
 
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */
@@ -613,8 +614,9 @@ uint64_t conn_output_memory(const struct conn *conn)
 
 uint64_t conn_total_memory(const struct conn *conn)
 {
-    uint64_t total =
-        sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) + conn->request_bytes;
+    uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) +
+                     conn->request_bytes + watch_bytes(conn->session.watch) +
+                     conn->session.pubsub.bytes;
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
     if (conn->parser != NULL)

@@ -31,6 +31,7 @@
 
 #define SHARDS 64
 #define BUCKETS_MIN 16
+#define ENTRIES_MORE 64 /* malloc's share, and that of the buckets */
 
 struct subscription {
     struct topic *topic;
@@ -290,6 +291,14 @@ static struct subscription *find_own(const struct conn *conn, enum pubsub_kind k
     return one;
 }
 
+/* What one takes, with its topic, which may be its alone. */
+static uint64_t bytes_of(const struct subscription *one)
+{
+    const struct pubsub *pubsub = one->conn->worker->server->pubsub;
+    return sizeof *one + sizeof *one->topic + pubsub->worker_count * sizeof(struct topic_part) +
+           one->topic->len + ENTRIES_MORE;
+}
+
 static void link_own(struct local *local, struct subscription *one)
 {
     struct pubsub_session *session = &one->conn->session.pubsub;
@@ -303,6 +312,7 @@ static void link_own(struct local *local, struct subscription *one)
         one->session_next->session_previous = one;
     session->first[kind] = one;
     session->count[kind]++;
+    session->bytes += bytes_of(one);
     if (kind == PUBSUB_MONITOR)
         atomic_fetch_add(&one->conn->worker->server->monitor_count, 1);
 }
@@ -323,6 +333,7 @@ static void unlink_own(struct local *local, struct subscription *one)
     if (one->session_next != NULL)
         one->session_next->session_previous = one->session_previous;
     session->count[kind]--;
+    session->bytes -= bytes_of(one);
     if (kind == PUBSUB_MONITOR)
         atomic_fetch_sub(&one->conn->worker->server->monitor_count, 1);
 }

@@ -30,6 +30,7 @@ enum pubsub_kind { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD, PUBSUB_MONITOR 
 struct pubsub_session {
     struct subscription *first[PUBSUB_KINDS];
     uint32_t count[PUBSUB_KINDS];
+    uint64_t bytes; /* of memory */
 };
 
 static inline bool pubsub_is_subscriber(const struct pubsub_session *session)

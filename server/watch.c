@@ -20,6 +20,7 @@
 
 #define SHARDS 64
 #define BUCKETS_MIN 16
+#define ENTRY_MORE 32 /* malloc's share of an entry, and its buckets' */
 
 struct watched {
     struct watched *next_bucket, *next; /* of the bucket, of the watch */
@@ -35,6 +36,7 @@ struct watch {
     struct watch_registry *registry;
     struct watched *first;
     uint32_t count;
+    uint64_t bytes; /* of its entries */
     _Atomic bool is_dirty;
 };
 
@@ -215,6 +217,11 @@ uint32_t watch_count(const struct watch *watch)
     return watch == NULL ? 0 : watch->count;
 }
 
+uint64_t watch_bytes(const struct watch *watch)
+{
+    return watch == NULL ? 0 : sizeof *watch + watch->bytes;
+}
+
 static bool grow(struct shard *shard)
 {
     uint32_t old_size = shard->size, size = old_size == 0 ? BUCKETS_MIN : 2 * old_size;
@@ -283,6 +290,7 @@ bool watch_add(struct watch *watch, const struct store_key *key, const struct st
     watched->next = watch->first;
     watch->first = watched;
     watch->count++;
+    watch->bytes += sizeof *watched + key->len + ENTRY_MORE;
     return true;
 }
 

@@ -25,6 +25,7 @@ void watch_free(struct watch *watch); /* may be NULL */
 /* Whether a key is known to have changed; more is known by watch_check. */
 bool watch_is_dirty(const struct watch *watch);
 uint32_t watch_count(const struct watch *watch); /* keys; 0 for NULL */
+uint64_t watch_bytes(const struct watch *watch); /* of memory; likewise */
 
 /* In a run function, under the key's lock: watches the key from now on. `item` is what is there;
  * NULL: nothing. False: out of memory. */

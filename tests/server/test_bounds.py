@@ -264,6 +264,24 @@ def test_memory_is_bounded_while_long_values_have_come_halfway(watched):
 
 
 @pytest.mark.vellum
+def test_memory_is_bounded_while_clients_watch_many_keys(watched):
+    client = watched.client()
+    assert fill(client, 40000, size=1500)[1] is None
+    crowd = connect_many(watched, 30)
+    for i, sock in enumerate(crowd):
+        sock.settimeout(30)
+        try:
+            sock.sendall(encode("WATCH", *[f"w{i}:{j}" for j in range(50000)]))
+            sock.recv(10)
+        except OSError:
+            pass
+    assert eventually(lambda: client.info("stats")["evicted_clients"] > 10)
+    assert client.get("k5") == b"x" * 1500
+    for sock in crowd:
+        sock.close()
+
+
+@pytest.mark.vellum
 @pytest.mark.parametrize("script", [
     "local t = {} for i = 1, 1e8 do t[i] = 'an element ' .. i end",
     "local s = 'x' for i = 1, 40 do s = s .. s end",
