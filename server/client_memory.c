@@ -5,6 +5,7 @@
 
 #define TELL_STEP (1 << 20) /* of changes less than that the store need not hear at once */
 #define COMFORT_SHARE 8
+#define WAY_SHARE 2 /* of what has grown: it may have been more, meanwhile */
 #define LIMIT_SHARE 4
 
 static void count(struct worker *worker, int64_t change)
@@ -18,6 +19,8 @@ static void count(struct worker *worker, int64_t change)
     worker->client_bytes_told = (int64_t)bytes;
     atomic_fetch_add(&worker->server->client_bytes, untold);
     store_note_memory(worker->server->store, untold);
+    if (untold > 0) /* the keeper may come too late */
+        store_give_way(worker->server->store, WAY_SHARE * (uint64_t)untold);
 }
 
 void client_memory_note(struct conn *conn)

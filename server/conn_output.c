@@ -208,6 +208,7 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
     if (conn->is_flowing)
         exchange_queues(conn);
     add_push(conn, head, head_count, publication);
+    conn->worker->pushed_bytes += publication->len;
     if (conn->is_flowing)
         exchange_queues(conn);
     conn_attend(conn);

@@ -36,6 +36,7 @@
 #include "transport.h"
 #include "watch.h"
 
+#define PUSH_SHARE 4 /* of what is comfortable: so much is pushed before connections have turns */
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
 
 struct worker_private {
@@ -128,13 +129,42 @@ static struct worker_message *take_all(struct worker *worker)
     return first;
 }
 
-static void empty_inbox(struct worker *worker)
+/* Before those that are held. */
+static void put_back(struct worker *worker, struct worker_message *first)
 {
+    struct worker_private *private = worker->private;
+    struct worker_message *last = first;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = private->held;
+    if (private->held == NULL)
+    private->last_held = last;
+    private->held = first;
+}
+
+/* Messages for so many subscribers may have come that their connections have to have turns in
+ * between, in which they send, and count what they hold: then some are left. */
+static void visit_inbox(struct worker *worker)
+{
+    uint64_t most =
+        atomic_load_explicit(&worker->server->client_comfort, memory_order_relaxed) / PUSH_SHARE;
     struct worker_message *next = take_all(worker);
+    worker->pushed_bytes = 0;
     for (struct worker_message *message; (message = next) != NULL;) {
         next = message->next;
         message->visit(worker, message);
+        if (next != NULL && worker->pushed_bytes > most) {
+            put_back(worker, next);
+            return;
+        }
     }
+}
+
+static void empty_inbox(struct worker *worker)
+{
+    do
+        visit_inbox(worker);
+    while (worker->private->held != NULL);
 }
 
 /* Holds the others, in their order. */
@@ -168,7 +198,7 @@ static void on_woken(evutil_socket_t fd, short what, void *arg)
     uint64_t count;
     ssize_t got = read((int)fd, &count, sizeof count);
     (void)got; /* the inbox tells what there is */
-    empty_inbox(arg);
+    visit_inbox(arg);
 }
 
 void worker_post_self(struct worker *self, struct worker_message *message)
@@ -393,7 +423,7 @@ void worker_round(struct worker *worker, bool may_block)
     /* What it has posted to itself, above all: clients that wake each other, before a command is
      * read that was sent when the first of them had been woken. */
     for (int i = 0; i < WAKE_CHAIN_MAX && has_messages(worker); i++) {
-        empty_inbox(worker);
+        visit_inbox(worker);
         give_turns(worker);
     }
     if (has_messages(worker))

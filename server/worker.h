@@ -77,6 +77,7 @@ struct worker {
     _Atomic uint32_t connection_count; /* the listener chooses by it */
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
     int64_t client_bytes_told;         /* as the store has been told */
+    uint64_t pushed_bytes;             /* into outputs, by the messages visited last */
     struct worker_counters counters;
     struct errorstats errors;
     struct command_counters *command_counters; /* command_count of them */

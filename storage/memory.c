@@ -98,12 +98,11 @@ bool store_is_over_memory(const struct store *store)
             atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
 }
 
-static void shrink(struct store *store)
+/* `most` frames, and perhaps some more. */
+static void shrink(struct store *store, uint32_t most)
 {
-    uint32_t spaces = store->partition_count + 1, fruitless = 0;
-    for (uint32_t i = 0;
-         fruitless < spaces && atomic_load(&store->arena.used) > atomic_load(&store->arena.limit);
-         i++) {
+    uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
+    for (uint32_t i = 0; fruitless < spaces && count < most && arena_is_over(&store->arena); i++) {
         struct space *space = i % spaces == store->partition_count
                                   ? &store->extents
                                   : &store->partitions[i % spaces].space;
@@ -113,6 +112,7 @@ static void shrink(struct store *store)
             evicted = space_evict(space);
         pthread_mutex_unlock(&space->lock);
         fruitless = evicted ? 0 : fruitless + 1;
+        count += SHRINK_STEP;
     }
     arena_trim(&store->arena);
 }
@@ -124,7 +124,14 @@ void memory_keep(struct store *store)
         atomic_store(&store->memory_measured_ms, now);
         engine_adjust_memory(store);
     }
-    shrink(store);
+    shrink(store, UINT32_MAX);
+}
+
+void store_give_way(struct store *store, uint64_t bytes)
+{
+    struct arena *arena = &store->arena;
+    if (atomic_load(&arena->resident) > atomic_load(&arena->limit))
+        shrink(store, (uint32_t)(bytes / PAGE_SIZE));
 }
 
 static bool evict_some(struct store_txn *txn, struct space *space)

@@ -133,6 +133,8 @@ void store_set_memory(struct store *store, uint64_t memory_bytes);
 /* The process has taken, or given back, so much memory beside the store's: page frames make room at
  * once, before process_bytes is asked again. Counts as what cannot go. Any thread. */
 void store_note_memory(struct store *store, int64_t change);
+/* Frames beyond their limit go at once, so many bytes or a little more. Not in a run. */
+void store_give_way(struct store *store, uint64_t bytes);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);
 void store_set_policy(struct store *store, const struct store_policy *policy); /* at first nothing
                                                                                   is evicted */

@@ -96,6 +96,11 @@ void store_note_memory(struct store *store, int64_t change)
     (void)store, (void)change;
 }
 
+void store_give_way(struct store *store, uint64_t bytes)
+{
+    (void)store, (void)bytes;
+}
+
 void store_set_active_expiry(struct store *store, bool active)
 {
     atomic_store(&store->keeps_expired, !active);

@@ -282,6 +282,24 @@ def test_memory_is_bounded_while_clients_watch_many_keys(watched):
 
 
 @pytest.mark.vellum
+def test_memory_is_bounded_while_subscribers_do_not_read(watched):
+    """One message is many; and more of them come from other workers than this one sends."""
+    client = watched.client()
+    assert fill(client, 40000, size=1500)[1] is None
+    crowd = connect_many(watched, 300)
+    for sock in crowd:
+        sock.sendall(encode("SUBSCRIBE", "news"))
+    assert eventually(lambda: client.pubsub_numsub("news")[0][1] == 300)
+    for _ in range(20):
+        with client.pipeline(transaction=False) as pipe:
+            for _ in range(100):
+                pipe.publish("news", b"m" * 1000)
+            pipe.execute()
+    for sock in crowd:
+        sock.close()
+
+
+@pytest.mark.vellum
 @pytest.mark.parametrize("script", [
     "local t = {} for i = 1, 1e8 do t[i] = 'an element ' .. i end",
     "local s = 'x' for i = 1, 40 do s = s .. s end",
