@@ -74,7 +74,7 @@ static uint64_t keys(struct rig *rig)
 
 static void await_keys(struct rig *rig, uint64_t count, const char *why)
 {
-    for (uint32_t i = 0; i < 200 && keys(rig) != count; i++)
+    for (uint32_t i = 0; i < 1000 && keys(rig) != count; i++)
         rig_run(rig, 10);
     must(keys(rig) == count, "%s: %llu keys", why, (unsigned long long)keys(rig));
 }
@@ -165,7 +165,7 @@ static void a_second_stays_a_second(void **state)
         while (store_durable(rig.store) < commit && true_ms(CLOCK_MONOTONIC) < began + 5000)
             rig_run(&rig, 10);
         int64_t took = true_ms(CLOCK_MONOTONIC) - began;
-        must(took > 300 && took < 2000, "durable after %lld ms", (long long)took);
+        must(took > 300 && took < 2700, "durable after %lld ms", (long long)took);
     }
     end(&rig, medium);
 }
