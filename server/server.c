@@ -10,6 +10,7 @@
 #define MEMORY_MIN (64ull * 1024 * 1024)
 #define TRIM_SHARE 32 /* of maxmemory */
 #define TRIM_MS 100
+#define SAMPLES_MAX 64u /* more would tell little, and hold up who waits for room */
 
 void server_stop(struct server *server)
 {
@@ -81,7 +82,8 @@ void server_set_policy(struct server *server)
         [CONFIG_POLICY_NOEVICTION] = {.evicts = STORE_EVICT_NOTHING},
     };
     struct store_policy policy = policies[config_number(config, CONFIG_MAXMEMORY_POLICY)];
-    policy.samples = (uint32_t)config_number(config, CONFIG_MAXMEMORY_SAMPLES);
+    int64_t samples = config_number(config, CONFIG_MAXMEMORY_SAMPLES);
+    policy.samples = samples < SAMPLES_MAX ? (uint32_t)samples : SAMPLES_MAX;
     policy.lfu_log_factor = (uint32_t)config_number(config, CONFIG_LFU_LOG_FACTOR);
     policy.lfu_decay_minutes = (uint32_t)config_number(config, CONFIG_LFU_DECAY_TIME);
     store_set_policy(server->store, &policy);

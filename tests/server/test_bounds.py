@@ -84,7 +84,8 @@ def test_an_eviction_is_told(make_server):
 def test_a_policy_takes_effect_at_once(make_server):
     client = make_server(**SMALL).client()
     assert fill(client, 40000)[1] is not None
-    client.config_set("maxmemory-policy", "allkeys-random")
+    client.config_set("maxmemory-samples", 2**31 - 1)
+    client.config_set("maxmemory-policy", "allkeys-lru")
     assert fill(client, 5000, "after")[1] is None
     client.config_set("maxmemory-policy", "volatile-lru")
     assert fill(client, 20000, "refused")[1] is not None
