@@ -118,6 +118,13 @@ static void give_grants_back(struct script_state *state)
     state->granted = kept;
 }
 
+/* For a large block, before it is filled. */
+static void make_room(struct script_state *state)
+{
+    tell_store(state, state->call->nest->bytes);
+    store_make_room(state->call->txn);
+}
+
 static void *allocate(void *arg, void *block, size_t old_size, size_t size)
 {
     struct script_state *state = arg;
@@ -134,6 +141,8 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
         state->bytes += size - old_size;
     if (size > HOOK_BLOCK && state->is_hooked)
         note_block(state, size);
+    if (size >= old_size + NOTE_STEP && state->is_hooked)
+        make_room(state);
     return moved;
 }
 

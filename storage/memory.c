@@ -154,8 +154,11 @@ void store_make_room(struct store_txn *txn)
     if (atomic_load_explicit(&arena->resident, memory_order_relaxed) <=
         atomic_load_explicit(&arena->limit, memory_order_relaxed))
         return;
-    for (uint32_t i = 0; i <= store->partition_count && arena_is_over(arena); i++)
-        evict_some(txn,
-                   i == store->partition_count ? &store->extents : &store->partitions[i].space);
+    for (bool any = true; any && arena_is_over(arena);) {
+        any = false;
+        for (uint32_t i = 0; i <= store->partition_count && arena_is_over(arena); i++)
+            any |= evict_some(txn, i == store->partition_count ? &store->extents
+                                                               : &store->partitions[i].space);
+    }
     arena_trim(arena);
 }
