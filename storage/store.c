@@ -265,9 +265,10 @@ static enum store_result open_files(struct store *store, const struct store_opti
 
 static struct store *new_store(const struct store_options *options)
 {
-    struct store *store = calloc(1, sizeof *store);
+    struct store *store = aligned_alloc(_Alignof(struct store), sizeof *store);
     if (!store)
         return NULL;
+    memset(store, 0, sizeof *store);
     store->log = options->log;
     store->log_arg = options->log_arg;
     store->process_bytes = options->process_bytes;
