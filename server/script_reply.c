@@ -174,7 +174,7 @@ struct writer {
     lua_State *lua;
     struct resp_writer *reply;
     uint8_t script_resp;
-    size_t most; /* the reply's length */
+    size_t before; /* of what is in the reply's buffer */
 };
 
 static void write_value(struct writer *writer);
@@ -329,6 +329,13 @@ static void write_boolean(struct writer *writer, bool value)
         resp_null(writer->reply);
 }
 
+static void note_growth(struct writer *writer, size_t more)
+{
+    size_t bytes = writer->reply->len - writer->before + more;
+    if (!script_note_reply(script_state_of(writer->lua), bytes))
+        script_raise(writer->lua, "the script's reply is too large");
+}
+
 /* Pops it. */
 static void write_value(struct writer *writer)
 {
@@ -336,13 +343,13 @@ static void write_value(struct writer *writer)
     int top = lua_gettop(lua);
     if (!lua_checkstack(lua, 8))
         script_raise(lua, "reached lua stack limit");
-    if (writer->reply->len > writer->most)
-        script_raise(lua, "the script's reply is too large");
     size_t len;
     const char *text;
+    note_growth(writer, 0);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         text = lua_tolstring(lua, -1, &len);
+        note_growth(writer, len);
         resp_bulk(writer->reply, text, len);
         break;
     case LUA_TNUMBER:
@@ -362,9 +369,7 @@ static void write_value(struct writer *writer)
 
 void script_write_reply(lua_State *lua, struct call *call, uint8_t script_resp)
 {
-    struct writer writer = {.lua = lua,
-                            .reply = call->reply,
-                            .script_resp = script_resp,
-                            .most = call->reply->len + script_memory_max(script_state_of(lua))};
+    struct writer writer = {
+        .lua = lua, .reply = call->reply, .script_resp = script_resp, .before = call->reply->len};
     write_value(&writer);
 }

@@ -90,21 +90,31 @@ static bool is_granted(struct script_state *state, size_t bytes)
 /* What the transaction has, the store knows itself. */
 static void tell_store(struct script_state *state, uint64_t apart)
 {
-    int64_t change = (int64_t)(state->bytes + apart) - state->noted_bytes;
+    int64_t change = (int64_t)(state->bytes + state->reply_bytes + apart) - state->noted_bytes;
     if (change < NOTE_STEP && change > -NOTE_STEP)
         return;
     state->noted_bytes += change;
     store_note_memory(state->worker->server->store, change);
 }
 
+static size_t all_bytes(const struct script_state *state)
+{
+    return state->bytes + state->command_bytes + state->reply_bytes;
+}
+
+static bool is_within_grant(struct script_state *state)
+{
+    if (is_granted(state, all_bytes(state)))
+        return true;
+    lua_gc(state->lua, LUA_GCCOLLECT, 0);
+    return is_granted(state, all_bytes(state));
+}
+
 bool script_note_commands(struct script_state *state, const struct call *outer)
 {
     state->command_bytes = outer->nest->bytes + store_memory(outer->txn);
     tell_store(state, outer->nest->bytes);
-    if (is_granted(state, state->bytes + state->command_bytes))
-        return true;
-    lua_gc(state->lua, LUA_GCCOLLECT, 0);
-    return is_granted(state, state->bytes + state->command_bytes);
+    return is_within_grant(state);
 }
 
 /* After a run: what it does not hold any more is for others. */
@@ -125,6 +135,19 @@ static void make_room(struct script_state *state)
     store_make_room(state->call->txn);
 }
 
+bool script_note_reply(struct script_state *state, size_t bytes)
+{
+    if (bytes < state->reply_bytes + NOTE_STEP)
+        return true;
+    const struct server *server = state->worker->server;
+    uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
+    if (bytes > limit && !state->call->session->no_evict) /* the client would be closed for it */
+        return false;
+    state->reply_bytes = bytes;
+    make_room(state);
+    return is_within_grant(state);
+}
+
 static void *allocate(void *arg, void *block, size_t old_size, size_t size)
 {
     struct script_state *state = arg;
@@ -133,8 +156,7 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
         state->bytes -= old_size;
         return NULL;
     }
-    size_t all = state->bytes + state->command_bytes;
-    if (size > old_size && !is_granted(state, all + (size - old_size)))
+    if (size > old_size && !is_granted(state, all_bytes(state) + (size - old_size)))
         return NULL;
     void *moved = realloc(block, size);
     if (moved != NULL)
@@ -541,7 +563,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     state->is_hooked = false;
     if (state->bytes > script_memory_max(state) / FULL_COLLECT_SHARE)
         collect_all(state);
-    state->command_bytes = 0;
+    state->command_bytes = state->reply_bytes = 0;
     give_grants_back(state);
     tell_store(state, 0);
     note_bytes(state);

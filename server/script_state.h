@@ -33,8 +33,9 @@ struct script_state {
     struct worker *worker;
     size_t bytes;               /* what Lua has allocated */
     size_t command_bytes;       /* what the run's commands have, in the store as well */
-    int64_t noted_bytes;        /* of Lua and commands, as the store was told */
-    size_t granted;             /* what both may have; see script_memory_max */
+    size_t reply_bytes;         /* of the script's reply, while it is written */
+    int64_t noted_bytes;        /* of Lua, commands and reply, as the store was told */
+    size_t granted;             /* what all of them may have; see script_memory_max */
     bool is_unbounded;          /* for a moment */
     uint64_t flushes;           /* of the registry, when the state was made */
     uint32_t compiled;          /* functions kept */
@@ -67,6 +68,8 @@ void script_state_free(struct script_state *state); /* or NULL */
 size_t script_memory_max(const struct script_state *state);
 /* So much is kept now for the run's commands; false: it is too much for another one. */
 bool script_note_commands(struct script_state *state, const struct call *outer);
+/* The reply is going to be so long; false: it is too much. */
+bool script_note_reply(struct script_state *state, size_t bytes);
 
 static inline struct script_state *script_state_of(lua_State *lua)
 {

@@ -318,6 +318,21 @@ def test_memory_is_bounded_while_scripts_want_all_of_it(watched, script):
 
 
 @pytest.mark.vellum
+def test_memory_is_bounded_while_a_script_makes_a_long_reply(watched):
+    client = watched.client()
+    assert fill(client, 100000, size=1000)[1] is None
+    script = """local t, s = {}, string.rep('x', 1000)
+        for i = 1, tonumber(ARGV[1]) do t[i] = s end
+        return t"""
+    assert len(client.eval(script, 0, 5000)) == 5000
+    with pytest.raises(redis.ResponseError, match="reply is too large"):
+        client.eval(script, 0, 50000)
+    client.client_no_evict("ON")
+    with pytest.raises(redis.ResponseError, match="reply is too large|not enough memory"):
+        client.eval(script, 0, 100000)
+
+
+@pytest.mark.vellum
 def test_what_large_commands_took_comes_back(make_server):
     """All that requests keep for the next ones: it must not be what the largest has needed."""
     client = make_server(maxmemory="128mb", maxmemory_clients="100mb").client()
