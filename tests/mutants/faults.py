@@ -850,8 +850,10 @@ fault("expiry-lost-with-growth", "server/members.c",
 fault("pushes-within-a-reply", "server/conn_output.c",
       "a message stands where it came, in the middle of a reply that flows",
       ("if (conn->is_flowing) exchange_queues(conn); add_push(conn, head, head_count, publication); "
+       "conn->worker->pushed_bytes += publication->len; "
        "if (conn->is_flowing) exchange_queues(conn);",
-       "add_push(conn, head, head_count, publication);"),
+       "add_push(conn, head, head_count, publication); "
+       "conn->worker->pushed_bytes += publication->len;"),
       by=["test_outflow.py::test_pushes_do_not_come_in_between"])
 fault("part-before-its-turn", "server/outflow.c",
       "parts of a reply leave before the replies of earlier commands",
