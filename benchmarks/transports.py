@@ -16,7 +16,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HOST, PORT = "10.9.0.1", 7600
-SPIN_US = 400  # about ten round trips here, as the default is where they are real
+SPIN_US = 2000  # emulated, a round trip takes some tens, and now and then some hundred
 
 
 def boot(options):
