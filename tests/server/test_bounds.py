@@ -148,7 +148,7 @@ def watched(make_server):
     watch = Watch(server.process.pid)
     yield server
     seen = watch.end()
-    if "asan" not in server.program and "tsan" not in server.program:
+    if not server.has_sanitizer():
         usual = seen[len(seen) * 9 // 10]
         assert usual <= ALLOWED, f"{usual / MB:.1f} MB"
         moment = 1.5 if "wait" in server.program else 1.35

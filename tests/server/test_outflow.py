@@ -46,14 +46,6 @@ def received(raw, length):
         got = raw.exactly(min(length, MB))
 
 
-def peak_memory(server, reset=False):
-    if reset:
-        with open(f"/proc/{server.process.pid}/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")
-    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
-
-
 def stalled(server, key="list"):
     """A client that has asked for all of it and read no more than a little."""
     raw = server.raw(receive_buffer=4096)
@@ -70,12 +62,12 @@ def test_a_list_larger_than_the_memory(make_server):
     push(client, "list", 400000, 250)
     expected = digest(said(400000, 250))
     client.lrange("list", 0, 100)
-    before = peak_memory(server, reset=True)
+    before = server.peak_memory(reset=True)
     with server.raw() as raw:
         raw.send(encode("LRANGE", "list", "0", "-1"))
         assert digest(received(raw, expected[1])) == expected
         assert raw.call("PING") == b"+PONG\r\n"
-    assert peak_memory(server) < max(before, 64 * MB) + 8 * MB
+    assert server.peak_memory() < max(before, 64 * MB) + 8 * MB
     assert client.info("stats")["evicted_clients"] == 0
 
 
@@ -272,7 +264,7 @@ def test_long_values_of_fields_and_elements(make_server):
     short = b"$5\r\nshort\r\n"
     all_of_list = (b"*106\r\n" + b"".join(bulk[field] + short for field in sorted(values)) +
                    b"".join(b"$%d\r\ne%d\r\n" % (len(b"e%d" % i), i) for i in range(100)))
-    before = peak_memory(server, reset=True)
+    before = server.peak_memory(reset=True)
     with server.raw() as raw:
         assert raw.call("HGET", "hash", "f1") == bulk[b"f1"]
         assert raw.call("HMGET", "hash", "f0", "absent", "f2") == \
@@ -283,7 +275,7 @@ def test_long_values_of_fields_and_elements(make_server):
         reply = raw.call("HVALS", "hash")
         assert reply[:4] == b"*3\r\n" and len(reply) == 4 + sum(map(len, bulk.values()))
         assert all(reply.find(value, 4) > 0 for value in bulk.values())
-    assert peak_memory(server) < before + LONG
+    assert server.peak_memory() < before + LONG
     with server.raw() as raw:
         raw.send(encode("LRANGE", "list", "0", "-1") + encode("HGETALL", "hash") +
                  encode("LLEN", "list"))

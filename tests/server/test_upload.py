@@ -203,11 +203,6 @@ def test_a_full_disk_is_told_at_the_end(make_server):
         assert raw.call("SET", "k2", VALUE) == b"+OK\r\n"
 
 
-def peak_bytes(server):
-    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as f:
-        return int(next(line for line in f if line.startswith("VmHWM")).split()[1]) * 1024
-
-
 @pytest.mark.vellum
 def test_values_longer_than_the_memory(make_server):
     """Of several clients at once."""
@@ -227,7 +222,7 @@ def test_values_longer_than_the_memory(make_server):
         sender.start()
     for sender in senders:
         sender.join()
-    assert peak_bytes(server) < (64 + 40) * MB
+    assert server.peak_memory() < (64 + 40) * MB
     client = server.client()
     assert client.info("everything")["uploads"] == 3
     for i in range(3):
@@ -237,14 +232,14 @@ def test_values_longer_than_the_memory(make_server):
 
 @pytest.mark.vellum
 def test_announced_lengths_cost_little(server):
-    before = peak_bytes(server)
+    before = server.peak_memory()
     raws = [server.raw() for _ in range(200)]
     for raw in raws:
         raw.send(begin("SET", "k", length=512 * MB) + b"v")
     with server.raw() as raw:
         assert raw.call("SET", "k", LONG) == b"+OK\r\n"
         assert raw.call("GET", "k") == bulk(LONG)
-    assert peak_bytes(server) < before + 40 * MB
+    assert server.peak_memory() < before + 40 * MB
     for raw in raws:
         raw.close()
 
