@@ -504,7 +504,7 @@ void worker_free(struct worker *worker)
     if (worker->store != NULL)
         store_detach(worker->store);
     if (worker->parser != NULL)
-        worker->spare_parsers[worker->spare_parser_count++] = worker->parser;
+        free_parser(worker->parser);
     while (worker->spare_parser_count > 0)
         free_parser(worker->spare_parsers[--worker->spare_parser_count]);
     request_free_spares(worker);

@@ -59,6 +59,22 @@ def test_a_missing_configuration_file_is_named(directory):
     assert "/nowhere/vellum.conf" in refuses(directory, "/nowhere/vellum.conf")
 
 
+def test_a_stop_after_many_halves_of_commands(make_server):
+    """All that is kept for the next connection is there when the server ends."""
+    server = make_server()
+    client = server.client()
+    crowd = [server.raw() for _ in range(100)]
+    for raw in crowd:
+        raw.send(b"PING\r\n*2\r\n$3\r\nGET\r\n")
+        assert raw.exactly(7) == b"+PONG\r\n"
+    assert client.ping()
+    for raw in crowd:
+        raw.send(b"$1\r\nk\r\n")
+        assert raw.exactly(5) == b"$-1\r\n"
+        raw.close()
+    server.stop()
+
+
 def test_a_wrong_line_of_the_file_is_shown(directory):
     path = os.path.join(directory, "wrong.conf")
     with open(path, "w", encoding="ascii") as f:
