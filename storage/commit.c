@@ -44,11 +44,11 @@ static enum store_result wait_for_room(struct store_txn *txn, struct space *spac
 {
     struct store *store = txn->store;
     bool extents = space->id == FORMAT_EXTENT_SPACE;
-    if (!atomic_load(&store->full))
-        return STORE_WAIT;
+    int64_t now = engine_clock_ms();
+    if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
+        return STORE_WAIT; /* the keeper is about to look */
     bool hope = evict_for(txn->worker, space, class);
     hope |= extents ? extent_free_is_near(store) : atomic_load(&store->grave_count) > 0;
-    int64_t now = engine_clock_ms();
     if (txn->room_since_ms == 0)
         txn->room_since_ms = now;
     if (!hope || now - txn->room_since_ms > ROOM_WAIT_MS)

@@ -128,7 +128,8 @@ static void grow(struct store *store, struct space *space)
         space_grown(space);
     pthread_mutex_unlock(&space->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
-    if (error && after == before)
+    if (error && after == before &&
+        (count > 0 || growth(store, space) == 0)) /* as maxstore is now */
         note_full(store, count ? error : 0);
     else
         note_room(store);
