@@ -23,8 +23,8 @@
 struct worker;
 
 /* The most that the states of all workers may hold together, with what the commands of their runs
- * have until those end; and besides that the reply and what a library writes: a share of memory,
- * but no more than SCRIPT_MEMORY_MAX. */
+ * have until those end, and their replies; and besides that what a library writes: a share of
+ * memory, but no more than SCRIPT_MEMORY_MAX. */
 #define SCRIPT_MEMORY_SHARE 2
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 

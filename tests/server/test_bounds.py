@@ -174,6 +174,17 @@ def flood(sockets, request, seconds):
                 break
 
 
+def send_unless_closed(sock, request, reply_bytes=0):
+    """All of it, and waits for so many bytes at most."""
+    sock.settimeout(30)
+    try:
+        sock.sendall(request)
+        if reply_bytes:
+            sock.recv(reply_bytes)
+    except OSError:  # it was closed
+        pass
+
+
 def eventually(holds):
     end = time.monotonic() + 20
     while not holds() and time.monotonic() < end:
@@ -232,12 +243,7 @@ def test_memory_is_bounded_while_long_arguments_arrive(watched):
     crowd = connect_many(watched, 100)
     flood(crowd, encode("PING"), 0)
     for sock in crowd:
-        sock.setblocking(True)
-        sock.settimeout(5)
-        try:
-            sock.sendall(b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1500000\r\n" + b"z" * 1000000)
-        except OSError:
-            pass
+        send_unless_closed(sock, b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1500000\r\n" + b"z" * 1000000)
     assert eventually(lambda: client.info("stats")["evicted_clients"] > 20)
     assert client.get("k5") == b"x" * 1000
     for sock in crowd:
@@ -270,12 +276,7 @@ def test_memory_is_bounded_while_clients_watch_many_keys(watched):
     assert fill(client, 40000, size=1500)[1] is None
     crowd = connect_many(watched, 30)
     for i, sock in enumerate(crowd):
-        sock.settimeout(30)
-        try:
-            sock.sendall(encode("WATCH", *[f"w{i}:{j}" for j in range(50000)]))
-            sock.recv(10)
-        except OSError:
-            pass
+        send_unless_closed(sock, encode("WATCH", *[f"w{i}:{j}" for j in range(50000)]), 10)
     assert eventually(lambda: client.info("stats")["evicted_clients"] > 10)
     assert client.get("k5") == b"x" * 1500
     for sock in crowd:
