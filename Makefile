@@ -15,6 +15,7 @@ PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
 POWERCUT_SECONDS ?= 600
+POWERCUT_LETTERS ?= 3
 KILL_CYCLES ?= 200
 CUT_BOOTS ?= 10
 RDMA_MODES ?= send write
@@ -487,7 +488,8 @@ help:
 	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
-	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times'
+	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all
+	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
@@ -521,11 +523,12 @@ asan tsan ubsan:
 	$(MAKE) VARIANT=$@ all unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --build build/$@ unit server
 
-# The long run: random cuts, then every point of short scripts, and those in which space changes hands;
-# each for POWERCUT_SECONDS.
+# The long run: random cuts, then every point of random short scripts, and those in which space changes
+# hands, each for POWERCUT_SECONDS; then all scripts of up to POWERCUT_LETTERS operations.
 POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space)
 powercut: $(POWERCUT_TESTS)
 	for test in $(POWERCUT_TESTS); do VELLUM_SECONDS=$(POWERCUT_SECONDS) $$test || exit 1; done
+	VELLUM_LETTERS=$(POWERCUT_LETTERS) $(BUILD)/tests/test_cuts
 
 killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)

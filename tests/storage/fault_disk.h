@@ -46,6 +46,9 @@ void medium_cut_after(struct medium *medium, uint64_t events);
 void medium_cut_now(struct medium *medium);
 bool medium_is_cut(struct medium *medium);
 void medium_set_fate(struct medium *medium, enum fate fate); /* FATE_MIXED unless set */
+/* Power is on again. The digest of all that a store will find, so that the same is not tried twice.
+ */
+uint64_t medium_digest(struct medium *medium);
 
 /* `visit` gets the medium as it would be if the power went now, before each event that changes
  * something: a copy that is its own, what is under way included. It is called with the medium

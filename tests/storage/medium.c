@@ -14,6 +14,9 @@
 #include <string.h>
 #include <time.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 static int64_t clock_ms(void)
 {
     struct timespec now;
@@ -28,6 +31,7 @@ static struct stored_page *new_page(const char *bytes)
     struct stored_page *page = malloc(sizeof *page);
     must(page, "out of memory");
     page->refs = 1;
+    page->digest = 0;
     memcpy(page->bytes, bytes, PAGE);
     return page;
 }
@@ -58,6 +62,7 @@ static char *own_page(struct stored_page **at)
     static const char zeros[PAGE];
     if (!*at || (*at)->refs > 1)
         put_page(at, new_page(*at ? (*at)->bytes : zeros));
+    (*at)->digest = 0;
     return (*at)->bytes;
 }
 
@@ -183,6 +188,37 @@ void medium_settle(struct medium *medium)
         settle_file(medium, &medium->files[i]);
     medium->cut_at = 0;
     medium->cut = false;
+}
+
+static uint64_t page_digest(struct stored_page *page)
+{
+    if (page->digest == 0)
+        page->digest = XXH3_64bits(page->bytes, PAGE);
+    return page->digest;
+}
+
+static uint64_t file_digest(const struct stored_file *file)
+{
+    uint64_t digest = XXH3_64bits_withSeed(file->name, sizeof file->name, file->size);
+    for (uint64_t i = 0; i < file->size / PAGE; i++)
+        if (file->pages[i]) {
+            uint64_t placed[2] = {i, page_digest(file->pages[i])};
+            digest = XXH3_64bits_withSeed(placed, sizeof placed, digest);
+        }
+    return digest;
+}
+
+uint64_t medium_digest(struct medium *medium)
+{
+    uint64_t digest = 0;
+    pthread_mutex_lock(&medium->lock);
+    if (medium->cut)
+        medium_settle(medium);
+    for (uint32_t i = 0; i < FILES; i++)
+        if (medium->files[i].exists)
+            digest += file_digest(&medium->files[i]);
+    pthread_mutex_unlock(&medium->lock);
+    return digest;
 }
 
 bool medium_event(struct medium *medium)

@@ -17,6 +17,7 @@
 /* Never changed while anybody else refers to it, so that copies of a medium cost little. */
 struct stored_page {
     _Atomic uint32_t refs;
+    uint64_t digest; /* of the bytes; 0: not known yet */
     char bytes[PAGE];
 };
 

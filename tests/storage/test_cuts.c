@@ -4,9 +4,9 @@
  * has made, with all that was acknowledged; work goes on, and the power goes again. Of some moments
  * the recovery is recorded and cut in the same way.
  *
- * VELLUM_SCRIPT with VELLUM_SEED runs one script alone, VELLUM_LETTERS all those of so many
- * letters, however long that takes: some 400 moments each, 16 times as many scripts for each letter
- * more. */
+ * VELLUM_SCRIPT with VELLUM_SEED runs one script alone; VELLUM_LETTERS all those of up to so many
+ * letters, of VELLUM_ALPHABET if it is given, however long that takes: 16 times as long for each
+ * letter more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 
 #include "fault_disk.h"
 #include "sender.h"
@@ -58,7 +59,6 @@ struct moment {
 
 struct script {
     char letters[LONGEST + 1];
-    uint64_t seed;
     struct rng rng;
     struct rig rig;
     struct image images[6 * LONGEST + 2];
@@ -70,7 +70,8 @@ struct script {
     _Atomic uint64_t acknowledged;
     struct moment *moments;
     uint32_t moment_count, moment_room;
-    uint64_t states;
+    uint64_t *states; /* digests of those that were tried */
+    uint32_t state_count, state_room;
 };
 
 /* ---- what should be there ---- */
@@ -460,27 +461,45 @@ static void go_on(struct script *script, struct rig *rig, struct medium *medium)
          "%s: what came after the cut is gone", script->letters);
 }
 
+/* Whether it is another than all before: later moments find much as the ones before them left it.
+ */
+static bool is_new_state(struct script *script, uint64_t digest)
+{
+    for (uint32_t i = 0; i < script->state_count; i++)
+        if (script->states[i] == digest)
+            return false;
+    if (script->state_count == script->state_room) {
+        script->state_room = 2 * script->state_room + 64;
+        script->states = realloc(script->states, script->state_room * sizeof *script->states);
+        must(script->states, "out of memory");
+    }
+    script->states[script->state_count++] = digest;
+    return true;
+}
+
 /* Opens a copy of the moment; `inner` gets the moments of its recovery, if it is not NULL. */
 static void try_state(struct script *script, const struct moment *moment, enum fate fate,
                       struct script *inner)
 {
+    struct medium *medium = medium_copy(moment->medium);
+    medium_set_fate(medium, fate);
+    if (!is_new_state(script, medium_digest(medium) + moment->acknowledged)) {
+        medium_free(medium);
+        return;
+    }
     struct rig rig;
     rig_defaults(&rig);
     rig.options.worker_count = 1 + rng_below(&script->rng, 2);
     rig.options.sync = STORE_SYNC_ALWAYS;
-    struct medium *medium = medium_copy(moment->medium);
-    medium_set_fate(medium, fate);
-    struct disk *disk = medium_disk(medium);
     if (inner)
         medium_record(medium, record, inner);
-    must(rig_open(&rig, disk) == STORE_OK, "%s: opening: %s", script->letters, rig.message);
+    open_again(script, &rig, medium);
     medium_record(medium, NULL, NULL);
     compare(script, &rig, moment->acknowledged);
     if (rng_chance(&script->rng, 30))
         go_on(script, &rig, medium);
     must(rig_close(&rig) == STORE_OK, "%s: closing: %s", script->letters, rig.last_warning);
     medium_free(medium);
-    script->states++;
 }
 
 /* The same for the moments of a recovery. */
@@ -512,43 +531,71 @@ static uint32_t choose_name(struct rng *rng)
     return kind == 0 ? LONG_NAME : kind < 3 ? 2049 + rng_below(rng, 3000) : 20;
 }
 
-static uint64_t run_script(const char *letters, uint64_t seed, time_t until)
+static void begin_script(struct script *script, const char *letters, uint64_t seed)
 {
-    struct script script = {.seed = seed, .rng = {seed}, .image_count = 1};
-    struct medium *medium = medium_new(seed);
+    *script = (struct script){.rng = {seed}, .image_count = 1};
     for (uint32_t id = 0; id < KEYS; id++)
-        script.name_lens[id] = choose_name(&script.rng);
+        script->name_lens[id] = choose_name(&script->rng);
     for (uint32_t db = 0; db < DBS; db++)
-        empty_trees(&script.trees[db], rng_next(&script.rng));
-    struct tree_model none = {0};
-    script.images[0].trees = &none;
-    snprintf(script.letters, sizeof script.letters, "%s", letters);
-    rig_defaults(&script.rig);
-    script.rig.options.partition_count = 2;
-    script.rig.options.sync = rng_chance(&script.rng, 70)
-                                  ? STORE_SYNC_ALWAYS
-                                  : (enum store_sync)rng_below(&script.rng, 3);
-    if (rng_chance(&script.rng, 40)) /* some commits are beside the journal */
-        script.rig.options.record_bytes = 100 + rng_below(&script.rng, 2000);
+        empty_trees(&script->trees[db], rng_next(&script->rng));
+    script->images[0].trees = calloc(1, sizeof(struct tree_model));
+    must(script->images[0].trees, "out of memory");
+    snprintf(script->letters, sizeof script->letters, "%s", letters);
+    rig_defaults(&script->rig);
+    script->rig.options.partition_count = 2;
+    script->rig.options.sync = rng_chance(&script->rng, 70)
+                                   ? STORE_SYNC_ALWAYS
+                                   : (enum store_sync)rng_below(&script->rng, 3);
+    if (rng_chance(&script->rng, 40)) /* some commits are beside the journal */
+        script->rig.options.record_bytes = 100 + rng_below(&script->rng, 2000);
+}
+
+static void end_script(struct script *script)
+{
+    drop_moments(script);
+    free(script->moments);
+    free(script->states);
+    for (uint32_t i = 0; i < script->blob_count; i++)
+        blob_unref(script->blobs[i]);
+    for (uint32_t i = 0; i < script->image_count; i++) {
+        tree_model_free(script->images[i].trees);
+        free(script->images[i].trees);
+    }
+    for (uint32_t db = 0; db < DBS; db++)
+        tree_model_free(&script->trees[db]);
+}
+
+/* What the last operation has left to be written. */
+static void finish_last(struct script *script, struct medium *medium)
+{
+    if (script->rig.options.sync != STORE_SYNC_ALWAYS)
+        return; /* the end of the script has it written */
+    rig_sync(&script->rig, newest(script)->commit);
+    medium_record(medium, NULL, NULL);
+}
+
+/* The power goes in any of its operations and in the orderly end, or in the last operation alone:
+ * in those before it goes in the shorter scripts, and the end is that of a restart. */
+static uint32_t run_script(const char *letters, bool last_alone, uint64_t seed, time_t until)
+{
+    struct script script;
+    struct medium *medium = medium_new(seed);
+    begin_script(&script, letters, seed);
     open_again(&script, &script.rig, medium);
-    medium_record(medium, record, &script);
-    for (const char *letter = letters; *letter; letter++)
+    for (const char *letter = letters; *letter; letter++) {
+        if (!last_alone || !letter[1])
+            medium_record(medium, record, &script);
         run_letter(&script, medium, *letter);
+    }
+    if (last_alone)
+        finish_last(&script, medium);
     must(rig_close(&script.rig) == STORE_OK, "%s: closing", letters);
     medium_record(medium, NULL, NULL);
     try_moments(&script, until);
-    drop_moments(&script);
-    free(script.moments);
-    for (uint32_t i = 0; i < script.blob_count; i++)
-        blob_unref(script.blobs[i]);
-    for (uint32_t i = 1; i < script.image_count; i++) {
-        tree_model_free(script.images[i].trees);
-        free(script.images[i].trees);
-    }
-    for (uint32_t db = 0; db < DBS; db++)
-        tree_model_free(&script.trees[db]);
+    uint32_t states = script.state_count;
+    end_script(&script);
     medium_free(medium);
-    return script.states;
+    return states;
 }
 
 /* All scripts of one and two letters come in turn, from a random one on; in between random longer
@@ -572,11 +619,14 @@ static void choose_script(struct rng *rng, uint32_t number, uint32_t first,
     letters[length] = 0;
 }
 
-/* The script of that number, of all that have so many letters; false: there are no more. */
-static bool script_in_turn(uint32_t number, uint32_t length, char letters[LONGEST + 1])
+/* The script of that number, of all that have so many of these letters; false: there are no more.
+ */
+static bool script_in_turn(const char *of, uint32_t number, uint32_t length,
+                           char letters[LONGEST + 1])
 {
-    for (uint32_t i = length; i-- > 0; number /= LETTERS)
-        letters[i] = alphabet[number % LETTERS];
+    uint32_t count = (uint32_t)strlen(of);
+    for (uint32_t i = length; i-- > 0; number /= count)
+        letters[i] = of[number % count];
     letters[length] = 0;
     return number == 0;
 }
@@ -588,24 +638,37 @@ static time_t end_of(uint32_t otherwise, uint32_t share)
     return time(NULL) + 1 + given / share;
 }
 
-static uint64_t run_one(const char *letters, uint64_t seed, time_t until)
+static uint32_t run_one(const char *letters, bool last_alone, uint64_t seed, time_t until)
 {
     if (getenv("VELLUM_TEST_LOG"))
         fprintf(stderr, "# %s, VELLUM_SEED=%llu\n", letters, (unsigned long long)seed);
-    return run_script(letters, seed, until);
+    return run_script(letters, last_alone, seed, until);
 }
 
-static void run_all(uint32_t length, struct rng *rng)
+/* Each script of so many of these letters. */
+static uint64_t run_all(const char *of, uint32_t length, struct rng *rng)
 {
     char letters[LONGEST + 1];
     uint64_t states = 0;
     uint32_t scripts = 0;
-    must(length >= 1 && length <= LONGEST, "VELLUM_LETTERS is 1 to %u", LONGEST);
-    for (; script_in_turn(scripts, length, letters); scripts++) {
-        states += run_one(letters, rng_next(rng), INT64_MAX);
-        if (scripts % LETTERS == LETTERS - 1)
+    for (; script_in_turn(of, scripts, length, letters); scripts++) {
+        states += run_one(letters, true, rng_next(rng), INT64_MAX);
+        if (scripts % 1000 == 999)
             fprintf(stderr, "# up to %s: %llu states\n", letters, (unsigned long long)states);
     }
+    fprintf(stderr, "# all %u scripts of %u of %s: %llu states\n", scripts, length, of,
+            (unsigned long long)states);
+    return states;
+}
+
+static void run_up_to(uint32_t longest, struct rng *rng)
+{
+    const char *of = getenv("VELLUM_ALPHABET");
+    uint64_t states = 0;
+    must(longest >= 1 && longest <= LONGEST, "VELLUM_LETTERS is 1 to %u", LONGEST);
+    for (uint32_t length = 1; length <= longest; length++)
+        states += run_all(of ? of : alphabet, length, rng);
+    fprintf(stderr, "# %llu states\n", (unsigned long long)states);
 }
 
 static void run_some(struct rng *rng, time_t until)
@@ -615,7 +678,7 @@ static void run_some(struct rng *rng, time_t until)
     for (; time(NULL) < until; scripts++) {
         char letters[LONGEST + 1];
         choose_script(rng, scripts, first, letters);
-        states += run_one(letters, rng_next(rng), until);
+        states += run_one(letters, false, rng_next(rng), until);
     }
     fprintf(stderr, "# %u scripts, %llu states\n", scripts, (unsigned long long)states);
 }
@@ -627,9 +690,9 @@ static void every_point_of_short_scripts(void **state)
     const char *alone = getenv("VELLUM_SCRIPT"), *length = getenv("VELLUM_LETTERS");
     struct rng rng = {seed};
     if (alone)
-        run_one(alone, seed, INT64_MAX);
+        run_one(alone, false, seed, INT64_MAX);
     else if (length)
-        run_all((uint32_t)atoi(length), &rng);
+        run_up_to((uint32_t)atoi(length), &rng);
     else
         run_some(&rng, end_of(15, 1));
 }
@@ -643,12 +706,14 @@ static void every_point_of_changed_collections(void **state)
     time_t until = end_of(15, 3);
     uint64_t states = 0;
     for (uint32_t i = 0; time(NULL) < until; i++)
-        states += run_one(scripts[i % 8], rng_next(&rng), until);
+        states += run_one(scripts[i % 8], false, rng_next(&rng), until);
     fprintf(stderr, "# %llu states\n", (unsigned long long)states);
 }
 
 int main(void)
 {
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* a store is opened every millisecond: its memory stays */
+    mallopt(M_TRIM_THRESHOLD, INT32_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_point_of_short_scripts),
         cmocka_unit_test(every_point_of_changed_collections),
