@@ -488,7 +488,7 @@ help:
 	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
-	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all
+	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
 	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
