@@ -275,7 +275,9 @@ UNIT_TESTS := \
 	test_rdma_frame \
 	test_rdma_loop \
 	test_pubsub \
-	test_resp \
+	test_resp_number \
+	test_resp_parse \
+	test_resp_write \
 	test_runner \
 	test_ttl
 
@@ -302,7 +304,9 @@ test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_loop_LINK = $(call objects,server/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)
-test_resp_LINK = $(PROTOCOL_LIB)
+test_resp_number_LINK = $(PROTOCOL_LIB)
+test_resp_parse_LINK = $(PROTOCOL_LIB)
+test_resp_write_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
 
