@@ -332,9 +332,11 @@ STORAGE_TESTS := \
 	test_stalls \
 	test_summon \
 	test_tree \
+	test_tree_reads \
+	test_tree_space \
 	test_upload
 
-WAIT_TESTS := test_building test_random test_snapshot test_summon test_tree # also with reads that wait at random
+WAIT_TESTS := test_building test_random test_snapshot test_summon test_tree test_tree_reads test_tree_space # also with reads that wait at random
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
@@ -342,6 +344,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/medium.c \
 	tests/storage/oracle.c \
 	tests/storage/sender.c \
+	tests/storage/tree_job.c \
 	tests/storage/tree_model.c \
 	tests/storage/workload.c
 

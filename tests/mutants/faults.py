@@ -10,6 +10,7 @@ POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "t
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
 INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 CUTS_SPACE = "test_cuts_space"
+TREES = ["test_tree", "test_tree_space", "test_tree_reads"]
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
 BUILDING, CLOCK, EVICT = "test_building", "test_clock", "test_evict"
 
@@ -513,44 +514,44 @@ fault("patch-not-redone", "storage/recover.c",
 fault("nodes-taken-for-free", "storage/recover_trees.c",
       "the pages of a collection are used again after a start",
       ("bool keeps = is_named(found, nodes[i].collection);", "bool keeps = false;"),
-      by=[CUTS, "test_tree"])
+      by=[CUTS, *TREES])
 
 fault("dirty-node-dropped", "storage/tree_free.c",
       "the page of a node that is given up stays as it was before the node",
       ("if (frame && !arena_frame(space->arena, frame)->dirty &&", "if (frame &&"),
-      by=["test_tree"])
+      by=TREES)
 fault("grave-outlives-a-flush", "storage/databases.c",
       "pages are freed once more after a flush of everything",
       ("store->generation++;", ""),
-      by=["test_tree"])
+      by=TREES)
 fault("collection-not-buried", "storage/commit.c",
       "the pages of a deleted collection are lost until the next start",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (false)"),
-      by=["test_tree"])
+      by=TREES)
 fault("renamed-collection-buried", "storage/commit.c",
       "a collection that lives on under another name is taken apart",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (old)"),
-      by=["test_tree"])
+      by=TREES)
 fault("fresh-nodes-kept", "storage/tree_edit.c",
       "a run that is discarded keeps the pages it had taken",
       ("if (edit->is_fresh && !edit->is_idle)", "if (false)"),
-      by=["test_tree"])
+      by=TREES)
 fault("values-outside-forgotten", "storage/tree_outside.c",
       "a tree does not say that values of it lie outside",
       ("tree->root->has_outside = 1;", ""),
-      by=["test_tree"])
+      by=TREES)
 fault("separators-believed", "storage/tree_node.c",
       "equal keys on both sides of a boundary are looked for on one",
       ("child->loose = same == after.key_len;", "child->loose = false;"),
-      by=["test_tree"])
+      by=TREES)
 fault("heads-believed", "storage/tree_node.c",
       "a search in an inner node stops at the separators that begin as the key does",
       ("for (high = low; high < node->count && cell[high].head == head;)", "for (high = low; false;)"),
-      by=["test_tree"])
+      by=TREES)
 fault("rank-from-the-end", "storage/tree_node.c",
       "who looks for a rank from the end of an inner node forgets what is before the child",
       ("while (i > 0 && *rank < begin); *rank -= begin;", "while (i > 0 && *rank < begin);"),
-      by=["test_tree"])
+      by=TREES)
 fault("words-change-places", "storage/format.h",
       "a node's checksum does not say where its words stand",
       ("(number + 1ull) * 0x9e37", "0 * number + 1ull * 0x9e37"),
@@ -559,32 +560,32 @@ fault("rank-not-learned", "storage/tree_change.c",
       "after a leaf is parted, a cursor that did not know its rank goes on anywhere",
       ("result = tree_rank(cursor); if (result == STORE_OK) result = change_at(cursor, depth, &leaf);",
        "result = change_at(cursor, depth, &leaf);"),
-      by=["test_tree"])
+      by=TREES)
 fault("nobody-scouts", "storage/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
       ("else if (request->may_scout && txn->counts_active)", "else if (false)"),
-      by=["test_tree"])
+      by=TREES)
 fault("scouts-stop-at-once", "storage/scout.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
       ("bool is_waiting = txn->is_behind &&", "bool is_waiting = false &&"),
-      by=["test_tree"])
+      by=TREES)
 fault("wrong-leaf", "storage/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
       ("if (!at_end && !at_start)", "if (true)"),
-      by=["test_tree"])
+      by=TREES)
 fault("shared-bytes-unchecked", "storage/tree_node.c",
       "a key that does not begin as the others do comes into a leaf unnoticed",
       ("if (node->shared == 0) return true;", "if (node->count) return true;"),
-      by=["test_tree"])
+      by=TREES)
 fault("values-outside-not-judged", "storage/recover_trees.c",
       "values that no node names any more stay for ever",
       ("if (!is_named(found, outside[i].collection) && !tree_bury_outside(store, &outside[i]))",
        "if (false)"),
-      by=["test_tree"])
+      by=TREES)
 fault("step-keeps-its-pins", "storage/request.c",
       "a walk in steps holds all pages it has seen",
       ("if (txn->stepped) end_step(txn);", "txn->stepped = false;"),
-      by=["test_tree"])
+      by=TREES)
 
 # ---- order and isolation ----
 
