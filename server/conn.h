@@ -116,8 +116,24 @@ const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
 
 /* ---- output; on failure (memory) the connection is killed ---- */
 
-/* Each appends to the queue, behind which worker->output follows: that must be empty. */
-void conn_output_bytes(struct conn *conn, const char *data, size_t len);
+/* In place of what shows commits that will never be durable, see conn_never_shows. */
+#define CONN_UNKEPT_TEXT                                                                           \
+    "MISCONF Errors writing to the journal: whether the change that this reply would show or "     \
+    "acknowledge is kept is not known until the server is started again. See the log."
+
+/* A write has failed, and by the policy a reply or message that shows this commit must not leave:
+ * neither now nor later. */
+bool conn_never_shows(const struct conn *conn, uint64_t shown);
+
+/* A reply, the last one, stands in worker->output; not `is_whole`: the end of one. */
+void conn_output_count(struct conn *conn, bool is_whole);
+
+/* Appends the first bytes of worker->output to the queue, all the replies counted there. */
+void conn_output_settle(struct conn *conn, size_t len);
+
+/* Each appends part of a reply to the queue, behind which worker->output follows: that must be
+ * empty. */
+void conn_output_piece(struct conn *conn, const char *data, size_t len);
 void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length);
 
 /* Appends a push: `head`, which is copied, and the publication's bytes, which are shared if they

@@ -14,7 +14,10 @@
  * 6. While a reply leaves in parts (outflow.h), pushes stand in a second queue, conn->held.
  * 7. output_bytes counts a stream as what it takes by itself, and the one that is sent as a piece,
  *    however long it is.
- * 8. A connection that has_late has one entry in worker->late, which may leave as it is, and
+ * 8. After a failed write, what shows commits that will never be durable is replaced: each reply by
+ *    an error, in its place; messages by nothing. Where replies cannot be told apart any more,
+ * since part of one has left or may come from elsewhere (PIECES), the connection is closed.
+ * 9. A connection that has_late has one entry in worker->late, which may leave as it is, and
  *    nothing in its first queue. Between rounds there are none.
  *
  * Short replies to sockets leave together at the end of the round: a client that sleeps is woken by
@@ -29,6 +32,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "commandstats.h"
 #include "effects.h"
 #include "log.h"
 #include "transport.h"
@@ -40,12 +44,15 @@
 #define STREAM_COST 2048      /* of one that waits: about what the store keeps for it */
 #define SEND_VECTORS 64
 #define SEND_MAX (1024 * 1024)        /* per system call */
+#define PIECES UINT32_MAX             /* of replies: parts of them, or a stream */
+#define PUSHES (UINT32_MAX - 1)       /* none: messages */
 #define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
 
 struct segment {
     struct segment *next;
     uint64_t shown;
     bool is_sealed;
+    uint32_t replies; /* how many whole ones it is; or PIECES, or PUSHES */
 
     char *data; /* bytes [sent, len) wait; NULL: a stream */
     size_t sent, len, capacity;
@@ -130,7 +137,8 @@ void conn_output_free(struct conn *conn)
     assert(conn->output_bytes == 0 && conn->segment_count == 0);
 }
 
-static bool append_new(struct conn *conn, const char *data, size_t len, size_t room)
+static bool append_new(struct conn *conn, const char *data, size_t len, size_t room,
+                       uint32_t replies)
 {
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL)
@@ -143,31 +151,52 @@ static bool append_new(struct conn *conn, const char *data, size_t len, size_t r
     }
     memcpy(segment->data, data, len);
     segment->len = len;
+    segment->replies = replies;
     append(conn, segment);
     return true;
 }
 
+static bool waits_for_journal(const struct conn *conn, uint64_t shown)
+{
+    struct server *server = conn->worker->server;
+    return config_number(&server->config, CONFIG_APPENDFSYNC) == STORE_SYNC_ALWAYS &&
+           shown > store_durable(server->store);
+}
+
+/* What has not to wait does not begin to, for what comes behind it. */
+static bool may_merge(const struct conn *conn, const struct segment *last, size_t len,
+                      uint32_t replies)
+{
+    return !last->is_sealed && last->data != NULL && last->capacity - last->len >= len &&
+           (last->replies == PUSHES) == (replies == PUSHES) &&
+           (conn->shown <= last->shown || !waits_for_journal(conn, conn->shown));
+}
+
 /* `room`: of a new segment, for what may follow. */
-static void add_bytes(struct conn *conn, const char *data, size_t len, size_t room)
+static void add_bytes(struct conn *conn, const char *data, size_t len, size_t room,
+                      uint32_t replies)
 {
     struct segment *last = conn->last_output;
     if (len == 0)
         return;
-    if (last != NULL && !last->is_sealed && last->data != NULL &&
-        last->capacity - last->len >= len) {
+    if (last != NULL && may_merge(conn, last, len, replies)) {
         memcpy(last->data + last->len, data, len);
         last->len += len;
+        if (last->replies == PIECES || replies == PIECES)
+            last->replies = PIECES;
+        else if (replies != PUSHES)
+            last->replies += replies;
         if (conn->shown > last->shown)
             last->shown = conn->shown;
         conn->output_bytes += len;
-    } else if (!append_new(conn, data, len, room)) {
+    } else if (!append_new(conn, data, len, room, replies)) {
         conn_kill(conn);
     }
 }
 
-void conn_output_bytes(struct conn *conn, const char *data, size_t len)
+void conn_output_piece(struct conn *conn, const char *data, size_t len)
 {
-    add_bytes(conn, data, len, SEGMENT_MIN);
+    add_bytes(conn, data, len, SEGMENT_MIN, PIECES);
 }
 
 static void add_shared(struct conn *conn, struct publication *publication)
@@ -181,6 +210,7 @@ static void add_shared(struct conn *conn, struct publication *publication)
     segment->publication = publication;
     segment->data = (char *)publication->bytes;
     segment->len = segment->capacity = publication->len;
+    segment->replies = PUSHES;
     append(conn, segment);
 }
 
@@ -188,9 +218,9 @@ static void add_push(struct conn *conn, const struct resp_slice *head, int head_
                      struct publication *publication)
 {
     for (int i = 0; i < head_count; i++)
-        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN);
+        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN, PUSHES);
     if (publication->len < SHARED_MIN)
-        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN);
+        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN, PUSHES);
     else
         add_shared(conn, publication);
 }
@@ -199,7 +229,7 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
                       struct publication *publication)
 {
     assert(conn->worker->output.len == 0);
-    if (conn->kill || conn->transport == NULL)
+    if (conn->kill || conn->transport == NULL || conn_never_shows(conn, publication->shown))
         return;
     if (publication->shown > conn->shown)
         conn->shown = publication->shown;
@@ -240,18 +270,40 @@ void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t
         return;
     }
     segment->stream = stream;
+    segment->replies = PIECES;
     segment->conn = conn;
     segment->place = (struct transport_place){.total = length, .done = on_placed};
     store_stream_on_ready(stream, on_stream_ready, conn);
     append(conn, segment);
 }
 
+static void empty_output(struct worker *worker)
+{
+    resp_truncate(&worker->output, 0);
+    worker->output_replies = 0;
+}
+
+void conn_output_count(struct conn *conn, bool is_whole)
+{
+    struct worker *worker = conn->worker;
+    if (!is_whole)
+        worker->output_replies = PIECES;
+    else if (worker->output_replies != PIECES)
+        worker->output_replies++;
+}
+
+void conn_output_settle(struct conn *conn, size_t len)
+{
+    struct worker *worker = conn->worker;
+    add_bytes(conn, worker->output.data, len, SEGMENT_MIN, worker->output_replies);
+    worker->output_replies = 0;
+}
+
 /* Empties the shared buffer into the queue. */
 static void settle(struct conn *conn)
 {
-    struct resp_writer *output = &conn->worker->output;
-    conn_output_bytes(conn, output->data, output->len);
-    resp_truncate(output, 0);
+    conn_output_settle(conn, conn->worker->output.len);
+    empty_output(conn->worker);
 }
 
 void conn_output_take(struct conn *conn, struct resp_writer *writer)
@@ -265,6 +317,7 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer)
     segment->data = writer->data;
     segment->len = writer->len;
     segment->capacity = writer->capacity;
+    segment->replies = conn->is_flowing ? PIECES : 1;
     resp_writer_init(writer, writer->version);
     append(conn, segment);
 }
@@ -286,21 +339,55 @@ void conn_output_release(struct conn *conn)
 
 /* ---- sending ---- */
 
-static bool waits_for_journal(const struct conn *conn, uint64_t shown)
+bool conn_never_shows(const struct conn *conn, uint64_t shown)
 {
-    struct server *server = conn->worker->server;
-    return config_number(&server->config, CONFIG_APPENDFSYNC) == STORE_SYNC_ALWAYS &&
-           shown > store_durable(server->store);
+    return store_has_failed(conn->worker->server->store) && waits_for_journal(conn, shown);
 }
 
-/* Nothing leaves before it is durable; what never will be is never acknowledged. */
-static void wait_for_journal(struct conn *conn)
+static void exchange_bytes(struct conn *conn, struct segment *segment, struct resp_writer *bytes)
+{
+    conn->output_bytes -= segment_cost(segment);
+    free(segment->data);
+    segment->data = bytes->data;
+    segment->len = bytes->len;
+    segment->capacity = bytes->capacity;
+    segment->shown = 0;
+    conn->output_bytes += segment_cost(segment);
+}
+
+/* The first of the queue shows what will never be durable. */
+static void withhold(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    if (store_has_failed(worker->server->store)) {
+    struct segment *segment = conn->output;
+    if (segment->replies == PIECES || segment->sent > 0) {
         conn_kill(conn);
         return;
     }
+    if (segment->replies == PUSHES) {
+        drop_first(conn);
+        return;
+    }
+    struct resp_writer errors;
+    resp_writer_init(&errors, 2);
+    for (uint32_t i = 0; i < segment->replies; i++) {
+        size_t start = errors.len;
+        resp_error(&errors, CONN_UNKEPT_TEXT);
+        if (!errors.failed)
+            commandstats_add_error(worker, NULL, errors.data + start, errors.len - start, false);
+    }
+    if (errors.failed) {
+        resp_writer_free(&errors);
+        conn_kill(conn);
+        return;
+    }
+    exchange_bytes(conn, segment, &errors);
+}
+
+/* Nothing leaves before it is durable. */
+static void wait_for_journal(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
     conn->last_output->is_sealed = true;
     if (conn->is_undurable)
         return;
@@ -331,7 +418,7 @@ static void send_at_once(struct conn *conn, char *data, size_t len)
     if (sent == len)
         return;
     conn->send_blocked = true;
-    conn_output_bytes(conn, data + sent, len - sent);
+    conn_output_piece(conn, data + sent, len - sent);
 }
 
 static void send_entry(struct worker *worker, struct late_reply *late)
@@ -395,7 +482,7 @@ static void send_directly(struct conn *conn)
         keep_late(conn, output->data, output->len);
     else
         send_at_once(conn, output->data, output->len);
-    resp_truncate(output, 0);
+    empty_output(conn->worker);
 }
 
 static void send_bytes(struct conn *conn)
@@ -532,6 +619,10 @@ static void send_queue(struct conn *conn)
     uint64_t before =
         atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
     while (conn->output != NULL && !conn->send_blocked && !conn->send_yielded && !conn->kill) {
+        if (conn_never_shows(conn, conn->output->shown)) {
+            withhold(conn);
+            continue;
+        }
         if (waits_for_journal(conn, conn->output->shown)) {
             wait_for_journal(conn);
             return;
@@ -578,7 +669,7 @@ void conn_output_flush(struct conn *conn)
     if (output->failed)
         conn_kill(conn);
     if (conn->kill || conn->transport == NULL) {
-        resp_truncate(output, 0);
+        empty_output(conn->worker);
     } else {
         if (conn->has_late && !may_be_late(conn, 0))
             send_late(conn);

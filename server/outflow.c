@@ -76,16 +76,20 @@ bool outflow_is_heard(const struct conn *conn)
     return conn->transport != NULL && !conn->kill;
 }
 
-static void pass_on(struct request *request, struct resp_writer *part)
+static enum store_result pass_on(struct request *request, struct resp_writer *part)
 {
     struct conn *conn = request->conn;
     uint64_t shown = store_shown(request->call.txn);
     assert(conn->worker->output.len == 0);
+    request->is_unkept = conn_never_shows(conn, shown);
+    if (request->is_unkept)
+        return STORE_REFUSED;
     if (shown > conn->shown)
         conn->shown = shown;
     request->flows = conn->is_flowing = true;
     conn_output_take(conn, part);
     conn_attend(conn);
+    return STORE_OK;
 }
 
 enum store_result outflow_rest(struct request *request)
@@ -115,8 +119,11 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
     if (!outflow_is_heard(conn))
         return STORE_NO_MEMORY;
     bool is_first = conn->requests == request, is_short = client_memory_is_short(conn->worker);
+    enum store_result result = STORE_OK;
     if (is_first && said->len >= (is_short ? GATHER_SHORT_BYTES : PART_MIN))
-        pass_on(request, said);
+        result = pass_on(request, said);
+    if (result != STORE_OK)
+        return result;
     bool is_enough =
         is_first ? request->flows && is_ahead(conn) : said->len >= (is_short ? 1 : AHEAD_MAX);
     return is_enough && !request->is_hurried ? outflow_rest(request) : store_step(call->txn);
@@ -143,8 +150,10 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
     resp_bulk_header(said, item->length - offset);
     if (said->failed)
         return STORE_NO_MEMORY;
+    result = pass_on(request, said);
+    if (result != STORE_OK)
+        return result; /* the transaction closes the stream */
     store_stream_keep(stream);
-    pass_on(request, said);
     conn_output_stream(conn, stream, item->length - offset);
     resp_raw(said, "\r\n", 2);
     return STORE_OK;

@@ -44,6 +44,7 @@ struct request {
     uint64_t line;            /* see order_line; 0: none */
     bool discard;             /* CLIENT REPLY: nobody wants the reply */
     bool rejected;            /* never ran: the reply says why */
+    bool is_unkept;           /* what it would answer must not leave: see conn_never_shows */
     size_t reply_start;       /* in *call.reply */
 
     uint64_t bytes;       /* counted for its connection while it is queued */

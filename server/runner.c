@@ -149,17 +149,27 @@ static void tell_monitors(struct request *request)
     request->is_monitored = true;
 }
 
+/* The newest commit that its messages may tell of. What was withheld from a client it cannot tell.
+ */
+static uint64_t known_with(const struct conn *conn, uint64_t shown)
+{
+    uint64_t known = conn->newest_shown;
+    if (conn_never_shows(conn, known))
+        known = store_durable(conn->worker->server->store);
+    return shown > known ? shown : known;
+}
+
 static void send_messages(struct request *request)
 {
     const uint32_t writers = CMD_WRITE | CMD_REMEMBERS | CMD_NESTS;
     struct conn *conn = request->conn;
     uint64_t shown = request->store.shown;
-    if (shown > conn->newest_shown)
+    if (shown > conn->newest_shown && !conn_never_shows(conn, shown))
         conn->newest_shown = shown;
     if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
         conn->newest_written = shown;
     if (request->effects.first != NULL)
-        pubsub_send(conn->worker, &request->effects, conn->newest_shown);
+        pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
 }
 
 /* Its transaction ends, and its keys are still its own: so what it has to say comes before what
@@ -384,6 +394,7 @@ static enum store_result start(struct request *request)
     if (session->reply_mode != SESSION_REPLY_ON)
         take_skip(request);
     request->rejected = true;
+    request->is_unkept = false;
     call->command = command;
     call->hits = call->misses = 0;
     request->store.shown = 0;
@@ -449,14 +460,14 @@ static void put_out_streams(struct request *request)
     struct resp_writer *output = &conn->worker->output;
     struct resp_writer *reply = request->call.reply;
     size_t at = request->reply_start;
-    conn_output_bytes(conn, output->data, reply == output ? at : output->len);
+    conn_output_settle(conn, reply == output ? at : output->len);
     for (uint32_t i = 0; i < request->stream_count; i++) {
         struct reply_stream *stream = &request->streams[i];
-        conn_output_bytes(conn, reply->data + at, stream->offset - at);
+        conn_output_piece(conn, reply->data + at, stream->offset - at);
         conn_output_stream(conn, stream->stream, stream->length);
         at = stream->offset;
     }
-    conn_output_bytes(conn, reply->data + at, reply->len - at);
+    conn_output_piece(conn, reply->data + at, reply->len - at);
     request->stream_count = 0;
     resp_truncate(output, 0);
 }
@@ -466,13 +477,16 @@ static void put_out(struct request *request)
     struct conn *conn = request->conn;
     struct resp_writer *output = &conn->worker->output;
     struct resp_writer *reply = request->call.reply;
+    if (reply->len == request->reply_start)
+        return;
     if (request->stream_count > 0) {
         put_out_streams(request);
-    } else if (reply != output) {
-        if (reply->len > COPY_REPLY_MAX)
-            conn_output_take(conn, reply);
-        else
+    } else if (reply != output && reply->len > COPY_REPLY_MAX) {
+        conn_output_take(conn, reply);
+    } else {
+        if (reply != output)
             resp_raw(output, reply->data, reply->len);
+        conn_output_count(conn, !request->flows);
     }
 }
 
@@ -496,7 +510,7 @@ static bool is_silenced(struct request *request)
 /* A part of its reply has left, and there is no more. */
 static bool is_cut_short(const struct request *request)
 {
-    if (!request->flows || request->result == STORE_OK)
+    if (!request->flows || (request->result == STORE_OK && !request->is_unkept))
         return false;
     log_line(&request->call.server->log, CONFIG_LOG_WARNING,
              "A collection could not be read while it was sent: closing client %s",
@@ -509,12 +523,17 @@ static void answer(struct request *request)
 {
     struct conn *conn = request->conn;
     struct call *call = &request->call;
-    if (request->store.shown > conn->shown)
+    if (request->result == STORE_OK && conn_never_shows(conn, request->store.shown))
+        request->is_unkept = true;
+    else if (request->store.shown > conn->shown)
         conn->shown = request->store.shown;
-    if (request->result != STORE_OK) {
-        request_drop_streams(request, false);
+    if (request->result != STORE_OK || request->is_unkept) {
+        request_drop_streams(request, request->result == STORE_OK);
         resp_truncate(call->reply, request->reply_start);
-        reply_failure(call, request->result);
+        if (request->is_unkept)
+            resp_error(call->reply, CONN_UNKEPT_TEXT);
+        else
+            reply_failure(call, request->result);
     }
     account(request);
     if (call->reply->failed || is_cut_short(request)) {
@@ -527,7 +546,7 @@ static void answer(struct request *request)
         } else {
             put_out(request);
         }
-    } else if (call->reply != &conn->worker->output || request->stream_count > 0) {
+    } else {
         put_out(request);
     }
     outflow_answered(request);
@@ -713,6 +732,7 @@ static void write_refusal(struct conn *conn, const char *text)
 {
     conn->worker->output.version = conn->session.resp_version;
     resp_errorf(&conn->worker->output, "ERR Protocol error: %s", text);
+    conn_output_count(conn, true);
     conn->session.close_after_reply = true;
 }
 

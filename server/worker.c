@@ -313,6 +313,7 @@ struct shared {
     struct resp_parser *parser, scout;
     struct block *input;
     struct resp_writer output;
+    uint32_t output_replies;
 };
 
 static void set_shared_apart(struct worker *worker, struct shared *shared)
@@ -320,9 +321,11 @@ static void set_shared_apart(struct worker *worker, struct shared *shared)
     *shared = (struct shared){.parser = worker->parser,
                               .scout = worker->scout,
                               .input = worker->input,
-                              .output = worker->output};
+                              .output = worker->output,
+                              .output_replies = worker->output_replies};
     worker->parser = NULL;
     worker->input = NULL;
+    worker->output_replies = 0;
     resp_parser_init(&worker->scout, shared->scout.limits);
     resp_writer_init(&worker->output, 2);
 }
@@ -338,6 +341,7 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
     worker->scout = shared->scout;
     worker->input = shared->input;
     worker->output = shared->output;
+    worker->output_replies = shared->output_replies;
 }
 
 /* Sockets are asked directly: libevent's loop is not to be entered twice. */

@@ -89,6 +89,7 @@ struct worker {
     uint32_t spare_parser_count;
     struct block *input;       /* what transports are read into; NULL: to be made */
     struct resp_writer output; /* replies of the connection whose turn it is; else empty */
+    uint32_t output_replies;   /* how many: see conn_output.c */
     struct late_reply late[WORKER_LATE_REPLIES]; /* see conn_output.c */
     uint32_t late_count, late_used;
     char *late_bytes;       /* WORKER_LATE_BYTES */
