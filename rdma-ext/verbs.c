@@ -7,9 +7,12 @@
 
 #define GIDS_MAX 256
 
-/* A message is sent again after 4.096 us * 2^14, six times, each at least twice as late as that:
- * a dead peer is known after half a second. Seven would mean for ever, for both kinds of retry. */
-#define ACK_TIMEOUT 14
+/* A message is sent again after 4.096 us * 2^16, a quarter of a second, six times: a dead peer is
+ * known after two seconds. Soft-RoCE and machines that share their processors acknowledge late now
+ * and then; what is sent again for that makes them later still. A lost packet is rare where RoCE is
+ * used, and mostly told of by the one behind it. Seven retries would mean for ever, for both kinds.
+ */
+#define ACK_TIMEOUT 16
 #define RETRIES 6
 #define RECEIVER_NOT_READY_TIMER 12 /* 0.64 ms */
 

@@ -481,8 +481,11 @@ static void cut_and_mend(const char *cut, const char *mend)
     }
     for (int i = 0; i < 12; i++)
         assert_int_equal(read(ready[0], &byte, 1), 1);
+    long long broken = figure(tcp, "rdma_channels_broken");
     assert_int_equal(system(cut), 0);
-    pause_ms(1500);
+    for (int i = 0; i < 100 && figure(tcp, "rdma_channels_broken") == broken; i++)
+        pause_ms(50); /* it takes the server two seconds to be sure */
+    assert_true(figure(tcp, "rdma_channels_broken") > broken);
     redisReply *reply = good(tcp, vellum_command(tcp, "GET victim")); /* others are served */
     assert_memory_equal(reply->str, bytes, size);
     freeReplyObject(reply);
