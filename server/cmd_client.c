@@ -522,7 +522,7 @@ static bool parse_unblock(struct call *call, int64_t *id, enum blocked_ending *e
 {
     *ending = BLOCKED_TIMEOUT;
     if (call->argc > 4)
-        return call_syntax_error(call);
+        return call_wrong_subcommand(call);
     if (call->argc == 4 && slice_is(call->argv[3], "error")) {
         *ending = BLOCKED_ERROR;
     } else if (call->argc == 4 && !slice_is(call->argv[3], "timeout")) {

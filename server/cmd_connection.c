@@ -167,7 +167,7 @@ enum store_result cmd_echo(struct call *call)
 enum store_result cmd_select(struct call *call)
 {
     int64_t db;
-    if (!call_int64(call, call->argv[1], &db))
+    if (!call_int64_between(call, call->argv[1], INT32_MIN, INT32_MAX, &db))
         return STORE_OK;
     if (db < 0 || db >= STORE_DB_COUNT) {
         resp_error(call->reply, "ERR DB index is out of range");

@@ -151,10 +151,7 @@ static enum store_result list_channels(struct call *call, enum pubsub_kind kind)
 {
     struct listing listing = {.pattern = call->argc == 3 ? &call->argv[2] : NULL};
     if (call->argc > 3) {
-        resp_errorf(call->reply,
-                    "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try PUBSUB "
-                    "HELP.",
-                    (int)call->argv[1].len, call->argv[1].data);
+        call_wrong_subcommand(call);
         return STORE_OK;
     }
     resp_writer_init(&listing.names, call->reply->version);

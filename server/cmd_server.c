@@ -27,13 +27,17 @@ static bool is_wanted(const struct call *call, const struct info_section *sectio
     return false;
 }
 
-enum store_result cmd_info(struct call *call)
+static enum store_result write_section(FILE *to, const struct call *call,
+                                       const struct info_section *section)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *to = open_memstream(&text, &len);
-    if (to == NULL)
-        return STORE_NO_MEMORY;
+    if (call->txn != NULL && section->write_inside != NULL)
+        return section->write_inside(to, call->txn);
+    section->write(to, call->server);
+    return STORE_OK;
+}
+
+static enum store_result write_sections(FILE *to, const struct call *call)
+{
     bool first = true;
     for (size_t i = 0; i < info_section_count; i++) {
         if (!is_wanted(call, &info_sections[i]))
@@ -41,13 +45,26 @@ enum store_result cmd_info(struct call *call)
         if (!first)
             fputs("\r\n", to);
         first = false;
-        info_sections[i].write(to, call->server);
+        enum store_result result = write_section(to, call, &info_sections[i]);
+        if (result != STORE_OK)
+            return result;
     }
+    return STORE_OK;
+}
+
+enum store_result cmd_info(struct call *call)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    if (to == NULL)
+        return STORE_NO_MEMORY;
+    enum store_result result = write_sections(to, call);
     bool failed = fclose(to) != 0 || text == NULL;
     if (!failed)
         resp_verbatim(call->reply, "txt", text, len);
     free(text);
-    return failed ? STORE_NO_MEMORY : STORE_OK;
+    return failed ? STORE_NO_MEMORY : result;
 }
 
 /* ---- TIME ---- */
@@ -57,6 +74,10 @@ enum store_result cmd_lolwut(struct call *call)
 {
     static const char text[] =
         "Vellum ver. " VELLUM_VERSION "\nRedis ver. " VELLUM_REDIS_VERSION "\n";
+    int64_t version;
+    if (call->argc > 2 && slice_is(call->argv[1], "version") &&
+        !call_int64(call, call->argv[2], &version))
+        return STORE_OK;
     resp_verbatim(call->reply, "txt", text, sizeof text - 1);
     return STORE_OK;
 }

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 static char lower(char c)
@@ -123,15 +124,35 @@ const struct command *command_find_sub(const struct command *container, struct r
     return NULL;
 }
 
+/* In capitals. */
+static void container_name(const struct command *command, char name[COMMAND_NAME_MAX + 1])
+{
+    for (const char *at = command->name; *at != '|' && *at != '\0'; at++)
+        *name++ = (char)(*at - 'a' + 'A');
+    *name = '\0';
+}
+
+bool call_wrong_subcommand(struct call *call)
+{
+    const size_t most = 128; /* that Redis shows */
+    char name[COMMAND_NAME_MAX + 1];
+    struct resp_slice given = call->argv[1];
+    container_name(call->command, name);
+    resp_errorf(call->reply,
+                "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try %s HELP.",
+                (int)(given.len < most ? given.len : most), given.data, name);
+    return false;
+}
+
 void call_help(struct call *call, const char *const *lines)
 {
     size_t count = 0;
     while (lines[count] != NULL)
         count++;
-    char heading[COMMAND_NAME_MAX + 80], *end = heading;
-    for (const char *at = call->command->name; *at != '|' && *at != '\0'; at++)
-        *end++ = (char)(*at - 'a' + 'A');
-    strcpy(end, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    char name[COMMAND_NAME_MAX + 1], heading[COMMAND_NAME_MAX + 80];
+    container_name(call->command, name);
+    snprintf(heading, sizeof heading,
+             "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", name);
     resp_array(call->reply, count + 3);
     resp_status(call->reply, heading);
     for (size_t i = 0; i < count; i++)

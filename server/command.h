@@ -325,6 +325,10 @@ STORE_MUST_CHECK enum store_result call_await(struct call *call, uint64_t commit
                                               void (*answer)(struct call *call));
 uint64_t call_written(struct call *call);
 
+/* Of a subcommand that refuses its arguments by itself: "-ERR unknown subcommand or wrong number of
+ * arguments ..."; always false. */
+bool call_wrong_subcommand(struct call *call);
+
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
 void call_help(struct call *call, const char *const *lines);
 

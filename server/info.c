@@ -431,17 +431,36 @@ static void write_latencystats(FILE *to, struct server *server)
 
 /* ---- keyspace and engine ---- */
 
+static void write_database(FILE *to, uint32_t db, const struct store_db_stats *stats,
+                           int64_t now_ms)
+{
+    int64_t ttl = stats->expires > 0 ? stats->mean_expiry_ms - now_ms : 0;
+    if (stats->keys > 0)
+        fprintf(to, "db%u:keys=%llu,expires=%llu,avg_ttl=%lld\r\n", db, U(stats->keys),
+                U(stats->expires), ttl > 0 ? (long long)ttl : 0);
+}
+
 static void write_keyspace(FILE *to, struct server *server)
 {
-    int64_t now = store_clock_ms(server->store);
+    int64_t now_ms = store_clock_ms(server->store);
     fprintf(to, "# Keyspace\r\n");
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
         struct store_db_stats stats = store_db_stats(server->store, db);
-        int64_t ttl = stats.expires > 0 ? stats.mean_expiry_ms - now : 0;
-        if (stats.keys > 0)
-            fprintf(to, "db%u:keys=%llu,expires=%llu,avg_ttl=%lld\r\n", db, U(stats.keys),
-                    U(stats.expires), ttl > 0 ? (long long)ttl : 0);
+        write_database(to, db, &stats, now_ms);
     }
+}
+
+static enum store_result write_keyspace_inside(FILE *to, struct store_txn *txn)
+{
+    fprintf(to, "# Keyspace\r\n");
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
+        struct store_db_stats stats;
+        enum store_result result = store_txn_db_stats(txn, db, &stats);
+        if (result != STORE_OK)
+            return result;
+        write_database(to, db, &stats, store_now(txn));
+    }
+    return STORE_OK;
 }
 
 static void write_engine_memory(FILE *to, const struct store_stats *stats)
@@ -530,20 +549,20 @@ static void write_rdma(FILE *to, struct server *server)
 }
 
 const struct info_section info_sections[] = {
-    {"server", write_server, true},
-    {"clients", write_clients, true},
-    {"memory", write_memory, true},
-    {"persistence", write_persistence, true},
-    {"stats", write_stats, true},
-    {"replication", write_replication, true},
-    {"cpu", write_cpu, true},
-    {"modules", write_modules, true},
-    {"commandstats", write_commandstats, false},
-    {"errorstats", write_errorstats, true},
-    {"latencystats", write_latencystats, false},
-    {"cluster", write_cluster, true},
-    {"keyspace", write_keyspace, true},
-    {"vellum", write_engine, true},
-    {"rdma", write_rdma, true},
+    {"server", write_server, true, NULL},
+    {"clients", write_clients, true, NULL},
+    {"memory", write_memory, true, NULL},
+    {"persistence", write_persistence, true, NULL},
+    {"stats", write_stats, true, NULL},
+    {"replication", write_replication, true, NULL},
+    {"cpu", write_cpu, true, NULL},
+    {"modules", write_modules, true, NULL},
+    {"commandstats", write_commandstats, false, NULL},
+    {"errorstats", write_errorstats, true, NULL},
+    {"latencystats", write_latencystats, false, NULL},
+    {"cluster", write_cluster, true, NULL},
+    {"keyspace", write_keyspace, true, write_keyspace_inside},
+    {"vellum", write_engine, true, NULL},
+    {"rdma", write_rdma, true, NULL},
 };
 const size_t info_section_count = sizeof info_sections / sizeof info_sections[0];

@@ -7,12 +7,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "../storage/store.h"
+
 struct server;
 
 struct info_section {
     const char *name; /* lower case, as INFO's argument */
     void (*write)(FILE *to, struct server *server);
     bool usual; /* shown without arguments */
+    /* The same within a transaction, with what that has changed; NULL: it makes no difference. */
+    enum store_result (*write_inside)(FILE *to, struct store_txn *txn);
 };
 
 extern const struct info_section info_sections[];

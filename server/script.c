@@ -9,6 +9,7 @@
  */
 #include "script.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,13 +172,13 @@ static bool is_word(struct resp_slice word, const char *text)
     return word.len == strlen(text) && memcmp(word.data, text, word.len) == 0;
 }
 
-/* The next word before `end`, which `separator` or the end follows. */
-static struct resp_slice next_word(const char **at, const char *end, char separator)
+/* The next word before `end`. */
+static struct resp_slice next_word(const char **at, const char *end)
 {
-    while (*at < end && **at == separator)
+    while (*at < end && isspace((unsigned char)**at))
         ++*at;
     struct resp_slice word = {.data = *at};
-    while (*at < end && **at != separator)
+    while (*at < end && !isspace((unsigned char)**at))
         ++*at;
     word.len = (size_t)(*at - word.data);
     return word;
@@ -199,8 +200,11 @@ static bool read_flags(struct script *script, struct resp_slice list, char *prob
                  {"no-cluster", SCRIPT_NO_CLUSTER},
                  {"allow-cross-slot-keys", SCRIPT_ALLOW_CROSS_SLOT}};
     const size_t name_count = sizeof names / sizeof *names;
-    const char *at = list.data, *end = list.data + list.len;
-    for (struct resp_slice word; (word = next_word(&at, end, ',')).len > 0;) {
+    const char *end = list.data + list.len;
+    for (const char *at = list.data; list.len > 0 && at <= end;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        struct resp_slice word = {at, (size_t)((comma != NULL ? comma : end) - at)};
+        at += word.len + 1;
         size_t i = 0;
         while (i < name_count && !is_word(word, names[i].name))
             i++;
@@ -228,13 +232,13 @@ static bool read_shebang(struct script *script, char *problem)
     }
     script->flags = SCRIPT_HAS_SHEBANG;
     script->code_at = (size_t)(end - at); /* the line's end stays: lines are counted */
-    struct resp_slice word = next_word(&at, end, ' ');
+    struct resp_slice word = next_word(&at, end);
     if (!is_word(word, "#!lua")) {
         snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected engine in script shebang: %.*s",
                  shown(word), word.data);
         return false;
     }
-    while ((word = next_word(&at, end, ' ')).len > 0) {
+    while ((word = next_word(&at, end)).len > 0) {
         if (word.len < prefix_len || memcmp(word.data, prefix, prefix_len) != 0) {
             snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unknown lua shebang option: %.*s",
                      shown(word), word.data);

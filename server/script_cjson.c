@@ -217,8 +217,8 @@ struct decoder {
     const struct script_json *options;
     int depth;
     enum token token;
-    const char *token_at;
-    const char *problem; /* of TOKEN_ERROR */
+    const char *token_at; /* or where in it the problem is */
+    const char *problem;  /* of TOKEN_ERROR */
     double number;
 };
 
@@ -326,10 +326,11 @@ static void read_string(struct decoder *decoder)
     const char *problem = NULL;
     for (decoder->at++; problem == NULL;) {
         const char *from = decoder->at;
-        while (decoder->at < decoder->end && *decoder->at != '"' && *decoder->at != '\\')
+        while (*decoder->at != '\0' && *decoder->at != '"' && *decoder->at != '\\')
             decoder->at++;
         resp_raw(out, from, (size_t)(decoder->at - from));
-        if (decoder->at == decoder->end) {
+        const char *stop = decoder->at;
+        if (*stop == '\0') {
             problem = "unexpected end of string";
         } else if (*decoder->at++ == '"') {
             decoder->token = TOKEN_STRING;
@@ -337,6 +338,7 @@ static void read_string(struct decoder *decoder)
         } else {
             problem = read_escape(decoder, out);
         }
+        decoder->token_at = stop;
     }
     fail_token(decoder, problem);
 }
@@ -344,18 +346,16 @@ static void read_string(struct decoder *decoder)
 static void next_token(struct decoder *decoder)
 {
     static const char signs[] = "{}[]", more[] = ":,";
-    while (decoder->at < decoder->end && *decoder->at != '\0' &&
-           strchr(" \t\r\n", *decoder->at) != NULL)
-        decoder->at++;
+    decoder->at += strspn(decoder->at, " \t\r\n");
     decoder->token_at = decoder->at;
-    char c = decoder->at < decoder->end ? *decoder->at : '\0';
+    char c = *decoder->at; /* a NUL is an end, too */
     const char *sign = c == '\0' ? NULL : strchr(signs, c), *other = strchr(more, c);
-    if (decoder->at == decoder->end) {
+    if (c == '\0') {
         decoder->token = TOKEN_END;
     } else if (sign != NULL) {
         decoder->token = (enum token)(sign - signs);
         decoder->at++;
-    } else if (c != '\0' && other != NULL) {
+    } else if (other != NULL) {
         decoder->token = c == ':' ? TOKEN_COLON : TOKEN_COMMA;
         decoder->at++;
     } else if (c == '"') {
@@ -366,7 +366,8 @@ static void next_token(struct decoder *decoder)
         decoder->token = TOKEN_FALSE;
     } else if (take_word(decoder, "null")) {
         decoder->token = TOKEN_NULL;
-    } else if (c != '\0' && strchr("+-0123456789iInN", c) != NULL) {
+    } else if (strchr(decoder->options->decode_invalid ? "+-0123456789iInN" : "-0123456789", c) !=
+               NULL) {
         read_number(decoder);
     } else {
         fail_token(decoder, "invalid token");
@@ -494,30 +495,39 @@ static int json_decode(lua_State *lua)
 
 /* ---- options ---- */
 
-static int set_number(lua_State *lua, int *option, int least, int most)
+/* From an argument, if it is given. */
+static void set_number(lua_State *lua, int arg, int *option, int least, int most)
 {
-    if (!lua_isnoneornil(lua, 1)) {
-        lua_Integer value = luaL_checkinteger(lua, 1);
-        luaL_argcheck(lua, value >= least && value <= most, 1, "expected integer between limits");
-        *option = (int)value;
+    if (lua_isnoneornil(lua, arg))
+        return;
+    lua_Integer value = luaL_checkinteger(lua, arg);
+    if (value < least || value > most) {
+        lua_pushfstring(lua, "expected integer between %d and %d", least, most);
+        luaL_argerror(lua, 1, lua_tostring(lua, -1));
     }
+    *option = (int)value;
+}
+
+static int set_one_number(lua_State *lua, int *option, int most)
+{
+    set_number(lua, 1, option, 1, most);
     lua_pushinteger(lua, *option);
     return 1;
 }
 
 static int json_encode_max_depth(lua_State *lua)
 {
-    return set_number(lua, &script_state_of(lua)->json.encode_depth, 1, INT32_MAX);
+    return set_one_number(lua, &script_state_of(lua)->json.encode_depth, INT32_MAX);
 }
 
 static int json_decode_max_depth(lua_State *lua)
 {
-    return set_number(lua, &script_state_of(lua)->json.decode_depth, 1, INT32_MAX);
+    return set_one_number(lua, &script_state_of(lua)->json.decode_depth, INT32_MAX);
 }
 
 static int json_encode_number_precision(lua_State *lua)
 {
-    return set_number(lua, &script_state_of(lua)->json.precision, 1, 16);
+    return set_one_number(lua, &script_state_of(lua)->json.precision, 14);
 }
 
 static int json_encode_keep_buffer(lua_State *lua)
@@ -531,8 +541,8 @@ static int json_encode_sparse_array(lua_State *lua)
     struct script_json *json = &script_state_of(lua)->json;
     if (!lua_isnoneornil(lua, 1))
         json->sparse_converts = lua_toboolean(lua, 1);
-    json->sparse_ratio = (int)luaL_optinteger(lua, 2, json->sparse_ratio);
-    json->sparse_safe = (int)luaL_optinteger(lua, 3, json->sparse_safe);
+    set_number(lua, 2, &json->sparse_ratio, 0, INT32_MAX);
+    set_number(lua, 3, &json->sparse_safe, 0, INT32_MAX);
     lua_pushboolean(lua, json->sparse_converts);
     lua_pushinteger(lua, json->sparse_ratio);
     lua_pushinteger(lua, json->sparse_safe);
@@ -541,11 +551,13 @@ static int json_encode_sparse_array(lua_State *lua)
 
 static int json_encode_invalid_numbers(lua_State *lua)
 {
+    static const char *const names[] = {"off", "on", "null", NULL};
+    static const int choices[] = {SCRIPT_JSON_REFUSED, SCRIPT_JSON_AS_IS, SCRIPT_JSON_NULL};
     struct script_json *json = &script_state_of(lua)->json;
-    if (lua_type(lua, 1) == LUA_TSTRING && strcmp(lua_tostring(lua, 1), "null") == 0)
-        json->encode_invalid = SCRIPT_JSON_NULL;
+    if (lua_isboolean(lua, 1))
+        json->encode_invalid = choices[lua_toboolean(lua, 1)];
     else if (!lua_isnoneornil(lua, 1))
-        json->encode_invalid = lua_toboolean(lua, 1) ? SCRIPT_JSON_AS_IS : SCRIPT_JSON_REFUSED;
+        json->encode_invalid = choices[luaL_checkoption(lua, 1, NULL, names)];
     if (json->encode_invalid == SCRIPT_JSON_NULL)
         lua_pushliteral(lua, "null");
     else

@@ -216,12 +216,8 @@ static void unpack_map(struct unpacker *unpacker, uint64_t count)
     lua_newtable(lua);
     for (uint64_t i = 0; i < count; i++) {
         unpack_value(unpacker);
-        bool is_key = !lua_isnil(lua, -1) &&
-                      (lua_type(lua, -1) != LUA_TNUMBER || !isnan(lua_tonumber(lua, -1)));
-        if (!is_key)
-            luaL_error(lua, "Bad data format in input.");
         unpack_value(unpacker);
-        lua_rawset(lua, -3);
+        lua_rawset(lua, -3); /* says what is no key */
     }
 }
 
@@ -251,12 +247,10 @@ static void unpack_long(struct unpacker *unpacker, unsigned head)
         lua_pushnil(lua);
     else if (head == 0xc2 || head == 0xc3)
         lua_pushboolean(lua, head == 0xc3);
-    else if (head >= 0xc4 && head <= 0xc6)
-        unpack_string(unpacker, take_number(unpacker, 1u << (head - 0xc4)));
     else if (head == 0xca || head == 0xcb)
         unpack_float(unpacker, head == 0xca ? 4 : 8);
-    else if (head >= 0xcc && head <= 0xcf)
-        lua_pushnumber(lua, (lua_Number)take_number(unpacker, 1u << (head - 0xcc)));
+    else if (head >= 0xcc && head <= 0xcf) /* of 8 bytes: as if it had a sign */
+        lua_pushnumber(lua, (lua_Number)(int64_t)take_number(unpacker, 1u << (head - 0xcc)));
     else if (head >= 0xd0 && head <= 0xd3)
         unpack_signed(unpacker, 1u << (head - 0xd0));
     else if (head >= 0xd9 && head <= 0xdb)
@@ -298,7 +292,7 @@ static int unpack_from(lua_State *lua, lua_Number limit, lua_Number offset)
     const char *data = luaL_checklstring(lua, 1, &len);
     if (!(offset >= 0) || !(limit >= 0))
         return luaL_error(lua, "Invalid request to unpack with offset of %f and limit of %f.",
-                          offset, limit);
+                          offset, (lua_Number)len);
     if (offset > (lua_Number)len)
         return luaL_error(lua, "Start offset %f greater than input length %f.", offset,
                           (lua_Number)len);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
 #include "effects.h"
 #include "nested.h"
 #include "request.h"
@@ -101,6 +102,13 @@ static const struct command *find_command(const struct call *outer, size_t argc,
     return command_arity_ok(command, argc) && command->run != NULL ? command : NULL;
 }
 
+/* Beyond its reply. */
+static bool has_effect(const struct command *command)
+{
+    return (command->flags & (CMD_WRITE | CMD_REMEMBERS)) != 0 || command->run == cmd_publish ||
+           command->run == cmd_spublish;
+}
+
 static const char *why_not(struct script_state *state, const struct command *command)
 {
     const uint32_t flags = command->flags;
@@ -111,7 +119,7 @@ static const char *why_not(struct script_state *state, const struct command *com
          !atomic_load_explicit(&state->call->server->scripts_may_all, memory_order_relaxed));
     if (is_denied || is_local)
         return "This Redis command is not allowed from script";
-    if (state->is_readonly && (flags & (CMD_WRITE | CMD_PUBSUB | CMD_REMEMBERS)) != 0)
+    if (state->is_readonly && has_effect(command))
         return "Write commands are not allowed from read-only scripts.";
     return NULL;
 }
@@ -318,8 +326,7 @@ static int redis_acl_check_cmd(lua_State *lua)
     if (argc == 0)
         return script_raise(lua, "Please specify at least one argument for this redis lib call");
     if (!take_args(lua, state, (size_t)argc))
-        return script_raise(lua, "redis.acl_check_cmd() command arguments must be strings or "
-                                 "integers");
+        return script_raise(lua, "Lua redis lib command arguments must be strings or integers");
     const struct command *command = command_find(&state->call->server->commands, state->args[0]);
     if (command != NULL && command_is_container(command) && argc > 1)
         command = command_find_sub(command, state->args[1]);

@@ -210,7 +210,7 @@ static bool get_field(lua_State *lua, const char *name, int type)
 {
     lua_pushstring(lua, name);
     lua_rawget(lua, -2);
-    bool is_good = type == LUA_TSTRING ? lua_isstring(lua, -1) : lua_type(lua, -1) == type;
+    bool is_good = lua_type(lua, -1) == type;
     if (!is_good)
         lua_pop(lua, 1);
     return is_good;
@@ -252,11 +252,10 @@ static bool write_verbatim(struct writer *writer)
     size_t len;
     if (!get_field(lua, "format", LUA_TSTRING))
         return false;
-    char format[4] = "txt";
+    char format[4] = "   ";
     size_t format_len;
     const char *text = lua_tolstring(lua, -1, &format_len);
-    if (format_len == 3)
-        memcpy(format, text, 3);
+    memcpy(format, text, format_len < 3 ? format_len : 3);
     lua_pop(lua, 1);
     if (!get_field(lua, "string", LUA_TSTRING))
         return false;

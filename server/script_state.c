@@ -418,6 +418,8 @@ static int describe_error(lua_State *lua)
         lua_pushliteral(lua, "ERR ");
         if (lua_isstring(lua, 1))
             lua_pushvalue(lua, 1);
+        else if (lua_isboolean(lua, 1))
+            lua_pushstring(lua, lua_toboolean(lua, 1) ? "true" : "false");
         else
             lua_pushstring(lua, luaL_typename(lua, 1));
         lua_concat(lua, 2);

@@ -1,7 +1,7 @@
 /*
  * `struct`: values to bytes and back, by a format:
  *
- *     > < ! =     byte order, and alignment to the size given behind '!'
+ *     > < !       byte order, and alignment to the size given behind '!'
  *     b B h H l L T i I    integers of 1, 2, 8, size_t's and 4 bytes, or as many as a number behind
  *                 i and I says; capitals are not signed
  *     f d         numbers; s: a string up to a zero byte; c and a number: so many characters
@@ -90,7 +90,7 @@ static void set_order(struct format *format, char kind)
 /* The next item, when `offset` bytes stand before it; false: the end. */
 static bool next_item(struct format *format, size_t offset, struct item *item)
 {
-    while (*format->at != '\0' && strchr("><!= ", *format->at) != NULL)
+    while (*format->at != '\0' && strchr("><! ", *format->at) != NULL)
         set_order(format, *format->at++);
     if (*format->at == '\0')
         return false;
@@ -163,15 +163,15 @@ static void put_item(struct format *format, struct resp_writer *out, const struc
     case 'c':
         text = luaL_checklstring(lua, *arg, &len);
         size_t wanted = item->kind == 's' || item->size == 0 ? len : item->size;
+        ++*arg; /* named by the next one's number, as in Redis */
         luaL_argcheck(lua, len >= wanted, *arg, "string too short");
-        ++*arg;
         resp_raw(out, text, wanted + (item->kind == 's')); /* with its zero byte */
         break;
     case 'x':
         resp_raw(out, "", 1);
         break;
     default:
-        if (item->size == 0 || strchr("bBhHlLTiI", item->kind) == NULL)
+        if (strchr("bBhHlLTiI", item->kind) == NULL)
             bad_item(format, item->kind);
         put_integer(format, out, luaL_checknumber(lua, (*arg)++), item->size);
     }
@@ -183,6 +183,7 @@ static int struct_pack(lua_State *lua)
     struct format format = begin(lua);
     struct resp_writer *out = script_scratch(lua);
     struct item item;
+    lua_pushnil(lua); /* an argument that is missing is nil, to messages */
     for (int arg = 2; next_item(&format, out->len, &item);) {
         resp_raw(out, zeros, item.padding);
         put_item(&format, out, &item, &arg);
@@ -267,8 +268,8 @@ static int struct_unpack(lua_State *lua)
     size_t len;
     const char *data = luaL_checklstring(lua, 2, &len);
     lua_Number first = luaL_optnumber(lua, 3, 1);
-    luaL_argcheck(lua, first >= 1, 3, "offset must be 1 or greater");
-    size_t at = first - 1 > (lua_Number)len ? len : (size_t)(first - 1);
+    luaL_argcheck(lua, first <= -1 || first >= 1, 3, "offset must be 1 or greater");
+    size_t at = first < 0 || first - 1 > (lua_Number)len ? len : (size_t)(first - 1);
     struct item item;
     int count = 0;
     lua_settop(lua, 2);
@@ -289,7 +290,7 @@ static int struct_size(lua_State *lua)
     while (next_item(&format, (size_t)total, &item)) {
         luaL_argcheck(lua, item.kind != 's', 1, "option 's' has no fixed size");
         luaL_argcheck(lua, item.kind != 'c' || item.size > 0, 1, "option 'c0' has no fixed size");
-        if (item.size == 0)
+        if (item.size == 0 && !isalnum((unsigned char)item.kind))
             bad_item(&format, item.kind);
         total += (lua_Number)(item.padding + item.size);
         luaL_argcheck(lua, total <= INT32_MAX, 1, "format result too large");

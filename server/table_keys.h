@@ -93,9 +93,9 @@ COMMAND("type", cmd_type, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "1.0.
 COMMAND("unlink", cmd_unlink, -2, W | FAST, 1, -1, 1, "keyspace", "4.0.0", "generic",
         "O(N), N being the number of keys", .summary = "Deletes keys; the space comes back later.",
         .key_flags = "RM delete", .tips = MULTI_SUM)
-COMMAND("wait", cmd_wait, 3, CMD_BLOCKING | LOCAL, 0, 0, 0, "connection", "3.0.0", "generic",
+COMMAND("wait", cmd_wait, 3, CMD_BLOCKING | PLACE, 0, 0, 0, "connection", "3.0.0", "generic",
         "O(1)", .summary = "Waits until replicas have acknowledged this connection's writes.",
         .tips = "request_policy:all_shards response_policy:agg_min")
-COMMAND("waitaof", cmd_waitaof, 4, CMD_BLOCKING | LOCAL, 0, 0, 0, "connection", "7.2.0", "generic",
+COMMAND("waitaof", cmd_waitaof, 4, CMD_BLOCKING | PLACE, 0, 0, 0, "connection", "7.2.0", "generic",
         "O(1)", .summary = "Waits until this connection's writes are durable, here or elsewhere.",
         .tips = "request_policy:all_shards response_policy:agg_min")

@@ -175,7 +175,7 @@ COMMAND("flushall", cmd_flushall, -1, W | CMD_ALL_KEYS, 0, 0, 0, "keyspace dange
         "server", "O(1)", .summary = "Deletes all keys of all databases.", .tips = ALL_OK)
 COMMAND("flushdb", cmd_flushdb, -1, W | CMD_ALL_KEYS, 0, 0, 0, "keyspace dangerous", "1.0.0",
         "server", "O(1)", .summary = "Deletes all keys of the database.", .tips = ALL_OK)
-COMMAND("info", cmd_info, -1, LS | LOCAL, 0, 0, 0, "dangerous", "1.0.0", "server", "O(1)",
+COMMAND("info", cmd_info, -1, LS | PLACE, 0, 0, 0, "dangerous", "1.0.0", "server", "O(1)",
         .summary = "Shows figures about the server.",
         .tips = VARYING " request_policy:all_shards response_policy:special")
 COMMAND("lolwut", cmd_lolwut, -1, R | FAST | PLACE, 0, 0, 0, NULL, "5.0.0", "server", "O(1)",

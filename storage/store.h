@@ -735,9 +735,8 @@ struct store_db_stats {
 };
 /* Keys that have expired but were not yet removed are counted. */
 struct store_db_stats store_db_stats(const struct store *store, uint32_t db);
-/* In a run function of scope STORE_SCOPE_ALL or NONE: the same with what its transaction has
- * written, flushed and swapped (but not in mean_expiry_ms). May have to look up what is replaced.
- */
+/* In a run function, with any scope: the same with what its transaction has written, flushed and
+ * swapped (but not in mean_expiry_ms). May have to look up what is replaced. */
 STORE_MUST_CHECK enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
                                                       struct store_db_stats *stats);
 

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import harness
+from harness import encode
 
 pytestmark = pytest.mark.shared
 
@@ -69,6 +70,26 @@ def test_value(raw, script, reply):
         assert raw.call("EVAL", script, 1, "k", "a") == reply
     else:
         assert raw.call("EVAL", script, 1, "k", "a").startswith(b"-ERR user_script:1: Script atte")
+
+
+def test_info_stands_in_its_turn(raw):
+    """It tells of what was written before it, not of what comes behind it."""
+    raw.call("FLUSHALL")
+    script = ("redis.call('set','a','1') redis.call('setex','b','100','1') local text = "
+              "redis.call('info','keyspace') redis.call('set','c','1') "
+              "return text:match('db0:keys=%d+,expires=%d+')")
+    assert raw.call("EVAL", script, 0) == b"$20\r\ndb0:keys=2,expires=1\r\n"
+    raw.send(b"".join(encode(*words) for words in (
+        ("MULTI",), ("DEL", "a"), ("INFO", "keyspace"), ("FLUSHDB",), ("INFO", "keyspace"), ("EXEC",))))
+    for _ in range(5):
+        raw.reply()
+    reply = raw.reply()
+    assert b"db0:keys=2,expires=1," in reply and reply.endswith(b"# Keyspace\r\n\r\n")
+
+
+def test_waits_end_at_once(raw):
+    assert raw.call("EVAL", "return {redis.call('wait','1','0'), redis.call('waitaof','0','1','0')[2]}",
+                    0) == b"*2\r\n:0\r\n:0\r\n"
 
 
 @pytest.mark.parametrize("script, reply", [

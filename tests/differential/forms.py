@@ -1,0 +1,193 @@
+"""Commands in all forms that somebody may try: each option, each pair of options, each type of key,
+each number that is none, too few arguments and too many. Nothing here is left to chance.
+
+A line of FORMS stands for all that come of it when one of each {alternatives} is chosen. Words are
+divided by blanks; `~` is a blank within a word, `_` alone is the empty word. Names in capitals in
+braces stand for lists: KEY, INT, FLOAT ...
+"""
+
+import itertools
+import re
+
+# What stands at the keys whenever a form begins.
+SETUP = [line.split() for line in """
+DEL s n f l t i z h x y d
+MSET s foobar n 5 f 1.5
+RPUSH l a b c a
+SADD t a b c
+SADD i 1 2 3
+ZADD z 1 a 2 b 3 c
+HSET h a 1 b x c 1.5
+""".strip().split("\n")]
+
+LISTS = {
+    "KEY": "s|n|l|t|i|z|h|x",
+    "INT": "0|1|-1|2|9223372036854775807|-9223372036854775808|9223372036854775808|x|_|1.5|~1|+1|01|-0",
+    "FLOAT": "1.5|1e3|nan|inf|-inf|+inf|x|_|~1|1~|0x10|1e400|-0|(1|1_0",
+    "TIME": "0.001|-1|x|nan|-0.1|_",
+    "EXPIRY": "EX 10|PX 10000|EXAT 99999999999|PXAT 99999999999999|EX|PX 0|EX -1|EX x|EXAT 0|PXAT -5"
+              "|EX 9223372036854775807|PX 9223372036854775807|EXAT 9223372036854775807"
+              "|EX 9223372036854775",
+    "BOUND": "1|(1|-inf|+inf|x|_|nan|(inf|[a|(a|-|+|((1|1e400",
+    "AGGREGATE": "|WEIGHTS 1|WEIGHTS 1 2|WEIGHTS 2 x|WEIGHTS|WEIGHTS nan 1|WEIGHTS inf 0"
+                 "|AGGREGATE SUM|AGGREGATE MIN|AGGREGATE MAX|AGGREGATE foo|AGGREGATE|WITHSCORES|foo"
+                 "|WEIGHTS 1 2 AGGREGATE MAX WITHSCORES",
+    "COUNT": "COUNT 1|COUNT 0|COUNT -1|COUNT x|COUNT|foo|COUNT 1 COUNT 2|",
+    "CARD_LIMIT": "LIMIT 1|LIMIT 0|LIMIT -1|LIMIT x|LIMIT|foo|",
+    "BITS": "GET u8 0|GET u8 #1|SET u8 0 255|SET u8 0 256|SET i8 0 -129|INCRBY u2 100 1|INCRBY i64 0 1"
+            "|OVERFLOW WRAP|OVERFLOW SAT INCRBY u2 0 5|OVERFLOW FAIL INCRBY u2 0 5|OVERFLOW foo"
+            "|GET u64 0|GET i65 0|GET u0 0|GET x8 0|GET u8 -1|GET u8 x|GET u8 #x|GET u8|SET u8 0"
+            "|SET u8 0 x|INCRBY u8 0 x|foo|GET u8 4294967296|GET u63 #4294967296|GET u8 #-1|",
+}
+
+# Of these each is also given a word or two more.
+ONE_KEY = """
+INCR DECR STRLEN GET GETDEL TTL PTTL TYPE PERSIST EXPIRETIME PEXPIRETIME LLEN SCARD ZCARD HLEN HKEYS
+HVALS HGETALL SMEMBERS LPOP RPOP SRANDMEMBER ZPOPMIN ZPOPMAX DUMP DEL UNLINK TOUCH EXISTS PFCOUNT
+PFADD SORT SORT_RO BITCOUNT RPOPLPUSH LCS BITOP RANDOMKEY DBSIZE KEYS LPUSH RPUSH LPUSHX RPUSHX SADD
+SREM SISMEMBER SMISMEMBER HGET HEXISTS HSTRLEN HDEL HMGET HSETNX HSET HMSET ZSCORE ZMSCORE ZREM MSET
+MSETNX MGET APPEND GETSET SETNX GETRANGE SINTER SUNION SDIFF SINTERSTORE SUNIONSTORE SDIFFSTORE
+RENAME RENAMENX
+""".split()
+
+FORMS = """
+SET {KEY} v {NX|XX|GET|KEEPTTL|NX GET|foo|}
+SET {s|x|l} v {EXPIRY} {|NX|XX|GET|KEEPTTL|EX 10|PX 10000|EXAT 99999999999|PXAT 99999999999999|foo}
+SET {s|x|l} v {NX|XX|GET|KEEPTTL|foo} {|NX|XX|GET|KEEPTTL|EX 10|PX 10000}
+GETEX {s|x|l} {EXPIRY} {|PERSIST|EX 10|PX 100000|KEEPTTL|NX}
+GETEX {s|x|l} {PERSIST|foo|} {|PERSIST|EX 10|KEEPTTL|NX}
+{SETEX|PSETEX} {s|x|l} {INT} v
+{INCRBY|DECRBY|LPOP|RPOP|ZPOPMIN|ZPOPMAX|EXPIRE|PEXPIRE|EXPIREAT|PEXPIREAT|LINDEX} {KEY} {INT}
+{INCRBY|DECRBY|LPOP|RPOP|ZPOPMIN|ZPOPMAX|EXPIRE|LINDEX} {n|l|x} {INT} v
+{GETBIT|SETRANGE|SWAPDB|SRANDMEMBER|SPOP|HRANDFIELD|ZRANDMEMBER} {s|x} {INT}
+{SPOP|SRANDMEMBER} {t|l} {0|-1|x|_} {|v}
+{SELECT|MOVE s} {0|1|16|-1|x|99999999999|_|9223372036854775807|9223372036854775808}
+HRANDFIELD h {INT} {WITHVALUES|foo|WITHVALUES x}
+ZRANDMEMBER z {INT} {WITHSCORES|foo}
+INCRBYFLOAT {s|n|f|l|x} {FLOAT}
+HINCRBYFLOAT {h|s|x} {a|b|c|d} {FLOAT}
+HINCRBY {h|s|x} {a|b|c|d} {INT}
+ZINCRBY {z|s|x} {FLOAT} {a|q}
+GETRANGE {s|l|x} {INT} {INT}
+SUBSTR {s|x} {INT} 3
+SETRANGE {s|l|x} {INT} {v|_}
+SETBIT {s|l|x} {INT} {0|1|2|x}
+SETBIT s {4294967295|4294967296|536870912} 1
+BITCOUNT {s|l|x} {INT} {INT}
+BITCOUNT {s|x} {0|1|x} {1|-1|x|} {BIT|BYTE|foo|BIT x|}
+BITPOS {s|l|x} {0|1|2|x} {0|-2|x|100|}
+BITPOS {s|l|x} {0|1} {0|-2|x} {-1|0|x} {BIT|BYTE|foo|BIT x|}
+BITOP {AND|OR|XOR|NOT|foo} d {s|l|x} {n|l|}
+BITOP {AND|foo} d
+{BITFIELD|BITFIELD_RO} {s|l|x} {|GET u4 0} {BITS}
+LCS {s|l|x} {n|s|l|x} {LEN|IDX|IDX LEN|MINMATCHLEN|MINMATCHLEN x|MINMATCHLEN -1|IDX MINMATCHLEN 2|foo|}
+LCS {s|l|x} {n|s} {IDX WITHMATCHLEN|WITHMATCHLEN}
+{MSET|MSETNX} {|x|x 1|x 1 y|l 1|x 1 x 2|s 1 x 2}
+MGET {s|l|x} {n|l|x}
+{EXPIRE|PEXPIRE|EXPIREAT|PEXPIREAT} {s|x} {100|-1|0|99999999999999|x} {NX|XX|GT|LT|foo} {NX|XX|GT|LT|foo|}
+COPY {s|l|x} {y|n|s} {DB 1|DB 0|DB 16|DB -1|DB x|DB|DB 99999999999999999999|foo|} {REPLACE|DB 1|}
+{RENAME|RENAMENX} {s|x|l} {y|n|s|x}
+MOVE {s|x} {0|1|16|-1|x|99999999999|_}
+SWAPDB {0|16|-1|x} {0|16|-1|x|1}
+OBJECT {|FREQ|IDLETIME|ENCODING|REFCOUNT|foo} {|s|l|x|s x}
+RESTORE {s|x} {0|-1|x|10} bad {REPLACE|ABSTTL|IDLETIME 1|IDLETIME -1|IDLETIME x|IDLETIME|FREQ 1|FREQ|foo|}
+RESTORE x {0|-1|x|10} bad {FREQ 256|FREQ -1|FREQ x|IDLETIME 1 FREQ 1|REPLACE ABSTTL}
+SCAN {0|x|-1|_|18446744073709551616|1.5} {MATCH *|COUNT 10|COUNT 0|COUNT x|TYPE string|TYPE foo|TYPE|foo|}
+{SSCAN t|HSCAN h|ZSCAN z|SSCAN s|HSCAN x} {0|x|-1|_|} {MATCH *|COUNT 10|COUNT 0|COUNT x|TYPE string|MATCH|foo|}
+{SORT|SORT_RO} {KEY} {ASC|DESC|ALPHA|LIMIT 0 1|LIMIT 0|LIMIT x 1|LIMIT 0 x|LIMIT -1 -1|LIMIT 1 0|foo}
+{SORT|SORT_RO} {KEY} {BY nosort|BY w_*|BY|GET #|GET w_*|GET|STORE d|STORE|ALPHA DESC LIMIT 1 1|BY h->a}
+{SORT|SORT_RO} {KEY} {BY nosort GET #|BY nosort DESC|GET # GET #|ASC DESC ALPHA}
+{FLUSHDB|FLUSHALL} {foo|ASYNC|SYNC|SYNC ASYNC|ASYNC x}
+{LPUSH|RPUSH|LPUSHX|RPUSHX} {KEY} {v|v w}
+{LRANGE|LTRIM} {l|x|s} {INT} {INT}
+LSET {l|x|s} {INT} v
+LREM {l|x|s} {INT} {a|q}
+LINSERT {l|x|s} {BEFORE|AFTER|foo|before} {a|q} v
+LMOVE {l|x|s} {y|l|s} {LEFT|RIGHT|foo} {LEFT|RIGHT|foo}
+BLMOVE {l|x|s} {y|l|s} {LEFT|foo} {RIGHT|foo} {0.001|-1|x|nan}
+BRPOPLPUSH {l|x|s} {y|s} {0.001|-1|x}
+{BLPOP|BRPOP|BZPOPMIN|BZPOPMAX} {l|s|z|l x|x z|x s} {TIME}
+{BLPOP|BRPOP|BZPOPMIN|BZPOPMAX} x {0.001|-1|x|-0.1|_|nan}
+LPOS {l|s|x} a {RANK 1|RANK 2|RANK -1|RANK 0|RANK x|RANK|foo|} {COUNT 0|COUNT -1|COUNT x|COUNT|MAXLEN -1|}
+LPOS {l|s|x} a {MAXLEN 0|MAXLEN 2|MAXLEN x|MAXLEN|RANK 1 COUNT 2 MAXLEN 3|COUNT 2 COUNT 1|}
+{LMPOP|BLMPOP 0.001} {1|0|-1|x|2|9223372036854775807} {l|z|s} {LEFT|RIGHT|foo|MIN} {COUNT}
+{ZMPOP|BZMPOP 0.001} {1|0|-1|x|2|9223372036854775807} {l|z|s} {MIN|MAX|foo|LEFT} {COUNT}
+{LMPOP|BLMPOP 0.001} {|1|1 l|2 l LEFT|2 x l LEFT|2 x s LEFT COUNT 10}
+{ZMPOP|BZMPOP 0.001} {|1|1 z|2 z MIN|2 x z MAX|2 x s MIN COUNT 10}
+{BLMPOP|BZMPOP} {-1|x|nan} 1 {l LEFT|z MIN}
+SMOVE {t|s|x} {i|s|y} {a|q}
+{SINTER|SUNION|SDIFF} {t|s|x} {i|s|t|x|}
+{SINTERSTORE|SUNIONSTORE|SDIFFSTORE} {d|s|t} {t|s|x} {i|s|t|x|}
+SINTERCARD {1|0|-1|x|2|3} {t|s|x} {i|s|} {CARD_LIMIT}
+ZINTERCARD {1|0|-1|x|2|3} {z|s|x|t} {z|s|} {CARD_LIMIT}
+{HGET|HEXISTS|HSTRLEN|HDEL|HMGET|HSETNX|HSET|HMSET} {h|s|x} {a b|a b c|a b c d}
+ZADD {z|s|x} {NX|XX|GT|LT|CH|INCR|foo|} {NX|XX|GT|LT|CH|INCR|} {5 a|0 a|5 q|nan a|x a|inf a}
+ZADD {z|s|x} {NX|XX|XX GT INCR CH|INCR|CH|} {1|5 a 6|5 a 6 b|(5 a|1e400 a|-inf q|0x10 q|~5a a|}
+ZMSCORE {z|s|x} {a|q} {a|q|}
+{ZRANK|ZREVRANK} {z|s|x} {a|q}
+{ZCOUNT|ZLEXCOUNT|ZREMRANGEBYSCORE|ZREMRANGEBYLEX} {z|s|x} {BOUND} {3|(3|+inf|x|nan|+|[c|_}
+ZREMRANGEBYRANK {z|s|x} {INT} {0|-1|x}
+{ZRANGEBYSCORE|ZREVRANGEBYSCORE} {z|s|x} {1|(1|-inf|+inf|x|[a} {3|(3|+inf|x} {WITHSCORES|foo|}
+{ZRANGEBYSCORE|ZREVRANGEBYSCORE} {z|s|x} {1|x|+inf} {3|-inf} {LIMIT 0 1|LIMIT 0|LIMIT x 1|LIMIT 0 x|LIMIT}
+{ZRANGEBYSCORE|ZREVRANGEBYSCORE} {z|s|x} {1|+inf} 3 {LIMIT -1 2|LIMIT 0 -1|WITHSCORES LIMIT 1 1}
+{ZRANGEBYLEX|ZREVRANGEBYLEX} {z|s|x} {-|[a|(a|+|x|1} {+|[c|(c|-|x} {WITHSCORES|LIMIT 0 1|LIMIT x 1|foo|}
+{ZRANGE|ZRANGESTORE d} {z|s|x} {0 -1|-1 0|x 1|1 x|1 3|(1 +inf|- +|+ -|[a [c|[a x} {|BYSCORE|BYLEX|REV|foo}
+{ZRANGE|ZRANGESTORE d} {z|s|x} {0 -1|1 3|- +|+ -} {WITHSCORES|LIMIT 0 1|BYSCORE LIMIT 0 1|BYLEX LIMIT 0 1}
+{ZRANGE|ZRANGESTORE d} {z|s|x} {0 -1|1 3|- +|3 1} {BYSCORE REV|BYLEX REV|BYSCORE BYLEX|BYSCORE WITHSCORES}
+{ZRANGE|ZRANGESTORE d} {z|s|x} {0 -1|1 3|- +} {BYLEX WITHSCORES|REV WITHSCORES|BYSCORE LIMIT 1|REV REV}
+{ZRANGE|ZRANGESTORE d} {z|s|x} {0 -1|1 3} {BYSCORE LIMIT x 1|BYSCORE LIMIT 1 x|BYSCORE LIMIT -1 -1}
+ZREVRANGE {z|s|x} {INT} {0|-1|x} {WITHSCORES|foo|BYSCORE|}
+{ZUNION|ZINTER|ZDIFF|ZUNIONSTORE d|ZINTERSTORE d} {1|0|-1|x|2|3} {z|z t|z s|x z|z z|} {AGGREGATE}
+ZDIFFSTORE d {1|0|-1|x|2|9223372036854775807} {z|z t|s|} {|WEIGHTS 1|WITHSCORES|foo}
+PFMERGE {d|s|l} {x|s|l|}
+PFDEBUG {GETREG|DECODE|ENCODING|TODENSE|foo|} {s|x|l|}
+{PING|ECHO} {|a|a b}
+CLIENT {|foo|ID x|GETNAME|SETNAME|SETNAME a b|REPLY|REPLY x|HELP x|NO-EVICT|NO-EVICT x|LIST x|LIST ID}
+CLIENT UNBLOCK {|x|99999|99999 foo|99999 TIMEOUT|99999 ERROR|-1|9 ERROR x}
+CLIENT KILL {|1|1.2.3.4:5|ID|ID x|ID 99999|ID 0|ID -1|TYPE foo|TYPE master|TYPE pubsub|TYPE slave|ADDR 1:1}
+CLIENT KILL {LADDR 1:1|USER nobody|USER default ID 99999|SKIPME|SKIPME x|SKIPME yes ID 99999|FOO bar|ID 1 2}
+CLIENT LIST {TYPE|TYPE foo|ID x|ID 99999|TYPE pubsub|TYPE master|TYPE normal x}
+HELLO {x|1|4|9223372036854775808|2 AUTH|2 AUTH a|2 SETNAME|2 foo|2 AUTH nobody x|2 SETNAME a SETNAME b}
+AUTH {|a|a b|a b c|default x|nobody x}
+CONFIG {|foo|GET|GET nosuch|SET|SET maxclients|SET nosuch 1|RESETSTAT x|REWRITE x|HELP x}
+CONFIG SET timeout {x|-1|0 timeout 0|0 nosuch 1|0 maxclients|0 timeout}
+CONFIG SET {maxmemory-policy|appendfsync|loglevel|notify-keyspace-events|maxclients|hz} {foo|_}
+CONFIG SET {maxmemory 1zb|databases 5|daemonize yes|unixsocketperm 999|client-output-buffer-limit foo}
+COMMAND {foo|COUNT x|LIST x|LIST FILTERBY|LIST FILTERBY foo bar|LIST FILTERBY MODULE x|INFO nosuch|DOCS nosuch}
+COMMAND LIST FILTERBY {ACLCAT nosuch|PATTERN xyz*|PATTERN}
+COMMAND GETKEYS {|foo bar|GET a|GET a b|PING x|EVAL x 2 a b|EVAL x 3 a b|EVAL x x a b|SORT a STORE b|SET a}
+COMMAND GETKEYS {ZUNIONSTORE d 2 a b|ZUNIONSTORE d 5 a b|MSET a 1 b 2|MSET a 1 b|LMPOP 2 a b LEFT|BLPOP a b 0}
+COMMAND GETKEYS {MEMORY USAGE a|OBJECT ENCODING a|PUBLISH a b|SPUBLISH a b|SUBSCRIBE a|CLIENT ID}
+COMMAND GETKEYSANDFLAGS {SET a b|SET a b GET|LMOVE a b LEFT LEFT|BITFIELD a GET u8 0|COPY a b|SORT a STORE b}
+MEMORY {|foo|USAGE|USAGE x|USAGE s SAMPLES|USAGE s SAMPLES x|USAGE s SAMPLES -1|USAGE s foo|HELP x}
+{LOLWUT VERSION x|TIME x|DBSIZE x|MONITOR x|SHUTDOWN foo|SHUTDOWN NOSAVE SAVE|SHUTDOWN ABORT x}
+WAIT {|x 1|0 x|0 -1|0 1|-1 1|1 1}
+{nosuch|nosuch a b c|get|GeT s|_}
+PUBSUB {|foo|CHANNELS a b|NUMSUB|NUMSUB a|NUMPAT x|NUMPAT|SHARDCHANNELS a b|SHARDNUMSUB a b}
+{PUBLISH|SPUBLISH} {|a|a b|a b c}
+{SUBSCRIBE|PSUBSCRIBE|SSUBSCRIBE|MULTI x|EXEC|EXEC x|DISCARD|DISCARD x|WATCH|UNWATCH x|UNWATCH}
+EVAL {|x|return|return~1 x|return~1 -1|return~1 1|return~1 0 1|return~KEYS 1 a b}
+{EVALSHA|EVALSHA_RO} {|x 0|ffffffffffffffffffffffffffffffffffffffff 0|ffffffffffffffffffffffffffffffffffffffff x}
+SCRIPT {|foo|LOAD|LOAD return~1~1|LOAD return~1 x|EXISTS|EXISTS x y|FLUSH foo|FLUSH SYNC x|KILL|KILL x|DEBUG}
+"""
+
+
+def spread(line):
+    """All that a line stands for, each a list of words."""
+    for name, words in LISTS.items():
+        line = line.replace("{" + name + "}", "{" + words + "}")
+    parts = re.split(r"\{([^}]*)\}", line)
+    choices = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
+    for chosen in itertools.product(*choices):
+        yield ["" if word == "_" else word.replace("~", " ") for word in "".join(chosen).split()]
+
+
+def forms():
+    """All of them, each once."""
+    lines = FORMS.strip().split("\n") + [f"{name} {more}".strip() for name in ONE_KEY
+                                         for more in ("", "{KEY}", "{KEY} y", "{KEY} y z")]
+    found = {}
+    for line in lines:
+        for words in spread(line):
+            found[tuple(words)] = [word.encode() for word in words]
+    return list(found.values())

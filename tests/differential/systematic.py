@@ -1,0 +1,126 @@
+"""What is sent to both servers whole, not by chance: forms.py's commands, by themselves and inside of
+others, and snippets.py's scripts. Each begins with the same keys."""
+
+import exceptions
+import forms
+import harness
+import snippets
+
+BATCH = 100
+SETUP = b"".join(harness.encode(*words) for words in forms.SETUP)
+# Stays on this connection, whatever has been said before.
+AFTER = harness.encode("SELECT", "0")
+
+PCALL = "return redis.pcall(unpack(ARGV))"
+
+
+def by_itself(words):
+    return harness.encode(*words), 1
+
+
+def in_multi(words):
+    return (harness.encode("MULTI") + harness.encode(*words) + harness.encode("EXEC") +
+            harness.encode("DISCARD") + harness.encode("UNWATCH")), 5
+
+
+def in_script(words):
+    return harness.encode("EVAL", PCALL, "0", *words), 1
+
+
+def in_reading_script(words):
+    return harness.encode("EVAL_RO", PCALL, "0", *words), 1
+
+
+# How a form is sent, in which protocol, and one in how many; what is not sent so.
+WAYS = [(by_itself, 2, 1, ()),
+        (by_itself, 3, 4, ()),
+        (in_multi, 2, 5, (b"EXEC", b"DISCARD", b"MULTI")),
+        # 7.2's WAIT may stand in scripts.
+        (in_script, 2, 5, (b"WAIT",)),
+        (in_reading_script, 2, 11, (b"WAIT",))]
+
+
+def same(how, words, stock, ours):
+    """Of what is sent for one form."""
+    if how in (in_script, in_reading_script):
+        words = [b"EVAL", b"", b"0", *words]
+    if stock == ours or exceptions.same(words, stock[-1], ours[-1]):
+        return True
+    # Of MULTI, the form, EXEC and so on.
+    return len(stock) == 5 and stock[:2] == ours[:2] and (
+        stock[2][:4] == ours[2][:4] == b"*1\r\n" and
+        exceptions.same(words, stock[2][4:], ours[2][4:]))
+
+
+def replies_to(raw, how, batch):
+    """For each form what came back."""
+    sent = [how(words) for words in batch]
+    raw.send(b"".join(SETUP + data + AFTER for data, _ in sent))
+    found = []
+    for _, count in sent:
+        for _ in forms.SETUP:
+            raw.reply()
+        found.append([raw.reply() for _ in range(count)])
+        raw.reply()
+    return found
+
+
+def compare_forms(stock, ours, how, version, step, apart):
+    """The first differences, as (words, what stock says, what ours says)."""
+    chosen = [words for words in forms.forms()[::step] if words[0].upper() not in apart]
+    differences = []
+    with stock.raw() as left, ours.raw() as right:
+        for raw in (left, right):
+            raw.call("HELLO", version)
+        for i in range(0, len(chosen), BATCH):
+            batch = chosen[i:i + BATCH]
+            answers = replies_to(left, how, batch), replies_to(right, how, batch)
+            differences += [(words, a, b) for words, a, b in zip(batch, *answers)
+                            if not same(how, words, a, b)]
+    return differences
+
+
+def compare_bound(stock, ours):
+    """What a subscriber in RESP2 may say: one form of each length of each command."""
+    apart = (b"SHUTDOWN", b"MONITOR", b"DEBUG")
+    chosen = list({(words[0].upper(), len(words)): words for words in forms.forms()
+                   if words[0].upper() not in apart}.values())
+    answers = []
+    for server in (stock, ours):
+        with server.raw() as raw:
+            raw.call("SUBSCRIBE", "channel")
+            raw.send(b"".join(harness.encode(*words) for words in chosen))
+            answers.append([raw.reply() for _ in chosen])
+    return [(words, [a], [b]) for words, a, b in zip(chosen, *answers) if a != b]
+
+
+def answer_to_script(raw, command, script):
+    raw.send(SETUP + harness.encode(command, script.encode("latin-1"), "1", "k", "a1", "a2") + AFTER)
+    for _ in forms.SETUP:
+        raw.reply()
+    reply = raw.reply()
+    raw.reply()
+    return reply
+
+
+def compare_scripts(stock, ours, command, version):
+    differences = []
+    with stock.raw() as left, ours.raw() as right:
+        for raw in (left, right):
+            raw.call("HELLO", version)
+        for script, behind in snippets.snippets():
+            a, b = (answer_to_script(raw, command, script) for raw in (left, right))
+            if a != b:
+                differences.append(([command.encode(), script.encode("latin-1")], [a], [b]))
+            if behind is not None:
+                left.call("EVAL", behind, "0")
+    return differences
+
+
+def cases():
+    """(name, what compares both servers, its other arguments)."""
+    for way in WAYS:
+        yield f"forms {way[0].__name__}, RESP{way[1]}", compare_forms, way
+    yield "forms of a subscriber", compare_bound, ()
+    for command, version in (("EVAL", 2), ("EVAL", 3), ("EVAL_RO", 2)):
+        yield f"scripts by {command}, RESP{version}", compare_scripts, (command, version)
