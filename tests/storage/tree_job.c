@@ -55,7 +55,7 @@ uint32_t tree_job_name(uint32_t number, char name[16])
 }
 
 enum store_result tree_job_insert(struct store_txn *txn, struct tree_job *job,
-                                        struct store_tree *tree)
+                                  struct store_tree *tree)
 {
     char *value = store_alloc(txn, job->value_len + 1);
     if (!value)
@@ -76,12 +76,14 @@ enum store_result tree_job_insert(struct store_txn *txn, struct tree_job *job,
 void tree_job_fill(struct rig *rig, const char *key, uint32_t count, uint32_t value_len)
 {
     for (uint32_t i = 0; i < count; i += 10) {
-        struct tree_job job = {.act = tree_job_insert, .from = i, .count = 10, .value_len = value_len};
+        struct tree_job job = {
+            .act = tree_job_insert, .from = i, .count = 10, .value_len = value_len};
         must(tree_job_do(rig, key, &job) == STORE_OK, "inserting: %d", (int)job.result);
     }
 }
 
-enum store_result tree_job_look_up(struct store_txn *txn, struct tree_job *job, struct store_tree *tree)
+enum store_result tree_job_look_up(struct store_txn *txn, struct tree_job *job,
+                                   struct store_tree *tree)
 {
     char name[16];
     struct store_cursor cursor;
@@ -99,7 +101,7 @@ enum store_result tree_job_look_up(struct store_txn *txn, struct tree_job *job, 
 }
 
 enum store_result tree_job_look_up_rank(struct store_txn *txn, struct tree_job *job,
-                                      struct store_tree *tree)
+                                        struct store_tree *tree)
 {
     struct store_cursor cursor;
     struct store_entry entry;
