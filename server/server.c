@@ -42,13 +42,14 @@ static uint64_t heap_slack(void)
 }
 
 /* What was given back malloc may keep for long: when it is much, it is made to let go. That takes
- * its time: clients have to have given back a good part, or there must be more than there may be.
- */
+ * its time: clients and scripts have to have given back a good part, or there must be more than
+ * there may be. */
 static bool trim_heap(struct server *server, uint64_t resident)
 {
     uint64_t bound = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
     int64_t step = (int64_t)(bound / TRIM_SHARE), now_ms = monotonic_ms();
-    int64_t now = atomic_load_explicit(&server->client_bytes, memory_order_relaxed);
+    int64_t now = atomic_load_explicit(&server->client_bytes, memory_order_relaxed) +
+                  (int64_t)atomic_load_explicit(&server->script_bytes, memory_order_relaxed);
     if (now > atomic_load(&server->trim_peak))
         atomic_store(&server->trim_peak, now);
     if (now_ms < atomic_load(&server->trim_next_ms) ||

@@ -62,12 +62,12 @@ struct server {
     _Atomic uint64_t client_limit;   /* of all clients */
     _Atomic int64_t client_bytes;    /* of all, within a megabyte for each worker */
     _Atomic uint64_t memory_bound;   /* maxmemory, or what stands for it */
-    _Atomic int64_t trim_peak;       /* of client_bytes since malloc gave memory back */
-    _Atomic int64_t trim_next_ms;    /* when it may be asked again */
-    _Atomic bool stopping;           /* set by server_stop alone */
-    _Atomic bool scripts_may_all;    /* DEBUG SET-DISABLE-DENY-SCRIPTS */
-    _Atomic uint32_t workers_busy;   /* of a stopping server: workers with requests in flight */
-    int stop_fd;                     /* eventfd: readable from server_stop on */
+    _Atomic int64_t trim_peak; /* of client_bytes and script_bytes since malloc gave memory back */
+    _Atomic int64_t trim_next_ms;  /* when it may be asked again */
+    _Atomic bool stopping;         /* set by server_stop alone */
+    _Atomic bool scripts_may_all;  /* DEBUG SET-DISABLE-DENY-SCRIPTS */
+    _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
+    int stop_fd;                   /* eventfd: readable from server_stop on */
 };
 
 /* Begins a graceful stop: no more connections and commands are taken, what runs is finished,

@@ -2,9 +2,10 @@
  * How many page frames there may be: as many as fit beside all else the process has.
  *
  * Ten times a second the keeper asks how much that is (options.process_bytes); in between, who
- * takes or gives back much tells (store_note_memory). Where nobody can be asked, it is index,
- * tables and buffers. Pressure takes frames, whose memory goes back to the system; keys, or new
- * commands, only where what cannot go leaves frames too little.
+ * takes or gives back much tells (store_note_memory), and asks in its place when it is late: it may
+ * stand before a lock. Where nobody can be asked, it is index, tables and buffers. Pressure takes
+ * frames, whose memory goes back to the system; keys, or new commands, only where what cannot go
+ * leaves frames too little.
  */
 #include "engine.h"
 
@@ -13,6 +14,7 @@
 #define INDEX_SHARE 8u  /* an index of less than that is not worth deleting keys for */
 #define OVER_SHARE 16u  /* left for frames: less than that is too little */
 #define MEASURE_MS 10   /* while the keeper is busy; at rest it wakes ten times a second */
+#define LATE_MS 30      /* then who grows measures */
 #define SHRINK_STEP 16u /* frames of a space at a time */
 
 /* What cannot go, as far as it is counted. */
@@ -52,14 +54,19 @@ static int64_t measure(struct store *store, uint64_t fixed)
     return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
 }
 
-void engine_adjust_memory(struct store *store)
+static void take_measure(struct store *store, uint64_t fixed)
 {
-    uint64_t index, budget = atomic_load(&store->memory_bytes);
-    uint64_t fixed = fixed_bytes(store, &index);
     int64_t noted = atomic_load(&store->noted_bytes);
     atomic_store(&store->taken_bytes, measure(store, fixed));
     atomic_store(&store->noted_before, noted);
     set_limit(store);
+}
+
+void engine_adjust_memory(struct store *store)
+{
+    uint64_t index, budget = atomic_load(&store->memory_bytes);
+    uint64_t fixed = fixed_bytes(store, &index);
+    take_measure(store, fixed);
     bool over = fixed > budget - budget / OVER_SHARE;
     atomic_store(&store->over_memory, over);
     if (over && index > budget / INDEX_SHARE)
@@ -74,10 +81,21 @@ void memory_note_growth(struct store *store, uint64_t bytes)
     set_limit(store);
 }
 
+/* Whether it is the caller's turn to measure. */
+static bool measure_is_due(struct store *store, int64_t after_ms)
+{
+    int64_t now = engine_clock_ms(), before = atomic_load(&store->memory_measured_ms);
+    return now - before >= after_ms &&
+           atomic_compare_exchange_strong(&store->memory_measured_ms, &before, now);
+}
+
 void store_note_memory(struct store *store, int64_t change)
 {
     atomic_fetch_add(&store->noted_bytes, change);
-    set_limit(store);
+    if (change > 0 && store->process_bytes && measure_is_due(store, LATE_MS))
+        take_measure(store, 0);
+    else
+        set_limit(store);
     if (atomic_load(&store->arena.resident) > atomic_load(&store->arena.limit))
         keeper_ask(store);
 }
@@ -119,11 +137,8 @@ static void shrink(struct store *store, uint32_t most)
 
 void memory_keep(struct store *store)
 {
-    int64_t now = engine_clock_ms();
-    if (now - atomic_load(&store->memory_measured_ms) >= MEASURE_MS) {
-        atomic_store(&store->memory_measured_ms, now);
+    if (measure_is_due(store, MEASURE_MS))
         engine_adjust_memory(store);
-    }
     shrink(store, UINT32_MAX);
 }
 

@@ -81,8 +81,8 @@ struct store_options {
     uint32_t worker_count;    /* how many store_workers will be attached */
     uint64_t memory_bytes; /* bound for the process, as process_bytes tells; where that is NULL or
                               tells 0, for index, page frames and journal buffers */
-    uint64_t (*process_bytes)(void *arg); /* asked often, by the keeper's thread and
-                                             store_set_memory's */
+    uint64_t (*process_bytes)(void *arg); /* asked often, by the keeper's thread and those of
+                                             store_set_memory and of who takes much */
     void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */

@@ -1,11 +1,13 @@
-/* Full files: which keys go, who hears of it, what is refused; and room that only takes a moment.
- */
+/* Full files: which keys go, who hears of it, what is refused; room that only takes a moment; and
+ * who looks how much memory there is. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -299,6 +301,42 @@ static void use_is_remembered(void **state)
     finish(&rig, medium, &account);
 }
 
+struct process {
+    pthread_t asker;
+    _Atomic uint32_t asked; /* by it */
+};
+
+static uint64_t tell_process_bytes(void *arg)
+{
+    struct process *process = arg;
+    if (pthread_equal(pthread_self(), process->asker))
+        atomic_fetch_add(&process->asked, 1);
+    return 4 * MB;
+}
+
+/* The keeper may stand before a lock that a long transaction holds. */
+static void who_grows_measures_in_the_keepers_place(void **state)
+{
+    (void)state;
+    struct process process = {.asker = pthread_self()};
+    struct rig rig;
+    struct medium *medium = medium_new(1);
+    rig_defaults(&rig);
+    rig.options.memory_bytes = 8 * MB;
+    rig.options.process_bytes = tell_process_bytes;
+    rig.options.process_arg = &process;
+    rig_open_on(&rig, medium);
+    uint32_t before = atomic_load(&process.asked), rounds = 0;
+    for (; rounds < 100 && atomic_load(&process.asked) == before; rounds++) {
+        usleep(45 * 1000);
+        store_note_memory(rig.store, 1000);
+    }
+    must(rounds < 100, "nobody measured");
+    store_note_memory(rig.store, (int64_t)rounds * -1000);
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +347,7 @@ int main(void)
         cmocka_unit_test(those_in_the_way_are_passed_over),
         cmocka_unit_test(what_was_given_up_is_waited_for),
         cmocka_unit_test(use_is_remembered),
+        cmocka_unit_test(who_grows_measures_in_the_keepers_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
