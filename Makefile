@@ -179,6 +179,7 @@ SERVER_SRC := \
 	server/rdb_write.c \
 	server/rdma_loop.c \
 	server/request.c \
+	server/row.c \
 	server/runner.c \
 	server/runner_reply.c \
 	server/scan_args.c \
@@ -367,7 +368,7 @@ COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c
 	server/cmd_zset_pop.c server/cmd_zset_range.c server/zset.c server/zset_order.c server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
 	server/cmd_set_algebra.c server/cmd_set_random.c server/dice.c server/gather.c server/glob.c \
 	server/hash.c storage/keyed_hash.c server/member_tree.c server/members.c \
-	server/members_reply.c server/packed.c server/scan_args.c server/set.c)
+	server/members_reply.c server/packed.c server/row.c server/scan_args.c server/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \

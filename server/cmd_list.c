@@ -135,12 +135,33 @@ static enum store_result copy_end(struct list *list, enum list_end end, struct r
     return result == STORE_OK ? list_copy(list, &element, value) : result;
 }
 
+/* Whether the next command of the connection is the same: there will be elements when it comes. */
+static bool goes_on(struct list *list)
+{
+    return list_is_large(list) && list_count(list) > 0 && call_next(list->call);
+}
+
 /* ---- LPUSH, RPUSH, LPUSHX, RPUSHX ---- */
+
+static enum store_result push_all(struct list *list, enum list_end end)
+{
+    struct list_place place;
+    const struct call *call = list->call;
+    enum store_result result = seek_end(list, end, &place);
+    for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
+        result = list_insert(list, &place, call->argv[i]);
+        if (result == STORE_OK && end == LIST_TAIL && i + 1 < call->argc)
+            result = list_next(list, &place);
+    }
+    if (result != STORE_OK)
+        return result;
+    resp_integer(call->reply, (int64_t)list_count(list));
+    return list_changed(list, push_event(end));
+}
 
 static enum store_result push(struct call *call, enum list_end end, bool only_existing)
 {
     struct list list;
-    struct list_place place;
     bool done;
     enum store_result result = list_find(call, call->keys, &list, &done);
     if (result != STORE_OK || done)
@@ -149,16 +170,10 @@ static enum store_result push(struct call *call, enum list_end end, bool only_ex
         resp_integer(call->reply, 0);
         return STORE_OK;
     }
-    result = seek_end(&list, end, &place);
-    for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
-        result = list_insert(&list, &place, call->argv[i]);
-        if (result == STORE_OK && end == LIST_TAIL && i + 1 < call->argc)
-            result = list_next(&list, &place);
-    }
-    if (result != STORE_OK)
-        return result;
-    resp_integer(call->reply, (int64_t)list_count(&list));
-    return list_changed(&list, push_event(end));
+    do
+        result = push_all(&list, end);
+    while (result == STORE_OK && list.exists && goes_on(&list));
+    return result;
 }
 
 enum store_result cmd_lpush(struct call *call)
@@ -219,8 +234,12 @@ static enum store_result pop(struct call *call, enum list_end end)
             resp_null(call->reply);
         return STORE_OK;
     }
-    if (!counted)
-        return list_pop_one(&list, end);
+    if (!counted) {
+        do
+            result = list_pop_one(&list, end);
+        while (result == STORE_OK && goes_on(&list));
+        return result;
+    }
     if (count == 0) {
         resp_array(call->reply, 0);
         return STORE_OK;

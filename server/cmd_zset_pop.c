@@ -64,6 +64,21 @@ enum store_result zset_pop_one(struct zset *zset, enum zset_end end)
     return pop_range(&steps, zset, end, 1, ZSET_FLAT);
 }
 
+/* One, and those that the connection's next commands pop, as long as there are more. */
+static enum store_result pop_on(struct call *call, struct zset *zset, enum zset_end end)
+{
+    struct steps steps;
+    enum store_result result;
+    do {
+        result = steps_begin(&steps, call, false);
+        if (result != STORE_OK)
+            return result;
+        zset_put_head(steps.out, 1, ZSET_FLAT);
+        result = pop_end(&steps, zset, end, ZSET_FLAT);
+    } while (result == STORE_OK && zset_is_large(zset) && zset_count(zset) > 0 && call_next(call));
+    return result;
+}
+
 static enum store_result pop(struct call *call, enum zset_end end)
 {
     struct zset zset;
@@ -84,7 +99,9 @@ static enum store_result pop(struct call *call, enum zset_end end)
         resp_array(call->reply, 0);
         return STORE_OK;
     }
-    enum zset_form form = call->argc == 3 ? zset_form(call, true) : ZSET_FLAT;
+    if (call->argc == 2)
+        return pop_on(call, &zset, end);
+    enum zset_form form = zset_form(call, true);
     result = steps_begin(&steps, call, pops_many(&zset, most));
     if (result == STORE_OK && steps.fresh)
         zset_put_head(steps.out, most, form);

@@ -21,6 +21,7 @@
 struct server;
 struct worker;
 struct session;
+struct ahead;
 struct command;
 struct effects;
 struct nest;
@@ -81,6 +82,10 @@ struct call {
      * inside this one: see nested.h. */
     struct call *outer;
     struct nest *nest;
+
+    /* Commands that this run may go on with, and how many it has: see row.h and call_next. */
+    const struct ahead *row;
+    uint32_t row_left, row_taken;
 
     /* CMD_TOUR: the function is called once on each worker's thread, `worker` being the one whose
      * turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through the
@@ -328,6 +333,14 @@ uint64_t call_written(struct call *call);
 /* Of a subcommand that refuses its arguments by itself: "-ERR unknown subcommand or wrong number of
  * arguments ..."; always false. */
 bool call_wrong_subcommand(struct call *call);
+
+/*
+ * Goes on with the connection's next command, if that has arrived and is the same one for the same
+ * key, with as many arguments: they take the place of call->argv, and its reply is written behind
+ * this one's. For a function that has done all for its command, at a key for which nobody can be
+ * waiting, and knows that the next one will find what it needs there. False: there is none.
+ */
+bool call_next(struct call *call);
 
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
 void call_help(struct call *call, const char *const *lines);

@@ -8,13 +8,23 @@ static struct command_counters *counters_of(const struct worker *worker,
     return &worker->command_counters[command - command_table];
 }
 
+uint64_t commandstats_calls(const struct worker *worker, const struct command *command)
+{
+    return atomic_load_explicit(&counters_of(worker, command)->calls, memory_order_relaxed);
+}
+
+bool commandstats_is_due(uint64_t before, uint32_t most)
+{
+    return before < COMMAND_SAMPLE ||
+           (COMMAND_SAMPLE - before % COMMAND_SAMPLE) % COMMAND_SAMPLE < most;
+}
+
 uint32_t commandstats_weight(const struct worker *worker, const struct command *command)
 {
-    uint64_t calls =
-        atomic_load_explicit(&counters_of(worker, command)->calls, memory_order_relaxed);
+    uint64_t calls = commandstats_calls(worker, command);
     if (calls < COMMAND_SAMPLE)
         return 1;
-    return calls % COMMAND_SAMPLE == 0 ? COMMAND_SAMPLE : 0;
+    return commandstats_is_due(calls, 1) ? COMMAND_SAMPLE : 0;
 }
 
 uint64_t commandstats_clock(void)
@@ -32,6 +42,15 @@ void commandstats_add_calls(struct worker *worker, const struct command *command
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec)
 {
     counter_add(&counters_of(worker, command)->nsec, nsec);
+}
+
+void commandstats_add_run(struct worker *worker, const struct command *command, uint64_t before,
+                          uint32_t count, uint64_t nsec)
+{
+    if (before < COMMAND_SAMPLE)
+        commandstats_add_time(worker, command, nsec);
+    else if (commandstats_is_due(before, count))
+        commandstats_add_time(worker, command, nsec * COMMAND_SAMPLE / count);
 }
 
 void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses)

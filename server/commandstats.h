@@ -12,6 +12,13 @@
 uint32_t commandstats_weight(const struct worker *worker, const struct command *command);
 uint64_t commandstats_clock(void); /* nanoseconds */
 
+/* Where up to `most` calls run together, the first being the next one: whether their time is to be
+ * taken. And the time, `before` having been counted before, of `count` calls. */
+uint64_t commandstats_calls(const struct worker *worker, const struct command *command);
+bool commandstats_is_due(uint64_t before, uint32_t most);
+void commandstats_add_run(struct worker *worker, const struct command *command, uint64_t before,
+                          uint32_t count, uint64_t nsec);
+
 void commandstats_add_calls(struct worker *worker, const struct command *command, uint64_t calls);
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec);
 void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses);

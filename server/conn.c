@@ -206,7 +206,8 @@ static size_t take_commands(struct conn *conn, struct block *block, size_t start
         bool is_inline = block->data[start] != '*';
         start += next->consumed;
         if (next->count > 0)
-            runner_take(conn, is_inline ? NULL : block, next);
+            start += look_ahead_skip(
+                &look, runner_take(conn, is_inline ? NULL : block, next, look_ahead_left(&look)));
         if (conn->session.authenticated != was_authenticated) {
             was_authenticated = conn->session.authenticated;
             set_limits(conn, parser);

@@ -114,3 +114,11 @@ enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *pa
     *next = &look->commands[0];
     return status;
 }
+
+size_t look_ahead_skip(struct look_ahead *look, uint32_t count)
+{
+    size_t bytes = 0;
+    for (; count > 0; count--)
+        bytes += look->commands[look->next++].consumed;
+    return bytes;
+}

@@ -40,6 +40,15 @@ void look_ahead_begin(struct look_ahead *look, struct worker *worker, const stru
 enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *parser,
                                  const char *data, size_t len, const struct ahead **next);
 
+/* Those that were read ahead behind it. */
+static inline uint32_t look_ahead_left(const struct look_ahead *look)
+{
+    return look->count - look->next;
+}
+
+/* `count` of them are taken; returns their bytes. */
+size_t look_ahead_skip(struct look_ahead *look, uint32_t count);
+
 /* Forgets what was read ahead: other limits hold from here on. */
 void look_ahead_forget(struct look_ahead *look);
 

@@ -6,6 +6,7 @@
 
 #include "conn.h"
 #include "nested.h"
+#include "row.h"
 #include "upload.h"
 
 #define FREE_REQUESTS_MAX 1024
@@ -80,6 +81,8 @@ void request_free(struct request *request)
     block_release(request->block);
     request->block = request->source = NULL;
     assert(!request->rests);
+    row_drop(call);
+    call->row_taken = 0;
     request->flows = request->is_hurried = false;
     request->awaited_ms = 0;
     request->is_read = request->discard = request->rejected = request->wants_all = false;
@@ -137,11 +140,24 @@ bool request_reserve_arguments(struct request *request, size_t count)
     return true;
 }
 
+bool request_offer_row(struct request *request, const struct ahead *commands, uint32_t count)
+{
+    struct call *call = &request->call;
+    if (count == 0 || commands->command != request->named || commands->count != call->argc ||
+        call->session->reply_mode != SESSION_REPLY_ON)
+        return true;
+    assert(commands->args == call->argv + call->argc);
+    call->row = commands;
+    call->row_left = count;
+    return request_reserve_arguments(request, (1 + count) * call->argc);
+}
+
 void request_hold(struct request *request, struct block *block)
 {
     struct call *call = &request->call;
-    assert(request->block == NULL && call->argc <= request->argv_capacity);
-    memcpy(request->argv, call->argv, call->argc * sizeof *request->argv);
+    size_t count = row_length(call) * call->argc;
+    assert(request->block == NULL && count <= request->argv_capacity);
+    memcpy(request->argv, call->argv, count * sizeof *request->argv);
     request->block = block_hold(block);
     call->argv = request->argv;
 }
@@ -190,7 +206,8 @@ uint64_t request_memory(const struct request *request)
 {
     uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
                      request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
-    for (size_t i = 0; request->block != NULL && i < request->call.argc; i++)
+    size_t count = row_length(&request->call) * request->call.argc;
+    for (size_t i = 0; request->block != NULL && i < count; i++)
         bytes += request->call.argv[i].len;
     return bytes;
 }

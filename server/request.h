@@ -97,6 +97,9 @@ void request_free_spares(struct worker *worker); /* those kept for reuse */
 /* Room for the arguments, so that holding them cannot fail later; false: out of memory. */
 bool request_reserve_arguments(struct request *request, size_t count);
 
+/* The commands behind this one may form a row with it (row.h). False: out of memory. */
+bool request_offer_row(struct request *request, const struct ahead *commands, uint32_t count);
+
 /* Makes the arguments the request's own: by holding the block they lie in, or by copying them.
  * Keys must be declared after a copy, but may be before a hold. */
 void request_hold(struct request *request, struct block *block);

@@ -33,6 +33,7 @@
 #include "order.h"
 #include "outflow.h"
 #include "request.h"
+#include "row.h"
 #include "runner_reply.h"
 #include "script_busy.h"
 #include "upload.h"
@@ -42,30 +43,6 @@
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
 /* ---- finding out what is to be run ---- */
-
-/* The command, or NULL when an error was written. */
-static const struct command *resolve(struct request *request)
-{
-    struct call *call = &request->call;
-    const struct command *command = request->named;
-    if (command == NULL) {
-        reply_unknown_command(call);
-        return NULL;
-    }
-    if (command_is_container(command) && call->argc > 1) {
-        const struct command *sub = command_find_sub(command, call->argv[1]);
-        if (sub == NULL) {
-            reply_unknown_subcommand(call, command);
-            return NULL;
-        }
-        command = sub;
-    }
-    if (!command_arity_ok(command, call->argc) || command->run == NULL) {
-        reply_wrong_arity(call, command);
-        return NULL;
-    }
-    return command;
-}
 
 static bool is_allowed(const struct request *request, const struct command *command)
 {
@@ -134,7 +111,7 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
         return outflow_rest(request);
     if (call->nest != NULL)
         nest_begin(call);
-    enum store_result result = call->command->run(call);
+    enum store_result result = row_end(call, call->command->run(call));
     if (store_is_scouting(txn))
         call_drop_progress(call);
     if (result == STORE_WAIT)
@@ -144,8 +121,14 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
 
 static void tell_monitors(struct request *request)
 {
-    if (monitor_any(request->call.server) && !request->is_monitored)
-        monitor_feed(&request->call);
+    struct call *call = &request->call;
+    const struct resp_slice *first = call->argv;
+    bool is_shown = monitor_any(call->server) && !request->is_monitored;
+    for (uint32_t left = is_shown ? row_length(call) : 0; left > 0; left--) {
+        monitor_feed(call);
+        call->argv += call->argc;
+    }
+    call->argv = first;
     request->is_monitored = true;
 }
 
@@ -353,13 +336,19 @@ static enum store_result run(struct request *request, const struct command *comm
 static enum store_result run_counted(struct request *request, const struct command *command)
 {
     struct worker *worker = request->conn->worker;
-    uint32_t weight = commandstats_weight(worker, command);
+    const struct call *call = &request->call;
+    uint64_t before = commandstats_calls(worker, command);
+    bool is_timed = commandstats_is_due(before, 1 + call->row_left);
+    uint64_t began = is_timed ? commandstats_clock() : 0;
     commandstats_add_calls(worker, command, 1);
-    if (weight == 0)
-        return run(request, command);
-    uint64_t began = commandstats_clock();
     enum store_result result = run(request, command);
-    commandstats_add_time(worker, command, weight * (commandstats_clock() - began));
+    if (call->row_taken > 0) {
+        commandstats_add_calls(worker, command, call->row_taken);
+        call->session->command_count += call->row_taken;
+    }
+    if (is_timed)
+        commandstats_add_run(worker, command, before, row_length(call),
+                             commandstats_clock() - began);
     return result;
 }
 
@@ -390,7 +379,7 @@ static enum store_result start(struct request *request)
     struct conn *conn = request->conn;
     struct call *call = &request->call;
     struct session *session = call->session;
-    const struct command *command = resolve(request);
+    const struct command *command = reply_unless_found(&request->call, request->named);
     if (session->reply_mode != SESSION_REPLY_ON)
         take_skip(request);
     request->rejected = true;
@@ -444,8 +433,8 @@ static void account(struct request *request)
     struct worker *worker = request->conn->worker;
     size_t len = call->reply->len - request->reply_start;
     const char *reply = len > 0 ? call->reply->data + request->reply_start : NULL;
-    counter_add(&worker->counters.commands, 1);
-    if (len > 0 && reply[0] == '-')
+    counter_add(&worker->counters.commands, row_length(call));
+    for (uint32_t left = len > 0 && reply[0] == '-' ? row_length(call) : 0; left > 0; left--)
         commandstats_add_error(worker, call->command, reply, len, request->rejected);
     if (call->command != NULL)
         commandstats_add_lookups(worker, call->hits, call->misses);
@@ -518,6 +507,19 @@ static bool is_cut_short(const struct request *request)
     return true;
 }
 
+static void answer_failure(struct request *request)
+{
+    struct call *call = &request->call;
+    request_drop_streams(request, request->result == STORE_OK);
+    resp_truncate(call->reply, request->reply_start);
+    for (uint32_t left = row_length(call); left > 0; left--) {
+        if (request->is_unkept)
+            resp_error(call->reply, CONN_UNKEPT_TEXT);
+        else
+            reply_failure(call, request->result);
+    }
+}
+
 /* The oldest request of its connection is finished: its reply goes out. */
 static void answer(struct request *request)
 {
@@ -527,14 +529,8 @@ static void answer(struct request *request)
         request->is_unkept = true;
     else if (request->store.shown > conn->shown)
         conn->shown = request->store.shown;
-    if (request->result != STORE_OK || request->is_unkept) {
-        request_drop_streams(request, request->result == STORE_OK);
-        resp_truncate(call->reply, request->reply_start);
-        if (request->is_unkept)
-            resp_error(call->reply, CONN_UNKEPT_TEXT);
-        else
-            reply_failure(call, request->result);
-    }
+    if (request->result != STORE_OK || request->is_unkept)
+        answer_failure(request);
     account(request);
     if (call->reply->failed || is_cut_short(request)) {
         conn_kill(conn);
@@ -558,6 +554,7 @@ static void enqueue(struct conn *conn, struct request *request)
 {
     request->known = NULL; /* their owners go on */
     request->source = NULL;
+    row_drop(&request->call);
     if (conn->requests == NULL)
         conn->requests = request;
     else
@@ -643,7 +640,7 @@ static void take_behind(struct conn *conn, struct request *request)
 {
     struct call *call = &request->call;
     call->reply = &request->reply;
-    const struct command *command = resolve(request);
+    const struct command *command = reply_unless_found(&request->call, request->named);
     resp_truncate(call->reply, 0); /* errors are found again when it starts */
     bool declared = command != NULL && command_has_keys(command) && declare_keys(request, command);
     request->is_read = command == NULL || order_is_read(command);
@@ -675,8 +672,8 @@ static void take_reply_along(struct request *request)
     request->reply_start = 0;
 }
 
-/* Nothing is in flight: the reply is written where it leaves from. */
-static void take_first(struct conn *conn, struct request *request, struct block *block)
+/* Nothing is in flight: the reply is written where it leaves from. How many were taken: a row. */
+static uint32_t take_first(struct conn *conn, struct request *request, struct block *block)
 {
     struct call *call = &request->call;
     struct resp_writer *output = &conn->worker->output;
@@ -684,26 +681,29 @@ static void take_first(struct conn *conn, struct request *request, struct block 
     output->version = conn->session.resp_version;
     request->reply_start = output->len;
     enum store_result result = start(request);
+    uint32_t taken = row_length(call);
     if (result != STORE_WAIT) {
         request->result = result;
         answer(request);
         request_free(request);
         worker_visit_woken(conn->worker);
-        return;
+        return taken;
     }
     take_reply_along(request);
     if (request->block == NULL)
         request_hold(request, block);
     enqueue(conn, request);
     set_off(request);
+    return taken;
 }
 
-void runner_take(struct conn *conn, struct block *block, const struct ahead *ahead)
+uint32_t runner_take(struct conn *conn, struct block *block, const struct ahead *ahead,
+                     uint32_t more)
 {
     struct request *request = request_new(conn);
     if (request == NULL) {
         conn_kill(conn);
-        return;
+        return 0;
     }
     request->call.argc = ahead->count;
     request->call.argv = ahead->args;
@@ -714,18 +714,20 @@ void runner_take(struct conn *conn, struct block *block, const struct ahead *ahe
     bool is_own = request_reserve_arguments(request, ahead->count);
     if (is_own && block == NULL)
         is_own = request_hold_copy(request);
+    bool is_first = conn->request_count == 0 && upload_is_settled(request->call.upload);
+    if (is_own && is_first)
+        is_own = request_offer_row(request, ahead + 1, more);
     if (!is_own) {
         request_free(request);
         conn_kill(conn);
-        return;
+        return 0;
     }
-    if (conn->request_count == 0 && upload_is_settled(request->call.upload)) {
-        take_first(conn, request, block);
-        return;
-    }
+    if (is_first)
+        return take_first(conn, request, block) - 1;
     if (request->block == NULL)
         request_hold(request, block);
     take_behind(conn, request);
+    return 0;
 }
 
 static void write_refusal(struct conn *conn, const char *text)

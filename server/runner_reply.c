@@ -42,7 +42,7 @@ static void repel_browser(struct call *call)
     conn_kill(conn);
 }
 
-void reply_unknown_command(struct call *call)
+static void reply_unknown_command(struct call *call)
 {
     if (is_browser_request(call->argv[0]))
         repel_browser(call);
@@ -57,7 +57,7 @@ void reply_unknown_command(struct call *call)
                 shown_len(call->argv[0], SHOWN_MAX), call->argv[0].data, args);
 }
 
-void reply_unknown_subcommand(struct call *call, const struct command *container)
+static void reply_unknown_subcommand(struct call *call, const struct command *container)
 {
     char name[COMMAND_NAME_MAX + 1];
     size_t len = 0;
@@ -70,9 +70,30 @@ void reply_unknown_subcommand(struct call *call, const struct command *container
                 shown_len(call->argv[1], SHOWN_MAX), call->argv[1].data, name);
 }
 
-void reply_wrong_arity(struct call *call, const struct command *command)
+static void reply_wrong_arity(struct call *call, const struct command *command)
 {
     resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command", command->name);
+}
+
+const struct command *reply_unless_found(struct call *call, const struct command *command)
+{
+    if (command == NULL) {
+        reply_unknown_command(call);
+        return NULL;
+    }
+    if (command_is_container(command) && call->argc > 1) {
+        const struct command *sub = command_find_sub(command, call->argv[1]);
+        if (sub == NULL) {
+            reply_unknown_subcommand(call, command);
+            return NULL;
+        }
+        command = sub;
+    }
+    if (!command_arity_ok(command, call->argc) || command->run == NULL) {
+        reply_wrong_arity(call, command);
+        return NULL;
+    }
+    return command;
 }
 
 bool reply_if_bound(struct call *call, const struct command *command)

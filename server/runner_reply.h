@@ -6,9 +6,9 @@
 
 #include "command.h"
 
-void reply_unknown_command(struct call *call);
-void reply_unknown_subcommand(struct call *call, const struct command *container);
-void reply_wrong_arity(struct call *call, const struct command *command);
+/* The command that is meant, given what its first argument names, if anything; NULL: there is none,
+ * or not with so many arguments, and an error was written. */
+const struct command *reply_unless_found(struct call *call, const struct command *command);
 
 /* A subscriber of RESP2, whose replies and pushes look alike, may do little else; who watches with
  * MONITOR must not touch keys. False: the command is allowed, nothing is written. */

@@ -44,19 +44,22 @@ struct collection {
     struct store_tree trees[STORE_TREES];
 };
 
-/* A node that the transaction changes, makes or frees. A single small change is kept as such: most
- * nodes see no other, and are neither copied nor compared. */
+/* A node that the transaction changes, makes or frees. Small changes are kept as such, so that it
+ * need not be compared with its page; most nodes see no more than one, and are not copied either.
+ */
 struct tree_edit {
     struct tree_edit *next, *next_in_bucket;
     struct collection *collection;
     struct format_node *copy; /* NULL: there is only the plan */
+    char *plans;              /* room for several; or NULL */
     uint32_t page;
     bool is_fresh; /* its slot is this transaction's reservation */
     bool is_freed;
-    bool is_idle; /* nothing of it is to be committed */
+    bool is_idle;    /* nothing of it is to be committed */
+    bool is_planned; /* `patch` are the plans that were made, and all there is */
     /* found by tree_prepare, anew at each attempt */
     uint32_t frame;
-    /* what differs from the page beside its header, as ranges of a PATCH: the plan, or found by
+    /* what differs from the page beside its header, as ranges of a PATCH: the plans, or found by
      * comparing with it */
     uint32_t patch_length;
     const char *patch;

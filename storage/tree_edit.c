@@ -3,9 +3,9 @@
  *
  * Invariants
  * 1. A node is changed only in a copy that is the transaction's own, or by a plan that is as good
- * as one; reads of the same run find it. At the commit frame and copy are compared, and what
- * differs goes into the frame and from there into the journal: for a node that is there as a PATCH,
- * for a fresh one as a PUT.
+ * as one; reads of the same run find it. At the commit the plans, or what differs between frame and
+ * copy if there are more of them or other changes, go into the frame and from there into the
+ * journal: for a node that is there as a PATCH, for a fresh one as a PUT.
  * 2. The slot of a fresh node belongs to the transaction until the commit: given back by
  *    tree_discard.
  * 3. Only the owner's key leads to a node, so its claim protects them all; but the lock of their
@@ -21,6 +21,7 @@
 
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
+#define PLANS_MOST 256u  /* bytes of several: more is compared, which takes less of the journal */
 #define RANGE_GAP 8u     /* equal bytes that one range goes over */
 #define READ_AHEAD 32u   /* leaves of a walk that are read at once */
 #define LINE 64u         /* of the processor's cache */
@@ -211,46 +212,63 @@ enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t l
     assert(!edit->is_freed);
     if (!edit->copy)
         result = make_copy(tree, edit, level);
+    edit->is_planned = false;
     *node = edit->copy;
     return result;
+}
+
+/* One plan more for a node that has a copy. */
+static void add_plan(struct store_txn *txn, struct tree_edit *edit, const char *bytes,
+                     uint32_t length)
+{
+    node_patch(edit->copy, bytes, length);
+    if (edit->is_planned && edit->patch_length + length > PLANS_MOST)
+        edit->is_planned = false;
+    if (!edit->is_planned)
+        return;
+    if (!edit->plans && (edit->plans = store_alloc(txn, PLANS_MOST)))
+        edit->patch = memcpy(edit->plans, edit->patch, edit->patch_length);
+    edit->is_planned = edit->plans;
+    if (!edit->is_planned)
+        return;
+    memcpy(edit->plans + edit->patch_length, bytes, length);
+    edit->patch_length += length;
+}
+
+static enum store_result first_plan(struct store_tree *tree, uint32_t page, const char *bytes,
+                                    uint32_t length)
+{
+    struct tree_edit *edit = add_edit(tree, page, length);
+    if (!edit)
+        return STORE_NO_MEMORY;
+    edit->patch = memcpy(edit + 1, bytes, length);
+    edit->patch_length = length;
+    edit->is_planned = true;
+    return STORE_OK;
 }
 
 enum store_result tree_apply(struct store_tree *tree, uint32_t page, const struct node_plan *plan)
 {
     struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
-    if (edit) {
-        node_patch(edit->copy, plan->bytes, plan->length); /* it was fetched, and has one */
-        return STORE_OK;
-    }
-    edit = add_edit(tree, page, plan->length);
     if (!edit)
-        return STORE_NO_MEMORY;
-    edit->patch = memcpy(edit + 1, plan->bytes, plan->length);
-    edit->patch_length = plan->length;
+        return first_plan(tree, page, plan->bytes, plan->length);
+    add_plan(tree->txn, edit, plan->bytes, plan->length); /* it was fetched, and has a copy */
     return STORE_OK;
 }
 
 enum store_result tree_add_count(struct store_tree *tree, uint32_t page, uint32_t level,
                                  uint32_t place, int32_t change)
 {
-    struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
-    if (edit) {
-        struct format_node *copy;
-        enum store_result result = tree_change(tree, page, level, &copy);
-        if (result == STORE_OK)
-            inner_add_count(copy, place, change);
-        return result;
-    }
     const struct format_node *node;
+    struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
     enum store_result result = tree_fetch(tree, page, level, &node);
     if (result != STORE_OK)
         return result;
-    edit = add_edit(tree, page, NODE_COUNT_PATCH);
+    char plan[NODE_COUNT_PATCH];
+    inner_patch_count(node, place, change, plan);
     if (!edit)
-        return STORE_NO_MEMORY;
-    inner_patch_count(node, place, change, (char *)(edit + 1));
-    edit->patch = (const char *)(edit + 1);
-    edit->patch_length = NODE_COUNT_PATCH;
+        return first_plan(tree, page, plan, sizeof plan);
+    add_plan(tree->txn, edit, plan, sizeof plan);
     return STORE_OK;
 }
 
@@ -390,7 +408,7 @@ static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *e
     if (result != STORE_OK)
         return result;
     edit->frame = frame;
-    if (edit->is_fresh || edit->is_freed || !edit->copy)
+    if (edit->is_fresh || edit->is_freed || edit->is_planned)
         return STORE_OK;
     return compare(txn, edit, arena_memory(space->arena, frame)) ? STORE_OK : STORE_NO_MEMORY;
 }
