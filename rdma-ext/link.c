@@ -420,6 +420,20 @@ static void fetch(struct rdma_link *link)
     post_reads(link, &piece, 1, len);
 }
 
+bool rdma_link_unfetch(struct rdma_link *link)
+{
+    struct rdma_pull *pull = &link->pull;
+    uint32_t left = pull->here - pull->taken;
+    if (pull->is_under_way)
+        return false;
+    pull->rest.address -= left;
+    pull->rest.length += left;
+    pull->here = pull->taken = 0;
+    pull->memory = NULL;
+    link->give_back(link);
+    return true;
+}
+
 static void end_pull(struct rdma_link *link)
 {
     if (link->pull.memory != NULL)

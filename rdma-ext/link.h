@@ -165,6 +165,10 @@ bool rdma_link_can_pull(struct rdma_link *link);
 void rdma_link_pull(struct rdma_link *link, struct ibv_sge *pieces, int count);
 size_t rdma_link_pulled(struct rdma_link *link, size_t size);
 
+/* Gives back the memory that a part waits in, which is fetched again when it is asked for. False:
+ * it is being filled. */
+bool rdma_link_unfetch(struct rdma_link *link);
+
 /* Posts the receives of what nobody will read. */
 void rdma_link_drop_input(struct rdma_link *link);
 

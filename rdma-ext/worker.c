@@ -123,12 +123,19 @@ static struct rdma_channel *channel_of_link(struct rdma_link *link)
     return (struct rdma_channel *)((char *)link - offsetof(struct rdma_channel, link));
 }
 
+/* Who has had its turn and did not read on may not do so for long: its command waits, say. */
+static bool is_free_stage(const struct rdma_worker *worker, uint32_t i)
+{
+    struct rdma_channel *holder = worker->stages[i];
+    return holder == NULL || (!holder->is_ready && rdma_link_unfetch(&holder->link));
+}
+
 static bool borrow_stage(struct rdma_link *link)
 {
     struct rdma_channel *channel = channel_of_link(link);
     struct rdma_worker *worker = channel->worker;
     for (uint32_t i = 0; i < STAGES; i++) {
-        if (worker->stages[i] != NULL)
+        if (!is_free_stage(worker, i))
             continue;
         worker->stages[i] = channel;
         link->pull.memory = (char *)worker->engine.staging->addr + (size_t)i * STAGE_BYTES;
