@@ -18,8 +18,8 @@
 #include <cmocka.h>
 #include <infiniband/verbs.h>
 
-#define FRAME 4096
-#define CREDITS 9
+#define FRAME_MAX 4096
+#define CREDITS_MAX 9
 #define SENDS 16
 #define LONG (1u << 20)
 #define LIMIT_S 15
@@ -35,14 +35,18 @@ struct end {
 
 /* Sent to, read from and written to by the device. */
 struct memory {
-    char received[CREDITS][FRAME];
-    char sent[SENDS][FRAME];
+    char received[CREDITS_MAX * FRAME_MAX];
+    char sent[SENDS][FRAME_MAX];
     char from[LONG];
     char to[LONG];
 };
 
 struct client {
-    bool writes; /* mode write */
+    bool writes;            /* mode write */
+    unsigned frame, window; /* bytes of each receive of ours; how many there are */
+    bool is_deaf;           /* posts no receives: */
+    uint64_t unposted[CREDITS_MAX];
+    unsigned unposted_count;
     int tcp;
     long id;
     struct ibv_context *context;
@@ -51,13 +55,13 @@ struct client {
     struct ibv_cq *cq;
     struct ibv_qp *qp;
     struct ibv_mr *mr;
-    struct ibv_mw *window;
+    struct ibv_mw *window_of; /* the memory that a reference is to */
     struct memory *memory;
     struct end other;
     unsigned credits, owed, sending, sends, slot_out, slot_in;
     uint64_t placed, placed_to;
     unsigned released;
-    uint32_t invalidated; /* by the last RELEASE, in mode send */
+    uint32_t invalidated; /* by the last RELEASE or PLACED, in mode send */
     bool ended;
     char *stream; /* of replies, not yet read from `at` on */
     size_t at, length, room;
@@ -100,10 +104,15 @@ static void take_frame(struct client *client, unsigned type, const char *payload
     }
 }
 
+static char *received(struct client *client, uint64_t number)
+{
+    return client->memory->received + number * client->frame;
+}
+
 static void post_receive(struct client *client, uint64_t number)
 {
-    struct ibv_sge piece = {.addr = (uintptr_t)client->memory->received[number],
-                            .length = FRAME,
+    struct ibv_sge piece = {.addr = (uintptr_t)received(client, number),
+                            .length = client->frame,
                             .lkey = client->mr->lkey};
     struct ibv_recv_wr *bad,
         request = {.wr_id = number, .sg_list = &piece, .num_sge = !client->writes};
@@ -113,13 +122,13 @@ static void post_receive(struct client *client, uint64_t number)
 static void take_received(struct client *client, const struct ibv_wc *completion)
 {
     uint32_t type, credits, length;
-    const char *payload = client->memory->received[completion->wr_id];
+    const char *payload = received(client, completion->wr_id);
     if (client->writes) {
         uint32_t word = be32toh(completion->imm_data);
         type = word >> 28, credits = word >> 17 & 0x7ff, length = word & 0x1ffff;
-        payload = client->memory->received[client->slot_in];
+        payload = received(client, client->slot_in);
         if (length > 0)
-            client->slot_in = (client->slot_in + 1) % CREDITS;
+            client->slot_in = (client->slot_in + 1) % client->window;
     } else {
         const uint8_t *header = (const uint8_t *)payload;
         assert_true(completion->byte_len >= 8);
@@ -128,14 +137,27 @@ static void take_received(struct client *client, const struct ibv_wc *completion
         assert_int_equal(header[1], 0);
         assert_int_equal(length, completion->byte_len - 8);
         payload += 8;
-        if (type == RELEASE) /* Soft-RoCE has another flag for it */
+        if (type == RELEASE || type == PLACED) /* there may be none: Soft-RoCE has no right flag */
             client->invalidated = completion->invalidated_rkey;
     }
     client->credits += credits;
     assert_true(client->credits <= client->other.credits);
     take_frame(client, type, payload, length);
+    if (client->is_deaf) {
+        assert_true(client->unposted_count < client->window);
+        client->unposted[client->unposted_count++] = completion->wr_id;
+        return;
+    }
     post_receive(client, completion->wr_id);
     client->owed++;
+}
+
+static void listen_again(struct client *client)
+{
+    client->is_deaf = false;
+    client->owed += client->unposted_count;
+    while (client->unposted_count > 0)
+        post_receive(client, client->unposted[--client->unposted_count]);
 }
 
 /* ---- frames that go ---- */
@@ -187,7 +209,8 @@ static void turn(struct client *client, time_t limit)
         else
             client->sending--;
     }
-    if (client->owed >= CREDITS / 2 && client->credits > 0 && client->sending < SENDS)
+    if (client->owed >= client->window / 2 && client->owed > 0 && client->credits > 0 &&
+        client->sending < SENDS)
         post_frame(client, CREDIT, "", 0);
     if (time(NULL) > limit)
         fail_msg("nothing comes: %u credits, %zu bytes not read", client->credits,
@@ -215,7 +238,7 @@ static void refer(struct client *client, enum type type, const void *at, uint64_
 static void say_bytes(struct client *client, const char *bytes, size_t length)
 {
     size_t most = client->other.frame - (client->writes ? 0 : 8);
-    most = most < FRAME - 8 ? most : FRAME - 8;
+    most = most < FRAME_MAX - 8 ? most : FRAME_MAX - 8;
     for (size_t part; length > 0; bytes += part, length -= part) {
         part = length < most ? length : most;
         speak(client, DATA, bytes, part);
@@ -287,17 +310,18 @@ static void make_queue_pair(struct client *client)
 {
     int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     client->pd = ibv_alloc_pd(client->context);
-    client->cq = ibv_create_cq(client->context, SENDS + CREDITS, NULL, NULL, 0);
+    client->cq = ibv_create_cq(client->context, SENDS + CREDITS_MAX, NULL, NULL, 0);
     client->mr =
         ibv_reg_mr(client->pd, client->memory, sizeof *client->memory, access | IBV_ACCESS_MW_BIND);
-    client->window = ibv_alloc_mw(client->pd, IBV_MW_TYPE_2);
-    assert_true(client->cq != NULL && client->mr != NULL && client->window != NULL);
-    struct ibv_qp_init_attr wanted = {
-        .qp_type = IBV_QPT_RC,
-        .send_cq = client->cq,
-        .recv_cq = client->cq,
-        .cap = {
-            .max_send_wr = SENDS, .max_recv_wr = CREDITS, .max_send_sge = 1, .max_recv_sge = 1}};
+    client->window_of = ibv_alloc_mw(client->pd, IBV_MW_TYPE_2);
+    assert_true(client->cq != NULL && client->mr != NULL && client->window_of != NULL);
+    struct ibv_qp_init_attr wanted = {.qp_type = IBV_QPT_RC,
+                                      .send_cq = client->cq,
+                                      .recv_cq = client->cq,
+                                      .cap = {.max_send_wr = SENDS,
+                                              .max_recv_wr = CREDITS_MAX,
+                                              .max_send_sge = 1,
+                                              .max_recv_sge = 1}};
     client->qp = ibv_create_qp(client->pd, &wanted);
     assert_non_null(client->qp);
     struct ibv_qp_attr init = {
@@ -309,7 +333,7 @@ static void make_queue_pair(struct client *client)
         ibv_modify_qp(client->qp, &init,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
         0);
-    for (uint64_t i = 0; i < CREDITS; i++)
+    for (uint64_t i = 0; i < client->window; i++)
         post_receive(client, i);
 }
 
@@ -390,13 +414,15 @@ static void read_answer(struct client *client)
     }
 }
 
-static struct client *meet(bool writes)
+static struct client *meet(bool writes, unsigned frame, unsigned window)
 {
     struct client *client = calloc(1, sizeof *client);
     char text[1024], digits[33];
     union ibv_gid gid;
     assert_non_null(client);
     client->writes = writes;
+    client->frame = frame;
+    client->window = window;
     client->tcp = dial();
     client->memory = calloc(1, sizeof *client->memory);
     assert_non_null(client->memory);
@@ -406,9 +432,9 @@ static struct client *meet(bool writes)
         snprintf(digits + 2 * i, 3, "%02x", gid.raw[i]);
     int length =
         snprintf(text, sizeof text,
-                 "RDMA CONNECT 1 %s GID %s LID 0 QPN %u PSN 4711 MTU 1024 FRAME %d "
-                 "CREDITS %d RING %llu RKEY %u\r\n",
-                 writes ? "write" : "send", digits, client->qp->qp_num, FRAME, CREDITS,
+                 "RDMA CONNECT 1 %s GID %s LID 0 QPN %u PSN 4711 MTU 1024 FRAME %u "
+                 "CREDITS %u RING %llu RKEY %u\r\n",
+                 writes ? "write" : "send", digits, client->qp->qp_num, frame, window,
                  (unsigned long long)(uintptr_t)client->memory->received, client->mr->rkey);
     assert_int_equal(write(client->tcp, text, (size_t)length), length);
     read_answer(client);
@@ -416,19 +442,17 @@ static struct client *meet(bool writes)
     return client;
 }
 
-static void part(struct client *client)
+static void is_hung_up(struct client *client)
 {
     char byte;
-    time_t limit = time(NULL) + LIMIT_S;
-    say(client, "RDMA CLOSE %ld\r\n", client->id);
-    hear(client, "+OK\r\n");
-    while (!client->ended)
-        turn(client, limit);
-    assert_int_equal(read(client->tcp, &byte, 1), 0);
-    assert_int_equal(client->at, client->length);
+    assert_true(read(client->tcp, &byte, 1) <= 0); /* the end, or a reset */
+}
+
+static void forget(struct client *client)
+{
     close(client->tcp);
     ibv_destroy_qp(client->qp);
-    ibv_dealloc_mw(client->window);
+    ibv_dealloc_mw(client->window_of);
     ibv_dereg_mr(client->mr);
     ibv_destroy_cq(client->cq);
     ibv_dealloc_pd(client->pd);
@@ -436,6 +460,18 @@ static void part(struct client *client)
     free(client->memory);
     free(client->stream);
     free(client);
+}
+
+static void part(struct client *client)
+{
+    time_t limit = time(NULL) + LIMIT_S;
+    say(client, "RDMA CLOSE %ld\r\n", client->id);
+    hear(client, "+OK\r\n");
+    while (!client->ended)
+        turn(client, limit);
+    is_hung_up(client);
+    assert_int_equal(client->at, client->length);
+    forget(client);
 }
 
 /* ---- cases ---- */
@@ -479,15 +515,38 @@ static void set_by_reference(struct client *client, size_t length, uint32_t rkey
 }
 
 /* Parts of it may come by DATA, above all at first. */
-static void get_by_reference(struct client *client, size_t length)
+static void get_placed(struct client *client, size_t length, uint64_t granted, uint32_t rkey,
+                       bool is_window)
 {
     memset(client->memory->to, 0, LONG);
-    client->placed = client->placed_to = 0;
-    refer(client, GRANT, client->memory->to, LONG, client->mr->rkey, false);
+    client->placed = client->placed_to = client->invalidated = 0;
+    refer(client, GRANT, client->memory->to, granted, rkey, is_window);
     say(client, "GET spec\r\n");
     hear_value(client, length);
+}
+
+static void get_by_reference(struct client *client, size_t length)
+{
+    get_placed(client, length, LONG, client->mr->rkey, false);
     if (client->placed_to < length)
         speak(client, GRANT, "", 0);
+}
+
+/* A grant is for one value, and for one that fits. */
+static void grants_that_end(struct client *client)
+{
+    get_by_reference(client, LONG);
+    assert_int_equal(client->placed, LONG);
+    say(client, "GET spec\r\n");
+    hear_value(client, LONG);
+    assert_int_equal(client->placed, LONG);
+    get_placed(client, LONG, LONG - 1, client->mr->rkey, false);
+    assert_int_equal(client->placed, 0);
+    refer(client, GRANT, client->memory->to, LONG, client->mr->rkey, false);
+    speak(client, GRANT, "", 0);
+    say(client, "GET spec\r\n");
+    hear_value(client, LONG);
+    assert_int_equal(client->placed, 0);
 }
 
 static void by_reference(struct client *client)
@@ -505,28 +564,59 @@ static void by_reference(struct client *client)
     assert_int_equal(client->released, 0);
 }
 
+static uint32_t open_window(struct client *client, char *bytes, unsigned access)
+{
+    struct ibv_send_wr request = {.opcode = IBV_WR_BIND_MW,
+                                  .bind_mw = {.mw = client->window_of,
+                                              .rkey = ibv_inc_rkey(client->window_of->rkey),
+                                              .bind_info = {.mr = client->mr,
+                                                            .addr = (uintptr_t)bytes,
+                                                            .length = LONG,
+                                                            .mw_access_flags = access}}};
+    post(client, &request);
+    client->window_of->rkey = request.bind_mw.rkey; /* not every provider keeps it */
+    return request.bind_mw.rkey;
+}
+
+/* In mode send the server has ended it. */
+static void close_window(struct client *client, uint32_t rkey)
+{
+    struct ibv_send_wr end = {.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey};
+    if (client->writes)
+        post(client, &end);
+    else
+        assert_int_equal(client->invalidated, rkey);
+}
+
 static void by_window(struct client *client)
 {
-    struct ibv_send_wr request = {
-        .opcode = IBV_WR_BIND_MW,
-        .bind_mw = {.mw = client->window,
-                    .rkey = ibv_inc_rkey(client->window->rkey),
-                    .bind_info = {.mr = client->mr,
-                                  .addr = (uintptr_t)client->memory->from,
-                                  .length = LONG,
-                                  .mw_access_flags = IBV_ACCESS_REMOTE_READ}}};
-    post(client, &request);
+    uint32_t rkey = open_window(client, client->memory->from, IBV_ACCESS_REMOTE_READ);
     fill(client, 9);
-    set_by_reference(client, LONG, request.bind_mw.rkey, true);
+    set_by_reference(client, LONG, rkey, true);
     assert_int_equal(client->released, 1);
-    if (!client->writes) {
-        assert_int_equal(client->invalidated, request.bind_mw.rkey);
-    } else {
-        struct ibv_send_wr end = {.opcode = IBV_WR_LOCAL_INV,
-                                  .invalidate_rkey = request.bind_mw.rkey};
-        post(client, &end);
-    }
+    close_window(client, rkey);
     say(client, "GET spec\r\n");
+    hear_value(client, LONG);
+    for (int tries = 0; tries < 50 && client->placed < LONG; tries++)
+        get_by_reference(client, LONG); /* until the pages are registered */
+    rkey = open_window(client, client->memory->to, IBV_ACCESS_REMOTE_WRITE);
+    get_placed(client, LONG, LONG, rkey, true);
+    assert_int_equal(client->placed, LONG);
+    close_window(client, rkey);
+}
+
+/* A reply waits for credits, and comes no faster than there are some. */
+static void held_up(struct client *client)
+{
+    time_t limit = time(NULL) + LIMIT_S;
+    client->is_deaf = true;
+    say(client, "GET spec\r\n");
+    while (client->unposted_count < client->window - 1)
+        turn(client, limit);
+    usleep(200000);
+    turn(client, limit);
+    assert_in_range(client->unposted_count, client->window - 1, client->window);
+    listen_again(client);
     hear_value(client, LONG);
 }
 
@@ -563,13 +653,15 @@ static void pushed(struct client *client)
     close(other);
 }
 
-static void everything(bool writes)
+static void everything(bool writes, unsigned frame, unsigned window)
 {
-    struct client *client = meet(writes);
+    struct client *client = meet(writes, frame, window);
     fill(client, 0);
     by_copy(client);
     by_reference(client);
+    grants_that_end(client);
     by_window(client);
+    held_up(client);
     deep(client);
     pushed(client);
     say(client, "DEL spec\r\n");
@@ -580,13 +672,56 @@ static void everything(bool writes)
 static void in_mode_send(void **state)
 {
     (void)state;
-    everything(false);
+    everything(false, FRAME_MAX, CREDITS_MAX);
 }
 
 static void in_mode_write(void **state)
 {
     (void)state;
-    everything(true);
+    everything(true, FRAME_MAX, CREDITS_MAX);
+}
+
+/* The smallest that a client may have. */
+static void with_four_small_receives(void **state)
+{
+    (void)state;
+    everything(false, 256, 4);
+    everything(true, 256, 4);
+}
+
+/* A frame that breaks the rules ends the channel, and TCP tells of it. */
+static void a_breach(void **state)
+{
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        struct client *client = meet(writes, FRAME_MAX, CREDITS_MAX);
+        say(client, "PING\r\n");
+        hear(client, "+PONG\r\n");
+        post_frame(client, (enum type)9, "", 0);
+        is_hung_up(client);
+        forget(client);
+    }
+}
+
+/* Whoever ends TCP has ended the channel: nobody answers by it. */
+static void an_end_by_tcp(void **state)
+{
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        struct client *client = meet(writes, FRAME_MAX, CREDITS_MAX);
+        struct ibv_wc completion = {.status = IBV_WC_SUCCESS};
+        time_t limit = time(NULL) + LIMIT_S;
+        say(client, "PING\r\n");
+        hear(client, "+PONG\r\n");
+        shutdown(client->tcp, SHUT_RDWR);
+        usleep(200000);
+        post_frame(client, DATA, "PING\r\n", 6);
+        while (completion.status == IBV_WC_SUCCESS) {
+            assert_true(time(NULL) < limit);
+            ibv_poll_cq(client->cq, 1, &completion);
+        }
+        forget(client);
+    }
 }
 
 int main(void)
@@ -594,6 +729,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_mode_send),
         cmocka_unit_test(in_mode_write),
+        cmocka_unit_test(with_four_small_receives),
+        cmocka_unit_test(a_breach),
+        cmocka_unit_test(an_end_by_tcp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
