@@ -317,7 +317,7 @@ static void call_back(struct rdma_channel *channel)
     struct rdma_transport *transport = channel->transport;
     if (channel->is_gone || transport == NULL || !transport->is_open)
         return;
-    unsigned ready = rdma_channel_readiness(channel) & transport->wanted;
+    unsigned ready = rdma_channel_readiness(channel) & (transport->wanted | TRANSPORT_ENDED);
     if (ready != 0)
         transport->base.ready(transport->base.arg, ready);
     transport = channel->transport; /* it may have been closed */

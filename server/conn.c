@@ -478,7 +478,7 @@ static bool can_read(const struct conn *conn)
  * waited for when it does not read. */
 static bool is_over(const struct conn *conn)
 {
-    if (conn->kill || (conn->input_ended && conn->waiter != NULL))
+    if (conn->kill || ((conn->input_ended || conn->peer_has_gone) && conn->waiter != NULL))
         return true;
     if (outflow_is_stuck(conn) && conn->input_ended && conn->send_blocked)
         return true;
@@ -523,6 +523,7 @@ static void end_turn(struct conn *conn)
 static void on_ready(void *arg, unsigned ready)
 {
     struct conn *conn = arg;
+    conn->peer_has_gone |= (ready & TRANSPORT_ENDED) != 0;
     if ((ready & TRANSPORT_WRITABLE) != 0)
         conn->send_blocked = conn->send_yielded = false;
     if ((ready & TRANSPORT_READABLE) != 0 && can_read(conn) && !conn->kill)

@@ -70,11 +70,12 @@ struct conn {
 
     struct conn *attention_next, *undurable_next;
     bool wants_attention, is_undurable;
-    bool has_late;     /* replies of its last turn are in worker->late */
-    bool send_blocked; /* the transport took less than it was given */
-    bool send_yielded; /* it would take more: the other connections' turn */
-    bool input_ended;  /* the peer sends no more */
-    bool kill;         /* to be closed, without waiting for anything */
+    bool has_late;      /* replies of its last turn are in worker->late */
+    bool send_blocked;  /* the transport took less than it was given */
+    bool send_yielded;  /* it would take more: the other connections' turn */
+    bool input_ended;   /* the peer sends no more */
+    bool peer_has_gone; /* it does not even read */
+    bool kill;          /* to be closed, without waiting for anything */
 };
 
 /* Takes over the transport, also on failure. */

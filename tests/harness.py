@@ -25,8 +25,9 @@ IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
 # With a proxy (clients/proxy.c) the clients' bytes travel by RDMA: in the machine of tests/rdma.
 PROXY = os.environ.get("VELLUM_RDMA_PROXY")
 PROXY_MODE = os.environ.get("VELLUM_RDMA_MODE")  # None: the proxy's usual one
-PROXIED = {"bind": "10.9.0.1 127.0.0.1", "protected-mode": "no", "rdma": "yes",
-           "rdma-device": "rxe_a"}
+PROXIED_HOST = os.environ.get("VELLUM_HOST", "10.9.0.1")
+PROXIED = {"bind": PROXIED_HOST + " 127.0.0.1", "protected-mode": "no", "rdma": "yes",
+           "rdma-device": os.environ.get("VELLUM_DEVICE", "rxe_a")}
 
 # Not /tmp: that may be memory, and the engine wants a file system with O_DIRECT.
 TEMPORARY = os.path.join(TOP, "build", "tmp")
@@ -160,7 +161,7 @@ class Server:
     def _start_proxy(self):
         """Clients are told the proxy's port from here on."""
         server, self.port = self.own_port, free_port()
-        self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", "10.9.0.1",
+        self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", PROXIED_HOST,
                                        "--port", str(server),
                                        *(("--mode", PROXY_MODE) if PROXY_MODE else ())])
         for _ in range(500):

@@ -1,5 +1,6 @@
 #include "raw.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -105,10 +106,11 @@ redisReply *raw_ask(struct raw *raw, const char *name, const char *value)
     return reply;
 }
 
-void raw_open_end(struct raw *raw, enum rdma_mode mode, uint8_t host)
+void raw_open_end(struct raw *raw, enum rdma_mode mode, const char *ip)
 {
     char message[RDMA_MESSAGE_MAX];
-    const uint8_t address[16] = {[10] = 0xff, 0xff, 10, 9, 0, host};
+    uint8_t address[16] = {[10] = 0xff, 0xff};
+    assert_int_equal(inet_pton(AF_INET, ip, address + 12), 1);
     struct rdma_choice choice = {.gid_index = -1, .address = address};
     *raw = (struct raw){.ours.mode = mode, .theirs.mode = mode};
     assert_true(rdma_device_open(&raw->device, &choice, message));
@@ -117,7 +119,7 @@ void raw_open_end(struct raw *raw, enum rdma_mode mode, uint8_t host)
 
 void raw_open_device(struct raw *raw, enum rdma_mode mode)
 {
-    raw_open_end(raw, mode, 2);
+    raw_open_end(raw, mode, getenv("VELLUM_PEER"));
     raw->tcp = dial();
 }
 

@@ -41,8 +41,8 @@ void await_figure(redisContext *tcp, const char *name, long long wanted);
 /* A client that keeps to the rules, by a channel. */
 struct vellum *connect_neighbour(enum rdma_mode mode);
 
-/* A queue pair at the address 10.9.0.host, of either end, and not connected. */
-void raw_open_end(struct raw *raw, enum rdma_mode mode, uint8_t host);
+/* A queue pair at this address, of either end, and not connected. */
+void raw_open_end(struct raw *raw, enum rdma_mode mode, const char *ip);
 char *raw_received(const struct raw *raw, uint64_t number);
 
 /* A TCP connection beside a queue pair that is not connected; the server is asked for a channel

@@ -43,7 +43,7 @@ struct client {
 static void *run_client(void *arg)
 {
     struct client *client = arg;
-    struct vellum_options options = {.host = "10.9.0.1",
+    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
                                      .port = PORT,
                                      .rdma = VELLUM_RDMA_ONLY,
                                      .mode = client->mode == RDMA_MODE_WRITE ? VELLUM_RDMA_WRITE
@@ -65,7 +65,7 @@ static void listen_here(struct server *server)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
     int on = 1;
-    inet_pton(AF_INET, "10.9.0.1", &address.sin_addr);
+    inet_pton(AF_INET, getenv("VELLUM_HOST"), &address.sin_addr);
     server->listener = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     assert_int_equal(bind(server->listener, (struct sockaddr *)&address, sizeof address), 0);
@@ -122,7 +122,7 @@ static void accept_client(struct server *server)
     struct raw *end = &server->end;
     server->tcp = accept(server->listener, NULL, NULL);
     assert_true(server->tcp >= 0);
-    raw_open_end(end, server->mode, 1);
+    raw_open_end(end, server->mode, getenv("VELLUM_HOST"));
     assert_true(end->device.has_windows);
     raw_post_receives(end, RECEIVES);
     read_question(server);

@@ -44,6 +44,7 @@ struct memory {
 struct client {
     bool writes;            /* mode write */
     unsigned frame, window; /* bytes of each receive of ours; how many there are */
+    size_t longest;         /* value */
     bool is_deaf;           /* posts no receives: */
     uint64_t unposted[CREDITS_MAX];
     unsigned unposted_count;
@@ -476,8 +477,6 @@ static void part(struct client *client)
 
 /* ---- cases ---- */
 
-static const size_t sizes[] = {10, 5 * 1024, LONG};
-
 static void fill(struct client *client, int seed)
 {
     for (size_t i = 0; i < LONG; i++)
@@ -495,6 +494,7 @@ static void hear_value(struct client *client, size_t length)
 
 static void by_copy(struct client *client)
 {
+    const size_t sizes[] = {10, 5 * 1024, client->longest};
     say(client, "PING\r\n");
     hear(client, "+PONG\r\n");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -514,6 +514,21 @@ static void set_by_reference(struct client *client, size_t length, uint32_t rkey
     hear(client, "+OK\r\n");
 }
 
+/* By references and by bytes in turn; behind the first there is no memory that may be read. */
+static void in_parts(struct client *client)
+{
+    enum { PART = 10000 };
+    char *end = client->memory->to + LONG - PART;
+    memcpy(end, client->memory->from, PART);
+    say(client, "*3\r\n$3\r\nSET\r\n$4\r\nspec\r\n$%d\r\n", 3 * PART);
+    refer(client, PULL, end, PART, client->mr->rkey, false);
+    say_bytes(client, client->memory->from + PART, PART);
+    refer(client, PULL, client->memory->from + (size_t)2 * PART, PART, client->mr->rkey, false);
+    say(client, "\r\nGET spec\r\n");
+    hear(client, "+OK\r\n");
+    hear_value(client, (size_t)3 * PART);
+}
+
 /* Parts of it may come by DATA, above all at first. */
 static void get_placed(struct client *client, size_t length, uint64_t granted, uint32_t rkey,
                        bool is_window)
@@ -527,7 +542,7 @@ static void get_placed(struct client *client, size_t length, uint64_t granted, u
 
 static void get_by_reference(struct client *client, size_t length)
 {
-    get_placed(client, length, LONG, client->mr->rkey, false);
+    get_placed(client, length, client->longest, client->mr->rkey, false);
     if (client->placed_to < length)
         speak(client, GRANT, "", 0);
 }
@@ -535,32 +550,33 @@ static void get_by_reference(struct client *client, size_t length)
 /* A grant is for one value, and for one that fits. */
 static void grants_that_end(struct client *client)
 {
-    get_by_reference(client, LONG);
-    assert_int_equal(client->placed, LONG);
+    get_by_reference(client, client->longest);
+    assert_int_equal(client->placed, client->longest);
     say(client, "GET spec\r\n");
-    hear_value(client, LONG);
-    assert_int_equal(client->placed, LONG);
-    get_placed(client, LONG, LONG - 1, client->mr->rkey, false);
+    hear_value(client, client->longest);
+    assert_int_equal(client->placed, client->longest);
+    get_placed(client, client->longest, client->longest - 1, client->mr->rkey, false);
     assert_int_equal(client->placed, 0);
-    refer(client, GRANT, client->memory->to, LONG, client->mr->rkey, false);
+    refer(client, GRANT, client->memory->to, client->longest, client->mr->rkey, false);
     speak(client, GRANT, "", 0);
     say(client, "GET spec\r\n");
-    hear_value(client, LONG);
+    hear_value(client, client->longest);
     assert_int_equal(client->placed, 0);
 }
 
 static void by_reference(struct client *client)
 {
+    const size_t sizes[] = {10, 5 * 1024, client->longest};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         fill(client, (int)i + 1);
         set_by_reference(client, sizes[i], client->mr->rkey, false);
         for (int tries = 0; tries < 50; tries++) {
             get_by_reference(client, sizes[i]);
-            if (sizes[i] < LONG || client->placed == LONG)
+            if (sizes[i] < client->longest || client->placed == client->longest)
                 break;
         }
     }
-    assert_int_equal(client->placed, LONG);
+    assert_int_equal(client->placed, client->longest);
     assert_int_equal(client->released, 0);
 }
 
@@ -571,7 +587,7 @@ static uint32_t open_window(struct client *client, char *bytes, unsigned access)
                                               .rkey = ibv_inc_rkey(client->window_of->rkey),
                                               .bind_info = {.mr = client->mr,
                                                             .addr = (uintptr_t)bytes,
-                                                            .length = LONG,
+                                                            .length = client->longest,
                                                             .mw_access_flags = access}}};
     post(client, &request);
     client->window_of->rkey = request.bind_mw.rkey; /* not every provider keeps it */
@@ -592,16 +608,16 @@ static void by_window(struct client *client)
 {
     uint32_t rkey = open_window(client, client->memory->from, IBV_ACCESS_REMOTE_READ);
     fill(client, 9);
-    set_by_reference(client, LONG, rkey, true);
+    set_by_reference(client, client->longest, rkey, true);
     assert_int_equal(client->released, 1);
     close_window(client, rkey);
     say(client, "GET spec\r\n");
-    hear_value(client, LONG);
-    for (int tries = 0; tries < 50 && client->placed < LONG; tries++)
-        get_by_reference(client, LONG); /* until the pages are registered */
+    hear_value(client, client->longest);
+    for (int tries = 0; tries < 50 && client->placed < client->longest; tries++)
+        get_by_reference(client, client->longest); /* until the pages are registered */
     rkey = open_window(client, client->memory->to, IBV_ACCESS_REMOTE_WRITE);
-    get_placed(client, LONG, LONG, rkey, true);
-    assert_int_equal(client->placed, LONG);
+    get_placed(client, client->longest, client->longest, rkey, true);
+    assert_int_equal(client->placed, client->longest);
     close_window(client, rkey);
 }
 
@@ -617,7 +633,7 @@ static void held_up(struct client *client)
     turn(client, limit);
     assert_in_range(client->unposted_count, client->window - 1, client->window);
     listen_again(client);
-    hear_value(client, LONG);
+    hear_value(client, client->longest);
 }
 
 static void deep(struct client *client)
@@ -656,10 +672,12 @@ static void pushed(struct client *client)
 static void everything(bool writes, unsigned frame, unsigned window)
 {
     struct client *client = meet(writes, frame, window);
+    client->longest = frame == FRAME_MAX ? LONG : 40000; /* many times what is on its way at once */
     fill(client, 0);
     by_copy(client);
     by_reference(client);
     grants_that_end(client);
+    in_parts(client);
     by_window(client);
     held_up(client);
     deep(client);

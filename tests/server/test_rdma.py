@@ -1,6 +1,7 @@
 """RDMA as a server has it that finds no device: what it says, and its settings. Channels: tests/rdma."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -54,6 +55,28 @@ def test_a_server_that_must_have_it_does_not_start(tmp_path):
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "RDMA is asked for, but " in done.stdout + done.stderr
+
+
+def test_it_is_built_without_verbs(tmp_path):
+    """In a copy of the tree of objects, of which only a few are to be made anew."""
+    build = os.path.dirname(os.path.dirname(os.path.abspath(harness.PROGRAM)))
+    if build != os.path.join(harness.TOP, "build"):
+        pytest.skip("other builds have other flags")
+    for part in ("obj", "lib"):
+        shutil.copytree(os.path.join(build, part), tmp_path / part, copy_function=shutil.copy2)
+    program = tmp_path / "bin" / "vellum-server"
+    make = ["make", "VERBS=", f"BUILD={tmp_path}", program]
+    steps = subprocess.run([*make, "-n", "-o", "FORCE"], cwd=harness.TOP, capture_output=True,
+                           text=True, timeout=60).stdout
+    if " -c -o " in steps:
+        pytest.skip("the tree is not as it was built")
+    subprocess.run(make, cwd=harness.TOP, check=True, capture_output=True, timeout=300)
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=60).stdout
+    assert "libevent" in linked and "libibverbs" not in linked
+    done = subprocess.run([program, "--port", str(harness.free_port()), "--dir", tmp_path / "data",
+                           "--rdma", "yes"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "this server was built without it" in done.stdout + done.stderr
 
 
 def test_settings(make_server):
