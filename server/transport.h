@@ -21,8 +21,8 @@ struct transport;
 
 #define TRANSPORT_NAME_MAX 128
 
-/* ENDED: the other end has gone. An implementation that learns of it otherwise than by reading tells
- * so, wanted or not. */
+/* ENDED: the other end has gone. An implementation that learns of it otherwise than by reading
+ * tells so, wanted or not. */
 enum transport_ready { TRANSPORT_READABLE = 1, TRANSPORT_WRITABLE = 2, TRANSPORT_ENDED = 4 };
 
 /* A part of a long value that is given to the other end from where it lies: see `place`. */
