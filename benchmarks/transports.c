@@ -20,7 +20,8 @@
 #include "histogram.h"
 
 #define CLIENTS_MAX 256
-#define WARM_UP 200 /* pipelines that are not counted */
+#define WARM_UP 200             /* pipelines that are not counted */
+#define WARM_UP_BYTES (8 << 20) /* or fewer, of long values */
 
 /* By reference: get-into, set-from. */
 enum command { GET, SET, GET_INTO, SET_FROM, NONE, COMMANDS };
@@ -201,7 +202,7 @@ static uint64_t run(const struct options *options, struct client *clients, doubl
     }
     for (int i = 0; i < options->clients; i++)
         take_pipeline(options, &clients[i]);
-    return count;
+    return count + (uint64_t)options->clients * (uint64_t)options->pipeline;
 }
 
 static void sleep_until(uint64_t due_ns)
@@ -232,7 +233,8 @@ static void prepare(const struct options *options, struct client *client)
 {
     vellum_append(client->vellum, "SET bench:value %b", client->bytes, (size_t)options->size);
     freeReplyObject(take(client->vellum));
-    for (int i = 0; options->command != NONE && i < WARM_UP; i++) {
+    int most = WARM_UP_BYTES / options->size / options->pipeline + 1;
+    for (int i = 0; options->command != NONE && i < WARM_UP && i < most; i++) {
         send_pipeline(options, client);
         take_pipeline(options, client);
     }

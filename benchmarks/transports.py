@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Vellum by TCP and by RDMA channels of both modes beside perftest, in turns, in one run of the
 test machine (tests/rdma/guest), where everything is emulated: only the ratios mean something. A
-look at the clock costs there what it does on a real machine, since perftest does without one.
+look at the clock costs there what it does on a real machine, since perftest does without one. The
+kernel there counts soft interrupts to the process that they interrupt: what they take of the whole
+machine is shown apart.
 
 Without --inside it boots the machine and runs itself there.
 """
@@ -17,6 +19,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HOST, PORT = "10.9.0.1", 7600
 SPIN_US = 2000  # emulated, a round trip takes some tens, and now and then some hundred
+USUAL_SPIN_US = 50  # what the server does where nobody sets it
 
 
 def boot(options):
@@ -87,66 +90,104 @@ def run_perftest(tool, *rest):
     return done.stdout + done.stderr
 
 
+def set_spin(us):
+    """The server's; what is measured sets it back."""
+    subprocess.run(["redis-cli", "-h", HOST, "-p", str(PORT), "CONFIG", "SET", "rdma-spin-us",
+                    str(us)], stdout=subprocess.DEVNULL, check=True, timeout=20)
+
+
 def measure(options):
     """One round of everything: name -> figure."""
     latency = perftest("ib_send_lat", "-s", "64", "-n", "1000")[4]
     rate = perftest("ib_send_bw", "-s", "64", "-n", "5000")[4] * 1e6
     figures = {"perftest round trip us": 2 * latency, "perftest messages/s": rate}
     for transport in TRANSPORTS:
-        one = ours(options, transport, 1, 1, 64)
-        many = ours(options, transport, 4, 16, 64)
-        large = ours(options, transport, 1, 1, 4096)
-        rate = max(1, int(one["ops_s"] / 10))
-        light = ours(options, transport, 1, 1, 64, "--rate", str(rate))
-        figures.update({
-            f"{transport} GET 64 B p50 us": one["p50_us"],
-            f"{transport} GET 64 B p99 us": one["p99_us"],
-            f"{transport} GET 64 B server CPU us": one["server_cpu_us"],
-            f"{transport} GET 64 B softirq us": one["softirq_us"],
-            f"{transport} GET 64 B at 10 % load p50 us": light["p50_us"],
-            f"{transport} GET 64 B at 10 % load server CPU us": light["server_cpu_us"],
-            f"{transport} GET 64 B at 10 % load softirq us": light["softirq_us"],
-            f"{transport} 4 clients, pipeline 16, ops/s": many["ops_s"],
-            f"{transport} 4 clients, pipeline 16, server CPU us": many["server_cpu_us"],
-            f"{transport} GET 4 KB p50 us": large["p50_us"],
-            f"{transport} GET 4 KB copied bytes": large["copied_bytes"],
-        })
-        idle = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
-        figures[f"{transport} CPU % with 100 idle clients"] = idle["server_cpu_percent"]
-        if transport == "tcp":
-            one = ours(options, transport, 1, 1, 64, "--command", "none", "--seconds", "3")
-            figures["tcp CPU % with one idle client"] = one["server_cpu_percent"]
-        else:
-            figures[f"{transport} pinned bytes per idle channel"] = idle["pinned_bytes"]
-            figures.update(by_reference(options, transport))
+        for part in (small, long_values, idle):
+            figures.update(part(options, transport))
+            print(f"  {transport}, {part.__name__}", flush=True)  # silent machines are given up
     return figures
 
 
-def by_reference(options, transport):
-    read = ours(options, transport, 1, 1, 4096, "--command", "get-into")
-    written = ours(options, transport, 1, 1, 4096, "--command", "set-from")
-    return {
-        f"{transport} GET 4 KB by reference p50 us": read["p50_us"],
-        f"{transport} GET 4 KB by reference copied bytes": read["copied_bytes"],
-        f"{transport} SET 4 KB by reference p50 us": written["p50_us"],
-        f"{transport} SET 4 KB by reference copied bytes": written["copied_bytes"],
+def small(options, transport):
+    one = ours(options, transport, 1, 1, 64)
+    many = ours(options, transport, 4, 16, 64)
+    name = f"{transport} GET 64 B"
+    figures = {
+        f"{name} p50 us": one["p50_us"],
+        f"{name} p99 us": one["p99_us"],
+        f"{name} server CPU us, 1 client": one["server_cpu_us"],
+        f"{name} softirq us, 1 client": one["softirq_us"],
+        f"{transport} 4 clients, pipeline 16, ops/s": many["ops_s"],
+        f"{transport} 4 clients, pipeline 16, server CPU us": many["server_cpu_us"],
     }
+    for clients in CLIENTS[1:]:
+        several = ours(options, transport, clients, 1, 64)
+        figures[f"{name} server CPU us, {clients} clients"] = several["server_cpu_us"]
+        figures[f"{name} softirq us, {clients} clients"] = several["softirq_us"]
+    tenth = str(max(1, int(one["ops_s"] / 10)))
+    for spin_us in (SPIN_US,) if transport == "tcp" else (SPIN_US, USUAL_SPIN_US):
+        set_spin(spin_us)
+        light = ours(options, transport, 1, 1, 64, "--rate", tenth)
+        load = f"{name} at 10 % load" + (", usual spin" if spin_us == USUAL_SPIN_US else "")
+        figures[f"{load} p50 us"] = light["p50_us"]
+        figures[f"{load} server CPU us"] = light["server_cpu_us"]
+        figures[f"{load} softirq us"] = light["softirq_us"]
+    set_spin(SPIN_US)
+    return figures
+
+
+def long_values(options, transport):
+    """By copy and, where there is a channel, by reference."""
+    figures = {}
+    ways = {"GET": ("get", ""), "SET": ("set", "")}
+    if transport != "tcp":
+        ways.update({"GET ref": ("get-into", " by reference"), "SET ref": ("set-from",
+                                                                          " by reference")})
+    for size, size_name in SIZES:
+        for way, (command, suffix) in ways.items():
+            done = ours(options, transport, 1, 1, size, "--command", command,
+                        "--seconds", str(options.seconds / 2))
+            name = f"{transport} {way[:3]} {size_name}{suffix}"
+            figures[f"{name} p50 us"] = done["p50_us"]
+            figures[f"{name} server CPU us"] = done["server_cpu_us"]
+            figures[f"{name} copied bytes"] = done["copied_bytes"]
+    return figures
+
+
+def idle(options, transport):
+    hundred = ours(options, transport, 100, 1, 64, "--command", "none", "--seconds", "3")
+    figures = {f"{transport} CPU % with 100 idle clients": hundred["server_cpu_percent"]}
+    if transport == "tcp":
+        one = ours(options, transport, 1, 1, 64, "--command", "none", "--seconds", "3")
+        figures["tcp CPU % with one idle client"] = one["server_cpu_percent"]
+    else:
+        figures[f"{transport} pinned bytes per idle channel"] = hundred["pinned_bytes"]
+    return figures
 
 
 TRANSPORTS = ("tcp", "rdma-send", "rdma-write")
+CLIENTS = (1, 4, 16)
+SIZES = ((4096, "4 KB"), (65536, "64 KB"), (1 << 20, "1 MB"))
 RATIOS = tuple((one.format(mode), other.format(mode), target)
                for mode in TRANSPORTS[1:] for one, other, target in (
     ("{} GET 64 B p50 us", "perftest round trip us", "at most 1.5"),
     ("{} GET 64 B p50 us", "tcp GET 64 B p50 us", "at most 0.4"),
     ("{} 4 clients, pipeline 16, ops/s", "perftest messages/s", "at least 0.5"),
     ("{} 4 clients, pipeline 16, ops/s", "tcp 4 clients, pipeline 16, ops/s", ""),
-    ("{} GET 64 B server CPU us", "tcp GET 64 B server CPU us", "at most 0.5"),
+    *((f"{{}} GET 64 B server CPU us, {count} client{'s' if count > 1 else ''}",
+       f"tcp GET 64 B server CPU us, {count} client{'s' if count > 1 else ''}", "at most 0.5")
+      for count in CLIENTS),
     ("{} GET 64 B at 10 % load server CPU us", "tcp GET 64 B at 10 % load server CPU us", ""),
-    ("{} GET 4 KB p50 us", "tcp GET 4 KB p50 us", ""),
+    ("{} GET 64 B at 10 % load, usual spin server CPU us",
+     "tcp GET 64 B at 10 % load server CPU us", ""),
+    *((f"{{}} {command} {size}{how} p50 us", f"tcp {command} {size} p50 us", "")
+      for command in ("GET", "SET") for _, size in SIZES for how in ("", " by reference")),
+    *((f"{{}} {command} {size} by reference server CPU us", f"tcp {command} {size} server CPU us",
+       "") for command in ("GET", "SET") for _, size in SIZES),
 ))
 BOUNDS = tuple((name.format(mode), most) for mode in TRANSPORTS[1:] for name, most in (
-    ("{} GET 4 KB by reference copied bytes", "0 of the value"),
-    ("{} SET 4 KB by reference copied bytes", "0 of the value"),
+    *((f"{{}} {command} {size} by reference copied bytes", "0 of the value")
+      for command in ("GET", "SET") for _, size in SIZES),
     ("{} pinned bytes per idle channel", "at most 65536"),
     ("{} CPU % with 100 idle clients", "no more than tcp's"),
 ))
@@ -161,15 +202,15 @@ def inside(options):
         print(f"round {number + 1}: {time.monotonic() - began:.0f} s", flush=True)
     for name in rounds[0]:
         values = [figures[name] for figures in rounds]
-        print(f"{name:<48} {statistics.median(values):12.1f}   ({min(values):.1f} to "
+        print(f"{name:<56} {statistics.median(values):12.1f}   ({min(values):.1f} to "
               f"{max(values):.1f})")
     print(f"ratios, medians of {options.rounds} rounds:")
     for one, other, target in RATIOS:
         ratio = statistics.median(figures[one] / figures[other] for figures in rounds)
-        print(f"{one + ' / ' + other:<75} {ratio:6.2f}   {target}")
+        print(f"{one + ' / ' + other:<102} {ratio:6.2f}   {target}")
     for name, most in BOUNDS:
         value = statistics.median(figures[name] for figures in rounds)
-        print(f"{name:<69} {value:12.1f}   {most}")
+        print(f"{name:<96} {value:12.1f}   {most}")
     server.terminate()
     server.wait(30)
     return 0
