@@ -437,19 +437,20 @@ int client_channel_descriptor(const struct client_channel *channel)
     return channel->events->fd;
 }
 
-static void take_events(struct client_channel *channel)
+/* There is one each time it is armed: asking otherwise would be a system call for nothing. */
+static void take_event(struct client_channel *channel)
 {
     struct ibv_cq *cq;
     void *context;
-    while (ibv_get_cq_event(channel->events, &cq, &context) == 0) {
-        ibv_ack_cq_events(cq, 1);
-        channel->is_armed = false;
-    }
+    if (!channel->is_armed || ibv_get_cq_event(channel->events, &cq, &context) != 0)
+        return;
+    ibv_ack_cq_events(cq, 1);
+    channel->is_armed = false;
 }
 
 bool client_channel_sleep(struct client_channel *channel)
 {
-    take_events(channel);
+    take_event(channel);
     if (channel->is_armed)
         return take_completions(channel) == 0;
     if (ibv_req_notify_cq(channel->cq, 0) != 0)

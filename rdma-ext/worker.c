@@ -372,14 +372,15 @@ bool rdma_worker_sleep(struct rdma_worker *worker)
     return false;
 }
 
+/* There is one event each time it is armed: asking for more would be a system call for nothing. */
 void rdma_worker_woken(struct rdma_worker *worker)
 {
     struct ibv_cq *cq;
     void *context;
-    while (ibv_get_cq_event(worker->events, &cq, &context) == 0) {
-        ibv_ack_cq_events(cq, 1);
-        worker->is_armed = false;
-    }
+    if (ibv_get_cq_event(worker->events, &cq, &context) != 0)
+        return;
+    ibv_ack_cq_events(cq, 1);
+    worker->is_armed = false;
 }
 
 /* ---- beginning ---- */
