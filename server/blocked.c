@@ -5,8 +5,10 @@
  * 2. `ready` of a queue tells of which types the key's value may be, if any that waits for it has
  *    not looked at what the last change has left there.
  * 3. A key is `handed` to at most one waiter, by the transaction that makes it ready, which summons
- *    it: so nobody else gets hold of the key before. As long as there is one who waits for what a
- *    queue is ready for, and was not summoned to another key, the key is handed to somebody.
+ *    it, or keeps the key for it if it was summoned to another by the same commit: so nobody else
+ *    gets hold of the key before. As long as there is one who waits for what a queue is ready for,
+ *    and was not summoned to another key, the key is handed to somebody.
+ *    places[i] of a waiter is of the i-th of its request's keys.
  * 4. Whoever is summoned runs; the end of its wait, if that comes meanwhile, stands in `ending` and
  *    counts if the run finds nothing. Summons and end decide by `state` which of them was first.
  * 5. A waiter leaves the queues under the locks of its keys' partitions, and hands on what is
@@ -171,27 +173,31 @@ static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
     return atomic_compare_exchange_strong(&waiter->state, &waits, (int)state);
 }
 
-/* To the first for whom there may be something. One who was summoned to another key behind the same
- * commit has the choice, and hands on what it leaves. The lock of the key's partition is held. */
+/* One who was summoned to another key behind the same commit has the choice, and hands on what it
+ * leaves. */
+static bool has_choice(const struct waiter *waiter, uint64_t turn)
+{
+    return atomic_load(&waiter->state) == SUMMONED && atomic_load(&waiter->turn) == turn;
+}
+
+/* To the first for whom there may be something. The lock of the key's partition is held. */
 static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
 {
-    struct waiter *waiter = NULL;
     if (queue->ready == 0 || queue->handed != NULL)
         return;
-    for (struct place *at = queue->first; at != NULL && waiter == NULL; at = at->next) {
-        if ((queue->ready >> at->waiter->type & 1) == 0)
+    for (struct place *at = queue->first; at != NULL && queue->handed == NULL; at = at->next) {
+        struct waiter *waiter = at->waiter;
+        if ((queue->ready >> waiter->type & 1) == 0)
             continue;
-        if (stop_waiting(at->waiter, SUMMONED))
-            waiter = at->waiter;
-        else if (atomic_load(&at->waiter->state) == SUMMONED &&
-                 atomic_load(&at->waiter->turn) == turn)
-            return;
+        if (stop_waiting(waiter, SUMMONED)) {
+            atomic_store(&waiter->turn, turn);
+            queue->handed = waiter;
+            store_summon(&waiter->request->store, &queue->key, from);
+        } else if (has_choice(waiter, turn)) {
+            queue->handed = waiter;
+            store_keep(&waiter->request->store, (uint32_t)(at - waiter->places), from);
+        }
     }
-    if (waiter == NULL)
-        return;
-    atomic_store(&waiter->turn, turn);
-    queue->handed = waiter;
-    store_summon(&waiter->request->store, &queue->key, from);
 }
 
 /* False: out of memory. */

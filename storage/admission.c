@@ -9,7 +9,8 @@
  * step walks over a queue: it may hold a command of every client there is.
  * 3. Claims are taken for all keys at one instant, under the locks of all their partitions: so all
  *    queues agree on the order of any two transactions, and nobody waits in a circle.
- * 4. But one that was summoned (summon.c) has a claim on one key first, and on the others when it
+ * 4. But one that was summoned (summon.c) has a claim on one key first, and on others that were
+ *    kept for it, next behind the transaction that does so, as that one is; on the rest when it
  *    comes to run. There it goes ahead of all that do not run yet, and so waits only for those that
  *    have all their claims, `ungranted` being 0, and wait for nobody's.
  */
@@ -139,11 +140,9 @@ static struct claim claim_of(struct store_txn *txn, const struct store_key *key)
                           .exclusive = key->mode == STORE_EXCLUSIVE};
 }
 
-/* False: out of memory. */
-static bool collect(struct store_txn *txn)
+bool admission_reserve(struct store_txn *txn)
 {
-    const struct store_request *request = txn->request;
-    uint32_t wanted = request->key_count;
+    uint32_t wanted = txn->request->key_count;
     if (wanted > txn->claim_capacity) {
         struct claim *grown = realloc(txn->claims, wanted * sizeof *grown);
         if (!grown)
@@ -151,9 +150,8 @@ static bool collect(struct store_txn *txn)
         txn->claims = grown;
         txn->claim_capacity = wanted;
     }
-    txn->claim_count = wanted;
     for (uint32_t i = 0; i < wanted; i++)
-        txn->claims[i] = claim_of(txn, &request->keys[i]);
+        txn->claims[i].txn = NULL;
     return true;
 }
 
@@ -165,10 +163,13 @@ static void count_active(struct store_txn *txn)
 
 bool admission_claim(struct store_txn *txn)
 {
-    if (!collect(txn))
+    if (!admission_reserve(txn))
         return false;
-    for (uint32_t i = 0; i < txn->claim_count; i++)
+    txn->claim_count = txn->request->key_count;
+    for (uint32_t i = 0; i < txn->claim_count; i++) {
+        txn->claims[i] = claim_of(txn, &txn->request->keys[i]);
         enqueue(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i]);
+    }
     count_active(txn);
     return true;
 }
@@ -224,7 +225,6 @@ static void link_behind(struct claim *first, struct claim *before, struct claim 
 /* Behind those whose turn it is, and before all others. */
 static void push_in(struct claim *first, struct claim *claim)
 {
-    await(claim);
     link_behind(first, first->queue.waiting ? first->queue.waiting->previous : first->queue.last,
                 claim);
     first->queue.waiting = claim;
@@ -252,6 +252,7 @@ static void enqueue_ahead(struct partition *partition, struct claim *claim,
         begin_queue(first, claim);
         return;
     }
+    await(claim);
     push_in(*first, claim);
     for (struct claim *at = *first; at != claim; at = next) {
         next = at->next;
@@ -275,7 +276,27 @@ void admission_summon(struct store_txn *txn, const struct store_key *key, struct
     if (!*first) {
         begin_queue(first, &txn->summons);
     } else {
+        await(&txn->summons);
         push_in(*first, &txn->summons);
+        advance(*first, from);
+    }
+}
+
+/* It does not wait for this one before it is attempted: so it is granted from the beginning. */
+void admission_keep(struct store_txn *txn, uint32_t index, struct store_worker *from)
+{
+    struct claim *claim = &txn->claims[index];
+    if (claim->txn)
+        return;
+    *claim = claim_of(txn, &txn->request->keys[index]);
+    struct partition *partition = &txn->store->partitions[claim->partition];
+    struct claim **first = find_queue(partition, claim->hash);
+    partition->claim_count++;
+    if (!*first) {
+        begin_queue(first, claim);
+    } else {
+        claim->granted = true;
+        push_in(*first, claim);
         advance(*first, from);
     }
 }
@@ -288,16 +309,21 @@ static void leave_summons(struct store_txn *txn, struct store_worker *from)
     txn->summons.txn = NULL;
 }
 
-bool admission_claim_ahead(struct store_txn *txn, struct store_worker *from)
+void admission_claim_ahead(struct store_txn *txn, struct store_worker *from)
 {
     if (txn->request->key_count == 1)
-        return true; /* the one that it was called to */
-    if (!collect(txn))
-        return false;
-    for (uint32_t i = 0; i < txn->claim_count; i++)
-        enqueue_ahead(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i], from);
+        return; /* the one that it was called to */
+    txn->claim_count = txn->request->key_count;
+    for (uint32_t i = 0; i < txn->claim_count; i++) {
+        struct claim *claim = &txn->claims[i];
+        if (claim->txn && !claim->in_turn)
+            await(claim);
+        if (claim->txn)
+            continue;
+        *claim = claim_of(txn, &txn->request->keys[i]);
+        enqueue_ahead(&txn->store->partitions[claim->partition], claim, from);
+    }
     leave_summons(txn, from);
-    return true;
 }
 
 /* A refused one has nothing to wait for in this queue; it leaves it when it is finished. */

@@ -286,7 +286,7 @@ static bool heed_summons(struct store_txn *txn)
 {
     txn->is_enlisted = false;
     txn->request->enlisted = NULL;
-    txn->out_of_memory = !admission_claim_ahead(txn, txn->worker);
+    admission_claim_ahead(txn, txn->worker);
     return atomic_load_explicit(&txn->waits, memory_order_acquire) == 1;
 }
 

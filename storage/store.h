@@ -679,6 +679,9 @@ void store_dismiss(struct store_request *request);
  * the worker there. */
 void store_summon(struct store_request *request, const struct store_key *key,
                   struct store_worker *from);
+/* Of one that was summoned: a second of its keys, by its index, is to be its own likewise, when it
+ * runs. By whoever might summon it to that one. */
+void store_keep(struct store_request *request, uint32_t index, struct store_worker *from);
 /* Runs now those of this worker that its own requests have summoned; others come by store_poll. */
 void store_answer_summons(struct store_worker *worker);
 

@@ -7,11 +7,12 @@
  * Invariants
  * 1. The transaction of an enlisted request waits for one thing, its summons, and has no claims. It
  *    is another than the one whose run enlists it, which is still to be finished.
- * 2. It is its own thread's but for store_summon, which is called at most once, by one who holds
- *    the lock of the key's partition.
+ * 2. It is its own thread's but for store_summon, which is called at most once, and store_keep,
+ *    once for a key, by one who holds the lock of the key's partition. Its own thread looks at
+ *    what they leave under the locks of all its keys.
  * 3. Being summoned it has a claim on that key, next behind the one who summons it: so nobody else
- *    comes in between. The claims on its other keys follow when it is attempted, since that takes
- *    locks which the one who summons it does not hold (admission.c).
+ *    comes in between. So it has on keys that are kept for it. The claims on the rest follow when
+ * it is attempted, since that takes locks which the one who summons it does not hold (admission.c).
  */
 #include "engine.h"
 
@@ -27,6 +28,10 @@ enum store_result store_enlist(struct store_txn *txn)
     if (!waiting)
         return STORE_NO_MEMORY;
     txn_begin(waiting, request);
+    if (!admission_reserve(waiting)) {
+        txn_reset(waiting);
+        return STORE_NO_MEMORY;
+    }
     waiting->is_enlisted = waiting->parked = true;
     atomic_store_explicit(&waiting->waits, 1, memory_order_relaxed);
     waiting->worker->parked++;
@@ -53,6 +58,12 @@ void store_summon(struct store_request *request, const struct store_key *key,
     assert(txn->is_enlisted && !txn->summons.txn);
     admission_summon(txn, key, from);
     request_wake(txn, from);
+}
+
+void store_keep(struct store_request *request, uint32_t index, struct store_worker *from)
+{
+    if (request->enlisted) /* else it has all its claims */
+        admission_keep(request->enlisted, index, from);
 }
 
 /* Those who are summoned by one of them have their turn in the same loop. */

@@ -121,6 +121,27 @@ def test_who_waits_for_two_keys_has_the_choice(connect):  # noqa: F811
         for key, values in ((b"a", "1"), (b"a", "23"), (b"b", "45"))]
 
 
+def test_all_that_a_commit_brings_goes_to_those_who_wait(connect):  # noqa: F811
+    """The first of two takes one key; the other key's next one is the second, not a passer-by."""
+    asker, first, second = connect(), connect(), connect()
+    thieves = [Thief(connect(), ("LPOP", key)) for key in ("b", "b", "c")]
+    try:
+        for number in range(60):
+            first.send(encode("BLPOP", "a", "b", "c", 0))
+            blocked(asker, 1)
+            second.send(encode("BLMPOP", 0, 2, "b", "c", "LEFT", "COUNT", 9))
+            blocked(asker, 2)
+            asker.send(b"".join(encode(*words) for words in (
+                ("MULTI",), ("RPUSH", "a", number), ("RPUSH", "b", "x"), ("EXEC",))))
+            for _ in range(4):
+                asker.reply()
+            assert first.reply() == bulks("a", str(number))
+            assert second.reply() == b"*2\r\n$1\r\nb\r\n" + bulks("x")
+    finally:
+        loot = [thief.end() for thief in thieves]
+    assert loot == [[], [], []]
+
+
 def test_the_next_command_finds_what_a_push_has_brought_about(server, connect):  # noqa: F811
     if server.workers > 1:
         pytest.skip("who waits may be another worker's, and comes a moment later")
