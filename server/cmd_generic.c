@@ -251,7 +251,8 @@ static const char *string_encoding(const struct store_item *item)
     int64_t number;
     if ((item->type & ITEM_RAW) != 0)
         return "raw";
-    if (!item->large && resp_read_int64(item->bytes, item->length, &number))
+    bool is_text = item->large || (item->type & ITEM_TEXT) != 0;
+    if (!is_text && resp_read_int64(item->bytes, item->length, &number))
         return "int";
     return item->length <= EMBEDDED_MAX ? "embstr" : "raw";
 }

@@ -8,14 +8,14 @@
 /* Stores a number's text over the value, which keeps its expiry. The text is copied: it must live
  * until the request is finished. */
 static enum store_result put_number(struct call *call, const struct string_value *value,
-                                    const char *event, const char *text, size_t len)
+                                    const char *event, uint8_t type, const char *text, size_t len)
 {
     string_notify(call, value, event);
     char *copy = store_alloc(call->txn, len);
     if (copy == NULL)
         return STORE_NO_MEMORY;
     memcpy(copy, text, len);
-    return store_put(call->txn, call->keys, TYPE_STRING, copy, len,
+    return store_put(call->txn, call->keys, type, copy, len,
                      value->exists ? value->item.expire_ms : STORE_NO_EXPIRY);
 }
 
@@ -41,7 +41,7 @@ static enum store_result add(struct call *call, int64_t increment)
     resp_integer(call->reply, number);
     char text[24];
     size_t len = resp_print_int64(text, number);
-    return put_number(call, &value, "incrby", text, len);
+    return put_number(call, &value, "incrby", TYPE_STRING, text, len);
 }
 
 enum store_result cmd_incr(struct call *call)
@@ -97,5 +97,5 @@ enum store_result cmd_incrbyfloat(struct call *call)
     char text[5 * 1024];
     size_t len = resp_print_long_double(text, number);
     resp_bulk(call->reply, text, len);
-    return put_number(call, &value, "incrbyfloat", text, len);
+    return put_number(call, &value, "incrbyfloat", TYPE_STRING | ITEM_TEXT, text, len);
 }

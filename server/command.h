@@ -43,6 +43,8 @@ enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TY
 #define ITEM_BIG 0x40
 /* A set in which there have only been integers, and which is not ITEM_BIG: intset. */
 #define ITEM_INTEGERS 0x20
+/* A string that is text although it may read as an integer: not `int`. */
+#define ITEM_TEXT 0x20
 
 static inline enum item_type item_type(const struct store_item *item)
 {

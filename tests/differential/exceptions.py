@@ -99,9 +99,8 @@ LISTPACK, HASHTABLE = b"$8\r\nlistpack\r\n", b"$9\r\nhashtable\r\n"
 
 
 def same_object(words, stock, ours):
-    """OBJECT: all lists of stock Redis are quicklists. It has embstr from INCRBYFLOAT and raw from an
-    APPEND of nothing, ours goes by
-    the value there; it shares small integers; its idle time is a clock's."""
+    """OBJECT: all lists of stock Redis are quicklists. It has raw from an APPEND of nothing, ours goes
+    by the value there; it shares small integers; its idle time is a clock's."""
     what = words[1].upper() if len(words) > 1 else b""
     if what == b"ENCODING":
         if stock in (LISTPACK, HASHTABLE):
@@ -110,8 +109,7 @@ def same_object(words, stock, ours):
             return ours in (LISTPACK, HASHTABLE)
         if stock == b"$9\r\nquicklist\r\n":
             return ours == b"$8\r\nlistpack\r\n"
-        order = [b"$3\r\nint\r\n", b"$6\r\nembstr\r\n", b"$3\r\nraw\r\n"]
-        return ours in order and stock in order[order.index(ours) + 1:]
+        return stock == b"$3\r\nraw\r\n" and ours in (b"$3\r\nint\r\n", b"$6\r\nembstr\r\n")
     if what == b"REFCOUNT":
         return integer(stock) is not None and integer(ours) is not None
     if what == b"IDLETIME":

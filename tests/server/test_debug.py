@@ -299,6 +299,14 @@ def test_object_says_how_a_value_is_kept(client):
         client.execute_command("DEBUG", "OBJECT", "none")
 
 
+def test_the_sum_of_floats_stays_text(client):
+    client.set("k", "1")
+    assert client.incrbyfloat("k", 1) == 2 and client.object("encoding", "k") == b"embstr"
+    assert client.copy("k", "copy") and client.object("encoding", "copy") == b"embstr"
+    assert client.incr("k") == 3 and client.object("encoding", "k") == b"int"
+    assert client.incrbyfloat("copy", 1e40) and client.object("encoding", "copy") == b"embstr"
+
+
 def test_a_string_changed_in_place_is_raw_from_then_on(client):
     def encoding(key):
         return flat(client.object("encoding", key))
