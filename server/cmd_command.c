@@ -145,10 +145,12 @@ static void reply_categories(struct resp_writer *reply, const struct command *co
 /* ---- key specifications ---- */
 
 /* One part of key_flags: which keys it is about. `last` as in the table; with count_at, the
- * argument that says how many there are, the other numbers do not count. */
+ * argument that says how many there are, the other numbers do not count; nor do they of keys that
+ * are not known. */
 struct key_spec {
     char flags[64];
     int first, last, step, count_at;
+    bool is_unknown;
 };
 
 #define KEY_SPECS_MAX 4
@@ -161,7 +163,9 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
         struct key_spec *spec = &specs[count];
         size_t len = strcspn(at, ";");
         bool is_last = at[len] == '\0';
-        snprintf(spec->flags, sizeof spec->flags, "%.*s", (int)len, at);
+        spec->is_unknown = *at == '?';
+        snprintf(spec->flags, sizeof spec->flags, "%.*s", (int)len - spec->is_unknown,
+                 at + spec->is_unknown);
         spec->step = command->key_step;
         spec->first = command->first_key + (int)count * command->key_step;
         spec->last = is_last ? command->last_key : spec->first;
@@ -181,12 +185,28 @@ static void reply_numbers(struct resp_writer *reply, const char *const names[3],
     }
 }
 
+/* "begin_search" or "find_keys" of keys that are not known. */
+static void reply_unknown(struct resp_writer *reply, const char *what)
+{
+    resp_bulk_string(reply, what);
+    resp_map(reply, 2);
+    resp_bulk_string(reply, "type");
+    resp_bulk_string(reply, "unknown");
+    resp_bulk_string(reply, "spec");
+    resp_map(reply, 0);
+}
+
 static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
 {
     resp_map(reply, 3);
     resp_bulk_string(reply, "flags");
     resp_set(reply, count_words(spec->flags));
     write_words(reply, spec->flags, write_status_word);
+    if (spec->is_unknown) {
+        reply_unknown(reply, "begin_search");
+        reply_unknown(reply, "find_keys");
+        return;
+    }
     resp_bulk_string(reply, "begin_search");
     resp_map(reply, 2);
     resp_bulk_string(reply, "type");
@@ -477,6 +497,9 @@ static const char *flags_in_call(struct call *call, const struct command *comman
 static void spec_range(const struct command *command, const struct key_spec *spec, size_t argc,
                        const struct resp_slice *argv, size_t range[2])
 {
+    range[0] = range[1] = 0;
+    if (spec->is_unknown)
+        return;
     range[0] = (size_t)spec->first;
     range[1] = spec->last < 0 ? argc + (size_t)(spec->last + 1) : (size_t)spec->last + 1;
     if (spec->count_at != 0)

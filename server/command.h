@@ -152,7 +152,8 @@ struct command {
     const char *complexity;
     const char *summary;
     const char *key_flags; /* COMMAND's key specs: flags, space separated. Several specs are divided
-                              by ';': each but the last is about one key, the last about the rest */
+                              by ';': each but the last is about one key, the last about the rest;
+                              behind '?' stand those of keys that arguments alone do not tell */
     const char *tips;      /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
     int key_count_at;    /* argument that tells how many keys follow it, besides those at first_key

@@ -77,11 +77,11 @@ COMMAND("sort", cmd_sort, -2, W | OOM | CMD_MOVABLE_KEYS | CMD_STORE_OPTION, 1, 
         "set sortedset list dangerous", "1.0.0", "generic",
         "O(N+M*log(M)), N being the number of elements and M that of those replied",
         .summary = "Sorts a list, a set or a sorted set, by its elements or by what they lead to.",
-        .key_flags = "RO access")
+        .key_flags = "RO access;?RO access;?OW update")
 COMMAND("sort_ro", cmd_sort_ro, -2, R | CMD_MOVABLE_KEYS, 1, 1, 1, "set sortedset list dangerous",
         "7.0.0", "generic",
         "O(N+M*log(M)), N being the number of elements and M that of those replied",
-        .summary = "The same as SORT, without its STORE.", .key_flags = "RO access")
+        .summary = "The same as SORT, without its STORE.", .key_flags = "RO access;?RO access")
 COMMAND("touch", cmd_touch, -2, R | FAST, 1, -1, 1, "keyspace", "3.2.1", "generic",
         "O(N), N being the number of keys",
         .summary = "Marks keys as used and counts those that exist.", .key_flags = "RO",

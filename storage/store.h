@@ -690,7 +690,8 @@ void store_answer_summons(struct store_worker *worker);
 /*
  * Everything that was in the store at one commit, item by item, while writers go on. Hash slot by
  * hash slot, in no order within one; but what a writer was about to change comes as soon as it was
- * handed over. Belongs to the worker's thread. While one is open, the disk space of large values
+ * handed over. No command uses them yet: what is in trees has to be given out before one does.
+ * Belongs to the worker's thread. While one is open, the disk space of large values
  * given up since and of flushed databases does not come back.
  */
 struct store_snapshot;

@@ -127,6 +127,82 @@ def test_renames_lose_and_double_nothing(server):
     assert sum(moved) > 20
 
 
+TOKENS = [f"token{i}" for i in range(8)]
+# By type: what fills it, asks for a token, takes one out, puts one in, and counts.
+OF_TYPES = {
+    "list": ("RPUSH l {}", "LPOS l {} RANK -1", "LREM l -1 {}", "RPUSH l {}", "LLEN l"),
+    "set": ("SADD s {}", "SISMEMBER s {}", "SREM s {}", "SADD s {}", "SCARD s"),
+    "hash": ("HSET h {} x", "HEXISTS h {}", "HDEL h {}", "HSET h {} x", "HLEN h"),
+    "zset": ("ZADD z 7 {}", "ZSCORE z {}", "ZREM z {}", "ZADD z 3 {}", "ZCARD z"),
+}
+MOVE_BY_SCRIPT = """
+local function run(text) local words = {} for word in text:gmatch('%S+') do words[#words + 1] = word end
+    return redis.call(unpack(words)) end
+if run(ARGV[1]) == 0 then return 0 end
+return run(ARGV[2]) and 1
+"""
+
+
+def move_by_watch(raw, take, put):
+    """What has been seen of a token counts only if nobody was faster."""
+    raw.send(b"".join(encode(*words) for words in (
+        ("WATCH", take.split()[1], put.split()[1]), ("EVAL", "return 1", "0"))))
+    raw.reply(), raw.reply()
+    token = take.split()[-1]
+    asks = next(forms[1] for forms in OF_TYPES.values() if forms[2].split()[0] == take.split()[0])
+    if raw.call(*asks.format(token).split()) in (b":0\r\n", b"$-1\r\n"):
+        return b":0\r\n"
+    raw.send(b"".join(encode(*words) for words in (
+        ("MULTI",), take.split(), put.split(), ("EXEC",))))
+    return [raw.reply() for _ in range(4)][3]
+
+
+@pytest.mark.parametrize("size", [10, 2000], ids=["packed", "trees"])
+def test_tokens_go_from_type_to_type(server, size):
+    """By scripts and by optimistic transactions; whoever looks finds each of them in one place."""
+    client = server.client()
+    for fill, *_ in OF_TYPES.values():
+        pipe = client.pipeline(transaction=False)
+        for i in range(size):
+            pipe.execute_command(*fill.format(f"filler{i}").split())
+        pipe.execute()
+    client.rpush("l", *TOKENS)
+    moved = []
+
+    def mover(name):
+        def job(stop):
+            chance = random.Random(name)
+            with server.raw() as raw:
+                while not stop.is_set():
+                    token, (source, target) = chance.choice(TOKENS), chance.sample(list(OF_TYPES), 2)
+                    take, put = (OF_TYPES[source][2].format(token), OF_TYPES[target][3].format(token))
+                    if chance.random() < 0.5:
+                        reply = raw.call("EVAL", MOVE_BY_SCRIPT, 2, take.split()[1], put.split()[1],
+                                         take, put)
+                    else:
+                        reply = move_by_watch(raw, take, put)
+                    assert reply[:1] in b":*", reply
+                    moved.append(reply == b":1\r\n" or reply.startswith(b"*2"))
+        return job
+
+    def watcher(stop):
+        chance = random.Random(size)
+        with server.raw() as raw:
+            while not stop.is_set():
+                token = chance.choice(TOKENS)
+                asks = [forms[1].format(token) for forms in OF_TYPES.values()]
+                asks += [forms[4] for forms in OF_TYPES.values()]
+                raw.send(encode("MULTI") + b"".join(encode(*ask.split()) for ask in asks) +
+                         encode("EXEC"))
+                lines = [raw.reply() for _ in range(10)][9].split(b"\r\n")[1:-1]
+                there = [line for line in lines if line[:1] in b":$"]
+                assert sum(line not in (b":0", b"$-1") for line in there[:4]) == 1, (token, lines)
+                assert sum(int(line[1:]) for line in there[4:]) == 4 * size + len(TOKENS), lines
+
+    at_once(mover(1), mover(2), mover(3), watcher, watcher)
+    assert sum(moved) > 20
+
+
 def test_rename_over_takes_the_place(server):
     """RENAME onto a key replaces it whole: its value and its expiry, at once."""
     client = server.client()
