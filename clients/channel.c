@@ -80,7 +80,7 @@ static bool open_device(struct client_channel *channel,
 {
     uint8_t gid[16];
     struct rdma_choice choice = {.name = options->device, .gid_index = -1};
-    if (options->device == NULL && gid_of_socket(channel->tcp, gid)) {
+    if (gid_of_socket(channel->tcp, gid)) {
         choice.address = gid;
         if (rdma_device_open(&channel->device, &choice, message))
             return true;

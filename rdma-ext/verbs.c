@@ -101,6 +101,7 @@ static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
             return true;
     }
     ibv_close_device(device->context);
+    *device = (struct rdma_device){.context = NULL};
     return false;
 }
 

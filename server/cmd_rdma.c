@@ -146,6 +146,16 @@ static bool is_peers_gid(struct call *call, const struct rdma_end *end)
     return gid_of_peer(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
 }
 
+/* An IPv4 address does not reach an IPv6 one. */
+static bool is_our_kind(struct call *call, const struct rdma_end *end)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+    struct rdma_info info;
+    call->server->rdma_ops->info(call->server->rdma, &info);
+    return !info.is_ethernet || (memcmp(end->gid, mapped, sizeof mapped) == 0) ==
+                                    (memcmp(info.end.gid, mapped, sizeof mapped) == 0);
+}
+
 /* Answers what is offered, if that is not. */
 static bool read_mode(struct call *call, enum rdma_mode *mode)
 {
@@ -174,6 +184,9 @@ static bool may_connect(struct call *call, struct rdma_end *end)
         return refuse(call, "this connection has a channel");
     if (!is_peers_gid(call, end))
         return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
+    if (!is_our_kind(call, end))
+        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered here "
+                            "(rdma-gid-index)");
     return true;
 }
 

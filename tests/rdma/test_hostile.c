@@ -349,6 +349,11 @@ static void bad_attributes(void **state)
     assert_int_equal(reply->type, REDIS_REPLY_ERROR);
     assert_non_null(strstr(reply->str, "rdma-check-peer"));
     freeReplyObject(reply);
+    freeReplyObject(redisCommand(raw.tcp, "CONFIG SET rdma-check-peer no"));
+    reply = raw_ask(&raw, "GID", "fd000008000000000000000000000001");
+    assert_non_null(strstr(reply->str, "rdma-gid-index"));
+    freeReplyObject(reply);
+    freeReplyObject(redisCommand(raw.tcp, "CONFIG SET rdma-check-peer yes"));
     reply = redisCommand(raw.tcp, "RDMA CONNECT 2 send GID x");
     assert_non_null(strstr(reply->str, "version offered here is 1"));
     freeReplyObject(reply);
