@@ -275,6 +275,7 @@ UNIT_TESTS := \
 	test_packed \
 	test_rdma_frame \
 	test_rdma_loop \
+	test_publishing \
 	test_pubsub \
 	test_resp_number \
 	test_resp_parse \
@@ -304,6 +305,7 @@ test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_loop_LINK = $(call objects,server/rdma_loop.c) $(CONFIG_TEST_LINK)
+test_publishing_LINK = $(FIXTURE_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)
 test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)

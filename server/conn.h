@@ -41,6 +41,7 @@ struct conn {
     struct upload *upload;      /* of that command: its long value, see upload.h; or NULL */
     uint32_t unsettled_uploads; /* of commands that have been taken, by weight: see upload.h */
     bool expects_long;          /* one has just been taken */
+    bool has_published;         /* since its worker was choked last: see pubsub_chokes */
 
     /* the runner's: commands not yet answered, in order */
     struct request *requests, *last_request;

@@ -10,7 +10,9 @@
  * 3. Every subscription and every publication has a number of one sequence. A publication goes to
  *    those with a lower one: who subscribes while it is on its way does not get it.
  * 4. A worker's patterns with subscribers of its own are in a list of its own.
- * 5. A closed connection has no subscriptions: what an EXEC still runs for it makes none.
+ * 5. What is on its way to workers is bounded: where they deliver less than is published, who has
+ *    published is not read from for a while.
+ * 6. A closed connection has no subscriptions: what an EXEC still runs for it makes none.
  *
  * Locks: a shard's, then that of the patterns.
  */
@@ -31,6 +33,7 @@
 
 #define SHARDS 64
 #define BUCKETS_MIN 16
+#define UNDELIVERED_LEAST (1024 * 1024)
 #define ENTRIES_MORE 64 /* malloc's share, and that of the buckets */
 
 struct subscription {
@@ -77,6 +80,8 @@ struct pubsub {
     uint32_t worker_count;
     uint64_t seed; /* of the names' hash: nobody outside can choose names that collide */
     _Atomic uint64_t sequence;
+    _Atomic uint64_t undelivered; /* bytes of publications, for each worker they are to visit */
+    _Atomic bool is_choked;       /* workers are to be woken when that has become less */
     _Atomic uint64_t topic_counts[PUBSUB_KINDS];
     struct shard shards[SHARDS];
     pthread_rwlock_t patterns_lock;
@@ -485,6 +490,58 @@ static void deliver_topic(const struct topic *topic, uint32_t worker,
             push_to(one->conn, topic, publication);
 }
 
+/* As much as would be too much in the clients' buffers. */
+static uint64_t undelivered_most(const struct server *server)
+{
+    uint64_t most = atomic_load_explicit(&server->client_comfort, memory_order_relaxed);
+    return most > UNDELIVERED_LEAST ? most : UNDELIVERED_LEAST;
+}
+
+static uint64_t publication_size(const struct server *server, const struct publication *publication)
+{
+    return sizeof *publication + server->worker_count * sizeof *publication->visits +
+           publication->len;
+}
+
+bool pubsub_chokes(struct worker *worker)
+{
+    struct pubsub *pubsub = worker->server->pubsub;
+    uint64_t most = undelivered_most(worker->server);
+    if (atomic_load_explicit(&pubsub->undelivered, memory_order_relaxed) <= most)
+        return false;
+    worker->is_choked = true;
+    atomic_store(&pubsub->is_choked, true);
+    return atomic_load(&pubsub->undelivered) > most; /* from here on who makes it less tells */
+}
+
+/* Looks again once it has asked to be woken: else it might not be. */
+void pubsub_hear_again(struct worker *worker)
+{
+    struct pubsub *pubsub = worker->server->pubsub;
+    if (!worker->is_choked)
+        return;
+    atomic_store(&pubsub->is_choked, true);
+    if (atomic_load(&pubsub->undelivered) > undelivered_most(worker->server) / 2)
+        return;
+    worker->is_choked = false;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+        if (conn->has_published)
+            conn_attend(conn);
+        conn->has_published = false;
+    }
+}
+
+static void note_delivered(struct server *server, uint64_t size)
+{
+    struct pubsub *pubsub = server->pubsub;
+    uint64_t left = atomic_fetch_sub(&pubsub->undelivered, size) - size;
+    if (left > undelivered_most(server) / 2 || !atomic_load(&pubsub->is_choked) ||
+        !atomic_exchange(&pubsub->is_choked, false))
+        return;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        worker_wake(server->workers[i]);
+}
+
 static void deliver(struct worker *worker, struct worker_message *message)
 {
     struct publication *publication = ((struct publication_visit *)message)->publication;
@@ -505,6 +562,7 @@ static void deliver(struct worker *worker, struct worker_message *message)
              topic = topic->parts[index].next)
             if (glob_match(topic->name, topic->len, channel.data, channel.len, false))
                 deliver_topic(topic, index, publication);
+    note_delivered(worker->server, publication_size(worker->server, publication));
     publication_release(publication);
 }
 
@@ -538,6 +596,7 @@ void pubsub_publish(struct server *server, struct worker *self, struct publicati
         if (visit->publication == NULL)
             continue;
         publication_hold(publication);
+        atomic_fetch_add(&pubsub->undelivered, publication_size(server, publication));
         visit->message = (struct worker_message){.visit = deliver};
         if (server->workers[i] == self)
             worker_post_self(self, &visit->message);

@@ -71,6 +71,11 @@ void pubsub_publish(struct server *server, struct worker *self, struct publicati
  * `shown` everything is known to the sender, and may be told. */
 void pubsub_send(struct worker *self, struct effects *effects, uint64_t shown);
 
+/* More is on its way than there may be: whoever has published is not to be heard, until the worker
+ * says so, by its thread. */
+bool pubsub_chokes(struct worker *worker);
+void pubsub_hear_again(struct worker *worker); /* in every round */
+
 /* Whether anybody has a subscription of this kind. */
 bool pubsub_has(const struct pubsub *pubsub, enum pubsub_kind kind);
 

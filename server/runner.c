@@ -151,8 +151,10 @@ static void send_messages(struct request *request)
         conn->newest_shown = shown;
     if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
         conn->newest_written = shown;
-    if (request->effects.first != NULL)
-        pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
+    if (request->effects.first == NULL)
+        return;
+    conn->has_published = true;
+    pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
 }
 
 /* Its transaction ends, and its keys are still its own: so what it has to say comes before what
@@ -632,7 +634,8 @@ bool runner_may_take(const struct conn *conn)
                                                                 : 1;
     return conn->request_count < most &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
-           !conn->refused && !is_ending(conn);
+           !conn->refused && !is_ending(conn) &&
+           !(conn->has_published && pubsub_chokes(conn->worker));
 }
 
 /* Parks a request, or starts it beside the reads that run. */

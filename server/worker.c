@@ -421,6 +421,7 @@ void worker_round(struct worker *worker, bool may_block)
         RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
+    pubsub_hear_again(worker);
     give_turns(worker);
     client_memory_keep_bound(worker);
     give_turns(worker);

@@ -107,6 +107,7 @@ struct worker {
 
     struct script_state *scripts; /* NULL: none has run here yet */
     struct script_shown script;
+    bool is_choked;                 /* see pubsub_chokes */
     bool is_aside;                  /* in worker_serve_aside: only CMD_ALLOW_BUSY commands run */
     struct rdma_loop *rdma;         /* NULL: no RDMA here */
     struct worker_private *private; /* the loop's own, in worker.c */
