@@ -536,6 +536,10 @@ fault("fresh-nodes-kept", "storage/tree_edit.c",
       "a run that is discarded keeps the pages it had taken",
       ("if (edit->is_fresh && !edit->is_idle)", "if (false)"),
       by=TREES)
+fault("further-plans-lost", "storage/tree_edit.c",
+      "of several small changes of a node only the first is committed",
+      ("edit->patch_length += length;", ""),
+      by=TREES)
 fault("values-outside-forgotten", "storage/tree_outside.c",
       "a tree does not say that values of it lie outside",
       ("tree->root->has_outside = 1;", ""),
@@ -766,6 +770,11 @@ fault("command-before-its-value", "server/runner.c",
       ("return upload_is_settled(request->call.upload) && order_may_start(conn, request);",
        "return order_may_start(conn, request);"),
       by=["test_runner"])
+fault("row-of-any-keys", "server/row.c",
+      "a row goes on with a command for another key",
+      ("next->key->hash == key->hash && next->key->len == key->len &&", ""),
+      ("memcmp(next->key->data, key->data, key->len) == 0", "true"),
+      by=["test_rows.py::test_a_pipeline_is_its_commands_one_by_one"])
 fault("line-of-any-keys", "server/order.c",
       "a command starts beside writes on other keys",
       ("request->line == conn->line &&", ""),

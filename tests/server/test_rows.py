@@ -21,20 +21,30 @@ def value(rng):
     return rng.randbytes(1) * rng.choice(SIZES)
 
 
+def mostly_one(rng, keys, count):
+    key = rng.choice(keys)
+    for _ in range(rng.randrange(count)):
+        yield key
+        if rng.random() < .1:
+            key = rng.choice(keys)
+
+
 def alike(rng):
     """A row, as a rule: one command for one key, over and over."""
     kind = rng.randrange(5)
     if kind == 0:
-        command, key = rng.choice(PUSHES), rng.choice(LISTS + (b"absent", b"bigzset"))
-        count = rng.choice([1, 1, 1, 3])
-        return [(command, key, *(value(rng) for _ in range(count))) for _ in range(rng.randrange(12))]
+        command, width = rng.choice(PUSHES), rng.choice([1, 1, 1, 3])
+        return [(command, key, *(value(rng) for _ in range(width)))
+                for key in mostly_one(rng, LISTS + (b"absent", b"bigzset"), 12)]
     if kind == 1:
-        return [(rng.choice([b"LPOP", b"RPOP"]), rng.choice(LISTS))] * rng.randrange(40)
+        command = rng.choice([b"LPOP", b"RPOP"])
+        return [(command, key) for key in mostly_one(rng, LISTS, 40)]
     if kind == 2:
-        return [(rng.choice([b"ZPOPMIN", b"ZPOPMAX"]), rng.choice(ZSETS))] * rng.randrange(40)
+        command = rng.choice([b"ZPOPMIN", b"ZPOPMAX"])
+        return [(command, key) for key in mostly_one(rng, ZSETS, 40)]
     if kind == 3:
-        return [(b"ZADD", rng.choice(ZSETS), b"%d" % rng.randrange(100), value(rng))
-                for _ in range(rng.randrange(8))]
+        return [(b"ZADD", key, b"%d" % rng.randrange(100), value(rng))
+                for key in mostly_one(rng, ZSETS, 8)]
     key = rng.choice(LISTS)
     return [rng.choice([(b"LPUSH", key, value(rng)), (b"lpop", key), (b"RPOP", key, b"2")])
             for _ in range(rng.randrange(8))]
@@ -44,19 +54,21 @@ def other(rng):
     key = rng.choice(LISTS + ZSETS)
     return rng.choice([
         [(b"LLEN", key)], [(b"ZCARD", key)], [(b"LINDEX", key, b"0")], [(b"LPUSH", key)],
-        [(b"LPOP", key, b"1", b"2")], [(b"ZPOPMIN", key, b"no number")], [(b"SET", b"string", b"1")],
+        [(b"LPOP", key, b"1", b"2")], [(b"ZPOPMIN", key, b"no number")],
+        [(b"SET", b"string", b"1")],
         [(b"LPUSH", b"string", b"x")] * 3, [(b"DEL", b"absent")], [(b"EXPIRE", key, b"1000")],
         [(b"NONSENSE",)], [(b"LSET", key, b"1", value(rng))], [(b"LTRIM", key, b"1", b"-2")],
         [(b"MULTI",)] + [(b"LPUSH", key, b"q")] * 3 + [(b"EXEC",)],
         [(b"MULTI",)] + [(b"ZPOPMIN", key)] * 2 + [(b"DISCARD",)],
         [(b"EVAL", b"return redis.call('LPUSH', KEYS[1], 'a')", b"1", b"biglist")] * 2,
-        [(b"CLIENT", b"REPLY", b"SKIP"), (b"RPUSH", b"biglist", b"s"), (b"RPUSH", b"biglist", b"t")],
+        [(b"CLIENT", b"REPLY", b"SKIP")] + [(b"RPUSH", b"biglist", b"s")] * 2,
     ])
 
 
 def are_answered(commands):
     """CLIENT REPLY SKIP and the command behind it are not answered."""
-    skipped = {i + d for i, c in enumerate(commands) if c[:2] == (b"CLIENT", b"REPLY") for d in (0, 1)}
+    skips = [i for i, words in enumerate(commands) if words[:2] == (b"CLIENT", b"REPLY")]
+    skipped = {i + behind for i in skips for behind in (0, 1)}
     return [i not in skipped for i in range(len(commands))]
 
 
@@ -88,9 +100,8 @@ class Watched:
         return told
 
     def content(self):
-        return [self.client.call(*command, key, "0", "-1", *more)
-                for keys, command, more in ((LISTS, ["LRANGE"], []), (ZSETS, ["ZRANGE"], ["WITHSCORES"]))
-                for key in keys]
+        lists = [self.client.call("LRANGE", key, "0", "-1") for key in LISTS]
+        return lists + [self.client.call("ZRANGE", key, "0", "-1", "WITHSCORES") for key in ZSETS]
 
 
 def figures(client):
@@ -182,3 +193,24 @@ def test_what_was_popped_stays_away(make_server):
     server.kill9()
     server.start()
     assert server.client().lrange("list", 0, -1) == [b"%d" % i for i in range(100, 3100)]
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("size", [300, 1500])
+def test_what_a_full_store_refuses_is_not_there(make_server, size):
+    server = make_server(maxstore=24 << 20, journal_size=8 << 20, partitions=4, maxmemory="100mb")
+    client, taken, refused = server.raw(timeout=120), [], 0
+    while refused < 20:
+        values = [b"%d:" % (len(taken) + i) + b"v" * size for i in range(200)]
+        client.send(b"".join(encode("RPUSH", "list", v) for v in values))
+        for v in values:
+            reply = client.reply()
+            refused += reply.startswith(b"-OOM")
+            if not reply.startswith(b"-OOM"):
+                taken.append(v)
+                assert reply == b":%d\r\n" % len(taken)
+    client.send(encode("LPOP", "list") * 100)
+    assert [client.reply() for _ in range(100)] == [
+        b"$%d\r\n%s\r\n" % (len(v), v) for v in taken[:100]]
+    client.close()
+    assert server.client().lrange("list", 0, -1) == taken[100:]
