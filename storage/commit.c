@@ -129,7 +129,6 @@ enum store_result commit_take_slot(struct store_txn *txn, struct space *space, u
         if (result != STORE_OK)
             return result;
     }
-    txn->room_since_ms = 0;
     keep_some(txn, space, class);
     return STORE_OK;
 }

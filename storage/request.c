@@ -245,6 +245,7 @@ static enum store_result commit_step(struct store_txn *txn)
     enum store_result result = commit(txn);
     if (result != STORE_OK)
         return result;
+    txn->room_since_ms = 0;
     building_committed(txn);
     txn->phase = TXN_RUN;
     discard_run(txn);
