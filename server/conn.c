@@ -547,6 +547,17 @@ static bool is_waiting(const struct conn *conn)
            pubsub->count[PUBSUB_MONITOR] > 0;
 }
 
+/* Of one that waits, and has sent more than is read, the end of its input is not seen. */
+static void look_after_waiter(struct conn *conn)
+{
+    const struct transport_ops *ops = conn->transport->ops;
+    if (conn->waiter == NULL || can_read(conn) || ops->has_ended == NULL)
+        return;
+    conn->peer_has_gone |= ops->has_ended(conn->transport);
+    if (conn->peer_has_gone)
+        conn_attend(conn);
+}
+
 void conn_tick(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -559,6 +570,7 @@ void conn_tick(struct conn *conn)
     } else if (conn->soft_limit_since_ms != 0) {
         conn_attend(conn);
     }
+    look_after_waiter(conn);
 }
 
 bool conn_settled(const struct conn *conn)

@@ -16,7 +16,7 @@
  *    however long it is.
  * 8. After a failed write, what shows commits that will never be durable is replaced: each reply by
  *    an error, in its place; messages by nothing. Where replies cannot be told apart any more,
- * since part of one has left or may come from elsewhere (PIECES), the connection is closed.
+ *    since part of one has left or may come from elsewhere (PIECES), the connection is closed.
  * 9. A connection that has_late has one entry in worker->late, which may leave as it is, and
  *    nothing in its first queue. Between rounds there are none.
  *

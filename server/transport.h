@@ -51,6 +51,9 @@ struct transport_ops {
      * or TRANSPORT_CLOSED, whatever it is given. 0: these bytes are to be written. */
     ssize_t (*place)(struct transport *transport, const struct iovec *vectors, int count,
                      struct transport_place *place);
+    /* Whether the other end sends no more, be there something to read before that or not. NULL: the
+     * callback tells (TRANSPORT_ENDED). */
+    bool (*has_ended)(struct transport *transport);
     /* What the callback is to be called for, a set of enum transport_ready. Level-triggered. */
     void (*want)(struct transport *transport, unsigned ready);
     /* Ends the connection and frees the transport; no callback comes after it. */

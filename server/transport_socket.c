@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,12 @@ static ssize_t socket_write(struct transport *transport, const struct iovec *vec
     return result_of(writev(transport->fd, vectors, count));
 }
 
+static bool socket_has_ended(struct transport *transport)
+{
+    struct pollfd end = {.fd = transport->fd, .events = POLLRDHUP};
+    return poll(&end, 1, 0) > 0;
+}
+
 static void want_one(struct event *event, bool is_wanted, bool was_wanted)
 {
     if (is_wanted && !was_wanted)
@@ -87,6 +94,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 static const struct transport_ops socket_ops = {.read = socket_read,
                                                 .read_vectors = socket_read_vectors,
                                                 .write = socket_write,
+                                                .has_ended = socket_has_ended,
                                                 .want = socket_want,
                                                 .close = socket_close,
                                                 .wakes = true};

@@ -74,6 +74,19 @@ def test_clients_that_go_away_or_are_killed_while_they_wait(connect):  # noqa: F
     assert asker.call("EXISTS", "never") == b":0\r\n"
 
 
+@pytest.mark.parametrize("abrupt", [False, True])
+def test_clients_that_go_away_behind_more_than_is_read(connect, abrupt):  # noqa: F811
+    asker, waiter = connect(), connect()
+    waiter.send(encode("SET", "before", "x" * 100000) + encode("GET", "before"))
+    if not abrupt:  # else unread replies reset the connection
+        assert [len(waiter.reply()) for _ in range(2)] == [5, 100011]
+    waiter.send(encode("BLPOP", "none", 0) + encode("SET", "never", 1) * 3000)
+    blocked(asker, 1)
+    waiter.close()
+    blocked(asker, 0)
+    assert asker.call("EXISTS", "before", "never") == b":1\r\n"
+
+
 @pytest.mark.vellum
 def test_clients_that_go_away_before_they_wait(make_server):
     """Where the store makes the first look, at what has expired, wait."""
