@@ -7,6 +7,8 @@
 #define COMFORT_SHARE 8
 #define WAY_SHARE 2 /* of what has grown: it may have been more, meanwhile */
 #define LIMIT_SHARE 4
+#define UNSENT_SHARE 2 /* of the limit */
+#define HOLD_MOST_MS 500
 
 static void count(struct worker *worker, int64_t change)
 {
@@ -23,6 +25,26 @@ static void count(struct worker *worker, int64_t change)
         store_give_way(worker->server->store, WAY_SHARE * (uint64_t)untold);
 }
 
+static uint64_t unsent_most(const struct server *server)
+{
+    return atomic_load_explicit(&server->client_limit, memory_order_relaxed) / UNSENT_SHARE /
+           server->worker_count;
+}
+
+/* What subscribers have not read has a limit of its own, and may stay for long. */
+static void count_unsent(struct conn *conn, uint64_t now)
+{
+    struct worker *worker = conn->worker;
+    if (pubsub_is_subscriber(&conn->session.pubsub))
+        now = 0;
+    worker->unsent_bytes += now - conn->counted_unsent;
+    conn->counted_unsent = now;
+    if (worker->hold != CLIENTS_GO_ON || worker->unsent_bytes <= unsent_most(worker->server))
+        return;
+    worker->hold = CLIENTS_ARE_HELD;
+    worker->held_since_ms = worker_now(worker);
+}
+
 void client_memory_note(struct conn *conn)
 {
     uint64_t now = conn_total_memory(conn);
@@ -30,12 +52,30 @@ void client_memory_note(struct conn *conn)
         return;
     count(conn->worker, (int64_t)(now - conn->counted_bytes));
     conn->counted_bytes = now;
+    count_unsent(conn, conn_output_memory(conn));
 }
 
 void client_memory_forget(struct conn *conn)
 {
     count(conn->worker, -(int64_t)conn->counted_bytes);
     conn->counted_bytes = 0;
+    count_unsent(conn, 0);
+}
+
+/* Those who do not read hold up the others once, until it has become less. */
+void client_memory_let_go(struct worker *worker)
+{
+    enum client_hold was = worker->hold;
+    if (was == CLIENTS_GO_ON)
+        return;
+    if (worker->unsent_bytes <= unsent_most(worker->server) / 2)
+        worker->hold = CLIENTS_GO_ON;
+    else if (worker_now(worker) - worker->held_since_ms > HOLD_MOST_MS)
+        worker->hold = CLIENTS_ARE_TOO_SLOW;
+    if (was != CLIENTS_ARE_HELD || worker->hold == was)
+        return;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        conn_attend(conn);
 }
 
 static struct conn *largest(const struct worker *worker)

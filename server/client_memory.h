@@ -3,8 +3,9 @@
  * frames make room for it, and bounded.
  *
  * Over the comfortable amount, an eighth of maxmemory, connections with unsent output are not read
- * from any more. Over the limit (maxmemory-clients, or else a quarter of maxmemory) those that hold
- * the most are closed.
+ * from any more. When unsent replies alone are half of the limit (maxmemory-clients, or else a
+ * quarter of maxmemory), no commands are taken until half of that has been sent, or it is clear
+ * that the clients do not read. Over the limit those that hold the most are closed.
  *
  * Threads: each worker counts its own connections, and keeps to its share of the comfortable
  * amount. Of the limit it may have more than its share as long as others leave it.
@@ -37,6 +38,15 @@ static inline bool client_memory_is_short(const struct worker *worker)
                atomic_load_explicit(&server->client_comfort, memory_order_relaxed) ||
            client_memory_is_much(server);
 }
+
+/* No command is to be taken now. */
+static inline bool client_memory_holds(const struct worker *worker)
+{
+    return worker->hold == CLIENTS_ARE_HELD;
+}
+
+/* In every round: whether they go on. */
+void client_memory_let_go(struct worker *worker);
 
 /* Closes clients while there is more than the limit: at the end of each turn and of each round. */
 void client_memory_keep_bound(struct worker *worker);

@@ -55,6 +55,7 @@ struct conn {
     uint64_t request_bytes;       /* their memory, but for their replies */
     uint64_t held_bytes;          /* of replies that wait behind others */
     uint64_t counted_bytes;       /* of all its buffers: see client_memory.h */
+    uint64_t counted_unsent;      /* of its replies */
 
     struct waiter *waiter; /* the command that runs waits for a key: see blocked.h; or NULL */
 

@@ -634,7 +634,7 @@ bool runner_may_take(const struct conn *conn)
                                                                 : 1;
     return conn->request_count < most &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
-           !conn->refused && !is_ending(conn) &&
+           !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
            !(conn->has_published && pubsub_chokes(conn->worker));
 }
 

@@ -422,6 +422,7 @@ void worker_round(struct worker *worker, bool may_block)
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
     pubsub_hear_again(worker);
+    client_memory_let_go(worker);
     give_turns(worker);
     client_memory_keep_bound(worker);
     give_turns(worker);

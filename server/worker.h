@@ -66,6 +66,9 @@ struct late_reply {
     uint32_t at, len; /* in worker->late_bytes */
 };
 
+/* Whether commands are taken although much is unsent. */
+enum client_hold { CLIENTS_GO_ON, CLIENTS_ARE_HELD, CLIENTS_ARE_TOO_SLOW };
+
 struct worker {
     struct server *server;
     uint32_t index;
@@ -77,6 +80,9 @@ struct worker {
     _Atomic uint32_t connection_count; /* the listener chooses by it */
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
     int64_t client_bytes_told;         /* as the store has been told */
+    uint64_t unsent_bytes;             /* of replies */
+    enum client_hold hold;             /* see client_memory.c */
+    int64_t held_since_ms;
     uint64_t pushed_bytes;             /* into outputs, by the messages visited last */
     struct worker_counters counters;
     struct errorstats errors;

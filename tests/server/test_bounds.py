@@ -1,5 +1,6 @@
 """Bounds: full files and full memory, eviction by each policy, and what is told about it."""
 
+import selectors
 import socket
 import threading
 import time
@@ -221,6 +222,36 @@ def test_memory_is_bounded_while_a_thousand_clients_pipeline(watched):
         while left > 0 and (got := sock.recv(min(left, 2**20))):
             left -= len(got)
         assert left == 0
+    assert client.info("stats")["evicted_clients"] == 0
+    for sock in crowd:
+        sock.close()
+
+
+def read_all(crowd, each):
+    """So many bytes from each; those who were closed before that."""
+    left, closed = dict.fromkeys(crowd, each), 0
+    with selectors.DefaultSelector() as ready:
+        for sock in crowd:
+            ready.register(sock, selectors.EVENT_READ)
+        while ready.get_map():
+            assert (events := ready.select(30))
+            for sock in (key.fileobj for key, _ in events):
+                got = len(sock.recv(2**18))
+                left[sock] -= got
+                closed += got == 0
+                if got == 0 or left[sock] == 0:
+                    ready.unregister(sock)
+    return closed
+
+
+@pytest.mark.vellum
+def test_who_reads_is_not_closed_for_what_all_have_asked_for(watched):
+    client = watched.client()
+    client.set("hot", b"x" * 100000)
+    crowd = connect_many(watched, 400)
+    for sock in crowd:
+        sock.sendall(encode("GET", "hot") * 60)
+    assert read_all(crowd, 60 * len(b"$100000\r\n" + b"x" * 100000 + b"\r\n")) == 0
     assert client.info("stats")["evicted_clients"] == 0
     for sock in crowd:
         sock.close()
