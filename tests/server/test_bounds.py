@@ -60,6 +60,16 @@ def test_each_policy_makes_room(make_server):
 
 
 @pytest.mark.vellum
+def test_a_collection_that_fills_its_part_of_the_store_is_refused_more(make_server):
+    """What is evicted elsewhere makes no room for it, and itself it does not evict."""
+    client = make_server(**SMALL, maxmemory_policy="allkeys-lru").client()
+    with pytest.raises(redis.ResponseError, match="No room left on disk"):
+        for i in range(0, 40000, 10000):
+            client.hset("h", mapping={f"f{j}": "x" * 900 for j in range(i, i + 10000)})
+    assert client.set("k", "v") and client.get("k") == b"v"
+
+
+@pytest.mark.vellum
 def test_an_eviction_is_told(make_server):
     server = make_server(maxmemory_policy="allkeys-lru", notify_keyspace_events="Ee", **SMALL)
     client, watcher = server.client(), server.client()
