@@ -83,7 +83,7 @@ struct worker {
     uint64_t unsent_bytes;             /* of replies */
     enum client_hold hold;             /* see client_memory.c */
     int64_t held_since_ms;
-    uint64_t pushed_bytes;             /* into outputs, by the messages visited last */
+    uint64_t pushed_bytes; /* into outputs, by the messages visited last */
     struct worker_counters counters;
     struct errorstats errors;
     struct command_counters *command_counters; /* command_count of them */

@@ -339,6 +339,42 @@ static void sum_up_all(const struct store *store, struct summary *summaries)
     sum_up_space(&store->extents, &summaries[store->partition_count]);
 }
 
+static bool read_head(struct store *store, struct disk_file *file, struct format_index_head *head)
+{
+    char *page = disk_alloc(PAGE_SIZE);
+    bool is_read = page && store->disk->ops->size(file) >= PAGE_SIZE &&
+                   disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0;
+    if (is_read)
+        memcpy(head, page + sizeof(struct format_index_block), sizeof *head);
+    free(page);
+    return is_read;
+}
+
+/* It says so itself, and its first block is whole. */
+static bool is_of_another_stop(struct store *store, struct disk_file *file)
+{
+    struct format_index_head head, again, expected = index_head(&store->stopped);
+    struct index_stream stream;
+    if (!read_head(store, file, &head) || memcmp(&head, &expected, sizeof head) == 0)
+        return false;
+    bool is_whole = index_stream_open(&stream, store, file, &head) &&
+                    index_stream_get(&stream, &again, sizeof again);
+    index_stream_close(&stream);
+    return is_whole;
+}
+
+/* No start would load it. That of another stop, or none, is no fault. */
+static void report_lost_index(struct store *store)
+{
+    struct disk_file *file;
+    if (store->disk->ops->open(store->disk, "index", false, &file) != 0)
+        return;
+    if (!is_of_another_stop(store, file))
+        engine_log(store, STORE_LOG_WARNING,
+                   "The index checkpoint is damaged, or was not written to its end");
+    store->disk->ops->close(file);
+}
+
 /* Replaces what the scan has found by what the checkpoint says. A sweep that it leaves to the next
  * start makes them differ, and is no fault. */
 static void check_index(struct check *check)
@@ -352,6 +388,8 @@ static void check_index(struct check *check)
     enum store_result result = index_load(store, &store->stopped);
     if (result == STORE_NO_MEMORY)
         check->result = result;
+    if (result == STORE_ABSENT)
+        report_lost_index(store);
     if (result != STORE_OK || atomic_load(&store->sweep_asked))
         return;
     sum_up_all(store, loaded);

@@ -107,12 +107,29 @@ def test_the_journal_counts(made):
     assert ", 0 commits in the journal" in check(made[1])[1]
 
 
-def test_the_index_checkpoint_is_compared(made, copy):
+@pytest.mark.parametrize("offset", [0, 20, 40, 5000])
+def test_the_index_checkpoint_is_compared(made, copy, offset):
     assert "no index checkpoint" in check(made[0])[1]
     assert "checkpoint is whole and right" in check(made[1])[1]
-    flip(copy, "index", 5000)
+    flip(copy, "index", offset)
     status, said = check(copy)
-    assert status == 0 and "no index checkpoint" in said, said
+    assert status == 1 and "The index checkpoint is damaged" in said, said
+
+
+def test_the_index_checkpoint_of_another_stop_is_no_fault():
+    server = harness.Server(1, partitions=2)
+    try:
+        for _ in range(2):
+            server.start().client().incr("starts")
+            server.stop()
+            kept = server.data + ".index"
+            if not os.path.exists(kept):
+                shutil.copy(os.path.join(server.data, "index"), kept)
+        shutil.copy(kept, os.path.join(server.data, "index"))
+        status, said = check(server.data)
+        assert status == 0 and "no index checkpoint" in said, said
+    finally:
+        server.remove()
 
 
 @pytest.mark.parametrize("text, complaint", [
