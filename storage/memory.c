@@ -13,6 +13,7 @@
 #define LEAST_SHARE 32u /* of the memory that frames get in any case */
 #define INDEX_SHARE 8u  /* an index of less than that is not worth deleting keys for */
 #define OVER_SHARE 16u  /* left for frames: less than that is too little */
+#define SLACK_SHARE 32u /* for what the process takes between two measures */
 #define MEASURE_MS 10   /* while the keeper is busy; at rest it wakes ten times a second */
 #define LATE_MS 30      /* then who grows measures */
 #define SHRINK_STEP 16u /* frames of a space at a time */
@@ -33,7 +34,11 @@ static void set_limit(struct store *store)
     uint64_t budget = atomic_load(&store->memory_bytes);
     int64_t taken = atomic_load(&store->taken_bytes) + atomic_load(&store->noted_bytes) -
                     atomic_load(&store->noted_before);
-    uint64_t left = taken < (int64_t)budget ? budget - (uint64_t)(taken > 0 ? taken : 0) : 0;
+    if (taken < 0)
+        taken = 0;
+    if (store->process_bytes)
+        taken += (int64_t)(budget / SLACK_SHARE);
+    uint64_t left = taken < (int64_t)budget ? budget - (uint64_t)taken : 0;
     uint64_t least = budget / LEAST_SHARE / PAGE_SIZE;
     uint64_t most = (uint64_t)ARENA_CHUNK_MAX * ARENA_CHUNK_FRAMES / 2;
     uint64_t frames = left / (PAGE_SIZE + sizeof(struct frame));
