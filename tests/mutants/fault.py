@@ -1,0 +1,30 @@
+"""What a fault is: an edit of the sources, and who has to notice it.
+
+An edit is a pair: the text to be found, exactly once and whatever its line breaks, and what stands
+there instead. `killers` are tried in turn until one fails.
+"""
+
+import dataclasses
+
+POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
+ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
+INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
+CUTS_SPACE = "test_cuts_space"
+TREES = ["test_tree", "test_tree_space", "test_tree_reads"]
+WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
+BUILDING, CLOCK, EVICT = "test_building", "test_clock", "test_evict"
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    file: str
+    what: str
+    edits: list
+    killers: list
+    quick: bool = False
+
+
+class Faults(list):
+    def add(self, name, file, what, *edits, by, quick=False):
+        self.append(Fault(name, file, what, list(edits), by, quick))

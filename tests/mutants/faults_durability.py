@@ -1,0 +1,375 @@
+"""What makes acknowledged changes last, and recovery."""
+
+from fault import (Faults, ANNEX, BUILDING, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE, POWERCUT, RANDOM,
+                   ROT, SPACE, STALLS, UPLOAD)
+
+ALL = Faults()
+fault = ALL.add
+
+# ---- the journal ----
+
+fault("journal-not-durable", "storage/journal.c",
+      "groups are written without durability",
+      (".kind = DISK_WRITE, .durable = true, .file = journal->file",
+       ".kind = DISK_WRITE, .durable = false, .file = journal->file"),
+      by=[CUTS, POWERCUT], quick=True)
+fault("durable-too-early", "storage/journal.c",
+      "what is still being gathered counts as durable with the group that arrived",
+      ("group->first_commit + group->record_count - 1", "journal->next_commit - 1"),
+      by=[CUTS, POWERCUT])
+fault("group-overtakes", "storage/journal.c",
+      "a group that arrived counts as durable while the one before it is still on its way",
+      ("if (!flight->arrived) break;",
+       "if (!flight->arrived && journal->flight_count == 1) break;"),
+      by=[POWERCUT])
+fault("failed-group-acknowledged", "storage/journal.c",
+      "a group whose write failed counts as durable",
+      ("if (!engine_failed(journal->engine)) atomic_store_explicit(&journal->durable,",
+       "atomic_store_explicit(&journal->durable,"),
+      by=[FAULTS])
+fault("ring-left-at-its-end", "storage/journal.c",
+      "a group for which there is no room up to the ring's end is written behind it",
+      ("if (padded > journal->size - journal->position) journal->position = 0;", ""),
+      by=[POWERCUT])
+fault("everysec-overdue", "storage/journal.c",
+      "writers go on for as long as a flush takes",
+      ("engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;", "false;"),
+      by=[STALLS])
+fault("ring-overruns-its-tail", "storage/journal.c",
+      "groups are written over those that recovery still needs",
+      ("journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size", "false"),
+      by=[STALLS])
+fault("commit-numbers-reused", "storage/journal.c",
+      "the first commit after a start has the last one's number",
+      ("journal->next_commit = mark->commit;",
+       "journal->next_commit = mark->commit > 1 ? mark->commit - 1 : 1;"),
+      by=[CUTS, POWERCUT], quick=True)
+fault("group-checksum-unchecked", "storage/redo.c",
+      "a torn group is recovered",
+      ("return sum == (*group)->checksum &&", "return"),
+      by=[CUTS, POWERCUT])
+# Of epoch and chain each would do: a start begins its chain with a random number.
+fault("history-ignored", "storage/redo.c",
+      "groups of a history that was given up are followed",
+      ("group->epoch == store->super.epoch && group->sequence == log->sequence &&",
+       "group->sequence == log->sequence &&"),
+      ("group->previous == log->previous &&", ""),
+      by=[FAULTS])
+fault("chain-ignored", "storage/redo.c",
+      "a group is followed whatever group it was written behind",
+      ("group->previous == log->previous &&", ""),
+      by=[FAULTS])
+fault("ring-not-followed", "storage/redo.c",
+      "recovery ends where the ring does",
+      ("if (result != STORE_ABSENT || position == 0) return result;", "return result;"),
+      by=[POWERCUT])
+fault("damaged-group-unnoticed", "storage/redo.c",
+      "what comes behind a damaged group is dropped without a word",
+      ("return orderly ? STORE_OK : look_behind(store, log, message);", "return STORE_OK;"),
+      by=[ROT])
+fault("later-epoch-unnoticed", "storage/redo.c",
+      "what was written after the start that a damaged superblock told of is dropped",
+      ("(group->epoch > store->super.epoch ||", "(false ||"),
+      by=[ROT])
+fault("foreign-group-believed", "storage/redo.c",
+      "bytes that somebody made pass for a group",
+      ("group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed && "
+       "(group->epoch > store->super.epoch ||",
+       "group->magic == FORMAT_GROUP_MAGIC && (group->epoch > store->super.epoch ||"),
+      by=[ROT])
+fault("last-group-cut", "storage/redo.c",
+      "recovery drops the last group",
+      ("enum store_result redo_read(struct store *store, struct redo_log *log, char *message) {",
+       """static bool last_group(struct store *store, const struct redo_log *log,
+                                 const struct format_group *group)
+          {
+              struct redo_log next = *log;
+              struct format_group *behind;
+              next.sequence++;
+              next.previous = group->checksum;
+              next.commit += group->record_count;
+              next.position += journal_padded(group->length);
+              return group->record_count && next.position < store->super.journal_bytes &&
+                     read_group(store, &next, &behind) != STORE_OK;
+          }
+          enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
+          {"""),
+      ("if (result == STORE_ABSENT) break; if (result == STORE_OK)",
+       """if (result == STORE_ABSENT || (result == STORE_OK && last_group(store, log, group)))
+              break;
+          if (result == STORE_OK)"""),
+      by=[CUTS, POWERCUT])
+
+# ---- the index checkpoint ----
+
+fault("index-of-another-stop", "storage/index_stream.c",
+      "blocks are not bound to the stop that wrote them",
+      ("stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->super.seed);",
+       "stream->identity = 1;"),
+      by=[INDEX_FILE])
+fault("index-block-unchecked", "storage/index_stream.c",
+      "a block's checksum is not looked at",
+      ("stream->block->checksum == checksum_of(stream);", "true;"),
+      by=[INDEX_FILE])
+fault("index-by-one-superblock", "storage/recover.c",
+      "the superblock of the stop is believed though the newer one is lost",
+      ("!store->super_damaged && store->super_in_turn &&", ""),
+      by=[INDEX_FILE])
+fault("index-half-loaded", "storage/index_load.c",
+      "what was loaded before the doubt is kept",
+      ("engine_forget(store);", ""),
+      by=[INDEX_FILE])
+fault("index-of-longer-files", "storage/index_load.c",
+      "an index checkpoint is believed though a file has been cut short",
+      ("if (head->segment_count != space->segment_count || head->segment_assigned",
+       "if (head->segment_assigned"),
+      by=[INDEX_FILE])
+fault("index-over-damage", "storage/index_save.c",
+      "an index checkpoint hides damage from the next start",
+      ("if (atomic_load(&store->damaged) > 0)", "if (false)"),
+      by=[INDEX_FILE])
+fault("index-without-free-slots", "storage/space.c",
+      "slots in use are free after an index checkpoint was loaded",
+      ("masks[i] = free_slots[i];", ""),
+      by=[INDEX_FILE])
+fault("index-forgets-the-sweep", "storage/index_load.c",
+      "items of flushed databases stay in the index for ever",
+      ("if (!head.is_swept)", "if (false)"),
+      by=[INDEX_FILE])
+
+# ---- commits longer than the journal takes ----
+
+fault("annex-behind-its-mark", "storage/journal.c",
+      "a group is written while what its records name outside of the ring is not there yet",
+      ("journal->annex_unwritten == 0 && journal->filling.length >= least",
+       "journal->filling.length >= least"),
+      by=[ANNEX, CUTS])
+fault("annex-not-flushed", "storage/annex.c",
+      "an annex is written, but may be lost when its record is durable",
+      ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
+       "return error;"),
+      by=[ANNEX, CUTS], quick=True)
+fault("annex-freed-early", "storage/annex.c",
+      "an annex's runs are used again before a checkpoint has passed it",
+      ("note_written(&store->journal, annex); engine_wake_workers(store);",
+       "note_written(&store->journal, annex); engine_wake_workers(store);"
+       "annex_release(store, UINT64_MAX);"),
+      by=[ANNEX, POWERCUT])
+fault("annex-flushed-away", "storage/free.c",
+      "a flush of everything gives back runs that redo still reads",
+      ("annex_set_apart(store, true);", ""), ("annex_set_apart(store, false);", ""),
+      by=[ANNEX])
+fault("annex-not-freed", "storage/writeback.c",
+      "the runs of annexes do not come back",
+      ("annex_release(store, mark->commit);", ""),
+      by=[ANNEX])
+fault("annex-damage-unseen", "storage/annex.c",
+      "redo takes what stands in an annex's runs for what was written there",
+      ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),
+      by=[ANNEX])
+
+# ---- collections made in steps ----
+
+fault("building-left-behind", "storage/building.c",
+      "what no key was given is not taken apart",
+      ("if (!building->is_handed_over) {", "if (building->steps == UINT64_MAX) {"),
+      by=[BUILDING])
+fault("building-taken-from-its-key", "storage/building.c",
+      "what a key was given is taken apart",
+      ("c->building->is_handed_over = true;", "c->building->is_handed_over = false;"),
+      by=[BUILDING], quick=True)
+fault("step-commits-the-run", "storage/building.c",
+      "a step commits whatever its run has written",
+      ("if (is_beside(&txn->writes[i], id)) txn->writes[kept++] = txn->writes[i];",
+       "txn->writes[kept++] = txn->writes[i];"),
+      by=[BUILDING])
+fault("building-of-the-past", "storage/tree_free.c",
+      "of a collection that a flush has freed the pages are given back once more",
+      ("grave->generation = generation;", ";"),
+      by=[BUILDING])
+
+# ---- segments that change their class ----
+
+fault("segment-not-zeroed", "storage/reclaim.c",
+      "a segment is taken by another class with what the last one left in it",
+      ("int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;",
+       "int error = 0;"),
+      by=[SPACE])
+
+fault("segment-zeroed-too-early", "storage/reclaim.c",
+      "a segment is zeroed before the deletions that emptied it are durable",
+      ("if (count > 0 && !writeback_sync(store, commit))", "if (false)"),
+      by=[SPACE, CUTS_SPACE])
+fault("zeros-not-flushed", "storage/reclaim.c",
+      "a segment may be taken before the zeros in it are durable",
+      ("return error ? error : disk_flush(store->keeper_queue, space->file);", "return error;"),
+      by=[SPACE, CUTS_SPACE])
+fault("emptying-not-finished", "storage/recover.c",
+      "a start leaves in a segment what was to be emptied when the power went",
+      ("if (class == 0 && emptied) {", "if (false) {"),
+      by=[SPACE, CUTS_SPACE])
+fault("emptied-is-redone", "storage/redo.c",
+      "what a segment held before it changed its class is redone over what it holds now",
+      ("leave_out_emptied(store, log);", ""),
+      ("static void leave_out_emptied(", "__attribute__((unused)) static void leave_out_emptied("),
+      by=[SPACE, CUTS_SPACE])
+fault("segment-with-items-taken", "storage/space.c",
+      "a segment that holds an item serves another class",
+      ("space->segment_free[segment] == places_in_segment(class);",
+       "space->segment_free[segment] + 1u >= places_in_segment(class);"),
+      by=[SPACE])
+fault("segment-in-use-taken", "storage/reclaim.c",
+      "a segment is taken while somebody reads a page of it",
+      ("!is_in_use(space, i))", "!(false && is_in_use(space, i)))"),
+      by=[SPACE])
+
+# ---- recovery ----
+
+fault("first-operation-of-a-slot-wins", "storage/redo.c",
+      "of several operations on a slot the first is redone",
+      ("return x->order < y->order ? -1 : 1;", "return x->order < y->order ? 1 : -1;"),
+      by=[CUTS, POWERCUT], quick=True)
+fault("erase-not-redone", "storage/recover.c",
+      "an erased slot comes back",
+      ("bool put = redo->operation->kind == FORMAT_PUT;",
+       "bool put = redo->operation->kind == FORMAT_PUT; if (!put) return;"),
+      by=[CUTS, POWERCUT])
+fault("redo-not-written-back", "storage/recover.c",
+      "what the journal said is not laid down before the journal is given up",
+      ("memcpy(slot, image, length); mark_changed(buffer, page);", "memcpy(slot, image, length);"),
+      by=[CUTS, POWERCUT])
+fault("redo-write-unnoticed", "storage/recover.c",
+      "what recovery could not write is given up with the journal",
+      ("if (scan->buffers[i].error && result == STORE_OK)", "if (false)"),
+      by=[FAULTS])
+fault("epoch-not-begun", "storage/recover.c",
+      "a start whose superblock could not be written goes on all the same",
+      ("if (result == STORE_OK && (error = begin_epoch(store, &journal))) result = STORE_IO;",
+       "if (result == STORE_OK) error = begin_epoch(store, &journal);"),
+      by=[FAULTS])
+fault("unreadable-is-the-end", "storage/redo.c",
+      "what cannot be read of the journal is taken for its end",
+      ("head, PAGE_SIZE, log->position) != 0) return STORE_IO;",
+       "head, PAGE_SIZE, log->position) != 0) return STORE_ABSENT;"),
+      by=[FAULTS])
+fault("one-superblock-of-a-stop", "storage/redo.c",
+      "a superblock that says `clean` is believed though the newer one is lost",
+      ("store->super.clean && !store->super_damaged;", "store->super.clean;"),
+      by=[ROT])
+fault("redo-not-flushed", "storage/recover.c",
+      "what recovery wrote is not flushed before the journal is given up",
+      ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))",
+       "if (false)"),
+      by=[CUTS, POWERCUT])
+fault("segment-class-not-redone", "storage/redo.c",
+      "a segment whose header was not written yet is taken for unused",
+      ("space->segment_class[segment] = operation->slot;", ""),
+      by=[CUTS, POWERCUT])
+fault("databases-not-redone", "storage/redo.c",
+      "a flush or swap of databases is forgotten",
+      ("memcpy(&store->databases, operation + 1, sizeof store->databases);", ""),
+      by=[CUTS, POWERCUT])
+fault("item-unchecked-at-the-start", "storage/recover.c",
+      "a damaged item is entered in the index",
+      ("if (state == SLOT_DAMAGED) {", "if (false) {"),
+      by=[FAULTS])
+fault("header-not-mended", "storage/recover.c",
+      "of a segment's two headers a damaged one stays as it is",
+      ("*anew = journaled || (class > 0 && !whole);", "*anew = journaled;"),
+      by=[ROT])
+fault("damaged-id-unnoticed", "storage/verify.c",
+      "an item whose database id is damaged is taken for one of a database that is gone",
+      ("past && !was_living(space, page, slot, item, length) ?", "past ?"),
+      by=[ROT])
+fault("unreadable-node-given-up", "storage/recover.c",
+      "what a node names is free when the node could not be read at the start",
+      ("if (scan->error) result = STORE_IO; else", "if (!scan->error)"),
+      by=[ROT])
+fault("used-slots-taken-for-free", "storage/recover.c",
+      "what recovery found in a slot does not keep the slot from being used again",
+      ("space_keep_slot(&partition->space, page, slot); databases_count_key",
+       "databases_count_key"),
+      by=[CUTS, POWERCUT])
+fault("used-runs-taken-for-free", "storage/recover.c",
+      "runs of large values are used again after a start",
+      ("if (extent->page == 0) return;", "return;"),
+      by=[RANDOM, CUTS, POWERCUT])
+fault("nodes-not-followed", "storage/recover.c",
+      "only what a root names itself is kept, not what its nodes do",
+      ("if (root.depth > 0 && extent.page && !remember_node(scan, &extent)) return false;", ""),
+      by=[UPLOAD, RANDOM])
+
+# ---- checkpoints and write-behind ----
+
+fault("slabs-not-flushed", "storage/writeback.c",
+      "the journal's tail moves before the pages are durable",
+      ("error = disk_flush(store->keeper_queue, store->partitions[i].space.file);", "error = 0;"),
+      by=[CUTS, POWERCUT])
+fault("extent-headers-not-flushed", "storage/writeback.c",
+      "the journal's tail moves before the segment headers of large values are durable",
+      ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
+       "return error;"),
+      by=[CUTS, POWERCUT])
+fault("tail-before-flush", "storage/writeback.c",
+      "the superblock is written before the pages are flushed",
+      ("int error = flush_files(store);", "int error = 0;"),
+      ("error = superblock_write(store, store->keeper_queue);",
+       "error = superblock_write(store, store->keeper_queue); "
+       "if (!error) error = flush_files(store);"),
+      by=[CUTS, POWERCUT])
+fault("page-before-its-commit", "storage/writeback.c",
+      "a page is written before its newest commit is durable",
+      ("batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);", "true;"),
+      by=[CUTS, POWERCUT])
+fault("page-skipped", "storage/writeback.c",
+      "a checkpoint leaves out the page behind each one it writes",
+      ("*cursor = page + 1;", "*cursor = page + 2;"),
+      by=[CUTS, POWERCUT, RANDOM])
+fault("extent-headers-not-written", "storage/keeper.c",
+      "a checkpoint leaves out the segment headers of large values",
+      ("if (good && write_space(store, &store->extents, batch))", "if (good)"),
+      by=[CUTS, POWERCUT, RANDOM])
+fault("changed-while-written", "storage/writeback.c",
+      "a frame under way to the disk is not marked, so it is changed in place",
+      ("frame->writing = true;", ""),
+      by=[STALLS])
+fault("failed-page-forgotten", "storage/writeback.c",
+      "a page that could not be written counts as clean",
+      ("if (failed && frame->state == FRAME_VALID)", "if (false)"),
+      by=[FAULTS])
+fault("undurable-page-forgotten", "storage/writeback.c",
+      "a page whose commit the journal could not take counts as written",
+      ("release(space, batch, error || !durable);", "release(space, batch, error);"),
+      by=[FAULTS])
+fault("tail-too-far", "storage/writeback.c",
+      "the tail names the journal's end instead of where it stood when the checkpoint began",
+      ("super->tail_position = mark->position;",
+       "struct journal_mark end; journal_mark(&store->journal, &end); mark = &end; "
+       "super->tail_position = mark->position;"),
+      by=[CUTS, POWERCUT])
+fault("ring-released-early", "storage/writeback.c",
+      "the journal is written over before the superblock says that recovery begins behind",
+      ("if (!error) error = superblock_write(store, store->keeper_queue);",
+       "journal_release(&store->journal, mark); "
+       "if (!error) error = superblock_write(store, store->keeper_queue);"),
+      by=[STALLS])
+fault("flush-before-its-commit", "storage/journal.c",
+      "a checkpoint has the databases as a commit left them that is not written yet",
+      (".databases = journal->sealed_databases};", ".databases = journal->databases};"),
+      by=[STALLS])
+fault("superblock-not-durable", "storage/superblock.c",
+      "the superblock is written without durability",
+      ("super->sequence % 2 * PAGE_SIZE, true)", "super->sequence % 2 * PAGE_SIZE, false)"),
+      by=[CUTS, POWERCUT])
+fault("superblock-in-place", "storage/superblock.c",
+      "the only valid copy of the superblock is overwritten",
+      ("super->sequence % 2 * PAGE_SIZE, true)", "0, true)"),
+      by=[CUTS, POWERCUT, FAULTS])
+fault("superblock-unchecked", "storage/superblock.c",
+      "a damaged copy of the superblock is believed",
+      ("candidate->checksum == checksum_of(candidate) &&", ""),
+      by=[FAULTS, CUTS, POWERCUT])
+fault("older-superblock", "storage/superblock.c",
+      "the older copy of the superblock is taken",
+      ("candidate->sequence > best->sequence", "candidate->sequence < best->sequence"),
+      by=[CUTS, POWERCUT])

@@ -1,0 +1,100 @@
+"""What clients see of the server."""
+
+from fault import Faults, POWERCUT
+
+ALL = Faults()
+fault = ALL.add
+
+# ---- the server ----
+
+fault("reply-before-durable", "server/conn_output.c",
+      "under `always` a reply leaves before its commit is durable",
+      ("shown > store_durable(server->store)", "false"),
+      by=["test_life.py::test_kill_9_loses_nothing_acknowledged"])
+fault("everysec-never", "storage/keeper.c",
+      "nothing is written by the clock",
+      ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
+      by=["test_life.py::test_kill_9_keeps_a_prefix"])
+
+fault("no-means-never", "storage/keeper.c",
+      "under `no` nothing is written by the clock",
+      ("sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS :", "sync == STORE_SYNC_NO ? INT64_MAX :"),
+      by=[POWERCUT])
+
+# ---- collections ----
+
+fault("member-by-its-hash-alone", "server/member_tree.c",
+      "members of one hash are taken for each other",
+      ("*found = result == STORE_OK && same(member->name, name);", "*found = result == STORE_OK;"),
+      by=["test_cmd_set_weak"], quick=True)
+fault("scan-ends-at-hash-0", "server/members.c",
+      "a scan whose first part ends among members of hash 0 is over",
+      ("if (result != STORE_OK || *end == members_count(members))",
+       "if (result != STORE_OK || *next == 0)"),
+      by=["test_cmd_hash_weak"])
+fault("scan-splits-a-cursor", "server/members.c",
+      "a part of a scan ends between members that share a cursor",
+      ("result = cursor_rank(members, *next, end);", ""),
+      by=["test_cmd_hash_weak"])
+fault("step-forgotten", "server/members.c",
+      "after a step a walk begins again, behind what it has collected",
+      ("store_tree_seek_rank(members->tree, gather->at, &cursor)",
+       "store_tree_seek_rank(members->tree, 0, &cursor)"),
+      by=["test_cmd_set"])
+fault("packed-length-trusted", "server/packed.c",
+      "the length behind an entry is not compared with the one before it",
+      ("== size && mirrored == len;", "> 0;"),
+      by=["test_packed"])
+fault("expiry-lost-with-growth", "server/members.c",
+      "a collection that outgrows its item forgets when it expires",
+      ("store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);",
+       "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
+      by=["test_cmd_hash"])
+
+# ---- replies that leave while their command runs, and what is to come before other commands ----
+
+fault("pushes-within-a-reply", "server/conn_output.c",
+      "a message stands where it came, in the middle of a reply that flows",
+      ("if (conn->is_flowing) exchange_queues(conn); add_push(conn, head, head_count, publication); "
+       "conn->worker->pushed_bytes += publication->len; "
+       "if (conn->is_flowing) exchange_queues(conn);",
+       "add_push(conn, head, head_count, publication); "
+       "conn->worker->pushed_bytes += publication->len;"),
+      by=["test_outflow.py::test_pushes_do_not_come_in_between"])
+fault("part-before-its-turn", "server/outflow.c",
+      "parts of a reply leave before the replies of earlier commands",
+      ("bool is_first = conn->requests == request, is_short", "bool is_first = true, is_short"),
+      by=["test_outflow.py::test_replies_in_the_order_of_their_commands"])
+fault("never-hurried", "server/outflow.c",
+      "who waits for the key of a reply that rests waits for its client",
+      ("request->awaited_ms += OUTFLOW_PULSE_MS;", ""),
+      by=["test_runner"], quick=True)
+fault("rest-without-claims-seen", "storage/admission.c",
+      "nobody is seen to wait for the keys of what rests",
+      ("awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;",
+       "awaited = false;"),
+      by=["test_outflow.py::test_who_waits_for_a_client_that_does_not_read"])
+fault("stream-from-its-extent", "storage/stream.c",
+      "a stream that begins within an extent begins with it",
+      ("(*stream)->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
+      by=["test_outflow.py::test_long_values_of_fields_and_elements"])
+fault("woken-in-its-round", "server/runner.c",
+      "a woken client is served when all connections have had their turn",
+      ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
+      by=["test_waking.py::test_the_next_command_finds_what_a_push_has_brought_about"])
+fault("summoned-is-next", "storage/admission.c",
+      "who is called to a key takes its place behind those who wait for it",
+      ("push_in(*first, &txn->summons);", "append(*first, &txn->summons);"),
+      by=["test_summon"], quick=True)
+fault("summoned-goes-ahead", "storage/admission.c",
+      "who is called to a key waits for those who wait for him there",
+      ("|| !hold_up(at->txn)", "|| true"),
+      by=["test_summon"])
+fault("hands-on", "server/blocked.c",
+      "what a served client leaves is not handed on",
+      ("else hand_on(queue, waiter->worker->store, waiter->request->store.shown);", ""),
+      by=["test_blocked"], quick=True)
+fault("waitaof-waits", "server/cmd_blocking.c",
+      "WAITAOF does not wait for the flush",
+      ("(local == 0 || is_durable)", "(local == 0 || is_durable || true)"),
+      by=["test_waitaof.py::test_what_it_has_waited_for_survives_a_kill"])
