@@ -4,9 +4,11 @@
  *
  * Prints one line of name=value: operations per second, percentiles of a pipeline's latency (from
  * when it was due), the server's processor time per operation (spinning included, as the process is
- * told), the time the whole machine spent in soft interrupts per operation, the bytes the server
- * copied between commands and frames, and those it has pinned per client. Exit code 1 on any error.
+ * told), the time that soft interrupts took of the server's core (--core) per operation, the bytes
+ * the server copied between commands and frames, and those it has pinned per client. Exit code 1 on
+ * any error.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
@@ -41,7 +43,7 @@ struct options {
     struct vellum_options connection;
     const char *transport;
     enum command command;
-    int clients, pipeline, size, rate;
+    int clients, pipeline, size, rate, core;
     double seconds;
 };
 
@@ -116,16 +118,54 @@ struct figures {
     double cpu_s, softirq_s, copied_bytes, pinned_bytes;
 };
 
-/* Of the whole machine, which is the server's too. */
-static double softirq_s(void)
+/* Of what /proc/NAME/FILE holds, the number that `format` takes; 0 without one. */
+static double number_in(const char *name, const char *file, const char *format)
 {
-    double spent = 0;
+    char path[300];
+    double value = 0;
+    snprintf(path, sizeof path, "/proc/%s/%s", name, file);
+    FILE *stream = fopen(path, "r");
+    if (stream != NULL && fscanf(stream, format, &value) != 1)
+        value = 0;
+    if (stream != NULL)
+        fclose(stream);
+    return value;
+}
+
+/* The time of the core's thread for soft interrupts that were put off, which is no other's. */
+static double softirq_thread_s(int core)
+{
+    char wanted[32], path[300], name[32];
+    double spent_ns = 0;
+    snprintf(wanted, sizeof wanted, "ksoftirqd/%d", core);
+    DIR *processes = opendir("/proc");
+    for (struct dirent *entry; processes != NULL && (entry = readdir(processes)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+        FILE *comm = fopen(path, "r");
+        if (comm != NULL && fscanf(comm, "%31s", name) == 1 && strcmp(name, wanted) == 0)
+            spent_ns = number_in(entry->d_name, "schedstat", "%lf");
+        if (comm != NULL)
+            fclose(comm);
+    }
+    if (processes != NULL)
+        closedir(processes);
+    return spent_ns / 1e9;
+}
+
+/* What soft interrupts took of the core while it ran, or could have run, something else: by the
+ * kernel's ticks, so only sums over many of them mean something. */
+static double softirq_s(int core)
+{
+    char line[300], wanted[16];
+    double ticks = 0;
+    size_t len = (size_t)snprintf(wanted, sizeof wanted, "cpu%d ", core);
     FILE *stat = fopen("/proc/stat", "r");
-    if (stat != NULL && fscanf(stat, "cpu %*f %*f %*f %*f %*f %*f %lf", &spent) != 1)
-        spent = 0;
+    while (stat != NULL && fgets(line, sizeof line, stat) != NULL)
+        if (strncmp(line, wanted, len) == 0)
+            sscanf(line + len, "%*f %*f %*f %*f %*f %*f %lf", &ticks);
     if (stat != NULL)
         fclose(stat);
-    return spent / (double)sysconf(_SC_CLK_TCK);
+    return ticks / (double)sysconf(_SC_CLK_TCK) - softirq_thread_s(core);
 }
 
 static double figure(const char *info, const char *name)
@@ -134,13 +174,13 @@ static double figure(const char *info, const char *name)
     return at != NULL ? atof(at + strlen(name) + 1) : 0;
 }
 
-static struct figures figures_of(struct vellum *vellum)
+static struct figures figures_of(const struct options *options, struct vellum *vellum)
 {
     vellum_append(vellum, "INFO cpu rdma");
     redisReply *reply = take(vellum);
     struct figures figures = {.cpu_s = figure(reply->str, "used_cpu_sys") +
                                        figure(reply->str, "used_cpu_user"),
-                              .softirq_s = softirq_s(),
+                              .softirq_s = softirq_s(options->core),
                               .pinned_bytes = figure(reply->str, "rdma_pinned_bytes"),
                               .copied_bytes = figure(reply->str, "rdma_copied_bytes")};
     freeReplyObject(reply);
@@ -254,7 +294,7 @@ static void measure(const struct options *options)
     prepare(options, &clients[0]);
     if (options->command == NONE) /* until nobody spins any more */
         sleep_until(clock_ns() + 1000000000u);
-    struct figures before = figures_of(watcher.vellum);
+    struct figures before = figures_of(options, watcher.vellum);
     uint64_t began_ns = clock_ns(), count = 0;
     if (options->command == NONE)
         sleep_until(began_ns + (uint64_t)(options->seconds * 1e9));
@@ -262,7 +302,7 @@ static void measure(const struct options *options)
         count =
             (options->rate > 0 ? run_at_rate : run)(options, clients, options->seconds, &histogram);
     double elapsed_s = (double)(clock_ns() - began_ns) / 1e9;
-    struct figures after = figures_of(watcher.vellum);
+    struct figures after = figures_of(options, watcher.vellum);
     double per = count > 0 ? 1 / (double)count : 0;
     printf("transport=%s clients=%d pipeline=%d size=%d ops_s=%.0f ",
            vellum_transport(clients[0].vellum), options->clients, options->pipeline, options->size,
@@ -298,17 +338,13 @@ static enum command command_named(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {{"transport", required_argument, NULL, 't'},
-                                          {"host", required_argument, NULL, 'h'},
-                                          {"port", required_argument, NULL, 'p'},
-                                          {"clients", required_argument, NULL, 'c'},
-                                          {"pipeline", required_argument, NULL, 'P'},
-                                          {"size", required_argument, NULL, 'd'},
-                                          {"seconds", required_argument, NULL, 's'},
-                                          {"spin", required_argument, NULL, 'u'},
-                                          {"command", required_argument, NULL, 'C'},
-                                          {"rate", required_argument, NULL, 'r'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"transport", required_argument, NULL, 't'}, {"host", required_argument, NULL, 'h'},
+        {"port", required_argument, NULL, 'p'},      {"clients", required_argument, NULL, 'c'},
+        {"pipeline", required_argument, NULL, 'P'},  {"size", required_argument, NULL, 'd'},
+        {"seconds", required_argument, NULL, 's'},   {"spin", required_argument, NULL, 'u'},
+        {"command", required_argument, NULL, 'C'},   {"rate", required_argument, NULL, 'r'},
+        {"core", required_argument, NULL, 'k'},      {NULL, 0, NULL, 0}};
     struct options options = {.transport = "tcp",
                               .clients = 1,
                               .pipeline = 1,
@@ -344,6 +380,9 @@ int main(int argc, char **argv)
             break;
         case 'r':
             options.rate = number(optarg, 1000000);
+            break;
+        case 'k':
+            options.core = atoi(optarg);
             break;
         case 'u':
             options.connection.spin_us = (unsigned)number(optarg, 1000000);
