@@ -233,6 +233,7 @@ CLIENT_SRC := \
 
 # Tests in a machine that has RDMA devices.
 RDMA_TESTS := \
+	test_address \
 	test_channel \
 	test_client \
 	test_deaths \
@@ -664,7 +665,7 @@ $(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_deaths test_hostile test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_hostile test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

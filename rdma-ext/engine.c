@@ -222,9 +222,12 @@ static const char *connect_channel(struct rdma_service *service, struct rdma_cha
         return problem;
     if (!make_queue_pair(service, channel))
         return "a queue pair for the channel cannot be had";
-    rdma_qp_describe(&service->device, channel->qp, random_psn(), &request->ours);
+    struct rdma_device speaker = service->device;
+    if (request->has_address && !service->is_gid_fixed)
+        rdma_device_speak_from(&speaker, request->address);
+    rdma_qp_describe(&speaker, channel->qp, random_psn(), &request->ours);
     request->ours.mode = request->theirs.mode;
-    int error = rdma_qp_connect(&service->device, channel->qp, &request->ours, &request->theirs);
+    int error = rdma_qp_connect(&speaker, channel->qp, &request->ours, &request->theirs);
     if (error != 0) {
         snprintf(request->error, sizeof request->error, "the other end cannot be reached: %s",
                  strerror(error));

@@ -149,7 +149,10 @@ struct rdma_service {
     struct rdma_device device;
     uint32_t max_channels, chunks_max;
     uint64_t max_pinned_bytes;
-    uint32_t max_held_bytes; /* of each channel */
+    uint32_t max_held_bytes;         /* of each channel */
+    bool is_gid_fixed;               /* all channels speak from the device's */
+    uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as the helper has seen them last */
+    uint32_t gid_count;
     _Atomic uint32_t channel_count;
     _Atomic uint64_t pinned_bytes;
     struct rdma_worker **workers;
@@ -166,7 +169,7 @@ struct rdma_service {
     struct rdma_job registering;
 
     pthread_t helper;
-    pthread_mutex_t lock; /* over jobs, stopping */
+    pthread_mutex_t lock; /* over jobs, stopping, GIDs */
     struct rdma_job *jobs, *last_job;
     bool is_stopping;
     int wake_fd;

@@ -77,13 +77,31 @@ static void run_due(struct rdma_service *service)
     }
 }
 
-/* They tell of what completions tell as well; but unread they would keep queue pairs from ending.
+/* Addresses come and go. */
+static void look_at_gids(struct rdma_service *service)
+{
+    uint8_t gids[RDMA_GIDS_MAX][16];
+    if (service->is_gid_fixed)
+        return;
+    uint32_t count = rdma_device_gids(&service->device, gids, RDMA_GIDS_MAX);
+    pthread_mutex_lock(&service->lock);
+    memcpy(service->gids, gids, count * sizeof gids[0]);
+    service->gid_count = count;
+    pthread_mutex_unlock(&service->lock);
+}
+
+/* Most tell of what completions tell as well; but unread they would keep queue pairs from ending.
  */
 static void take_events(struct rdma_service *service)
 {
     struct ibv_async_event event;
-    while (ibv_get_async_event(service->device.context, &event) == 0)
+    bool are_others = false;
+    while (ibv_get_async_event(service->device.context, &event) == 0) {
+        are_others = are_others || event.event_type == IBV_EVENT_GID_CHANGE;
         ibv_ack_async_event(&event);
+    }
+    if (are_others)
+        look_at_gids(service);
 }
 
 static int time_to_wait(const struct rdma_service *service)
@@ -168,6 +186,10 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
         return NULL;
     }
     set_limits(service, options);
+    service->is_gid_fixed = options->gid_index >= 0;
+    memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
+    service->gid_count = 1;
+    look_at_gids(service);
     int flags = fcntl(service->device.context->async_fd, F_GETFL);
     fcntl(service->device.context->async_fd, F_SETFL, flags | O_NONBLOCK);
     if (pthread_create(&service->helper, NULL, help, service) == 0)
@@ -229,6 +251,10 @@ static void info(struct rdma_service *service, struct rdma_info *to)
     };
     snprintf(to->device, sizeof to->device, "%s", device->name);
     memcpy(to->end.gid, device->gid.raw, sizeof to->end.gid);
+    pthread_mutex_lock(&service->lock);
+    memcpy(to->gids, service->gids, sizeof to->gids);
+    to->gid_count = service->gid_count;
+    pthread_mutex_unlock(&service->lock);
     for (uint32_t i = 0; i < service->worker_count; i++) {
         const struct rdma_counters *counters = &service->workers[i]->counters;
         to->opened += LOAD(counters->opened);

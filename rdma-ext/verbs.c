@@ -130,6 +130,33 @@ void rdma_device_close(struct rdma_device *device)
     *device = (struct rdma_device){.context = NULL};
 }
 
+void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16])
+{
+    const struct rdma_choice choice = {.gid_index = -1, .address = address};
+    choose_gid(device, &choice);
+}
+
+static bool is_among(uint8_t gids[][16], uint32_t count, const uint8_t *gid)
+{
+    uint32_t i = 0;
+    while (i < count && memcmp(gids[i], gid, sizeof gids[i]) != 0)
+        i++;
+    return i < count;
+}
+
+uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size)
+{
+    struct ibv_gid_entry entries[GIDS_MAX];
+    ssize_t all = ibv_query_gid_table(device->context, entries, GIDS_MAX, 0);
+    uint32_t count = 0;
+    for (ssize_t i = 0; i < all && count < size; i++) {
+        const uint8_t *gid = entries[i].gid.raw;
+        if (entries[i].port_num == device->port && !is_among(gids, count, gid))
+            memcpy(gids[count++], gid, sizeof gids[0]);
+    }
+    return count;
+}
+
 bool rdma_device_is_active(const struct rdma_device *device)
 {
     struct ibv_port_attr port;

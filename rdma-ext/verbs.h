@@ -41,6 +41,12 @@ bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choi
                       char message[RDMA_MESSAGE_MAX]);
 void rdma_device_close(struct rdma_device *device);
 
+/* Takes that GID of its port which is this address; stays as it is where there is none. */
+void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16]);
+
+/* The GIDs of its port, each once: returns how many, at most `size`. */
+uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size);
+
 /* Whether the port can carry anything now. */
 bool rdma_device_is_active(const struct rdma_device *device);
 

@@ -26,6 +26,35 @@ static bool is_offered(struct call *call)
     return false;
 }
 
+/* "10.9.0.1:7000" or "[::1]:7000" as a GID: IPv4 in its mapped form. False: no such address. */
+static bool gid_of_name(const char *name, uint8_t gid[16])
+{
+    char text[TRANSPORT_NAME_MAX];
+    snprintf(text, sizeof text, "%s", name[0] == '[' ? name + 1 : name);
+    char *end = name[0] == '[' ? strchr(text, ']') : strrchr(text, ':');
+    if (end == NULL)
+        return false;
+    *end = '\0';
+    if (inet_pton(AF_INET6, text, gid) == 1)
+        return true;
+    memset(gid, 0, 10);
+    gid[10] = gid[11] = 0xff;
+    return inet_pton(AF_INET, text, gid + 12) == 1;
+}
+
+/* What is offered to this connection: its channel would speak from the GID that is the address
+ * which it has come to. */
+static void ask_info(struct call *call, struct rdma_info *info)
+{
+    uint8_t gid[16];
+    call->server->rdma_ops->info(call->server->rdma, info);
+    if (!gid_of_name(conn_local_name(call->session->conn), gid))
+        return;
+    for (uint32_t i = 0; i < info->gid_count; i++)
+        if (memcmp(info->gids[i], gid, sizeof gid) == 0)
+            memcpy(info->end.gid, gid, sizeof gid);
+}
+
 /* ---- INFO ---- */
 
 static void reply_text(struct call *call, const char *name, const char *value)
@@ -58,14 +87,27 @@ static void reply_modes(struct call *call, unsigned modes)
             resp_bulk_string(call->reply, rdma_mode_name((enum rdma_mode)mode));
 }
 
+static void reply_gids(struct call *call, const struct rdma_info *info)
+{
+    char value[RDMA_END_TEXT_MAX];
+    resp_bulk_string(call->reply, "gids");
+    resp_array(call->reply, info->gid_count);
+    for (uint32_t i = 0; i < info->gid_count; i++) {
+        struct rdma_end end;
+        memcpy(end.gid, info->gids[i], sizeof end.gid);
+        rdma_end_print(&end, 0, value);
+        resp_bulk_string(call->reply, value);
+    }
+}
+
 enum store_result cmd_rdma_info(struct call *call)
 {
     struct rdma_info info;
     char value[RDMA_END_TEXT_MAX];
     if (!is_offered(call))
         return STORE_OK;
-    call->server->rdma_ops->info(call->server->rdma, &info);
-    resp_map(call->reply, 14);
+    ask_info(call, &info);
+    resp_map(call->reply, 15);
     reply_number(call, "version", RDMA_VERSION);
     reply_modes(call, info.modes);
     reply_text(call, "device", info.device);
@@ -74,6 +116,7 @@ enum store_result cmd_rdma_info(struct call *call)
     reply_text(call, "link-layer", info.is_ethernet ? "ethernet" : "infiniband");
     rdma_end_print(&info.end, 0, value);
     reply_text(call, "gid", value);
+    reply_gids(call, &info);
     reply_number(call, "lid", info.end.lid);
     reply_number(call, "mtu", info.end.mtu);
     reply_number(call, "frame", info.end.frame_bytes);
@@ -115,22 +158,6 @@ static bool parse_end(struct call *call, struct rdma_end *end)
     return missing == NULL;
 }
 
-/* "10.9.0.1:7000" or "[::1]:7000" as a GID: IPv4 in its mapped form. */
-static bool gid_of_peer(const char *peer, uint8_t gid[16])
-{
-    char text[TRANSPORT_NAME_MAX];
-    snprintf(text, sizeof text, "%s", peer[0] == '[' ? peer + 1 : peer);
-    char *end = peer[0] == '[' ? strchr(text, ']') : strrchr(text, ':');
-    if (end == NULL)
-        return false;
-    *end = '\0';
-    if (inet_pton(AF_INET6, text, gid) == 1)
-        return true;
-    memset(gid, 0, 10);
-    gid[10] = gid[11] = 0xff;
-    return inet_pton(AF_INET, text, gid + 12) == 1;
-}
-
 /* A client may only bring in its own address: else it could have us send to anybody. On InfiniBand
  * a GID is no IP address, and the fabric's partitions decide. */
 static bool is_peers_gid(struct call *call, const struct rdma_end *end)
@@ -143,7 +170,7 @@ static bool is_peers_gid(struct call *call, const struct rdma_end *end)
     call->server->rdma_ops->info(call->server->rdma, &info);
     if (!info.is_ethernet)
         return true;
-    return gid_of_peer(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
+    return gid_of_name(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
 }
 
 /* An IPv4 address does not reach an IPv6 one. */
@@ -151,7 +178,7 @@ static bool is_our_kind(struct call *call, const struct rdma_end *end)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
     struct rdma_info info;
-    call->server->rdma_ops->info(call->server->rdma, &info);
+    ask_info(call, &info);
     return !info.is_ethernet || (memcmp(end->gid, mapped, sizeof mapped) == 0) ==
                                     (memcmp(info.end.gid, mapped, sizeof mapped) == 0);
 }
@@ -185,8 +212,8 @@ static bool may_connect(struct call *call, struct rdma_end *end)
     if (!is_peers_gid(call, end))
         return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
     if (!is_our_kind(call, end))
-        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered here "
-                            "(rdma-gid-index)");
+        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered to this "
+                            "connection (rdma-gid-index)");
     return true;
 }
 
@@ -230,6 +257,8 @@ enum store_result cmd_rdma_connect(struct call *call)
     call->progress_free = free;
     connecting->call = call;
     connecting->request.theirs = theirs;
+    connecting->request.has_address =
+        gid_of_name(conn_local_name(call->session->conn), connecting->request.address);
     connecting->request.done = on_connected;
     struct rdma_worker *worker = rdma_loop_worker(call->worker->rdma);
     if (call->server->rdma_ops->connect(worker, &connecting->request))

@@ -24,6 +24,7 @@ struct rdma_service; /* one per process */
 struct rdma_worker;  /* one per worker */
 
 #define RDMA_ERROR_MAX 160
+#define RDMA_GIDS_MAX 64
 
 struct rdma_options {
     const char *device;        /* empty: the first that fits */
@@ -45,6 +46,9 @@ struct rdma_info {
     bool is_active, is_ethernet;
     unsigned modes;      /* bit n: enum rdma_mode n is offered */
     struct rdma_end end; /* gid, lid, mtu, frame_bytes, credits */
+    /* What channels speak from: the one that is their connection's address, else end.gid. */
+    uint8_t gids[RDMA_GIDS_MAX][16];
+    uint32_t gid_count;
     uint64_t channels, max_channels, pinned_bytes, max_pinned_bytes;
     uint64_t opened, refused, breaches, broken;
     uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes, placed_bytes, pulled_bytes;
@@ -62,6 +66,8 @@ struct rdma_stats {
 /* RDMA CONNECT. Must live until done() is called, on the worker's thread. */
 struct rdma_request {
     struct rdma_end theirs, ours;
+    uint8_t address[16]; /* at which the connection has arrived, as a GID */
+    bool has_address;
     struct rdma_channel *channel; /* NULL: it failed */
     char error[RDMA_ERROR_MAX];
     void (*done)(struct rdma_request *request);

@@ -106,11 +106,21 @@ redisReply *raw_ask(struct raw *raw, const char *name, const char *value)
     return reply;
 }
 
+void raw_gid_of(const char *ip, uint8_t gid[16])
+{
+    const uint8_t mapped[16] = {[10] = 0xff, 0xff};
+    memcpy(gid, mapped, sizeof mapped);
+    if (strchr(ip, ':') != NULL)
+        assert_int_equal(inet_pton(AF_INET6, ip, gid), 1);
+    else
+        assert_int_equal(inet_pton(AF_INET, ip, gid + 12), 1);
+}
+
 void raw_open_end(struct raw *raw, enum rdma_mode mode, const char *ip)
 {
     char message[RDMA_MESSAGE_MAX];
-    uint8_t address[16] = {[10] = 0xff, 0xff};
-    assert_int_equal(inet_pton(AF_INET, ip, address + 12), 1);
+    uint8_t address[16];
+    raw_gid_of(ip, address);
     struct rdma_choice choice = {.gid_index = -1, .address = address};
     *raw = (struct raw){.ours.mode = mode, .theirs.mode = mode};
     assert_true(rdma_device_open(&raw->device, &choice, message));

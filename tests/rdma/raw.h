@@ -41,6 +41,8 @@ void await_figure(redisContext *tcp, const char *name, long long wanted);
 /* A client that keeps to the rules, by a channel. */
 struct vellum *connect_neighbour(enum rdma_mode mode);
 
+void raw_gid_of(const char *ip, uint8_t gid[16]);
+
 /* A queue pair at this address, of either end, and not connected. */
 void raw_open_end(struct raw *raw, enum rdma_mode mode, const char *ip);
 char *raw_received(const struct raw *raw, uint64_t number);
