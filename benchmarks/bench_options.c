@@ -366,9 +366,9 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
     bool is_piped = false;
     *status = EXIT_SUCCESS;
     /* "+": a command's own words may look like options. */
-    while ((option = getopt_long(argc, argv, "+h:p:s:a:u:c:n:d:P:r:t:qlIx", LONG, NULL)) != -1) {
-        if (option == HELP || option == VERSION) {
-            fputs(option == HELP ? USAGE : "vellum-benchmark 0.1.0\n", stdout);
+    while ((option = getopt_long(argc, argv, "+h:p:s:a:u:c:n:d:P:r:t:qlIxv", LONG, NULL)) != -1) {
+        if (option == HELP || option == VERSION || option == 'v') {
+            fputs(option == HELP ? USAGE : "vellum-benchmark " VELLUM_VERSION "\n", stdout);
             return false;
         }
         is_piped = is_piped || option == 'x';

@@ -424,11 +424,14 @@ static void log_line(void *arg, enum store_log_level level, const char *line)
         fprintf(stderr, "engine: %s\n", line);
 }
 
+static const char USAGE[] = "usage: bench-engine --dir D --memory BYTES [--journal BYTES]\n";
+
 static bool parse_options(int argc, char **argv, struct store_options *o)
 {
     static const struct option names[] = {{"dir", 1, NULL, 'd'},
                                           {"memory", 1, NULL, 'm'},
                                           {"journal", 1, NULL, 'j'},
+                                          {"help", 0, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     *o = (struct store_options){.partition_count = 16,
                                 .worker_count = 1,
@@ -442,8 +445,12 @@ static bool parse_options(int argc, char **argv, struct store_options *o)
             o->memory_bytes = strtoull(optarg, NULL, 10);
         else if (c == 'j')
             o->journal_bytes = strtoull(optarg, NULL, 10);
-        else
+        else if (c != 'h')
             return false;
+        if (c == 'h') {
+            fputs(USAGE, stdout);
+            exit(0);
+        }
     }
     return o->directory != NULL && o->memory_bytes > 0;
 }
@@ -454,7 +461,7 @@ int main(int argc, char **argv)
     char message[STORE_MESSAGE_MAX];
     struct bench *b = calloc(1, sizeof *b);
     if (b == NULL || !parse_options(argc, argv, &options)) {
-        fprintf(stderr, "usage: engine-bench --dir D --memory BYTES [--journal BYTES]\n");
+        fputs(USAGE, stderr);
         return 2;
     }
     for (uint32_t i = 0; i < VALUE_MAX; i++)

@@ -40,9 +40,9 @@ struct options {
     uint32_t port, connections, pipeline, value_len;
     uint32_t read_percent; /* the rest are SETs */
     uint64_t keys, members;
-    uint64_t ops;       /* at most so many commands; 0: as many as there is time for */
-    const char *words;  /* the command, as pattern.h has it; NULL: GET and SET */
-    bool fill, zipfian; /* fill: once for each member of each key, in order */
+    uint64_t ops;             /* at most so many commands; 0: as many as there is time for */
+    const char *words;        /* the command, as pattern.h has it; NULL: GET and SET */
+    bool help, fill, zipfian; /* fill: once for each member of each key, in order */
     double seconds;
     uint64_t seed;
 };
@@ -309,13 +309,12 @@ static void report(const struct load *load, int64_t start_ns, double cpu)
 
 static bool parse(int argc, char **argv, struct options *o)
 {
-    static const struct option names[] = {{"port", 1, NULL, 'p'},     {"connections", 1, NULL, 'c'},
-                                          {"pipeline", 1, NULL, 'P'}, {"value", 1, NULL, 'v'},
-                                          {"reads", 1, NULL, 'r'},    {"keys", 1, NULL, 'k'},
-                                          {"seconds", 1, NULL, 's'},  {"seed", 1, NULL, 'S'},
-                                          {"fill", 0, NULL, 'f'},     {"zipfian", 0, NULL, 'z'},
-                                          {"members", 1, NULL, 'm'},  {"ops", 1, NULL, 'o'},
-                                          {"command", 1, NULL, 'C'},  {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"port", 1, NULL, 'p'},    {"connections", 1, NULL, 'c'}, {"pipeline", 1, NULL, 'P'},
+        {"value", 1, NULL, 'v'},   {"reads", 1, NULL, 'r'},       {"keys", 1, NULL, 'k'},
+        {"seconds", 1, NULL, 's'}, {"seed", 1, NULL, 'S'},        {"fill", 0, NULL, 'f'},
+        {"zipfian", 0, NULL, 'z'}, {"members", 1, NULL, 'm'},     {"ops", 1, NULL, 'o'},
+        {"command", 1, NULL, 'C'}, {"help", 0, NULL, 'h'},        {NULL, 0, NULL, 0}};
     *o = (struct options){.connections = 50,
                           .pipeline = 1,
                           .value_len = 100,
@@ -364,6 +363,9 @@ static bool parse(int argc, char **argv, struct options *o)
         case 'z':
             o->zipfian = true;
             break;
+        case 'h':
+            o->help = true;
+            return true;
         default:
             return false;
         }
@@ -372,14 +374,21 @@ static bool parse(int argc, char **argv, struct options *o)
            o->connections - 1 < CONNECTIONS_MAX && o->pipeline - 1 < PIPELINE_MAX;
 }
 
+static const char usage[] = "usage: bench-load --port PORT [--connections N] [--pipeline N] "
+                            "[--value BYTES] [--reads PERCENT] [--command WORDS] [--keys N] "
+                            "[--members N] [--zipfian] [--seconds S] [--ops N] [--seed N] "
+                            "[--fill]\n";
+
 int main(int argc, char **argv)
 {
     struct load *load = calloc(1, sizeof *load);
     if (load == NULL || !parse(argc, argv, &load->options)) {
-        fprintf(stderr, "usage: load --port PORT [--connections N] [--pipeline N] [--value BYTES] "
-                        "[--reads PERCENT] [--command WORDS] [--keys N] [--members N] "
-                        "[--zipfian] [--seconds S] [--ops N] [--seed N] [--fill]\n");
+        fputs(usage, stderr);
         return 2;
+    }
+    if (load->options.help) {
+        fputs(usage, stdout);
+        return 0;
     }
     if (!prepare(load)) {
         fprintf(stderr, "no such command, or no connection to port %u: %s\n", load->options.port,

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <event2/event.h>
 
@@ -42,6 +43,11 @@ static void on_count(struct vellum_async *async, redisReply *reply, void *data)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && argv[1][0] == '-') {
+        bool is_asked = strcmp(argv[1], "--help") == 0;
+        fputs("usage: vellum-example-async [HOST [PORT]]\n", is_asked ? stdout : stderr);
+        return is_asked ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
     struct vellum_options options = {.host = argc > 1 ? argv[1] : NULL,
                                      .port = argc > 2 ? atoi(argv[2]) : 0,
                                      .timeout_ms = 5000};

@@ -28,6 +28,7 @@
 #include <event2/event.h>
 
 #include "upgrade.h"
+#include "vellum.h"
 
 #define PIECE_BYTES (64 * 1024)
 #define DIAL_LIMIT_S 5  /* for the connection, and for each answer until there is a channel */
@@ -35,7 +36,7 @@
 
 struct proxy {
     struct event_base *base;
-    const char *host, *password, *user, *device;
+    const char *where, *host, *password, *user, *device;
     enum rdma_mode mode;
     int port;
     struct pair *pairs;
@@ -308,20 +309,63 @@ static int listen_unix(const char *path)
     return -1;
 }
 
-static bool is_port(int number)
+static const char USAGE[] =
+    "usage: vellum-rdma-proxy --listen PORT|/PATH [OPTION...]\n"
+    "\n"
+    "Carries the connections of any client of the Redis protocol to a Vellum server by RDMA.\n"
+    "\n"
+    "  --listen PORT      of this machine alone, where clients connect to\n"
+    "  --listen /PATH     or a Unix socket, which is made\n"
+    "  --server HOST      the server's name or address (127.0.0.1)\n"
+    "  --port PORT        its port (6379)\n"
+    "  --user NAME        to log in as; a password is taken from the environment, "
+    "VELLUM_PASSWORD\n"
+    "  --device NAME      of RDMA, at this end (the one with the connection's address)\n"
+    "  --mode send|write  how frames travel (send)\n"
+    "  --help, --version\n";
+
+static bool refuse(const char *option, const char *value)
 {
-    return number > 0 && number < 65536;
+    fprintf(stderr, "vellum-rdma-proxy: %s cannot be '%s'; see --help\n", option, value);
+    return false;
 }
 
-static int usage(void)
+/* 0: the text is no port. */
+static int port_of(const char *text)
 {
-    fprintf(stderr, "usage: vellum-rdma-proxy --listen PORT|/PATH --server HOST --port PORT\n"
-                    "           [--user NAME] [--device NAME] [--mode send|write]\n"
-                    "A password is taken from the environment: VELLUM_PASSWORD.\n");
-    return EXIT_FAILURE;
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && number < 65536 ? (int)number : 0;
 }
 
-int main(int argc, char **argv)
+static bool take_option(struct proxy *proxy, int option, const char *value)
+{
+    switch (option) {
+    case 'l':
+        proxy->where = value;
+        return value[0] == '/' || port_of(value) != 0 || refuse("--listen", value);
+    case 's':
+        proxy->host = value;
+        return true;
+    case 'p':
+        proxy->port = port_of(value);
+        return proxy->port != 0 || refuse("--port", value);
+    case 'u':
+        proxy->user = value;
+        return true;
+    case 'd':
+        proxy->device = value;
+        return true;
+    case 'm':
+        return rdma_mode_read(&proxy->mode, value, strlen(value)) || refuse("--mode", value);
+    default:
+        fputs("Try vellum-rdma-proxy --help.\n", stderr);
+        return false;
+    }
+}
+
+/* False: the program is over, with that status. */
+static bool read_options(struct proxy *proxy, int argc, char **argv, int *status)
 {
     static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
                                             {"server", required_argument, NULL, 's'},
@@ -329,28 +373,40 @@ int main(int argc, char **argv)
                                             {"user", required_argument, NULL, 'u'},
                                             {"device", required_argument, NULL, 'd'},
                                             {"mode", required_argument, NULL, 'm'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'v'},
                                             {NULL, 0, NULL, 0}};
-    struct proxy proxy = {.host = "127.0.0.1", .port = 6379, .password = getenv("VELLUM_PASSWORD")};
-    const char *where = NULL;
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'l')
-            where = optarg;
-        else if (option == 's')
-            proxy.host = optarg;
-        else if (option == 'p')
-            proxy.port = atoi(optarg);
-        else if (option == 'u')
-            proxy.user = optarg;
-        else if (option == 'd')
-            proxy.device = optarg;
-        else if (option != 'm' || !rdma_mode_read(&proxy.mode, optarg, strlen(optarg)))
-            return usage();
+    *status = EXIT_SUCCESS;
+    while ((option = getopt_long(argc, argv, "hv", options, NULL)) != -1) {
+        if (option == 'h' || option == 'v') {
+            fputs(option == 'h' ? USAGE : "vellum-rdma-proxy " VELLUM_VERSION "\n", stdout);
+            return false;
+        }
+        if (take_option(proxy, option, optarg))
+            continue;
+        *status = EXIT_FAILURE;
+        return false;
     }
-    if (where == NULL || !is_port(proxy.port) || (where[0] != '/' && !is_port(atoi(where))))
-        return usage();
+    if (proxy->where != NULL && optind == argc)
+        return true;
+    *status = EXIT_FAILURE;
+    if (optind < argc)
+        fprintf(stderr, "vellum-rdma-proxy: '%s' is no option; see --help\n", argv[optind]);
+    else
+        fputs("vellum-rdma-proxy: --listen is missing; see --help\n", stderr);
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct proxy proxy = {.host = "127.0.0.1", .port = 6379, .password = getenv("VELLUM_PASSWORD")};
+    int status;
+    if (!read_options(&proxy, argc, argv, &status))
+        return status;
+    const char *where = proxy.where;
     signal(SIGPIPE, SIG_IGN);
-    int fd = where[0] == '/' ? listen_unix(where) : listen_tcp(atoi(where));
+    int fd = where[0] == '/' ? listen_unix(where) : listen_tcp(port_of(where));
     proxy.base = event_base_new();
     struct event *arrivals =
         fd >= 0 && proxy.base != NULL

@@ -22,6 +22,8 @@
 
 #include <hiredis/hiredis.h>
 
+#define VELLUM_VERSION "0.1.0"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../storage/store.h"
+#include "server.h"
 
 enum { NOTHING_WRONG, DAMAGED, NOT_CHECKED };
 
@@ -34,14 +35,35 @@ static void sum_up(const struct store_check *found)
         printf("nothing wrong\n");
 }
 
+static const char usage[] = "usage: vellum-check DIRECTORY\n"
+                            "       vellum-check -v or --version\n"
+                            "       vellum-check -h or --help\n"
+                            "Verifies a data directory that no server has open; never writes.\n"
+                            "Exit status: 0 nothing is wrong, 1 damage, 2 could not be checked.\n";
+
+/* What was asked for instead of a directory. */
+static int answer(const char *option)
+{
+    if (strcmp(option, "-h") == 0 || strcmp(option, "--help") == 0) {
+        fputs(usage, stdout);
+        return NOTHING_WRONG;
+    }
+    if (strcmp(option, "-v") == 0 || strcmp(option, "--version") == 0) {
+        puts("vellum-check " VELLUM_VERSION);
+        return NOTHING_WRONG;
+    }
+    fprintf(stderr, "vellum-check: there is no option '%s'\n%s", option, usage);
+    return NOT_CHECKED;
+}
+
 int main(int argc, char **argv)
 {
     struct store_check found;
     char message[STORE_MESSAGE_MAX];
-    if (argc != 2 || argv[1][0] == '-') {
-        fprintf(stderr, "usage: vellum-check DIRECTORY\n"
-                        "Verifies a data directory that no server has open; never writes.\n"
-                        "Exit status: 0 nothing is wrong, 1 damage, 2 could not be checked.\n");
+    if (argc == 2 && argv[1][0] == '-')
+        return answer(argv[1]);
+    if (argc != 2) {
+        fputs(usage, stderr);
         return NOT_CHECKED;
     }
     enum store_result result = store_check(argv[1], say, NULL, &found, message);
