@@ -137,6 +137,7 @@ SERVER_SRC := \
 	server/cmd_zset_pop.c \
 	server/cmd_zset_range.c \
 	server/command.c \
+	server/command_syntax.c \
 	server/command_table.c \
 	server/commandstats.c \
 	server/config.c \
@@ -203,6 +204,7 @@ SERVER_SRC := \
 	server/transport_socket.c \
 	server/upload.c \
 	server/watch.c \
+	server/words.c \
 	server/worker.c \
 	server/zset.c \
 	server/zset_order.c
@@ -264,6 +266,7 @@ UNIT_TESTS := \
 	test_cmd_string \
 	test_cmd_zset \
 	test_command \
+	test_command_syntax \
 	test_config \
 	test_dice \
 	test_generic \
@@ -294,6 +297,7 @@ test_cmd_list_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_cmd_zset_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
+test_command_syntax_LINK = $(call objects,server/command_syntax.c server/words.c)
 test_config_LINK = $(CONFIG_TEST_LINK)
 test_dice_LINK = $(call objects,server/dice.c)
 test_generic_LINK = $(GENERIC_TEST_LINK)

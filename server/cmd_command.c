@@ -5,43 +5,32 @@
 
 #include <string.h>
 
+#include "command_syntax.h"
 #include "glob.h"
 #include "server.h"
+#include "words.h"
 
 #define WORD_MAX 24
 
 /* ---- lists of words ---- */
 
-static size_t count_words(const char *text)
+static void reply_status_words(struct resp_writer *reply, const char *words)
 {
-    size_t count = 0;
-    for (size_t i = 0; text != NULL && text[i] != '\0'; i++)
-        count += text[i] != ' ' && (i == 0 || text[i - 1] == ' ');
-    return count;
-}
-
-/* Calls write(reply, word, len) for each word of a space-separated text. */
-static void write_words(struct resp_writer *reply, const char *text,
-                        void (*write)(struct resp_writer *reply, const char *word, size_t len))
-{
-    while (text != NULL && *text != '\0') {
-        size_t len = strcspn(text, " ");
-        write(reply, text, len);
-        text += len;
-        text += strspn(text, " ");
+    struct resp_slice word;
+    char text[WORD_MAX];
+    resp_set(reply, words_count(words));
+    while (words_next(&words, &word)) {
+        snprintf(text, sizeof text, "%.*s", (int)word.len, word.data);
+        resp_status(reply, text);
     }
 }
 
-static void write_status_word(struct resp_writer *reply, const char *word, size_t len)
+static void reply_bulk_words(struct resp_writer *reply, const char *words)
 {
-    char text[WORD_MAX];
-    snprintf(text, sizeof text, "%.*s", (int)len, word);
-    resp_status(reply, text);
-}
-
-static void write_bulk_word(struct resp_writer *reply, const char *word, size_t len)
-{
-    resp_bulk(reply, word, len);
+    struct resp_slice word;
+    resp_set(reply, words_count(words));
+    while (words_next(&words, &word))
+        resp_bulk(reply, word.data, word.len);
 }
 
 /* ---- flags and categories ---- */
@@ -81,18 +70,6 @@ static void reply_flags(struct resp_writer *reply, uint32_t flags)
             resp_status(reply, flag_names[i].name);
 }
 
-static bool has_word(const char *text, const char *word)
-{
-    size_t len = strlen(word);
-    for (const char *at = text; at != NULL && *at != '\0';) {
-        size_t found = strcspn(at, " ");
-        if (found == len && memcmp(at, word, len) == 0)
-            return true;
-        at += found + (at[found] == ' ');
-    }
-    return false;
-}
-
 /* ACL categories in Redis's order, and the flags that imply them. */
 static const struct {
     const char *name;
@@ -125,10 +102,10 @@ static bool is_in_category(const struct command *command, size_t category)
     const char *name = categories[category].name;
     if (strcmp(name, "@slow") == 0)
         return (command->flags & CMD_FAST) == 0;
-    if (strcmp(name, "@read") == 0 && has_word(command->acl, "scripting"))
+    if (strcmp(name, "@read") == 0 && words_contain(command->acl, "scripting"))
         return false;
     return (command->flags & categories[category].implied_by) != 0 ||
-           has_word(command->acl, name + 1);
+           words_contain(command->acl, name + 1);
 }
 
 static void reply_categories(struct resp_writer *reply, const struct command *command)
@@ -200,8 +177,7 @@ static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
 {
     resp_map(reply, 3);
     resp_bulk_string(reply, "flags");
-    resp_set(reply, count_words(spec->flags));
-    write_words(reply, spec->flags, write_status_word);
+    reply_status_words(reply, spec->flags);
     if (spec->is_unknown) {
         reply_unknown(reply, "begin_search");
         reply_unknown(reply, "find_keys");
@@ -298,8 +274,7 @@ static void reply_info(struct resp_writer *reply, const struct command *command)
     resp_integer(reply, command->last_key);
     resp_integer(reply, command->key_step);
     reply_categories(reply, command);
-    resp_set(reply, count_words(command->tips));
-    write_words(reply, command->tips, write_bulk_word);
+    reply_bulk_words(reply, command->tips);
     reply_key_specs(reply, command);
     if (subcommands == 0) /* Redis says "none" by an empty set, and "some" by an array */
         resp_set(reply, 0);
@@ -353,11 +328,69 @@ static void reply_deprecation(struct resp_writer *reply, const char *deprecated)
     resp_bulk_string(reply, deprecated + version + 1);
 }
 
+/* A part of an argument's description; nothing where it is empty. */
+static void reply_part(struct resp_writer *reply, const char *name, struct resp_slice value)
+{
+    if (value.len == 0)
+        return;
+    resp_bulk_string(reply, name);
+    resp_bulk(reply, value.data, value.len);
+}
+
+static void reply_argument_flags(struct resp_writer *reply, uint32_t flags)
+{
+    static const char *const names[] = {"optional", "multiple", "multiple_token"};
+    if (flags == 0)
+        return;
+    resp_bulk_string(reply, "flags");
+    resp_set(reply, (uint64_t)__builtin_popcount(flags));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((flags & 1u << i) != 0)
+            resp_status(reply, names[i]);
+}
+
+static void reply_arguments(struct resp_writer *reply, struct resp_slice syntax);
+
+static void reply_argument(struct resp_writer *reply, const struct syntax_argument *argument)
+{
+    bool is_group = syntax_is_group(argument), has_key_spec = argument->key_spec >= 0;
+    /* Three: its name, its type, and what it is shown as or consists of. */
+    resp_map(reply, 3 + has_key_spec + (argument->token.len > 0) + (argument->since.len > 0) +
+                        (argument->deprecated_since.len > 0) + (argument->flags != 0));
+    resp_bulk_string(reply, "name");
+    resp_bulk_string(reply, argument->name);
+    resp_bulk_string(reply, "type");
+    resp_bulk_string(reply, syntax_type_name(argument->type));
+    if (!is_group)
+        reply_part(reply, "display_text", syntax_shown(argument));
+    if (has_key_spec) {
+        resp_bulk_string(reply, "key_spec_index");
+        resp_integer(reply, argument->key_spec);
+    }
+    reply_part(reply, "token", argument->token);
+    reply_part(reply, "since", argument->since);
+    reply_part(reply, "deprecated_since", argument->deprecated_since);
+    reply_argument_flags(reply, argument->flags);
+    if (is_group)
+        reply_arguments(reply, argument->arguments);
+}
+
+/* They nest no deeper than the table does. */
+static void reply_arguments(struct resp_writer *reply, struct resp_slice syntax)
+{
+    struct syntax_argument argument;
+    resp_bulk_string(reply, "arguments");
+    resp_array(reply, syntax_count(syntax));
+    while (syntax_next(&syntax, &argument))
+        reply_argument(reply, &argument);
+}
+
 static void reply_docs(struct resp_writer *reply, const struct command *command)
 {
     size_t subcommands = count_subcommands(command);
     resp_bulk_string(reply, command->name);
-    resp_map(reply, 4 + (command->deprecated != NULL ? 3 : 0) + (subcommands > 0));
+    resp_map(reply, 4 + (command->deprecated != NULL ? 3 : 0) + (command->syntax != NULL) +
+                        (subcommands > 0));
     resp_bulk_string(reply, "summary");
     resp_bulk_string(reply, command->summary);
     resp_bulk_string(reply, "since");
@@ -368,6 +401,8 @@ static void reply_docs(struct resp_writer *reply, const struct command *command)
     resp_bulk_string(reply, command->complexity);
     if (command->deprecated != NULL)
         reply_deprecation(reply, command->deprecated);
+    if (command->syntax != NULL)
+        reply_arguments(reply, syntax_of(command->syntax));
     if (subcommands == 0)
         return;
     resp_bulk_string(reply, "subcommands");
@@ -517,10 +552,8 @@ static void reply_key(struct call *call, size_t at, const char *flags, bool with
     if (with_flags)
         resp_array(call->reply, 2);
     resp_bulk(call->reply, argv[at].data, argv[at].len);
-    if (with_flags) {
-        resp_set(call->reply, count_words(flags));
-        write_words(call->reply, flags, write_status_word);
-    }
+    if (with_flags)
+        reply_status_words(call->reply, flags);
 }
 
 static void reply_spec_keys(struct call *call, const struct command *command,

@@ -151,6 +151,7 @@ struct command {
     const char *group; /* COMMAND DOCS: "string", "generic", "bitmap", "connection", "server" */
     const char *complexity;
     const char *summary;
+    const char *syntax;    /* of its arguments, see command_syntax.h; NULL: it has none */
     const char *key_flags; /* COMMAND's key specs: flags, space separated. Several specs are divided
                               by ';': each but the last is about one key, the last about the rest;
                               behind '?' stand those of keys that arguments alone do not tell */

@@ -31,6 +31,15 @@
 #define VARYING "nondeterministic_output"
 #define VARYING_ORDER "nondeterministic_output_order"
 
+#define EXPIRE_IF "[condition(NX|XX|GT|LT)@7.0.0]"
+#define WALK "cursor [MATCH pattern] [COUNT count]"
+#define LIMIT "[LIMIT limit(offset count)]"
+#define WEIGHED "[WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]"
+#define KEYS_AND_ARGS "[key...] [arg...]"
+#define SORT                                                                                       \
+    "key [BY by-pattern'pattern'#1] " LIMIT " [GET get-pattern'pattern'#1]... "                    \
+    "[order(ASC|DESC)] [sorting=ALPHA]"
+
 /* A row as struct command has it; the rows stand in files of their own, by group. */
 #define COMMAND(...) {__VA_ARGS__},
 

@@ -4,7 +4,8 @@
 /* ---- connection ---- */
 
 COMMAND("auth", cmd_auth, -2, NS | LS | FAST | OPEN | LOCAL, 0, 0, 0, "connection", "1.0.0",
-        "connection", "O(1)", .summary = "Proves with a password who the client is.")
+        "connection", "O(1)", .summary = "Proves with a password who the client is.",
+        .syntax = "[username@6.0.0] password")
 COMMAND("client", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.4.0", "connection",
         "Depends on the subcommand.", .summary = "About client connections.")
 COMMAND("client|getname", cmd_client_getname, 2, NS | LS | LOCAL, 0, 0, 0, "connection", "2.6.9",
@@ -15,34 +16,46 @@ COMMAND("client|id", cmd_client_id, 2, NS | LS | PLACE, 0, 0, 0, "connection", "
         "connection", "O(1)", .summary = "Tells this connection's number.")
 COMMAND("client|info", cmd_client_info, 2, NS | LS | LOCAL, 0, 0, 0, "connection", "6.2.0",
         "connection", "O(1)", .summary = "Describes this connection.", .tips = VARYING)
-COMMAND("client|kill", cmd_client_kill, -3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection",
-        "2.4.0", "connection", "O(N), N being the number of connections",
-        .summary = "Closes connections.")
+COMMAND(
+    "client|kill", cmd_client_kill, -3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection", "2.4.0",
+    "connection", "O(N), N being the number of connections", .summary = "Closes connections.",
+    .syntax =
+        "filter(old-format'ip:port'!2.8.12|new-format([ID client-id@2.8.12]|[TYPE "
+        "client-type(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12]|[USER username]|[ADDR "
+        "addr'ip:port']|[LADDR laddr'ip:port'@6.2.0]|[SKIPME skipme(YES|NO)])...)")
 COMMAND("client|list", cmd_client_list, -2, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection",
         "2.4.0", "connection", "O(N), N being the number of connections",
-        .summary = "Describes connections.", .tips = VARYING)
+        .summary = "Describes connections.",
+        .syntax = "[TYPE client-type(NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID client-id@6.2.0...]",
+        .tips = VARYING)
 COMMAND("client|no-evict", cmd_client_no_evict, 3, ADMIN | LOCAL, 0, 0, 0, "connection", "7.0.0",
-        "connection", "O(1)", .summary = "Spares this connection when clients' memory is short.")
+        "connection", "O(1)", .summary = "Spares this connection when clients' memory is short.",
+        .syntax = "enabled(ON|OFF)")
 COMMAND("client|no-touch", cmd_client_no_touch, 3, NS | LS | LOCAL, 0, 0, 0, "connection", "7.2.0",
         "connection", "O(1)",
-        .summary = "Lets this connection's reads not count as use of the keys.")
+        .summary = "Lets this connection's reads not count as use of the keys.",
+        .syntax = "enabled(ON|OFF)")
 COMMAND("client|reply", cmd_client_reply, 3, NS | LS | LOCAL, 0, 0, 0, "connection", "3.2.0",
-        "connection", "O(1)", .summary = "Turns replies off, on, or skips the next one.")
+        "connection", "O(1)", .summary = "Turns replies off, on, or skips the next one.",
+        .syntax = "action(ON|OFF|SKIP)")
 COMMAND("client|setinfo", cmd_client_setinfo, 4, NS | LS | LOCAL, 0, 0, 0, "connection", "7.2.0",
-        "connection", "O(1)", .summary = "Notes the client library's name or version.")
+        "connection", "O(1)", .summary = "Notes the client library's name or version.",
+        .syntax = "attr(LIB-NAME libname|LIB-VER libver)")
 COMMAND("client|setname", cmd_client_setname, 3, NS | LS | LOCAL, 0, 0, 0, "connection", "2.6.9",
-        "connection", "O(1)", .summary = "Names this connection.")
+        "connection", "O(1)", .summary = "Names this connection.", .syntax = "connection-name")
 COMMAND("client|unblock", cmd_client_unblock, -3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection",
         "5.0.0", "connection", "O(N), N being the number of connections",
-        .summary = "Ends the wait of a blocked connection.")
+        .summary = "Ends the wait of a blocked connection.",
+        .syntax = "client-id [unblock-type(TIMEOUT|ERROR)]")
 COMMAND("echo", cmd_echo, 2, LS | FAST | PLACE, 0, 0, 0, "connection", "1.0.0", "connection",
-        "O(1)", .summary = "Answers with its argument.")
+        "O(1)", .summary = "Answers with its argument.", .syntax = "message")
 COMMAND("hello", cmd_hello, -1, NS | LS | FAST | OPEN | PLACE, 0, 0, 0, "connection", "6.0.0",
         "connection", "O(1)",
-        .summary = "Chooses the protocol version and may authenticate and name the client.")
+        .summary = "Chooses the protocol version and may authenticate and name the client.",
+        .syntax = "[arguments(protover [AUTH auth(username password)] [SETNAME clientname])]")
 COMMAND("ping", cmd_ping, -1, FAST | PLACE | SUBSCRIBED, 0, 0, 0, "connection", "1.0.0",
         "connection", "O(1)", .summary = "Answers, to show that the server is there.",
-        .tips = ALL_OK)
+        .syntax = "[message]", .tips = ALL_OK)
 COMMAND("quit", cmd_quit, -1, NS | LS | FAST | OPEN | LOCAL | CMD_QUEUE_APART | SUBSCRIBED, 0, 0, 0,
         "connection", "1.0.0", "connection", "O(1)", .summary = "Closes this connection.",
         .deprecated = "7.2.0 just closing the connection")
@@ -50,51 +63,54 @@ COMMAND("reset", cmd_reset, 1, NS | LS | FAST | OPEN | LOCAL | CMD_QUEUE_APART |
         0, "connection", "6.2.0", "connection", "O(1)",
         .summary = "Puts this connection back to the state of a new one.")
 COMMAND("select", cmd_select, 2, LS | FAST | PLACE, 0, 0, 0, "connection", "1.0.0", "connection",
-        "O(1)", .summary = "Chooses the database of this connection.")
+        "O(1)", .summary = "Chooses the database of this connection.", .syntax = "index")
 
 /* ---- pubsub ---- */
 
 COMMAND("psubscribe", cmd_psubscribe, -2, SUBSCRIBES, 0, 0, 0, NULL, "2.0.0", "pubsub",
         "O(N), N being the number of patterns",
-        .summary = "Listens to all channels whose names match patterns.")
+        .summary = "Listens to all channels whose names match patterns.", .syntax = "pattern...")
 COMMAND("publish", cmd_publish, 3, CMD_PUBSUB | LS | FAST | PLACE, 0, 0, 0, NULL, "2.0.0", "pubsub",
         "O(N+M), N being the number of subscribers and M that of all patterns",
-        .summary = "Sends a message to a channel.")
+        .summary = "Sends a message to a channel.", .syntax = "channel message")
 COMMAND("pubsub", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.8.0", "pubsub",
         "Depends on the subcommand.", .summary = "About channels and patterns.")
 COMMAND("pubsub|channels", cmd_pubsub_channels, -2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL, "2.8.0",
         "pubsub", "O(N), N being the number of channels",
-        .summary = "Lists the channels that have subscribers.")
+        .summary = "Lists the channels that have subscribers.", .syntax = "[pattern]")
 COMMAND("pubsub|help", cmd_pubsub_help, 2, LS | PLACE, 0, 0, 0, NULL, "6.2.0", "pubsub", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("pubsub|numpat", cmd_pubsub_numpat, 2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL, "2.8.0",
         "pubsub", "O(1)", .summary = "Counts the patterns that are subscribed to.")
 COMMAND("pubsub|numsub", cmd_pubsub_numsub, -2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL, "2.8.0",
         "pubsub", "O(N), N being the number of channels named",
-        .summary = "Counts the subscribers of channels.")
+        .summary = "Counts the subscribers of channels.", .syntax = "[channel...]")
 COMMAND("pubsub|shardchannels", cmd_pubsub_shardchannels, -2, CMD_PUBSUB | LS | PLACE, 0, 0, 0,
         NULL, "7.0.0", "pubsub", "O(N), N being the number of shard channels",
-        .summary = "Lists the shard channels that have subscribers.")
+        .summary = "Lists the shard channels that have subscribers.", .syntax = "[pattern]")
 COMMAND("pubsub|shardnumsub", cmd_pubsub_shardnumsub, -2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL,
         "7.0.0", "pubsub", "O(N), N being the number of shard channels named",
-        .summary = "Counts the subscribers of shard channels.")
+        .summary = "Counts the subscribers of shard channels.", .syntax = "[shardchannel...]")
 COMMAND("punsubscribe", cmd_punsubscribe, -1, SUBSCRIBES, 0, 0, 0, NULL, "2.0.0", "pubsub",
         "O(N), N being the number of patterns",
-        .summary = "Stops listening to patterns, or to all of them.")
+        .summary = "Stops listening to patterns, or to all of them.", .syntax = "[pattern...]")
 COMMAND("spublish", cmd_spublish, 3, CMD_PUBSUB | LS | FAST | PLACE, 1, 1, 1, NULL, "7.0.0",
         "pubsub", "O(N), N being the number of subscribers",
-        .summary = "Sends a message to a shard channel.", .key_flags = "not_key")
+        .summary = "Sends a message to a shard channel.", .syntax = "shardchannel message",
+        .key_flags = "not_key")
 COMMAND("ssubscribe", cmd_ssubscribe, -2, SUBSCRIBES, 1, -1, 1, NULL, "7.0.0", "pubsub",
         "O(N), N being the number of shard channels", .summary = "Listens to shard channels.",
-        .key_flags = "not_key")
+        .syntax = "shardchannel...", .key_flags = "not_key")
 COMMAND("subscribe", cmd_subscribe, -2, SUBSCRIBES, 0, 0, 0, NULL, "2.0.0", "pubsub",
-        "O(N), N being the number of channels", .summary = "Listens to channels.")
+        "O(N), N being the number of channels", .summary = "Listens to channels.",
+        .syntax = "channel...")
 COMMAND("sunsubscribe", cmd_sunsubscribe, -1, SUBSCRIBES, 1, -1, 1, NULL, "7.0.0", "pubsub",
         "O(N), N being the number of shard channels",
-        .summary = "Stops listening to shard channels, or to all of them.", .key_flags = "not_key")
+        .summary = "Stops listening to shard channels, or to all of them.",
+        .syntax = "[shardchannel...]", .key_flags = "not_key")
 COMMAND("unsubscribe", cmd_unsubscribe, -1, SUBSCRIBES, 0, 0, 0, NULL, "2.0.0", "pubsub",
         "O(N), N being the number of channels",
-        .summary = "Stops listening to channels, or to all of them.")
+        .summary = "Stops listening to channels, or to all of them.", .syntax = "[channel...]")
 
 /* ---- server ---- */
 
@@ -105,26 +121,28 @@ COMMAND("command|count", cmd_command_count, 2, LS | PLACE, 0, 0, 0, "connection"
         "server", "O(1)", .summary = "Counts the commands.")
 COMMAND("command|docs", cmd_command_docs, -2, LS | PLACE, 0, 0, 0, "connection", "7.0.0", "server",
         "O(N), N being the number of commands", .summary = "Documents commands.",
-        .tips = VARYING_ORDER)
+        .syntax = "[command-name...]", .tips = VARYING_ORDER)
 COMMAND("command|getkeys", cmd_command_getkeys, -3, LS | PLACE, 0, 0, 0, "connection", "2.8.13",
         "server", "O(N), N being the number of arguments",
-        .summary = "Finds the keys among a command's arguments.")
+        .summary = "Finds the keys among a command's arguments.", .syntax = "command [arg...]")
 COMMAND("command|getkeysandflags", cmd_command_getkeysandflags, -3, LS | PLACE, 0, 0, 0,
         "connection", "7.0.0", "server", "O(N), N being the number of arguments",
-        .summary = "Finds the keys among a command's arguments and tells what is done with them.")
+        .summary = "Finds the keys among a command's arguments and tells what is done with them.",
+        .syntax = "command [arg...]")
 COMMAND("command|help", cmd_command_help, 2, LS | PLACE, 0, 0, 0, "connection", "5.0.0", "server",
         "O(1)", .summary = "Explains the subcommands.")
 COMMAND("command|info", cmd_command_info, -2, LS | PLACE, 0, 0, 0, "connection", "2.8.13", "server",
         "O(N), N being the number of commands", .summary = "Describes the named commands.",
-        .tips = VARYING_ORDER)
+        .syntax = "[command-name...]", .tips = VARYING_ORDER)
 COMMAND("command|list", cmd_command_list, -2, LS | PLACE, 0, 0, 0, "connection", "7.0.0", "server",
         "O(N), N being the number of commands", .summary = "Lists the commands' names.",
+        .syntax = "[FILTERBY filterby(MODULE module-name|ACLCAT category|PATTERN pattern)]",
         .tips = VARYING_ORDER)
 COMMAND("config", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.0.0", "server",
         "Depends on the subcommand.", .summary = "About the configuration.")
 COMMAND("config|get", cmd_config_get, -3, ADMIN | LOCAL, 0, 0, 0, NULL, "2.0.0", "server",
         "O(N), N being the number of directives",
-        .summary = "Shows the directives that match patterns.")
+        .summary = "Shows the directives that match patterns.", .syntax = "parameter...")
 COMMAND("config|help", cmd_config_help, 2, LS | PLACE, 0, 0, 0, NULL, "5.0.0", "server", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("config|resetstat", cmd_config_resetstat, 2, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, NULL,
@@ -133,7 +151,7 @@ COMMAND("config|rewrite", cmd_config_rewrite, 2, ADMIN | LOCAL, 0, 0, 0, NULL, "
         "O(1)", .summary = "Writes the directives as they are now into the configuration file.")
 COMMAND("config|set", cmd_config_set, -4, ADMIN | LOCAL, 0, 0, 0, NULL, "2.0.0", "server",
         "O(N), N being the number of directives",
-        .summary = "Changes directives, all of them or none.",
+        .summary = "Changes directives, all of them or none.", .syntax = "data(parameter value)...",
         .tips = "request_policy:all_nodes response_policy:all_succeeded")
 COMMAND("dbsize", cmd_dbsize, 1, R | FAST | CMD_NO_KEYS, 0, 0, 0, "keyspace", "1.0.0", "server",
         "O(1)", .summary = "Counts the keys of the database.",
@@ -144,42 +162,48 @@ COMMAND("debug|digest", cmd_debug_digest, 2, ADMIN | CMD_ALL_KEYS, 0, 0, 0, NULL
         "O(N), N being the size of all values", .summary = "Digests all keys and values.")
 COMMAND("debug|digest-value", cmd_debug_digest_value, -3, ADMIN | R, 2, -1, 1, NULL, "1.0.0",
         "server", "O(N), N being the size of the values", .summary = "Digests values.",
-        .key_flags = RO)
+        .syntax = "key...", .key_flags = RO)
 COMMAND("debug|help", cmd_debug_help, 2, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", "server", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("debug|loadaof", cmd_debug_loadaof, 2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULTI, 0, 0, 0, NULL,
         "1.0.0", "server", "O(N), N being the size of the store",
         .summary = "The same as DEBUG RELOAD.")
 COMMAND("debug|object", cmd_debug_object, 3, ADMIN | R | CMD_NO_TOUCH, 2, 2, 1, NULL, "1.0.0",
-        "server", "O(1)", .summary = "Tells how a value is kept.", .key_flags = "RO")
+        "server", "O(1)", .summary = "Tells how a value is kept.", .syntax = "key",
+        .key_flags = "RO")
 COMMAND("debug|protocol", cmd_debug_protocol, 3, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", "server",
-        "O(1)", .summary = "Replies in a type of the protocol.")
+        "O(1)", .summary = "Replies in a type of the protocol.", .syntax = "type")
 COMMAND("debug|quicklist-packed-threshold", cmd_debug_quicklist_packed_threshold, 3, ADMIN | PLACE,
         0, 0, 0, NULL, "1.0.0", "server", "O(1)",
-        .summary = "Does nothing: lists have no nodes of two kinds.")
+        .summary = "Does nothing: lists have no nodes of two kinds.", .syntax = "size")
 COMMAND("debug|reload", cmd_debug_reload, -2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULTI, 0, 0, 0, NULL,
         "1.0.0", "server", "O(N), N being the size of the store",
-        .summary = "Forgets what is in memory and recovers it from the files.")
+        .summary = "Forgets what is in memory and recovers it from the files.",
+        .syntax = "[option(MERGE|NOFLUSH|NOSAVE)...]")
 COMMAND("debug|set-active-expire", cmd_debug_set_active_expire, 3, ADMIN | LOCAL, 0, 0, 0, NULL,
         "1.0.0", "server", "O(1)",
-        .summary = "Looks for expired keys in the background, or does not.")
+        .summary = "Looks for expired keys in the background, or does not.",
+        .syntax = "enabled:integer")
 COMMAND("debug|set-disable-deny-scripts", cmd_debug_set_disable_deny_scripts, 3, ADMIN | LOCAL, 0,
         0, 0, NULL, "1.0.0", "server", "O(1)",
-        .summary = "Lets scripts run commands that they are denied, or does not.")
+        .summary = "Lets scripts run commands that they are denied, or does not.",
+        .syntax = "enabled:integer")
 COMMAND("debug|sleep", cmd_debug_sleep, 3, ADMIN | CMD_ALL_KEYS, 0, 0, 0, NULL, "1.0.0", "server",
-        "O(1)", .summary = "Lets all keys wait for some seconds.")
+        "O(1)", .summary = "Lets all keys wait for some seconds.", .syntax = "seconds:double")
 COMMAND("debug|stringmatch-len", cmd_debug_stringmatch_len, 4, CMD_ADMIN | NS | LS | LOCAL, 0, 0, 0,
         NULL, "1.0.0", "server", "O(N*M), N and M being the two lengths",
-        .summary = "Matches a pattern against a long text.")
+        .summary = "Matches a pattern against a long text.", .syntax = "len pattern")
 COMMAND("flushall", cmd_flushall, -1, W | CMD_ALL_KEYS, 0, 0, 0, "keyspace dangerous", "1.0.0",
-        "server", "O(1)", .summary = "Deletes all keys of all databases.", .tips = ALL_OK)
+        "server", "O(1)", .summary = "Deletes all keys of all databases.",
+        .syntax = "[flush-type(ASYNC@4.0.0|SYNC@6.2.0)]", .tips = ALL_OK)
 COMMAND("flushdb", cmd_flushdb, -1, W | CMD_ALL_KEYS, 0, 0, 0, "keyspace dangerous", "1.0.0",
-        "server", "O(1)", .summary = "Deletes all keys of the database.", .tips = ALL_OK)
+        "server", "O(1)", .summary = "Deletes all keys of the database.",
+        .syntax = "[flush-type(ASYNC@4.0.0|SYNC@6.2.0)]", .tips = ALL_OK)
 COMMAND("info", cmd_info, -1, LS | PLACE, 0, 0, 0, "dangerous", "1.0.0", "server", "O(1)",
-        .summary = "Shows figures about the server.",
+        .summary = "Shows figures about the server.", .syntax = "[section...]",
         .tips = VARYING " request_policy:all_shards response_policy:special")
 COMMAND("lolwut", cmd_lolwut, -1, R | FAST | PLACE, 0, 0, 0, NULL, "5.0.0", "server", "O(1)",
-        .summary = "Tells the versions, without a picture.")
+        .summary = "Tells the versions, without a picture.", .syntax = "[VERSION version]")
 COMMAND("monitor", cmd_monitor, 1, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server", "O(1)",
         .summary = "Shows every command, as it is run, from now on.")
 COMMAND("memory", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "4.0.0", "server",
@@ -188,13 +212,16 @@ COMMAND("memory|help", cmd_memory_help, 2, LS | PLACE, 0, 0, 0, NULL, "4.0.0", "
         .summary = "Explains the subcommands.")
 COMMAND("memory|usage", cmd_memory_usage, -3, R, 2, 2, 1, NULL, "4.0.0", "server",
         "O(N), N being the number of samples",
-        .summary = "Estimates the bytes that a key and its value take.", .key_flags = "RO")
+        .summary = "Estimates the bytes that a key and its value take.",
+        .syntax = "key [SAMPLES count]", .key_flags = "RO")
 COMMAND("rdma", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "7.2.0", "server",
         "Depends on the subcommand.", .summary = "About RDMA channels.")
 COMMAND("rdma|close", cmd_rdma_close, 3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection", "7.2.0",
-        "server", "O(N), N being the number of connections", .summary = "Ends a channel.")
+        "server", "O(N), N being the number of connections", .summary = "Ends a channel.",
+        .syntax = "client-id")
 COMMAND("rdma|connect", cmd_rdma_connect, -4, NS | LS | CMD_NO_MULTI | LOCAL, 0, 0, 0, "connection",
-        "7.2.0", "server", "O(1)", .summary = "Makes a channel for this connection.")
+        "7.2.0", "server", "O(1)", .summary = "Makes a channel for this connection.",
+        .syntax = "version mode [attribute(name value)...]")
 COMMAND("rdma|help", cmd_rdma_help, 2, LS | PLACE, 0, 0, 0, NULL, "7.2.0", "server", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("rdma|info", cmd_rdma_info, 2, NS | LS | LOCAL, 0, 0, 0, "connection", "7.2.0", "server",
@@ -203,36 +230,41 @@ COMMAND("rdma|list", cmd_rdma_list, 2, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "conne
         "server", "O(N), N being the number of connections", .summary = "Describes the channels.")
 COMMAND("shutdown", cmd_shutdown, -1, ADMIN | CMD_NO_MULTI | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, NULL,
         "1.0.0", "server", "O(1)",
-        .summary = "Stops the server; everything acknowledged is on disk then.")
+        .summary = "Stops the server; everything acknowledged is on disk then.",
+        .syntax = "[save-selector(NOSAVE|SAVE)] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]")
 COMMAND("swapdb", cmd_swapdb, 3, W | FAST | CMD_ALL_KEYS, 0, 0, 0, "keyspace dangerous", "4.0.0",
-        "server", "O(1)", .summary = "Exchanges two databases.")
+        "server", "O(1)", .summary = "Exchanges two databases.", .syntax = "index1 index2")
 COMMAND("time", cmd_time, 1, LS | FAST | PLACE, 0, 0, 0, NULL, "2.6.0", "server", "O(1)",
         .summary = "Tells the server's clock.", .tips = VARYING)
 
 /* ---- scripts ---- */
 
 COMMAND("eval", cmd_eval, -3, EVAL, 0, 0, 0, "scripting", "2.6.0", "scripting", THAT_OF_SCRIPT,
-        .summary = "Runs a Lua script.", .key_flags = RW, .key_count_at = 2,
-        .declare = eval_declare)
+        .summary = "Runs a Lua script.", .syntax = "script numkeys " KEYS_AND_ARGS, .key_flags = RW,
+        .key_count_at = 2, .declare = eval_declare)
 COMMAND("eval_ro", cmd_eval, -3, EVAL | R, 0, 0, 0, "scripting", "7.0.0", "scripting",
-        THAT_OF_SCRIPT, .summary = "Runs a Lua script that only reads.", .key_flags = RO,
-        .key_count_at = 2, .declare = eval_declare)
+        THAT_OF_SCRIPT, .summary = "Runs a Lua script that only reads.",
+        .syntax = "script numkeys " KEYS_AND_ARGS, .key_flags = RO, .key_count_at = 2,
+        .declare = eval_declare)
 COMMAND("evalsha", cmd_evalsha, -3, EVAL, 0, 0, 0, "scripting", "2.6.0", "scripting",
-        THAT_OF_SCRIPT, .summary = "Runs a Lua script that is in the cache.", .key_flags = RW,
-        .key_count_at = 2, .declare = eval_declare)
+        THAT_OF_SCRIPT, .summary = "Runs a Lua script that is in the cache.",
+        .syntax = "sha1 numkeys " KEYS_AND_ARGS, .key_flags = RW, .key_count_at = 2,
+        .declare = eval_declare)
 COMMAND("evalsha_ro", cmd_evalsha, -3, EVAL | R, 0, 0, 0, "scripting", "7.0.0", "scripting",
         THAT_OF_SCRIPT, .summary = "Runs a Lua script that is in the cache and only reads.",
-        .key_flags = RO, .key_count_at = 2, .declare = eval_declare)
+        .syntax = "sha1 numkeys " KEYS_AND_ARGS, .key_flags = RO, .key_count_at = 2,
+        .declare = eval_declare)
 COMMAND("script", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.6.0", "scripting",
         "Depends on the subcommand.", .summary = "About the cache of Lua scripts.")
 COMMAND("script|debug", cmd_script_debug, 3, NS | LOCAL, 0, 0, 0, "scripting", "3.2.0", "scripting",
-        "O(1)", .summary = "Answers that there is no debugger.")
+        "O(1)", .summary = "Answers that there is no debugger.", .syntax = "mode(YES|SYNC|NO)")
 COMMAND("script|exists", cmd_script_exists, -3, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0",
         "scripting", "O(N), N being the number of scripts",
-        .summary = "Tells which scripts are in the cache.",
+        .summary = "Tells which scripts are in the cache.", .syntax = "sha1...",
         .tips = "request_policy:all_shards response_policy:agg_logical_and")
 COMMAND("script|flush", cmd_script_flush, -2, NS | LOCAL, 0, 0, 0, "scripting", "2.6.0",
         "scripting", "O(N), N being the number of scripts", .summary = "Empties the cache.",
+        .syntax = "[flush-type(ASYNC|SYNC)@6.2.0]",
         .tips = "request_policy:all_nodes response_policy:all_succeeded")
 COMMAND("script|help", cmd_script_help, 2, LS | PLACE, 0, 0, 0, "scripting", "5.0.0", "scripting",
         "O(1)", .summary = "Explains the subcommands.")
@@ -241,7 +273,7 @@ COMMAND("script|kill", cmd_script_kill, 2, NS | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0,
         .tips = "request_policy:all_shards response_policy:one_succeeded")
 COMMAND("script|load", cmd_script_load, 3, NS | CMD_STALE | LOCAL, 0, 0, 0, "scripting", "2.6.0",
         "scripting", "O(N), N being the length of the script",
-        .summary = "Puts a script into the cache.",
+        .summary = "Puts a script into the cache.", .syntax = "script",
         .tips = "request_policy:all_nodes response_policy:all_succeeded")
 
 /* ---- transactions ---- */
@@ -259,4 +291,4 @@ COMMAND("unwatch", cmd_unwatch, 1, NS | LS | FAST | CMD_ALLOW_BUSY | PLACE, 0, 0
 COMMAND("watch", cmd_watch, -2, APART | FAST | CMD_ALLOW_BUSY, 1, -1, 1, "transaction", "2.2.0",
         "transactions", "O(N), N being the number of keys",
         .summary = "Lets the next EXEC run only if none of the keys has changed until then.",
-        .key_flags = "RO", .declare = watch_declare)
+        .syntax = "key...", .key_flags = "RO", .declare = watch_declare)

@@ -88,3 +88,11 @@ def server(make_server):
 @pytest.fixture
 def client(server):
     return server.client()
+
+
+@pytest.fixture(scope="module")
+def stock():
+    """Stock Redis, to compare with."""
+    server = harness.Server(program="redis-server")
+    yield server.start()
+    server.remove()

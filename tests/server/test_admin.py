@@ -8,15 +8,7 @@ import time
 import pytest
 import redis
 
-import harness
 from harness import encode
-
-
-@pytest.fixture(scope="module")
-def stock():
-    server = harness.Server(program="redis-server")
-    yield server.start()
-    server.remove()
 
 
 # What dashboards and exporters read.
@@ -102,66 +94,6 @@ def test_config_set_of_a_password_takes_effect(server):
         assert late.reply() == b"+OK\r\n"
     with server.raw() as new:
         assert new.call("PING") == b"-NOAUTH Authentication required.\r\n"
-
-
-def without_notes(specs):
-    """A key specification is a list of names and values; the notes are each server's own words."""
-    return [spec[2:] if spec[0] == b"notes" else spec for spec in specs]
-
-
-def facts_of_commands(rows):
-    """By name, subcommands too: {fact: value}."""
-    facts = {}
-    for name, arity, flags, first, last, step, categories, tips, specs, subcommands in rows:
-        facts[name.decode()] = {
-            "arity": arity, "flags": sorted(flags), "keys": (first, last, step),
-            "categories": sorted(categories), "tips": sorted(tips), "specs": without_notes(specs)}
-        facts.update(facts_of_commands(subcommands))
-    return facts
-
-
-def rows_of_commands(server):
-    """As they come: the library would make something of them."""
-    connection = server.client().connection_pool.get_connection("COMMAND")
-    try:
-        connection.send_command("COMMAND")
-        return connection.read_response()
-    finally:
-        connection.disconnect()
-
-
-# Where 7.2 differs from stock, which is 7.0.
-NEWER = {"zrank": ["arity"], "zrevrank": ["arity"],  # WITHSCORE
-         "wait": ["flags", "categories"],  # may stand in scripts
-         "command|getkeys": ["arity"], "command|getkeysandflags": ["arity"]}  # of one word
-
-
-def test_commands_are_described_as_stock_does(server, stock):
-    ours, theirs = (facts_of_commands(rows_of_commands(s)) for s in (server, stock))
-    names = ours.keys() & theirs.keys()
-    assert len(names) > 200
-    assert {name: [fact for fact in ours[name] if ours[name][fact] != theirs[name][fact]]
-            for name in names if ours[name] != theirs[name]} == NEWER
-
-
-def test_every_listed_command_answers(server):
-    """Whatever COMMAND lists exists: called with no arguments it does not say 'unknown'."""
-    names = [n.decode() for n in server.client().execute_command("COMMAND LIST")]
-    with server.raw() as raw:
-        for name in names:
-            if name.lower() in ("quit", "shutdown", "monitor", "sync", "psync", "subscribe",
-                                "psubscribe", "ssubscribe", "reset"):
-                continue
-            assert not raw.call(*name.split("|")).lower().startswith(b"-err unknown"), name
-
-
-def test_command_docs_cover_all(server):
-    client = server.client()
-    docs = client.execute_command("COMMAND DOCS")
-    assert len(docs) // 2 == client.execute_command("COMMAND COUNT")
-    for facts in docs[1::2]:
-        named = dict(zip(facts[::2], facts[1::2]))
-        assert named[b"summary"] and named[b"since"] and named[b"group"]
 
 
 def test_client_list_and_kill_reach_every_worker(server):

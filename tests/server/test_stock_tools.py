@@ -1,6 +1,9 @@
 """Redis's own tools, as a user runs them."""
 
+import re
 import subprocess
+
+import pytest
 
 
 def benchmark(server, *words):
@@ -20,6 +23,21 @@ def test_cli_sets_and_gets(server):
     assert server.cli("--no-raw", "GET", "nothing") == "(nil)\n"
     assert server.cli("-3", "--no-raw", "STRLEN", "greeting") == "(integer) 8\n"
     assert "wrong number of arguments" in server.cli("GET")
+
+
+@pytest.mark.vellum
+def test_cli_shows_syntaxes(server):
+    """It asks the server, by COMMAND DOCS, and makes its hints of the answer, too."""
+    def syntax(*command):
+        said = re.sub("\x1b\\[[0-9;]*m", "", server.cli("HELP", *command))
+        return said.strip().splitlines()[0]
+    assert syntax("SETRANGE") == "SETRANGE key offset value"
+    assert syntax("set") == ("SET key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT "
+                             "unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]")
+    assert syntax("zadd") == ("ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member "
+                              "[score member ...]")
+    assert syntax("object", "encoding") == "OBJECT ENCODING key"
+    assert syntax("rdma", "close") == "RDMA CLOSE client-id"
 
 
 def test_cli_reads_commands_from_its_input(server):
