@@ -24,7 +24,10 @@
 #define ROOM_WAIT_MS 2000 /* then a full disk is full */
 #define FREE_LEAST 16u    /* slots or runs of a class */
 
-#define BLANKS_LEAST 2u /* blank segments: with no more of them the keeper is asked for others */
+/* Blank segments: with no more of them than a sixteenth of all, or these, the keeper is asked for
+ * others. All partitions fill up at the same time, and he makes one file longer after the other. */
+#define BLANKS_LEAST 2u
+#define BLANKS_MOST 8u
 
 static bool changes_databases(const struct store_txn *txn)
 {
@@ -57,13 +60,21 @@ static enum store_result wait_for_room(struct store_txn *txn, struct space *spac
     return STORE_WAIT;
 }
 
+static bool lacks_blanks(const struct space *space)
+{
+    uint32_t least = space->segment_count / 16;
+    least = least < BLANKS_LEAST ? BLANKS_LEAST : least > BLANKS_MOST ? BLANKS_MOST : least;
+    return space->blank_count <= least;
+}
+
 /* A fresh segment for the class, journaled. STORE_WAIT: the keeper is asked for room. */
 static enum store_result assign_segment(struct store_txn *txn, struct space *space, uint32_t class)
 {
     struct store *store = txn->store;
-    if (space->blank_count <= BLANKS_LEAST)
+    bool lacks = lacks_blanks(space);
+    if (lacks)
         space_note_asked(space, class);
-    if (space->blank_count <= BLANKS_LEAST && !space->growing) {
+    if (lacks && !space->growing) {
         space->growing = true;
         keeper_ask(store);
     }

@@ -253,6 +253,10 @@ fault("dirty-page-evicted", "storage/space.c",
       ("frame->dirty = true; queue_remove(space, number);", "frame->dirty = true;"),
       ("frame->visited = false; queue_add(space, number);", "frame->visited = false;"),
       by=[RANDOM, CONCURRENT])
+fault("files-grow-late", "storage/commit.c",
+      "a file is made longer when it is all but full",
+      ("uint32_t least = space->segment_count / 16;", "uint32_t least = 0;"),
+      by=[STALLS])
 fault("keeper-gives-every-frame", "storage/arena.c",
       "with too much in memory a reader waits for the keeper, though there are clean pages",
       ("if (need == ARENA_INSTEAD) return true;", ""),

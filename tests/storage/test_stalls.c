@@ -16,6 +16,9 @@
 #define WRITERS 150u
 #define DIRTYING 70u /* pages that make a checkpoint due */
 #define READ_PAGES 400u
+#define LONG_BYTES 100000u        /* ten to a segment */
+#define LONG_FILES (150ull << 20) /* with so much in it a file becomes longer by 16 segments */
+#define LONG_WRITES 210u          /* more than fit into these */
 
 /* One partition, so that a checkpoint has all pages under way at once. */
 static void start(struct rig *rig, struct medium **medium)
@@ -40,13 +43,17 @@ static bool finishes(struct rig *rig, const struct call *call, uint32_t most_ms)
     return call->finished;
 }
 
-static struct call *start_put(struct rig *rig, const char *key, const char *value)
+static struct call *start_put_of(struct rig *rig, const char *key, struct blob *blob)
 {
     struct call *call = call_new();
-    call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)))->blob =
-        blob_text(value);
+    call_step(call, STEP_PUT, call_key(call, 0, 0, key, (uint32_t)strlen(key)))->blob = blob;
     call_start(rig->workers[0], call);
     return call;
+}
+
+static struct call *start_put(struct rig *rig, const char *key, const char *value)
+{
+    return start_put_of(rig, key, blob_text(value));
 }
 
 static void make_dirty(struct rig *rig)
@@ -204,6 +211,41 @@ static void a_flush_does_not_overtake_its_commit(void **state)
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     must(store_db_stats(rig.store, 1).keys == 1, "a commit that was not durable is there");
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+static void put_long(struct rig *rig, struct rng *rng, uint32_t i)
+{
+    char key[32];
+    snprintf(key, sizeof key, "long:%u", i);
+    must(do_put(rig, key, blob_random(rng, LONG_BYTES)) == STORE_OK, "put");
+}
+
+/* A file is made longer well before it is full: while the keeper waits for the disk, writers go on
+ * in what there is. */
+static void writers_have_room_while_the_keeper_is_busy(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    struct rng rng = {6};
+    uint32_t count = 0, more = 0;
+    uint64_t bytes = 0;
+    start(&rig, &medium);
+    while (bytes < LONG_FILES || bytes == medium_bytes(medium)) {
+        bytes = medium_bytes(medium);
+        put_long(&rig, &rng, count++);
+    }
+    stall_a_checkpoint(&rig, medium, "slabs");
+    for (struct call *call = NULL; more < LONG_WRITES; more++) {
+        char key[32];
+        snprintf(key, sizeof key, "long:%u", count + more);
+        call = start_put_of(&rig, key, blob_random(&rng, LONG_BYTES));
+        must(finishes(&rig, call, PATIENCE_MS), "after %u writes there is no room", more);
+        call_free(call);
+    }
+    medium_release(medium);
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -492,6 +534,7 @@ int main(void)
         cmocka_unit_test(room_in_the_ring_comes_back),
         cmocka_unit_test(a_page_under_way_is_not_changed),
         cmocka_unit_test(a_flush_does_not_overtake_its_commit),
+        cmocka_unit_test(writers_have_room_while_the_keeper_is_busy),
         cmocka_unit_test(writers_wait_for_an_overdue_flush),
         cmocka_unit_test(a_reader_waits_for_the_writer_before_it),
         cmocka_unit_test(readers_share_a_key),
