@@ -240,6 +240,7 @@ RDMA_TESTS := \
 	test_client \
 	test_deaths \
 	test_hostile \
+	test_limits \
 	test_revoke \
 	test_session \
 	test_specification
@@ -669,7 +670,7 @@ $(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_hostile test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_hostile test_limits test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

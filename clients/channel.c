@@ -182,8 +182,12 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
         free(channel);
         return NULL;
     }
-    snprintf(message, RDMA_MESSAGE_MAX, "memory or queues cannot be had: %s", strerror(errno));
-    if (!make_memory(channel) || !make_queues(channel)) {
+    bool has_memory = make_memory(channel);
+    if (!has_memory)
+        rdma_pin_problem(message, errno);
+    if (!has_memory || !make_queues(channel)) {
+        if (has_memory)
+            snprintf(message, RDMA_MESSAGE_MAX, "queues cannot be had: %s", strerror(errno));
         client_channel_free(channel);
         return NULL;
     }

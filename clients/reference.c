@@ -4,6 +4,7 @@
  */
 #include "vellum.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <stdio.h>
 
@@ -14,10 +15,13 @@ static bool pin(struct vellum_memory *memory)
     struct vellum *vellum = memory->vellum;
     if (vellum->channel == NULL)
         return true;
+    char message[RDMA_MESSAGE_MAX];
     memory->mr = client_channel_register(vellum->channel, memory->bytes, memory->size);
-    if (memory->mr == NULL)
-        vellum_fail(vellum, "the memory cannot be registered");
-    return memory->mr != NULL;
+    if (memory->mr != NULL)
+        return true;
+    rdma_pin_problem(message, errno);
+    vellum_fail(vellum, message);
+    return false;
 }
 
 static void unpin(struct vellum_memory *memory)

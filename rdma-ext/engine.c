@@ -4,6 +4,7 @@
  */
 #include "private.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,18 @@
 static bool pin(struct rdma_service *service, size_t size, int access, struct ibv_mr **mr)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
+        service->pin_error = errno;
         return false;
+    }
     *mr = ibv_reg_mr(service->device.pd, memory, size, access);
-    if (*mr == NULL)
-        munmap(memory, size);
-    else
+    if (*mr != NULL) {
         atomic_fetch_add(&service->pinned_bytes, size);
-    return *mr != NULL;
+        return true;
+    }
+    service->pin_error = errno;
+    munmap(memory, size);
+    return false;
 }
 
 static void unpin(struct rdma_service *service, struct ibv_mr **mr)
@@ -43,7 +48,23 @@ static void unpin(struct rdma_service *service, struct ibv_mr **mr)
     atomic_fetch_sub(&service->pinned_bytes, size);
 }
 
-static bool engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
+bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX])
+{
+    struct ibv_mr *trial;
+    if (!pin(service, STAGES * STAGE_BYTES + CHUNK_BYTES, IBV_ACCESS_LOCAL_WRITE, &trial)) {
+        rdma_pin_problem(message, service->pin_error);
+        return false;
+    }
+    unpin(service, &trial);
+    return true;
+}
+
+static const char pin_limit[] = "the limit of pinned memory is reached (rdma-max-pinned)";
+static const char no_queues[] = "queues for the channel cannot be had";
+static const char no_memory[] = "memory for the channel cannot be pinned";
+
+/* NULL, or what is wrong. */
+static const char *engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
 {
     struct rdma_service *service = worker->service;
     uint32_t receives = service->chunks_max * CHUNK_RECEIVES;
@@ -51,11 +72,11 @@ static bool engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
     struct ibv_srq_init_attr attributes = {.attr = {.max_wr = receives, .max_sge = 1}};
     engine->cq = ibv_create_cq(service->device.context, (int)completions, NULL, worker->events, 0);
     engine->srq = ibv_create_srq(service->device.pd, &attributes);
-    if (engine->cq != NULL && engine->srq != NULL &&
-        pin(service, STAGES * STAGE_BYTES, IBV_ACCESS_LOCAL_WRITE, &engine->staging))
-        return true;
+    bool has_queues = engine->cq != NULL && engine->srq != NULL;
+    if (has_queues && pin(service, STAGES * STAGE_BYTES, IBV_ACCESS_LOCAL_WRITE, &engine->staging))
+        return NULL;
     rdma_engine_free(service, engine);
-    return false;
+    return has_queues ? no_memory : no_queues;
 }
 
 void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
@@ -67,9 +88,6 @@ void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
     unpin(service, &engine->staging);
     *engine = (struct rdma_engine){.cq = NULL};
 }
-
-static const char pin_limit[] = "the limit of pinned memory is reached (rdma-max-pinned)";
-static const char no_memory[] = "memory for the channel cannot be had or pinned";
 
 static bool may_pin(struct rdma_service *service, size_t size)
 {
@@ -205,21 +223,33 @@ static bool make_queue_pair(struct rdma_service *service, struct rdma_channel *c
     return !channel->link.has_failed;
 }
 
+/* Logged once: it will be so again and again. */
+static const char *tell_pin_problem(struct rdma_service *service, struct rdma_request *request)
+{
+    rdma_pin_problem(request->error, service->pin_error);
+    if (!service->has_warned)
+        service->warn(service->warn_arg, request->error);
+    service->has_warned = true;
+    return request->error;
+}
+
 /* NULL, or what is wrong; then the caller takes apart what there is. */
 static const char *connect_channel(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
     struct rdma_request *request = channel->request;
-    if (worker->made.cq == NULL && !engine_make(worker, &worker->made))
-        return "queues for the channel cannot be had";
-    channel->engine = worker->made;
     const char *problem = NULL;
+    if (worker->made.cq == NULL)
+        problem = engine_make(worker, &worker->made);
+    channel->engine = worker->made;
+    if (problem != NULL)
+        return problem == no_memory ? tell_pin_problem(service, request) : problem;
     if (channel->makes_chunk)
         problem = chunk_make(service, &channel->chunk);
     else if (request->theirs.mode == RDMA_MODE_WRITE)
         problem = ring_make(service, &channel->ring);
     if (problem != NULL)
-        return problem;
+        return problem == no_memory ? tell_pin_problem(service, request) : problem;
     if (!make_queue_pair(service, channel))
         return "a queue pair for the channel cannot be had";
     struct rdma_device speaker = service->device;

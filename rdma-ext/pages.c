@@ -9,6 +9,7 @@
  */
 #include "private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
@@ -24,8 +25,13 @@ void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
         return;
     }
     struct ibv_mr *mr = ibv_reg_mr(service->device.pd, start, size, IBV_ACCESS_LOCAL_WRITE);
-    if (mr == NULL)
+    if (mr == NULL) {
+        char text[RDMA_MESSAGE_MAX];
+        rdma_pin_problem(text, errno);
+        service->warn(service->warn_arg, text);
+        service->warn(service->warn_arg, "values by reference are copied from now on");
         return;
+    }
     service->regions[count] = mr;
     atomic_fetch_add(&service->registered_bytes, size);
     atomic_store_explicit(&service->region_count, count + 1, memory_order_release);

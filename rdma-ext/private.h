@@ -153,6 +153,8 @@ struct rdma_service {
     bool is_gid_fixed;               /* all channels speak from the device's */
     uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as the helper has seen them last */
     uint32_t gid_count;
+    void (*warn)(void *arg, const char *text);
+    void *warn_arg;
     _Atomic uint32_t channel_count;
     _Atomic uint64_t pinned_bytes;
     struct rdma_worker **workers;
@@ -173,7 +175,11 @@ struct rdma_service {
     struct rdma_job *jobs, *last_job;
     bool is_stopping;
     int wake_fd;
-    struct rdma_job *delayed; /* the helper's own */
+
+    /* the helper's own */
+    struct rdma_job *delayed;
+    int pin_error;   /* why memory could not be pinned the last time */
+    bool has_warned; /* of that */
 };
 
 /* ---- service.c ---- */
@@ -184,6 +190,8 @@ void rdma_delay(struct rdma_service *service, struct rdma_job *job,
 
 /* ---- engine.c: on the helper thread; at the end, where there is none any more ---- */
 
+/* Whether what the first channel needs can be pinned; before the helper starts. */
+bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX]);
 void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine);
 void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
 void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel);

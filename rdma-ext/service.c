@@ -178,6 +178,8 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     pthread_mutex_init(&service->lock, NULL);
     service->pages_around = options->pages_around;
     service->pages_arg = options->pages_arg;
+    service->warn = options->warn;
+    service->warn_arg = options->warn_arg;
     service->regions = calloc(REGIONS_MAX, sizeof(struct ibv_mr *));
     service->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (service->wake_fd < 0 || service->regions == NULL ||
@@ -190,6 +192,10 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
     service->gid_count = 1;
     look_at_gids(service);
+    if (!rdma_may_pin_at_all(service, message)) {
+        free_service(service);
+        return NULL;
+    }
     int flags = fcntl(service->device.context->async_fd, F_GETFL);
     fcntl(service->device.context->async_fd, F_SETFL, flags | O_NONBLOCK);
     if (pthread_create(&service->helper, NULL, help, service) == 0)

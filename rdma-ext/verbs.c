@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define GIDS_MAX 256
 
@@ -167,6 +168,17 @@ bool rdma_device_is_active(const struct rdma_device *device)
 uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
 {
     return 128u << mtu;
+}
+
+void rdma_pin_problem(char message[RDMA_MESSAGE_MAX], int error)
+{
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    int length =
+        snprintf(message, RDMA_MESSAGE_MAX, "memory cannot be pinned: %s", strerror(error));
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(message + length, (size_t)(RDMA_MESSAGE_MAX - length),
+                 " (of locked memory %llu KB are allowed: ulimit -l)",
+                 (unsigned long long)limit.rlim_cur / 1024);
 }
 
 /* ---- queue pairs ---- */

@@ -123,6 +123,14 @@ static struct rdma_channel *channel_of_link(struct rdma_link *link)
     return (struct rdma_channel *)((char *)link - offsetof(struct rdma_channel, link));
 }
 
+static bool has_stage(const struct rdma_channel *channel)
+{
+    uint32_t i = 0;
+    while (i < STAGES && channel->worker->stages[i] != channel)
+        i++;
+    return i < STAGES;
+}
+
 /* Who has had its turn and did not read on may not do so for long: its command waits, say. */
 static bool is_free_stage(const struct rdma_worker *worker, uint32_t i)
 {
@@ -134,6 +142,7 @@ static bool borrow_stage(struct rdma_link *link)
 {
     struct rdma_channel *channel = channel_of_link(link);
     struct rdma_worker *worker = channel->worker;
+    assert(!has_stage(channel)); /* each part's is given back with it */
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!is_free_stage(worker, i))
             continue;
@@ -440,6 +449,7 @@ static void recycle(struct rdma_worker *worker)
 static void forget(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
+    assert(!has_stage(channel));
     worker->channels[channel->place] = NULL;
     worker->channel_count--;
     atomic_fetch_sub(&worker->service->channel_count, 1);

@@ -137,6 +137,11 @@ static bool pages_around(void *store, const void *address, void **start, size_t 
     return store_hold_pages(store, address, start, size);
 }
 
+static void warn_of_rdma(void *log, const char *text)
+{
+    log_line(log, CONFIG_LOG_WARNING, "RDMA: %s", text);
+}
+
 /* Without RDMA the server serves as well, unless it was asked for. */
 static bool start_rdma(struct server *server)
 {
@@ -153,6 +158,8 @@ static bool start_rdma(struct server *server)
         .max_client_bytes = (uint32_t)config_number(config, CONFIG_RDMA_MAX_PINNED_PER_CLIENT),
         .pages_around = pages_around,
         .pages_arg = server->store,
+        .warn = warn_of_rdma,
+        .warn_arg = &server->log,
     };
 #ifdef VELLUM_RDMA
     server->rdma_ops = &rdma_verbs_ops;
@@ -168,7 +175,10 @@ static bool start_rdma(struct server *server)
     else if (wanted == CONFIG_RDMA_YES)
         log_line(&server->log, CONFIG_LOG_WARNING, "RDMA is asked for, but %s", problem);
     else
-        log_line(&server->log, CONFIG_LOG_VERBOSE, "No RDMA: %s", problem);
+        log_line(&server->log,
+                 wanted == CONFIG_RDMA_NO || server->rdma_ops == NULL ? CONFIG_LOG_VERBOSE
+                                                                      : CONFIG_LOG_NOTICE,
+                 "No RDMA: %s", problem);
     return server->rdma != NULL || wanted != CONFIG_RDMA_YES;
 }
 

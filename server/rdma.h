@@ -38,6 +38,9 @@ struct rdma_options {
      */
     bool (*pages_around)(void *arg, const void *address, void **start, size_t *size);
     void *pages_arg;
+    /* Something to be logged, by any thread. */
+    void (*warn)(void *arg, const char *text);
+    void *warn_arg;
 };
 
 struct rdma_info {

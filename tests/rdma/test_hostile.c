@@ -569,52 +569,6 @@ static void bytes_that_change(void **state)
     redisFree(tcp);
 }
 
-/* ---- too many ---- */
-
-#define MOST 24 /* the server that this case is for has room for fewer */
-
-/* As many as the server's limits allow, and then none; each refusal leaves its client TCP. */
-static void more_than_there_is_room_for(enum rdma_mode mode, const char *limit)
-{
-    struct raw *many = calloc(MOST, sizeof *many);
-    redisContext *tcp = dial();
-    int count = 0;
-    assert_non_null(many);
-    for (int i = 0; i < MOST; i++) {
-        raw_open_device(&many[i], mode);
-        redisReply *reply = raw_ask(&many[i], NULL, NULL);
-        if (reply->type == REDIS_REPLY_ERROR)
-            assert_non_null(strstr(reply->str, limit));
-        count += reply->type == REDIS_REPLY_ARRAY;
-        assert_int_equal(reply->type == REDIS_REPLY_ARRAY, count > i);
-        freeReplyObject(reply);
-    }
-    assert_in_range(count, 8, MOST - 1);
-    assert_int_equal(figure(tcp, "rdma_channels"), count);
-    assert_in_range(figure(tcp, "rdma_pinned_bytes"), 1, figure(tcp, "rdma_max_pinned_bytes"));
-    redisReply *reply = redisCommand(many[MOST - 1].tcp, "PING");
-    assert_string_equal(reply->str, "PONG");
-    freeReplyObject(reply);
-    for (int i = 0; i < MOST; i++)
-        raw_free(&many[i]);
-    await_figure(tcp, "rdma_channels", 0);
-    await_figure(tcp, "rdma_pinned_bytes", 0);
-    redisFree(tcp);
-    free(many);
-}
-
-static void more_channels_than_allowed(void **state)
-{
-    (void)state;
-    more_than_there_is_room_for(RDMA_MODE_WRITE, "rdma-max-channels");
-}
-
-static void more_memory_than_allowed(void **state)
-{
-    (void)state;
-    more_than_there_is_room_for(RDMA_MODE_SEND, "rdma-max-pinned");
-}
-
 /* ---- addresses where nobody is ---- */
 
 #define DEAD 5
@@ -764,12 +718,6 @@ static void pages_are_kept_for_the_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest narrow[] = {
-        cmocka_unit_test(more_channels_than_allowed),
-        cmocka_unit_test(more_memory_than_allowed),
-    };
-    if (getenv("VELLUM_NARROW") != NULL) /* the server's limits are */
-        return cmocka_run_group_tests(narrow, NULL, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lies_in_frames),
         cmocka_unit_test(no_whole_header),
