@@ -1,5 +1,6 @@
 #include "bench_options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #define TIMEOUT_MS 60000
 #define VALUE_MAX (512ull << 20)
+#define USUAL_REQUESTS 100000
 #define USUAL_SPIN_US 50
 #define ROUNDS_OF_SEVERAL 5
 
@@ -138,10 +140,39 @@ static void parse_transports(struct bench_options *options, char *text)
          name = strtok_r(NULL, ",", &rest)) {
         if (options->transport_count == BENCH_TRANSPORTS_MAX)
             bench_give_up("more than %d transports", BENCH_TRANSPORTS_MAX);
+        for (uint32_t i = 0; i < options->transport_count; i++)
+            if (strcmp(options->transports[i]->name, name) == 0)
+                bench_give_up("--transport names %s twice", name);
         options->transports[options->transport_count++] = find_transport(name);
     }
     if (options->transport_count == 0)
         bench_give_up("--transport wants a name");
+}
+
+/* What is found out too late otherwise: when all has been measured. */
+static void check_plot(const char *file)
+{
+    if (system("command -v gnuplot >/dev/null 2>&1") != 0)
+        bench_give_up("--plot needs gnuplot, which is not here");
+    FILE *drawing = fopen(file, "a");
+    if (drawing == NULL)
+        bench_give_up("the plot cannot be written to %s: %s", file, strerror(errno));
+    fclose(drawing);
+}
+
+/* Requests: 0 where -n was not given. */
+static void check_load(struct bench_options *options)
+{
+    if (options->requests > 0 && options->seconds > 0)
+        bench_give_up("either -n or --seconds");
+    if (options->requests == 0)
+        options->requests = USUAL_REQUESTS;
+    if (options->rounds == 0)
+        options->rounds = options->transport_count > 1 ? ROUNDS_OF_SEVERAL : 1;
+    if (options->threads > options->clients)
+        options->threads = options->clients;
+    if (options->requests < (uint64_t)options->rounds * options->threads && options->seconds == 0)
+        bench_give_up("fewer requests than threads and rounds");
 }
 
 static void check(struct bench_options *options)
@@ -152,16 +183,15 @@ static void check(struct bench_options *options)
     for (uint32_t i = 0; i < options->transport_count; i++)
         if (options->transports[i]->is_unix && options->path == NULL)
             bench_give_up("by unix: -s tells the socket's path");
-    if (options->rounds == 0)
-        options->rounds = options->transport_count > 1 ? ROUNDS_OF_SEVERAL : 1;
-    if (options->threads > options->clients)
-        options->threads = options->clients;
-    if (options->requests < (uint64_t)options->rounds * options->threads && options->seconds == 0)
-        bench_give_up("fewer requests than threads and rounds");
+    if (options->user != NULL && options->password == NULL)
+        bench_give_up("--user wants a password: -a, or VELLUM_PASSWORD");
+    check_load(options);
     if (options->word_count > 0 && options->tests != NULL)
         bench_give_up("either -t or a command");
     if (options->repeats && (options->format == BENCH_JSON || options->plot != NULL))
         bench_give_up("neither JSON nor a plot comes to an end with -l");
+    if (options->plot != NULL)
+        check_plot(options->plot);
 }
 
 enum {
@@ -315,17 +345,25 @@ static bool take_load(struct bench_options *o, int option, char *value)
     }
 }
 
+static void take_format(struct bench_options *o, enum bench_format format)
+{
+    if (o->format == BENCH_CSV + BENCH_JSON - format)
+        bench_give_up("either --csv or --json");
+    o->format = format;
+}
+
 static bool take_output(struct bench_options *o, int option, char *value)
 {
     switch (option) {
     case 'q':
-        o->format = BENCH_QUIET;
+        if (o->format == BENCH_TEXT)
+            o->format = BENCH_QUIET;
         return true;
     case CSV:
-        o->format = BENCH_CSV;
+        take_format(o, BENCH_CSV);
         return true;
     case JSON:
-        o->format = BENCH_JSON;
+        take_format(o, BENCH_JSON);
         return true;
     case PLOT:
         o->plot = value;
@@ -357,7 +395,6 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
                                       .clients = 50,
                                       .threads = 1,
                                       .pipeline = 1,
-                                      .requests = 100000,
                                       .spin_us = USUAL_SPIN_US,
                                       .sizes = {3},
                                       .size_count = 1,

@@ -52,10 +52,14 @@ static void choose_tests(struct plan *plan)
         for (size_t i = 0; bench_test_at(i) != NULL && plan->test_count < TESTS_MAX; i++)
             if (bench_test_is_called(bench_test_at(i), at, length))
                 plan->tests[plan->test_count++] = bench_test_at(i);
+        if (plan->test_count == TESTS_MAX)
+            bench_give_up("-t names too many tests");
         if (plan->test_count == before)
-            bench_give_up("no test is called '%.*s', or there are too many", (int)length, at);
+            bench_give_up("no test is called '%.*s'", (int)length, at);
         at += length + (at[length] == ',');
     }
+    if (plan->test_count == 0)
+        bench_give_up("-t wants a test");
 }
 
 /* ---- what must be there ---- */
@@ -310,7 +314,8 @@ static void wait_idly(const struct bench_options *options)
 
 int main(int argc, char **argv)
 {
-    static const struct bench_transport tcp = {.name = "tcp"}, socket = {.is_unix = true};
+    static const struct bench_transport tcp = {.name = "tcp"},
+                                        socket = {.name = "unix", .is_unix = true};
     struct plan plan = {.test_count = 0};
     int status;
     if (!bench_options_parse(&plan.options, argc, argv, &status))

@@ -182,6 +182,7 @@ def test_forms_of_the_report(both):
         both, "-s", both.socket, "--transport", "tcp,unix", "-t", "set", "-n", "100", "--csv").stdout)))
     assert [row["transport"] for row in table] == ["tcp", "unix"]
     assert all(float(row["rps"]) > 0 and row["server_calls"] == "100" for row in table)
+    assert json.loads(run(both, "--json", "-t", "set", "-n", "100", "-q").stdout)[0]["test"] == "SET"
     picture = os.path.join(both.directory, "plot.png")
     run(both, "-t", "ping,set", "-n", "100", "-q", "--plot", picture)
     with open(picture, "rb") as f:
@@ -193,6 +194,13 @@ def test_what_it_cannot_do_it_says(server):
                         (["-n", "0"], "'0' is not a number from 1"),
                         (["--transport", "carrier-pigeon"], "no transport is called"),
                         (["--transport", "unix"], "-s tells the socket's path"),
+                        (["--transport", "unix", "-s", "/nowhere"], "by unix: No such file"),
+                        (["--transport", "tcp,unix,tcp"], "--transport names tcp twice"),
+                        (["-t", ""], "-t wants a test"),
+                        (["--seconds", "1", "-n", "5"], "either -n or --seconds"),
+                        (["--json", "-q", "--csv"], "either --csv or --json"),
+                        (["--user", "somebody"], "--user wants a password"),
+                        (["--plot", "/nowhere/plot.png"], "cannot be written to /nowhere/plot.png"),
                         (["nonsense"], "the server says: ERR unknown command"),
                         (["-a", "wrong"], "ERR AUTH")):
         assert said in run(server, *words, status=1).stderr
