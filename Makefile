@@ -129,6 +129,7 @@ SERVER_SRC := \
 	server/cmd_set.c \
 	server/cmd_set_algebra.c \
 	server/cmd_set_random.c \
+	server/cmd_slowlog.c \
 	server/cmd_sort.c \
 	server/cmd_string.c \
 	server/cmd_string_number.c \
@@ -198,6 +199,7 @@ SERVER_SRC := \
 	server/script_struct.c \
 	server/server.c \
 	server/sha1.c \
+	server/slowlog.c \
 	server/sort_table.c \
 	server/set.c \
 	server/steps.c \

@@ -31,6 +31,7 @@
 #include "request.h"
 #include "runner.h"
 #include "server.h"
+#include "slowlog.h"
 #include "worker.h"
 
 #define SHARDS 64
@@ -456,6 +457,8 @@ void blocked_look(struct request *request)
     if (waiter == NULL)
         return;
     waiter->blocks = false;
+    if (request->began_ns == 0)
+        request->began_ns = slowlog_clock(request->call.server);
     if (!waiter->looks)
         request->call.now_ms = request->store.now_ms = worker_now(waiter->worker);
     waiter->looks = true;
@@ -612,6 +615,7 @@ enum store_result blocked_settle(struct request *request, enum store_result resu
         bool waits = !is_gone && waiter->ending == BLOCKED_GOES_ON && arm(waiter);
         if (waits || !stop_waiting(waiter, ENDS)) { /* it may have been summoned already */
             stand_by(waiter);
+            request->began_ns = 0;
             return STORE_WAIT;
         }
         write_ending(request, waiter->ending);

@@ -61,6 +61,10 @@ command_fn cmd_rdma_help;
 command_fn cmd_rdma_info;
 command_fn cmd_rdma_list;
 command_fn cmd_shutdown;
+command_fn cmd_slowlog_get;
+command_fn cmd_slowlog_help;
+command_fn cmd_slowlog_len;
+command_fn cmd_slowlog_reset;
 command_fn cmd_time;
 
 /* ---- transactions ---- */

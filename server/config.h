@@ -63,12 +63,14 @@ enum config_id {
     CONFIG_ZSET_MAX_LISTPACK_ENTRIES,
     CONFIG_ZSET_MAX_LISTPACK_VALUE,
     CONFIG_HLL_SPARSE_MAX_BYTES,
-    CONFIG_NOTIFY_KEYSPACE_EVENTS, /* use config_notify_classes() */
-    CONFIG_BUSY_REPLY_THRESHOLD,   /* milliseconds: a script that takes longer may be killed */
-    CONFIG_RDMA,                   /* number: enum config_rdma */
-    CONFIG_RDMA_DEVICE,            /* text; empty: the first that fits */
-    CONFIG_RDMA_PORT,              /* 0: likewise */
-    CONFIG_RDMA_GID_INDEX,         /* -1: likewise */
+    CONFIG_NOTIFY_KEYSPACE_EVENTS,  /* use config_notify_classes() */
+    CONFIG_BUSY_REPLY_THRESHOLD,    /* milliseconds: a script that takes longer may be killed */
+    CONFIG_SLOWLOG_LOG_SLOWER_THAN, /* microseconds; -1: nothing is */
+    CONFIG_SLOWLOG_MAX_LEN,
+    CONFIG_RDMA,           /* number: enum config_rdma */
+    CONFIG_RDMA_DEVICE,    /* text; empty: the first that fits */
+    CONFIG_RDMA_PORT,      /* 0: likewise */
+    CONFIG_RDMA_GID_INDEX, /* -1: likewise */
     CONFIG_RDMA_SPIN_US,
     CONFIG_RDMA_MAX_CHANNELS,
     CONFIG_RDMA_MAX_PINNED,

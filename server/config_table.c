@@ -173,6 +173,8 @@ const struct directive directive_table[] = {
 
     [CONFIG_BUSY_REPLY_THRESHOLD] =
         INT("busy-reply-threshold", 0, INT64_MAX, "5000", .alias = "lua-time-limit"),
+    [CONFIG_SLOWLOG_LOG_SLOWER_THAN] = INT("slowlog-log-slower-than", -1, INT64_MAX, "10000"),
+    [CONFIG_SLOWLOG_MAX_LEN] = INT("slowlog-max-len", 0, INT64_MAX, "128"),
     [CONFIG_RDMA] = ENUM("rdma", rdma_names, "auto", KEPT),
     [CONFIG_RDMA_DEVICE] = TEXT("rdma-device", "", KEPT),
     [CONFIG_RDMA_PORT] = INT("rdma-port", 0, 255, "0", KEPT),
@@ -313,8 +315,6 @@ const struct directive directive_table[] = {
     WORDS("oom-score-adj-values", 3, 3, "0 200 800", PROCESS),
 
     /* ---- figures ---- */
-    INT("slowlog-log-slower-than", -1, INT64_MAX, "10000", MONITORING),
-    INT("slowlog-max-len", 0, INT64_MAX, "128", MONITORING),
     INT("latency-monitor-threshold", 0, INT64_MAX, "0", MONITORING),
     BOOL("latency-tracking", "yes", MONITORING),
     WORDS("latency-tracking-info-percentiles", 0, 64, "50 99 99.9", MONITORING),

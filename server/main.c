@@ -22,6 +22,7 @@
 #include "process.h"
 #include "pubsub.h"
 #include "script.h"
+#include "slowlog.h"
 #include "watch.h"
 #include "rdma_loop.h"
 #include "worker.h"
@@ -308,9 +309,11 @@ static bool run_process(struct server *server)
     server->workers = calloc(server->worker_count, sizeof *server->workers);
     server->pubsub = pubsub_new(server->worker_count);
     server->scripts = scripts_new();
+    server->slowlog = slowlog_new();
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->workers == NULL || server->pubsub == NULL || server->scripts == NULL ||
-        server->stop_fd < 0 || !process_catch_signals(server, &signals)) {
+        server->slowlog == NULL || server->stop_fd < 0 ||
+        !process_catch_signals(server, &signals)) {
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
         return false;
     }
@@ -319,6 +322,7 @@ static bool run_process(struct server *server)
              is_well ? "" : " after a failure");
     process_release_signals(signals);
     close(server->stop_fd);
+    slowlog_free(server->slowlog);
     scripts_free(server->scripts);
     pubsub_free(server->pubsub);
     free(server->workers);

@@ -8,6 +8,8 @@
 #include "commands.h"
 #include "conn.h"
 #include "effects.h"
+#include "request.h"
+#include "row.h"
 #include "upload.h"
 
 /* In quotes, with escapes for all that is not printed. */
@@ -35,21 +37,36 @@ static void write_quoted(struct resp_writer *line, struct resp_slice text)
     line->len += (size_t)(to - start);
 }
 
-/* AUTH's arguments, and those that follow the word in HELLO. */
+/* The value of a directive that CONFIG SET keeps to itself. */
+static bool is_password(const struct call *call, size_t i)
+{
+    return call->command->run == cmd_config_set && i > 2 && i % 2 == 1 &&
+           (slice_is(call->argv[i - 1], "requirepass") ||
+            slice_is(call->argv[i - 1], "masterauth") ||
+            slice_is(call->argv[i - 1], "masteruser") ||
+            slice_is(call->argv[i - 1], "tls-key-file-pass") ||
+            slice_is(call->argv[i - 1], "tls-client-key-file-pass"));
+}
+
+/* AUTH's arguments, those that follow the word in HELLO, and passwords that are set. */
 static bool is_secret(const struct call *call, size_t i)
 {
     if (call->command->run == cmd_auth)
         return i > 0;
     if (call->command->run != cmd_hello)
-        return false;
+        return is_password(call, i);
     return (i > 2 && slice_is(call->argv[i - 1], "auth")) ||
            (i > 3 && slice_is(call->argv[i - 2], "auth"));
 }
 
-/* It was on its way to its place already when the first monitor came. */
-static bool is_away(const struct call *call, size_t i)
+struct resp_slice monitor_argument(const struct call *call, size_t i)
 {
-    return call->upload != NULL && call->upload->argument == i;
+    if (is_secret(call, i))
+        return (struct resp_slice){"(redacted)", 10};
+    /* It was on its way to its place already when somebody began to look. */
+    if (call->upload != NULL && call->upload->argument == i)
+        return (struct resp_slice){"(long value)", 12};
+    return call->argv[i];
 }
 
 /* Scripts are not the client's own words; EXEC's commands are. */
@@ -79,16 +96,13 @@ static void write_head(struct resp_writer *line, const struct call *call)
 
 void monitor_feed(const struct call *call)
 {
-    const struct resp_slice redacted = {"(redacted)", 10}, too_late = {"(long value)", 12};
     if ((call->command->flags & (CMD_ADMIN | CMD_SKIP_MONITOR)) != 0)
         return;
     struct resp_writer line;
     resp_writer_init(&line, 2);
     write_head(&line, call);
     for (size_t i = 0; i < call->argc; i++)
-        write_quoted(&line, is_secret(call, i) ? redacted
-                            : is_away(call, i) ? too_late
-                                               : call->argv[i]);
+        write_quoted(&line, monitor_argument(call, i));
     resp_raw(&line, "\r\n", 2);
     struct publication *publication = NULL;
     if (!line.failed)
@@ -97,4 +111,17 @@ void monitor_feed(const struct call *call)
     if (publication != NULL)
         effects_add(call->effects, publication);
     resp_writer_free(&line);
+}
+
+void monitor_tell(struct request *request)
+{
+    struct call *call = &request->call;
+    const struct resp_slice *first = call->argv;
+    bool is_shown = monitor_any(call->server) && !request->is_monitored;
+    for (uint32_t left = is_shown ? row_length(call) : 0; left > 0; left--) {
+        monitor_feed(call);
+        call->argv += call->argc;
+    }
+    call->argv = first;
+    request->is_monitored = true;
 }

@@ -8,6 +8,7 @@
 #include "server.h"
 
 struct call;
+struct request;
 
 static inline bool monitor_any(const struct server *server)
 {
@@ -18,5 +19,11 @@ static inline bool monitor_any(const struct server *server)
 /* The command stands among its run's effects, in the order in which commands have ended. Those for
  * administrators are not shown. */
 void monitor_feed(const struct call *call);
+
+/* The same for the commands that a request stands for; once. */
+void monitor_tell(struct request *request);
+
+/* An argument as it may be shown: passwords are not. */
+struct resp_slice monitor_argument(const struct call *call, size_t i);
 
 #endif

@@ -18,6 +18,7 @@
 #include "request.h"
 #include "runner_reply.h"
 #include "session.h"
+#include "slowlog.h"
 #include "upload.h"
 #include "watch.h"
 
@@ -362,13 +363,12 @@ static enum store_result run_timed(struct nested *nested)
 {
     struct call *call = &nested->call;
     uint32_t weight = commandstats_weight(call->worker, call->command);
-    nested->nsec = 0;
+    uint64_t slow_from = slowlog_clock(call->server);
     store_count_use(call->txn, call_counts_use(call));
-    if (weight == 0)
-        return call->command->run(call);
-    uint64_t began = commandstats_clock();
+    uint64_t began = weight > 0 ? commandstats_clock() : 0;
     enum store_result result = call->command->run(call);
-    nested->nsec = weight * (commandstats_clock() - began);
+    nested->nsec = weight > 0 ? weight * (commandstats_clock() - began) : 0;
+    nested->took_ns = slowlog_since(call->server, slow_from);
     return result;
 }
 

@@ -42,6 +42,7 @@ struct nested {
     struct block *block;      /* what the arguments lie in; NULL: in here */
     uint64_t bytes;           /* of memory, arguments included */
     uint64_t nsec;            /* what it took, for all calls that its time stands for */
+    uint64_t took_ns;         /* its last run, for SLOWLOG */
     bool has_run;             /* or will, if it is deferred */
     bool is_ended;            /* in this run or an earlier one */
     struct resp_writer kept;  /* the reply of a walk in steps: it is not made again */

@@ -36,6 +36,7 @@
 #include "row.h"
 #include "runner_reply.h"
 #include "script_busy.h"
+#include "slowlog.h"
 #include "upload.h"
 
 #define IN_FLIGHT_SHORT 2               /* of a connection, when clients hold much memory */
@@ -119,19 +120,6 @@ static enum store_result run_in_store(struct store_txn *txn, struct store_reques
     return result;
 }
 
-static void tell_monitors(struct request *request)
-{
-    struct call *call = &request->call;
-    const struct resp_slice *first = call->argv;
-    bool is_shown = monitor_any(call->server) && !request->is_monitored;
-    for (uint32_t left = is_shown ? row_length(call) : 0; left > 0; left--) {
-        monitor_feed(call);
-        call->argv += call->argc;
-    }
-    call->argv = first;
-    request->is_monitored = true;
-}
-
 /* The newest commit that its messages may tell of. What was withheld from a client it cannot tell.
  */
 static uint64_t known_with(const struct conn *conn, uint64_t shown)
@@ -167,7 +155,7 @@ static void on_leave(struct store_request *store_request, enum store_result resu
     if (result != STORE_OK || request->wants_all)
         return;
     if (request->call.nest == NULL)
-        tell_monitors(request);
+        monitor_tell(request);
     send_messages(request);
 }
 
@@ -177,10 +165,11 @@ static void conclude(struct request *request, enum store_result result)
 {
     if (effects_any(&request->effects) && result != STORE_OK)
         effects_drop(&request->effects);
-    tell_monitors(request);
+    monitor_tell(request);
     if (request->effects.lines != NULL)
         effects_write_lines(&request->effects, &request->call.server->log);
     send_messages(request);
+    slowlog_note(request);
 }
 
 static void finish(struct request *request, enum store_result result)
@@ -410,6 +399,7 @@ static enum store_result start(struct request *request)
     request->is_read = order_is_read(command);
     call->now_ms = worker_now(conn->worker);
     call->random_seed = next_random(conn->worker);
+    request->began_ns = slowlog_clock(call->server);
     session->last_command = command->name;
     session->command_count++;
     enum store_result result = run_counted(request, command);
@@ -418,7 +408,7 @@ static enum store_result start(struct request *request)
         request->line = order_line(request, command);
         order_note_start(conn, request);
         if (request->waiter != NULL) { /* monitors see it when it begins to wait */
-            tell_monitors(request);
+            monitor_tell(request);
             send_messages(request);
         }
     } else {

@@ -23,6 +23,7 @@ struct blocked;
 struct notices;
 struct pubsub;
 struct scripts;
+struct slowlog;
 struct worker;
 struct watch_registry;
 
@@ -41,6 +42,7 @@ struct server {
     struct notices *notices;
     struct blocked *blocked;
     struct scripts *scripts;
+    struct slowlog *slowlog;
     _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
     struct worker **workers;
     uint32_t worker_count;

@@ -232,6 +232,19 @@ COMMAND("shutdown", cmd_shutdown, -1, ADMIN | CMD_NO_MULTI | CMD_ALLOW_BUSY | LO
         "1.0.0", "server", "O(1)",
         .summary = "Stops the server; everything acknowledged is on disk then.",
         .syntax = "[save-selector(NOSAVE|SAVE)] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]")
+COMMAND("slowlog", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.2.12", "server",
+        "Depends on the subcommand.", .summary = "About the log of slow commands.")
+COMMAND("slowlog|get", cmd_slowlog_get, -2, CMD_ADMIN | LS | PLACE, 0, 0, 0, NULL, "2.2.12",
+        "server", "O(N), N being the number of entries", .summary = "Shows the newest entries.",
+        .syntax = "[count]", .tips = "request_policy:all_nodes nondeterministic_output")
+COMMAND("slowlog|help", cmd_slowlog_help, 2, LS | PLACE, 0, 0, 0, NULL, "6.2.0", "server", "O(1)",
+        .summary = "Explains the subcommands.")
+COMMAND("slowlog|len", cmd_slowlog_len, 2, CMD_ADMIN | LS | PLACE, 0, 0, 0, NULL, "2.2.12",
+        "server", "O(1)", .summary = "Counts the entries.",
+        .tips = "request_policy:all_nodes response_policy:agg_sum nondeterministic_output")
+COMMAND("slowlog|reset", cmd_slowlog_reset, 2, CMD_ADMIN | LS | PLACE, 0, 0, 0, NULL, "2.2.12",
+        "server", "O(N), N being the number of entries", .summary = "Removes all entries.",
+        .tips = "request_policy:all_nodes response_policy:all_succeeded")
 COMMAND("swapdb", cmd_swapdb, 3, W | FAST | CMD_ALL_KEYS, 0, 0, 0, "keyspace dangerous", "4.0.0",
         "server", "O(1)", .summary = "Exchanges two databases.", .syntax = "index1 index2")
 COMMAND("time", cmd_time, 1, LS | FAST | PLACE, 0, 0, 0, NULL, "2.6.0", "server", "O(1)",

@@ -135,6 +135,11 @@ class Talk:
             ["USAGE", self.key()], ["USAGE", self.key(), "SAMPLES", self.integer()],
             ["USAGE", self.key(), "X"], ["USAGE"], ["X"]])
 
+    def SLOWLOG(self):
+        return self.random.choice([
+            ["GET"], ["GET", self.random.choice([-2, -1, 0, 1, 100, b"x"])], ["GET", 1, 2], ["LEN"],
+            ["LEN", "x"], ["RESET"], ["X"]])
+
     def TIME(self):
         return []
 

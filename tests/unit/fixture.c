@@ -12,6 +12,7 @@
 
 #include "../../server/blocked.h"
 #include "../../server/client_memory.h"
+#include "../../server/slowlog.h"
 #include "../../server/watch.h"
 #include "../model/model_store.h"
 
@@ -104,6 +105,8 @@ int set_up_workers(void **state, uint32_t workers)
     server->blocked = blocked_new(server->store);
     assert_non_null(server->blocked);
     server->pubsub = pubsub_new(workers);
+    server->slowlog = slowlog_new();
+    assert_non_null(server->slowlog);
     assert_non_null(server->pubsub);
     server->stop_fd = eventfd(0, EFD_NONBLOCK);
     atomic_store(&server->workers_busy, workers);
@@ -158,6 +161,7 @@ int tear_down(void **state)
         worker_free(fixture->workers[i]);
     watch_registry_free(server->watches);
     pubsub_free(server->pubsub);
+    slowlog_free(server->slowlog);
     blocked_free(server->blocked);
     assert_int_equal(store_close(server->store), STORE_OK);
     close(server->stop_fd);

@@ -1,0 +1,234 @@
+/*
+ * The log of slow commands: a list, the newest first. What an entry shows is written as a reply
+ * when it is made; only its number comes with its place in the list.
+ *
+ * Invariants, under the lock:
+ * 1. Numbers rise by one from entry to entry and are never used twice, whatever is removed.
+ * 2. `count` entries hang together from `newest` to `oldest`; both are NULL if there is none.
+ * 3. When an entry has come, there are no more than slowlog-max-len.
+ */
+#include "slowlog.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands.h"
+#include "conn.h"
+#include "monitor.h"
+#include "nested.h"
+#include "request.h"
+#include "row.h"
+#include "server.h"
+
+#define SHOWN_ARGUMENTS 32
+#define SHOWN_BYTES 128 /* of an argument */
+
+/* From here on the clock is one that is cheap to read and only moves with the kernel's ticks. */
+#define COARSE_FROM_USEC 10000
+
+struct entry {
+    struct entry *newer, *older;
+    uint64_t number;
+    size_t len;
+    char rest[]; /* all but the number, as it stands in a reply */
+};
+
+struct slowlog {
+    pthread_mutex_t lock;
+    struct entry *newest, *oldest;
+    uint64_t count, next_number;
+};
+
+struct slowlog *slowlog_new(void)
+{
+    struct slowlog *slowlog = calloc(1, sizeof *slowlog);
+    if (slowlog != NULL && pthread_mutex_init(&slowlog->lock, NULL) != 0) {
+        free(slowlog);
+        return NULL;
+    }
+    return slowlog;
+}
+
+static void drop_oldest(struct slowlog *slowlog)
+{
+    struct entry *entry = slowlog->oldest;
+    assert(entry != NULL && entry->older == NULL);
+    slowlog->oldest = entry->newer;
+    if (entry->newer != NULL)
+        entry->newer->older = NULL;
+    else
+        slowlog->newest = NULL;
+    slowlog->count--;
+    free(entry);
+}
+
+void slowlog_clear(struct slowlog *slowlog)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    while (slowlog->count > 0)
+        drop_oldest(slowlog);
+    pthread_mutex_unlock(&slowlog->lock);
+}
+
+void slowlog_free(struct slowlog *slowlog)
+{
+    if (slowlog == NULL)
+        return;
+    slowlog_clear(slowlog);
+    pthread_mutex_destroy(&slowlog->lock);
+    free(slowlog);
+}
+
+/* ---- time ---- */
+
+static int64_t threshold_usec(const struct server *server)
+{
+    return config_number(&server->config, CONFIG_SLOWLOG_LOG_SLOWER_THAN);
+}
+
+uint64_t slowlog_clock(const struct server *server)
+{
+    struct timespec now;
+    int64_t threshold = threshold_usec(server);
+    if (threshold < 0)
+        return 0;
+    clock_gettime(threshold >= COARSE_FROM_USEC ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t slowlog_since(const struct server *server, uint64_t began)
+{
+    uint64_t now = began != 0 ? slowlog_clock(server) : 0;
+    return now > began ? now - began : 0; /* the two clocks differ by a tick */
+}
+
+static bool is_slow(const struct server *server, uint64_t nsec)
+{
+    int64_t threshold = threshold_usec(server);
+    return threshold >= 0 && nsec / 1000 >= (uint64_t)threshold;
+}
+
+/* ---- entries ---- */
+
+static void write_argument(struct resp_writer *to, struct resp_slice argument)
+{
+    char text[SHOWN_BYTES + 64];
+    if (argument.len <= SHOWN_BYTES) {
+        resp_bulk(to, argument.data, argument.len);
+        return;
+    }
+    memcpy(text, argument.data, SHOWN_BYTES);
+    int len = snprintf(text + SHOWN_BYTES, sizeof text - SHOWN_BYTES, "... (%zu more bytes)",
+                       argument.len - SHOWN_BYTES);
+    resp_bulk(to, text, SHOWN_BYTES + (size_t)len);
+}
+
+static void write_arguments(struct resp_writer *to, const struct call *call)
+{
+    size_t shown = call->argc <= SHOWN_ARGUMENTS ? call->argc : SHOWN_ARGUMENTS - 1;
+    resp_array(to, call->argc <= SHOWN_ARGUMENTS ? call->argc : SHOWN_ARGUMENTS);
+    for (size_t i = 0; i < shown; i++)
+        write_argument(to, monitor_argument(call, i));
+    if (shown < call->argc) {
+        char text[64];
+        int len = snprintf(text, sizeof text, "... (%zu more arguments)", call->argc - shown);
+        resp_bulk(to, text, (size_t)len);
+    }
+}
+
+static struct entry *make_entry(const struct call *call, uint64_t nsec)
+{
+    const struct session *session = call->session;
+    struct entry *entry = NULL;
+    struct resp_writer rest;
+    resp_writer_init(&rest, 2);
+    resp_integer(&rest, (int64_t)time(NULL));
+    resp_integer(&rest, (int64_t)(nsec / 1000));
+    write_arguments(&rest, call);
+    resp_bulk_string(&rest, conn_peer_name(session->conn));
+    resp_bulk_string(&rest, session->name != NULL ? session->name : "");
+    if (!rest.failed)
+        entry = malloc(sizeof *entry + rest.len);
+    if (entry != NULL) {
+        entry->len = rest.len;
+        memcpy(entry->rest, rest.data, rest.len);
+    }
+    resp_writer_free(&rest);
+    return entry;
+}
+
+static void add(struct slowlog *slowlog, struct entry *entry, uint64_t most)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    entry->number = slowlog->next_number++;
+    entry->newer = NULL;
+    entry->older = slowlog->newest;
+    if (slowlog->newest != NULL)
+        slowlog->newest->newer = entry;
+    else
+        slowlog->oldest = entry;
+    slowlog->newest = entry;
+    slowlog->count++;
+    while (slowlog->count > most)
+        drop_oldest(slowlog);
+    pthread_mutex_unlock(&slowlog->lock);
+}
+
+/* Where there is no memory for it nothing is noted. */
+static void note_call(const struct call *call, uint64_t nsec)
+{
+    struct server *server = call->server;
+    if (!is_slow(server, nsec) || (call->command->flags & CMD_SKIP_SLOWLOG) != 0)
+        return;
+    struct entry *entry = make_entry(call, nsec);
+    if (entry != NULL)
+        add(server->slowlog, entry,
+            (uint64_t)config_number(&server->config, CONFIG_SLOWLOG_MAX_LEN));
+}
+
+void slowlog_note(struct request *request)
+{
+    struct call *call = &request->call;
+    uint64_t nsec = slowlog_since(call->server, request->began_ns);
+    if (request->began_ns == 0)
+        return;
+    if (call->command->run == cmd_exec && call->nest != NULL)
+        for (struct nested *each = call->nest->first; each != NULL; each = each->next)
+            if (each->has_run)
+                note_call(&each->call, each->took_ns);
+    uint32_t length = row_length(call);
+    if (!is_slow(call->server, nsec / length))
+        return;
+    const struct resp_slice *first = call->argv;
+    for (uint32_t left = length; left > 0; left--) {
+        note_call(call, nsec / length);
+        call->argv += call->argc;
+    }
+    call->argv = first;
+}
+
+/* ---- reading ---- */
+
+uint64_t slowlog_count(struct slowlog *slowlog)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    uint64_t count = slowlog->count;
+    pthread_mutex_unlock(&slowlog->lock);
+    return count;
+}
+
+void slowlog_show(struct slowlog *slowlog, uint64_t most, struct resp_writer *reply)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    uint64_t left = most < slowlog->count ? most : slowlog->count;
+    resp_array(reply, left);
+    for (const struct entry *entry = slowlog->newest; left > 0; entry = entry->older, left--) {
+        resp_array(reply, 6);
+        resp_integer(reply, (int64_t)entry->number);
+        resp_raw(reply, entry->rest, entry->len);
+    }
+    pthread_mutex_unlock(&slowlog->lock);
+}

@@ -1,0 +1,151 @@
+"""SLOWLOG: what is noted, how it is shown, what is not shown."""
+
+import time
+
+import pytest
+
+import harness
+from test_blocking import blocked
+from test_pubsub import connect  # noqa: F401
+
+pytestmark = pytest.mark.shared
+
+
+@pytest.fixture
+def log(connect):  # noqa: F811
+    """A client of a server that notes every command, and has noted none."""
+    raw = connect()
+    raw.call("CLIENT", "SETNAME", "tester")
+    raw.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
+    raw.call("SLOWLOG", "RESET")
+    yield raw
+    raw.call("CONFIG", "SET", "slowlog-log-slower-than", 10000)
+
+
+def parsed(raw, count=-1):
+    """The entries as lists, the newest first."""
+    raw.send(harness.encode("SLOWLOG", "GET", count))
+
+    def value():
+        line = raw.line()
+        if line[:1] == b"*":
+            return [value() for _ in range(int(line[1:]))]
+        if line[:1] == b":":
+            return int(line[1:])
+        return raw.exactly(int(line[1:]) + 2)[:-2]
+    return value()
+
+
+def noted(raw):
+    """The commands, the oldest first, but those about the log."""
+    commands = [entry[3] for entry in reversed(parsed(raw))]
+    return [words for words in commands if words[0].upper() != b"SLOWLOG"]
+
+
+def test_an_entry(log):
+    begin = int(time.time())
+    assert log.call("SET", "key", "value") == b"+OK\r\n"
+    newest, reset = parsed(log)
+    assert newest[0] == reset[0] + 1 and begin - 1 <= newest[1] <= time.time() + 1
+    assert 0 <= newest[2] < 10**7 and newest[3] == [b"SET", b"key", b"value"]
+    assert newest[4].startswith(b"127.0.0.1:") and newest[5] == b"tester"
+    assert reset[3] == [b"SLOWLOG", b"RESET"]
+    assert log.call("SLOWLOG", "LEN") == b":3\r\n"  # GET has been noted, LEN not yet
+
+
+def test_numbers_go_on(log):
+    log.call("PING")
+    last = parsed(log)[0][0]
+    assert log.call("SLOWLOG", "RESET") == b"+OK\r\n"
+    assert [entry[0] for entry in parsed(log)] == [last + 2]  # the RESET; GET was before
+
+
+def test_how_many(log):
+    for i in range(20):
+        log.call("ECHO", i)
+    assert log.call("SLOWLOG", "GET").startswith(b"*10\r\n")
+    assert len(parsed(log, 3)) == 3 and len(parsed(log, 0)) == 0 and len(parsed(log)) == 24
+    log.call("CONFIG", "SET", "slowlog-max-len", 5)
+    log.call("ECHO", "last")
+    assert [entry[3][0] for entry in parsed(log)] == [b"ECHO", b"CONFIG"] + 3 * [b"SLOWLOG"]
+    log.call("CONFIG", "SET", "slowlog-max-len", 0)
+    assert parsed(log) == []
+    for wrong in (-2, "x", "1.5"):
+        assert log.call("SLOWLOG", "GET", wrong) == \
+            b"-ERR count should be greater than or equal to -1\r\n"
+    log.call("CONFIG", "SET", "slowlog-max-len", 128)
+
+
+def test_only_what_is_slow(log):
+    log.call("CONFIG", "SET", "slowlog-log-slower-than", 10**8)
+    log.call("SLOWLOG", "RESET")
+    log.call("PING")
+    assert log.call("SLOWLOG", "LEN") == b":0\r\n"
+    log.call("CONFIG", "SET", "slowlog-log-slower-than", -1)
+    log.call("PING")
+    assert log.call("SLOWLOG", "LEN") == b":0\r\n"
+    log.call("CONFIG", "SET", "slowlog-log-slower-than", 10000)
+    script = "for i = 1, 300000 do redis.sha1hex('') end return 0"
+    began = time.monotonic()
+    log.call("EVAL", script, 0)
+    took = (time.monotonic() - began) * 1e6
+    (entry,) = [entry for entry in parsed(log) if entry[3][1] == script.encode()]
+    assert 10000 <= entry[2] <= took + 10000  # the clock's ticks
+
+
+def test_long_ones_are_cut(log):
+    log.call("SADD", "set", *range(100))
+    log.call("MSET", "k", "x" * 129, "l", "y" * 128)
+    many, long = noted(log)
+    assert len(many) == 32 and many[:4] == [b"SADD", b"set", b"0", b"1"]
+    assert many[31] == b"... (71 more arguments)"
+    assert long == [b"MSET", b"k", b"x" * 128 + b"... (1 more bytes)", b"l", b"y" * 128]
+
+
+def test_passwords_are_not_shown(log):
+    log.call("CONFIG", "SET", "requirepass", "", "hz", 10, "masterauth", "")
+    log.call("AUTH", "name", "secret")
+    log.call("HELLO", 2, "AUTH", "default", "secret", "SETNAME", "tester")
+    hidden = b"(redacted)"
+    assert noted(log)[0] == [b"CONFIG", b"SET", b"requirepass", hidden, b"hz", b"10",
+                             b"masterauth", hidden]
+    assert not any(b"secret" in words for words in noted(log))
+
+
+def test_the_commands_of_exec(log):
+    log.send(b"".join(harness.encode(*words) for words in
+                      (["MULTI"], ["SET", "a", 1], ["GET", "a"], ["EXEC"])))
+    assert [log.reply() for _ in range(4)][3] == b"*2\r\n+OK\r\n$1\r\n1\r\n"
+    assert noted(log) == [[b"MULTI"], [b"SET", b"a", b"1"], [b"GET", b"a"]]
+
+
+def test_a_pipeline_on_one_key(log):
+    words = [["ZADD", "zset", i, f"member {i}"] for i in range(40)]
+    log.call("ZADD", "zset", *[word for i in range(500) for word in (i, f"other {i}")])
+    log.call("SLOWLOG", "RESET")
+    log.send(b"".join(harness.encode(*each) for each in words))
+    assert [log.reply() for _ in words] == [b":1\r\n"] * 40
+    assert noted(log) == [[str(word).encode() for word in each] for each in words]
+
+
+def test_a_wait_is_not_time_taken(log, connect):  # noqa: F811
+    waiter = connect()
+    waiter.send(harness.encode("BLPOP", "list", 0))
+    blocked(log, 1)
+    time.sleep(0.05)
+    assert [b"BLPOP", b"list", b"0"] not in noted(log)
+    log.call("RPUSH", "list", "x")
+    assert waiter.reply().endswith(b"x\r\n")
+    waiter.call("PING")
+    (entry,) = [entry for entry in parsed(log) if entry[3][0] == b"BLPOP"]
+    assert entry[2] < 50000
+
+
+def test_what_is_refused_is_not_noted(log):
+    log.call("NOSUCH")
+    log.call("GET")
+    log.call("LPUSH", "a")
+    assert noted(log) == []
+    log.call("SET", "text", "x")
+    log.call("LPUSH", "text", "x")  # this one has run
+    assert [words[0] for words in noted(log)] == [b"SET", b"LPUSH"]
