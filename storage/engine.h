@@ -383,8 +383,8 @@ struct store {
     _Atomic uint32_t active;        /* parked transactions with claims */
     _Atomic uint32_t refusing;      /* of them and the barrier's holder: those that refuse others */
 
-    pthread_mutex_t throttle_lock; /* transactions that wait for the keeper */
-    struct store_txn *throttled;   /* linked by next_throttled */
+    pthread_mutex_t throttle_lock; /* transactions that wait for the keeper, the oldest first */
+    struct store_txn *throttled, *throttled_last; /* linked by next_throttled */
     _Atomic uint64_t throttle_count, reruns, in_place_runs;
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */

@@ -61,8 +61,9 @@ void keeper_throttle(struct store_txn *txn)
     if (!txn->throttled) {
         request_wait(txn);
         txn->throttled = true;
-        txn->next_throttled = store->throttled;
-        store->throttled = txn;
+        txn->next_throttled = NULL;
+        *(store->throttled ? &store->throttled_last->next_throttled : &store->throttled) = txn;
+        store->throttled_last = txn;
     }
     pthread_mutex_unlock(&store->throttle_lock);
     atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);

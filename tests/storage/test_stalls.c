@@ -129,7 +129,7 @@ static void writers_wait_for_room_in_the_ring(void **state)
     fill_the_ring("superblock");
 }
 
-/* They go on when it has finished. */
+/* They go on when it has finished, in the order in which they came. */
 static void room_in_the_ring_comes_back(void **state)
 {
     (void)state;
@@ -143,9 +143,14 @@ static void room_in_the_ring_comes_back(void **state)
         rig_sync(&rig, call->request.shown);
         call_free(call);
     }
+    struct call *next = start_put(&rig, "another key", "value");
+    must(!finishes(&rig, next, PATIENCE_MS / 3), "there is room for another writer");
     medium_release(medium);
     must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
+    must(finishes(&rig, next, SURELY_MS) && next->result == STORE_OK, "the next one waits for ever");
+    must(call->request.shown < next->request.shown, "who has waited longer goes later");
     call_free(call);
+    call_free(next);
     rig_close_well(&rig);
     medium_free(medium);
 }
