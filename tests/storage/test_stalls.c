@@ -147,7 +147,8 @@ static void room_in_the_ring_comes_back(void **state)
     must(!finishes(&rig, next, PATIENCE_MS / 3), "there is room for another writer");
     medium_release(medium);
     must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
-    must(finishes(&rig, next, SURELY_MS) && next->result == STORE_OK, "the next one waits for ever");
+    must(finishes(&rig, next, SURELY_MS) && next->result == STORE_OK,
+         "the next one waits for ever");
     must(call->request.shown < next->request.shown, "who has waited longer goes later");
     call_free(call);
     call_free(next);
