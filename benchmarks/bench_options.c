@@ -229,7 +229,8 @@ static const struct option LONG[] = {{"seconds", required_argument, NULL, SECOND
                                      {"version", no_argument, NULL, VERSION},
                                      {NULL, 0, NULL, 0}};
 
-/* redis://user:password@host:port/database; all but the host may be missing. */
+/* redis://user:password@host:port/database; all but the host may be missing, which stands in
+ * brackets if it has colons. */
 static void take_uri(struct bench_options *o, char *uri)
 {
     static const char scheme[] = "redis://";
@@ -246,7 +247,14 @@ static void take_uri(struct bench_options *o, char *uri)
         o->password = colon + 1;
         host = at + 1;
     }
-    char *slash = strchr(host, '/'), *colon = strchr(host, ':');
+    char *end = host;
+    if (*host == '[') {
+        end = strchr(++host, ']');
+        if (end == NULL)
+            bench_give_up("'[%s' is not a URI's host", host);
+        *end++ = '\0';
+    }
+    char *slash = strchr(end, '/'), *colon = strchr(end, ':');
     if (slash != NULL)
         *slash = '\0';
     if (slash != NULL && slash[1] != '\0')

@@ -4,6 +4,30 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#define FIGURES 3
+#define LINEAR_MAX                                                                                 \
+    50 /* between the highest and the lowest bar: more is seen with logarithms only */
+
+static const char *const TITLES[FIGURES] = {"operations per second",
+                                            "latency, median, microseconds",
+                                            "latency, 99th percentile, microseconds"};
+
+static double figure_of(const struct bench_row *row, int figure)
+{
+    return figure == 0
+               ? row->rate
+               : (double)histogram_percentile(&row->result.latencies, figure == 1 ? 50 : 99) / 1e3;
+}
+
+static void write_size(FILE *to, uint64_t size)
+{
+    static const char *const units[] = {"B", "KB", "MB"};
+    int unit = 0;
+    for (; size % 1024 == 0 && unit < 2; unit++)
+        size /= 1024;
+    fprintf(to, "\\n%llu %s", (unsigned long long)size, units[unit]);
+}
+
 /* Tests go along the axis, transports side by side: rows come test by test. */
 static void write_data(FILE *to, const struct bench_options *options, const struct bench_row *rows,
                        uint32_t count)
@@ -12,26 +36,38 @@ static void write_data(FILE *to, const struct bench_options *options, const stru
     for (uint32_t i = 0; i < count; i += options->transport_count) {
         fprintf(to, "\"%.24s", rows[i].name);
         if (rows[i].size > 0)
-            fprintf(to, "\\n%llu B", (unsigned long long)rows[i].size);
+            write_size(to, rows[i].size);
         fprintf(to, "\"");
-        for (uint32_t j = 0; j < options->transport_count; j++) {
-            const struct bench_row *row = &rows[i + j];
-            const struct histogram *h = &row->result.latencies;
-            fprintf(to, " %f %f %f", row->rate, (double)histogram_percentile(h, 50) / 1e3,
-                    (double)histogram_percentile(h, 99) / 1e3);
-        }
+        for (uint32_t j = 0; j < options->transport_count; j++)
+            for (int figure = 0; figure < FIGURES; figure++)
+                fprintf(to, " %f", figure_of(&rows[i + j], figure));
         fprintf(to, "\n");
     }
     fprintf(to, "END\n");
 }
 
-/* Bars of one figure of the three that each transport has. */
-static void write_panel(FILE *to, const struct bench_options *options, const char *title,
-                        int figure)
+static void write_axis(FILE *to, const struct bench_row *rows, uint32_t count, int figure)
 {
-    fprintf(to, "set title '%s'\nplot", title);
+    double least = figure_of(&rows[0], figure), most = least;
+    for (uint32_t i = 1; i < count; i++) {
+        double value = figure_of(&rows[i], figure);
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    if (least > 0 && most > LINEAR_MAX * least)
+        fprintf(to, "set logscale y\nset yrange [%f:*]\n", least / 2);
+    else
+        fprintf(to, "unset logscale y\nset yrange [0:*]\n");
+}
+
+/* Bars of one figure of those that each transport has. */
+static void write_panel(FILE *to, const struct bench_options *options, const struct bench_row *rows,
+                        uint32_t count, int figure)
+{
+    write_axis(to, rows, count, figure);
+    fprintf(to, "set title '%s'\nplot", TITLES[figure]);
     for (uint32_t i = 0; i < options->transport_count; i++) {
-        fprintf(to, "%s $data using %d", i > 0 ? "," : "", (int)i * 3 + 2 + figure);
+        fprintf(to, "%s $data using %d", i > 0 ? "," : "", (int)i * FIGURES + 2 + figure);
         fprintf(to, "%s title '%s'", i == 0 ? ":xtic(1)" : "", options->transports[i]->name);
     }
     fprintf(to, "\n");
@@ -50,10 +86,8 @@ static void write_script(FILE *to, const struct bench_options *options,
             "set bmargin 3\n"
             "set multiplot layout 3,1 title '%u clients, pipeline %u, %s'\n",
             options->clients, options->pipeline, options->rate > 0 ? "open loop" : "closed loop");
-    fprintf(to, "set yrange [0:*]\n");
-    write_panel(to, options, "operations per second", 0);
-    write_panel(to, options, "latency, median, microseconds", 1);
-    write_panel(to, options, "latency, 99th percentile, microseconds", 2);
+    for (int figure = 0; figure < FIGURES; figure++)
+        write_panel(to, options, rows, count, figure);
     fprintf(to, "unset multiplot\n");
 }
 

@@ -88,13 +88,13 @@ static void print_summary(const struct bench_row *row)
 
 static void print_table(const struct bench_row *rows, uint32_t count)
 {
-    printf("%-11s %11s %9s %9s %9s %9s %9s %9s %9s\n", "transport", "ops/s", "p50 ms", "p99 ms",
+    printf("%-14s %11s %9s %9s %9s %9s %9s %9s %9s\n", "transport", "ops/s", "p50 ms", "p99 ms",
            "p99.9 ms", "max ms", "client us", "server us", "copied B");
     for (uint32_t i = 0; i < count; i++) {
         const struct bench_row *row = &rows[i];
         char copied[32];
         print_copied(copied, row, "-");
-        printf("%-11s %11.1f %9.3f %9.3f %9.3f %9.3f %9.2f %9.2f %9s\n", row->transport, row->rate,
+        printf("%-14s %11.1f %9.3f %9.3f %9.3f %9.3f %9.2f %9.2f %9s\n", row->transport, row->rate,
                percentile_ms(row, 50), percentile_ms(row, 99), percentile_ms(row, 99.9),
                ms(row->result.latencies.max_ns), client_us(row), server_us(row), copied);
     }

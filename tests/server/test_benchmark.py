@@ -140,13 +140,14 @@ def test_a_word_from_the_standard_input(server):
 
 def test_a_server_by_its_uri(make_server):
     server = make_server(requirepass="secret")
-    uri = f"redis://default:secret@127.0.0.1:{server.port}/3"
-    done = subprocess.run([BENCHMARK, "-u", uri, "-q", "-n", "100", "-t", "set,lrange_100"],
-                          capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stderr == ""
+    for host in ("127.0.0.1", "[127.0.0.1]"):
+        uri = f"redis://default:secret@{host}:{server.port}/3"
+        done = subprocess.run([BENCHMARK, "-u", uri, "-q", "-n", "100", "-t", "set,lrange_100"],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stderr == ""
     keys = server.client(password="secret", db=3).keys()
     assert sorted(keys) == [b"key:__rand_int__", b"mylist"]
-    for wrong in ("http://127.0.0.1", "redis://secret@127.0.0.1", "redis://127.0.0.1:0"):
+    for wrong in ("http://127.0.0.1", "redis://secret@127.0.0.1", "redis://127.0.0.1:0", "redis://[::1"):
         done = subprocess.run([BENCHMARK, "-u", wrong], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and done.stdout == ""
 
