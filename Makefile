@@ -101,6 +101,7 @@ SERVER_SRC := \
 	server/blocked.c \
 	server/call.c \
 	server/client_memory.c \
+	server/cmd_alone.c \
 	server/cmd_bitfield.c \
 	server/cmd_bitmap.c \
 	server/cmd_blocking.c \

@@ -31,6 +31,8 @@
 #define VARYING "nondeterministic_output"
 #define VARYING_ORDER "nondeterministic_output_order"
 
+#define NO_NODE "Answers that this is no node of a cluster."
+
 #define EXPIRE_IF "[condition(NX|XX|GT|LT)@7.0.0]"
 #define WALK "cursor [MATCH pattern] [COUNT count]"
 #define LIMIT "[LIMIT limit(offset count)]"

@@ -214,6 +214,12 @@ COMMAND("memory|usage", cmd_memory_usage, -3, R, 2, 2, 1, NULL, "4.0.0", "server
         "O(N), N being the number of samples",
         .summary = "Estimates the bytes that a key and its value take.",
         .syntax = "key [SAMPLES count]", .key_flags = "RO")
+COMMAND("module", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "4.0.0", "server",
+        "Depends on the subcommand.", .summary = "About modules.")
+COMMAND("module|help", cmd_module_help, 2, LS | PLACE, 0, 0, 0, NULL, "5.0.0", "server", "O(1)",
+        .summary = "Explains the subcommands.")
+COMMAND("module|list", cmd_module_list, 2, CMD_ADMIN | NS | PLACE, 0, 0, 0, NULL, "4.0.0", "server",
+        "O(1)", .summary = "Lists the modules, of which there are none.", .tips = VARYING_ORDER)
 COMMAND("rdma", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "7.2.0", "server",
         "Depends on the subcommand.", .summary = "About RDMA channels.")
 COMMAND("rdma|close", cmd_rdma_close, 3, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection", "7.2.0",
@@ -228,6 +234,8 @@ COMMAND("rdma|info", cmd_rdma_info, 2, NS | LS | LOCAL, 0, 0, 0, "connection", "
         "O(1)", .summary = "Tells what channels are offered.")
 COMMAND("rdma|list", cmd_rdma_list, 2, ADMIN | CMD_TOUR | LOCAL, 0, 0, 0, "connection", "7.2.0",
         "server", "O(N), N being the number of connections", .summary = "Describes the channels.")
+COMMAND("role", cmd_role, 1, NS | LS | FAST | PLACE, 0, 0, 0, "admin dangerous", "2.8.12", "server",
+        "O(1)", .summary = "Tells that this is a master without replicas.")
 COMMAND("shutdown", cmd_shutdown, -1, ADMIN | CMD_NO_MULTI | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, NULL,
         "1.0.0", "server", "O(1)",
         .summary = "Stops the server; everything acknowledged is on disk then.",
@@ -249,6 +257,39 @@ COMMAND("swapdb", cmd_swapdb, 3, W | FAST | CMD_ALL_KEYS, 0, 0, 0, "keyspace dan
         "server", "O(1)", .summary = "Exchanges two databases.", .syntax = "index1 index2")
 COMMAND("time", cmd_time, 1, LS | FAST | PLACE, 0, 0, 0, NULL, "2.6.0", "server", "O(1)",
         .summary = "Tells the server's clock.", .tips = VARYING)
+
+/* ---- cluster ---- */
+
+COMMAND("asking", cmd_cluster, 1, FAST | PLACE, 0, 0, 0, "connection", "3.0.0", "cluster", "O(1)",
+        .summary = NO_NODE)
+COMMAND("cluster", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "3.0.0", "cluster",
+        "Depends on the subcommand.", .summary = "About a cluster, which this is no node of.")
+COMMAND("cluster|countkeysinslot", cmd_cluster, 3, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0",
+        "cluster", "O(1)", .summary = NO_NODE, .syntax = "slot:integer")
+COMMAND("cluster|getkeysinslot", cmd_cluster, 4, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0",
+        "cluster", "O(1)", .summary = NO_NODE, .syntax = "slot:integer count", .tips = VARYING)
+COMMAND("cluster|help", cmd_cluster_help, 2, LS | PLACE, 0, 0, 0, NULL, "5.0.0", "cluster", "O(1)",
+        .summary = "Explains the subcommands.")
+COMMAND("cluster|info", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE, .tips = VARYING)
+COMMAND("cluster|keyslot", cmd_cluster, 3, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE, .syntax = "key:string")
+COMMAND("cluster|links", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "7.0.0", "cluster",
+        "O(1)", .summary = NO_NODE, .tips = VARYING)
+COMMAND("cluster|myid", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE)
+COMMAND("cluster|nodes", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE, .tips = VARYING)
+COMMAND("cluster|reset", cmd_cluster, -2, CMD_ADMIN | NS | CMD_STALE | LOCAL, 0, 0, 0, NULL,
+        "3.0.0", "cluster", "O(1)", .summary = NO_NODE, .syntax = "[hard-soft(HARD|SOFT)]")
+COMMAND("cluster|shards", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "7.0.0", "cluster",
+        "O(1)", .summary = NO_NODE, .tips = VARYING)
+COMMAND("cluster|slots", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE, .tips = VARYING, .deprecated = "7.0.0 `CLUSTER SHARDS`")
+COMMAND("readonly", cmd_cluster, 1, LS | FAST | PLACE, 0, 0, 0, "connection", "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE)
+COMMAND("readwrite", cmd_cluster, 1, LS | FAST | PLACE, 0, 0, 0, "connection", "3.0.0", "cluster",
+        "O(1)", .summary = NO_NODE)
 
 /* ---- scripts ---- */
 

@@ -242,6 +242,7 @@ BY_NAME = {
     b"INFO": same_kind,
     b"TIME": same_kind,
     b"LOLWUT": same_kind,
+    b"ROLE": same_kind,
     b"HELLO": same_kind,
     b"PUBSUB": same_names,
     b"CONFIG": same_names,

@@ -153,6 +153,9 @@ CONFIG {|foo|GET|GET nosuch|SET|SET maxclients|SET nosuch 1|RESETSTAT x|REWRITE 
 CONFIG SET timeout {x|-1|0 timeout 0|0 nosuch 1|0 maxclients|0 timeout}
 CONFIG SET {maxmemory-policy|appendfsync|loglevel|notify-keyspace-events|maxclients|hz} {foo|_}
 CONFIG SET {maxmemory 1zb|databases 5|daemonize yes|unixsocketperm 999|client-output-buffer-limit foo}
+{ROLE|READONLY|READWRITE|ASKING} {|x}
+CLUSTER {|INFO|NODES|SLOTS|SHARDS|MYID|KEYSLOT a|COUNTKEYSINSLOT 1}
+MODULE {|LIST|LIST x|foo}
 SLOWLOG {GET -2|GET x|GET 1 2|GET 0|LEN 1|RESET|RESET x|foo}
 COMMAND {foo|COUNT x|LIST x|LIST FILTERBY|LIST FILTERBY foo bar|LIST FILTERBY MODULE x|INFO nosuch|DOCS nosuch}
 COMMAND LIST FILTERBY {ACLCAT nosuch|PATTERN xyz*|PATTERN}

@@ -143,7 +143,13 @@ class Talk:
     def TIME(self):
         return []
 
-    LOLWUT = TIME
+    LOLWUT = ROLE = ASKING = READONLY = READWRITE = TIME
+
+    def CLUSTER(self):
+        return self.random.choice([["INFO"], ["NODES"], ["SLOTS"], ["KEYSLOT", "a"], []])
+
+    def MODULE(self):
+        return self.random.choice([["LIST"], ["LIST", "x"], ["X"], []])
 
     def SHUTDOWN(self):
         return self.random.choice([["X"], ["SAVE", "NOSAVE"], ["ABORT"], ["ABORT", "NOW"]])

@@ -170,3 +170,14 @@ def test_protected_mode_denies_strangers(make_server):
     with socket.create_connection((address, server.port), timeout=10) as stranger:
         stranger.sendall(encode("PING"))
         assert stranger.recv(100) == b"+PONG\r\n"
+
+
+def test_a_server_that_stands_alone(client):
+    """What clients for sentinels, clusters and modules ask first."""
+    assert client.execute_command("ROLE") == [b"master", 0, []]
+    assert client.execute_command("MODULE LIST") == []
+    for command in ("CLUSTER SLOTS", "CLUSTER NODES", "CLUSTER INFO", "READONLY", "READWRITE",
+                    "ASKING"):
+        with pytest.raises(redis.ResponseError) as error:
+            client.execute_command(*command.split())
+        assert str(error.value) == "This instance has cluster support disabled"

@@ -1,0 +1,48 @@
+/*
+ * What clients ask about replicas, cluster and modules, of a server that has none of them.
+ */
+#include "commands.h"
+
+enum store_result cmd_role(struct call *call)
+{
+    resp_array(call->reply, 3);
+    resp_bulk_string(call->reply, "master");
+    resp_integer(call->reply, 0); /* the replication offset, as INFO has it */
+    resp_array(call->reply, 0);
+    return STORE_OK;
+}
+
+/* CLUSTER and all commands that only make sense to a node of one. */
+enum store_result cmd_cluster(struct call *call)
+{
+    resp_error(call->reply, "ERR This instance has cluster support disabled");
+    return STORE_OK;
+}
+
+enum store_result cmd_cluster_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "COUNTKEYSINSLOT, GETKEYSINSLOT, INFO, KEYSLOT, LINKS, MYID, NODES, RESET, SHARDS, SLOTS",
+        "    Answer that this is no node of a cluster.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}
+
+enum store_result cmd_module_list(struct call *call)
+{
+    resp_array(call->reply, 0);
+    return STORE_OK;
+}
+
+enum store_result cmd_module_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "LIST",
+        "    The modules that are loaded: none.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}
