@@ -3,9 +3,11 @@ and subscribes, and waits at queues. Those for node are scripts in tests/clients
 """
 
 import os
+import socket
 import subprocess
 import threading
 
+import kombu
 import pytest
 import redis
 
@@ -22,8 +24,9 @@ def modules():
     subprocess.run([os.path.join(CLIENTS, "install")], check=True, timeout=300)
 
 
-@pytest.mark.parametrize("script", [["ioredis.js"], ["redis.js", "2"], ["redis.js", "3"]],
-                         ids=["ioredis", "node-redis-resp2", "node-redis-resp3"])
+@pytest.mark.parametrize(
+    "script", [["bull.js"], ["ioredis.js"], ["redis.js", "2"], ["redis.js", "3"]],
+    ids=["bull", "ioredis", "node-redis-resp2", "node-redis-resp3"])
 def test_node(server, modules, script):
     command = ["node", os.path.join(CLIENTS, script[0]), str(server.port), *script[1:]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
@@ -122,3 +125,40 @@ def test_python_queue(server):
     assert worker.lrange("running", 0, -1) == [b"job 2"]
     client.zadd("delayed", {"later": 17})
     assert worker.bzpopmin("delayed", 10) == (b"delayed", b"later", 17.0)
+
+
+def test_python_queue_of_kombu(server):
+    """What Celery stands on: queues by priority, acknowledgements, messages to whoever listens."""
+    with kombu.Connection(f"redis://127.0.0.1:{server.port}/1") as link:
+        jobs = link.SimpleQueue("jobs")
+        for i in range(50):
+            jobs.put({"job": i}, priority=0 if i == 30 else 3)
+        assert jobs.qsize() == 50
+        first = jobs.get(timeout=10)
+        assert first.payload == {"job": 30}
+        first.requeue()
+        got = [jobs.get(timeout=10) for _ in range(50)]
+        assert sorted(message.payload["job"] for message in got) == list(range(50))
+        client = server.client(db=1)
+        assert client.zcard("unacked_index") == client.hlen("unacked") == 50
+        for message in got[1:]:
+            message.ack()
+        jobs.close()
+    with kombu.Connection(f"redis://127.0.0.1:{server.port}/1") as link:
+        assert link.SimpleQueue("jobs").qsize() == 1  # what was not acknowledged has come back
+        exchange = kombu.Exchange("news", type="fanout")
+        heard = []
+        reader = kombu.Queue("reader", exchange, auto_delete=True)
+        with link.Consumer(reader, callbacks=[lambda body, message: heard.append(body)],
+                           no_ack=True, accept=["json"]):
+            publisher = server.client(db=1)
+            while publisher.pubsub_numpat() == 0:
+                try:
+                    link.drain_events(timeout=0.1)
+                except socket.timeout:
+                    pass
+            with link.Producer() as producer:
+                producer.publish({"word": "hello"}, exchange=exchange)
+            while not heard:
+                link.drain_events(timeout=10)
+        assert heard == [{"word": "hello"}]
