@@ -86,12 +86,19 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
     return false;
 }
 
+static bool is_any(const struct rdma_choice *choice)
+{
+    return choice->name == NULL || choice->name[0] == '\0';
+}
+
+static bool is_called(struct ibv_device *candidate, const struct rdma_choice *choice)
+{
+    return is_any(choice) || strcmp(choice->name, ibv_get_device_name(candidate)) == 0;
+}
+
 static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
                      const struct rdma_choice *choice)
 {
-    const char *name = ibv_get_device_name(candidate);
-    if (choice->name != NULL && choice->name[0] != '\0' && strcmp(choice->name, name) != 0)
-        return false;
     *device = (struct rdma_device){.context = ibv_open_device(candidate)};
     if (device->context == NULL)
         return false;
@@ -109,19 +116,28 @@ static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
 bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
                       char message[RDMA_MESSAGE_MAX])
 {
-    int count = 0;
+    int count = 0, named = 0;
     struct ibv_device **list = ibv_get_device_list(&count);
     bool is_open = false;
-    for (int i = 0; i < count && !is_open; i++)
-        is_open = open_one(device, list[i], choice);
+    for (int i = 0; i < count && !is_open; i++) {
+        named += is_called(list[i], choice);
+        is_open = is_called(list[i], choice) && open_one(device, list[i], choice);
+    }
     if (list != NULL)
         ibv_free_device_list(list);
-    if (!is_open)
+    if (is_open)
+        return true;
+    if (count == 0)
+        snprintf(message, RDMA_MESSAGE_MAX, "there is no RDMA device");
+    else if (named == 0)
+        snprintf(message, RDMA_MESSAGE_MAX, "no RDMA device is called '%s'", choice->name);
+    else if (is_any(choice))
         snprintf(message, RDMA_MESSAGE_MAX,
-                 count > 0 ? "none of %d RDMA devices has a port that is active and fits"
-                           : "there is no RDMA device (%d found)",
-                 count);
-    return is_open;
+                 "none of %d RDMA devices has a port that is active and fits", count);
+    else
+        snprintf(message, RDMA_MESSAGE_MAX,
+                 "the RDMA device %s has no port that is active and fits", choice->name);
+    return false;
 }
 
 void rdma_device_close(struct rdma_device *device)
