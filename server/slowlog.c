@@ -189,25 +189,31 @@ static void note_call(const struct call *call, uint64_t nsec)
             (uint64_t)config_number(&server->config, CONFIG_SLOWLOG_MAX_LEN));
 }
 
-void slowlog_note(struct request *request)
+/* All of it took `nsec`, and so nothing in it took longer. */
+static void note_request(struct request *request, uint64_t nsec)
 {
     struct call *call = &request->call;
-    uint64_t nsec = slowlog_since(call->server, request->began_ns);
-    if (request->began_ns == 0)
-        return;
     if (call->command->run == cmd_exec && call->nest != NULL)
         for (struct nested *each = call->nest->first; each != NULL; each = each->next)
             if (each->has_run)
                 note_call(&each->call, each->took_ns);
-    uint32_t length = row_length(call);
-    if (!is_slow(call->server, nsec / length))
-        return;
     const struct resp_slice *first = call->argv;
+    uint32_t length = row_length(call);
     for (uint32_t left = length; left > 0; left--) {
         note_call(call, nsec / length);
         call->argv += call->argc;
     }
     call->argv = first;
+}
+
+void slowlog_note(struct request *request)
+{
+    const struct server *server = request->call.server;
+    if (request->began_ns == 0)
+        return;
+    uint64_t nsec = slowlog_since(server, request->began_ns);
+    if (is_slow(server, nsec))
+        note_request(request, nsec);
 }
 
 /* ---- reading ---- */
