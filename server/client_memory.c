@@ -47,12 +47,17 @@ static void count_unsent(struct conn *conn, uint64_t now)
 
 void client_memory_note(struct conn *conn)
 {
-    uint64_t now = conn_total_memory(conn);
+    uint64_t now = conn_total_memory(conn) - conn->shared_bytes;
     if (now == conn->counted_bytes)
         return;
     count(conn->worker, (int64_t)(now - conn->counted_bytes));
     conn->counted_bytes = now;
     count_unsent(conn, conn_output_memory(conn));
+}
+
+void client_memory_note_shared(struct worker *worker, int64_t more)
+{
+    count(worker, more);
 }
 
 void client_memory_forget(struct conn *conn)
@@ -78,12 +83,17 @@ void client_memory_let_go(struct worker *worker)
         conn_attend(conn);
 }
 
+static uint64_t held_bytes(const struct conn *conn)
+{
+    return conn->counted_bytes + conn->shared_bytes;
+}
+
 static struct conn *largest(const struct worker *worker)
 {
     struct conn *found = NULL;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
         if (!conn->kill && !conn->session.no_evict &&
-            (found == NULL || conn->counted_bytes > found->counted_bytes))
+            (found == NULL || held_bytes(conn) > held_bytes(found)))
             found = conn;
     return found;
 }
@@ -106,28 +116,30 @@ static void close_largest(struct conn *conn)
     client_memory_note(conn);
 }
 
-void client_memory_keep_bound(struct worker *worker)
+/* More than the worker's share, and all together more than the limit. */
+static bool is_too_much(const struct worker *worker)
 {
-    struct server *server = worker->server;
+    const struct server *server = worker->server;
     uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
     uint64_t share = limit / server->worker_count;
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
     if (bytes <= share)
-        return;
+        return false;
     uint64_t leaving = leaving_bytes(worker);
-    bytes -= leaving;
-    for (uint64_t all = client_memory_total(server) - leaving; all > limit && bytes > share;) {
+    return bytes - leaving > share && client_memory_total(server) - leaving > limit;
+}
+
+void client_memory_keep_bound(struct worker *worker)
+{
+    while (is_too_much(worker)) {
         struct conn *conn = largest(worker);
-        if (conn == NULL || conn->counted_bytes == 0)
+        if (conn == NULL || held_bytes(conn) == 0)
             return;
-        log_line(&server->log, CONFIG_LOG_NOTICE,
+        log_line(&worker->server->log, CONFIG_LOG_NOTICE,
                  "Client %s closed: clients are over their share of maxmemory, and it holds the "
                  "most, %llu bytes",
-                 conn_peer_name(conn), (unsigned long long)conn->counted_bytes);
+                 conn_peer_name(conn), (unsigned long long)held_bytes(conn));
         counter_add(&worker->counters.evicted_clients, 1);
-        uint64_t less = conn->counted_bytes < bytes ? conn->counted_bytes : bytes;
-        bytes -= less;
-        all -= less < all ? less : all;
         close_largest(conn);
     }
 }

@@ -64,6 +64,7 @@ struct conn {
     struct segment *held, *last_held; /* pushes, while a reply flows: see outflow.h */
     bool is_flowing;
     uint64_t output_bytes; /* in both */
+    uint64_t shared_bytes; /* of these in publications, which others may have, too */
     uint32_t segment_count;
     uint64_t shown;              /* newest commit shown by the bytes in worker->output */
     uint64_t newest_shown;       /* newest commit shown by any command that has run */

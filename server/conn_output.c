@@ -32,6 +32,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "client_memory.h"
 #include "commandstats.h"
 #include "effects.h"
 #include "log.h"
@@ -77,6 +78,26 @@ static uint64_t segment_cost(const struct segment *segment)
 
 static void send_late(struct conn *conn);
 
+static struct publication_visit *visit_of(const struct conn *conn, struct publication *publication)
+{
+    return &publication->visits[conn->worker->index];
+}
+
+static void begin_sharing(struct conn *conn, struct publication *publication)
+{
+    conn->shared_bytes += publication->len;
+    if (visit_of(conn, publication)->queued++ == 0)
+        client_memory_note_shared(conn->worker, (int64_t)publication->len);
+}
+
+/* With so much of it unsent. */
+static void end_sharing(struct conn *conn, struct publication *publication, uint64_t unsent)
+{
+    conn->shared_bytes -= unsent;
+    if (--visit_of(conn, publication)->queued == 0)
+        client_memory_note_shared(conn->worker, -(int64_t)publication->len);
+}
+
 static void append(struct conn *conn, struct segment *segment)
 {
     if (conn->has_late)
@@ -89,6 +110,8 @@ static void append(struct conn *conn, struct segment *segment)
     conn->last_output = segment;
     conn->output_bytes += segment_cost(segment);
     conn->segment_count++;
+    if (segment->publication != NULL)
+        begin_sharing(conn, segment->publication);
 }
 
 static void free_segment(struct segment *segment)
@@ -107,6 +130,8 @@ static void drop_first(struct conn *conn)
 {
     struct segment *segment = conn->output;
     conn->output_bytes -= segment_cost(segment);
+    if (segment->publication != NULL)
+        end_sharing(conn, segment->publication, segment_cost(segment));
     conn->segment_count--;
     conn->output = segment->next;
     if (conn->output == NULL)
@@ -134,7 +159,7 @@ void conn_output_free(struct conn *conn)
     exchange_queues(conn);
     while (conn->output != NULL)
         drop_first(conn);
-    assert(conn->output_bytes == 0 && conn->segment_count == 0);
+    assert(conn->output_bytes == 0 && conn->shared_bytes == 0 && conn->segment_count == 0);
 }
 
 static bool append_new(struct conn *conn, const char *data, size_t len, size_t room,
@@ -506,6 +531,8 @@ static void send_bytes(struct conn *conn)
         if (part > sent) {
             segment->sent += sent;
             conn->output_bytes -= sent;
+            if (segment->publication != NULL)
+                conn->shared_bytes -= sent;
             return;
         }
         drop_first(conn);

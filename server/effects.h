@@ -18,6 +18,7 @@
 struct publication_visit {
     struct worker_message message;
     struct publication *publication; /* NULL: it does not stop here */
+    uint32_t queued;                 /* there, in outputs of connections; that worker's own */
 };
 
 /*

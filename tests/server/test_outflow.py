@@ -49,6 +49,7 @@ def received(raw, length):
 def stalled(server, key="list"):
     """A client that has asked for all of it and read no more than a little."""
     raw = server.raw(receive_buffer=4096)
+    raw.id = int(raw.call("CLIENT", "ID")[1:])
     raw.send(encode("LRANGE", key, "0", "-1"))
     raw.more()
     time.sleep(0.1)
@@ -122,9 +123,8 @@ def test_an_end_in_the_middle(make_server):
     client = server.client()
     push(client, "list", 30000, 250)
     left, killed, lasting = stalled(server), stalled(server), stalled(server)
-    address = "%s:%d" % killed.socket.getsockname()
     left.close()
-    assert client.client_kill(address) is True
+    assert client.client_kill_filter(_id=killed.id) == 1
     assert client.rpush("list", "one more") == 30001
     with pytest.raises((EOFError, ConnectionResetError)):
         killed.exactly(30000 * 260)

@@ -255,6 +255,23 @@ def test_large_messages_and_many_subscribers(connect):
         assert raw.got == [push("message", "big", message)] * 2
 
 
+@pytest.mark.vellum
+def test_a_message_for_many_is_there_once(server):
+    """Who has not read it yet is not closed for what all of them have together."""
+    client = server.client()
+    evicted = client.info("stats")["evicted_clients"]
+    message = bytes(range(256)) * 32768  # 8 MB; all clients may hold 32
+    subscribers = [server.raw(receive_buffer=4096) for _ in range(12)]
+    for raw in subscribers:
+        raw.call("SUBSCRIBE", "big")
+    assert client.publish("big", message) == 12
+    assert client.info("memory")["mem_clients_normal"] < 2 * len(message) * server.workers
+    for raw in subscribers:
+        assert raw.reply() == push("message", "big", message)
+        raw.close()
+    assert client.info("stats")["evicted_clients"] == evicted
+
+
 def test_thousands_of_channels_of_one_client(connect):
     raw, sender = connect(), connect()
     names = [f"channel:{i}" for i in range(5000)]
@@ -365,6 +382,7 @@ def test_monitor_hides_secrets_and_administration(connect):
 
 def test_a_monitor_is_listed_and_may_not_touch_keys(connect):
     watcher, raw = connect(), connect()
+    assert raw.call("PING") == b"+PONG\r\n"  # it is there before it could be seen to come
     watcher.call("MONITOR")
     assert b"flags=O " in raw.call("CLIENT", "LIST")
     assert watcher.call("GET", "k") == b"-ERR Replica can't interact with the keyspace\r\n"
