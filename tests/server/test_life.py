@@ -326,7 +326,8 @@ def write_until_stopped(port, stop, name, acknowledged, sent):
         pass
 
 
-def run_writers(server, seconds, end):
+def run_writers(server, seconds, least, end):
+    """Until there are so many acknowledged, on a slow machine."""
     stop, acknowledged, sent = threading.Event(), {}, {}
     threads = [threading.Thread(target=write_until_stopped,
                                 args=(server.port, stop, f"w{n}", acknowledged, sent))
@@ -334,6 +335,9 @@ def run_writers(server, seconds, end):
     for thread in threads:
         thread.start()
     time.sleep(seconds)
+    limit = time.monotonic() + 30
+    while len(acknowledged) <= least and time.monotonic() < limit:
+        time.sleep(0.05)
     end()
     stop.set()
     for thread in threads:
@@ -353,7 +357,7 @@ def test_kill_9_loses_nothing_acknowledged(make_server):
     server = make_server(appendfsync="always")
     total = 0
     for _ in range(4):
-        acknowledged, sent = run_writers(server, 0.7, server.kill9)
+        acknowledged, sent = run_writers(server, 0.7, 12, server.kill9)
         server.start()
         check_writers(server, acknowledged, sent)
         total += len(acknowledged)
@@ -441,7 +445,7 @@ def test_kill_9_keeps_a_prefix(make_server, policy, seconds, lost):
 
 
 def test_sigterm_keeps_everything_acknowledged(server):
-    acknowledged, sent = run_writers(server, 0.7, server.stop)
+    acknowledged, sent = run_writers(server, 0.7, 50, server.stop)
     server.start()
     check_writers(server, acknowledged, sent)
     assert len(acknowledged) > 50
