@@ -10,8 +10,8 @@
  * 2. Whoever ends first, client or server, ends the pair: what the server sent before is delivered.
  * A channel cannot be closed by halves, so a client that sends no more counts as gone: to wait for
  *    replies would keep one that has gone waiting in BLPOP, which takes elements.
- * 3. Its end stands behind bytes that the server may not take while it waits: so the end is watched
- *    for while nothing is read, and with nothing taken for GONE_LIMIT_S the pair ends.
+ * 3. Its end stands behind bytes that the server may not take while it waits: so it is looked for
+ *    every LOOK_S while nothing is read, and with nothing taken since the last time the pair ends.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include <getopt.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@
 
 #define PIECE_BYTES (64 * 1024)
 #define DIAL_LIMIT_S 5 /* for the connection, and for each answer until there is a channel */
-#define GONE_LIMIT_S 3
+#define LOOK_S 3
 #define SPIN_ROUNDS 200 /* of polling without anything moved, before the proxy sleeps */
 
 struct proxy {
@@ -57,9 +58,9 @@ struct pair {
     redisContext *tcp;
     struct client_channel *channel;
     struct event *client_in, *client_out, *channel_in, *tcp_in;
-    struct event *client_gone, *client_limit; /* its end, and from then on the time */
-    struct piece up, down;                    /* to the server, to the client */
-    uint64_t taken, taken_before; /* pieces of bytes by the server; when the time began */
+    struct event *look;           /* for the client's end */
+    struct piece up, down;        /* to the server, to the client */
+    uint64_t taken, taken_before; /* how often the server took something; when looking began */
     bool client_ended, server_ended, is_over;
 };
 
@@ -138,8 +139,8 @@ static void watch(struct event *event, bool is_wanted)
 
 static void end_pair(struct pair *pair)
 {
-    struct event *events[] = {pair->client_in, pair->client_out,  pair->channel_in,
-                              pair->tcp_in,    pair->client_gone, pair->client_limit};
+    struct event *events[] = {pair->client_in, pair->client_out, pair->channel_in, pair->tcp_in,
+                              pair->look};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (events[i] != NULL)
             event_free(events[i]);
@@ -148,6 +149,30 @@ static void end_pair(struct pair *pair)
     if (pair->tcp != NULL)
         redisFree(pair->tcp);
     free(pair);
+}
+
+static void begin_looking(struct pair *pair)
+{
+    const struct timeval time = {.tv_sec = LOOK_S};
+    pair->taken_before = pair->taken;
+    event_add(pair->look, &time);
+}
+
+/* libevent takes an error of a socket for readiness, and keeps it from who waits for its end. */
+static bool has_gone(const struct pair *pair)
+{
+    struct pollfd end = {.fd = pair->client, .events = POLLRDHUP};
+    return poll(&end, 1, 0) > 0;
+}
+
+/* The next round takes the consequence. */
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct pair *pair = arg;
+    if (!is_empty(&pair->up) && pair->taken == pair->taken_before)
+        pair->client_ended = pair->client_ended || has_gone(pair);
 }
 
 /* Moves all that moves now; true: something did. */
@@ -162,9 +187,9 @@ static bool serve(struct pair *pair)
     pair->is_over = pair->client_ended || (pair->server_ended && is_empty(&pair->down));
     if (!pair->is_over) {
         watch(pair->client_in, is_empty(&pair->up));
-        watch(pair->client_gone,
-              !is_empty(&pair->up) && !event_pending(pair->client_limit, EV_TIMEOUT, NULL));
         watch(pair->client_out, !is_empty(&pair->down));
+        if (!is_empty(&pair->up) && !event_pending(pair->look, EV_TIMEOUT, NULL))
+            begin_looking(pair);
     }
     return has_moved;
 }
@@ -184,32 +209,6 @@ static void on_server_gone(evutil_socket_t fd, short what, void *arg)
     client_channel_poll(pair->channel);
     pair->server_ended = true;
     event_del(pair->tcp_in);
-}
-
-static void begin_limit(struct pair *pair)
-{
-    const struct timeval limit = {.tv_sec = GONE_LIMIT_S};
-    pair->taken_before = pair->taken;
-    event_add(pair->client_limit, &limit);
-}
-
-static void on_client_gone(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    struct pair *pair = arg;
-    begin_limit(pair);
-    event_del(pair->client_gone);
-}
-
-static void on_client_limit(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    struct pair *pair = arg;
-    pair->client_ended = pair->client_ended || pair->taken == pair->taken_before;
-    if (!pair->client_ended)
-        begin_limit(pair);
 }
 
 /* All other pairs wait meanwhile. Of a server that vanishes while a channel is idle, the keepalive
@@ -256,12 +255,10 @@ static bool make_events(struct pair *pair)
     pair->channel_in =
         event_new(base, client_channel_descriptor(pair->channel), in, on_ready, pair);
     pair->tcp_in = event_new(base, pair->tcp->fd, in, on_server_gone, pair);
-    pair->client_gone = event_new(base, pair->client, EV_CLOSED | EV_PERSIST, on_client_gone, pair);
-    pair->client_limit = evtimer_new(base, on_client_limit, pair);
+    pair->look = evtimer_new(base, on_look, pair);
     return pair->client_in != NULL && pair->client_out != NULL && pair->channel_in != NULL &&
-           pair->tcp_in != NULL && pair->client_gone != NULL && pair->client_limit != NULL &&
-           event_add(pair->channel_in, NULL) == 0 && event_add(pair->tcp_in, NULL) == 0 &&
-           event_add(pair->client_in, NULL) == 0;
+           pair->tcp_in != NULL && pair->look != NULL && event_add(pair->channel_in, NULL) == 0 &&
+           event_add(pair->tcp_in, NULL) == 0 && event_add(pair->client_in, NULL) == 0;
 }
 
 static void on_connection(evutil_socket_t listening, short what, void *arg)

@@ -11,6 +11,7 @@
 #include "words.h"
 
 #define WORD_MAX 24
+#define NAMES_SHARE 4 /* asked for at once, of all there are */
 
 /* ---- lists of words ---- */
 
@@ -293,10 +294,21 @@ enum store_result cmd_command(struct call *call)
     return STORE_OK;
 }
 
+/* Nobody needs so many; and the reply, many times as long, is made at once. */
+static bool are_too_many_names(struct call *call)
+{
+    if (call->argc - 2 <= NAMES_SHARE * command_count)
+        return false;
+    resp_error(call->reply, "ERR too many command names");
+    return true;
+}
+
 enum store_result cmd_command_info(struct call *call)
 {
     if (call->argc == 2)
         return cmd_command(call);
+    if (are_too_many_names(call))
+        return STORE_OK;
     resp_array(call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc; i++) {
         const struct command *command = find_full(call, call->argv[i]);
@@ -414,6 +426,8 @@ static void reply_docs(struct resp_writer *reply, const struct command *command)
 enum store_result cmd_command_docs(struct call *call)
 {
     size_t found = 0;
+    if (are_too_many_names(call))
+        return STORE_OK;
     if (call->argc == 2) {
         resp_map(call->reply, count_commands(call));
         for (size_t row = 0; row < command_count; row++)
