@@ -1,12 +1,14 @@
 #include "bench_options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define TIMEOUT_MS 60000
 #define VALUE_MAX (512ull << 20)
@@ -61,7 +63,7 @@ static const char USAGE[] =
     "  -q                 one line for each test\n"
     "  --csv, --json      for programs\n"
     "  --plot FILE        draws a PNG, with gnuplot\n"
-    "  --help, --version\n"
+    "  --help; -v, --version\n"
     "\n"
     "A command of one's own may hold the words' parts __rand_int__ (a random key, with -r) and "
     "the\n"
@@ -154,10 +156,15 @@ static void check_plot(const char *file)
 {
     if (system("command -v gnuplot >/dev/null 2>&1") != 0)
         bench_give_up("--plot needs gnuplot, which is not here");
-    FILE *drawing = fopen(file, "a");
-    if (drawing == NULL)
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    bool is_new = fd >= 0;
+    if (!is_new)
+        fd = open(file, O_WRONLY | O_CREAT, 0666);
+    if (fd < 0)
         bench_give_up("the plot cannot be written to %s: %s", file, strerror(errno));
-    fclose(drawing);
+    close(fd);
+    if (is_new)
+        unlink(file);
 }
 
 /* Requests: 0 where -n was not given. */
@@ -253,6 +260,8 @@ static void take_uri(struct bench_options *o, char *uri)
         if (end == NULL)
             bench_give_up("'[%s' is not a URI's host", host);
         *end++ = '\0';
+        if (strchr(":/", *end) == NULL)
+            bench_give_up("behind ']' a URI has :PORT or /DATABASE, not '%s'", end);
     }
     char *slash = strchr(end, '/'), *colon = strchr(end, ':');
     if (slash != NULL)

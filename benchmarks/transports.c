@@ -22,6 +22,7 @@
 #include "histogram.h"
 
 #define CLIENTS_MAX 256
+#define CORES_MAX 1024
 #define WARM_UP 200             /* pipelines that are not counted */
 #define WARM_UP_BYTES (8 << 20) /* or fewer, of long values */
 
@@ -319,12 +320,13 @@ static void measure(const struct options *options)
     hang_up(&watcher);
 }
 
-static int number(const char *text, int max)
+static int number(const char *text, int min, int max)
 {
-    int value = atoi(text);
-    if (value < 1 || value > max)
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value < min || value > max)
         give_up("a number out of its range");
-    return value;
+    return (int)value;
 }
 
 static enum command command_named(const char *name)
@@ -361,16 +363,16 @@ int main(int argc, char **argv)
             options.connection.host = optarg;
             break;
         case 'p':
-            options.connection.port = number(optarg, 65535);
+            options.connection.port = number(optarg, 1, 65535);
             break;
         case 'c':
-            options.clients = number(optarg, CLIENTS_MAX);
+            options.clients = number(optarg, 1, CLIENTS_MAX);
             break;
         case 'P':
-            options.pipeline = number(optarg, 10000);
+            options.pipeline = number(optarg, 1, 10000);
             break;
         case 'd':
-            options.size = number(optarg, 64 << 20);
+            options.size = number(optarg, 1, 64 << 20);
             break;
         case 's':
             options.seconds = atof(optarg);
@@ -379,13 +381,13 @@ int main(int argc, char **argv)
             options.command = command_named(optarg);
             break;
         case 'r':
-            options.rate = number(optarg, 1000000);
+            options.rate = number(optarg, 1, 1000000);
             break;
         case 'k':
-            options.core = atoi(optarg);
+            options.core = number(optarg, 0, CORES_MAX - 1);
             break;
         case 'u':
-            options.connection.spin_us = (unsigned)number(optarg, 1000000);
+            options.connection.spin_us = (unsigned)number(optarg, 1, 1000000);
             break;
         default:
             give_up("an unknown option");

@@ -6,8 +6,9 @@ look at the clock costs there what it does on a real machine, since perftest doe
 The server has one core for itself, what asks it the other. The kernel there counts a soft interrupt
 to the process that it interrupts, and that is where Soft-RoCE does a card's work, and TCP the other
 end's: `server CPU` is without what they took of the server's core, which is shown apart (an upper
-bound for TCP, whose server is not always the one interrupted), and the sum too. With several clients
-TCP's work for one command falls, and Soft-RoCE's does not: to send costs it 20 us and more each time.
+bound for TCP, whose server is not always the one interrupted), and the sum too. With several
+clients TCP's work for one command falls, and Soft-RoCE's does not: to send costs it 20 us and more
+each time.
 
 Without --inside it boots the machine and runs itself there.
 """
@@ -46,8 +47,8 @@ def start_server(build):
     os.makedirs("/tmp/data", exist_ok=True)
     log = open("/tmp/server.log", "w", encoding="utf-8")
     server = subprocess.Popen(
-        ["taskset", "-c", SERVER_CORE, os.path.join(TOP, build, "bin/vellum-server"), "--port", str(PORT), "--bind", HOST,
-         "--protected-mode", "no", "--dir", "/tmp/data", "--maxmemory", "256mb",
+        ["taskset", "-c", SERVER_CORE, os.path.join(TOP, build, "bin/vellum-server"),
+         "--port", str(PORT), "--bind", HOST, "--protected-mode", "no", "--dir", "/tmp/data", "--maxmemory", "256mb",
          "--journal-size", "64mb", "--rdma", "yes", "--rdma-device", "rxe_a",
          "--rdma-spin-us", str(SPIN_US)], stdout=log, stderr=log)
     for _ in range(300):

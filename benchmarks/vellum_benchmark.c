@@ -40,6 +40,13 @@ struct bout {
 
 /* ---- which tests ---- */
 
+static void add_test(struct plan *plan, const struct bench_test *test)
+{
+    if (plan->test_count == TESTS_MAX)
+        bench_give_up("-t names more than %d tests", TESTS_MAX);
+    plan->tests[plan->test_count++] = test;
+}
+
 static void choose_tests(struct plan *plan)
 {
     const char *at = plan->options.tests;
@@ -49,11 +56,9 @@ static void choose_tests(struct plan *plan)
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, ",");
         size_t before = plan->test_count;
-        for (size_t i = 0; bench_test_at(i) != NULL && plan->test_count < TESTS_MAX; i++)
+        for (size_t i = 0; bench_test_at(i) != NULL; i++)
             if (bench_test_is_called(bench_test_at(i), at, length))
-                plan->tests[plan->test_count++] = bench_test_at(i);
-        if (plan->test_count == TESTS_MAX)
-            bench_give_up("-t names too many tests");
+                add_test(plan, bench_test_at(i));
         if (plan->test_count == before)
             bench_give_up("no test is called '%.*s'", (int)length, at);
         at += length + (at[length] == ',');

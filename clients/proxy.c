@@ -358,7 +358,7 @@ static const char USAGE[] =
     "VELLUM_PASSWORD\n"
     "  --device NAME      of RDMA, at this end (the one with the connection's address)\n"
     "  --mode send|write  how frames travel (send)\n"
-    "  --help, --version\n";
+    "  -h, --help; -v, --version\n";
 
 static bool refuse(const char *option, const char *value)
 {

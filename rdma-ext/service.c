@@ -95,12 +95,12 @@ static void look_at_gids(struct rdma_service *service)
 static void take_events(struct rdma_service *service)
 {
     struct ibv_async_event event;
-    bool are_others = false;
+    bool gids_changed = false;
     while (ibv_get_async_event(service->device.context, &event) == 0) {
-        are_others = are_others || event.event_type == IBV_EVENT_GID_CHANGE;
+        gids_changed = gids_changed || event.event_type == IBV_EVENT_GID_CHANGE;
         ibv_ack_async_event(&event);
     }
-    if (are_others)
+    if (gids_changed)
         look_at_gids(service);
 }
 

@@ -147,8 +147,10 @@ def test_a_server_by_its_uri(make_server):
         assert done.returncode == 0 and done.stderr == ""
     keys = server.client(password="secret", db=3).keys()
     assert sorted(keys) == [b"key:__rand_int__", b"mylist"]
-    for wrong in ("http://127.0.0.1", "redis://secret@127.0.0.1", "redis://127.0.0.1:0", "redis://[::1"):
-        done = subprocess.run([BENCHMARK, "-u", wrong], capture_output=True, text=True, timeout=60)
+    for wrong in ("http://127.0.0.1", "redis://secret@127.0.0.1", "redis://127.0.0.1:0", "redis://[::1",
+                  f"redis://:secret@[127.0.0.1]x:{server.port}"):
+        done = subprocess.run([BENCHMARK, "-u", wrong, "-n", "10", "-t", "set"],
+                              capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and done.stdout == ""
 
 
@@ -188,6 +190,24 @@ def test_forms_of_the_report(both):
     run(both, "-t", "ping,set", "-n", "100", "-q", "--plot", picture)
     with open(picture, "rb") as f:
         assert f.read(8) == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_plot_is_left_only_where_it_was_drawn(server):
+    picture = os.path.join(server.directory, "plot.png")
+    run(server, "--plot", picture, "nonsense", status=1)
+    assert not os.path.exists(picture)
+    with open(picture, "wb") as f:
+        f.write(b"an older one")
+    run(server, "--plot", picture, "nonsense", status=1)
+    with open(picture, "rb") as f:
+        assert f.read() == b"an older one"
+
+
+def test_as_many_tests_as_there_is_room_for(server):
+    names = ["set"] * 64
+    assert len(rows(server, "-n", "1", "-c", "1", "-t", ",".join(names))) == 64
+    names.append("get")
+    assert "more than 64 tests" in run(server, "-t", ",".join(names), status=1).stderr
 
 
 def test_what_it_cannot_do_it_says(server):

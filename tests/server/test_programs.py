@@ -62,3 +62,10 @@ def test_the_proxy_wants_to_know_where_to_listen():
     code, out, err = say("vellum-rdma-proxy", "--server", "127.0.0.1")
     assert (code, out) == (1, "")
     assert "--listen is missing" in err
+
+
+def test_the_benchmark_of_transports_wants_a_number_for_the_core():
+    for wrong in ("first", "1x", "-1", ""):
+        code, out, err = say("bench-transports", "--core", wrong)
+        assert (code, out) == (1, "")
+        assert "a number out of its range" in err
