@@ -10,6 +10,14 @@
 #define UNSENT_SHARE 2 /* of the limit */
 #define HOLD_MOST_MS 500
 
+static void tell(struct server *server, int64_t untold)
+{
+    atomic_fetch_add(&server->client_bytes, untold);
+    store_note_memory(server->store, untold);
+    if (untold > 0) /* the keeper may come too late */
+        store_give_way(server->store, WAY_SHARE * (uint64_t)untold);
+}
+
 static void count(struct worker *worker, int64_t change)
 {
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
@@ -19,10 +27,7 @@ static void count(struct worker *worker, int64_t change)
     if (untold < TELL_STEP && untold > -TELL_STEP)
         return;
     worker->client_bytes_told = (int64_t)bytes;
-    atomic_fetch_add(&worker->server->client_bytes, untold);
-    store_note_memory(worker->server->store, untold);
-    if (untold > 0) /* the keeper may come too late */
-        store_give_way(worker->server->store, WAY_SHARE * (uint64_t)untold);
+    tell(worker->server, untold);
 }
 
 static uint64_t unsent_most(const struct server *server)
@@ -52,12 +57,15 @@ void client_memory_note(struct conn *conn)
         return;
     count(conn->worker, (int64_t)(now - conn->counted_bytes));
     conn->counted_bytes = now;
-    count_unsent(conn, conn_output_memory(conn));
+    count_unsent(conn, conn_output_memory(conn) - conn->shared_bytes);
 }
 
-void client_memory_note_shared(struct worker *worker, int64_t more)
+void client_memory_note_published(struct server *server, int64_t more)
 {
-    count(worker, more);
+    atomic_fetch_add(&server->published_bytes, (uint64_t)more);
+    int64_t untold = atomic_fetch_add(&server->published_untold, more) + more;
+    if (untold >= TELL_STEP || untold <= -TELL_STEP)
+        tell(server, atomic_exchange(&server->published_untold, 0));
 }
 
 void client_memory_forget(struct conn *conn)
@@ -116,13 +124,15 @@ static void close_largest(struct conn *conn)
     client_memory_note(conn);
 }
 
-/* More than the worker's share, and all together more than the limit. */
+/* The worker's clients have more than its share, and all together more than the limit. */
 static bool is_too_much(const struct worker *worker)
 {
     const struct server *server = worker->server;
     uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
     uint64_t share = limit / server->worker_count;
-    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
+    uint64_t published = atomic_load(&server->published_bytes);
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) +
+                     (published < worker->shared_bytes ? published : worker->shared_bytes);
     if (bytes <= share)
         return false;
     uint64_t leaving = leaving_bytes(worker);
@@ -160,7 +170,7 @@ void client_memory_set_bounds(struct server *server)
 
 uint64_t client_memory_total(const struct server *server)
 {
-    uint64_t sum = 0;
+    uint64_t sum = atomic_load(&server->published_bytes);
     for (uint32_t i = 0; i < server->worker_count; i++)
         sum += atomic_load_explicit(&server->workers[i]->client_bytes, memory_order_relaxed);
     return sum;

@@ -6,8 +6,8 @@
  * from any more. When unsent replies alone are half of the limit (maxmemory-clients, or else a
  * quarter of maxmemory), no commands are taken until half of that has been sent, or it is clear
  * that the clients do not read. Over the limit those that hold the most are closed. A publication
- * that stands in the outputs of many is counted once for each worker; to whom it falls when
- * somebody is to be closed, to all.
+ * that stands in the outputs of many is counted once; when somebody is to be closed, as part of all
+ * who have it.
  *
  * Threads: each worker counts its own connections, and keeps to its share of the comfortable
  * amount. Of the limit it may have more than its share as long as others leave it.
@@ -24,8 +24,8 @@ struct conn;
 /* What the connection has now by itself; at the end of its turns. */
 void client_memory_note(struct conn *conn);
 void client_memory_forget(struct conn *conn); /* it is closed */
-/* What some of the worker's connections have together, as they have publications, is more now. */
-void client_memory_note_shared(struct worker *worker, int64_t more);
+/* What connections have together, as they have publications, has become more. */
+void client_memory_note_published(struct server *server, int64_t more);
 
 /* What commands that work in steps keep is more than is comfortable. */
 static inline bool client_memory_is_much(const struct server *server)

@@ -78,24 +78,25 @@ static uint64_t segment_cost(const struct segment *segment)
 
 static void send_late(struct conn *conn);
 
-static struct publication_visit *visit_of(const struct conn *conn, struct publication *publication)
+static void note_shared(struct conn *conn, uint64_t more)
 {
-    return &publication->visits[conn->worker->index];
+    conn->shared_bytes += more;
+    conn->worker->shared_bytes += more;
 }
 
 static void begin_sharing(struct conn *conn, struct publication *publication)
 {
-    conn->shared_bytes += publication->len;
-    if (visit_of(conn, publication)->queued++ == 0)
-        client_memory_note_shared(conn->worker, (int64_t)publication->len);
+    note_shared(conn, publication->len);
+    if (atomic_fetch_add(&publication->queued, 1) == 0)
+        client_memory_note_published(conn->worker->server, (int64_t)publication->len);
 }
 
 /* With so much of it unsent. */
 static void end_sharing(struct conn *conn, struct publication *publication, uint64_t unsent)
 {
-    conn->shared_bytes -= unsent;
-    if (--visit_of(conn, publication)->queued == 0)
-        client_memory_note_shared(conn->worker, -(int64_t)publication->len);
+    note_shared(conn, -unsent);
+    if (atomic_fetch_sub(&publication->queued, 1) == 1)
+        client_memory_note_published(conn->worker->server, -(int64_t)publication->len);
 }
 
 static void append(struct conn *conn, struct segment *segment)
@@ -532,7 +533,7 @@ static void send_bytes(struct conn *conn)
             segment->sent += sent;
             conn->output_bytes -= sent;
             if (segment->publication != NULL)
-                conn->shared_bytes -= sent;
+                note_shared(conn, -(uint64_t)sent);
             return;
         }
         drop_first(conn);

@@ -18,7 +18,6 @@
 struct publication_visit {
     struct worker_message message;
     struct publication *publication; /* NULL: it does not stop here */
-    uint32_t queued;                 /* there, in outputs of connections; that worker's own */
 };
 
 /*
@@ -28,6 +27,7 @@ struct publication_visit {
  */
 struct publication {
     _Atomic uint32_t holders;
+    _Atomic uint32_t queued; /* outputs of connections in which it stands as it is */
     enum pubsub_kind kind;
     struct publication *next;  /* of the same effects */
     uint64_t sequence;         /* who subscribed later does not get it: see pubsub.c */

@@ -59,11 +59,13 @@ struct server {
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_service *rdma;       /* NULL: none, and the reason for it */
     char rdma_problem[RDMA_ERROR_MAX];
-    _Atomic uint64_t memory_peak;    /* of used_memory, as far as INFO has seen it */
-    _Atomic uint64_t client_comfort; /* of a worker's clients: see client_memory.h */
-    _Atomic uint64_t client_limit;   /* of all clients */
-    _Atomic int64_t client_bytes;    /* of all, within a megabyte for each worker */
-    _Atomic uint64_t memory_bound;   /* maxmemory, or what stands for it */
+    _Atomic uint64_t memory_peak;     /* of used_memory, as far as INFO has seen it */
+    _Atomic uint64_t client_comfort;  /* of a worker's clients: see client_memory.h */
+    _Atomic uint64_t client_limit;    /* of all clients */
+    _Atomic int64_t client_bytes;     /* of all, within a megabyte for each worker */
+    _Atomic uint64_t published_bytes; /* of publications in outputs, each counted once */
+    _Atomic int64_t published_untold; /* of that, not in client_bytes yet */
+    _Atomic uint64_t memory_bound;    /* maxmemory, or what stands for it */
     _Atomic int64_t trim_peak; /* of client_bytes and script_bytes since malloc gave memory back */
     _Atomic int64_t trim_next_ms;  /* when it may be asked again */
     _Atomic bool stopping;         /* set by server_stop alone */

@@ -79,6 +79,7 @@ struct worker {
     struct conn *conns; /* open connections, newest first: see conn.h */
     _Atomic uint32_t connection_count; /* the listener chooses by it */
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
+    uint64_t shared_bytes;             /* of publications in them, each time */
     int64_t client_bytes_told;         /* as the store has been told */
     uint64_t unsent_bytes;             /* of replies */
     enum client_hold hold;             /* see client_memory.c */
