@@ -12,21 +12,10 @@ enum store_result cmd_role(struct call *call)
     return STORE_OK;
 }
 
-/* CLUSTER and all commands that only make sense to a node of one. */
+/* READONLY, CLUSTER HELP and the like: what only a node of a cluster does. */
 enum store_result cmd_cluster(struct call *call)
 {
     resp_error(call->reply, "ERR This instance has cluster support disabled");
-    return STORE_OK;
-}
-
-enum store_result cmd_cluster_help(struct call *call)
-{
-    static const char *const lines[] = {
-        "COUNTKEYSINSLOT, GETKEYSINSLOT, INFO, KEYSLOT, LINKS, MYID, NODES, RESET, SHARDS, SLOTS",
-        "    Answer that this is no node of a cluster.",
-        NULL,
-    };
-    call_help(call, lines);
     return STORE_OK;
 }
 

@@ -27,7 +27,6 @@ command_fn cmd_quit;
 command_fn cmd_reset;
 command_fn cmd_select;
 command_fn cmd_cluster;
-command_fn cmd_cluster_help;
 command_fn cmd_command;
 command_fn cmd_command_count;
 command_fn cmd_command_docs;

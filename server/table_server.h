@@ -268,8 +268,8 @@ COMMAND("cluster|countkeysinslot", cmd_cluster, 3, CMD_STALE | PLACE, 0, 0, 0, N
         "cluster", "O(1)", .summary = NO_NODE, .syntax = "slot:integer")
 COMMAND("cluster|getkeysinslot", cmd_cluster, 4, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0",
         "cluster", "O(1)", .summary = NO_NODE, .syntax = "slot:integer count", .tips = VARYING)
-COMMAND("cluster|help", cmd_cluster_help, 2, LS | PLACE, 0, 0, 0, NULL, "5.0.0", "cluster", "O(1)",
-        .summary = "Explains the subcommands.")
+COMMAND("cluster|help", cmd_cluster, 2, LS | PLACE, 0, 0, 0, NULL, "5.0.0", "cluster", "O(1)",
+        .summary = NO_NODE)
 COMMAND("cluster|info", cmd_cluster, 2, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",
         "O(1)", .summary = NO_NODE, .tips = VARYING)
 COMMAND("cluster|keyslot", cmd_cluster, 3, CMD_STALE | PLACE, 0, 0, 0, NULL, "3.0.0", "cluster",

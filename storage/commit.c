@@ -24,8 +24,9 @@
 #define ROOM_WAIT_MS 2000 /* then a full disk is full */
 #define FREE_LEAST 16u    /* slots or runs of a class */
 
-/* Blank segments: with no more of them than a sixteenth of all, or these, the keeper is asked for
- * others. All partitions fill up at the same time, and he makes one file longer after the other. */
+/* Blank segments: with no more of them than a sixteenth of all, between these two, the keeper is
+ * asked for others. All partitions fill up at the same time, and it makes one file longer after the
+ * other. */
 #define BLANKS_LEAST 2u
 #define BLANKS_MOST 8u
 

@@ -176,8 +176,8 @@ def test_a_server_that_stands_alone(client):
     """What clients for sentinels, clusters and modules ask first."""
     assert client.execute_command("ROLE") == [b"master", 0, []]
     assert client.execute_command("MODULE LIST") == []
-    for command in ("CLUSTER SLOTS", "CLUSTER NODES", "CLUSTER INFO", "READONLY", "READWRITE",
-                    "ASKING"):
+    for command in ("CLUSTER SLOTS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER HELP", "READONLY",
+                    "READWRITE", "ASKING"):
         with pytest.raises(redis.ResponseError) as error:
             client.execute_command(*command.split())
         assert str(error.value) == "This instance has cluster support disabled"

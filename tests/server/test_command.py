@@ -1,5 +1,7 @@
 """What COMMAND tells of the commands, beside what stock redis-server tells."""
 
+import pytest
+
 import harness
 
 
@@ -202,3 +204,14 @@ def test_command_docs_cover_all(server):
     assert some[::2] == ["set", "client|kill"]
     assert by_name(some).items() <= by_name(told).items()
 
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("subcommand", ["DOCS", "INFO"])
+def test_more_names_than_anybody_needs(server, subcommand):
+    """What is told of one is many times as long as its name."""
+    with server.raw() as raw:
+        asked = raw.call("COMMAND", subcommand, *["client"] * 200)
+        assert asked.startswith((b"*200\r\n", b"*400\r\n"))
+        asked = raw.call("COMMAND", subcommand, *["client"] * 100000)
+        assert asked == b"-ERR too many command names\r\n"
