@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
 #include "commandstats.h"
 #include "monitor.h"
 #include "request.h"
@@ -359,16 +360,35 @@ enum store_result nested_declare(struct nested *nested)
     return STORE_INVALID;
 }
 
+/* The time for SLOWLOG: it goes on over the runs until the command ends, and not again when a later
+ * one has to wait. */
+static void begin_time(struct nested *nested)
+{
+    struct call *outer = nested->call.outer;
+    if (outer->command->run != cmd_exec || nested->slow_from != 0)
+        return;
+    bool is_first = !outer->nest->wait_is_counted;
+    nested->slow_from = is_first ? request_of_call(outer)->began_ns : slowlog_clock(outer->server);
+    outer->nest->wait_is_counted = true;
+}
+
+static void end_time(struct nested *nested)
+{
+    if (nested->slow_from == 0 || nested->is_timed)
+        return;
+    nested->took_ns = slowlog_since(nested->call.server, nested->slow_from);
+    nested->is_timed = true;
+}
+
 static enum store_result run_timed(struct nested *nested)
 {
     struct call *call = &nested->call;
     uint32_t weight = commandstats_weight(call->worker, call->command);
-    uint64_t slow_from = slowlog_clock(call->server);
+    begin_time(nested);
     store_count_use(call->txn, call_counts_use(call));
     uint64_t began = weight > 0 ? commandstats_clock() : 0;
     enum store_result result = call->command->run(call);
     nested->nsec = weight > 0 ? weight * (commandstats_clock() - began) : 0;
-    nested->took_ns = slowlog_since(call->server, slow_from);
     return result;
 }
 
@@ -443,6 +463,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     if (result != STORE_OK)
         return result;
     nested->is_ended = true;
+    end_time(nested);
     if (!keep_reply(nested, start, stream_count))
         return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);
@@ -473,6 +494,7 @@ struct call *nest_next_deferred(struct nest *nest)
     nest->reply.version = call->session->resp_version;
     call->reply = &nest->reply;
     call->txn = NULL;
+    begin_time(nested);
     return call;
 }
 
@@ -485,6 +507,7 @@ void nest_finish_deferred(struct call *call, enum store_result result)
         resp_truncate(reply, 0);
         reply_failure(call, result);
     }
+    end_time(nested);
     note_error(nested, reply->data, reply->len);
     if (monitor_any(call->server))
         monitor_feed(call);

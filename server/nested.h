@@ -42,7 +42,9 @@ struct nested {
     struct block *block;      /* what the arguments lie in; NULL: in here */
     uint64_t bytes;           /* of memory, arguments included */
     uint64_t nsec;            /* what it took, for all calls that its time stands for */
-    uint64_t took_ns;         /* its last run, for SLOWLOG */
+    uint64_t slow_from;       /* EXEC: when it began, see slowlog.h; 0: nobody asks */
+    uint64_t took_ns;         /* from then on until it ended for the first time */
+    bool is_timed;            /* it has */
     bool has_run;             /* or will, if it is deferred */
     bool is_ended;            /* in this run or an earlier one */
     struct resp_writer kept;  /* the reply of a walk in steps: it is not made again */
@@ -76,7 +78,8 @@ struct nest {
     uint64_t random;
     bool is_checked; /* EXEC: the watched keys have been looked at */
     bool has_begun;
-    uint32_t db; /* the session's, at the beginning */
+    bool wait_is_counted; /* EXEC: as part of its first command's time */
+    uint32_t db;          /* the session's, at the beginning */
     uint8_t resp_version;
     struct nested *next_deferred; /* the first that may still have to run */
     size_t shift;                 /* what the deferred replies have put into the outer one */

@@ -64,7 +64,7 @@ struct request {
     struct worker_message message; /* of a tour */
     struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
     bool may_block;
-    uint64_t began_ns; /* see slowlog.h; 0: nobody asks, or it waits for its keys */
+    uint64_t began_ns; /* see slowlog.h; 0: nobody asks, or it blocks */
     bool is_monitored; /* monitors have seen it */
     /* of a reply that leaves in parts: see outflow.h */
     bool flows;      /* a part has left */

@@ -22,11 +22,13 @@
 #include "request.h"
 #include "row.h"
 #include "server.h"
+#include "upload.h"
 
 #define SHOWN_ARGUMENTS 32
 #define SHOWN_BYTES 128 /* of an argument */
 
-/* From here on the clock is one that is cheap to read and only moves with the kernel's ticks. */
+/* From here on, or two ticks, the clock is one that is cheap to read and only moves with the
+ * kernel's ticks. */
 #define COARSE_FROM_USEC 10000
 
 struct entry {
@@ -40,7 +42,16 @@ struct slowlog {
     pthread_mutex_t lock;
     struct entry *newest, *oldest;
     uint64_t count, next_number;
+    int64_t coarse_from_usec;
 };
+
+static int64_t find_coarse_from(void)
+{
+    struct timespec tick = {0};
+    clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    int64_t two_ticks = 2 * (tick.tv_sec * 1000000 + tick.tv_nsec / 1000);
+    return two_ticks > COARSE_FROM_USEC ? two_ticks : COARSE_FROM_USEC;
+}
 
 struct slowlog *slowlog_new(void)
 {
@@ -49,6 +60,8 @@ struct slowlog *slowlog_new(void)
         free(slowlog);
         return NULL;
     }
+    if (slowlog != NULL)
+        slowlog->coarse_from_usec = find_coarse_from();
     return slowlog;
 }
 
@@ -68,9 +81,14 @@ static void drop_oldest(struct slowlog *slowlog)
 void slowlog_clear(struct slowlog *slowlog)
 {
     pthread_mutex_lock(&slowlog->lock);
-    while (slowlog->count > 0)
-        drop_oldest(slowlog);
+    struct entry *next = slowlog->newest;
+    slowlog->newest = slowlog->oldest = NULL;
+    slowlog->count = 0;
     pthread_mutex_unlock(&slowlog->lock);
+    for (struct entry *entry; (entry = next) != NULL;) { /* may be many: nobody waits for that */
+        next = entry->older;
+        free(entry);
+    }
 }
 
 void slowlog_free(struct slowlog *slowlog)
@@ -95,7 +113,8 @@ uint64_t slowlog_clock(const struct server *server)
     int64_t threshold = threshold_usec(server);
     if (threshold < 0)
         return 0;
-    clock_gettime(threshold >= COARSE_FROM_USEC ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &now);
+    bool is_coarse = threshold >= server->slowlog->coarse_from_usec;
+    clock_gettime(is_coarse ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -113,17 +132,30 @@ static bool is_slow(const struct server *server, uint64_t nsec)
 
 /* ---- entries ---- */
 
-static void write_argument(struct resp_writer *to, struct resp_slice argument)
+static void write_beginning(struct resp_writer *to, const char *data, size_t len, uint64_t more)
 {
     char text[SHOWN_BYTES + 64];
-    if (argument.len <= SHOWN_BYTES) {
-        resp_bulk(to, argument.data, argument.len);
-        return;
-    }
-    memcpy(text, argument.data, SHOWN_BYTES);
-    int len = snprintf(text + SHOWN_BYTES, sizeof text - SHOWN_BYTES, "... (%zu more bytes)",
-                       argument.len - SHOWN_BYTES);
-    resp_bulk(to, text, SHOWN_BYTES + (size_t)len);
+    memcpy(text, data, len);
+    len += (size_t)snprintf(text + len, sizeof text - len, "... (%llu more bytes)",
+                            (unsigned long long)more);
+    resp_bulk(to, text, len);
+}
+
+static void write_text(struct resp_writer *to, struct resp_slice text)
+{
+    if (text.len <= SHOWN_BYTES)
+        resp_bulk(to, text.data, text.len);
+    else
+        write_beginning(to, text.data, SHOWN_BYTES, text.len - SHOWN_BYTES);
+}
+
+/* Of a long value that went to its place while it came there is no more than the length. */
+static void write_argument(struct resp_writer *to, const struct call *call, size_t i)
+{
+    if (call->upload != NULL && call->upload->argument == i)
+        write_beginning(to, "", 0, call->upload->length);
+    else
+        write_text(to, monitor_argument(call, i));
 }
 
 static void write_arguments(struct resp_writer *to, const struct call *call)
@@ -131,7 +163,7 @@ static void write_arguments(struct resp_writer *to, const struct call *call)
     size_t shown = call->argc <= SHOWN_ARGUMENTS ? call->argc : SHOWN_ARGUMENTS - 1;
     resp_array(to, call->argc <= SHOWN_ARGUMENTS ? call->argc : SHOWN_ARGUMENTS);
     for (size_t i = 0; i < shown; i++)
-        write_argument(to, monitor_argument(call, i));
+        write_argument(to, call, i);
     if (shown < call->argc) {
         char text[64];
         int len = snprintf(text, sizeof text, "... (%zu more arguments)", call->argc - shown);
@@ -149,7 +181,8 @@ static struct entry *make_entry(const struct call *call, uint64_t nsec)
     resp_integer(&rest, (int64_t)(nsec / 1000));
     write_arguments(&rest, call);
     resp_bulk_string(&rest, conn_peer_name(session->conn));
-    resp_bulk_string(&rest, session->name != NULL ? session->name : "");
+    const char *name = session->name != NULL ? session->name : "";
+    write_text(&rest, (struct resp_slice){name, strlen(name)});
     if (!rest.failed)
         entry = malloc(sizeof *entry + rest.len);
     if (entry != NULL) {

@@ -3,7 +3,9 @@
  *
  * A command's time is that from its start to its end, waits for pages and for other commands on its
  * keys included; of one that blocks it is that of its last run. Commands inside of EXEC have
- * theirs, those inside of scripts are in the script's.
+ * theirs, each from its own first run on, but the first one from EXEC's start: it was the one to
+ * wait for the keys of all. What they do again since a later one has had to wait is not theirs.
+ * Commands inside of scripts are in the script's.
  *
  * Threads: anybody may note and read, under the log's lock. `request` is its worker's.
  */

@@ -104,6 +104,23 @@ def test_long_ones_are_cut(log):
     assert long == [b"MSET", b"k", b"x" * 128 + b"... (1 more bytes)", b"l", b"y" * 128]
 
 
+def test_a_long_name_is_cut(log):
+    log.call("CLIENT", "SETNAME", "n" * 1000000)
+    log.call("PING")
+    assert parsed(log, 1)[0][5] == b"n" * 128 + b"... (999872 more bytes)"
+
+
+@pytest.mark.vellum
+def test_of_a_value_that_never_was_in_memory_there_is_the_length(log):
+    value = "x" * 400000
+    log.call("SET", "k", value)
+    log.send(harness.encode("MULTI") + harness.encode("SETEX", "k", 100, value) +
+             harness.encode("EXEC"))
+    assert [log.reply() for _ in range(3)][2] == b"*1\r\n+OK\r\n"
+    shown = b"... (400000 more bytes)"
+    assert noted(log) == [[b"SET", b"k", shown], [b"MULTI"], [b"SETEX", b"k", b"100", shown]]
+
+
 def test_passwords_are_not_shown(log):
     log.call("CONFIG", "SET", "requirepass", "", "hz", 10, "masterauth", "")
     log.call("AUTH", "name", "secret")
@@ -119,6 +136,58 @@ def test_the_commands_of_exec(log):
                       (["MULTI"], ["SET", "a", 1], ["GET", "a"], ["EXEC"])))
     assert [log.reply() for _ in range(4)][3] == b"*2\r\n+OK\r\n$1\r\n1\r\n"
     assert noted(log) == [[b"MULTI"], [b"SET", b"a", b"1"], [b"GET", b"a"]]
+
+
+def transaction(*commands):
+    return b"".join(harness.encode(*words) for words in (["MULTI"], *commands, ["EXEC"]))
+
+
+def times(raw, name):
+    return [entry[2] for entry in parsed(raw) if entry[3][0] == name]
+
+
+def test_a_transaction_that_waits_for_its_keys(log, connect, workers):  # noqa: F811
+    """That is the first command's time."""
+    if workers == 1:
+        pytest.skip("nothing begins while a script runs")
+    log.call("CONFIG", "SET", "slowlog-log-slower-than", 10000)
+    others = [connect() for _ in range(3 * workers)]
+    script = "local n = 0 while n < tonumber(ARGV[1]) do n = n + 1 end return redis.call('time')"
+    runner = connect()
+    runner.send(harness.encode("EVAL", script, 1, "k", 30000000))
+    time.sleep(0.02)
+    for other in others:
+        other.send(transaction(["GET", "k"], ["TYPE", "k"]))
+    for raw, count in [(runner, 1)] + [(other, 4) for other in others]:
+        for _ in range(count):
+            raw.reply()
+    assert max(times(log, b"GET"), default=0) >= 30000
+    assert times(log, b"TYPE") == []
+
+
+def test_what_runs_behind_a_transaction_has_its_time(log):
+    log.call("CONFIG", "SET", "slowlog-log-slower-than", 1)
+    log.send(transaction(["SET", "k", "v"], ["CLIENT", "LIST"]))
+    for _ in range(4):
+        log.reply()
+    (took,) = times(log, b"CLIENT")
+    assert 1 <= took < 10**7
+
+
+def test_a_transaction_that_waits_for_pages(make_server):
+    """Each command's waits are its own, and not again those that come behind it."""
+    server = make_server()
+    with server.raw() as raw:
+        for i in range(0, 10000, 500):
+            raw.call("MSET", *[word for j in range(i, i + 500) for word in (f"k{j}", "x" * 2000)])
+    server.restart()
+    with server.raw() as raw:
+        raw.call("CONFIG", "SET", "slowlog-log-slower-than", 1)
+        began = time.monotonic()
+        raw.send(transaction(*[["GET", f"k{i}"] for i in range(0, 10000, 100)]))
+        assert [len(raw.reply()) > 2000 for _ in range(102)][101]
+        took = (time.monotonic() - began) * 1e6
+        assert took / 10 <= sum(times(raw, b"GET")) <= took
 
 
 def test_a_pipeline_on_one_key(log):
