@@ -248,6 +248,7 @@ RDMA_TESTS := \
 	test_session \
 	test_specification
 RDMA_TEST_SRC := tests/rdma/raw.c
+PRELOADED_SRC := tests/rdma/count_copies.c tests/rdma/fail_queues.c
 
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
@@ -477,7 +478,8 @@ CLIENT_LIBS := -lhiredis -libverbs
 RDMA_BENCH_PROGRAMS := $(BIN)/bench-transports
 CLIENT_PROGRAMS := $(addprefix $(BIN)/,vellum-benchmark vellum-example vellum-example-async \
 	vellum-rdma-proxy)
-RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS) count_copies.so)
+RDMA_TEST_PROGRAMS := $(addprefix $(BUILD)/rdma/,$(RDMA_TESTS)) \
+	$(PRELOADED_SRC:tests/%.c=$(BUILD)/%.so)
 endif
 
 SERVER := $(BIN)/vellum-server
@@ -669,7 +671,7 @@ $(BIN)/vellum-benchmark: $(call objects,$(BENCHMARK_SRC) $(BENCH_SRC)) $(CLIENT_
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -lpthread -lm
 
 # Preloaded: no sanitizer in it.
-$(BUILD)/rdma/count_copies.so: tests/rdma/count_copies.c
+$(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 

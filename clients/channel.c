@@ -183,11 +183,8 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
         return NULL;
     }
     bool has_memory = make_memory(channel);
-    if (!has_memory)
-        rdma_pin_problem(message, errno);
     if (!has_memory || !make_queues(channel)) {
-        if (has_memory)
-            snprintf(message, RDMA_MESSAGE_MAX, "queues cannot be had: %s", strerror(errno));
+        rdma_memory_problem(message, has_memory ? "queues cannot be had" : rdma_no_pin, errno);
         client_channel_free(channel);
         return NULL;
     }

@@ -19,7 +19,7 @@ static bool pin(struct vellum_memory *memory)
     memory->mr = client_channel_register(vellum->channel, memory->bytes, memory->size);
     if (memory->mr != NULL)
         return true;
-    rdma_pin_problem(message, errno);
+    rdma_memory_problem(message, rdma_no_pin, errno);
     vellum_fail(vellum, message);
     return false;
 }

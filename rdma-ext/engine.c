@@ -23,7 +23,7 @@ static bool pin(struct rdma_service *service, size_t size, int access, struct ib
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        service->pin_error = errno;
+        service->error = errno;
         return false;
     }
     *mr = ibv_reg_mr(service->device.pd, memory, size, access);
@@ -31,7 +31,7 @@ static bool pin(struct rdma_service *service, size_t size, int access, struct ib
         atomic_fetch_add(&service->pinned_bytes, size);
         return true;
     }
-    service->pin_error = errno;
+    service->error = errno;
     munmap(memory, size);
     return false;
 }
@@ -52,7 +52,7 @@ bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_M
 {
     struct ibv_mr *trial;
     if (!pin(service, STAGES * STAGE_BYTES + CHUNK_BYTES, IBV_ACCESS_LOCAL_WRITE, &trial)) {
-        rdma_pin_problem(message, service->pin_error);
+        rdma_memory_problem(message, rdma_no_pin, service->error);
         return false;
     }
     unpin(service, &trial);
@@ -61,7 +61,6 @@ bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_M
 
 static const char pin_limit[] = "the limit of pinned memory is reached (rdma-max-pinned)";
 static const char no_queues[] = "queues for the channel cannot be had";
-static const char no_memory[] = "memory for the channel cannot be pinned";
 
 /* NULL, or what is wrong. */
 static const char *engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
@@ -71,12 +70,15 @@ static const char *engine_make(struct rdma_worker *worker, struct rdma_engine *e
     uint32_t completions = receives + service->max_channels * (CREDITS + RDMA_LINK_SLOTS + 1);
     struct ibv_srq_init_attr attributes = {.attr = {.max_wr = receives, .max_sge = 1}};
     engine->cq = ibv_create_cq(service->device.context, (int)completions, NULL, worker->events, 0);
-    engine->srq = ibv_create_srq(service->device.pd, &attributes);
-    bool has_queues = engine->cq != NULL && engine->srq != NULL;
+    if (engine->cq != NULL)
+        engine->srq = ibv_create_srq(service->device.pd, &attributes);
+    bool has_queues = engine->srq != NULL;
+    if (!has_queues)
+        service->error = errno;
     if (has_queues && pin(service, STAGES * STAGE_BYTES, IBV_ACCESS_LOCAL_WRITE, &engine->staging))
         return NULL;
     rdma_engine_free(service, engine);
-    return has_queues ? no_memory : no_queues;
+    return has_queues ? rdma_no_pin : no_queues;
 }
 
 void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
@@ -100,7 +102,7 @@ static const char *chunk_make(struct rdma_service *service, struct rdma_chunk *c
     if (!may_pin(service, CHUNK_BYTES))
         return pin_limit;
     if (!pin(service, CHUNK_BYTES, IBV_ACCESS_LOCAL_WRITE, &chunk->mr))
-        return no_memory;
+        return rdma_no_pin;
     chunk->memory = chunk->mr->addr;
     return NULL;
 }
@@ -149,7 +151,7 @@ static const char *ring_make(struct rdma_service *service, struct rdma_ring *rin
         return pin_limit;
     if (!pin(service, RING_SEND_BYTES, IBV_ACCESS_LOCAL_WRITE, &ring->sends) ||
         !pin(service, RING_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, &ring->mr))
-        return no_memory;
+        return rdma_no_pin;
     return NULL;
 }
 
@@ -195,7 +197,8 @@ void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *c
 
 /* ---- connecting ---- */
 
-static bool make_queue_pair(struct rdma_service *service, struct rdma_channel *channel)
+/* NULL, or what is wrong. */
+static const char *make_queue_pair(struct rdma_service *service, struct rdma_channel *channel)
 {
     const struct rdma_engine *engine = &channel->engine;
     bool is_write = channel->request->theirs.mode == RDMA_MODE_WRITE;
@@ -212,21 +215,26 @@ static bool make_queue_pair(struct rdma_service *service, struct rdma_channel *c
     }
     channel->qp =
         rdma_qp_make(&service->device, &attributes, is_write ? IBV_ACCESS_REMOTE_WRITE : 0);
-    if (channel->qp == NULL)
-        return false;
+    if (channel->qp == NULL) {
+        service->error = errno;
+        return no_queues;
+    }
     channel->max_inline = attributes.cap.max_inline_data;
     channel->link.max_pieces = attributes.cap.max_send_sge < RDMA_LINK_PIECES
                                    ? attributes.cap.max_send_sge
                                    : RDMA_LINK_PIECES;
     for (int i = 0; is_write && i < CREDITS; i++)
         rdma_post_own_receive(&channel->link, 0);
-    return !channel->link.has_failed;
+    return channel->link.has_failed ? "the channel's queue pair takes nothing" : NULL;
 }
 
-/* Logged once: it will be so again and again. */
-static const char *tell_pin_problem(struct rdma_service *service, struct rdma_request *request)
+/* With the system's reason, where it has one. Logged once: it will be so again and again. */
+static const char *tell(struct rdma_service *service, struct rdma_request *request,
+                        const char *problem)
 {
-    rdma_pin_problem(request->error, service->pin_error);
+    if (problem != rdma_no_pin && problem != no_queues)
+        return problem;
+    rdma_memory_problem(request->error, problem, service->error);
     if (!service->has_warned)
         service->warn(service->warn_arg, request->error);
     service->has_warned = true;
@@ -242,16 +250,14 @@ static const char *connect_channel(struct rdma_service *service, struct rdma_cha
     if (worker->made.cq == NULL)
         problem = engine_make(worker, &worker->made);
     channel->engine = worker->made;
-    if (problem != NULL)
-        return problem == no_memory ? tell_pin_problem(service, request) : problem;
-    if (channel->makes_chunk)
+    if (problem == NULL && channel->makes_chunk)
         problem = chunk_make(service, &channel->chunk);
-    else if (request->theirs.mode == RDMA_MODE_WRITE)
+    else if (problem == NULL && request->theirs.mode == RDMA_MODE_WRITE)
         problem = ring_make(service, &channel->ring);
+    if (problem == NULL)
+        problem = make_queue_pair(service, channel);
     if (problem != NULL)
-        return problem == no_memory ? tell_pin_problem(service, request) : problem;
-    if (!make_queue_pair(service, channel))
-        return "a queue pair for the channel cannot be had";
+        return tell(service, request, problem);
     struct rdma_device speaker = service->device;
     if (request->has_address && !service->is_gid_fixed)
         rdma_device_speak_from(&speaker, request->address);

@@ -27,7 +27,7 @@ void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
     struct ibv_mr *mr = ibv_reg_mr(service->device.pd, start, size, IBV_ACCESS_LOCAL_WRITE);
     if (mr == NULL) {
         char text[RDMA_MESSAGE_MAX];
-        rdma_pin_problem(text, errno);
+        rdma_memory_problem(text, rdma_no_pin, errno);
         service->warn(service->warn_arg, text);
         service->warn(service->warn_arg, "values by reference are copied from now on");
         return;

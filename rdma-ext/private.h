@@ -178,7 +178,7 @@ struct rdma_service {
 
     /* the helper's own */
     struct rdma_job *delayed;
-    int pin_error;   /* why memory could not be pinned the last time */
+    int error;       /* why memory could not be pinned, or a queue made, the last time */
     bool has_warned; /* of that */
 };
 

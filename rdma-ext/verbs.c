@@ -186,12 +186,15 @@ uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
     return 128u << mtu;
 }
 
-void rdma_pin_problem(char message[RDMA_MESSAGE_MAX], int error)
+const char rdma_no_pin[] = "memory cannot be pinned";
+
+/* The kernel says EPERM where nothing at all may be locked. */
+void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    int length =
-        snprintf(message, RDMA_MESSAGE_MAX, "memory cannot be pinned: %s", strerror(error));
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    int length = snprintf(message, RDMA_MESSAGE_MAX, "%s: %s", what, strerror(error));
+    if ((error == ENOMEM || error == EPERM) && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
         snprintf(message + length, (size_t)(RDMA_MESSAGE_MAX - length),
                  " (of locked memory %llu KB are allowed: ulimit -l)",
                  (unsigned long long)limit.rlim_cur / 1024);
@@ -212,10 +215,12 @@ struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init
         return NULL;
     struct ibv_qp_attr init = {
         .qp_state = IBV_QPS_INIT, .port_num = device->port, .qp_access_flags = access};
-    if (ibv_modify_qp(qp, &init,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0)
+    int error = ibv_modify_qp(qp, &init,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (error == 0)
         return qp;
     ibv_destroy_qp(qp);
+    errno = error;
     return NULL;
 }
 

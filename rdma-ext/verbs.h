@@ -47,9 +47,11 @@ void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16
 /* The GIDs of its port, each once: returns how many, at most `size`. */
 uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size);
 
-/* What is to be said where memory could not be registered, with that errno: processes that are not
- * root's may pin as much as their limit allows. */
-void rdma_pin_problem(char message[RDMA_MESSAGE_MAX], int error);
+/* "memory cannot be pinned", or "queues cannot be had", and why, by errno. Queues lie in memory
+ * that some devices pin as well; a process that is not root's may pin as much as its limit allows,
+ * which is told of where that may be the reason. */
+extern const char rdma_no_pin[];
+void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error);
 
 /* Whether the port can carry anything now. */
 bool rdma_device_is_active(const struct rdma_device *device);
