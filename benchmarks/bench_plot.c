@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 
 #define FIGURES 3
-#define LINEAR_MAX                                                                                 \
-    50 /* between the highest and the lowest bar: more is seen with logarithms only */
+/* Between the highest and the lowest bar: more is seen with logarithms only. */
+#define LINEAR_MAX 50
 
 static const char *const TITLES[FIGURES] = {"operations per second",
                                             "latency, median, microseconds",

@@ -48,7 +48,8 @@ def start_server(build):
     log = open("/tmp/server.log", "w", encoding="utf-8")
     server = subprocess.Popen(
         ["taskset", "-c", SERVER_CORE, os.path.join(TOP, build, "bin/vellum-server"),
-         "--port", str(PORT), "--bind", HOST, "--protected-mode", "no", "--dir", "/tmp/data", "--maxmemory", "256mb",
+         "--port", str(PORT), "--bind", HOST, "--protected-mode", "no",
+         "--dir", "/tmp/data", "--maxmemory", "256mb",
          "--journal-size", "64mb", "--rdma", "yes", "--rdma-device", "rxe_a",
          "--rdma-spin-us", str(SPIN_US)], stdout=log, stderr=log)
     for _ in range(300):
