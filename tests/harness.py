@@ -69,6 +69,13 @@ def fresh_directory():
     return tempfile.mkdtemp(dir=TEMPORARY)
 
 
+def chance():
+    """Random choices: of $VELLUM_SEED, or new ones; printed, so that a failure can be repeated."""
+    seed = os.environ.get("VELLUM_SEED") or str(random.randrange(10**6))
+    print(f"VELLUM_SEED={seed}")
+    return random.Random(seed)
+
+
 class StartError(Exception):
     """The server ended before it answered; holds what it said."""
 

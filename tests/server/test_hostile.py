@@ -1,11 +1,11 @@
 """Input that nobody sends by accident. The server answers or hangs up; it goes on serving others,
 in bounded time and memory."""
 
-import random
 import time
 
 import pytest
 
+import harness
 from harness import encode
 
 pytestmark = pytest.mark.shared
@@ -34,9 +34,7 @@ def garbage(chance):
 
 
 def test_garbage_harms_nobody(server):
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = harness.chance()
     with server.raw() as bystander:
         for number in range(400):
             with server.raw(timeout=5) as raw:

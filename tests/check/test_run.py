@@ -1,0 +1,83 @@
+"""tests/run counts, and runs again, what it should."""
+
+import importlib.machinery
+import importlib.util
+import os
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATH = os.path.join(os.path.dirname(HERE), "run")
+
+UNSTEADY = """
+import os, pytest
+
+@pytest.mark.parametrize("n", range(3))
+def test_many(n):
+    pass
+
+def test_first_time():
+    seen = {seen!r}
+    with open(seen, "a") as file:
+        file.write(os.environ["VELLUM_SEED"] + "\\n")
+    with open(seen) as file:
+        seeds = file.read().split()
+    assert {condition}, {message!r}
+"""
+SECOND_TIME = "len(seeds) > 1 and len(set(seeds)) == 1"
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_loader(
+        "run", importlib.machinery.SourceFileLoader("run", PATH))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "TOP", str(tmp_path))
+    monkeypatch.delenv("VELLUM_SEED", raising=False)
+    (tmp_path / "build").mkdir()
+    return module
+
+
+@pytest.fixture
+def run(module, tmp_path):
+    def run(condition, message="late"):
+        (tmp_path / "test_it.py").write_text(UNSTEADY.format(
+            seen=str(tmp_path / "seen"), condition=condition, message=message))
+        return module.pytest("build", "it", "test_it.py")
+    return run
+
+
+def test_a_case_that_fails_once_is_run_again_and_told_of(run):
+    result = run(SECOND_TIME)
+    assert (result.passed, result.failed) == (4, 0)
+    assert result.unsteady == ["test_it.py::test_first_time"]
+
+
+def test_a_case_that_fails_twice_has_failed(run):
+    result = run("False")
+    assert (result.passed, result.failed, result.unsteady) == (3, 1, [])
+
+
+@pytest.mark.parametrize("message", ["exit -6: server log", "Assertion `x' failed",
+                                     "AddressSanitizer: heap-use-after-free"])
+def test_a_crash_is_not_run_again(run, message):
+    result = run(SECOND_TIME, message)
+    assert (result.passed, result.failed, result.unsteady) == (3, 1, [])
+
+
+COUNTED = """#!/bin/sh
+echo run >>{seen}
+if [ $(wc -l <{seen}) = {good} ]; then echo '5 passed, 0 failed'; else
+    echo '{output}'; echo '4 passed, 1 failed'; exit 1; fi
+"""
+
+
+@pytest.mark.parametrize("good,output,passed,failed,unsteady", [
+    (1, "", 5, 0, []), (2, "too late", 5, 0, ["it: 1 cases"]), (3, "too late", 4, 1, []),
+    (2, "the server ended", 4, 1, [])])
+def test_a_part_that_counts_its_cases(module, tmp_path, good, output, passed, failed, unsteady):
+    script = tmp_path / "script"
+    script.write_text(COUNTED.format(seen=tmp_path / "seen", good=good, output=output))
+    result = module.counted("it", ["sh", str(script)], "build", again=True)
+    assert (result.passed, result.failed, result.unsteady) == (passed, failed, unsteady)
