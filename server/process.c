@@ -122,6 +122,8 @@ static void ending_signals(sigset_t *set)
     sigaddset(set, SIGINT);
 }
 
+/* As in Redis, only SIGINT insists: SIGTERM may well be sent twice, by `timeout` and by service
+ * managers, and what everysec has acknowledged is not to be lost by that. */
 static void *wait_for_signals(void *arg)
 {
     struct server *server = arg;
@@ -132,11 +134,12 @@ static void *wait_for_signals(void *arg)
         if (sigwait(&set, &number) != 0)
             continue;
         const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
-        if (is_stopping) {
+        if (is_stopping && number == SIGINT) {
             log_line(&server->log, CONFIG_LOG_WARNING, "%s again: exiting at once", name);
             _exit(1);
         }
-        log_line(&server->log, CONFIG_LOG_WARNING, "%s received: stopping in order", name);
+        log_line(&server->log, CONFIG_LOG_WARNING, "%s received%s: stopping in order", name,
+                 is_stopping ? " again" : "");
         server_stop(server);
     }
     return NULL;

@@ -22,8 +22,9 @@ bool process_daemonize(void);
 void process_write_pidfile(struct server *server);
 void process_remove_pidfile(struct server *server);
 
-/* A thread that waits for SIGTERM and SIGINT: the first stops the server in order, the second ends
- * the process at once. Blocks them for all threads started later. */
+/* A thread that waits for SIGTERM and SIGINT: the first of them stops the server in order; a SIGINT
+ * after it ends the process at once, a SIGTERM changes nothing. Blocks them for all threads started
+ * later. */
 bool process_catch_signals(struct server *server, pthread_t *thread);
 void process_release_signals(pthread_t thread);
 

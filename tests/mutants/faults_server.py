@@ -11,6 +11,10 @@ fault("reply-before-durable", "server/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),
       by=["test_life.py::test_kill_9_loses_nothing_acknowledged"])
+fault("sigterm-insists", "server/process.c",
+      "a second SIGTERM ends the server at once",
+      ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),
+      by=["test_life.py::test_a_stop_that_is_asked_for_again_keeps_everything"])
 fault("everysec-never", "storage/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),

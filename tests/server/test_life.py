@@ -462,6 +462,69 @@ def test_signals_end_it_well(server, how):
         assert idle.closed()
 
 
+def tell_to_end(server, how):
+    """A signal; or SHUTDOWN with these options, which a server that stops need not read."""
+    if isinstance(how, signal.Signals):
+        server.process.send_signal(how)
+        return
+    with contextlib.suppress(OSError, EOFError), harness.Raw(server.port) as raw:
+        raw.send(encode("SHUTDOWN", *how))
+        answer = raw.reply()
+        assert how == ["ABORT"] and answer == b"-ERR No shutdown in progress.\r\n"
+
+
+@pytest.mark.sockets("SHUTDOWN ends the proxy's connections, too")
+@pytest.mark.parametrize("hows", [
+    [signal.SIGTERM] * 2, [signal.SIGTERM] * 5, [signal.SIGINT, signal.SIGTERM, signal.SIGTERM],
+    [["NOSAVE"], signal.SIGTERM, signal.SIGTERM], [signal.SIGTERM, ["NOSAVE"], signal.SIGTERM],
+    [["ABORT"], signal.SIGTERM, ["ABORT"], signal.SIGTERM], [[], ["ABORT"], signal.SIGTERM]],
+    ids=lambda hows: "-".join(how.name if isinstance(how, signal.Signals) else " ".join(
+        ["SHUTDOWN", *how]) for how in hows))
+def test_a_stop_that_is_asked_for_again_keeps_everything(server, hows):
+    def end():
+        for how in hows:
+            tell_to_end(server, how)
+        assert server.process.wait(60) == 0
+
+    acknowledged, sent = run_writers(server, 0, 50, end)
+    server.start()
+    check_writers(server, acknowledged, sent)
+    assert len(acknowledged) > 50
+
+
+def test_an_insisting_sigint_keeps_what_is_durable(make_server):
+    server = make_server(appendfsync="always")
+
+    def end():
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) in (0, 1)  # 0: it was faster
+
+    acknowledged, sent = run_writers(server, 0, 12, end)
+    server.start()
+    check_writers(server, acknowledged, sent)
+
+
+@pytest.mark.sockets("the proxy is started with the server")
+def test_a_stop_during_recovery_keeps_everything(make_server):
+    server = make_server(appendfsync="always")
+    acknowledged, sent = run_writers(server, 0, 12, server.kill9)
+    for hows in ([signal.SIGTERM] * 2, [signal.SIGTERM, signal.SIGINT]):
+        begin = len(server.said())
+        with open(server.log, "ab") as log:
+            process = subprocess.Popen([server.program, *server.arguments()], stdout=log,
+                                       stderr=log, cwd=server.directory,
+                                       env=harness.ENVIRONMENT)
+        limit = time.monotonic() + 60
+        while "starting, pid" not in server.said()[begin:] and time.monotonic() < limit:
+            time.sleep(0.001)
+        for how in hows:
+            process.send_signal(how)
+        assert process.wait(60) in ((0,) if signal.SIGINT not in hows else (0, 1))
+    server.start()
+    check_writers(server, acknowledged, sent)
+
+
 @pytest.mark.parametrize("words", [["SHUTDOWN"], ["SHUTDOWN", "NOSAVE"], ["shutdown", "save"]])
 def test_shutdown_command(server, words):
     server.client().set("k", "v")
