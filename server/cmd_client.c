@@ -220,7 +220,8 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-/* The fields and order of Redis 7.2. Replies have no fixed buffer here: rbs, rbp and obl are 0. */
+/* The fields and order of Redis 7.2; there are clients that refuse any other, so that only channels
+ * say what they are. Replies have no fixed buffer here: rbs, rbp and obl are 0. */
 static int describe(const struct call *call, const struct conn *conn, char **line)
 {
     const struct session *session = &conn->session;
@@ -233,7 +234,7 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u sub=%u psub=%u "
         "ssub=%u multi=%d qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=%llu rbs=0 rbp=0 obl=0 "
         "oll=%zu omem=%llu tot-mem=%llu events=%s cmd=%s user=default redir=-1 resp=%u "
-        "lib-name=%s lib-ver=%s transport=%s\n",
+        "lib-name=%s lib-ver=%s%s\n",
         (unsigned long long)session->id, conn_peer_name(conn), conn_local_name(conn), conn_fd(conn),
         or_empty(session->name),
         (long long)(now > session->created_ms ? (now - session->created_ms) / 1000 : 0),
@@ -249,7 +250,7 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         : session->last_command != NULL ? session->last_command
                                         : "NULL",
         session->resp_version, or_empty(session->lib_name), or_empty(session->lib_ver),
-        conn_transport_name(conn));
+        conn_is_channel(conn) ? " transport=rdma" : "");
 }
 
 enum store_result cmd_client_info(struct call *call)

@@ -6,6 +6,7 @@
 #include "cmd_debug.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "commands.h"
 #include "conn.h"
 #include "glob.h"
+#include "rdb.h"
 #include "server.h"
 #include "session.h"
 #include "transport.h"
@@ -91,16 +93,23 @@ enum store_result cmd_debug_quicklist_packed_threshold(struct call *call)
 
 /* ---- SLEEP, SET-ACTIVE-EXPIRE, SET-DISABLE-DENY-SCRIPTS ---- */
 
+/* As strtod reads it: what is behind the number does not matter, what is none is 0. */
+static double read_seconds(struct resp_slice arg)
+{
+    char text[64];
+    size_t len = arg.len < sizeof text ? arg.len : sizeof text - 1;
+    memcpy(text, arg.data, len);
+    text[len] = '\0';
+    double seconds = strtod(text, NULL);
+    return seconds > 0 && seconds < 1e9 ? seconds : seconds >= 1e9 ? 1e9 : 0;
+}
+
 /* Nobody reads or writes a key meanwhile. */
 enum store_result cmd_debug_sleep(struct call *call)
 {
-    double seconds;
     if (!debug_is_allowed(call))
         return STORE_OK;
-    if (!resp_read_double(call->argv[2].data, call->argv[2].len, &seconds) || seconds > 1e9) {
-        resp_error(call->reply, "ERR value is not a valid float");
-        return STORE_OK;
-    }
+    double seconds = read_seconds(call->argv[2]);
     if (seconds > 0) {
         time_t whole = (time_t)seconds;
         struct timespec time = {whole, (long)((seconds - (double)whole) * 1e9)};
@@ -130,6 +139,117 @@ enum store_result cmd_debug_set_disable_deny_scripts(struct call *call)
     return STORE_OK;
 }
 
+/* ---- ERROR, LOG, SEGFAULT ---- */
+
+/* The text as a reply, whatever it is; it must only stay one line. */
+enum store_result cmd_debug_error(struct call *call)
+{
+    struct resp_slice text = call->argv[2];
+    if (!debug_is_allowed(call))
+        return STORE_OK;
+    char *room = resp_reserve(call->reply, text.len + 3);
+    if (room == NULL)
+        return STORE_NO_MEMORY;
+    room[0] = '-';
+    for (size_t i = 0; i < text.len; i++)
+        room[i + 1] = text.data[i] == '\r' || text.data[i] == '\n' ? ' ' : text.data[i];
+    memcpy(room + 1 + text.len, "\r\n", 2);
+    call->reply->len += text.len + 3;
+    return STORE_OK;
+}
+
+enum store_result cmd_debug_log(struct call *call)
+{
+    struct resp_slice text = call->argv[2];
+    if (!debug_is_allowed(call))
+        return STORE_OK;
+    int len = text.len < LOG_LINE_MAX ? (int)text.len : LOG_LINE_MAX;
+    log_line(&call->server->log, CONFIG_LOG_WARNING, "DEBUG LOG: %.*s", len, text.data);
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* Ends like a bug of ours would: nothing is put in order. */
+enum store_result cmd_debug_segfault(struct call *call)
+{
+    if (debug_is_allowed(call))
+        raise(SIGSEGV);
+    return STORE_OK;
+}
+
+/* ---- POPULATE ---- */
+
+#define POPULATE_KEY_MAX 127 /* a longer name is cut there, as in Redis */
+
+struct populating {
+    struct resp_slice prefix;
+    int64_t count, size; /* size 0: as long as the text is */
+};
+
+static bool parse_populate(struct call *call, struct populating *what)
+{
+    const struct resp_slice *argv = call->argv;
+    *what = (struct populating){.prefix = {"key", 3}};
+    if (call->argc > 5)
+        return call_wrong_subcommand(call);
+    if (call->argc > 3)
+        what->prefix = argv[3];
+    return call_count(call, argv[2], &what->count) &&
+           (call->argc < 5 || call_int64_between(call, argv[4], 0, STORE_VALUE_MAX, &what->size));
+}
+
+/* The text, cut or followed by zeros. */
+static struct resp_slice numbered_value(struct call *call, int64_t number, int64_t size)
+{
+    char text[32];
+    size_t len = (size_t)snprintf(text, sizeof text, "value:%" PRId64, number);
+    size_t wanted = size == 0 ? len : (size_t)size;
+    char *room = store_alloc(call->txn, wanted);
+    if (room == NULL)
+        return (struct resp_slice){NULL, 0};
+    memset(room, 0, wanted);
+    memcpy(room, text, len < wanted ? len : wanted);
+    return (struct resp_slice){room, wanted};
+}
+
+/* A key that is there already stays as it is. */
+static enum store_result populate_one(struct call *call, const struct populating *what,
+                                      int64_t number)
+{
+    struct store_item item;
+    struct store_key key;
+    char *name = store_alloc(call->txn, POPULATE_KEY_MAX + 1);
+    if (name == NULL)
+        return STORE_NO_MEMORY;
+    int prefix_len = what->prefix.len < POPULATE_KEY_MAX ? (int)what->prefix.len : POPULATE_KEY_MAX;
+    snprintf(name, POPULATE_KEY_MAX + 1, "%.*s:%" PRId64, prefix_len, what->prefix.data, number);
+    store_key(call->server->store, &key, call->session->db, name, strlen(name), STORE_EXCLUSIVE);
+    enum store_result result = store_get(call->txn, &key, &item);
+    if (result != STORE_ABSENT)
+        return result;
+    struct resp_slice value = numbered_value(call, number, what->size);
+    if (value.data == NULL)
+        return STORE_NO_MEMORY;
+    call_notify(call, NOTIFY_NEW, "new", &key);
+    return store_put(call->txn, &key, TYPE_STRING, value.data, value.len, STORE_NO_EXPIRY);
+}
+
+enum store_result cmd_debug_populate(struct call *call)
+{
+    struct populating what;
+    enum store_result result = STORE_OK;
+    if (!debug_is_allowed(call) || !parse_populate(call, &what))
+        return STORE_OK;
+    uint64_t most = (uint64_t)config_number(&call->server->config, CONFIG_MAXMEMORY) / 4;
+    for (int64_t i = 0; i < what.count && result == STORE_OK; i++) {
+        store_make_room(call->txn);
+        result = store_memory(call->txn) > most ? STORE_NO_MEMORY : populate_one(call, &what, i);
+    }
+    if (result == STORE_OK)
+        resp_ok(call->reply);
+    return result;
+}
+
 /* ---- STRINGMATCH-LEN ---- */
 
 /* A pattern against so many letters: how long a match can take. */
@@ -151,6 +271,28 @@ enum store_result cmd_debug_stringmatch_len(struct call *call)
 
 /* ---- OBJECT ---- */
 
+#define MEASURED_MAX (1024 * 1024) /* a longer string is not compressed to see how long it gets */
+
+/* What DUMP would take for a string, without its frame; of a collection, what its items take. */
+static enum store_result saved_length(struct call *call, const struct store_item *item,
+                                      uint64_t *length)
+{
+    const char *bytes;
+    *length = item->length;
+    if (item_type(item) != TYPE_STRING || item->length > MEASURED_MAX)
+        return STORE_OK;
+    enum store_result result = store_load(call->txn, item, &bytes);
+    if (result != STORE_OK)
+        return result;
+    struct resp_writer saved;
+    resp_writer_init(&saved, 2);
+    rdb_put_string(&saved, (struct resp_slice){bytes, item->length});
+    *length = saved.len;
+    result = saved.failed ? STORE_NO_MEMORY : STORE_OK;
+    resp_writer_free(&saved);
+    return result;
+}
+
 /* Values have no address and no age of their own: those fields are 0. */
 enum store_result cmd_debug_object(struct call *call)
 {
@@ -162,13 +304,16 @@ enum store_result cmd_debug_object(struct call *call)
         resp_error(call->reply, "ERR no such key");
         return STORE_OK;
     }
+    uint64_t length = 0;
+    if (result == STORE_OK)
+        result = saved_length(call, &item, &length);
     if (result != STORE_OK)
         return result;
     char line[160];
     snprintf(line, sizeof line,
              "Value at:0x0 refcount:1 encoding:%s serializedlength:%" PRIu64
              " lru:0 lru_seconds_idle:0",
-             object_encoding(&item), item.length);
+             object_encoding(&item), length);
     resp_status(call->reply, line);
     return STORE_OK;
 }
@@ -274,16 +419,24 @@ enum store_result cmd_debug_help(struct call *call)
         "    A digest of all keys and values of all databases.",
         "DIGEST-VALUE <key> [<key> ...]",
         "    A digest of each value.",
+        "ERROR <string>",
+        "    This text as an error.",
         "LOADAOF",
         "    The same as RELOAD.",
+        "LOG <message>",
+        "    A line in the log.",
         "OBJECT <key>",
         "    How a value is kept.",
+        "POPULATE <count> [<prefix>] [<size>]",
+        "    Make so many keys <prefix>:<number>, unless they are there.",
         "PROTOCOL <type>",
         "    A reply of this type of the protocol.",
         "QUICKLIST-PACKED-THRESHOLD <size>",
         "    Nothing: lists have no nodes of two kinds.",
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
         "    Forget what is in memory and recover everything from the files.",
+        "SEGFAULT",
+        "    End as by a bug.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Whether expired keys are looked for in the background.",
         "SET-DISABLE-DENY-SCRIPTS <0|1>",

@@ -596,9 +596,9 @@ int conn_fd(const struct conn *conn)
     return conn->transport == NULL ? -1 : conn->transport->fd;
 }
 
-const char *conn_transport_name(const struct conn *conn)
+bool conn_is_channel(const struct conn *conn)
 {
-    return conn->transport == NULL ? "none" : conn->transport->kind;
+    return conn->transport != NULL && strcmp(conn->transport->kind, "rdma") == 0;
 }
 
 bool conn_is_unix(const struct conn *conn)

@@ -109,7 +109,7 @@ bool conn_settled(const struct conn *conn);
 const char *conn_peer_name(const struct conn *conn); /* "127.0.0.1:40000", "/path/socket:0" */
 const char *conn_local_name(const struct conn *conn);
 int conn_fd(const struct conn *conn);
-const char *conn_transport_name(const struct conn *conn); /* "tcp", "unix", "rdma" */
+bool conn_is_channel(const struct conn *conn);
 bool conn_is_unix(const struct conn *conn);
 size_t conn_query_bytes(const struct conn *conn);     /* qbuf */
 size_t conn_query_free(const struct conn *conn);      /* qbuf-free */

@@ -163,14 +163,21 @@ COMMAND("debug|digest", cmd_debug_digest, 2, ADMIN | CMD_ALL_KEYS, 0, 0, 0, NULL
 COMMAND("debug|digest-value", cmd_debug_digest_value, -3, ADMIN | R, 2, -1, 1, NULL, "1.0.0",
         "server", "O(N), N being the size of the values", .summary = "Digests values.",
         .syntax = "key...", .key_flags = RO)
+COMMAND("debug|error", cmd_debug_error, 3, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", "server", "O(1)",
+        .summary = "Replies with an error.", .syntax = "string")
 COMMAND("debug|help", cmd_debug_help, 2, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", "server", "O(1)",
         .summary = "Explains the subcommands.")
 COMMAND("debug|loadaof", cmd_debug_loadaof, 2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULTI, 0, 0, 0, NULL,
         "1.0.0", "server", "O(N), N being the size of the store",
         .summary = "The same as DEBUG RELOAD.")
+COMMAND("debug|log", cmd_debug_log, 3, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server", "O(1)",
+        .summary = "Writes a line into the log.", .syntax = "message")
 COMMAND("debug|object", cmd_debug_object, 3, ADMIN | R | CMD_NO_TOUCH, 2, 2, 1, NULL, "1.0.0",
         "server", "O(1)", .summary = "Tells how a value is kept.", .syntax = "key",
         .key_flags = "RO")
+COMMAND("debug|populate", cmd_debug_populate, -3, ADMIN | W | OOM | CMD_ALL_KEYS, 0, 0, 0, NULL,
+        "1.0.0", "server", "O(N), N being the number of keys", .summary = "Makes keys.",
+        .syntax = "count [prefix] [size:integer]")
 COMMAND("debug|protocol", cmd_debug_protocol, 3, ADMIN | PLACE, 0, 0, 0, NULL, "1.0.0", "server",
         "O(1)", .summary = "Replies in a type of the protocol.", .syntax = "type")
 COMMAND("debug|quicklist-packed-threshold", cmd_debug_quicklist_packed_threshold, 3, ADMIN | PLACE,
@@ -180,6 +187,8 @@ COMMAND("debug|reload", cmd_debug_reload, -2, ADMIN | CMD_ALL_KEYS | CMD_NO_MULT
         "1.0.0", "server", "O(N), N being the size of the store",
         .summary = "Forgets what is in memory and recovers it from the files.",
         .syntax = "[option(MERGE|NOFLUSH|NOSAVE)...]")
+COMMAND("debug|segfault", cmd_debug_segfault, 2, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server",
+        "O(1)", .summary = "Ends the server as a bug would.")
 COMMAND("debug|set-active-expire", cmd_debug_set_active_expire, 3, ADMIN | LOCAL, 0, 0, 0, NULL,
         "1.0.0", "server", "O(1)",
         .summary = "Looks for expired keys in the background, or does not.",

@@ -1,5 +1,6 @@
 """DEBUG: what a reload keeps, who may use it, and what its subcommands say."""
 
+import os
 import threading
 import time
 
@@ -330,6 +331,80 @@ def test_a_string_changed_in_place_is_raw_from_then_on(client):
     assert encoding("ranged") == b"raw"
 
 
+def test_object_tells_how_long_it_would_be_saved(client):
+    def length(value):
+        client.set("k", value)
+        said = client.execute_command("DEBUG", "OBJECT", "k")
+        return said["serializedlength"] if isinstance(said, dict) else \
+            int(str(said).split("serializedlength:")[1].split()[0])
+
+    for value, wanted in (("", 1), ("bar", 4), ("12", 2), ("-300", 3), ("70000", 5),
+                          ("12345678901", 12), (bytes(range(63)), 64), (bytes(range(64)), 66),
+                          (os.urandom(20000), 20005)):
+        assert length(value) == wanted, value
+    for value in ("a" * 1000, b"\0" * 100_000, "abcabcabcabcabcabcabcabc"):
+        assert length(value) == len(client.dump("k")) - 11, value
+
+
+def test_populate_makes_keys_that_are_not_there(client):
+    client.set("key:3", "mine")
+    assert flat(client.execute_command("DEBUG", "POPULATE", 1000)) in (b"OK", b"True")
+    assert client.dbsize() == 1000
+    assert client.mget("key:0", "key:3", "key:999") == [b"value:0", b"mine", b"value:999"]
+    client.execute_command("DEBUG", "POPULATE", 3, "other", 10)
+    assert client.mget("other:0", "other:2") == [b"value:0\0\0\0", b"value:2\0\0\0"]
+    client.execute_command("DEBUG", "POPULATE", 2, "cut", 3)
+    assert client.get("cut:1") == b"val"
+    client.execute_command("DEBUG", "POPULATE", 2, "p" * 200)
+    assert client.get("p" * 127) == b"value:0"
+    assert client.dbsize() == 1006
+    for words in (["x"], ["-1"], ["1", "p", "x"], ["1", "p", "-1"], ["1", "p", "1", "1"]):
+        with pytest.raises(redis.ResponseError):
+            client.execute_command("DEBUG", "POPULATE", *words)
+    assert client.dbsize() == 1006
+
+
+@pytest.mark.vellum
+def test_populate_of_more_than_memory_has_room_for_makes_nothing(client):
+    with pytest.raises(redis.ResponseError, match="^OOM"):
+        client.execute_command("DEBUG", "POPULATE", 10_000_000, "p", 10_000)
+    assert client.dbsize() == 0
+    client.execute_command("DEBUG", "POPULATE", 20_000, "p", 100)
+    assert client.dbsize() == 20_000
+    assert client.strlen("p:19999") == 100
+
+
+def test_an_error_is_what_is_asked_for(debugged):
+    with debugged.raw() as raw:
+        assert raw.call("DEBUG", "ERROR", "CODE some text") == b"-CODE some text\r\n"
+        assert raw.call("DEBUG", "ERROR", "a\r\nb") == b"-a  b\r\n"
+        assert raw.call("DEBUG", "ERROR", "") == b"-\r\n"
+        assert raw.call("PING") == b"+PONG\r\n"
+
+
+def test_a_line_in_the_log(debugged, client):
+    assert flat(client.execute_command("DEBUG", "LOG", "here I am")) in (b"OK", b"True")
+    with open(debugged.log, encoding="utf-8") as log:
+        assert "DEBUG LOG: here I am\n" in log.read()
+
+
+@pytest.mark.vellum
+def test_a_segfault_ends_the_server(make_server):
+    server = make_server(enable_debug_command="yes", appendfsync="always")
+    client = server.client()
+    client.set("k", "v")
+    with pytest.raises(redis.exceptions.ConnectionError):
+        client.execute_command("DEBUG", "SEGFAULT")
+    server.process.wait(60)
+    server.start()
+    assert server.client().get("k") == b"v"
+
+
+def test_sleep_reads_as_much_of_a_number_as_there_is(client):
+    for text in ("0", "0\r\n", "0.01 and more", "", "none", "-1"):
+        assert flat(client.execute_command("DEBUG", "SLEEP", text)) in (b"OK", b"True")
+
+
 def test_sleep_lets_others_wait(debugged, client):
     other = debugged.client()
     other.ping()
@@ -362,7 +437,8 @@ def test_what_is_not_known_is_refused(client):
 
 @pytest.mark.parametrize("words", [["HELP"], ["RELOAD"], ["SLEEP", "0"], ["DIGEST"],
                                    ["DIGEST-VALUE", "k"], ["OBJECT", "k"], ["LOADAOF"],
-                                   ["SET-ACTIVE-EXPIRE", "1"], ["PROTOCOL", "string"]])
+                                   ["SET-ACTIVE-EXPIRE", "1"], ["PROTOCOL", "string"],
+                                   ["POPULATE", "1"], ["ERROR", "x"], ["LOG", "x"], ["SEGFAULT"]])
 def test_without_leave_nothing_is_done(make_server, words):
     client = make_server().client()
     with pytest.raises(redis.ResponseError) as refusal:
