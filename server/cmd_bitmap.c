@@ -4,6 +4,7 @@
 
 #include "cmd_string.h"
 #include "commands.h"
+#include "string_walk.h"
 
 /* ---- words ---- */
 
@@ -137,7 +138,7 @@ enum store_result cmd_setbit(struct call *call)
 
 /* ---- ranges of bits ---- */
 
-/* [start [end [BYTE|BIT]]] as given, before the string's length is known. */
+/* [start [end [BYTE|BIT]]] as given, before the string's length is known; then positions in it. */
 struct bit_range {
     int64_t first, last;
     bool by_bit;
@@ -157,47 +158,80 @@ static bool read_unit(struct call *call, size_t at, bool *by_bit)
     return *by_bit || slice_is(call->argv[at], "BYTE") || call_syntax_error(call);
 }
 
-/* The bits of a range: whole bytes, of which the first and the last may count in part. */
+/* A part of a range of bits: whole bytes, of which the first and the last may count in part. */
 struct bit_span {
-    const char *bytes;
-    size_t len;
-    uint64_t first_bit;                 /* position of bytes[0]'s first bit in the string */
+    const char *bytes; /* NULL: zeros */
+    uint64_t len;
+    uint64_t first_bit;                 /* position of its first byte's first bit in the string */
     uint8_t skipped_head, skipped_tail; /* masks of the bits outside the range */
 };
 
-/* *found: something is left of the range in this string. */
-static enum store_result view_range(struct call *call, const struct string_value *value,
-                                    struct bit_range range, struct bit_span *span, bool *found)
+/* What is left of the range in this string, in bits; false: nothing. */
+static bool cut_range(const struct string_value *value, struct bit_range *range)
 {
-    int64_t unit = range.by_bit ? 8 : 1;
-    int64_t total = (int64_t)value->length * unit;
-    *found = string_range(&range.first, &range.last, total);
-    if (!*found)
-        return STORE_OK;
-    *span = (struct bit_span){0};
-    if (range.by_bit) {
-        span->skipped_head = (uint8_t) ~(0xff >> range.first % 8);
-        span->skipped_tail = (uint8_t)(0x7f >> range.last % 8);
-    }
-    uint64_t first_byte = (uint64_t)(range.first / unit);
-    span->len = (size_t)((uint64_t)(range.last / unit) - first_byte + 1);
-    span->first_bit = first_byte * 8;
-    return string_view(call, &value->item, first_byte, span->len, &span->bytes);
+    int64_t unit = range->by_bit ? 1 : 8;
+    if (!string_range(&range->first, &range->last, (int64_t)value->length * (8 / unit)))
+        return false;
+    *range = (struct bit_range){range->first * unit, range->last * unit + unit - 1, true};
+    return true;
+}
+
+static struct string_walk *walk_range(struct call *call, const struct string_value *value,
+                                      const struct bit_range *range, struct string_walk *here)
+{
+    uint64_t first = (uint64_t)range->first / 8, last = (uint64_t)range->last / 8;
+    return string_walk(call, &value->item, first, last - first + 1, here);
+}
+
+/* As string_walk_next. */
+static enum store_result next_span(struct call *call, const struct string_value *value,
+                                   const struct bit_range *range, struct string_walk *walk,
+                                   struct bit_span *span)
+{
+    uint64_t from = walk->at, first = (uint64_t)range->first, last = (uint64_t)range->last;
+    struct store_piece piece;
+    enum store_result result = string_walk_next(call, walk, &value->item, &piece);
+    if (result != STORE_OK)
+        return result;
+    *span = (struct bit_span){.bytes = piece.bytes, .len = piece.length, .first_bit = from * 8};
+    if (from == first / 8)
+        span->skipped_head = (uint8_t) ~(0xff >> first % 8);
+    if (walk->at == last / 8 + 1)
+        span->skipped_tail = (uint8_t)(0x7f >> last % 8);
+    return STORE_OK;
 }
 
 static uint64_t count_span(const struct bit_span *span)
 {
+    if (span->bytes == NULL)
+        return 0;
     uint8_t first = (uint8_t)span->bytes[0], last = (uint8_t)span->bytes[span->len - 1];
     return count_bits(span->bytes, span->len) - byte_counts(first & span->skipped_head) -
            byte_counts(last & span->skipped_tail);
+}
+
+static enum store_result count_range(struct call *call, const struct string_value *value,
+                                     struct bit_range range, uint64_t *count)
+{
+    struct string_walk here, *walk;
+    struct bit_span span;
+    enum store_result result;
+    if (!cut_range(value, &range))
+        return STORE_OK;
+    if ((walk = walk_range(call, value, &range, &here)) == NULL)
+        return STORE_NO_MEMORY;
+    while ((result = next_span(call, value, &range, walk, &span)) == STORE_OK)
+        walk->sum += count_span(&span);
+    *count = walk->sum;
+    return result == STORE_ABSENT ? STORE_OK : result;
 }
 
 enum store_result cmd_bitcount(struct call *call)
 {
     struct string_value value;
     struct bit_range range = {.first = 0, .last = -1};
-    struct bit_span span;
-    bool done, found = false;
+    uint64_t count = 0;
+    bool done;
     /* A start needs an end here. */
     if (call->argc == 3 || call->argc > 5) {
         call_syntax_error(call);
@@ -208,9 +242,9 @@ enum store_result cmd_bitcount(struct call *call)
         return STORE_OK;
     enum store_result result = string_find(call, call->keys, &value, &done);
     if (result == STORE_OK && !done && !string_range_is_backwards(range.first, range.last))
-        result = view_range(call, &value, range, &span, &found);
+        result = count_range(call, &value, range, &count);
     if (result == STORE_OK && !done)
-        resp_integer(call->reply, found ? (int64_t)count_span(&span) : 0);
+        resp_integer(call->reply, (int64_t)count);
     return result;
 }
 
@@ -225,10 +259,21 @@ static size_t find_other_byte(const char *bytes, size_t from, size_t len, uint8_
     return from;
 }
 
+/* Of a span of zeros. */
+static int64_t find_in_zeros(const struct bit_span *span, bool bit)
+{
+    uint64_t outside = 0;
+    for (uint8_t mask = span->skipped_head; (mask & 0x80) != 0; mask = (uint8_t)(mask << 1))
+        outside++;
+    return bit ? -1 : (int64_t)(span->first_bit + outside);
+}
+
 /* Position in the string of the first bit that equals `bit`, -1 if there is none. */
 static int64_t find_bit(const struct bit_span *span, bool bit)
 {
     uint8_t other = bit ? 0 : 0xff;
+    if (span->bytes == NULL)
+        return find_in_zeros(span, bit);
     for (size_t i = 0; i < span->len; i++) {
         /* Bits outside the range are given the value that is not looked for. */
         uint8_t outside = i == 0 ? span->skipped_head : 0;
@@ -241,6 +286,22 @@ static int64_t find_bit(const struct bit_span *span, bool bit)
         i = find_other_byte(span->bytes, i + 1, span->len, other) - 1;
     }
     return -1;
+}
+
+static enum store_result find_in_range(struct call *call, const struct string_value *value,
+                                       const struct bit_range *range, bool bit, int64_t *position)
+{
+    struct string_walk here, *walk = walk_range(call, value, range, &here);
+    struct bit_span span;
+    enum store_result result = STORE_OK;
+    if (walk == NULL)
+        return STORE_NO_MEMORY;
+    while (*position < 0 && result == STORE_OK) {
+        result = next_span(call, value, range, walk, &span);
+        if (result == STORE_OK)
+            *position = find_bit(&span, bit);
+    }
+    return result == STORE_ABSENT ? STORE_OK : result;
 }
 
 static bool read_bitpos(struct call *call, bool *bit, struct bit_range *range)
@@ -264,8 +325,8 @@ enum store_result cmd_bitpos(struct call *call)
 {
     struct string_value value;
     struct bit_range range;
-    struct bit_span span;
-    bool bit, done, found;
+    int64_t position = -1;
+    bool bit, done;
     if (!read_bitpos(call, &bit, &range))
         return STORE_OK;
     enum store_result result = string_find(call, call->keys, &value, &done);
@@ -275,10 +336,11 @@ enum store_result cmd_bitpos(struct call *call)
         resp_integer(call->reply, bit ? -1 : 0);
         return STORE_OK;
     }
-    result = view_range(call, &value, range, &span, &found);
+    bool found = cut_range(&value, &range);
+    if (found)
+        result = find_in_range(call, &value, &range, bit, &position);
     if (result != STORE_OK)
         return result;
-    int64_t position = found ? find_bit(&span, bit) : -1;
     /* Where no end is given, the string goes on in zeros behind its last byte. */
     if (found && position < 0 && !bit && call->argc < 5)
         position = (int64_t)value.length * 8;

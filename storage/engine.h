@@ -546,6 +546,8 @@ const struct store_item *txn_describe_write(const struct store_txn *txn, const s
                                             struct store_item *item);
 /* A committed item, as run functions and observers see it; valid as long as `found`. */
 void txn_describe(const struct format_item *found, struct store_item *item);
+/* An aligned copy of a committed large item's root, that outlives its page; or NULL. */
+struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item);
 void txn_begin(struct store_txn *txn, struct store_request *request);
 void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
 void txn_reset(struct store_txn *txn);   /* everything: finished */

@@ -12,7 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define GATHER_EXTENTS 4u /* read ahead while a whole value is gathered */
+#define GATHER_EXTENTS 4u /* read ahead while a long value is gone through */
 
 static uint32_t pages_of(const struct format_extent *extent)
 {
@@ -275,16 +275,15 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     return txn->wholes = whole;
 }
 
-/* Starts reading the extents behind the one that is waited for. Their failures show when their turn
- * comes. */
-static void read_ahead(struct store_txn *txn, const struct whole *whole)
+/* Starts reading the extents from `first` on, behind the one that is waited for. Their failures
+ * show when their turn comes. */
+static void read_ahead(struct store_txn *txn, const struct format_root *root, uint32_t first)
 {
-    uint32_t first = (uint32_t)(whole->gathered / FORMAT_EXTENT_BYTES) + 1;
     for (uint32_t i = first; i < first + GATHER_EXTENTS; i++) {
         struct format_extent extent;
         char byte;
-        if ((uint64_t)i * FORMAT_EXTENT_BYTES >= whole->root->length ||
-            extent_locate(txn, whole->root, i, &extent) != STORE_OK ||
+        if ((uint64_t)i * FORMAT_EXTENT_BYTES >= root->length ||
+            extent_locate(txn, root, i, &extent) != STORE_OK ||
             extent_copy(txn, &extent, 0, 1, &byte) == STORE_NO_MEMORY)
             return;
     }
@@ -307,7 +306,7 @@ static enum store_result gather(struct store_txn *txn, struct whole *whole, cons
         enum store_result result =
             extent_read(txn, whole->root, whole->gathered, step, whole->bytes + whole->gathered);
         if (result == STORE_WAIT && !txn->in_place)
-            read_ahead(txn, whole);
+            read_ahead(txn, whole->root, (uint32_t)(whole->gathered / FORMAT_EXTENT_BYTES) + 1);
         if (result != STORE_OK)
             return result;
         whole->gathered += step;
@@ -331,4 +330,99 @@ enum store_result extent_load_key(struct store_txn *txn, const struct format_ite
 {
     const char *root = format_key_root(item);
     return gather(txn, find_whole(txn, root, format_key_root_length(item), true), bytes);
+}
+
+/* ---- piece by piece ---- */
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The bytes from `offset` on, which are in the value, that are a hole there; as far as the node
+ * tells that describes the first of them. */
+static enum store_result hole_at(struct store_txn *txn, const struct format_root *root,
+                                 uint64_t offset, uint64_t *length)
+{
+    uint32_t i = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
+    uint32_t node_end = (i / FORMAT_NODE_FANOUT + 1) * FORMAT_NODE_FANOUT;
+    uint64_t end = offset;
+    for (; i < node_end && end < root->length; i++) {
+        struct format_extent extent;
+        enum store_result result = extent_locate(txn, root, i, &extent);
+        if (result != STORE_OK)
+            return result;
+        if (extent.page)
+            break;
+        end = lesser((i + 1ull) * FORMAT_EXTENT_BYTES, root->length);
+    }
+    *length = end - offset;
+    return STORE_OK;
+}
+
+/* Where the first extent begins that patches touch behind `offset`, but not before it. */
+static uint64_t patched_from(const struct patch *patch, uint64_t offset, uint64_t length)
+{
+    uint64_t first = length;
+    for (; patch; patch = patch->next)
+        if (patch->offset + patch->len > offset)
+            first = lesser(first, patch->offset / FORMAT_EXTENT_BYTES * FORMAT_EXTENT_BYTES);
+    return first > offset ? first : offset;
+}
+
+/* The zeros from `offset` on; 0: its extent has to be read. */
+static enum store_result zeros_at(struct store_txn *txn, const struct large_write *value,
+                                  uint64_t offset, uint64_t *length)
+{
+    uint64_t end = patched_from(value->patches, offset, value->length);
+    enum store_result result = STORE_OK;
+    *length = value->length - offset;
+    if (value->base && offset < value->base->length)
+        result = hole_at(txn, value->base, offset, length);
+    if (value->base && offset + *length == value->base->length)
+        *length = value->length - offset;
+    if (*length > end - offset)
+        *length = end - offset;
+    return result;
+}
+
+static enum store_result read_piece(struct store_txn *txn, const struct large_write *value,
+                                    uint64_t offset, char *room, uint64_t *length)
+{
+    uint32_t i = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
+    uint64_t end = lesser((i + 1ull) * FORMAT_EXTENT_BYTES, value->length);
+    const struct format_root *base = value->base;
+    uint64_t based = base && offset < base->length ? lesser(base->length, end) - offset : 0;
+    *length = end - offset;
+    memset(room + based, 0, *length - based);
+    enum store_result result = based > 0 ? extent_read(txn, base, offset, based, room) : STORE_OK;
+    if (result == STORE_WAIT && !txn->in_place)
+        read_ahead(txn, base, i + 1);
+    extent_overlay(value->patches, offset, *length, room);
+    return result;
+}
+
+enum store_result store_read_piece(struct store_txn *txn, const struct store_item *item,
+                                   uint64_t offset, char *room, struct store_piece *piece)
+{
+    assert(offset < item->length);
+    *piece = (struct store_piece){item->bytes + offset, item->length - offset};
+    if (!item->large)
+        return STORE_OK;
+    struct large_write value = {.length = item->length};
+    if (item->version == 0)
+        value = *(const struct large_write *)item->origin;
+    else if (!(value.base = txn_copy_root(txn, item)))
+        return STORE_NO_MEMORY;
+    piece->bytes = NULL;
+    enum store_result result = zeros_at(txn, &value, offset, &piece->length);
+    if (result == STORE_OK && piece->length == 0) {
+        piece->bytes = room;
+        result = read_piece(txn, &value, offset, room, &piece->length);
+    }
+    if (result != STORE_OK)
+        return result;
+    txn->reruns = 0; /* it gets on: no need to wait in place */
+    load_release_extent_pins(txn);
+    return STORE_OK;
 }

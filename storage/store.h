@@ -295,6 +295,18 @@ STORE_MUST_CHECK enum store_result store_get(struct store_txn *txn, const struct
 STORE_MUST_CHECK enum store_result store_read(struct store_txn *txn, const struct store_item *item,
                                               uint64_t offset, size_t len, char *to);
 
+/* For going through a value of any length in little memory: the bytes from `offset`, which is in
+ * it, up to the end of the piece of STORE_STREAM_PIECE that they lie in, or a hole from there on,
+ * which may be longer. A large value's come into `room`, which has so many. Whoever does so keeps
+ * over the runs how far it has got, or the request may never wait in place. */
+struct store_piece {
+    const char *bytes; /* NULL: zeros */
+    uint64_t length;
+};
+STORE_MUST_CHECK enum store_result store_read_piece(struct store_txn *txn,
+                                                    const struct store_item *item, uint64_t offset,
+                                                    char *room, struct store_piece *piece);
+
 /* The whole value in one piece, until the request is finished. */
 STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                                               const char **bytes);

@@ -456,8 +456,7 @@ void store_set_use(struct store_txn *txn, const struct store_key *key, const str
 
 /* ---- large values ---- */
 
-/* An aligned copy of a committed item's root, that outlives its page. */
-static struct format_root *copy_root(struct store_txn *txn, const struct store_item *item)
+struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
 {
     const struct format_item *found = item->origin;
     struct format_root *root = store_alloc(txn, found->payload_len);
@@ -489,7 +488,7 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
     }
     if (item->version == 0)
         return read_own(txn, item->origin, offset, len, to);
-    const struct format_root *root = copy_root(txn, item);
+    const struct format_root *root = txn_copy_root(txn, item);
     return root ? extent_read(txn, root, offset, len, to) : STORE_NO_MEMORY;
 }
 
@@ -619,7 +618,7 @@ static struct large_write *put_again(struct store_txn *txn, const struct store_k
     if (item->version == 0) {
         from = *(const struct large_write *)item->origin;
     } else {
-        from.base = copy_root(txn, item);
+        from.base = txn_copy_root(txn, item);
         from.length = item->length;
         if (!from.base)
             return NULL;

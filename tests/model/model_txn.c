@@ -107,6 +107,23 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
     return STORE_OK;
 }
 
+enum store_result store_read_piece(struct store_txn *txn, const struct store_item *item,
+                                   uint64_t offset, char *room, struct store_piece *piece)
+{
+    const struct value *value = item->origin;
+    uint64_t left = value->len - offset, most = STORE_STREAM_PIECE - offset % STORE_STREAM_PIECE;
+    assert(item->trees == 0 && offset < value->len);
+    if (item->large && must_wait(txn))
+        return STORE_WAIT;
+    *piece = (struct store_piece){value->bytes + offset, left < most ? left : most};
+    if (!item->large)
+        return STORE_OK;
+    memcpy(room, piece->bytes, piece->length);
+    bool is_hole = room[0] == 0 && memcmp(room, room + 1, piece->length - 1) == 0;
+    piece->bytes = is_hole ? NULL : room;
+    return STORE_OK;
+}
+
 enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                              const char **bytes)
 {

@@ -102,3 +102,14 @@ fault("waitaof-waits", "server/cmd_blocking.c",
       "WAITAOF does not wait for the flush",
       ("(local == 0 || is_durable)", "(local == 0 || is_durable || true)"),
       by=["test_waitaof.py::test_what_it_has_waited_for_survives_a_kill"])
+
+# ---- long strings ----
+
+fault("long-string-whole", "server/string_walk.c",
+      "a long string is loaded whole to be gone through",
+      ("if (item->large && len > STRING_SHORT)", "if (false)"),
+      by=["test_long_strings.py::test_bits_of_a_long_string_are_counted_and_found"])
+fault("long-string-own-bytes-in-a-hole", "storage/extent.c",
+      "what a transaction has written into a hole of a long string is not seen by its walks",
+      ("if (patch->offset + patch->len > offset) first =", "if (false) first ="),
+      by=["test_long_strings.py::test_bits_are_counted_in_transactions_and_scripts"])

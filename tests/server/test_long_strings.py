@@ -1,0 +1,132 @@
+"""Strings much longer than memory: each command goes through them piece by piece, in the bound of
+memory, while others are served."""
+
+import threading
+import time
+
+import pytest
+import redis
+
+from harness import PROXY
+from test_bounds import MB, Watch
+
+BOUND = 64 * MB
+LAST_BIT = 2**32 - 16  # of the longest string there can be, or nearly
+PIECE = 128 * 1024
+
+
+def dense(length, seed=1):
+    """Not twice the same page, and quickly made."""
+    block = bytes((i * i * seed + (i >> 7)) % 251 for i in range(MB))
+    return b"".join(i.to_bytes(8, "little") + block[8:] for i in range(length // MB))
+
+
+class Neighbour:
+    """Another client: how long it has waited at most for one of its own commands."""
+
+    def __init__(self, server):
+        self.client, self.longest, self.count, self.is_done = server.client(), 0, 0, False
+        self.client.set("neighbour", "x")
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.is_done:
+            before = time.monotonic()
+            self.client.ping()
+            assert self.client.get("neighbour") == b"x"
+            self.longest = max(self.longest, time.monotonic() - before)
+            self.count += 1
+
+    def end(self):
+        self.is_done = True
+        self.thread.join()
+
+
+@pytest.fixture
+def small(make_server):
+    """A server with little memory; it must keep to that, and serve a neighbour all the time."""
+    if PROXY:
+        pytest.skip("takes longer than all else in an emulated machine, and is not about commands")
+    server = make_server(maxmemory=BOUND, partitions=4, journal_size=32 * MB)
+    watch, neighbour = Watch(server.process.pid), Neighbour(server)
+    yield server
+    neighbour.end()
+    seen = watch.end()
+    assert neighbour.count > 0 and neighbour.longest < 8, neighbour.longest
+    if not server.has_sanitizer():
+        usual = seen[len(seen) * 9 // 10]
+        assert usual <= BOUND * 1.05 + 4 * MB, f"{usual / MB:.1f} MB"
+        moment = 1.5 if "wait" in server.program else 1.35
+        assert seen[-1] <= BOUND * moment, f"{seen[-1] / MB:.1f} MB for a moment"
+
+
+def ones_of(value):
+    return int.from_bytes(value, "little").bit_count()
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_bits_of_a_long_string_are_counted_and_found(small):
+    client, value = small.client(), dense(80 * MB)
+    client.set("d", value)
+    client.setbit("sparse", LAST_BIT, 1)
+    client.setbit("sparse", 77777777, 1)
+    assert client.bitcount("d") == ones_of(value)
+    assert client.bitcount("d", 12345, 70 * MB) == ones_of(value[12345:70 * MB + 1])
+    bits = client.execute_command("BITCOUNT", "d", 8 * PIECE + 3, -8 * PIECE - 6, "BIT")
+    inner = value[PIECE:len(value) - PIECE]
+    assert bits == (ones_of(inner) - (inner[0] >> 5).bit_count() - (inner[-1] & 0x1f).bit_count())
+    assert client.bitcount("sparse") == 2
+    assert client.bitcount("sparse", 77777777 // 8 + 1, -1) == 1
+    assert client.bitpos("sparse", 1) == 77777777
+    assert client.bitpos("sparse", 1, 77777777 // 8 + 1) == LAST_BIT
+    assert client.execute_command("BITPOS", "sparse", 0, 77777777, LAST_BIT, "BIT") == 77777778
+    assert client.execute_command("BITPOS", "sparse", 0, 12, LAST_BIT, "BIT") == 12
+    assert client.execute_command("BITPOS", "sparse", 1, 0, LAST_BIT - 1, "BIT") == 77777777
+    assert client.execute_command("BITPOS", "sparse", 1, 77777778, LAST_BIT - 1, "BIT") == -1
+    client.set("ones", b"\xff" * (64 * MB))
+    assert client.bitpos("ones", 0) == 64 * MB * 8
+    assert client.bitpos("ones", 0, 0, -1) == -1
+    client.setbit("ones", 63 * MB * 8 + 5, 0)
+    assert client.bitpos("ones", 0) == 63 * MB * 8 + 5
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_bits_are_counted_in_transactions_and_scripts(small):
+    client, value = small.client(), dense(64 * MB)
+    client.set("d", value)
+    client.setbit("sparse", LAST_BIT, 1)
+    pipe = client.pipeline()
+    pipe.setbit("d", 7, 1)
+    pipe.setbit("sparse", 40 * MB * 8, 1)
+    pipe.setbit("sparse", 500 * MB * 8 + 1, 1)
+    for _ in range(2):
+        pipe.bitcount("d")
+        pipe.bitcount("sparse")
+    pipe.bitpos("sparse", 1)
+    pipe.bitpos("sparse", 1, 41 * MB)
+    pipe.incr("n")
+    ones = ones_of(bytes([value[0] | 1]) + value[1:])
+    assert pipe.execute()[3:] == [ones, 3, ones, 3, 40 * MB * 8, 500 * MB * 8 + 1, 1]
+    script = """redis.call('SETBIT', KEYS[2], 5, 1)
+                return {redis.call('BITCOUNT', KEYS[1]), redis.call('BITCOUNT', KEYS[2]),
+                        redis.call('BITPOS', KEYS[2], 1), redis.call('INCR', KEYS[3])}"""
+    assert client.eval(script, 3, "d", "sparse", "n") == [ones, 4, 5, 2]
+    assert client.eval("return redis.call('BITCOUNT', 'd')", 0) == ones
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_many_clients_count_at_once(small):
+    client, value = small.client(), dense(64 * MB)
+    client.set("d", value)
+    counts = []
+    counters = [threading.Thread(target=lambda: counts.append(small.client().bitcount("d")))
+                for _ in range(6)]
+    for counter in counters:
+        counter.start()
+    for counter in counters:
+        counter.join()
+    assert counts == 6 * [ones_of(value)]
