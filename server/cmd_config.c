@@ -13,6 +13,7 @@
 #include "client_memory.h"
 #include "config_directive.h"
 #include "glob.h"
+#include "listener.h"
 #include "notice.h"
 #include "process.h"
 #include "server.h"
@@ -190,6 +191,100 @@ static void make_effective(struct server *server, size_t row)
     }
 }
 
+/* ---- what the system may refuse: tried before anything is taken ---- */
+
+static const struct change *change_of(const struct change *changes, size_t count, size_t row)
+{
+    for (size_t i = 0; i < count; i++)
+        if (changes[i].row == row)
+            return &changes[i];
+    return NULL;
+}
+
+/* A directive's number, or text, as it will be. */
+static int64_t coming_number(const struct config *config, const struct change *changes,
+                             size_t count, enum config_id id)
+{
+    const struct change *change = change_of(changes, count, id);
+    return change != NULL ? change->value.number : config_number(config, id);
+}
+
+static void coming_text(struct config *config, const struct change *changes, size_t count,
+                        enum config_id id, char *to, size_t size)
+{
+    const struct change *change = change_of(changes, count, id);
+    if (change != NULL)
+        snprintf(to, size, "%s", change->value.text);
+    else
+        config_text(config, id, to, size);
+}
+
+static bool adjust_oom_score(struct call *call, const struct change *changes, size_t count)
+{
+    struct config *config = &call->server->config;
+    char values[64];
+    int64_t mode = coming_number(config, changes, count, CONFIG_OOM_SCORE_ADJ);
+    coming_text(config, changes, count, CONFIG_OOM_SCORE_ADJ_VALUES, values, sizeof values);
+    return process_adjust_oom_score(call->server, mode, values);
+}
+
+/* The first of two directives among the arguments; `count`: neither is. */
+static size_t first_of(const struct change *changes, size_t count, size_t one, size_t other)
+{
+    size_t at = 0;
+    while (at < count && changes[at].row != one && changes[at].row != other)
+        at++;
+    return at;
+}
+
+static bool try_oom_score(struct call *call, const struct change *changes, size_t count)
+{
+    size_t at = first_of(changes, count, CONFIG_OOM_SCORE_ADJ, CONFIG_OOM_SCORE_ADJ_VALUES);
+    return at == count || adjust_oom_score(call, changes, count) ||
+           refuse(call, call->argv[2 + at * 2],
+                  "Failed to apply new oom_score_adj configuration, check server logs.");
+}
+
+static bool try_listener(struct call *call, const struct change *changes, size_t count)
+{
+    struct config *config = &call->server->config;
+    char addresses[4096], before[4096];
+    size_t at = first_of(changes, count, CONFIG_PORT, CONFIG_BIND);
+    int64_t port = coming_number(config, changes, count, CONFIG_PORT);
+    coming_text(config, changes, count, CONFIG_BIND, addresses, sizeof addresses);
+    config_text(config, CONFIG_BIND, before, sizeof before);
+    if (port == config_number(config, CONFIG_PORT) && strcmp(addresses, before) == 0)
+        return true;
+    return listener_move(call->server->listener, (int)port, addresses) ||
+           refuse(call, call->argv[2 + at * 2],
+                  changes[at].row == CONFIG_PORT
+                      ? "Unable to listen on this port. Check server logs."
+                      : "Failed to bind to specified addresses.");
+}
+
+static bool try_outside(struct call *call, const struct change *changes, size_t count)
+{
+    if (!try_oom_score(call, changes, count))
+        return false;
+    if (try_listener(call, changes, count))
+        return true;
+    (void)adjust_oom_score(call, NULL, 0); /* as it was */
+    return false;
+}
+
+static bool change_all(struct call *call, struct change *changes, size_t count)
+{
+    bool good = find_rows(call, changes, count);
+    for (size_t i = 0; i < count && good; i++)
+        good = parse_change(call, 2 + i * 2, &changes[i]);
+    good = good && try_outside(call, changes, count);
+    for (size_t i = 0; i < count && good; i++) {
+        config_take(&call->server->config, changes[i].row, &changes[i].value);
+        make_effective(call->server, changes[i].row);
+    }
+    return good;
+}
+
 enum store_result cmd_config_set(struct call *call)
 {
     if (call->argc % 2 != 0) {
@@ -200,13 +295,9 @@ enum store_result cmd_config_set(struct call *call)
     struct change *changes = calloc(count, sizeof *changes);
     if (changes == NULL)
         return STORE_NO_MEMORY;
-    bool good = find_rows(call, changes, count);
-    for (size_t i = 0; i < count && good; i++)
-        good = parse_change(call, 2 + i * 2, &changes[i]);
-    for (size_t i = 0; i < count && good; i++) {
-        config_take(&call->server->config, changes[i].row, &changes[i].value);
-        make_effective(call->server, changes[i].row);
-    }
+    pthread_mutex_lock(&call->server->config.changing);
+    bool good = change_all(call, changes, count);
+    pthread_mutex_unlock(&call->server->config.changing);
     if (good)
         resp_ok(call->reply);
     for (size_t i = 0; i < count; i++)

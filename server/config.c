@@ -162,6 +162,29 @@ static bool parse_number(const struct directive *directive, const char *text, in
     return objection == NULL || fail(error, objection);
 }
 
+#define WORD_SHOWN_MAX 32
+
+/* Reads each word, and joins them as they are shown. */
+static char *join_checked(const struct directive *directive, size_t argc, char *const argv[],
+                          char error[DIRECTIVE_ERROR_MAX])
+{
+    char *text = calloc(argc + 1, WORD_SHOWN_MAX);
+    char *at = text;
+    for (size_t i = 0; i < argc && text != NULL; i++) {
+        char shown[WORD_SHOWN_MAX];
+        const char *objection = directive->read_word(argv[i], shown, sizeof shown);
+        if (objection != NULL) {
+            free(text);
+            fail(error, objection);
+            return NULL;
+        }
+        at += sprintf(at, "%s%s", i > 0 ? " " : "", shown);
+    }
+    if (text == NULL)
+        fail(error, "out of memory");
+    return text;
+}
+
 static char *join(size_t argc, char *const argv[])
 {
     size_t size = 1;
@@ -264,6 +287,10 @@ static bool parse_words(const struct directive *directive, size_t argc, char *co
         good = fail(error, "wrong number of arguments");
     if (!good)
         return false;
+    if (directive->read_word != NULL) {
+        value->text = join_checked(directive, argc, argv, error);
+        return value->text != NULL;
+    }
     value->text = join(argc, argv);
     return value->text != NULL || fail(error, "out of memory");
 }
@@ -393,6 +420,7 @@ bool config_init(struct config *config)
 {
     memset(config, 0, sizeof *config);
     pthread_mutex_init(&config->lock, NULL);
+    pthread_mutex_init(&config->changing, NULL);
     for (size_t row = 0; row < directive_count; row++) {
         if (!take_initial(config, row)) {
             config_free(config);
@@ -414,6 +442,7 @@ void config_free(struct config *config)
     config_notes_free(config);
     free(config->file);
     pthread_mutex_destroy(&config->lock);
+    pthread_mutex_destroy(&config->changing);
     memset(config, 0, sizeof *config);
 }
 

@@ -52,6 +52,8 @@ enum config_id {
     CONFIG_PROTO_MAX_BULK_LEN,
     CONFIG_CLIENT_QUERY_BUFFER_LIMIT,
     CONFIG_CLIENT_OUTPUT_BUFFER_LIMIT, /* use config_output_limit() */
+    CONFIG_OOM_SCORE_ADJ,              /* number: enum config_oom_score */
+    CONFIG_OOM_SCORE_ADJ_VALUES,       /* text: three numbers; the first is for a server */
     CONFIG_HZ,
     CONFIG_ENABLE_DEBUG_COMMAND, /* number: enum config_protection */
     CONFIG_HASH_MAX_LISTPACK_ENTRIES,
@@ -86,6 +88,7 @@ enum config_loglevel {
     CONFIG_LOG_WARNING
 };
 enum config_rdma { CONFIG_RDMA_NO, CONFIG_RDMA_YES, CONFIG_RDMA_AUTO };
+enum config_oom_score { CONFIG_OOM_NO, CONFIG_OOM_RELATIVE, CONFIG_OOM_ABSOLUTE };
 enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
 enum config_policy { /* maxmemory-policy, in the order of its names in config_table.c */
                      CONFIG_POLICY_VOLATILE_LRU,
@@ -116,6 +119,7 @@ struct config {
     _Atomic bool has_password;       /* requirepass is not empty: clients must authenticate */
     _Atomic uint32_t notify_classes; /* notify-keyspace-events: a set of enum notify_class */
 
+    pthread_mutex_t changing; /* of whoever changes directives, from the look at them to the end */
     pthread_mutex_t lock;
     char *texts[CONFIG_ROW_MAX]; /* under lock; one per table row of a text type, never NULL */
 

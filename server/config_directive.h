@@ -36,7 +36,10 @@ struct directive {
     const struct directive_choice *choices; /* ENUM: the last one has no name */
     const char *ignored;                    /* why it has no effect; NULL: it has */
     const char *(*check)(int64_t number);   /* what is wrong with a number in range, or NULL */
-    int64_t min, max;                       /* of numbers; of WORDS: how many */
+    /* Of WORDS: what is wrong with one, or NULL; else how it is to be shown. NULL: they are free.
+     */
+    const char *(*read_word)(const char *word, char *shown, size_t size);
+    int64_t min, max; /* of numbers; of WORDS: how many */
     uint8_t type, flags;
 };
 

@@ -136,6 +136,8 @@ static bool set_directive(struct reader *reader, struct config_words *words)
         return fail(reader, "Bad directive or wrong number of arguments");
     const struct directive *directive = &directive_table[row];
     struct config_value value;
+    if (directive->type == DIRECTIVE_SAVE && words->count == 1)
+        return note_ignored(reader, directive); /* adds nothing */
     if (!directive_parse(reader->config, row, words->count - 1, words->words + 1, &value,
                          reader->error))
         return false;

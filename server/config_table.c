@@ -6,6 +6,8 @@
 #include "config_directive.h"
 
 #include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "../storage/store.h"
 
@@ -89,8 +91,11 @@ static const struct directive_choice diskless_names[] = {
     {"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}, {NULL, 0}};
 static const struct directive_choice sanitize_names[] = {
     {"no", 0}, {"yes", 1}, {"clients", 2}, {NULL, 0}};
-static const struct directive_choice oom_names[] = {
-    {"no", 0}, {"yes", 1}, {"relative", 2}, {"absolute", 3}, {NULL, 0}};
+static const struct directive_choice oom_names[] = {{"no", CONFIG_OOM_NO},
+                                                    {"yes", CONFIG_OOM_RELATIVE},
+                                                    {"relative", CONFIG_OOM_RELATIVE},
+                                                    {"absolute", CONFIG_OOM_ABSOLUTE},
+                                                    {NULL, 0}};
 static const struct directive_choice channel_names[] = {
     {"allchannels", 0}, {"resetchannels", 1}, {NULL, 0}};
 static const struct directive_choice endpoint_names[] = {
@@ -113,9 +118,31 @@ static const char *check_power_of_two(int64_t number)
     return (number & (number - 1)) == 0 ? NULL : "argument must be a power of two";
 }
 
+static const char *read_percentile(const char *word, char *shown, size_t size)
+{
+    char *end;
+    double percentile = strtod(word, &end);
+    if (word[0] == ' ' || end == word || *end != '\0' || isnan(percentile))
+        return "Invalid latency-tracking-info-percentiles parameters";
+    if (percentile < 0 || percentile > 100)
+        return "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
+    snprintf(shown, size, "%.10g", percentile);
+    return NULL;
+}
+
+static const char *read_oom_score(const char *word, char *shown, size_t size)
+{
+    char *end;
+    long long score = strtoll(word, &end, 10);
+    if (*end != '\0' || score < -2000 || score > 2000)
+        return "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
+    snprintf(shown, size, "%lld", score);
+    return NULL;
+}
+
 const struct directive directive_table[] = {
-    [CONFIG_PORT] = INT("port", 0, 65535, "6379", KEPT),
-    [CONFIG_BIND] = WORDS("bind", 0, 16, "* -::*", KEPT),
+    [CONFIG_PORT] = INT("port", 0, 65535, "6379"),
+    [CONFIG_BIND] = WORDS("bind", 0, 16, "* -::*"),
     [CONFIG_UNIXSOCKET] = TEXT("unixsocket", "", FIXED),
     [CONFIG_UNIXSOCKETPERM] =
         {.name = "unixsocketperm", .type = DIRECTIVE_OCTAL, .max = 0777, .initial = "0", FIXED},
@@ -151,6 +178,9 @@ const struct directive directive_table[] = {
                                            .type = DIRECTIVE_LIMITS,
                                            .initial = "normal 0 0 0 slave 256mb 64mb 60 "
                                                       "pubsub 32mb 8mb 60"},
+    [CONFIG_OOM_SCORE_ADJ] = ENUM("oom-score-adj", oom_names, "no"),
+    [CONFIG_OOM_SCORE_ADJ_VALUES] =
+        WORDS("oom-score-adj-values", 3, 3, "0 200 800", .read_word = read_oom_score),
     [CONFIG_HZ] = INT("hz", 0, INT_MAX, "10", PROCESS),
     [CONFIG_ENABLE_DEBUG_COMMAND] = ENUM("enable-debug-command", protection_names, "no", FIXED),
     [CONFIG_HASH_MAX_LISTPACK_ENTRIES] =
@@ -311,13 +341,12 @@ const struct directive directive_table[] = {
     INT("active-defrag-max-scan-fields", 1, INT64_MAX, "1000", MEMORY_USE),
     BOOL("jemalloc-bg-thread", "yes", MEMORY_USE),
     BOOL("disable-thp", "yes", FIXED, PROCESS),
-    ENUM("oom-score-adj", oom_names, "no", PROCESS),
-    WORDS("oom-score-adj-values", 3, 3, "0 200 800", PROCESS),
 
     /* ---- figures ---- */
     INT("latency-monitor-threshold", 0, INT64_MAX, "0", MONITORING),
     BOOL("latency-tracking", "yes", MONITORING),
-    WORDS("latency-tracking-info-percentiles", 0, 64, "50 99 99.9", MONITORING),
+    WORDS("latency-tracking-info-percentiles", 0, 64, "50 99 99.9", MONITORING,
+          .read_word = read_percentile),
     INT("tracking-table-max-keys", 0, INT64_MAX, "1000000", MONITORING),
 
     /* ---- process ---- */

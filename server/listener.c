@@ -5,6 +5,7 @@
  * 1. Each accepted socket is counted in server->connected_clients and in its worker's
  *    connection_count from here on; the connection (or its refusal) counts it out again.
  * 2. The Unix socket has its mode from the moment it can be reached: the umask gives it.
+ * 3. port and addresses say where the TCP sockets are, or were to be, if opening them again failed.
  */
 #include "listener.h"
 
@@ -14,9 +15,11 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,7 +33,7 @@
 #include "transport.h"
 #include "worker.h"
 
-#define SOCKETS_MAX 17 /* 16 addresses and the Unix socket */
+#define SOCKETS_MAX 33 /* 16 addresses, 16 that they move to, and the Unix socket */
 #define ACCEPTS_PER_EVENT 256
 #define BIND_TEXT_MAX 4096
 #define LEAVING_NSEC (2 * 1000 * 1000)
@@ -43,12 +46,26 @@ struct listening {
     struct event *event;
 };
 
+/* What a worker asks for, and waits for. */
+struct move {
+    int port;
+    const char *addresses;
+    bool is_done, is_good;
+};
+
 struct listener {
     struct server *server;
     struct event_base *base;
-    struct event *stopped, *resume;
-    struct listening sockets[SOCKETS_MAX];
+    struct event *stopped, *resume, *asked;
+    struct listening *sockets[SOCKETS_MAX];
     int count;
+    int port;
+    char addresses[BIND_TEXT_MAX];
+    int ask_fd;           /* eventfd: `wanted` is there */
+    pthread_mutex_t lock; /* of the following */
+    pthread_cond_t answered;
+    struct move *wanted;
+    bool is_over; /* nobody will answer any more */
     char unix_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
 };
 
@@ -61,10 +78,25 @@ struct arrival {
 
 /* ---- binding ---- */
 
-static void keep_socket(struct listener *listener, int fd, bool is_unix)
+/* Takes over the socket, also on failure: out of memory. */
+static bool keep_socket(struct listener *listener, int fd, bool is_unix)
 {
-    listener->sockets[listener->count++] =
-        (struct listening){.listener = listener, .fd = fd, .is_unix = is_unix};
+    struct listening *listening = malloc(sizeof *listening);
+    if (listening == NULL) {
+        close(fd);
+        return false;
+    }
+    *listening = (struct listening){.listener = listener, .fd = fd, .is_unix = is_unix};
+    listener->sockets[listener->count++] = listening;
+    return true;
+}
+
+static void drop_socket(struct listening *listening)
+{
+    if (listening->event != NULL)
+        event_free(listening->event);
+    close(listening->fd);
+    free(listening);
 }
 
 /* Returns the socket, or -1 with *step telling which call failed, errno why. */
@@ -118,10 +150,8 @@ static bool bind_word(struct listener *listener, const char *word, int port)
     int fd = bind_address(found, &step);
     int reason = errno;
     freeaddrinfo(found);
-    if (fd >= 0) {
-        keep_socket(listener, fd, false);
-        return true;
-    }
+    if (fd >= 0)
+        return keep_socket(listener, fd, false);
     if (may_be_missing && is_missing(reason))
         return true;
     log_line(log, CONFIG_LOG_WARNING, "Could not create server TCP listening socket %s:%d: %s: %s",
@@ -129,18 +159,17 @@ static bool bind_word(struct listener *listener, const char *word, int port)
     return false;
 }
 
-static bool bind_tcp(struct listener *listener)
+static bool bind_tcp(struct listener *listener, int port, const char *addresses)
 {
     struct server *server = listener->server;
-    int port = (int)config_number(&server->config, CONFIG_PORT);
     if (port == 0)
         return true;
     char text[BIND_TEXT_MAX], *rest = NULL;
-    config_text(&server->config, CONFIG_BIND, text, sizeof text);
+    snprintf(text, sizeof text, "%s", addresses);
     bool is_bound = true;
     for (char *word = strtok_r(text, " ", &rest); word != NULL && is_bound;
          word = strtok_r(NULL, " ", &rest)) {
-        if (listener->count == SOCKETS_MAX - 1) {
+        if (listener->count == SOCKETS_MAX) {
             log_line(&server->log, CONFIG_LOG_WARNING, "Too many addresses to bind");
             return false;
         }
@@ -172,10 +201,8 @@ static bool bind_unix(struct listener *listener)
         bool is_bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
         problem = strerror(errno);
         umask(before);
-        if (is_bound) {
-            keep_socket(listener, fd, true);
-            return true;
-        }
+        if (is_bound)
+            return keep_socket(listener, fd, true);
     }
     if (fd >= 0)
         close(fd);
@@ -308,7 +335,7 @@ static void pause_accepting(struct listener *listener)
 {
     const struct timeval pause = {.tv_usec = 100 * 1000};
     for (int i = 0; i < listener->count; i++)
-        event_del(listener->sockets[i].event);
+        event_del(listener->sockets[i]->event);
     event_add(listener->resume, &pause);
 }
 
@@ -318,7 +345,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
     (void)what;
     struct listener *listener = arg;
     for (int i = 0; i < listener->count; i++)
-        event_add(listener->sockets[i].event, NULL);
+        event_add(listener->sockets[i]->event, NULL);
 }
 
 static void on_connection(evutil_socket_t listening_fd, short what, void *arg)
@@ -359,26 +386,7 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
     event_base_loopbreak(listener->base);
 }
 
-/* ---- life ---- */
-
-struct listener *listener_bind(struct server *server)
-{
-    struct listener *listener = calloc(1, sizeof *listener);
-    if (listener == NULL)
-        return NULL;
-    listener->server = server;
-    listener->base = event_base_new();
-    if (listener->base == NULL || !bind_tcp(listener) || !bind_unix(listener)) {
-        listener_free(listener);
-        return NULL;
-    }
-    if (listener->count == 0)
-        log_line(&server->log, CONFIG_LOG_WARNING, "Configured to not listen anywhere, exiting.");
-    if (listener->count > 0)
-        return listener;
-    listener_free(listener);
-    return NULL;
-}
+/* ---- moving ---- */
 
 static bool listen_one(struct listening *listening)
 {
@@ -395,16 +403,129 @@ static bool listen_one(struct listening *listening)
     return listening->event != NULL && event_add(listening->event, NULL) == 0;
 }
 
+/* All of them, or none. */
+static bool open_tcp(struct listener *listener, int port, const char *addresses)
+{
+    int before = listener->count;
+    bool good = bind_tcp(listener, port, addresses);
+    for (int i = before; i < listener->count && good; i++)
+        good = listen_one(listener->sockets[i]);
+    while (!good && listener->count > before)
+        drop_socket(listener->sockets[--listener->count]);
+    return good;
+}
+
+/* Those among the first `end` sockets. */
+static void close_tcp(struct listener *listener, int end)
+{
+    int kept = 0;
+    for (int i = 0; i < listener->count; i++) {
+        struct listening *listening = listener->sockets[i];
+        if (i < end && !listening->is_unix)
+            drop_socket(listening);
+        else
+            listener->sockets[kept++] = listening;
+    }
+    listener->count = kept;
+}
+
+/* To another port first, then away from the old one; but on one port both cannot be. */
+static bool move(struct listener *listener, int port, const char *addresses)
+{
+    int before = listener->count;
+    bool is_same_port = port == listener->port;
+    if (is_same_port)
+        close_tcp(listener, before);
+    bool good = open_tcp(listener, port, addresses);
+    if (good && !is_same_port)
+        close_tcp(listener, before);
+    if (!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses))
+        log_line(&listener->server->log, CONFIG_LOG_WARNING,
+                 "Nobody can connect by TCP: the addresses left cannot be taken again");
+    if (good) {
+        listener->port = port;
+        snprintf(listener->addresses, sizeof listener->addresses, "%s", addresses);
+    }
+    return good;
+}
+
+static void on_asked(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct listener *listener = arg;
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof count);
+    (void)got; /* only clears it */
+    pthread_mutex_lock(&listener->lock);
+    struct move *wanted = listener->wanted;
+    if (wanted != NULL) {
+        wanted->is_good = move(listener, wanted->port, wanted->addresses);
+        wanted->is_done = true;
+        listener->wanted = NULL;
+    }
+    pthread_cond_broadcast(&listener->answered);
+    pthread_mutex_unlock(&listener->lock);
+}
+
+bool listener_move(struct listener *listener, int port, const char *addresses)
+{
+    struct move wanted = {.port = port, .addresses = addresses};
+    const uint64_t one = 1;
+    pthread_mutex_lock(&listener->lock);
+    while (listener->wanted != NULL && !listener->is_over)
+        pthread_cond_wait(&listener->answered, &listener->lock);
+    if (!listener->is_over) {
+        listener->wanted = &wanted;
+        ssize_t written = write(listener->ask_fd, &one, sizeof one);
+        (void)written; /* it is readable in any case */
+    }
+    while (!wanted.is_done && !listener->is_over)
+        pthread_cond_wait(&listener->answered, &listener->lock);
+    if (listener->wanted == &wanted)
+        listener->wanted = NULL;
+    pthread_mutex_unlock(&listener->lock);
+    return wanted.is_good;
+}
+
+/* ---- life ---- */
+
+struct listener *listener_bind(struct server *server)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
+        return NULL;
+    listener->server = server;
+    pthread_mutex_init(&listener->lock, NULL);
+    pthread_cond_init(&listener->answered, NULL);
+    listener->base = event_base_new();
+    listener->ask_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->port = (int)config_number(&server->config, CONFIG_PORT);
+    config_text(&server->config, CONFIG_BIND, listener->addresses, sizeof listener->addresses);
+    if (listener->base == NULL || listener->ask_fd < 0 ||
+        !bind_tcp(listener, listener->port, listener->addresses) || !bind_unix(listener)) {
+        listener_free(listener);
+        return NULL;
+    }
+    if (listener->count == 0)
+        log_line(&server->log, CONFIG_LOG_WARNING, "Configured to not listen anywhere, exiting.");
+    if (listener->count > 0)
+        return listener;
+    listener_free(listener);
+    return NULL;
+}
+
 bool listener_listen(struct listener *listener)
 {
     listener->stopped = event_new(listener->base, listener->server->stop_fd, EV_READ | EV_PERSIST,
                                   on_stop, listener);
     listener->resume = event_new(listener->base, -1, 0, on_resume, listener);
-    if (listener->stopped == NULL || listener->resume == NULL ||
-        event_add(listener->stopped, NULL) != 0)
+    listener->asked =
+        event_new(listener->base, listener->ask_fd, EV_READ | EV_PERSIST, on_asked, listener);
+    if (listener->stopped == NULL || listener->resume == NULL || listener->asked == NULL ||
+        event_add(listener->stopped, NULL) != 0 || event_add(listener->asked, NULL) != 0)
         return false;
     for (int i = 0; i < listener->count; i++)
-        if (!listen_one(&listener->sockets[i]))
+        if (!listen_one(listener->sockets[i]))
             return false;
     return true;
 }
@@ -412,22 +533,29 @@ bool listener_listen(struct listener *listener)
 void listener_run(struct listener *listener)
 {
     event_base_dispatch(listener->base);
+    pthread_mutex_lock(&listener->lock);
+    listener->is_over = true;
+    pthread_cond_broadcast(&listener->answered);
+    pthread_mutex_unlock(&listener->lock);
 }
 
 void listener_free(struct listener *listener)
 {
-    for (int i = 0; i < listener->count; i++) {
-        if (listener->sockets[i].event != NULL)
-            event_free(listener->sockets[i].event);
-        close(listener->sockets[i].fd);
-    }
+    for (int i = 0; i < listener->count; i++)
+        drop_socket(listener->sockets[i]);
     if (listener->unix_path[0] != '\0')
         unlink(listener->unix_path);
     if (listener->stopped != NULL)
         event_free(listener->stopped);
     if (listener->resume != NULL)
         event_free(listener->resume);
+    if (listener->asked != NULL)
+        event_free(listener->asked);
     if (listener->base != NULL)
         event_base_free(listener->base);
+    if (listener->ask_fd >= 0)
+        close(listener->ask_fd);
+    pthread_cond_destroy(&listener->answered);
+    pthread_mutex_destroy(&listener->lock);
     free(listener);
 }

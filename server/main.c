@@ -279,9 +279,18 @@ static bool serve_store(struct server *server, struct listener *listener)
     return is_well;
 }
 
+static void adjust_oom_score(struct server *server)
+{
+    char values[64];
+    config_text(&server->config, CONFIG_OOM_SCORE_ADJ_VALUES, values, sizeof values);
+    (void)process_adjust_oom_score(server, config_number(&server->config, CONFIG_OOM_SCORE_ADJ),
+                                   values); /* it serves without, too */
+}
+
 static bool run_server(struct server *server)
 {
     log_start(server);
+    adjust_oom_score(server);
     const char *problem =
         command_index_build(&server->commands, server->config.renames, server->config.rename_count);
     if (problem != NULL) {
@@ -293,6 +302,7 @@ static bool run_server(struct server *server)
     struct listener *listener = listener_bind(server);
     if (listener == NULL)
         return false;
+    server->listener = listener;
     process_write_pidfile(server);
     bool is_well = serve_store(server, listener);
     listener_free(listener);

@@ -113,6 +113,54 @@ void process_remove_pidfile(struct server *server)
         unlink(name);
 }
 
+/* ---- the score by which the kernel chooses whom to end when memory is short ---- */
+
+#define OOM_SCORE_FILE "/proc/self/oom_score_adj"
+
+static bool read_oom_score(const struct log *log, int *score)
+{
+    char text[32] = "";
+    int fd = open(OOM_SCORE_FILE, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (len < 0)
+        log_line(log, CONFIG_LOG_WARNING, "Unable to read oom_score_adj: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    *score = atoi(text);
+    return len >= 0;
+}
+
+static bool write_oom_score(const struct log *log, long score)
+{
+    char text[32];
+    int len = snprintf(text, sizeof text, "%ld\n", score);
+    int fd = open(OOM_SCORE_FILE, O_WRONLY | O_CLOEXEC);
+    bool good = fd >= 0 && write(fd, text, (size_t)len) == len;
+    if (!good)
+        log_line(log, CONFIG_LOG_WARNING, "Unable to write oom_score_adj: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+bool process_adjust_oom_score(struct server *server, int64_t mode, const char *values)
+{
+    const struct log *log = &server->log;
+    if (mode == CONFIG_OOM_NO) {
+        if (!server->oom_score_is_ours)
+            return true;
+        server->oom_score_is_ours = false;
+        return write_oom_score(log, server->oom_score_before);
+    }
+    if (!server->oom_score_is_ours && !read_oom_score(log, &server->oom_score_before))
+        return false;
+    server->oom_score_is_ours = true;
+    long score = strtol(values, NULL, 10);
+    if (mode == CONFIG_OOM_RELATIVE)
+        score += server->oom_score_before;
+    return write_oom_score(log, score > 1000 ? 1000 : score < -1000 ? -1000 : score);
+}
+
 /* ---- signals ---- */
 
 static void ending_signals(sigset_t *set)

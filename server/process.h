@@ -22,6 +22,10 @@ bool process_daemonize(void);
 void process_write_pidfile(struct server *server);
 void process_remove_pidfile(struct server *server);
 
+/* oom-score-adj and oom-score-adj-values: the score becomes the first value, or is what it was.
+ * False: the system refuses, which is logged. */
+bool process_adjust_oom_score(struct server *server, int64_t mode, const char *values);
+
 /* A thread that waits for SIGTERM and SIGINT: the first of them stops the server in order; a SIGINT
  * after it ends the process at once, a SIGTERM changes nothing. Blocks them for all threads started
  * later. */

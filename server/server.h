@@ -20,6 +20,7 @@
 #define VELLUM_REDIS_VERSION_NUM 0x00070204
 
 struct blocked;
+struct listener;
 struct notices;
 struct pubsub;
 struct scripts;
@@ -44,12 +45,15 @@ struct server {
     struct scripts *scripts;
     struct slowlog *slowlog;
     _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
+    struct listener *listener;      /* NULL until it is bound */
     struct worker **workers;
     uint32_t worker_count;
     struct watch_registry *watches;           /* of the store that is open */
     char run_id[41];                          /* 40 hex digits, new at each start */
     char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
     int64_t start_ms;                         /* Unix time */
+    bool oom_score_is_ours;                   /* under config.changing, as the next */
+    int oom_score_before;
     _Atomic uint64_t next_session_id;
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections;

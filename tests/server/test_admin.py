@@ -1,14 +1,16 @@
 """What operators and client libraries ask a server about itself."""
 
 import os
+import random
 import socket
 import stat
+import threading
 import time
 
 import pytest
 import redis
 
-from harness import encode
+from harness import Raw, encode
 
 
 # What dashboards and exporters read.
@@ -83,6 +85,144 @@ def test_config_set_is_all_or_nothing(server):
         assert raw.call("CONFIG", "GET", "maxclients", "timeou?") in (
             b"*4\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n$7\r\ntimeout\r\n$2\r\n77\r\n",
             b"*4\r\n$7\r\ntimeout\r\n$2\r\n77\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n")
+
+
+def is_open(port, address="127.0.0.1"):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        return probe.connect_ex((address, port)) == 0
+
+
+def quiet_port():
+    """Where no other test's server, and no client's end of a connection, comes to be."""
+    while True:
+        port = random.randrange(20000, 30000)
+        if not is_open(port):
+            return port
+
+
+@pytest.fixture
+def mover(server):
+    """A server whose ports are all its own, so that it can leave them and come back."""
+    port = quiet_port()
+    with server.raw() as raw:
+        assert raw.call("CONFIG", "SET", "port", str(port)) == b"+OK\r\n"
+    server.port = port
+    return server
+
+
+UNABLE = (b"-ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this "
+          b"port. Check server logs.\r\n")
+UNBOUND = (b"-ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to "
+           b"specified addresses.\r\n")
+
+
+@pytest.mark.sockets("about the server's own ports")
+def test_config_set_of_the_port_moves_the_server(mover):
+    old, new = mover.port, quiet_port()
+    with mover.raw() as raw:
+        for port, other in ((new, old), (old, new)) * 5:
+            assert raw.call("CONFIG", "SET", "port", str(port), "timeout", "0") == b"+OK\r\n"
+            assert is_open(port) and not is_open(other)
+            with Raw(port) as fresh:
+                assert fresh.call("CONFIG", "GET", "port").endswith(b"\r\n%d\r\n" % port)
+                assert b"tcp_port:%d\r\n" % port in fresh.call("INFO", "server")
+        assert raw.call("CONFIG", "SET", "port", "0") == b"+OK\r\n"
+        assert not is_open(old) and not is_open(new)
+        assert raw.call("CONFIG", "SET", "port", str(old)) == b"+OK\r\n"
+        assert is_open(old)
+
+
+@pytest.mark.sockets("about the server's own ports")
+def test_a_port_that_is_taken_is_refused_and_nothing_changes(mover):
+    with mover.raw() as raw, socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for words in (("port", str(port)), ("timeout", "77", "port", str(port))):
+            assert raw.call("CONFIG", "SET", *words) == UNABLE
+            assert is_open(mover.port)
+            assert raw.call("CONFIG", "GET", "port").endswith(b"\r\n%d\r\n" % mover.port)
+        assert raw.call("CONFIG", "GET", "timeout") == b"*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"
+        assert raw.call("CONFIG", "SET", "bind", "192.0.2.1") == UNBOUND
+        assert raw.call("CONFIG", "SET", "bind", "127.0.0.1 nowhere.invalid") == UNBOUND
+        with mover.raw() as fresh:
+            assert fresh.call("CONFIG", "GET", "bind") == b"*2\r\n$4\r\nbind\r\n$6\r\n* -::*\r\n"
+
+
+@pytest.mark.sockets("about the server's own ports")
+def test_config_set_of_bind_moves_the_server(mover):
+    with mover.raw() as raw:
+        assert is_open(mover.port, "127.0.0.2")
+        assert raw.call("CONFIG", "SET", "bind", "127.0.0.1 -192.0.2.1") == b"+OK\r\n"
+        assert is_open(mover.port) and not is_open(mover.port, "127.0.0.2")
+        assert raw.call("CONFIG", "SET", "bind", "") == b"+OK\r\n"
+        assert not is_open(mover.port)
+        new = quiet_port()
+        assert raw.call("CONFIG", "SET", "bind", "127.0.0.2", "port", str(new)) == b"+OK\r\n"
+        assert is_open(new, "127.0.0.2") and not is_open(new) and not is_open(mover.port)
+        assert raw.call("CONFIG", "SET", "port", str(mover.port), "bind", "* -::*") == b"+OK\r\n"
+        assert is_open(mover.port) and is_open(mover.port, "127.0.0.2")
+
+
+@pytest.mark.sockets("about the server's own ports")
+def test_many_move_the_server_while_clients_connect(mover):
+    ports = [mover.port, quiet_port(), quiet_port()]
+    stop, wrong = threading.Event(), []
+
+    def move(i):
+        with Raw(mover.port) as raw:
+            started.wait()
+            for turn in range(30):
+                said = raw.call("CONFIG", "SET", "port", str(ports[(i + turn) % 3]))
+                if said not in (b"+OK\r\n", UNABLE):
+                    wrong.append(said)
+
+    def connect():
+        started.wait()
+        while not stop.is_set():
+            for port in ports:
+                is_open(port)
+
+    started = threading.Barrier(4)
+    movers = [threading.Thread(target=move, args=(i,)) for i in range(3)]
+    visitor = threading.Thread(target=connect)
+    with mover.raw() as raw:
+        for thread in movers + [visitor]:
+            thread.start()
+        for thread in movers:
+            thread.join()
+        stop.set()
+        visitor.join()
+        assert wrong == []
+        assert raw.call("CONFIG", "SET", "port", str(mover.port)) == b"+OK\r\n"
+        assert [is_open(port) for port in ports] == [True, False, False]
+
+
+def oom_score(server):
+    with open(f"/proc/{server.process.pid}/oom_score_adj", encoding="ascii") as file:
+        return int(file.read())
+
+
+def test_the_oom_score_follows_its_directives(make_server):
+    server = make_server()
+    before = oom_score(server)
+    with server.raw() as raw:
+        assert raw.call("CONFIG", "SET", "oom-score-adj-values", "1 2 3") == b"+OK\r\n"
+        assert oom_score(server) == before
+        assert raw.call("CONFIG", "SET", "oom-score-adj", "relative") == b"+OK\r\n"
+        assert oom_score(server) == min(before + 1, 1000)
+        assert raw.call("CONFIG", "SET", "oom-score-adj", "absolute", "oom-score-adj-values",
+                        "999 2 3") == b"+OK\r\n"
+        assert oom_score(server) == 999
+        assert raw.call("CONFIG", "SET", "oom-score-adj-values", "2000 2 2001").startswith(b"-ERR")
+        assert raw.call("CONFIG", "SET", "port", "1", "oom-score-adj-values", "1000 2 3",
+                        "bind", "192.0.2.1") == UNABLE
+        assert oom_score(server) == 999
+        assert raw.call("CONFIG", "SET", "oom-score-adj", "no") == b"+OK\r\n"
+        assert oom_score(server) == before
+    started = make_server(oom_score_adj="absolute", oom_score_adj_values="998 999 1000")
+    assert oom_score(started) == 998
 
 
 @pytest.mark.sockets("the proxy logs in before it asks for a channel")

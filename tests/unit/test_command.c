@@ -273,8 +273,8 @@ static void config_set_changes_all_or_nothing(void **state)
     ASSERT_REPLY("config set timeout 6 hz x",
                  "-ERR CONFIG SET failed (possibly related to argument 'hz') - argument couldn't "
                  "be parsed into an integer\r\n");
-    ASSERT_REPLY("config set timeout 6 port 1",
-                 "-ERR CONFIG SET failed (possibly related to argument 'port') - can't set "
+    ASSERT_REPLY("config set timeout 6 workers 2",
+                 "-ERR CONFIG SET failed (possibly related to argument 'workers') - can't set "
                  "immutable config\r\n");
     ASSERT_REPLY("config set timeout 6 Timeout 7",
                  "-ERR CONFIG SET failed (possibly related to argument 'Timeout') - duplicate "

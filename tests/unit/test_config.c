@@ -409,6 +409,36 @@ static void save_lines_add_up(void **state)
     assert_shown(fixture, "save", "900 1 300 10 60 100");
     assert_int_equal(start_with_file(fixture, "save 900 1\nsave \"\"\nsave 5 6\n"), CONFIG_START);
     assert_shown(fixture, "save", "5 6");
+    assert_int_equal(start_with_file(fixture, "save\n"), CONFIG_START);
+    assert_shown(fixture, "save", "");
+    assert_int_equal(start_with_file(fixture, "save 5 6\nsave\nsave 7 8\n"), CONFIG_START);
+    assert_shown(fixture, "save", "5 6 7 8");
+}
+
+static void words_are_checked_one_by_one(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_null(set(fixture, "latency-tracking-info-percentiles", "50.000 1e1 99.95 100 0"));
+    assert_shown(fixture, "latency-tracking-info-percentiles", "50 10 99.95 100 0");
+    static const char *const bad[] = {"50 x", "50 1x", "nan", "50 101", "-1", "inf"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_string_equal(set(fixture, "latency-tracking-info-percentiles", bad[i]),
+                            i < 3 ? "Invalid latency-tracking-info-percentiles parameters"
+                                  : "latency-tracking-info-percentiles parameters should sit "
+                                    "between [0.0,100.0]");
+    assert_shown(fixture, "latency-tracking-info-percentiles", "50 10 99.95 100 0");
+    assert_null(set(fixture, "latency-tracking-info-percentiles", ""));
+    assert_shown(fixture, "latency-tracking-info-percentiles", "");
+    assert_null(set(fixture, "oom-score-adj-values", "-2000 010 +2000"));
+    assert_shown(fixture, "oom-score-adj-values", "-2000 10 2000");
+    static const char *const outside[] = {"1 2 2001", "-2001 2 3", "1 2 x"};
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++)
+        assert_string_equal(set(fixture, "oom-score-adj-values", outside[i]),
+                            "Invalid oom-score-adj-values, elements must be between -2000 and "
+                            "2000.");
+    assert_string_equal(set(fixture, "oom-score-adj-values", "1 2"), "wrong number of arguments");
+    assert_int_equal(start_with_file(fixture, "oom-score-adj-values 1 2 3000\n"),
+                     CONFIG_EXIT_FAILURE);
 }
 
 static void mistakes_end_the_start(void **state)
@@ -598,6 +628,7 @@ int main(void)
         TEST(command_line_rules),
         TEST(help_and_version_exit_well),
         TEST(save_lines_add_up),
+        TEST(words_are_checked_one_by_one),
         TEST(mistakes_end_the_start),
         TEST(includes),
         TEST(what_has_no_effect_is_said_once),
