@@ -327,6 +327,7 @@ test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_tab
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
 	test_annex \
+	test_borrowed \
 	test_building \
 	test_clock \
 	test_concurrent \
@@ -350,7 +351,7 @@ STORAGE_TESTS := \
 	test_tree_space \
 	test_upload
 
-WAIT_TESTS := test_building test_random test_snapshot test_summon test_tree test_tree_reads test_tree_space # also with reads that wait at random
+WAIT_TESTS := test_borrowed test_building test_random test_snapshot test_summon test_tree test_tree_reads test_tree_space # also with reads that wait at random
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HUGE_BYTES ((size_t)2 << 20)
-
 void arena_init(struct arena *arena, uint32_t limit)
 {
     memset(arena, 0, sizeof *arena);
@@ -18,7 +16,7 @@ void arena_init(struct arena *arena, uint32_t limit)
 void arena_free(struct arena *arena)
 {
     for (uint32_t i = 0; i < arena->chunk_count; i++) {
-        munmap(arena->memory[i], (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE);
+        munmap(arena->memory[i], ARENA_CHUNK_BYTES);
         free(arena->frames[i]);
     }
     pthread_mutex_destroy(&arena->lock);
@@ -31,17 +29,26 @@ static void *map(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Where huge pages fit in. */
-static void *map_aligned(size_t size)
+/* At a multiple of the size, so that huge pages fit in, too. */
+static void *map_chunk(void)
 {
-    char *memory = map(size + HUGE_BYTES);
+    char *memory = map(2 * ARENA_CHUNK_BYTES);
     if (!memory)
         return NULL;
-    size_t before = -(uintptr_t)memory % HUGE_BYTES;
+    size_t before = -(uintptr_t)memory % ARENA_CHUNK_BYTES;
     if (before > 0)
         munmap(memory, before);
-    munmap(memory + before + size, HUGE_BYTES - before);
+    munmap(memory + before + ARENA_CHUNK_BYTES, ARENA_CHUNK_BYTES - before);
     return memory + before;
+}
+
+static void enter_chunk(struct arena *arena, const void *memory)
+{
+    uint32_t window = (uint32_t)((uintptr_t)memory / ARENA_CHUNK_BYTES);
+    uint32_t at = arena_cell(window);
+    while (arena->chunk_cells[at] != 0)
+        at = (at + 1) & (ARENA_CELLS - 1);
+    arena->chunk_cells[at] = window;
 }
 
 /* Untouched memory costs nothing: a chunk is mapped whole and used from its start. With huge pages,
@@ -51,8 +58,8 @@ static bool add_chunk(struct arena *arena)
 {
     if (arena->chunk_count == ARENA_CHUNK_MAX)
         return false;
-    size_t size = (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE;
-    void *memory = map_aligned(size);
+    size_t size = ARENA_CHUNK_BYTES;
+    void *memory = map_chunk();
     if (!memory)
         return false;
     uint32_t limit = atomic_load_explicit(&arena->limit, memory_order_relaxed);
@@ -63,6 +70,7 @@ static bool add_chunk(struct arena *arena)
         munmap(memory, size);
         return false;
     }
+    enter_chunk(arena, memory);
     arena->memory[arena->chunk_count] = memory;
     arena->frames[arena->chunk_count] = frames;
     arena->chunk_count++;
@@ -118,10 +126,21 @@ uint32_t arena_take(struct arena *arena, enum arena_need need)
     return number;
 }
 
+/* In the test build, whoever still looks at a page that has gone sees that it has. */
+static void poison(char *memory)
+{
+#ifdef VELLUM_WAIT
+    memset(memory, ARENA_POISON, PAGE_SIZE);
+#else
+    (void)memory;
+#endif
+}
+
 void arena_give(struct arena *arena, uint32_t number)
 {
     struct frame *frame = arena_frame(arena, number);
     assert(frame->refs == 0 && !frame->waiters);
+    poison(arena_memory(arena, number));
     pthread_mutex_lock(&arena->lock);
     *frame = (struct frame){.older = arena->free_list};
     arena->free_list = number;
@@ -133,7 +152,7 @@ void arena_give(struct arena *arena, uint32_t number)
 static void part_huge_pages(struct arena *arena, uint32_t chunk)
 {
     if (arena->is_huge[chunk])
-        madvise(arena->memory[chunk], (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE, MADV_NOHUGEPAGE);
+        madvise(arena->memory[chunk], ARENA_CHUNK_BYTES, MADV_NOHUGEPAGE);
     arena->is_huge[chunk] = false;
 }
 
@@ -170,7 +189,7 @@ void arena_trim(struct arena *arena)
 
 bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size)
 {
-    *size = (size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE;
+    *size = ARENA_CHUNK_BYTES;
     *start = NULL;
     pthread_mutex_lock(&arena->lock);
     for (uint32_t i = 0; i < arena->chunk_count && *start == NULL; i++)

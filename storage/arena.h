@@ -1,6 +1,7 @@
 /*
  * Memory for page frames: chunks of 64 MB, each mapped on its own so that it can be registered with
- * a NIC or given back alone. Frames are numbered through all chunks; number 0 is 'none'.
+ * a NIC or given back alone, at a multiple of its size so that whether an address is in one is
+ * told by a look-up. Frames are numbered through all chunks; number 0 is 'none'.
  *
  * Invariants
  * 1. A frame is on the free list, or belongs to exactly one space, whose lock protects it.
@@ -24,6 +25,9 @@
 #define ARENA_CHUNK_SHIFT 14u /* frames in a chunk: 64 MB */
 #define ARENA_CHUNK_FRAMES (1u << ARENA_CHUNK_SHIFT)
 #define ARENA_CHUNK_MAX 4096u /* 256 GB */
+#define ARENA_CHUNK_BYTES ((size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE)
+#define ARENA_CELLS (4u * ARENA_CHUNK_MAX)
+#define ARENA_POISON 0xdb /* what free frames hold in the test build */
 
 enum frame_state {
     FRAME_FREE,
@@ -53,8 +57,9 @@ struct arena {
     pthread_mutex_t lock;
     struct frame *frames[ARENA_CHUNK_MAX];
     char *memory[ARENA_CHUNK_MAX];
-    bool is_held[ARENA_CHUNK_MAX]; /* a device may know its pages */
-    bool is_huge[ARENA_CHUNK_MAX]; /* asked for in huge pages */
+    _Atomic uint32_t chunk_cells[ARENA_CELLS]; /* a hash set of chunks, by address; 0: empty */
+    bool is_held[ARENA_CHUNK_MAX];             /* a device may know its pages */
+    bool is_huge[ARENA_CHUNK_MAX];             /* asked for in huge pages */
     uint32_t chunk_count;
     uint32_t fresh;     /* frames of the last chunk from here on were never used */
     uint32_t free_list; /* linked by `older` */
@@ -94,6 +99,22 @@ void arena_trim(
 /* The chunk that an address lies in, to be registered with a device: its memory is not given back
  * any more. False: none. */
 bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size);
+
+static inline uint32_t arena_cell(uint32_t window)
+{
+    return window * 0x9e3779b1u >> 8 & (ARENA_CELLS - 1);
+}
+
+/* Whether the address is in a frame. */
+static inline bool arena_has(const struct arena *arena, const void *address)
+{
+    uint32_t window = (uint32_t)((uintptr_t)address / ARENA_CHUNK_BYTES);
+    for (uint32_t at = arena_cell(window);; at = (at + 1) & (ARENA_CELLS - 1)) {
+        uint32_t cell = atomic_load_explicit(&arena->chunk_cells[at], memory_order_relaxed);
+        if (cell == window || cell == 0)
+            return cell != 0;
+    }
+}
 
 static inline struct frame *arena_frame(struct arena *arena, uint32_t number)
 {

@@ -83,7 +83,7 @@ static enum store_result assign_segment(struct store_txn *txn, struct space *spa
     if (!space_take_blank(space, &segment))
         return wait_for_room(txn, space, class);
     uint32_t page = segment * SEGMENT_PAGES;
-    uint32_t frame = space_add_frame(space, page, true);
+    uint32_t frame = space_add_frame_beside(space, page);
     if (!frame) {
         space_add_blank(space, segment);
         return STORE_WAIT;

@@ -169,6 +169,12 @@ struct pin {
 
 enum txn_phase { TXN_RUN, TXN_BUILD, TXN_COMMIT };
 
+#define TOUCHED_MOST 64u
+struct touched {
+    struct space *space;
+    uint32_t page;
+};
+
 /* Trees opened by the transaction, and their nodes that it changes (tree.h). */
 struct tree_txn {
     struct collection *collections;
@@ -233,6 +239,7 @@ struct store_txn {
     int stage_error;              /* to be returned once the writes in flight are done */
     struct whole *wholes;         /* large values being gathered for store_load */
     struct tree_txn trees;
+    uint32_t leavings; /* how often load_leave_pages was called */
 
     struct space *failed_space; /* a load that failed since the last attempt */
     uint32_t failed_page;
@@ -245,6 +252,10 @@ struct store_txn {
     int64_t noted_bytes;         /* of its memory, as store_note_memory was told */
     uint64_t copied_bytes;       /* of items that this run has read in place */
     uint64_t random;             /* of the wait build */
+#ifdef VELLUM_WAIT
+    uint32_t touched_count; /* pages that it has looked at since load_leave_pages */
+    struct touched touched[TOUCHED_MOST];
+#endif
 };
 
 /* ---- workers ---- */
@@ -521,6 +532,8 @@ STORE_MUST_CHECK enum store_result load_pages(struct store_txn *txn, struct spac
 void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page);
 /* No frame is to be had: STORE_WAIT for the keeper, or in the end STORE_NO_MEMORY. */
 STORE_MUST_CHECK enum store_result load_no_frame(struct store_txn *txn);
+/* From here on what the run has seen of pages may be gone. The test build sees to it that it is. */
+void load_leave_pages(struct store_txn *txn);
 void load_release_pins(struct store_txn *txn);
 void load_release_extent_pins(struct store_txn *txn); /* of pages that have arrived */
 

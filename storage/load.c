@@ -339,6 +339,19 @@ static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t 
     txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
     return txn->random >> 62 == 0 && pin(txn, space, number);
 }
+
+static void note_touched(struct store_txn *txn, struct space *space, uint32_t page)
+{
+    txn->touched[txn->touched_count++ % TOUCHED_MOST] = (struct touched){space, page};
+}
+
+static void move_touched(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->touched_count && i < TOUCHED_MOST; i++)
+        if (request_holds(txn, txn->touched[i].space->id))
+            space_move(txn->touched[i].space, txn->touched[i].page);
+    txn->touched_count = 0;
+}
 #else
 static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t number)
 {
@@ -347,7 +360,25 @@ static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t 
     (void)number;
     return false;
 }
+
+static void note_touched(struct store_txn *txn, struct space *space, uint32_t page)
+{
+    (void)txn;
+    (void)space;
+    (void)page;
+}
+
+static void move_touched(struct store_txn *txn)
+{
+    (void)txn;
+}
 #endif
+
+void load_leave_pages(struct store_txn *txn)
+{
+    txn->leavings++;
+    move_touched(txn);
+}
 
 /* Frames come free as pages are written and others finish; but a transaction may itself hold what
  * it waits for. */
@@ -393,6 +424,7 @@ enum store_result load_page(struct store_txn *txn, struct space *space, uint32_t
     if (!frame->visited)
         frame->visited = true;
     counter_add(&space->hits, 1);
+    note_touched(txn, space, page);
     return pretend_absent(txn, space, *number) ? STORE_WAIT : STORE_OK;
 }
 

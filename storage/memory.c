@@ -171,6 +171,7 @@ void store_make_room(struct store_txn *txn)
 {
     struct store *store = txn->store;
     struct arena *arena = &store->arena;
+    load_leave_pages(txn);
     if (atomic_load_explicit(&arena->resident, memory_order_relaxed) <=
         atomic_load_explicit(&arena->limit, memory_order_relaxed))
         return;

@@ -257,6 +257,7 @@ static enum store_result run(struct store_txn *txn)
 {
     txn->building = NULL;
     enum store_result result = txn->request->run(txn, txn->request);
+    load_leave_pages(txn);
     if (result == STORE_OK) {
         databases_settle(txn);
         txn->phase = TXN_COMMIT;
@@ -559,6 +560,7 @@ bool store_pause(struct store_txn *txn, bool refuses)
     }
     if (refuses && !txn->refuses)
         begin_to_refuse(txn);
+    load_leave_pages(txn);
     request_unlock(txn);
     memory_keep(worker->store);
     worker->store->disk->ops->reap(worker->queue, 0);

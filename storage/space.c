@@ -177,10 +177,9 @@ static uint32_t take_frame(struct space *space, bool urgent)
     return number;
 }
 
-uint32_t space_add_frame(struct space *space, uint32_t page, bool urgent)
+static uint32_t enter(struct space *space, uint32_t page, uint32_t number)
 {
     assert(space->table[page] == 0);
-    uint32_t number = take_frame(space, urgent);
     if (!number)
         return 0;
     struct frame *frame = arena_frame(space->arena, number);
@@ -188,6 +187,19 @@ uint32_t space_add_frame(struct space *space, uint32_t page, bool urgent)
     space->table[page] = number;
     queue_add(space, number);
     return number;
+}
+
+uint32_t space_add_frame(struct space *space, uint32_t page, bool urgent)
+{
+    return enter(space, page, take_frame(space, urgent));
+}
+
+uint32_t space_add_frame_beside(struct space *space, uint32_t page)
+{
+    uint32_t number = arena_take(space->arena, ARENA_MORE);
+    if (!number && evict_elsewhere(space))
+        number = arena_take(space->arena, ARENA_INSTEAD);
+    return enter(space, page, number ? number : arena_take(space->arena, ARENA_URGENT));
 }
 
 void space_drop(struct space *space, uint32_t page)
@@ -234,6 +246,29 @@ bool space_writable(struct space *space, uint32_t *number)
     *number = copy;
     return true;
 }
+
+#ifdef VELLUM_WAIT
+void space_move(struct space *space, uint32_t page)
+{
+    uint32_t number = space->table[page];
+    struct frame *old = arena_frame(space->arena, number);
+    if (!number || old->refs > 0 || old->state != FRAME_VALID)
+        return;
+    uint32_t other = arena_take(space->arena, ARENA_INSTEAD);
+    if (!other)
+        return;
+    struct frame *frame = arena_frame(space->arena, other);
+    bool dirty = old->dirty;
+    *frame = *old;
+    frame->dirty = false;
+    memcpy(arena_memory(space->arena, other), arena_memory(space->arena, number), PAGE_SIZE);
+    detach(space, number);
+    space->table[page] = other;
+    queue_add(space, other);
+    if (dirty)
+        space_mark_dirty(space, other, frame->commit);
+}
+#endif
 
 void space_mark_dirty(struct space *space, uint32_t number, uint64_t commit)
 {

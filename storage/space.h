@@ -93,6 +93,9 @@ uint64_t space_table_bytes(const struct space *space);
 /* Frame for `page`, which has none: state LOADING, not referenced, content undefined. 0: none to be
  * had now. Takes from the arena, then from the space's own clean frames, then from other spaces. */
 uint32_t space_add_frame(struct space *space, uint32_t page, bool urgent);
+/* The same, urgent, for a run that goes on: what it has seen of this space and others that it has
+ * locked stays where it is. */
+uint32_t space_add_frame_beside(struct space *space, uint32_t page);
 void space_drop(struct space *space, uint32_t page); /* forgets the page's frame, if it has one */
 void space_ref(struct space *space, uint32_t number);
 void space_unref(struct space *space, uint32_t number); /* frees an orphan with its last */
@@ -104,6 +107,11 @@ void space_mark_clean(struct space *space, uint32_t number);
 
 /* Frees one clean, unreferenced frame. */
 bool space_evict(struct space *space);
+
+#ifdef VELLUM_WAIT
+/* As if the page had been evicted and read again, unless it is referenced. */
+void space_move(struct space *space, uint32_t page);
+#endif
 
 /* ---- slots ---- */
 

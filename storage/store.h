@@ -312,7 +312,8 @@ STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struc
                                               const char **bytes);
 
 /* Replaces the value, type and expiry of a key. `bytes` must live until the request is finished:
- * arguments of the request do, and memory from store_alloc. */
+ * arguments of the request do, and memory from store_alloc. What this run has read from pages (the
+ * bytes of items and entries) may be given, too: here, to store_patch and to the trees. */
 STORE_MUST_CHECK enum store_result store_put(struct store_txn *txn, const struct store_key *key,
                                              uint8_t type, const char *bytes, size_t len,
                                              int64_t expire_ms);
@@ -589,7 +590,8 @@ void *store_alloc(struct store_txn *txn, size_t size);
 uint64_t store_memory(const struct store_txn *txn);
 
 /* A run that goes on for long holds locks, and with them its partitions' page frames: where memory
- * is short it makes room itself, between two of the things that it does. */
+ * is short it makes room itself, between two of the things that it does. What items the run has
+ * seen are not to be looked at any more. */
 void store_make_room(struct store_txn *txn);
 
 /* For a run that does many things, one after the other: whatever store_alloc gave since the mark,

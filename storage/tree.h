@@ -15,10 +15,11 @@ struct store_tree {
     struct collection *collection;
     struct format_tree *root;
     char *buffer; /* the entry given out last, where pages may go under the caller's hands */
-    /* The node last read of each level: it stays where it is as long as the run holds its locks. */
+    /* The node last read of each level: it stays where it is as long as the run holds its locks,
+     * and does not leave its pages (load_leave_pages). */
     struct {
         const struct format_node *node;
-        uint32_t page;
+        uint32_t page, leavings;
     } seen[STORE_TREE_HEIGHT_MAX];
 };
 

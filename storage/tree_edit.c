@@ -148,6 +148,7 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
     *node = found;
     tree->seen[level].node = found;
     tree->seen[level].page = page;
+    tree->seen[level].leavings = txn->leavings;
     return STORE_OK;
 }
 
@@ -179,11 +180,17 @@ static enum store_result make_copy(struct store_tree *tree, struct tree_edit *ed
     return STORE_OK;
 }
 
+static bool is_seen(const struct store_tree *tree, uint32_t page, uint32_t level)
+{
+    return tree->seen[level].page == page && tree->seen[level].leavings == tree->txn->leavings &&
+           !tree->txn->in_place;
+}
+
 enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t level,
                              const struct format_node **node)
 {
     struct tree_edit *edit = find_edit(tree->txn, tree->collection->roots->home, page);
-    if (!edit && tree->seen[level].page == page && !tree->txn->in_place) {
+    if (!edit && is_seen(tree, page, level)) {
         *node = tree->seen[level].node;
         return STORE_OK;
     }

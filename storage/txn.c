@@ -6,7 +6,7 @@
  * 1. One write per (place, key): a later change of the same key replaces or extends it. A place is
  *    what a logical database was when the key was written: see databases.c.
  * 2. Everything a write refers to is the request's arguments or the transaction's own memory: a
- *    frame may be gone by the time of the commit.
+ *    frame may be gone by the time of the commit, so that bytes in one are copied.
  */
 #include "tree.h"
 
@@ -537,6 +537,18 @@ static bool build_table(struct store_txn *txn)
     return true;
 }
 
+/* What a write refers to may have been read from a page, which need not be there any more when the
+ * commit comes: then it gets a copy. False: out of memory. */
+static bool outlives_pages(struct store_txn *txn, const char **bytes, size_t len)
+{
+    if (!arena_has(&txn->store->arena, *bytes))
+        return true;
+    char *copy = store_alloc(txn, len);
+    if (copy)
+        *bytes = memcpy(copy, *bytes, len);
+    return copy;
+}
+
 /* The key's write, made anew: what it said before is forgotten. */
 static struct write *new_write(struct store_txn *txn, const struct store_key *key,
                                enum write_kind kind)
@@ -556,7 +568,7 @@ static struct write *new_write(struct store_txn *txn, const struct store_key *ke
     }
     *write =
         (struct write){.key = *key, .place = place, .kind = kind, .expire_ms = STORE_NO_EXPIRY};
-    return write;
+    return outlives_pages(txn, &write->key.data, key->len) ? write : NULL;
 }
 
 static bool fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
@@ -568,7 +580,7 @@ static bool fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
 static enum store_result put_small(struct store_txn *txn, const struct store_key *key, uint8_t type,
                                    const char *bytes, size_t len, int64_t expire_ms)
 {
-    struct write *write = new_write(txn, key, WRITE_PUT);
+    struct write *write = outlives_pages(txn, &bytes, len) ? new_write(txn, key, WRITE_PUT) : NULL;
     if (!write)
         return STORE_NO_MEMORY;
     write->type = type;
@@ -584,7 +596,7 @@ static bool add_patch(struct store_txn *txn, struct large_write *large, uint64_t
     if (len == 0)
         return true;
     struct patch *patch = store_alloc(txn, sizeof *patch);
-    if (!patch)
+    if (!patch || !outlives_pages(txn, &bytes, len))
         return false;
     *patch = (struct patch){.offset = offset, .len = len, .bytes = bytes};
     struct patch **last = &large->patches;

@@ -1,13 +1,34 @@
 """Transactions, trees, order, the cache, eviction, the disk."""
 
-from fault import (Faults, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LONG_KEYS, POWERCUT,
-                   RANDOM, STALLS, TREES, UPLOAD)
+from fault import (Faults, BORROWED, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LONG_KEYS,
+                   POWERCUT, RANDOM, STALLS, TREES, UPLOAD)
 
 ALL = Faults()
 fault = ALL.add
 
 # ---- commits ----
 
+fault("page-bytes-committed", "storage/txn.c",
+      "a small value that was read from a page is taken from there when the commit comes",
+      ("outlives_pages(txn, &bytes, len) ? new_write(txn, key, WRITE_PUT) : NULL;",
+       "new_write(txn, key, WRITE_PUT);"),
+      by=[BORROWED, "wait/test_borrowed"], quick=True)
+fault("page-bytes-staged", "storage/txn.c",
+      "so is what is laid over a large value",
+      ("!patch || !outlives_pages(txn, &bytes, len)", "!patch"),
+      by=[BORROWED])
+fault("page-bytes-as-name", "storage/txn.c",
+      "so is a key's name",
+      ("return outlives_pages(txn, &write->key.data, key->len) ? write : NULL;", "return write;"),
+      by=[BORROWED])
+fault("node-kept-over-a-pause", "storage/tree_edit.c",
+      "a run looks for a node where it was before its pause",
+      ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
+      by=[BORROWED])
+fault("segment-takes-a-page", "storage/commit.c",
+      "a run that needs a segment takes the frame of a page that it has read",
+      ("space_add_frame_beside(space, page)", "space_add_frame(space, page, true)"),
+      by=[BORROWED])
 fault("erase-not-journaled", "storage/commit.c",
       "the old slot of an item that moves is not erased in the journal",
       ("bool erases = write->kind == WRITE_DELETE || moves(write);",

@@ -511,3 +511,37 @@ def test_a_database_swapped_with_itself_is_no_change(client):
         pipe.multi()
         pipe.set("k", "v")
         assert pipe.execute() == [True]
+
+
+def test_copies_are_of_what_was_there(make_server, workers):
+    """The commit waits for the device, and meanwhile others need the pages' memory."""
+    server = make_server(maxmemory="64mb")
+    rounds = 40
+    finished = threading.Event()
+
+    def write(number):
+        def job(stop):
+            client = server.client()
+            i = 0
+            while not stop.is_set() and not finished.is_set():
+                client.set(f"other:{number}:{i % 4000}", f"{i:08d}" * 400)
+                i += 1
+        return job
+
+    def copy(_):
+        try:
+            with server.raw() as raw:
+                raw.call("SET", "large", "l" * 100_000)
+                raw.call("RPUSH", "list", *("element" + "x" * 100 for _ in range(10)))
+                for i in range(rounds):
+                    value = f"{i:04d}" * (20 + 10 * i)
+                    raw.call("SET", "source", value)
+                    reply = run(raw, "COPY source copy REPLACE", ("APPEND", "large", "x" * 5000),
+                                "COPY list list:copy REPLACE", ("SET", "beside", "b" * 6000))
+                    assert reply.startswith(b"*4\r\n:1\r\n:"), reply
+                    assert raw.call("GET", "copy") == b"$%d\r\n%s\r\n" % (len(value), value.encode())
+                    assert raw.call("LRANGE", "list:copy", "0", "-1") == raw.call("LRANGE", "list", "0", "-1")
+        finally:
+            finished.set()
+
+    at_once(copy, *(write(i) for i in range(3)), until=finished.is_set)
