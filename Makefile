@@ -491,7 +491,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test check clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
 	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -509,6 +509,9 @@ help:
 	@echo 'make              the server: build/bin/vellum-server, and the libraries in build/lib'
 	@echo 'make test         every test; the last line sums the test cases'
 	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
+	@echo 'make tidy         faults that clang-tidy finds'
+	@echo 'make compile_commands'
+	@echo '                  build/compile_commands.json, for clangd'
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
@@ -536,6 +539,19 @@ test: all unit $(RDMA_TEST_PROGRAMS)
 
 check:
 	tests/check/check.sh
+
+# Faults that .clang-tidy asks for; sources of the programs, not of the tests.
+TIDY_FOLDERS := protocol storage server benchmarks $(if $(VERBS),rdma-ext clients)
+tidy:
+	printf '%s\n' $(wildcard $(addsuffix /*.c,$(TIDY_FOLDERS))) | \
+	    xargs -P "$$(nproc)" -n 8 sh -c 'clang-tidy --quiet "$$@" -- $(CPPFLAGS) -std=c11 2>/dev/null' tidy
+
+# For clangd and other tools; clangd looks for it in build/.
+compile_commands:
+	@mkdir -p build
+	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS))) | sed 's|.*|{"directory": "$(CURDIR)", \
+	    "file": "&", "command": "$(CC) $(CPPFLAGS) $(CFLAGS) -c &"}|; 1s/^/[/; $$!s/$$/,/; $$s/$$/]/' \
+	    >build/compile_commands.json
 
 # What clang has to say of every source, without building it.
 clang-warnings:

@@ -30,6 +30,15 @@ if [ ${#sources[@]} -gt 0 ]; then
         sed 's/$/: not formatted (clang-format -i)/'
     [ "${PIPESTATUS[0]}" = 0 ] || failed=1
 fi
+# Names of commands, options and kernel devices, and words in the tests' data, are no slips.
+if command -v codespell >/dev/null; then
+    words=()
+    for file in "${present[@]}"; do
+        case $file in */package-lock.json | *.png | *.gz | *.xz) ;; *) words+=("$file") ;; esac
+    done
+    codespell --quiet-level 3 --ignore-words-list "get's,oll,smove,exat,ake,iif,hel,fo,te,ba,nd,infinit" \
+        "${words[@]}" || failed=1
+fi
 if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then
     shellcheck "${scripts[@]}" || failed=1
 fi

@@ -14,7 +14,7 @@ FUNCTION_LINES_MAX = 70
 FILE_BYTES_MAX = 1000000
 
 TOP_LEVEL = {
-    "Makefile", "README.md", "ARCHITECTURE.md", "LICENSE",
+    "Makefile", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE",
     "server", "protocol", "rdma-ext", "storage", "tests", "clients", "benchmarks",
 }
 
