@@ -48,10 +48,25 @@ static int base_pcall(lua_State *lua)
     return give_results(lua, status);
 }
 
+/* The script's own handler of errors, but not for what ends the run: Lua would run it without the
+ * hook, if it is the hook that raises the error, so that nothing could end it any more. */
+static int handle_error(lua_State *lua)
+{
+    if (script_state_of(lua)->is_over)
+        return 1;
+    lua_settop(lua, 1);
+    lua_pushvalue(lua, lua_upvalueindex(1));
+    lua_insert(lua, 1);
+    lua_call(lua, 1, 1);
+    return 1;
+}
+
 static int base_xpcall(lua_State *lua)
 {
     luaL_checkany(lua, 2);
     lua_settop(lua, 2);
+    if (lua_isfunction(lua, 2)) /* else Lua has an error for it */
+        lua_pushcclosure(lua, handle_error, 1);
     lua_insert(lua, 1); /* the handler below the function */
     int status = lua_pcall(lua, 0, LUA_MULTRET, 1);
     lua_remove(lua, 1);

@@ -75,17 +75,26 @@ void script_tick(lua_State *lua)
         script_look_up(lua);
 }
 
+static void raise_end(lua_State *lua, enum store_result result)
+{
+    if (result != STORE_OK)
+        script_leave(lua, result);
+    script_raise(lua, SCRIPT_KILLED_TEXT);
+}
+
 void script_look_up(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
     if (state->is_over)
-        lua_error(lua);
+        raise_end(lua, state->result);
     look_at_clock(state);
     if (atomic_load_explicit(&state->worker->server->stopping, memory_order_relaxed))
         script_leave(lua, STORE_REFUSED); /* half of its writes must not stay */
-    if (atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed)) {
+    /* One that writes while it is being killed from another worker is not ended half-way. */
+    if (atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed) &&
+        !state->has_written) {
         state->is_over = true;
-        script_raise(lua, "Script killed by user with SCRIPT KILL.");
+        raise_end(lua, STORE_OK);
     }
 }
 

@@ -17,6 +17,8 @@ struct server;
 #define SCRIPT_BUSY_TEXT                                                                           \
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 
+#define SCRIPT_KILLED_TEXT "Script killed by user with SCRIPT KILL."
+
 /* Whether one runs beyond busy-reply-threshold, on any worker. */
 bool script_is_any_busy(const struct server *server);
 

@@ -462,7 +462,10 @@ static void write_failure(lua_State *lua, struct call *call)
 static void write_error(lua_State *lua, struct call *call, const struct script *script)
 {
     if (!lua_istable(lua, -1)) {
-        write_failure(lua, call);
+        if (script_state_of(lua)->is_over) /* Lua had no room for that error */
+            resp_errorf(call->reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", script->sha);
+        else
+            write_failure(lua, call);
         return;
     }
     const char *text = raw_field(lua, "err"), *source = raw_field(lua, "source");

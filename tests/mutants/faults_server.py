@@ -15,6 +15,11 @@ fault("sigterm-insists", "server/process.c",
       "a second SIGTERM ends the server at once",
       ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),
       by=["test_life.py::test_a_stop_that_is_asked_for_again_keeps_everything"])
+fault("handler-outlives-the-kill", "server/script_base.c",
+      "xpcall's handler is run for the error that ends a script",
+      ("static int handle_error(lua_State *lua) { if (script_state_of(lua)->is_over)",
+       "static int handle_error(lua_State *lua) { if (false)"),
+      by=["test_busy.py::test_what_catches_errors_does_not_catch_a_kill"])
 fault("everysec-never", "storage/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),

@@ -1,6 +1,7 @@
 """Scripts that never end: who gets BUSY, what goes on, and how they are ended."""
 
 import select
+import signal
 import time
 
 import pytest
@@ -233,6 +234,47 @@ def test_messages_wait_for_it(others, busy, connect):
     for subscriber in subscribers:
         for _ in range(len(others) - 1):
             assert b"news" in subscriber.reply()
+
+
+CATCHERS = {
+    "a handler": "xpcall(error, function() while true do end end)",
+    "handler and function": "local f = function() while true do end end while true do xpcall(f, f) end",
+    "a handler of handlers": "local h h = function() xpcall(error, h) while true do end end "
+                             "while true do xpcall(error, h) end",
+    "a handler that fails": "while true do xpcall(error, function() error('x') end) end",
+    "a loop of pcall": "while true do pcall(function() while true do end end) end",
+    "coroutines": "local f = function() while true do end end while true do coroutine.resume("
+                  "coroutine.create(function() while true do xpcall(f, f) end end)) end",
+    "coroutine.wrap": "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+    "__index": "local t = setmetatable({}, {__index = function(t, k) return t[k .. 'x'] end}) "
+               "while true do pcall(function() return t.x end) end",
+    "__tostring": "local t = setmetatable({}, {__tostring = function() while true do end end}) "
+                  "while true do pcall(tostring, t) end",
+    "gsub": "while true do pcall(string.gsub, 'x', 'x', function() while true do end end) end",
+    "sort": "while true do pcall(table.sort, {1, 2}, function() while true do end end) end",
+    "load": "while true do load(function() while true do end end) end",
+    "bytecode": "local f = string.dump(function() end) while true do pcall(loadstring, f) end",
+}
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("script", CATCHERS.values(), ids=CATCHERS.keys())
+def test_what_catches_errors_does_not_catch_a_kill(others, busy, script):
+    runner = busy(script)
+    kill(others[0], runner)
+    assert {other.call("PING") for other in others} == {PONG}
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("name", ["a handler", "handler and function", "coroutines"])
+@pytest.mark.parametrize("end", ["SHUTDOWN", "SIGTERM"])
+def test_what_catches_errors_does_not_hold_up_an_end(server, others, busy, name, end):
+    busy(CATCHERS[name])
+    if end == "SIGTERM":
+        server.process.send_signal(signal.SIGTERM)
+    else:
+        others[0].send(harness.encode("SHUTDOWN", "NOSAVE"))
+    assert server.process.wait(60) == 0
 
 
 NUMBERS = "local t = {} for i = 1, 400000 do t[i] = i * 7919 % 400009 end "
