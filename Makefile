@@ -198,6 +198,7 @@ SERVER_SRC := \
 	server/script_seal.c \
 	server/script_state.c \
 	server/script_struct.c \
+	server/script_table.c \
 	server/server.c \
 	server/sha1.c \
 	server/slowlog.c \

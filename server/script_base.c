@@ -11,14 +11,13 @@
 #include "script_busy.h"
 #include "script_pattern.h"
 
-static int refuse_change(lua_State *lua)
+int script_refuse_change(lua_State *lua)
 {
     lua_pushliteral(lua, "Attempt to modify a readonly table");
     return lua_error(lua);
 }
 
-/* The function that a wrapper wraps, with the arguments that the wrapper was given. */
-static int call_wrapped(lua_State *lua)
+int script_call_wrapped(lua_State *lua)
 {
     return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
@@ -75,7 +74,7 @@ static int base_xpcall(lua_State *lua)
 
 static int base_resume(lua_State *lua)
 {
-    int count = call_wrapped(lua);
+    int count = script_call_wrapped(lua);
     if (script_state_of(lua)->is_over)
         return lua_error(lua); /* on top: why it has ended */
     return count;
@@ -130,16 +129,8 @@ static int base_rawget(lua_State *lua)
 static int base_change(lua_State *lua)
 {
     if (script_is_sealed(lua, 1))
-        return refuse_change(lua);
-    return call_wrapped(lua);
-}
-
-/* For functions that walk through it. */
-static int base_walk(lua_State *lua)
-{
-    if (script_is_sealed(lua, 1))
-        lua_replace(lua, 1);
-    return call_wrapped(lua);
+        return script_refuse_change(lua);
+    return script_call_wrapped(lua);
 }
 
 static int base_unpack(lua_State *lua)
@@ -149,63 +140,7 @@ static int base_unpack(lua_State *lua)
         lua_isnoneornil(lua, 3) ? (lua_Number)lua_objlen(lua, 1) : luaL_checknumber(lua, 3);
     if (!(last - first < 1000000) || first < INT32_MIN || last > INT32_MAX)
         return luaL_error(lua, "too many results to unpack");
-    return call_wrapped(lua);
-}
-
-/* ---- long walks ---- */
-
-#define FEW_ELEMENTS 2048 /* need no looks up in between */
-#define PIECE 8192
-
-/* What Lua sorts by where nothing else is given. */
-static int less(lua_State *lua)
-{
-    script_tick(lua);
-    lua_pushboolean(lua, lua_lessthan(lua, 1, 2));
-    return 1;
-}
-
-static int base_sort(lua_State *lua)
-{
-    bool is_own = lua_istable(lua, 1) && lua_isnoneornil(lua, 2);
-    if (is_own && lua_objlen(lua, 1) > FEW_ELEMENTS) {
-        lua_settop(lua, 1);
-        lua_pushcfunction(lua, less);
-    }
-    return base_change(lua);
-}
-
-/* Elements [first, last] of the table at 1 as one string, by the function that is wrapped. */
-static void concat_piece(lua_State *lua, int table, int first, int last)
-{
-    lua_pushvalue(lua, lua_upvalueindex(1));
-    lua_pushvalue(lua, table);
-    lua_pushvalue(lua, 2);
-    lua_pushinteger(lua, first);
-    lua_pushinteger(lua, last);
-    lua_call(lua, 4, 1);
-}
-
-static int base_concat(lua_State *lua)
-{
-    luaL_checktype(lua, 1, LUA_TTABLE);
-    luaL_optstring(lua, 2, "");
-    int first = (int)luaL_optinteger(lua, 3, 1);
-    int last = (int)(lua_isnoneornil(lua, 4) ? (lua_Integer)lua_objlen(lua, 1)
-                                             : luaL_checkinteger(lua, 4));
-    if ((int64_t)last - first < 2 * PIECE)
-        return call_wrapped(lua);
-    lua_settop(lua, 2);
-    lua_newtable(lua);
-    int pieces = 0;
-    for (int64_t at = first; at <= last; at += PIECE) {
-        int64_t end = at + PIECE - 1;
-        script_look_up(lua);
-        concat_piece(lua, 1, (int)at, (int)(end < last ? end : last));
-        lua_rawseti(lua, 3, ++pieces);
-    }
-    concat_piece(lua, 3, 1, pieces);
-    return 1;
+    return script_call_wrapped(lua);
 }
 
 /* ---- code ---- */
@@ -269,6 +204,7 @@ static int base_load(lua_State *lua)
     lua_settop(lua, 2);
     lua_pushliteral(lua, "");
     for (;;) {
+        script_look_up(lua); /* the reader may be a function of C */
         lua_pushvalue(lua, 1);
         if (lua_pcall(lua, 0, 1, 0) != 0) {
             if (script_state_of(lua)->is_over)
@@ -290,18 +226,49 @@ static int base_load(lua_State *lua)
 
 /* ---- strings, numbers, memory ---- */
 
+#define LONG_TEXT (64 * 1024)
+
+/* `len` bytes again and again, until there are `whole`. */
+static void push_repeated(lua_State *lua, const char *text, size_t len, size_t whole)
+{
+    char *all = lua_newuserdata(lua, whole);
+    memcpy(all, text, len);
+    for (size_t have = len; have < whole;) {
+        size_t more = have < whole - have ? have : whole - have;
+        script_look_up(lua);
+        memcpy(all + have, all, more);
+        have += more;
+    }
+    lua_pushlstring(lua, all, whole);
+}
+
 static int string_rep(lua_State *lua)
 {
     size_t len;
-    luaL_checklstring(lua, 1, &len);
+    const char *text = luaL_checklstring(lua, 1, &len);
     lua_Number count = luaL_checknumber(lua, 2);
-    if (len == 0 || count < 1) {
+    if (len == 0 || !(count >= 1)) {
         lua_pushliteral(lua, "");
         return 1;
     }
     if ((lua_Number)len * count > (lua_Number)script_memory_max(script_state_of(lua)))
         return luaL_error(lua, "not enough memory");
-    return call_wrapped(lua);
+    if ((lua_Number)len * count < LONG_TEXT)
+        return script_call_wrapped(lua);
+    push_repeated(lua, text, len, len * (size_t)count);
+    return 1;
+}
+
+/* For what goes through whole strings, byte by byte. */
+static int string_walk(lua_State *lua)
+{
+    size_t len = 0;
+    for (int i = lua_gettop(lua); i > 0; i--)
+        if (lua_type(lua, i) == LUA_TSTRING)
+            len += lua_objlen(lua, i);
+    if (len > LONG_TEXT)
+        script_look_up(lua);
+    return script_call_wrapped(lua);
 }
 
 #define RANDOM_MAX 2147483647.0
@@ -380,8 +347,7 @@ static int base_collectgarbage(lua_State *lua)
 
 /* ---- putting it together ---- */
 
-/* The table on top: `name` of it becomes `wrapper` around what it was. */
-static void wrap(lua_State *lua, const char *name, lua_CFunction wrapper)
+void script_wrap(lua_State *lua, const char *name, lua_CFunction wrapper)
 {
     lua_getfield(lua, -1, name);
     lua_pushcclosure(lua, wrapper, 1);
@@ -406,19 +372,18 @@ static void drop(lua_State *lua, const char *const *names)
 static void open_tables(lua_State *lua)
 {
     lua_getglobal(lua, "table");
-    wrap(lua, "insert", base_change);
-    wrap(lua, "remove", base_change);
-    wrap(lua, "sort", base_sort);
-    wrap(lua, "concat", base_concat);
-    wrap(lua, "foreach", base_walk);
-    wrap(lua, "maxn", base_walk);
+    script_open_tables(lua);
     lua_pop(lua, 1);
 }
 
 static void open_strings(lua_State *lua)
 {
     lua_getglobal(lua, "string");
-    wrap(lua, "rep", string_rep);
+    script_wrap(lua, "rep", string_rep);
+    script_wrap(lua, "upper", string_walk);
+    script_wrap(lua, "lower", string_walk);
+    script_wrap(lua, "reverse", string_walk);
+    script_wrap(lua, "format", string_walk);
     script_open_patterns(lua);
     lua_pop(lua, 1);
 }
@@ -435,7 +400,7 @@ static void open_math(lua_State *lua)
 static void open_coroutines(lua_State *lua)
 {
     lua_getglobal(lua, "coroutine");
-    wrap(lua, "resume", base_resume);
+    script_wrap(lua, "resume", base_resume);
     lua_pop(lua, 1);
 }
 
@@ -463,9 +428,9 @@ void script_open_base(lua_State *lua)
     lua_pushvalue(lua, LUA_GLOBALSINDEX);
     drop(lua, absent);
     luaL_register(lua, NULL, ours);
-    wrap(lua, "setmetatable", base_change);
-    wrap(lua, "rawset", base_change);
-    wrap(lua, "unpack", base_unpack);
+    script_wrap(lua, "setmetatable", base_change);
+    script_wrap(lua, "rawset", base_change);
+    script_wrap(lua, "unpack", base_unpack);
     lua_getfield(lua, -1, "next");
     lua_pushcclosure(lua, base_pairs, 1);
     lua_setfield(lua, -2, "pairs");

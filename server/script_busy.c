@@ -71,8 +71,12 @@ static void look_at_clock(struct script_state *state)
 
 void script_tick(lua_State *lua)
 {
-    if (++script_state_of(lua)->ticks % TICKS_BETWEEN_LOOKS == 0)
-        script_look_up(lua);
+    struct script_state *state = script_state_of(lua);
+    state->ticks += state->tick_weight;
+    if (state->ticks < TICKS_BETWEEN_LOOKS)
+        return;
+    state->ticks = 0;
+    script_look_up(lua);
 }
 
 static void raise_end(lua_State *lua, enum store_result result)

@@ -28,7 +28,8 @@ void script_kill(struct call *call);
 /* To be called now and then by what may take long inside a script; may raise the error that ends
  * the run. */
 void script_look_up(lua_State *lua);
-/* The same for loops: does so once in some thousand calls. */
+/* The same for loops: does so once in some thousand calls, and more often where there are blocks so
+ * large that one step may take long. */
 void script_tick(lua_State *lua);
 
 #endif

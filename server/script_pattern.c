@@ -16,7 +16,8 @@
 #define DEPTH_MAX 200
 #define STEPS_MIN 100000000 /* allowed for any subject, and some for each of its bytes */
 #define STEPS_PER_BYTE 16
-#define STEPS_BETWEEN_LOOKS (1 << 20)
+#define WORK_BETWEEN_LOOKS (1 << 20) /* bytes, of subject and pattern */
+#define WORK_PER_COMPARED_BYTES 64
 
 enum { CAPTURE_OPEN = -1, CAPTURE_PLACE = -2 };
 
@@ -31,17 +32,27 @@ struct match {
     int level;
     int depth;
     uint64_t steps, steps_max;
+    uint64_t work; /* since the last look up */
     struct capture captures[CAPTURES_MAX];
 };
 
 static const char *match_here(struct match *match, const char *at, const char *pattern);
 
-static void count_step(struct match *match)
+static void count_work(struct match *match, size_t work)
+{
+    match->work += work;
+    if (match->work < WORK_BETWEEN_LOOKS)
+        return;
+    match->work = 0;
+    script_look_up(match->lua);
+}
+
+/* `work`: what it takes beside. A step may go through a whole set, or a whole capture. */
+static void count_step(struct match *match, size_t work)
 {
     if (++match->steps > match->steps_max)
         luaL_error(match->lua, "pattern too complex");
-    if (match->steps % STEPS_BETWEEN_LOOKS == 0)
-        script_look_up(match->lua);
+    count_work(match, work + 1);
 }
 
 /* ---- one character ---- */
@@ -134,7 +145,7 @@ static bool is_in_set(int byte, const char *set, const char *last)
 
 static bool is_item(struct match *match, const char *at, const char *pattern, const char *end)
 {
-    count_step(match);
+    count_step(match, (size_t)(end - pattern));
     if (at == match->end)
         return false;
     int byte = (unsigned char)*at;
@@ -213,7 +224,10 @@ static const char *match_again(struct match *match, const char *at, char digit)
         luaL_error(match->lua, "invalid capture index");
     struct capture *capture = &match->captures[which];
     ptrdiff_t len = capture->len < 0 ? 0 : capture->len;
-    if (match->end - at < len || memcmp(capture->start, at, (size_t)len) != 0)
+    if (match->end - at < len)
+        return NULL;
+    count_work(match, (size_t)len / WORK_PER_COMPARED_BYTES);
+    if (memcmp(capture->start, at, (size_t)len) != 0)
         return NULL;
     return at + len;
 }
@@ -227,7 +241,7 @@ static const char *match_balance(struct match *match, const char *at, const char
         return NULL;
     size_t open = 1;
     for (const char *next = at + 1; next < match->end; next++) {
-        count_step(match);
+        count_step(match, 0);
         if (*next == pattern[1]) {
             if (--open == 0)
                 return next + 1;
@@ -265,6 +279,7 @@ static const char *match_special(struct match *match, const char *at, const char
         if (set >= match->pattern_end || *set != '[')
             luaL_error(match->lua, "missing '[' after '%%f' in pattern");
         *next = item_end(match, set);
+        count_work(match, (size_t)(*next - set));
         return is_frontier(match, at, set, *next) ? at : NULL;
     }
     if (isdigit((unsigned char)kind)) {
@@ -280,6 +295,7 @@ static const char *match_item(struct match *match, const char *at, const char *p
                               const char **next)
 {
     const char *end = item_end(match, pattern);
+    count_work(match, (size_t)(end - pattern));
     char suffix = end < match->pattern_end ? *end : '\0';
     *next = NULL;
     if (suffix == '*')
@@ -348,7 +364,7 @@ static struct match begin(lua_State *lua, struct resp_slice subject, struct resp
 static const char *try_at(struct match *match, const char *at, const char *pattern)
 {
     match->level = match->depth = 0;
-    count_step(match);
+    count_step(match, 0);
     return match_here(match, at, pattern);
 }
 
@@ -424,6 +440,8 @@ static int search(lua_State *lua, bool is_find)
 {
     struct resp_slice subject = check_slice(lua, 1), pattern = check_slice(lua, 2);
     size_t start = start_of(lua, subject.len);
+    if (subject.len + pattern.len > WORK_BETWEEN_LOOKS)
+        script_look_up(lua);
     if (is_find && (lua_toboolean(lua, 4) || is_plain(pattern)))
         return find_plain(lua, subject, pattern, start);
     struct match match = begin(lua, subject, pattern);
@@ -490,6 +508,7 @@ static void add_text(struct match *match, luaL_Buffer *out, const char *start, c
 {
     size_t len;
     const char *text = lua_tolstring(match->lua, 3, &len);
+    count_work(match, len);
     for (size_t i = 0; i < len; i++) {
         if (text[i] != '%' || ++i == len) {
             if (i < len)

@@ -17,6 +17,7 @@
 #include "session.h"
 
 #define KEPT_REPLY_MAX (1024 * 1024)
+#define LONG_TEXT (64 * 1024)
 #define LOG_LINES_MAX 10000 /* of one run: they wait in memory for its end */
 
 /* ---- errors ---- */
@@ -124,6 +125,15 @@ static const char *why_not(struct script_state *state, const struct command *com
     return NULL;
 }
 
+/* The hook does not count what a command takes. */
+static void look_up_behind(lua_State *lua, const struct command *command)
+{
+    if ((command->flags & CMD_FAST) == 0 || script_state_of(lua)->reply.len > LONG_TEXT)
+        script_look_up(lua);
+    else
+        script_tick(lua);
+}
+
 /* Runs it; its reply is in state->reply. Returns NULL, or why it was not run. */
 static const char *run_command(lua_State *lua, size_t argc)
 {
@@ -155,6 +165,7 @@ static const char *run_command(lua_State *lua, size_t argc)
     store_make_room(outer->txn);
     if ((command->flags & CMD_WRITE) != 0)
         state->has_written = true;
+    look_up_behind(lua, command);
     return NULL;
 }
 
@@ -253,6 +264,8 @@ static int redis_sha1hex(lua_State *lua)
         return script_raise(lua, "wrong number of arguments");
     size_t len = 0;
     const char *text = lua_tolstring(lua, 1, &len);
+    if (len > LONG_TEXT)
+        script_look_up(lua);
     sha1_hex(text, len, hex);
     lua_pushstring(lua, hex);
     return 1;

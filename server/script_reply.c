@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "script_busy.h"
 #include "script_value.h"
 
 /* ---- to Lua ---- */
@@ -344,6 +345,7 @@ static void write_value(struct writer *writer)
         script_raise(lua, "reached lua stack limit");
     size_t len;
     const char *text;
+    script_tick(lua);
     note_growth(writer, 0);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:

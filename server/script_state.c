@@ -60,6 +60,7 @@ static void note_block(struct script_state *state, size_t size)
     if (most >= state->hook_instructions)
         return;
     state->hook_instructions = most;
+    state->tick_weight = (uint32_t)(HOOK_INSTRUCTIONS / most);
     set_hook(state->lua, state);
 }
 
@@ -503,12 +504,12 @@ static int run_protected(lua_State *lua)
         scripts_forget(state->worker->server->scripts, state->script);
         return 0;
     }
+    state->is_hooked = true; /* arguments may be large blocks */
+    set_hook(lua, state);
     push_kept(lua, KEPT_GLOBALS);
     set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
     set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
     lua_pop(lua, 1);
-    state->is_hooked = true;
-    set_hook(lua, state);
     if (lua_pcall(lua, 0, 1, handler) == 0)
         script_write_reply(lua, call, call->session->resp_version);
     else if (!state->is_over || state->result == STORE_OK)
@@ -539,6 +540,8 @@ static void begin(struct script_state *state, struct call *call, struct script *
     state->result = STORE_OK;
     state->logged = 0;
     state->hook_instructions = HOOK_INSTRUCTIONS;
+    state->tick_weight = 1;
+    state->ticks = 0;
     atomic_store_explicit(&state->worker->script.is_killed, false, memory_order_relaxed);
     atomic_store_explicit(&state->worker->script.has_written, false, memory_order_relaxed);
     script_begin_cjson(&state->json);
@@ -562,7 +565,8 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     lua_pushlightuserdata(state->lua, &run);
     if (lua_pcall(state->lua, 1, 0, 0) != 0) {
         resp_truncate(call->reply, start);
-        write_failure(state->lua, call);
+        if (!state->is_over || state->result == STORE_OK)
+            write_failure(state->lua, call);
     }
     lua_settop(state->lua, 0);
     state->is_hooked = false;

@@ -53,7 +53,8 @@ struct script_state {
     enum store_result result; /* STORE_OK: it was killed */
     bool is_hooked;           /* it is in Lua */
     int hook_instructions;    /* between two looks up */
-    uint32_t ticks;           /* of script_tick */
+    uint32_t tick_weight;     /* of each script_tick: 1, or more as there are fewer instructions */
+    uint32_t ticks;           /* of script_tick, by weight */
     uint64_t began_nsec;
     uint64_t pause_nsec; /* when to look at the clock again, at the earliest */
     uint16_t random[3];
@@ -78,6 +79,12 @@ static inline struct script_state *script_state_of(lua_State *lua)
     return state;
 }
 
+/* Whether one instruction of the run's may take longer than is usual. */
+static inline bool script_has_large_blocks(const struct script_state *state)
+{
+    return state->tick_weight > 1;
+}
+
 /* Answers with what is wrong with it, or says nothing and returns true. */
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
 
@@ -89,8 +96,9 @@ STORE_MUST_CHECK enum store_result script_run(struct script_state *state, struct
 
 /* ---- the libraries: each leaves its table on the stack, or fills the one that is there ---- */
 
-void script_open_base(lua_State *lua);  /* into the globals */
-void script_open_redis(lua_State *lua); /* `redis` */
+void script_open_base(lua_State *lua);   /* into the globals */
+void script_open_redis(lua_State *lua);  /* `redis` */
+void script_open_tables(lua_State *lua); /* into the table `table` on top */
 
 /* ---- what libraries share ---- */
 
@@ -103,6 +111,13 @@ void script_push_error(lua_State *lua, const char *text, size_t len);
  * cannot be changed. What libraries are given may be one of those. */
 void script_seal(lua_State *lua);
 bool script_is_sealed(lua_State *lua, int index); /* pushes what is behind it, if so */
+
+/* The table on top: `name` of it becomes `wrapper` around what it was, which the wrapper calls with
+ * the arguments that it was given itself. */
+void script_wrap(lua_State *lua, const char *name, lua_CFunction wrapper);
+int script_call_wrapped(lua_State *lua);
+/* Raises the error of what would change a sealed table. */
+int script_refuse_change(lua_State *lua);
 
 /* Pushes the function that the text is, or what is wrong with it: whether it is the function. Only
  * text is loaded: Lua trusts bytecode. */

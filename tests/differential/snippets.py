@@ -465,6 +465,39 @@ local t = {3,'a'} table.sort(t) return t
 local t = {1,2,3} table.insert(t, 4) return t
 local t = {1,2,3} table.insert(t, 1, 0) return t
 local t = {1,2,3} table.insert(t) return t
+local t = {1,2,3} table.insert(t, 1, 2, 3) return t
+local t = {1,2,3} table.insert(t, 7, 'x') return {#t, t[7], t[6]}
+local t = {1,2,3} table.insert(t, -2, 'x') return {t[-2], t[-1], t[0], t[1], t[2], t[3], t[4]}
+local t = {1,2,3} table.insert(t, 2.7, 'x') return t
+local t = {1,2,3} table.insert(t, 'x', 'x') return t
+local t = {1,2,3} table.insert(t, '2', nil) return {t[1], t[3], t[4]}
+table.insert(nil, 1)
+table.insert('x', 1)
+local t = {1,2,3} return {table.remove(t, 2), #t, t[1], t[2]}
+local t = {1,2,3} return {table.remove(t, 4) == nil, table.remove(t, 0) == nil, #t}
+local t = {1,2,3} return {table.remove(t, '3'), table.remove(t, 1.9), #t}
+local t = {1,2,3} return table.remove(t, {})
+return table.remove(1)
+local t = {1,2,3} return table.foreachi(t, function(i, v) if i == 2 then return v end end)
+return table.foreachi({1,2}, 1)
+return table.foreach({1,2}, 1)
+return table.foreach({1,2}, function(k, v) return k .. v end)
+return table.foreachi(nil, print)
+local t = {3,1,2} table.sort(t, math.max) return t
+local t = {'b','c','a'} table.sort(t, rawequal) return t
+local t = {'b',1} table.sort(t, math.max) return t
+return ('x'):rep(70000):len()
+return ('xyz'):rep(30000.9):sub(-5)
+return ('x'):rep(0/0)
+return ('abc'):upper() .. ('ABC'):lower() .. ('abc'):reverse()
+return string.upper()
+return string.format('%q', ('a\\n'):rep(40000)):len()
+return {pcall(xpcall, error, 5)}
+return {xpcall(error, 5)}
+return {xpcall(function() error('x', 0) end, function(e) return e .. 'y' end)}
+return {xpcall(function() error('x', 0) end, function(e) error(e .. 'y', 0) end)}
+return {xpcall(function() error({1, 2}) end, function(e) return e[2] end)}
+return {xpcall(function() return 1, 2 end, error)}
 local t = {1,2,3} return table.remove(t)
 local t = {1,2,3} table.remove(t, 1) return t
 return table.remove({})

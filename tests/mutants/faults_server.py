@@ -20,6 +20,10 @@ fault("handler-outlives-the-kill", "server/script_base.c",
       ("static int handle_error(lua_State *lua) { if (script_state_of(lua)->is_over)",
        "static int handle_error(lua_State *lua) { if (false)"),
       by=["test_busy.py::test_what_catches_errors_does_not_catch_a_kill"])
+fault("insert-without-a-look", "server/script_table.c",
+      "table.insert moves two thousand million elements without a look at SCRIPT KILL",
+      ("if (to % PIECE == 0)", "if (false)"),
+      by=["test_busy.py::test_functions_of_c_are_ended"])
 fault("everysec-never", "storage/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),

@@ -277,6 +277,61 @@ def test_what_catches_errors_does_not_hold_up_an_end(server, others, busy, name,
     assert server.process.wait(60) == 0
 
 
+# Tables whose length Lua takes for 2^30, since it looks at powers of two alone.
+GAPS = "local t = {} for i = 0, 30 do t[2 ^ i] = 1 end "
+ENDLESS_IN_C = {
+    "insert far below": "table.insert({}, 2 ^ 31, 1)",
+    "insert below": "while true do table.insert({}, -2 ^ 30, 1) end",
+    "remove": GAPS + "while true do table.remove(t, 3) end",
+    "foreachi": GAPS + "while true do table.foreachi(t, math.randomseed) end",
+    "foreach": "local t = {} for i = 1, 100000 do t[i] = i end "
+               "while true do table.foreach(t, math.randomseed) end",
+    "sort by a function of C": GAPS + "t[3] = 1 while true do pcall(table.sort, t, redis.debug) end",
+    "sort of long strings": "local a, t = string.rep('a', 10000000), {} for i = 1, 2000 do "
+                            "t[i] = i % 2 == 0 and a .. i or a .. 'b' .. i % 4 if i > 4 then "
+                            "t[i] = t[i - 4] end end while true do table.sort(t) end",
+    "a reader of C": "while true do load(math.random) end",
+    "rep": "while true do string.rep('ab', 30000000) end",
+    "upper": "local a = string.rep('a', 30000000) while true do a:upper() end",
+    "format": "local a = string.rep('a', 10000000) while true do string.format('%q', a) end",
+    "sha1hex": "while true do redis.sha1hex(ARGV[1]) end",
+    "set": "local p = '[' .. string.rep('b', 1000000) .. ']*c' "
+           "local a = string.rep('a', 1000000) while true do a:find(p) end",
+    "frontier": "local p = '%f[' .. string.rep('b', 1000000) .. ']' "
+                "local a = string.rep('a', 1000000) while true do a:find(p) end",
+    "back": "local a = string.rep('a', 10000000) while true do a:find('^(.*)%1%1%1b') end",
+    "balance": "local a = string.rep('(', 1000000) while true do a:find('%b()x') end",
+    "gsub": "local a = string.rep('a', 1000) local r = string.rep('%0', 10000) "
+            "while true do a:gsub('a', r) end",
+    "gsub by a function of C": "local a = string.rep('a', 10000000) "
+                               "while true do a:gsub('a', redis.debug) end",
+    "empty tables": "local e, t = {}, {} for i = 1, 1000000 do e[i] = i end for i = 1, 1000000 do "
+                    "e[i] = nil end for i = 1, 100000 do t[i] = e end "
+                    "while true do cjson.encode(t) end",
+    "empty tables, packed": "local e, t = {}, {} for i = 1, 1000000 do e[i] = i end "
+                            "for i = 1, 1000000 do e[i] = nil end for i = 1, 100000 do t[i] = e end "
+                            "while true do cmsgpack.pack(t) end",
+    "doubling, encoded": "local t = {} for i = 1, 40 do t = {t, t} end "
+                         "while true do pcall(cmsgpack.pack, t) end",
+    "a long reply": "local t = {} for i = 1, 40 do t = {t, t} end return t",
+    "long format": "local f = string.rep('x', 10000000) while true do struct.pack(f) end",
+    "commands": "while true do redis.call('LRANGE', KEYS[1], 0, -1) end",
+}
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("script", ENDLESS_IN_C.values(), ids=ENDLESS_IN_C.keys())
+def test_functions_of_c_are_ended(others, connect, script):
+    others[0].call("RPUSH", "k", *range(20000))
+    assert others[0].call("CONFIG", "SET", "maxmemory", "1gb") == OK  # Lua gets a share of it
+    runner = connect()
+    runner.send(harness.encode("EVAL", script, 1, "k", "a" * 20000000))
+    until(lambda: BUSY in [other.call("PING") for other in others], 60)
+    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert KILLED in runner.reply()
+    assert {other.call("PING") for other in others} == {PONG}
+
+
 NUMBERS = "local t = {} for i = 1, 400000 do t[i] = i * 7919 % 400009 end "
 PIPE = "local t = {} for i = 1, 300000 do t[i] = i t[600001 - i] = i end "
 LONG = "local a = string.rep('a', 20000000) local b = a .. 'b' a = a .. 'c' "
