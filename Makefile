@@ -205,6 +205,7 @@ SERVER_SRC := \
 	server/sort_table.c \
 	server/set.c \
 	server/steps.c \
+	server/string_build.c \
 	server/string_walk.c \
 	server/transport_socket.c \
 	server/upload.c \
@@ -389,7 +390,7 @@ COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \
 	server/call.c server/effects.c server/log.c server/notify.c \
 	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
-	server/cmd_string_number.c server/string_walk.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
+	server/cmd_string_number.c server/string_build.c server/string_walk.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/keyed_hash.c),$(COMMAND_TEST_LINK))

@@ -9,14 +9,6 @@
 #define LEAST_BYTES (256 * 1024) /* less stays in memory in any case */
 #define MEMORY_SHARE 64          /* of it, that all replies may be in memory together */
 
-/* The device has got on. */
-static void on_ready(void *arg)
-{
-    struct request *request = arg;
-    if (request->state == REQUEST_RUNNING)
-        store_rouse(&request->store);
-}
-
 static bool may_be_aside(const struct call *call, const struct request *request)
 {
     return call == &request->call && request->state == REQUEST_RUNNING && !request->discard &&
@@ -76,8 +68,7 @@ enum store_result aside_step(struct call *call, struct aside *aside, struct resp
         return STORE_NO_MEMORY; /* nobody is there to be told */
     enum store_result result = STORE_OK;
     if (aside->upload == NULL)
-        result = store_upload_begin(conn->worker->store, STORE_UPLOAD_OPEN, on_ready, request,
-                                    &aside->upload);
+        result = call_upload_begin(call, STORE_UPLOAD_OPEN, &aside->upload);
     if (result == STORE_OK)
         result = put_pieces(aside, said);
     if (result == STORE_WAIT)

@@ -4,6 +4,7 @@
 
 #include "cmd_string.h"
 #include "commands.h"
+#include "string_build.h"
 #include "string_walk.h"
 
 /* ---- words ---- */
@@ -398,68 +399,126 @@ static void invert(char *bytes, size_t len)
         bytes[i] = (char)~bytes[i];
 }
 
+/* What BITOP has found; a source that is not there is an empty string. */
+struct bitop {
+    enum bit_operation operation;
+    struct string_value *sources;
+    uint32_t count;
+    uint64_t length; /* of the longest */
+};
+
 /* Finds all sources, so that a wrong type is known before anything is computed. */
-static enum store_result longest_source(struct call *call, size_t *longest, bool *done)
+static enum store_result find_sources(struct call *call, struct bitop *bitop, bool *done)
 {
-    *longest = 0;
+    bitop->count = call->key_count - 1;
+    bitop->sources = store_alloc(call->txn, bitop->count * sizeof *bitop->sources);
     *done = false;
-    for (uint32_t i = 1; i < call->key_count && !*done; i++) {
-        struct string_value source;
-        enum store_result result = string_look_up(call, &call->keys[i], &source, done);
+    if (bitop->sources == NULL)
+        return STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < bitop->count && !*done; i++) {
+        struct string_value *source = &bitop->sources[i];
+        enum store_result result = string_look_up(call, &call->keys[i + 1], source, done);
         if (result != STORE_OK)
             return result;
-        if (source.length > *longest)
-            *longest = source.length;
+        if (source->length > bitop->length)
+            bitop->length = source->length;
     }
     return STORE_OK;
 }
 
-/* Works the source into the first `len` bytes of `to`; it ends in zeros where it is shorter. */
-static enum store_result apply_source(struct call *call, const struct store_key *key, bool first,
-                                      enum bit_operation operation, char *to, size_t len)
+/* Works `count` bytes of source number i, behind which it is zeros, into `len` bytes, of which all
+ * from *used on are. */
+static void work_in(enum bit_operation operation, uint32_t i, const char *from, size_t count,
+                    char *to, size_t *used, size_t len)
 {
-    struct string_value source;
-    const char *bytes = "";
-    bool done;
-    enum store_result result = string_find(call, key, &source, &done);
-    if (result == STORE_OK && source.length > 0)
-        result = string_view(call, &source.item, 0, source.length, &bytes);
+    if (i == 0) {
+        memcpy(to, from, count);
+        *used = count;
+    } else if (operation == BIT_AND) {
+        *used = count < *used ? count : *used;
+        combine(operation, to, from, *used);
+    } else {
+        if (count > *used)
+            memset(to + *used, 0, count - *used);
+        *used = count > *used ? count : *used;
+        combine(operation, to, from, count);
+    }
+    if (operation == BIT_NOT) {
+        memset(to + *used, 0, len - *used);
+        invert(to, len);
+        *used = len;
+    }
+}
+
+/* string_maker */
+static enum store_result make_piece(struct call *call, struct string_build *build, size_t len,
+                                    void *arg)
+{
+    const struct bitop *bitop = arg;
+    for (; build->source < bitop->count; build->source++) {
+        const struct string_value *source = &bitop->sources[build->source];
+        struct store_piece piece = {NULL, 0};
+        enum store_result result = STORE_OK;
+        if (string_step_is_full(call, build->work))
+            return store_step(call->txn);
+        if (build->at < source->length)
+            result = string_build_read(call, build, &source->item, len, build->room, &piece);
+        if (result != STORE_OK)
+            return result;
+        size_t count = piece.bytes != NULL ? piece.length : 0;
+        work_in(bitop->operation, build->source, count > 0 ? piece.bytes : "", count, build->piece,
+                &build->used, len);
+        build->work += string_work_of(&piece);
+    }
+    return STORE_OK;
+}
+
+static enum store_result put_long(struct call *call, struct bitop *bitop)
+{
+    struct string_build *build = string_build_get(call, bitop->length);
+    if (build == NULL)
+        return STORE_NO_MEMORY;
+    enum store_result result = string_build_go_on(call, build, make_piece, bitop);
     if (result != STORE_OK)
         return result;
-    if (first)
-        memcpy(to, bytes, source.length);
-    else
-        combine(operation, to, bytes, source.length);
-    if (first || operation == BIT_AND)
-        memset(to + source.length, 0, len - source.length);
-    return STORE_OK;
+    return string_build_put(call, build, call->keys, TYPE_STRING | ITEM_RAW, STORE_NO_EXPIRY);
+}
+
+static enum store_result put_short(struct call *call, const struct bitop *bitop)
+{
+    size_t used = 0, len = bitop->length;
+    char *to = store_alloc(call->txn, len);
+    if (to == NULL)
+        return STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < bitop->count; i++) {
+        const struct string_value *source = &bitop->sources[i];
+        const char *bytes = "";
+        enum store_result result = STORE_OK;
+        if (source->length > 0)
+            result = string_view(call, &source->item, 0, source->length, &bytes);
+        if (result != STORE_OK)
+            return result;
+        work_in(bitop->operation, i, bytes, source->length, to, &used, len);
+    }
+    memset(to + used, 0, len - used);
+    return store_put(call->txn, call->keys, TYPE_STRING | ITEM_RAW, to, len, STORE_NO_EXPIRY);
 }
 
 enum store_result cmd_bitop(struct call *call)
 {
-    enum bit_operation operation = BIT_NOT;
-    size_t len;
+    struct bitop bitop = {.operation = BIT_NOT};
     bool done;
-    if (!read_operation(call, &operation))
+    if (!read_operation(call, &bitop.operation))
         return STORE_OK;
-    enum store_result result = longest_source(call, &len, &done);
+    enum store_result result = find_sources(call, &bitop, &done);
     if (result != STORE_OK || done)
         return result;
-    resp_integer(call->reply, (int64_t)len);
-    if (len == 0)
+    resp_integer(call->reply, (int64_t)bitop.length);
+    if (bitop.length == 0)
         return call_delete(call, &call->keys[0]);
-    char *to = store_alloc(call->txn, len);
-    if (to == NULL)
-        return STORE_NO_MEMORY;
-    for (uint32_t i = 1; i < call->key_count && result == STORE_OK; i++)
-        result = apply_source(call, &call->keys[i], i == 1, operation, to, len);
-    if (result != STORE_OK)
-        return result;
-    if (operation == BIT_NOT)
-        invert(to, len);
     result = call_notify_if_new(call, &call->keys[0]);
     if (result != STORE_OK)
         return result;
     call_notify(call, NOTIFY_STRING, "set", &call->keys[0]);
-    return store_put(call->txn, &call->keys[0], TYPE_STRING | ITEM_RAW, to, len, STORE_NO_EXPIRY);
+    return bitop.length > STRING_SHORT ? put_long(call, &bitop) : put_short(call, &bitop);
 }

@@ -363,6 +363,11 @@ bool call_is_in_vain(struct call *call);
 STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *said,
                                                 const struct store_item *item, uint64_t offset);
 
+/* An upload of this many bytes that goes on while the call rests: what waits for the device goes on
+ * by store_rest. */
+STORE_MUST_CHECK enum store_result call_upload_begin(struct call *call, uint64_t length,
+                                                     struct store_upload **upload);
+
 /* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
  * bytes, so that its length never stands in memory. */
 enum store_result call_reply_item(struct call *call, const struct store_item *item);

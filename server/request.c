@@ -229,6 +229,22 @@ void request_insert(struct request *request, size_t offset, const struct resp_wr
             request->streams[i].offset += bytes->len;
 }
 
+/* The device has got on. */
+static void on_upload_ready(void *arg)
+{
+    struct request *request = arg;
+    if (request->state == REQUEST_RUNNING)
+        store_rouse(&request->store);
+}
+
+enum store_result call_upload_begin(struct call *call, uint64_t length,
+                                    struct store_upload **upload)
+{
+    struct request *request = request_of_call(call);
+    return store_upload_begin(request->conn->worker->store, length, on_upload_ready, request,
+                              upload);
+}
+
 static bool reserve_stream(struct request *request)
 {
     if (request->stream_count < request->stream_capacity)

@@ -414,6 +414,11 @@ STORE_MUST_CHECK enum store_result store_upload_space(struct store_upload *uploa
                                                       const struct iovec **vectors, int *count);
 /* So many of these bytes are there, from the start. */
 void store_upload_filled(struct store_upload *upload, size_t len);
+/* Instead of both, for whole pieces that are at hand: the next STORE_STREAM_PIECE bytes, or what is
+ * left, are these and zeros behind them; none: a hole, which takes no space. After STORE_WAIT the
+ * same is to be put again. */
+STORE_MUST_CHECK enum store_result store_upload_put(struct store_upload *upload, const char *bytes,
+                                                    size_t len);
 /* When all were filled. STORE_OK: the value is durable. */
 STORE_MUST_CHECK enum store_result store_upload_finish(struct store_upload *upload);
 /* At any time, but not while a request that has put it is not finished. */

@@ -35,6 +35,7 @@ struct store_upload {
     struct store_worker *worker;
     struct store_upload *next_open, *previous_open; /* under extents.lock */
     uint64_t length, filled;
+    uint32_t put_length, put_filled; /* of the piece that is being put; 0: none is */
     uint32_t extent_count, node_count;
     struct extent_list extents, nodes; /* whose runs it has, their lists under extents.lock */
     struct run_write *piece;           /* being filled; NULL: none */
@@ -106,7 +107,8 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
 static void give_back(struct space *space, const struct extent_list *runs)
 {
     for (uint32_t i = 0; i < runs->count; i++)
-        run_give_back(space, &runs->at[i]);
+        if (runs->at[i].page)
+            run_give_back(space, &runs->at[i]);
 }
 
 static void destroy(struct store_upload *upload)
@@ -199,6 +201,8 @@ static enum store_result reserve(struct store_txn *txn, struct store_request *re
     struct store_upload *upload = (struct store_upload *)request;
     uint64_t left = upload->length - upload->filled;
     uint32_t length = left < FORMAT_EXTENT_BYTES ? (uint32_t)left : FORMAT_EXTENT_BYTES;
+    if (upload->put_length > 0)
+        length = upload->put_length;
     if (engine_failed(txn->store))
         return STORE_REFUSED;
     if (upload->is_closed)
@@ -331,6 +335,54 @@ void store_upload_filled(struct store_upload *upload, size_t len)
         write_piece(upload, &upload->extents);
 }
 
+/* ---- whole pieces ---- */
+
+static enum store_result add_hole(struct store_upload *upload, struct extent_list *runs)
+{
+    if (upload->failure)
+        return upload->failure;
+    pthread_mutex_lock(&upload->store->extents.lock);
+    bool has_room = extent_list_room(runs);
+    if (has_room)
+        runs->at[runs->count++] = (struct format_extent){0};
+    pthread_mutex_unlock(&upload->store->extents.lock);
+    return has_room ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static enum store_result fill_piece(struct store_upload *upload, const char *bytes)
+{
+    while (upload->put_filled < upload->put_length) {
+        const struct iovec *vectors;
+        int count;
+        enum store_result result = store_upload_space(upload, &vectors, &count);
+        if (result != STORE_OK)
+            return result;
+        uint32_t len = 0;
+        for (int i = 0; i < count; i++) {
+            memcpy(vectors[i].iov_base, bytes + upload->put_filled + len, vectors[i].iov_len);
+            len += (uint32_t)vectors[i].iov_len;
+        }
+        upload->put_filled += len;
+        store_upload_filled(upload, len);
+    }
+    return STORE_OK;
+}
+
+enum store_result store_upload_put(struct store_upload *upload, const char *bytes, size_t len)
+{
+    uint64_t begin = upload->filled - upload->put_filled, left = upload->length - begin;
+    uint64_t whole = left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
+    assert(begin % FORMAT_EXTENT_BYTES == 0 && len <= whole && !upload->is_open);
+    upload->put_length = (uint32_t)len;
+    enum store_result result =
+        len > 0 ? fill_piece(upload, bytes) : add_hole(upload, &upload->extents);
+    if (result != STORE_OK)
+        return result;
+    upload->filled = begin + whole;
+    upload->put_length = upload->put_filled = 0;
+    return STORE_OK;
+}
+
 /* ---- the end ---- */
 
 /* The descriptors that node number i has; the rest of its page is zero. */
@@ -344,11 +396,25 @@ static void fill_node(const struct store_upload *upload, uint32_t i, char *page)
     memcpy(page, &extents->at[first], count * sizeof *extents->at);
 }
 
+/* All that node number i would describe are holes. */
+static bool is_empty_node(const struct store_upload *upload, uint32_t i)
+{
+    uint32_t end = (i + 1) * FORMAT_NODE_FANOUT;
+    for (i *= FORMAT_NODE_FANOUT; i < end && i < upload->extents.count; i++)
+        if (upload->extents.at[i].page)
+            return false;
+    return true;
+}
+
 static enum store_result write_nodes(struct store_upload *upload)
 {
     struct extent_list *nodes = &upload->nodes;
     while (upload->piece || nodes->count < upload->node_count) {
-        enum store_result result = begin_piece(upload);
+        bool is_hole =
+            !upload->piece && !upload->is_reserving && is_empty_node(upload, nodes->count);
+        enum store_result result = is_hole ? add_hole(upload, nodes) : begin_piece(upload);
+        if (is_hole && result == STORE_OK)
+            continue;
         if (result != STORE_OK)
             return result;
         fill_node(upload, nodes->count - 1, upload->piece->vectors[0].iov_base);
@@ -421,6 +487,8 @@ void upload_hand_over(struct store_upload *upload)
 static void set_apart(struct space *space, const struct extent_list *runs, bool apart)
 {
     for (uint32_t i = 0; i < runs->count; i++) {
+        if (!runs->at[i].page)
+            continue;
         if (apart)
             space_give_slot(space, runs->at[i].page, 0);
         else

@@ -99,6 +99,20 @@ void store_upload_filled(struct store_upload *upload, size_t len)
     assert(upload->filled <= upload->value->len);
 }
 
+enum store_result store_upload_put(struct store_upload *upload, const char *bytes, size_t len)
+{
+    uint64_t left = upload->value->len - upload->filled;
+    uint64_t whole = left < STORE_STREAM_PIECE ? left : STORE_STREAM_PIECE;
+    assert(upload->filled % STORE_STREAM_PIECE == 0 && len <= whole && !upload->is_open);
+    if (waits(upload))
+        return STORE_WAIT;
+    char *to = upload->value->bytes + upload->filled;
+    memcpy(to, bytes, len);
+    memset(to + len, 0, whole - len);
+    upload->filled += whole;
+    return STORE_OK;
+}
+
 enum store_result store_upload_finish(struct store_upload *upload)
 {
     if (upload->is_open)

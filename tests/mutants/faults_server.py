@@ -122,3 +122,16 @@ fault("long-string-own-bytes-in-a-hole", "storage/extent.c",
       "what a transaction has written into a hole of a long string is not seen by its walks",
       ("if (patch->offset + patch->len > offset) first =", "if (false) first ="),
       by=["test_long_strings.py::test_bits_are_counted_in_transactions_and_scripts"])
+fault("long-result-begins-in-the-middle", "server/string_build.c",
+      "a piece is not begun anew behind one that is made",
+      ("build->source = 0;", ""),
+      by=["test_long_strings.py::test_long_strings_are_combined"])
+fault("holes-given-back", "storage/upload.c",
+      "the holes of an upload that is given up are given back as runs",
+      ("if (runs->at[i].page) run_give_back(", "run_give_back("),
+      by=["test_long_strings.py::test_a_long_result_that_is_not_wanted_any_more_takes_no_space"])
+fault("holes-written", "server/string_build.c",
+      "the holes of what a long string is made from are written as zeros",
+      ("build->used = used_of(build->piece, build->used);",
+       "memset(build->piece + build->used, 0, len - build->used); build->used = len;"),
+      by=["test_long_strings.py::test_holes_of_long_strings_are_combined"])

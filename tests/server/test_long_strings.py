@@ -130,3 +130,128 @@ def test_many_clients_count_at_once(small):
     for counter in counters:
         counter.join()
     assert counts == 6 * [ones_of(value)]
+
+
+def inverted(value):
+    return value.translate(bytes(255 - i for i in range(256)))
+
+
+def combined(operation, *values):
+    """As BITOP has it."""
+    length = max(map(len, values))
+    numbers = [int.from_bytes(value.ljust(length, b"\0"), "little") for value in values]
+    result = numbers[0]
+    for number in numbers[1:]:
+        result = (result & number if operation == "AND" else
+                  result | number if operation == "OR" else result ^ number)
+    return result.to_bytes(length, "little")
+
+
+def is_same(client, key, value):
+    """Without having the client's library go through it."""
+    return client.strlen(key) == len(value) and client.get(key) == value
+
+
+def stored(client):
+    return client.info("vellum")["store_bytes"]
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_long_strings_are_combined(small):
+    client = small.client()
+    a, b, c = dense(66 * MB), dense(65 * MB, 3), dense(3 * MB, 5) + b"end"
+    for key, value in (("a", a), ("b", b), ("c", c)):
+        client.set(key, value)
+    for operation in ("AND", "OR", "XOR"):
+        assert client.bitop(operation, "to", "a", "b", "absent" if operation == "OR" else "c") == len(a)
+        expected = combined(operation, a, b) if operation == "OR" else combined(operation, a, b, c)
+        assert is_same(client, "to", expected), operation
+    assert client.bitop("NOT", "a", "a") == len(a)
+    assert is_same(client, "a", inverted(a))
+    assert client.bitop("NOT", "c", "c") == len(c)
+    assert is_same(client, "c", inverted(c))
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_holes_of_long_strings_are_combined(small):
+    client = small.client()
+    client.setbit("sparse", LAST_BIT, 1)
+    client.setbit("sparse", 12345678, 1)
+    client.set("short", b"\xff" * (200 * 1024))
+    length, before = LAST_BIT // 8 + 1, stored(client)
+    for operation in ("AND", "OR", "XOR"):
+        assert client.bitop(operation, "to", "sparse", "short") == length
+        assert client.strlen("to") == length
+        assert client.bitcount("to") == {"AND": 0, "OR": 200 * 1024 * 8 + 2,
+                                         "XOR": 200 * 1024 * 8 + 2}[operation]
+    assert client.bitpos("to", 1, 200 * 1024) == 12345678
+    assert client.bitop("OR", "sparse", "sparse") == length
+    assert client.bitcount("sparse") == 2 and client.getbit("sparse", LAST_BIT) == 1
+    assert stored(client) - before < 32 * MB  # holes stay holes
+    assert client.bitop("NOT", "to", "sparse") == length
+    assert client.bitcount("to") == length * 8 - 2
+    assert client.bitpos("to", 0) == 12345678
+    client.bitop("XOR", "to", "to", "to")
+    assert client.bitpos("to", 1) == -1 and client.strlen("to") == length
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_long_strings_are_combined_in_transactions_and_scripts(small):
+    client, value = small.client(), dense(40 * MB)
+    client.set("d", value)
+    client.setbit("sparse", LAST_BIT, 1)
+    pipe = client.pipeline()
+    pipe.setrange("d", 100, "changed")
+    pipe.bitop("NOT", "to", "d")
+    pipe.setrange("to", 200, "again")
+    pipe.bitop("XOR", "both", "to", "d")
+    pipe.bitop("OR", "copy", "sparse")
+    pipe.bitcount("copy")
+    value = value[:100] + b"changed" + value[107:]
+    to = inverted(value)
+    to = to[:200] + b"again" + to[205:]
+    replies = pipe.execute()
+    assert replies[1] == replies[3] == len(value) and replies[5] == 1
+    both = combined("XOR", to, value)
+    assert is_same(client, "to", to) and is_same(client, "both", both)
+    script = """redis.call('SETBIT', KEYS[1], 3, 1)
+                local len = redis.call('BITOP', 'NOT', KEYS[2], KEYS[1])
+                return {len, redis.call('BITCOUNT', KEYS[2]), redis.call('INCR', KEYS[3])}"""
+    length = LAST_BIT // 8 + 1
+    assert client.eval(script, 3, "sparse", "not", "n") == [length, length * 8 - 2, 1]
+    assert client.bitpos("not", 0) == 3
+    undeclared = "return redis.call('BITOP', 'AND', 'to', 'to', 'sparse')"
+    assert client.eval(undeclared, 0) == length and client.bitcount("to") == to[0] >> 4 & 1
+    assert client.execute_command("EVAL", "return redis.pcall('BITOP', 'OR', 'l', 'to')", 0) == length
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_a_long_result_that_is_not_wanted_any_more_takes_no_space(make_server):
+    """The disk is full while it is made, or the client has gone."""
+    server = make_server(maxmemory=BOUND, partitions=4, journal_size=32 * MB, maxstore=160 * MB)
+    client, value = server.client(), dense(80 * MB)
+    client.setbit("sparse", LAST_BIT, 1)
+    for at in range(0, len(value), 2 * MB):
+        client.setrange("late", 40 * MB + at, value[at:at + 2 * MB])
+    client.set("old", "value")
+    for _ in range(3):
+        with pytest.raises(redis.ResponseError, match="No room left on disk"):
+            client.bitop("NOT", "old", "sparse")
+        with pytest.raises(redis.ResponseError, match="No room left on disk"):
+            client.bitop("OR", "old", "late")
+        assert client.get("old") == b"value"
+    assert is_same(client, "late", bytes(40 * MB) + value)
+    client.delete("late")
+    client.config_set("maxstore", 500 * MB)
+    client.set("d", value)
+    gone = redis.Redis(port=server.port, socket_timeout=0.05)
+    for _ in range(2):
+        with pytest.raises(redis.TimeoutError):
+            gone.bitop("NOT", "to", "d")
+        gone.close()
+    client.delete("to")
+    assert client.bitop("NOT", "d", "d") == len(value) and is_same(client, "d", inverted(value))

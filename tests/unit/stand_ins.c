@@ -3,6 +3,7 @@
  * ended, and what is long is not put aside.
  */
 #include "../../server/aside.h"
+#include "../model/model_private.h"
 
 enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
 {
@@ -40,4 +41,15 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
 {
     (void)call, (void)said, (void)item, (void)offset;
     return STORE_ABSENT;
+}
+
+static void on_ready(void *request)
+{
+    store_rouse(request);
+}
+
+enum store_result call_upload_begin(struct call *call, uint64_t length,
+                                    struct store_upload **upload)
+{
+    return store_upload_begin(call->txn->worker, length, on_ready, call->txn->request, upload);
 }
