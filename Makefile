@@ -396,7 +396,7 @@ COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
 	server/call.c server/effects.c server/log.c server/notify.c \
-	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c \
+	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c server/string_build.c \
 	server/dice.c server/gather.c server/glob.c server/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.

@@ -10,6 +10,8 @@
 #include "copy_trees.h"
 #include "server.h"
 #include "session.h"
+#include "string_build.h"
+#include "string_walk.h"
 
 #define EMBEDDED_MAX 44 /* longest string that Redis keeps inside its object */
 
@@ -162,12 +164,27 @@ static bool copy_options(struct call *call, int64_t *db, bool *replace)
     return true;
 }
 
+static enum store_result copy_long(struct call *call, const struct store_item *item,
+                                   const struct store_key *to)
+{
+    struct store_item source = *item;
+    struct string_build *build = string_build_get(call, item->length);
+    if (build == NULL)
+        return STORE_NO_MEMORY;
+    enum store_result result = string_build_go_on(call, build, string_build_copy, &source);
+    if (result != STORE_OK)
+        return result;
+    return string_build_put(call, build, to, item->type, item->expire_ms);
+}
+
 static enum store_result copy_item(struct call *call, const struct store_item *item,
                                    const struct store_key *from, const struct store_key *to)
 {
     const char *bytes;
     if (item->trees > 0)
         return copy_trees(call, from, item, to);
+    if (item->length > STRING_SHORT)
+        return copy_long(call, item, to);
     enum store_result result = store_load(call->txn, item, &bytes);
     if (result != STORE_OK)
         return result;

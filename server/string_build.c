@@ -60,6 +60,23 @@ enum store_result string_build_read(struct call *call, const struct string_build
     return result;
 }
 
+enum store_result string_build_copy(struct call *call, struct string_build *build, size_t len,
+                                    void *arg)
+{
+    const struct store_item *item = arg;
+    struct store_piece piece = {NULL, 0};
+    enum store_result result = STORE_OK;
+    if (build->source > 0)
+        return STORE_OK;
+    if (build->at < item->length)
+        result = string_build_read(call, build, item, len, build->piece, &piece);
+    if (result != STORE_OK)
+        return result;
+    build->used = piece.bytes != NULL ? piece.length : 0;
+    build->source = 1;
+    return STORE_OK;
+}
+
 /* Without the zeros at its end. */
 static size_t used_of(const char *bytes, size_t len)
 {

@@ -36,6 +36,10 @@ STORE_MUST_CHECK enum store_result string_build_read(struct call *call,
                                                      const struct store_item *item, size_t len,
                                                      char *room, struct store_piece *piece);
 
+/* A string_maker: the same as the struct store_item `arg` is. */
+enum store_result string_build_copy(struct call *call, struct string_build *build, size_t len,
+                                    void *arg);
+
 STORE_MUST_CHECK enum store_result string_build_put(struct call *call,
                                                     const struct string_build *build,
                                                     const struct store_key *key, uint8_t type,

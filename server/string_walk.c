@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-static struct string_walk *kept_walk(struct call *call, uint64_t from, uint64_t len)
+static struct string_walk *kept_walk(struct call *call, const struct store_item *item,
+                                     uint64_t from, uint64_t len)
 {
     struct string_walk *walk = call->progress;
     if (walk == NULL) {
@@ -13,6 +14,8 @@ static struct string_walk *kept_walk(struct call *call, uint64_t from, uint64_t 
         call->progress = walk;
         call->progress_free = free;
     }
+    if (walk->end > item->length) /* what came before it in its transaction has failed since */
+        walk->end = walk->at = item->length;
     walk->work = 0;
     walk->room = store_alloc(call->txn, STORE_STREAM_PIECE);
     return walk->room == NULL ? NULL : walk;
@@ -22,7 +25,7 @@ struct string_walk *string_walk(struct call *call, const struct store_item *item
                                 uint64_t len, struct string_walk *here)
 {
     if (item->large && len > STRING_SHORT)
-        return kept_walk(call, from, len);
+        return kept_walk(call, item, from, len);
     *here = (struct string_walk){.at = from, .end = from + len};
     return here;
 }

@@ -255,3 +255,37 @@ def test_a_long_result_that_is_not_wanted_any_more_takes_no_space(make_server):
         gone.close()
     client.delete("to")
     assert client.bitop("NOT", "d", "d") == len(value) and is_same(client, "d", inverted(value))
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_long_strings_are_copied(small):
+    client, value = small.client(), dense(100 * MB)
+    client.set("d", value, px=10**9)
+    assert client.copy("d", "copy")
+    assert is_same(client, "copy", value) and client.pttl("copy") > 10**8
+    assert not client.copy("d", "copy") and client.copy("d", "copy", replace=True)
+    assert client.copy("d", "copy", destination_db=3)
+    client.setrange("d", 5, "x")
+    assert is_same(client, "copy", value)
+    client.setbit("sparse", LAST_BIT, 1)
+    client.setbit("sparse", 12345678, 1)
+    before = stored(client)
+    for _ in range(20):
+        assert client.copy("sparse", "again", replace=True)
+    assert client.bitcount("again") == 2 and client.getbit("again", 12345678) == 1
+    assert client.strlen("again") == LAST_BIT // 8 + 1
+    assert stored(client) - before < 32 * MB  # holes stay holes
+    pipe = client.pipeline()
+    pipe.append("d", "more")
+    pipe.copy("d", "copy", replace=True)
+    pipe.setrange("copy", 7, "other")
+    pipe.copy("copy", "third")
+    pipe.bitcount("third", 0, 100)
+    pipe.execute()
+    value = value[:5] + b"x" + value[6:] + b"more"
+    other = value[:7] + b"other" + value[12:]
+    assert is_same(client, "copy", other) and is_same(client, "third", other)
+    script = "return {redis.call('COPY', KEYS[1], KEYS[2]), redis.call('STRLEN', KEYS[2])}"
+    assert client.eval(script, 2, "d", "fourth") == [1, len(value)]
+    assert is_same(client, "fourth", value) and is_same(client, "d", value)
