@@ -430,27 +430,6 @@ enum store_result cmd_append(struct call *call)
     return string_write(call, call->keys, &value, value.length, tail.data, tail.len);
 }
 
-/* Read straight into the reply: a part of a large value is copied once. */
-static enum store_result reply_part(struct call *call, const struct store_item *item,
-                                    uint64_t offset, size_t len)
-{
-    struct resp_writer *reply = call->reply;
-    if (len == item->length)
-        return call_reply_item(call, item);
-    if (!item->large) {
-        resp_bulk(reply, item->bytes + offset, len);
-        return STORE_OK;
-    }
-    resp_bulk_header(reply, len);
-    char *to = resp_reserve(reply, len + 2);
-    if (to == NULL)
-        return STORE_NO_MEMORY;
-    enum store_result result = store_read(call->txn, item, offset, len, to);
-    memcpy(to + len, "\r\n", 2);
-    reply->len += len + 2;
-    return result;
-}
-
 enum store_result cmd_getrange(struct call *call)
 {
     struct string_value value;
@@ -466,7 +445,7 @@ enum store_result cmd_getrange(struct call *call)
         resp_bulk(call->reply, "", 0);
         return STORE_OK;
     }
-    return reply_part(call, &value.item, (uint64_t)first, (size_t)(last - first + 1));
+    return call_reply_range(call, &value.item, (uint64_t)first, (uint64_t)(last - first + 1));
 }
 
 enum store_result cmd_substr(struct call *call)

@@ -374,6 +374,9 @@ enum store_result call_reply_item(struct call *call, const struct store_item *it
 /* The same from `offset` on. */
 enum store_result call_reply_part(struct call *call, const struct store_item *item,
                                   uint64_t offset);
+/* And of `len` bytes. */
+enum store_result call_reply_range(struct call *call, const struct store_item *item,
+                                   uint64_t offset, uint64_t len);
 /* The bytes of a value, and then of a finished upload, in the middle of what is written otherwise;
  * it may be closed when the request is finished. */
 STORE_MUST_CHECK enum store_result call_reply_bytes(struct call *call,

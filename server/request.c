@@ -9,6 +9,8 @@
 #include "row.h"
 #include "upload.h"
 
+#define COPIED_PART (64 * 1024) /* shorter ones are not worth a stream */
+
 #define FREE_REQUESTS_MAX 1024
 #define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
 #define KEPT_REPLY_MAX (16 * 1024)
@@ -258,19 +260,32 @@ static bool reserve_stream(struct request *request)
     return true;
 }
 
-/* `item`: from `offset` on; NULL: all of the upload. */
-static enum store_result reply_stream(struct call *call, const struct store_item *item,
-                                      uint64_t offset, struct store_upload *upload, uint64_t length)
+/* A part of what a command says: bytes of a value. */
+struct part {
+    const struct store_item *item;
+    uint64_t offset, len;
+};
+
+static bool is_tail(const struct part *part)
+{
+    return part->offset + part->len == part->item->length;
+}
+
+/* Without a part: all of the upload. `length` as in struct reply_stream. */
+static enum store_result reply_stream(struct call *call, const struct part *part,
+                                      struct store_upload *upload, uint64_t length)
 {
     struct request *request = request_of_call(call);
     if (!reserve_stream(request))
         return STORE_NO_MEMORY;
     struct reply_stream *added = &request->streams[request->stream_count];
-    enum store_result result = item != NULL
-                                   ? store_stream_open(call->txn, item, offset, &added->stream)
-                                   : store_stream_open_upload(call->txn, upload, &added->stream);
+    enum store_result result =
+        part != NULL ? store_stream_open(call->txn, part->item, part->offset, &added->stream)
+                     : store_stream_open_upload(call->txn, upload, &added->stream);
     if (result != STORE_OK)
         return result;
+    if (part != NULL && !is_tail(part))
+        store_stream_end_after(added->stream, part->len);
     request->stream_count++;
     added->length = length;
     added->offset = call->reply->len;
@@ -279,38 +294,65 @@ static enum store_result reply_stream(struct call *call, const struct store_item
 
 enum store_result call_reply_upload(struct call *call, struct store_upload *upload)
 {
-    return reply_stream(call, NULL, 0, upload, STREAM_OF_NO_VALUE);
+    return reply_stream(call, NULL, upload, STREAM_OF_NO_VALUE);
+}
+
+/* A script reads it, or it is not much. */
+static enum store_result copy_part(struct call *call, const struct part *part)
+{
+    char *to = resp_reserve(call->reply, part->len);
+    if (to == NULL)
+        return STORE_NO_MEMORY;
+    enum store_result result = store_read(call->txn, part->item, part->offset, part->len, to);
+    if (result == STORE_OK)
+        call->reply->len += part->len;
+    return result;
+}
+
+static enum store_result load_part(struct call *call, const struct part *part)
+{
+    const char *bytes;
+    enum store_result result = store_load(call->txn, part->item, &bytes);
+    if (result == STORE_OK)
+        resp_raw(call->reply, bytes + part->offset, part->len);
+    return result;
 }
 
 /* `length` as in struct reply_stream. */
-static enum store_result reply_bytes(struct call *call, const struct store_item *item,
-                                     uint64_t offset, uint64_t length)
+static enum store_result reply_bytes(struct call *call, const struct part *part, uint64_t length)
 {
-    const char *bytes = item->bytes;
-    if (item->large) {
-        bool is_committed = item->version != 0;
-        if (is_committed && call->reply == request_of_call(call)->call.reply)
-            return reply_stream(call, item, offset, NULL, length);
-        enum store_result result = store_load(call->txn, item, &bytes); /* a script reads it */
-        if (result != STORE_OK)
-            return result;
+    const struct store_item *item = part->item;
+    bool may_stream = call->reply == request_of_call(call)->call.reply;
+    if (!item->large) {
+        resp_raw(call->reply, item->bytes + part->offset, part->len);
+        return STORE_OK;
     }
-    resp_raw(call->reply, bytes + offset, item->length - offset);
-    return STORE_OK;
+    if (!is_tail(part) && part->len < COPIED_PART)
+        return copy_part(call, part);
+    if (may_stream && store_streams(item))
+        return reply_stream(call, part, NULL, length);
+    return is_tail(part) ? load_part(call, part) : copy_part(call, part);
 }
 
 enum store_result call_reply_bytes(struct call *call, const struct store_item *item)
 {
-    return reply_bytes(call, item, 0, STREAM_OF_NO_VALUE);
+    struct part part = {item, 0, item->length};
+    return reply_bytes(call, &part, STREAM_OF_NO_VALUE);
+}
+
+enum store_result call_reply_range(struct call *call, const struct store_item *item,
+                                   uint64_t offset, uint64_t len)
+{
+    struct part part = {item, offset, len};
+    resp_bulk_header(call->reply, len);
+    enum store_result result = reply_bytes(call, &part, is_tail(&part) ? len : STREAM_OF_NO_VALUE);
+    resp_raw(call->reply, "\r\n", 2);
+    return result;
 }
 
 enum store_result call_reply_part(struct call *call, const struct store_item *item, uint64_t offset)
 {
-    uint64_t length = item->length - offset;
-    resp_bulk_header(call->reply, length);
-    enum store_result result = reply_bytes(call, item, offset, length);
-    resp_raw(call->reply, "\r\n", 2);
-    return result;
+    return call_reply_range(call, item, offset, item->length - offset);
 }
 
 enum store_result call_reply_item(struct call *call, const struct store_item *item)

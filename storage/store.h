@@ -364,6 +364,11 @@ struct store_stream;
 STORE_MUST_CHECK enum store_result store_stream_open(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t offset,
                                                      struct store_stream **stream);
+/* Whether there can be one: of what is committed and large; not of what this transaction itself has
+ * changed. */
+bool store_streams(const struct store_item *item);
+/* Before its first piece: it ends after so many bytes. */
+void store_stream_end_after(struct store_stream *stream, uint64_t length);
 struct store_upload;
 /* The same of a finished upload that is of no key; it may be closed before the stream is. */
 STORE_MUST_CHECK enum store_result store_stream_open_upload(struct store_txn *txn,

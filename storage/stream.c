@@ -31,6 +31,7 @@ struct store_stream {
     struct format_root *root;
     uint32_t next; /* extent */
     uint32_t skip; /* of its bytes */
+    uint64_t end;  /* of what is wanted of the value */
     uint32_t extent_count;
     enum stream_state state;
     enum store_result result;
@@ -82,6 +83,19 @@ void run_reader_end(struct store *store, struct run_reader *reader)
 
 /* ---- life ---- */
 
+static void end_at(struct store_stream *stream, uint64_t end)
+{
+    stream->end = end;
+    stream->extent_count = (uint32_t)((end + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES);
+}
+
+void store_stream_end_after(struct store_stream *stream, uint64_t length)
+{
+    uint64_t begin = (uint64_t)stream->next * FORMAT_EXTENT_BYTES + stream->skip;
+    assert(stream->state == STREAM_IDLE && length > 0 && length <= stream->end - begin);
+    end_at(stream, begin + length);
+}
+
 enum store_result stream_open_root(struct store_worker *worker, const char *root_bytes,
                                    uint32_t length, uint64_t seen, struct store_stream **stream)
 {
@@ -96,7 +110,7 @@ enum store_result stream_open_root(struct store_worker *worker, const char *root
     s->store = worker->store;
     s->worker = worker;
     s->root = root;
-    s->extent_count = (uint32_t)((root->length + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES);
+    end_at(s, root->length);
     run_reader_begin(s->store, &s->reader, seen);
     *stream = s;
     return STORE_OK;
@@ -109,15 +123,38 @@ static void join(struct store_txn *txn, struct store_stream *stream)
     txn->streams = stream;
 }
 
+/* What this transaction has put, as long as it has only put it, is as it will be. */
+bool store_streams(const struct store_item *item)
+{
+    const struct large_write *own = item->version == 0 ? item->origin : NULL;
+    return item->large && (!own || (own->base && !own->patches));
+}
+
+static enum store_result open_own(struct store_txn *txn, const struct large_write *own,
+                                  struct store_stream **stream)
+{
+    const struct format_root *root = own->base;
+    uint32_t length = (uint32_t)(sizeof *root + root->count * sizeof *root->extents);
+    enum store_result result = stream_open_root(txn->worker, (const char *)root, length,
+                                                atomic_load(&txn->store->journal.appended), stream);
+    if (result == STORE_OK && own->upload) {
+        (*stream)->upload = own->upload;
+        upload_hold(own->upload);
+    }
+    return result;
+}
+
 /* The partition's lock is held: the newest commit there is has not given up this version. */
 enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
                                     uint64_t offset, struct store_stream **stream)
 {
-    assert(item->large && item->version != 0 && offset < item->length);
+    assert(store_streams(item) && offset < item->length);
     const struct format_item *found = item->origin;
     enum store_result result =
-        stream_open_root(txn->worker, format_payload(found), found->payload_len,
-                         atomic_load(&txn->store->journal.appended), stream);
+        item->version == 0
+            ? open_own(txn, item->origin, stream)
+            : stream_open_root(txn->worker, format_payload(found), found->payload_len,
+                               atomic_load(&txn->store->journal.appended), stream);
     if (result != STORE_OK)
         return result;
     (*stream)->next = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
@@ -204,7 +241,7 @@ void store_stream_close(struct store_stream *stream)
 
 static uint32_t piece_length(const struct store_stream *stream)
 {
-    uint64_t left = stream->root->length - (uint64_t)stream->next * FORMAT_EXTENT_BYTES;
+    uint64_t left = stream->end - (uint64_t)stream->next * FORMAT_EXTENT_BYTES;
     return left < FORMAT_EXTENT_BYTES ? (uint32_t)left : FORMAT_EXTENT_BYTES;
 }
 

@@ -55,7 +55,7 @@ struct store_stream {
     struct store_worker *worker;
     struct store_txn *txn; /* that opened it */
     struct value *value;
-    uint64_t position;
+    uint64_t position, end;
     bool waiting;
     bool loaded; /* the next piece has been waited for */
     void (*ready)(void *arg);

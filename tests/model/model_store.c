@@ -586,10 +586,22 @@ void model_open_stream(struct store_txn *txn, struct value *value, uint64_t offs
     opened->worker = txn->worker;
     opened->value = value_ref(value);
     opened->position = offset;
+    opened->end = value->len;
     opened->txn = txn;
     opened->next = txn->streams;
     txn->streams = opened;
     *stream = opened;
+}
+
+bool store_streams(const struct store_item *item)
+{
+    return item->large && item->version != 0;
+}
+
+void store_stream_end_after(struct store_stream *stream, uint64_t length)
+{
+    assert(length > 0 && length <= stream->end - stream->position);
+    stream->end = stream->position + length;
 }
 
 enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
@@ -639,7 +651,7 @@ enum store_result store_stream_next(struct store_stream *stream, const struct io
                                     int *count)
 {
     struct store_worker *worker = stream->worker;
-    uint64_t left = stream->value->len - stream->position;
+    uint64_t left = stream->end - stream->position;
     if (left == 0)
         return STORE_ABSENT;
     if (stream->waiting)

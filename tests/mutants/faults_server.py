@@ -135,3 +135,11 @@ fault("holes-written", "server/string_build.c",
       ("build->used = used_of(build->piece, build->used);",
        "memset(build->piece + build->used, 0, len - build->used); build->used = len;"),
       by=["test_long_strings.py::test_holes_of_long_strings_are_combined"])
+fault("range-to-the-end", "server/request.c",
+      "the stream of a long range goes on to the end of its value",
+      ("if (part != NULL && !is_tail(part))", "if (false)"),
+      by=["test_long_strings.py::test_long_ranges_are_read"])
+fault("own-stream-without-its-upload", "storage/stream.c",
+      "a stream of what its transaction has put does not keep the upload",
+      ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
+      by=["test_long_strings.py::test_what_a_transaction_has_set_it_reads"])

@@ -289,3 +289,46 @@ def test_long_strings_are_copied(small):
     script = "return {redis.call('COPY', KEYS[1], KEYS[2]), redis.call('STRLEN', KEYS[2])}"
     assert client.eval(script, 2, "d", "fourth") == [1, len(value)]
     assert is_same(client, "fourth", value) and is_same(client, "d", value)
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_long_ranges_are_read(small):
+    client, value = small.client(), dense(80 * MB)
+    client.set("d", value)
+    client.setbit("sparse", 300 * MB * 8, 1)
+    for first, last in ((0, len(value) - 2), (1, len(value) - 1), (PIECE, PIECE + PIECE - 1),
+                        (PIECE - 1, 3 * PIECE), (12345, 12345 + 65536), (7, 12 * MB),
+                        (5 * PIECE + 4097, 70 * MB + 5)):
+        assert client.getrange("d", first, last) == value[first:last + 1], (first, last)
+    assert client.getrange("sparse", 299 * MB, 300 * MB) == bytes(MB) + b"\x80"
+    pipe = client.pipeline(transaction=False)
+    for _ in range(3):
+        pipe.getrange("d", 10, 10 + 20 * MB)
+        pipe.incr("n")
+    assert pipe.execute()[:2] == [value[10:10 + 20 * MB + 1], 1]
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_what_a_transaction_has_set_it_reads(small):
+    client, value, other = small.client(), dense(70 * MB), dense(5 * MB, 3)
+    client.set("old", value)
+    pipe = client.pipeline()
+    pipe.get("old")
+    pipe.set("k", other)
+    pipe.get("k")
+    pipe.expire("old", 1000)
+    pipe.getrange("old", 3, 40 * MB)
+    pipe.rename("k", "moved")
+    pipe.getset("moved", "short")
+    pipe.set("again", other)
+    pipe.getdel("again")
+    pipe.set("old", "y")
+    pipe.get("old")
+    replies = pipe.execute()
+    assert replies[0] == value and replies[2] == other and replies[4] == value[3:40 * MB + 1]
+    assert replies[6] == other and replies[8] == other and replies[10] == b"y"
+    assert client.get("moved") == b"short" and client.get("again") is None
+    client.set("d", value)
+    assert is_same(client, "d", value)

@@ -143,7 +143,8 @@ static enum store_result own_form(struct call *call)
 }
 
 /* Stands for the connection's, which streams large values. */
-enum store_result call_reply_part(struct call *call, const struct store_item *item, uint64_t offset)
+enum store_result call_reply_range(struct call *call, const struct store_item *item,
+                                   uint64_t offset, uint64_t len)
 {
     const char *bytes = item->bytes;
     if (item->large) {
@@ -151,8 +152,13 @@ enum store_result call_reply_part(struct call *call, const struct store_item *it
         if (result != STORE_OK)
             return result;
     }
-    resp_bulk(call->reply, bytes + offset, item->length - offset);
+    resp_bulk(call->reply, bytes + offset, len);
     return STORE_OK;
+}
+
+enum store_result call_reply_part(struct call *call, const struct store_item *item, uint64_t offset)
+{
+    return call_reply_range(call, item, offset, item->length - offset);
 }
 
 enum store_result call_reply_item(struct call *call, const struct store_item *item)
