@@ -222,6 +222,7 @@ LINK_SRC := \
 RDMA_SRC := \
 	rdma-ext/channel.c \
 	rdma-ext/engine.c \
+	rdma-ext/failure.c \
 	rdma-ext/pages.c \
 	rdma-ext/service.c \
 	rdma-ext/worker.c \
@@ -245,6 +246,7 @@ RDMA_TESTS := \
 	test_channel \
 	test_client \
 	test_deaths \
+	test_failures \
 	test_hostile \
 	test_limits \
 	test_revoke \
@@ -695,7 +697,7 @@ $(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_hostile test_limits test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_failures test_hostile test_limits test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

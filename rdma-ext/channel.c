@@ -106,12 +106,12 @@ static ssize_t read_channel(struct rdma_channel *channel, char *to, size_t size)
     if (channel->is_broken)
         return TRANSPORT_CLOSED;
     size_t taken = rdma_link_read(&channel->link, to, size);
-    if (channel->link.has_failed) { /* a reference that is none, or a request refused */
+    rdma_note_touched(channel); /* a request that was refused ends it there */
+    if (channel->link.has_failed && channel->link.post_error == 0) { /* a reference that is none */
         breach(channel);
         return TRANSPORT_CLOSED;
     }
     COUNT(channel, copied_bytes, taken);
-    rdma_note_touched(channel);
     return taken > 0 ? (ssize_t)taken : TRANSPORT_AGAIN;
 }
 
@@ -171,6 +171,7 @@ static ssize_t transport_read_vectors(struct transport *transport, const struct 
         return read_channel(channel, vectors[0].iov_base, vectors[0].iov_len);
     rdma_link_pull(&channel->link, pieces, found);
     rdma_count_held(channel);
+    rdma_note_touched(channel);
     return TRANSPORT_AGAIN;
 }
 
@@ -193,19 +194,39 @@ static bool transport_let_go(struct transport *transport, void (*done)(void *arg
 
 /* ---- what goes ---- */
 
+/* Where a request was refused nothing will come that ends the channel: the next poll does. */
+static void note_refusal(struct rdma_channel *channel)
+{
+    if (channel->link.post_error != 0)
+        rdma_note_touched(channel);
+}
+
+static bool cannot_send(const struct rdma_channel *channel)
+{
+    return channel->is_broken || channel->link.has_failed;
+}
+
+static ssize_t refuse_to_send(struct rdma_channel *channel)
+{
+    note_refusal(channel);
+    return channel->link.post_error != 0 && !channel->is_broken ? TRANSPORT_AGAIN
+                                                                : TRANSPORT_CLOSED;
+}
+
 static ssize_t transport_write(struct transport *transport, const struct iovec *vectors, int count)
 {
     struct rdma_transport *self = self_of(transport);
     struct rdma_channel *channel = self->channel;
     if (!self->is_open)
         return self->tcp->ops->write(self->tcp, vectors, count);
-    if (channel->is_broken || channel->link.has_failed)
-        return TRANSPORT_CLOSED;
+    if (cannot_send(channel))
+        return refuse_to_send(channel);
     uint64_t frames = channel->link.frames_out;
     size_t sent = rdma_link_send(&channel->link, vectors, count);
     COUNT(channel, frames_out, channel->link.frames_out - frames);
     COUNT(channel, bytes_out, sent);
     COUNT(channel, copied_bytes, sent);
+    note_refusal(channel);
     return sent > 0 ? (ssize_t)sent : TRANSPORT_AGAIN;
 }
 
@@ -246,8 +267,8 @@ static ssize_t transport_place(struct transport *transport, const struct iovec *
     struct ibv_sge pieces[PAGE_PIECES];
     if (!self->is_open)
         return 0;
-    if (channel->is_broken || channel->link.has_failed)
-        return TRANSPORT_CLOSED;
+    if (cannot_send(channel))
+        return refuse_to_send(channel);
     if (channel->placing != NULL)
         return TRANSPORT_AGAIN;
     if (channel->link.max_pieces == 0 || channel->link.grant.length < place->total)
@@ -259,6 +280,7 @@ static ssize_t transport_place(struct transport *transport, const struct iovec *
     size_t placed = rdma_link_place(&channel->link, pieces, found, place->offset, place->total);
     COUNT(channel, frames_out, channel->link.frames_out - frames);
     COUNT(channel, placed_bytes, placed);
+    note_refusal(channel);
     if (placed == 0)
         return TRANSPORT_AGAIN;
     channel->placing = place;

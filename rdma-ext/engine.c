@@ -12,6 +12,7 @@
 #include <sys/random.h>
 
 #define SETTLE_NS (20 * 1000 * 1000)
+#define DRAIN_LOOK_NS (5 * 1000 * 1000)
 #define CHUNK_SEND_BYTES (CHUNK_CHANNELS * SEND_BUFFERS * FRAME_BYTES)
 #define CHUNK_BYTES (CHUNK_SEND_BYTES + CHUNK_RECEIVES * FRAME_BYTES)
 #define RING_BYTES (CREDITS * FRAME_BYTES)
@@ -62,12 +63,18 @@ bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_M
 static const char pin_limit[] = "the limit of pinned memory is reached (rdma-max-pinned)";
 static const char no_queues[] = "queues for the channel cannot be had";
 
+uint32_t rdma_most_completions(const struct rdma_service *service)
+{
+    return service->chunks_max * CHUNK_RECEIVES +
+           service->max_channels * (CREDITS + RDMA_LINK_SLOTS + 1);
+}
+
 /* NULL, or what is wrong. */
 static const char *engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
 {
     struct rdma_service *service = worker->service;
     uint32_t receives = service->chunks_max * CHUNK_RECEIVES;
-    uint32_t completions = receives + service->max_channels * (CREDITS + RDMA_LINK_SLOTS + 1);
+    uint32_t completions = rdma_most_completions(service);
     struct ibv_srq_init_attr attributes = {.attr = {.max_wr = receives, .max_sge = 1}};
     engine->cq = ibv_create_cq(service->device.context, (int)completions, NULL, worker->events, 0);
     if (engine->cq != NULL)
@@ -202,8 +209,10 @@ static const char *make_queue_pair(struct rdma_service *service, struct rdma_cha
 {
     const struct rdma_engine *engine = &channel->engine;
     bool is_write = channel->request->theirs.mode == RDMA_MODE_WRITE;
-    struct ibv_qp_init_attr attributes = {
-        .send_cq = engine->cq, .recv_cq = engine->cq, .cap = rdma_link_capacity()};
+    struct ibv_qp_init_attr attributes = {.qp_context = channel,
+                                          .send_cq = engine->cq,
+                                          .recv_cq = engine->cq,
+                                          .cap = rdma_link_capacity()};
     attributes.cap.max_send_sge = service->device.max_sge < RDMA_LINK_PIECES
                                       ? (uint32_t)service->device.max_sge
                                       : RDMA_LINK_PIECES;
@@ -286,20 +295,6 @@ void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
     send_back(channel, rdma_on_connected);
 }
 
-/* Everything posted is given back with an error, in order: the last request tells that it was. */
-void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
-{
-    (void)service;
-    struct rdma_channel *channel = channel_of(job);
-    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-    struct ibv_send_wr *bad, last = {.wr_id = channel->link.wr_id | WR_DRAIN,
-                                     .opcode = IBV_WR_SEND,
-                                     .send_flags = IBV_SEND_SIGNALED};
-    if (ibv_modify_qp(channel->qp, &error, IBV_QP_STATE) != 0 ||
-        ibv_post_send(channel->qp, &last, &bad) != 0)
-        rdma_job_settle(service, job); /* a device that fails so gives nothing back */
-}
-
 static void settled(struct rdma_service *service, struct rdma_job *job)
 {
     (void)service;
@@ -307,11 +302,31 @@ static void settled(struct rdma_service *service, struct rdma_job *job)
 }
 
 /* A receive that was being filled may still be given back: not every device tells when the last one
- * was. */
-void rdma_job_settle(struct rdma_service *service, struct rdma_job *job)
+ * was. Queues that have failed tell nothing. */
+static void await_drain(struct rdma_service *service, struct rdma_job *job)
 {
-    job->run = settled;
-    rdma_delay(service, job, SETTLE_NS);
+    struct rdma_channel *channel = channel_of(job);
+    bool is_over = atomic_load(&channel->is_drained) || atomic_load(&channel->worker->has_failed);
+    if (is_over)
+        job->run = settled;
+    rdma_delay(service, job, is_over ? SETTLE_NS : DRAIN_LOOK_NS);
+}
+
+/* Everything posted is given back with an error, in order: the last request tells that it was. */
+void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
+{
+    struct rdma_channel *channel = channel_of(job);
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_send_wr *bad, last = {.wr_id = channel->link.wr_id | WR_DRAIN,
+                                     .opcode = IBV_WR_SEND,
+                                     .send_flags = IBV_SEND_SIGNALED};
+    int problem = ibv_modify_qp(channel->qp, &error, IBV_QP_STATE);
+    if (problem == 0)
+        problem = ibv_post_send(channel->qp, &last, &bad);
+    if (problem != 0) /* what the queue pair still gives back, nobody can tell */
+        rdma_worker_fail(channel->worker, "the end of a queue pair", problem);
+    job->run = await_drain;
+    await_drain(service, job);
 }
 
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job)

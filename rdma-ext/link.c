@@ -141,11 +141,19 @@ static void end_frame(struct rdma_link *link, struct batch *batch, char *frame,
     link->bytes_out += payload;
 }
 
+static void note_post(struct rdma_link *link, int error)
+{
+    if (error == 0)
+        return;
+    link->has_failed = true;
+    link->post_error = error;
+}
+
 static void post(struct rdma_link *link, struct batch *batch)
 {
     struct ibv_send_wr *bad;
-    if (batch->count > 0 && ibv_post_send(link->qp, batch->requests, &bad) != 0)
-        link->has_failed = true;
+    if (batch->count > 0)
+        note_post(link, ibv_post_send(link->qp, batch->requests, &bad));
     batch->count = 0;
 }
 
@@ -319,8 +327,7 @@ static void post_pieces(struct rdma_link *link, struct ibv_sge *pieces, int coun
         requests[posted - 1].send_flags = IBV_SEND_SIGNALED;
         link->unsignaled = 0;
     }
-    if (ibv_post_send(link->qp, requests, &bad) != 0)
-        link->has_failed = true;
+    note_post(link, ibv_post_send(link->qp, requests, &bad));
 }
 
 size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset,

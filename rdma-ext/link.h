@@ -69,7 +69,8 @@ struct rdma_link {
     uint32_t buffers_taken, buffers_freed; /* likewise */
     uint32_t taken_after[RDMA_LINK_SLOTS]; /* buffers_taken when that send was posted */
     uint32_t unsignaled;                   /* posted since the last that tells of its end */
-    bool has_failed;                       /* a work request was refused */
+    bool has_failed;                       /* nothing more can be sent, or what came is a lie */
+    int post_error;                        /* a work request was refused: why; else 0 */
     bool has_ended;                        /* the peer has: nothing will come behind the inbox */
 
     struct rdma_received inbox[RDMA_LINK_WINDOW]; /* a ring */

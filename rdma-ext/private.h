@@ -4,7 +4,7 @@
  *     worker            helper thread           worker
  *     rdma_worker_connect   rdma_job_connect   rdma_on_connected: wrapped or dropped
  *     rdma_end_channel      rdma_job_stop      its last request completes
- *                           rdma_job_settle    rdma_on_settled: everything is polled
+ *                           (waits for that)   rdma_on_settled: everything is polled
  *                           rdma_job_destroy   rdma_on_destroyed: freed
  *
  * Invariants:
@@ -14,8 +14,11 @@
  * credits together: those of a channel's place are posted when it is first taken, so that few take
  * turns, and each that has come is posted again.
  * In mode write receives have no memory, and each queue pair has its own.
- * 3. A queue pair is destroyed when nothing of it can still be in the completion queue; buffers are
- *    freed after that, all together, when the worker's last channel has gone.
+ * 3. A queue pair is destroyed when nothing of it can still be in the completion queue, or that is
+ *    not polled any more; buffers are freed after that, all together, when the worker's last one
+ *    has gone.
+ * 4. The queues of a worker that has failed (failure.c) are not used: no completion is taken or
+ *    waited for. They are made anew when its last channel has gone.
  */
 #ifndef VELLUM_RDMA_PRIVATE_H
 #define VELLUM_RDMA_PRIVATE_H
@@ -89,7 +92,8 @@ struct rdma_channel {
     bool is_gone;          /* being taken apart */
     bool is_broken;        /* the connection is to be told that it is closed */
     bool is_ready, is_touched, has_block;
-    bool awaits_window; /* made, but for the window: the client is not told yet */
+    bool awaits_window;      /* made, but for the window: the client is not told yet */
+    _Atomic bool is_drained; /* its last request has completed */
     bool is_bound;
     uint32_t place, block; /* in worker->channels; of send buffers */
 
@@ -106,6 +110,8 @@ struct rdma_channel {
     struct rdma_request *request;
     struct rdma_engine engine;
     struct ibv_qp *qp;
+    struct worker_message trouble; /* an event told that its queue pair has failed */
+    bool is_troubled;              /* that was posted */
     uint32_t max_inline;
     bool makes_chunk;
     struct rdma_chunk chunk;
@@ -123,6 +129,9 @@ struct rdma_worker {
     struct worker *owner;
     struct ibv_comp_channel *events;
     bool is_armed;
+    _Atomic bool has_failed; /* its queues, or the device: all channels end */
+    bool is_ending_all;      /* the channels have been told of that */
+    bool is_deaf;            /* completions are not told of any more, and never will be */
 
     struct rdma_engine engine; /* cq NULL: there is none, or the helper is making it */
     struct rdma_chunk *chunks; /* room for service->chunks_max */
@@ -141,6 +150,8 @@ struct rdma_worker {
 
     /* the helper's */
     struct rdma_engine made;
+    struct worker_message failing;
+    _Atomic bool is_failing_posted;
     struct rdma_job recycling;
     uint32_t recycled_chunks;
 };
@@ -157,6 +168,9 @@ struct rdma_service {
     void *warn_arg;
     _Atomic uint32_t channel_count;
     _Atomic uint64_t pinned_bytes;
+    _Atomic uint64_t failures; /* calls refused, queues and devices that failed */
+    _Atomic uint64_t said_ns;  /* when what a client can bring about was logged last */
+    _Atomic bool is_lost;      /* the device has failed, or has gone */
     struct rdma_worker **workers;
     uint32_t worker_count;
 
@@ -171,7 +185,7 @@ struct rdma_service {
     struct rdma_job registering;
 
     pthread_t helper;
-    pthread_mutex_t lock; /* over jobs, stopping, GIDs */
+    pthread_mutex_t lock; /* over jobs, stopping, GIDs, the list of workers */
     struct rdma_job *jobs, *last_job;
     bool is_stopping;
     int wake_fd;
@@ -188,17 +202,36 @@ void rdma_submit(struct rdma_service *service, struct rdma_job *job);
 void rdma_delay(struct rdma_service *service, struct rdma_job *job,
                 uint64_t ns); /* by the helper */
 
+uint64_t rdma_clock_ns(void);
+void rdma_look_at_gids(struct rdma_service *service); /* by the helper: addresses come and go */
+
+/* ---- failure.c ---- */
+
+/* A call about the worker's queues was refused (error 0: without a reason), or an event says that
+ * they have failed. All its channels end, at the next poll. By the worker's thread or the helper.
+ */
+void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error);
+/* The same for one channel: by its worker's thread. */
+void rdma_channel_fail(struct rdma_channel *channel, const char *what, int error);
+/* To be called at the beginning of a poll. True: channels were ended. */
+bool rdma_worker_end_failed(struct rdma_worker *worker);
+/* Logged once a second at most: clients could fill a disk with it. */
+void rdma_say(struct rdma_service *service, const char *text);
+/* By the helper. False: there is nothing to be read any more. */
+bool rdma_take_events(struct rdma_service *service);
+
 /* ---- engine.c: on the helper thread; at the end, where there is none any more ---- */
 
 /* Whether what the first channel needs can be pinned; before the helper starts. */
 bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX]);
+/* What a completion queue has to hold. */
+uint32_t rdma_most_completions(const struct rdma_service *service);
 void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine);
 void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
 void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel);
 /* Jobs: of a channel's steps (above), and of a worker without channels. */
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
-void rdma_job_settle(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);
 
@@ -217,7 +250,7 @@ void rdma_worker_free(struct rdma_worker *worker); /* when no thread uses it */
 bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request);
 bool rdma_worker_poll(struct rdma_worker *worker);
 bool rdma_worker_sleep(struct rdma_worker *worker);
-void rdma_worker_woken(struct rdma_worker *worker);
+bool rdma_worker_woken(struct rdma_worker *worker);
 
 /* What the helper sends back. */
 void rdma_on_connected(struct worker *owner, struct worker_message *message);
@@ -228,7 +261,9 @@ void rdma_note_ready(struct rdma_channel *channel);   /* its callback is to be c
 void rdma_note_touched(struct rdma_channel *channel); /* it may owe credits */
 const char *rdma_received_frame(const struct rdma_worker *worker, uint32_t buffer);
 void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer);
-void rdma_end_channel(struct rdma_channel *channel); /* no connection uses it any more */
+void rdma_end_channel(struct rdma_channel *channel);    /* no connection uses it any more */
+void rdma_break_off(struct rdma_channel *channel);      /* the same as break, and counted */
+void rdma_give_up_window(struct rdma_channel *channel); /* it awaits one: its client is refused */
 
 /* Of a counter that one thread writes. */
 static inline void rdma_count(_Atomic uint64_t *counter, uint64_t amount)

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t clock_ns(void)
+uint64_t rdma_clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -49,7 +49,7 @@ void rdma_submit(struct rdma_service *service, struct rdma_job *job)
 
 void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
 {
-    job->due_ns = clock_ns() + ns;
+    job->due_ns = rdma_clock_ns() + ns;
     struct rdma_job **at = &service->delayed;
     while (*at != NULL && (*at)->due_ns <= job->due_ns)
         at = &(*at)->next;
@@ -71,14 +71,14 @@ static struct rdma_job *next_job(struct rdma_service *service, bool *is_stopping
 static void run_due(struct rdma_service *service)
 {
     struct rdma_job *job;
-    while ((job = service->delayed) != NULL && job->due_ns <= clock_ns()) {
+    while ((job = service->delayed) != NULL && job->due_ns <= rdma_clock_ns()) {
         service->delayed = job->next;
         job->run(service, job);
     }
 }
 
 /* Addresses come and go. */
-static void look_at_gids(struct rdma_service *service)
+void rdma_look_at_gids(struct rdma_service *service)
 {
     uint8_t gids[RDMA_GIDS_MAX][16];
     if (service->is_gid_fixed)
@@ -90,31 +90,18 @@ static void look_at_gids(struct rdma_service *service)
     pthread_mutex_unlock(&service->lock);
 }
 
-/* Most tell of what completions tell as well; but unread they would keep queue pairs from ending.
- */
-static void take_events(struct rdma_service *service)
-{
-    struct ibv_async_event event;
-    bool gids_changed = false;
-    while (ibv_get_async_event(service->device.context, &event) == 0) {
-        gids_changed = gids_changed || event.event_type == IBV_EVENT_GID_CHANGE;
-        ibv_ack_async_event(&event);
-    }
-    if (gids_changed)
-        look_at_gids(service);
-}
-
 static int time_to_wait(const struct rdma_service *service)
 {
     if (service->delayed == NULL)
         return -1;
-    uint64_t now = clock_ns(), due = service->delayed->due_ns;
+    uint64_t now = rdma_clock_ns(), due = service->delayed->due_ns;
     return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
 }
 
 static void *help(void *arg)
 {
     struct rdma_service *service = arg;
+    int events = service->device.context->async_fd; /* -1: there are no more */
     pthread_setname_np(pthread_self(), "rdma");
     for (;;) {
         bool is_stopping;
@@ -125,13 +112,13 @@ static void *help(void *arg)
             return NULL;
         run_due(service);
         struct pollfd ready[] = {{.fd = service->wake_fd, .events = POLLIN},
-                                 {.fd = service->device.context->async_fd, .events = POLLIN}};
+                                 {.fd = events, .events = POLLIN}};
         uint64_t ignored;
         poll(ready, 2, time_to_wait(service));
         if (ready[0].revents != 0 && read(service->wake_fd, &ignored, sizeof ignored) < 0)
             assert(errno == EAGAIN || errno == EINTR);
-        if (ready[1].revents != 0)
-            take_events(service);
+        if (ready[1].revents != 0 && !rdma_take_events(service))
+            events = -1;
     }
 }
 
@@ -191,7 +178,7 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     service->is_gid_fixed = options->gid_index >= 0;
     memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
     service->gid_count = 1;
-    look_at_gids(service);
+    rdma_look_at_gids(service);
     if (!rdma_may_pin_at_all(service, message)) {
         free_service(service);
         return NULL;
@@ -216,15 +203,21 @@ static void halt(struct rdma_service *service)
 
 static struct rdma_worker *attach(struct rdma_service *service, struct worker *owner)
 {
+    struct rdma_worker *worker = rdma_worker_new(service, owner);
+    if (worker == NULL)
+        return NULL;
+    pthread_mutex_lock(&service->lock);
     struct rdma_worker **workers =
         realloc(service->workers, (service->worker_count + 1) * sizeof *workers);
-    if (workers == NULL)
-        return NULL;
-    service->workers = workers;
-    struct rdma_worker *worker = rdma_worker_new(service, owner);
-    if (worker != NULL)
+    if (workers != NULL) {
+        service->workers = workers;
         workers[service->worker_count++] = worker;
-    return worker;
+    }
+    pthread_mutex_unlock(&service->lock);
+    if (workers != NULL)
+        return worker;
+    rdma_worker_free(worker);
+    return NULL;
 }
 
 static int descriptor(const struct rdma_worker *worker)
@@ -241,7 +234,7 @@ static void info(struct rdma_service *service, struct rdma_info *to)
     const struct rdma_device *device = &service->device;
     *to = (struct rdma_info){
         .port = device->port,
-        .is_active = rdma_device_is_active(device),
+        .is_active = !LOAD(service->is_lost) && rdma_device_is_active(device),
         .is_ethernet = device->is_ethernet,
         .modes = 1u << RDMA_MODE_SEND | (unsigned)device->has_windows << RDMA_MODE_WRITE,
         .end = {.lid = device->lid,
@@ -254,6 +247,7 @@ static void info(struct rdma_service *service, struct rdma_info *to)
         .max_pinned_bytes = service->max_pinned_bytes,
         .max_client_bytes = service->max_held_bytes,
         .registered_bytes = LOAD(service->registered_bytes),
+        .failures = LOAD(service->failures),
     };
     snprintf(to->device, sizeof to->device, "%s", device->name);
     memcpy(to->end.gid, device->gid.raw, sizeof to->end.gid);

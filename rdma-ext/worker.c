@@ -4,6 +4,7 @@
 #include "private.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,9 +90,11 @@ void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer)
                             .lkey = worker->chunks[buffer / CHUNK_RECEIVES].mr->lkey};
     struct ibv_recv_wr *bad,
         request = {.wr_id = WR_RECEIVE | buffer, .sg_list = &piece, .num_sge = 1};
+    if (atomic_load_explicit(&worker->has_failed, memory_order_relaxed))
+        return;
     int error = ibv_post_srq_recv(worker->engine.srq, &request, &bad);
-    assert(error == 0); /* there is room for all of them */
-    (void)error;
+    if (error != 0) /* there is room for all of them */
+        rdma_worker_fail(worker, "ibv_post_srq_recv", error);
 }
 
 /* Those of a channel's share, once: they stay in the queue when it has gone. */
@@ -166,8 +169,11 @@ static void give_stage_back(struct rdma_link *link)
 void rdma_post_own_receive(struct rdma_link *link, uint32_t buffer)
 {
     struct ibv_recv_wr *bad, request = {.wr_id = WR_RECEIVE | WR_OWN | buffer};
-    if (ibv_post_recv(channel_of_link(link)->qp, &request, &bad) != 0)
-        link->has_failed = true;
+    int error = ibv_post_recv(channel_of_link(link)->qp, &request, &bad);
+    if (error == 0)
+        return;
+    link->has_failed = true;
+    link->post_error = error;
 }
 
 static void post_receive_of_link(struct rdma_link *link, uint32_t buffer)
@@ -217,7 +223,7 @@ static void give_buffers(struct rdma_channel *channel)
 
 /* ---- what completes ---- */
 
-static void break_off(struct rdma_channel *channel)
+void rdma_break_off(struct rdma_channel *channel)
 {
     if (!channel->is_gone && !channel->is_broken)
         rdma_count(&channel->worker->counters.broken, 1);
@@ -236,7 +242,7 @@ static void receive_completed(struct rdma_worker *worker, const struct ibv_wc *c
     if ((completion->wr_id & WR_OWN) == 0)
         rdma_post_receive(worker, buffer);
     if (channel != NULL)
-        break_off(channel);
+        rdma_break_off(channel);
 }
 
 static void tell_client(struct rdma_channel *channel, bool has_begun)
@@ -268,6 +274,11 @@ static void bind_completed(struct rdma_channel *channel, bool is_good)
         rdma_end_channel(channel);
 }
 
+void rdma_give_up_window(struct rdma_channel *channel)
+{
+    bind_completed(channel, false);
+}
+
 static void send_completed(struct rdma_worker *worker, const struct ibv_wc *completion)
 {
     struct rdma_channel *channel = worker->channels[WR_PLACE(completion->wr_id)];
@@ -276,14 +287,13 @@ static void send_completed(struct rdma_worker *worker, const struct ibv_wc *comp
         return;
     }
     if ((completion->wr_id & WR_DRAIN) != 0) {
-        channel->job.run = rdma_job_settle;
-        rdma_submit(worker->service, &channel->job);
+        atomic_store(&channel->is_drained, true);
         return;
     }
     if (channel->is_gone)
         return;
     if (completion->status != IBV_WC_SUCCESS) {
-        break_off(channel);
+        rdma_break_off(channel);
         return;
     }
     rdma_link_sent(&channel->link, completion->wr_id);
@@ -307,7 +317,11 @@ static uint32_t take_completions(struct rdma_worker *worker, uint32_t limit)
     uint32_t taken = 0;
     int got;
     do {
+        if (atomic_load_explicit(&worker->has_failed, memory_order_relaxed))
+            return taken;
         got = ibv_poll_cq(worker->engine.cq, POLL_BATCH, completions);
+        if (got < 0)
+            rdma_worker_fail(worker, "ibv_poll_cq", 0);
         for (int i = 0; i < got; i++) {
             if ((completions[i].wr_id & WR_RECEIVE) != 0)
                 receive_completed(worker, &completions[i]);
@@ -341,8 +355,11 @@ static void tell_credits(struct rdma_worker *worker)
     while ((channel = next) != NULL) {
         next = channel->touched_next;
         channel->is_touched = false;
-        if (!channel->is_gone && !channel->is_broken && !channel->is_ending)
-            rdma_link_tell(&channel->link);
+        if (channel->is_gone || channel->is_broken || channel->is_ending)
+            continue;
+        rdma_link_tell(&channel->link);
+        if (channel->link.post_error != 0)
+            rdma_channel_fail(channel, "a work request", channel->link.post_error);
     }
 }
 
@@ -363,7 +380,8 @@ bool rdma_worker_poll(struct rdma_worker *worker)
 {
     if (worker->engine.cq == NULL)
         return false;
-    bool has_moved = take_completions(worker, POLL_MAX) > 0 || worker->ready != NULL;
+    bool has_ended = rdma_worker_end_failed(worker);
+    bool has_moved = take_completions(worker, POLL_MAX) > 0 || has_ended || worker->ready != NULL;
     if (has_moved || worker->touched != NULL)
         give_turns(worker);
     return has_moved;
@@ -375,21 +393,30 @@ bool rdma_worker_sleep(struct rdma_worker *worker)
         return true;
     if (worker->ready != NULL)
         return false;
-    if (worker->is_armed)
-        return true;
-    worker->is_armed = ibv_req_notify_cq(worker->engine.cq, 0) == 0;
+    if (worker->is_ending_all || worker->is_armed)
+        return !atomic_load(&worker->has_failed) || worker->is_ending_all;
+    int error = ibv_req_notify_cq(worker->engine.cq, 0);
+    worker->is_armed = error == 0;
+    if (error != 0)
+        rdma_worker_fail(worker, "ibv_req_notify_cq", error);
     return false;
 }
 
 /* There is one event each time it is armed: asking for more would be a system call for nothing. */
-void rdma_worker_woken(struct rdma_worker *worker)
+bool rdma_worker_woken(struct rdma_worker *worker)
 {
     struct ibv_cq *cq;
     void *context;
-    if (ibv_get_cq_event(worker->events, &cq, &context) != 0)
-        return;
-    ibv_ack_cq_events(cq, 1);
-    worker->is_armed = false;
+    if (ibv_get_cq_event(worker->events, &cq, &context) == 0) {
+        ibv_ack_cq_events(cq, 1);
+        worker->is_armed = false;
+        return true;
+    }
+    if (errno == EAGAIN || errno == EINTR)
+        return true;
+    worker->is_deaf = true;
+    rdma_worker_fail(worker, "ibv_get_cq_event", errno);
+    return false;
 }
 
 /* ---- beginning ---- */
@@ -410,11 +437,24 @@ static struct rdma_channel *new_channel(struct rdma_worker *worker, struct rdma_
     return channel;
 }
 
+static const char out_of_order[] = "the device has failed";
+
+static bool is_out_of_order(struct rdma_worker *worker)
+{
+    return worker->is_deaf || atomic_load(&worker->has_failed) ||
+           atomic_load(&worker->service->is_lost);
+}
+
 bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request)
 {
     struct rdma_service *service = worker->service;
     const char *problem = "too many channels are open (rdma-max-channels)";
     struct rdma_channel *channel = NULL;
+    if (is_out_of_order(worker)) {
+        rdma_count(&worker->counters.refused, 1);
+        snprintf(request->error, sizeof request->error, "%s", out_of_order);
+        return false;
+    }
     if (atomic_fetch_add(&service->channel_count, 1) < service->max_channels) {
         problem = "out of memory";
         channel = new_channel(worker, request);
@@ -439,7 +479,8 @@ bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *reques
 static void recycle(struct rdma_worker *worker)
 {
     worker->engine = (struct rdma_engine){.cq = NULL};
-    worker->is_armed = false;
+    worker->is_armed = worker->is_ending_all = false;
+    atomic_store(&worker->has_failed, false);
     worker->recycled_chunks = worker->chunk_count;
     worker->chunk_count = worker->free_count = 0;
     worker->recycling.run = rdma_job_recycle;
@@ -470,8 +511,10 @@ static bool begin(struct rdma_channel *channel)
     uint32_t number = channel->qp->qp_num;
     channel->hash_next = *bucket(worker, number);
     *bucket(worker, number) = channel;
-    if (channel->is_broken)
-        problem = "the memory window cannot be bound";
+    if (is_out_of_order(worker))
+        problem = out_of_order;
+    else if (channel->is_broken)
+        problem = "the channel has failed before it began";
     else if (channel->ring.mr == NULL && worker->free_count == 0)
         problem = "no memory for the channel"; /* who was to make a chunk has failed */
     if (problem != NULL) {
@@ -528,8 +571,10 @@ void rdma_on_settled(struct worker *owner, struct worker_message *message)
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     struct rdma_worker *worker = channel->worker;
-    while (take_completions(worker, POLL_MAX) > 0) {
-    }
+    uint32_t taken,
+        left = rdma_most_completions(worker->service); /* its own are among the oldest */
+    while ((taken = take_completions(worker, POLL_MAX)) > 0 && taken < left)
+        left -= taken;
     unhash(channel, channel->qp->qp_num);
     channel->job.run = rdma_job_destroy;
     rdma_submit(worker->service, &channel->job);

@@ -535,6 +535,7 @@ static void write_rdma(FILE *to, struct server *server)
     fprintf(to, "rdma_channels_opened:%llu\r\n", U(info.opened));
     fprintf(to, "rdma_channels_refused:%llu\r\n", U(info.refused));
     fprintf(to, "rdma_channels_broken:%llu\r\n", U(info.broken));
+    fprintf(to, "rdma_device_failures:%llu\r\n", U(info.failures));
     fprintf(to, "rdma_breaches:%llu\r\n", U(info.breaches));
     fprintf(to, "rdma_frames_in:%llu\r\n", U(info.frames_in));
     fprintf(to, "rdma_frames_out:%llu\r\n", U(info.frames_out));

@@ -54,6 +54,7 @@ struct rdma_info {
     uint32_t gid_count;
     uint64_t channels, max_channels, pinned_bytes, max_pinned_bytes;
     uint64_t opened, refused, breaches, broken;
+    uint64_t failures; /* of the device: calls refused, queues that ended */
     uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes, placed_bytes, pulled_bytes;
     uint64_t registered_bytes;             /* of the store's pages */
     uint64_t held_bytes, max_client_bytes; /* of those, by transfers under way */
@@ -94,7 +95,8 @@ struct rdma_ops {
     /* Nothing will be polled until the descriptor is readable. False: poll once more first. */
     bool (*sleep)(struct rdma_worker *worker);
 
-    void (*woken)(struct rdma_worker *worker); /* the descriptor is readable */
+    /* The descriptor is readable. False: it is of no use any more, and always will be. */
+    bool (*woken)(struct rdma_worker *worker);
 
     /* False: refused at once; error tells why, done() is not called. */
     bool (*connect)(struct rdma_worker *worker, struct rdma_request *request);

@@ -85,7 +85,8 @@ static void on_woken(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct rdma_loop *loop = arg;
-    loop->ops->woken(loop->worker);
+    if (!loop->ops->woken(loop->worker))
+        event_del(loop->woken);
 }
 
 bool rdma_loop_make(struct worker *worker)

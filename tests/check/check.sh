@@ -40,7 +40,7 @@ if command -v codespell >/dev/null; then
         "${words[@]}" || failed=1
 fi
 if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then
-    shellcheck "${scripts[@]}" || failed=1
+    shellcheck -x "${scripts[@]}" || failed=1
 fi
 [ $failed = 0 ] && echo "check: ${#present[@]} files, nothing found"
 exit $failed

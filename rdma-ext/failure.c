@@ -1,0 +1,227 @@
+/*
+ * What becomes of channels when the device refuses a call, or tells of a failure:
+ *
+ *     a queue pair                              its channel ends
+ *     a completion queue, a shared receive queue   all channels of their worker
+ *     the device                                all channels, and none are made
+ *     the port                                  is told of; channels end by their own retries
+ *
+ * A channel that is pending ends without its connection, which goes on by TCP.
+ */
+#include "private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAY_NS 1000000000
+
+void rdma_say(struct rdma_service *service, const char *text)
+{
+    uint64_t now = rdma_clock_ns(), last = atomic_load(&service->said_ns);
+    if (now - last >= SAY_NS && atomic_compare_exchange_strong(&service->said_ns, &last, now))
+        service->warn(service->warn_arg, text);
+}
+
+static void describe(char text[RDMA_MESSAGE_MAX], const char *what, int error, const char *effect)
+{
+    if (error == 0)
+        snprintf(text, RDMA_MESSAGE_MAX, "%s has failed: %s", what, effect);
+    else
+        snprintf(text, RDMA_MESSAGE_MAX, "%s has failed (%s): %s", what, strerror(error), effect);
+}
+
+/* ---- a worker's ---- */
+
+/* It is awake now. Without channels there is nothing to end: what has failed is gone, too. */
+static void on_failing(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_worker *worker =
+        (struct rdma_worker *)((char *)message - offsetof(struct rdma_worker, failing));
+    atomic_store(&worker->is_failing_posted, false);
+    if (worker->channel_count == 0)
+        atomic_store(&worker->has_failed, false);
+}
+
+static bool mark_failed(struct rdma_worker *worker)
+{
+    if (atomic_exchange(&worker->has_failed, true))
+        return false;
+    if (!atomic_exchange(&worker->is_failing_posted, true)) {
+        worker->failing.visit = on_failing;
+        worker_post(worker->owner, &worker->failing);
+    }
+    return true;
+}
+
+void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error)
+{
+    struct rdma_service *service = worker->service;
+    char text[RDMA_MESSAGE_MAX];
+    if (!mark_failed(worker))
+        return;
+    atomic_fetch_add(&service->failures, 1);
+    describe(text, what, error, "the worker's channels are ended");
+    service->warn(service->warn_arg, text);
+}
+
+/* Channels that the helper is at are refused when it has done. */
+static void end_one(struct rdma_channel *channel)
+{
+    if (channel->is_gone)
+        return;
+    if (channel->awaits_window)
+        rdma_give_up_window(channel);
+    else if (channel->request == NULL)
+        rdma_break_off(channel);
+}
+
+bool rdma_worker_end_failed(struct rdma_worker *worker)
+{
+    if (worker->is_ending_all || !atomic_load_explicit(&worker->has_failed, memory_order_relaxed))
+        return false;
+    worker->is_ending_all = true;
+    for (uint32_t i = 0; i < worker->service->max_channels; i++)
+        if (worker->channels[i] != NULL)
+            end_one(worker->channels[i]);
+    return true;
+}
+
+/* ---- one channel's ---- */
+
+void rdma_channel_fail(struct rdma_channel *channel, const char *what, int error)
+{
+    struct rdma_service *service = channel->worker->service;
+    char text[RDMA_MESSAGE_MAX];
+    atomic_fetch_add(&service->failures, 1);
+    describe(text, what, error, "the channel is ended");
+    rdma_say(service, text);
+    rdma_break_off(channel);
+}
+
+static void on_trouble(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_channel *channel =
+        (struct rdma_channel *)((char *)message - offsetof(struct rdma_channel, trouble));
+    if (channel->is_gone || channel->is_broken)
+        return;
+    rdma_say(channel->worker->service, "a queue pair has failed: the channel is ended");
+    if (channel->awaits_window)
+        rdma_give_up_window(channel);
+    else
+        rdma_break_off(channel);
+}
+
+/* Its worker hears of it before it hears that the queue pair was destroyed. */
+static void queue_pair_failed(const struct ibv_qp *qp)
+{
+    struct rdma_channel *channel = qp->qp_context;
+    if (channel->is_troubled)
+        return;
+    channel->is_troubled = true;
+    channel->trouble.visit = on_trouble;
+    worker_post(channel->worker->owner, &channel->trouble);
+}
+
+/* ---- events ---- */
+
+/* A queue is NULL where the event is about the other kind. */
+static void queue_failed(struct rdma_service *service, const struct ibv_cq *cq,
+                         const struct ibv_srq *srq)
+{
+    pthread_mutex_lock(&service->lock);
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        struct rdma_worker *worker = service->workers[i];
+        if (cq != NULL && worker->made.cq == cq)
+            rdma_worker_fail(worker, "a completion queue", 0);
+        if (srq != NULL && worker->made.srq == srq)
+            rdma_worker_fail(worker, "a shared receive queue", 0);
+    }
+    pthread_mutex_unlock(&service->lock);
+}
+
+static void device_failed(struct rdma_service *service, const char *what, int error)
+{
+    char name[80], text[RDMA_MESSAGE_MAX];
+    if (atomic_exchange(&service->is_lost, true))
+        return;
+    atomic_fetch_add(&service->failures, 1);
+    snprintf(name, sizeof name, "%s %s", what, service->device.name);
+    describe(text, name, error, "all channels are ended, and no more are made");
+    service->warn(service->warn_arg, text);
+    pthread_mutex_lock(&service->lock);
+    for (uint32_t i = 0; i < service->worker_count; i++)
+        mark_failed(service->workers[i]);
+    pthread_mutex_unlock(&service->lock);
+}
+
+static void port_changed(struct rdma_service *service, int port, const char *what)
+{
+    char text[RDMA_MESSAGE_MAX];
+    if (port != service->device.port)
+        return;
+    snprintf(text, sizeof text, "port %d of %s %s", port, service->device.name, what);
+    service->warn(service->warn_arg, text);
+}
+
+static void lid_changed(struct rdma_service *service, int port)
+{
+    if (port != service->device.port)
+        return;
+    port_changed(service, port, "has another LID: channels that speak from the old one are ended");
+    pthread_mutex_lock(&service->lock);
+    for (uint32_t i = 0; i < service->worker_count; i++)
+        if (service->workers[i]->made.cq != NULL)
+            mark_failed(service->workers[i]);
+    pthread_mutex_unlock(&service->lock);
+}
+
+static void take_event(struct rdma_service *service, const struct ibv_async_event *event)
+{
+    switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED: /* of one that has gone into error by itself */
+        queue_pair_failed(event->element.qp);
+        return;
+    case IBV_EVENT_CQ_ERR:
+        queue_failed(service, event->element.cq, NULL);
+        return;
+    case IBV_EVENT_SRQ_ERR:
+        queue_failed(service, NULL, event->element.srq);
+        return;
+    case IBV_EVENT_DEVICE_FATAL:
+        device_failed(service, "the device", 0);
+        return;
+    case IBV_EVENT_PORT_ERR:
+        port_changed(service, event->element.port_num, "is down");
+        return;
+    case IBV_EVENT_PORT_ACTIVE:
+        port_changed(service, event->element.port_num, "is active");
+        return;
+    case IBV_EVENT_LID_CHANGE:
+        lid_changed(service, event->element.port_num);
+        return;
+    case IBV_EVENT_GID_CHANGE:
+        rdma_look_at_gids(service);
+        return;
+    default: /* unread they would keep queue pairs from ending */
+        return;
+    }
+}
+
+bool rdma_take_events(struct rdma_service *service)
+{
+    struct ibv_async_event event;
+    while (ibv_get_async_event(service->device.context, &event) == 0) {
+        take_event(service, &event);
+        ibv_ack_async_event(&event);
+    }
+    if (errno == EAGAIN || errno == EINTR)
+        return true;
+    device_failed(service, "the device", errno);
+    return false;
+}
