@@ -224,6 +224,7 @@ RDMA_SRC := \
 	rdma-ext/engine.c \
 	rdma-ext/failure.c \
 	rdma-ext/pages.c \
+	rdma-ext/resolve.c \
 	rdma-ext/service.c \
 	rdma-ext/worker.c \
 	$(LINK_SRC)
@@ -251,7 +252,8 @@ RDMA_TESTS := \
 	test_limits \
 	test_revoke \
 	test_session \
-	test_specification
+	test_specification \
+	test_unreachable
 RDMA_TEST_SRC := tests/rdma/raw.c
 PRELOADED_SRC := tests/rdma/count_copies.c tests/rdma/fail_queues.c
 
@@ -697,7 +699,7 @@ $(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_failures test_hostile test_limits test_revoke test_session): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_failures test_hostile test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

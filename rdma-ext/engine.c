@@ -250,49 +250,78 @@ static const char *tell(struct rdma_service *service, struct rdma_request *reque
     return request->error;
 }
 
-/* NULL, or what is wrong; then the caller takes apart what there is. */
-static const char *connect_channel(struct rdma_service *service, struct rdma_channel *channel)
+/* What other channels use as well, so the worker has it before this one is connected. NULL, or what
+ * is wrong. */
+static const char *make_shared(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
-    struct rdma_request *request = channel->request;
     const char *problem = NULL;
     if (worker->made.cq == NULL)
         problem = engine_make(worker, &worker->made);
     channel->engine = worker->made;
     if (problem == NULL && channel->makes_chunk)
         problem = chunk_make(service, &channel->chunk);
-    else if (problem == NULL && request->theirs.mode == RDMA_MODE_WRITE)
+    channel->made.visit = rdma_on_made;
+    worker_post(worker->owner, &channel->made);
+    return problem;
+}
+
+/* NULL, or what is wrong; then the caller takes apart what there is. */
+static const char *make_own(struct rdma_service *service, struct rdma_channel *channel)
+{
+    struct rdma_request *request = channel->request;
+    const char *problem = NULL;
+    if (atomic_load(&request->is_given_up))
+        return "nobody waits for it";
+    if (request->theirs.mode == RDMA_MODE_WRITE)
         problem = ring_make(service, &channel->ring);
     if (problem == NULL)
         problem = make_queue_pair(service, channel);
     if (problem != NULL)
-        return tell(service, request, problem);
-    struct rdma_device speaker = service->device;
+        return problem;
+    channel->speaker = service->device;
     if (request->has_address && !service->is_gid_fixed)
-        rdma_device_speak_from(&speaker, request->address);
-    rdma_qp_describe(&speaker, channel->qp, random_psn(), &request->ours);
+        rdma_device_speak_from(&channel->speaker, request->address);
+    rdma_qp_describe(&channel->speaker, channel->qp, random_psn(), &request->ours);
     request->ours.mode = request->theirs.mode;
-    int error = rdma_qp_connect(&speaker, channel->qp, &request->ours, &request->theirs);
-    if (error != 0) {
-        snprintf(request->error, sizeof request->error, "the other end cannot be reached: %s",
-                 strerror(error));
-        return request->error;
-    }
-    if (channel->ring.mr != NULL && !ring_open(service, channel))
-        return "the memory window cannot be had";
     return NULL;
 }
 
-void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
+static void answer(struct rdma_service *service, struct rdma_channel *channel, const char *problem)
 {
-    struct rdma_channel *channel = channel_of(job);
     struct rdma_request *request = channel->request;
-    const char *problem = connect_channel(service, channel);
     if (problem != NULL && problem != request->error)
         snprintf(request->error, sizeof request->error, "%s", problem);
     if (problem != NULL)
         rdma_channel_dismantle(service, channel); /* nothing was sent by it */
     send_back(channel, rdma_on_connected);
+}
+
+void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
+{
+    struct rdma_channel *channel = channel_of(job);
+    const char *problem = make_shared(service, channel);
+    if (problem == NULL)
+        problem = make_own(service, channel);
+    if (problem != NULL)
+        answer(service, channel, tell(service, channel->request, problem));
+    else
+        rdma_resolve(service, channel);
+}
+
+void rdma_job_connected(struct rdma_service *service, struct rdma_job *job)
+{
+    struct rdma_channel *channel = channel_of(job);
+    struct rdma_request *request = channel->request;
+    const char *problem = NULL;
+    if (channel->resolve_error != 0) {
+        snprintf(request->error, sizeof request->error, "the other end cannot be reached: %s",
+                 strerror(channel->resolve_error));
+        problem = request->error;
+    } else if (channel->ring.mr != NULL && !ring_open(service, channel)) {
+        problem = "the memory window cannot be had";
+    }
+    answer(service, channel, problem);
 }
 
 static void settled(struct rdma_service *service, struct rdma_job *job)

@@ -2,14 +2,17 @@
  * The server's side of channels, inside. A channel's life, and who acts on it:
  *
  *     worker            helper thread           worker
- *     rdma_worker_connect   rdma_job_connect   rdma_on_connected: wrapped or dropped
+ *     rdma_worker_connect   rdma_job_connect   rdma_on_made: it may use the queues and memory
+ *                           rdma_resolve       (a resolver's thread, resolve.c)
+ *                           rdma_job_connected rdma_on_connected: wrapped or dropped
  *     rdma_end_channel      rdma_job_stop      its last request completes
  *                           (waits for that)   rdma_on_settled: everything is polled
  *                           rdma_job_destroy   rdma_on_destroyed: freed
  *
  * Invariants:
- * 1. Verbs calls that may take long are made by the helper thread alone; it works on a channel, an
- *    engine or a chunk only between its job's submission and its message back.
+ * 1. Verbs calls that may take long are made by the helper thread, and that which waits for the
+ *    network by resolvers; they work on a channel, an engine or a chunk only between its job's
+ *    submission and its message back.
  * 2. An engine has posted at least as many shared receives as its channels of mode send have
  * credits together: those of a channel's place are posted when it is first taken, so that few take
  * turns, and each that has come is posted again.
@@ -39,6 +42,7 @@
 #define STAGE_BYTES (32 * 1024)
 #define REGIONS_MAX 4096 /* of the store's pages */
 #define CHANNEL_HASH 256 /* by queue pair number */
+#define RESOLVERS_MAX 64 /* threads */
 
 /* wr_id: a receive has the top bit, and chunk and buffer below (or WR_OWN: one of the queue pair's
  * own); a send has its channel's place in bits 32 to 60, and the link's number below. */
@@ -106,8 +110,11 @@ struct rdma_channel {
 
     /* for the helper */
     struct rdma_job job;
-    struct worker_message message;
+    struct worker_message message, made;
     struct rdma_request *request;
+    struct rdma_device speaker; /* the device, with the address that it speaks from */
+    struct rdma_channel *resolve_next;
+    int resolve_error; /* what the resolver found, or another for the same peer; else 0 */
     struct rdma_engine engine;
     struct ibv_qp *qp;
     struct worker_message trouble; /* an event told that its queue pair has failed */
@@ -156,6 +163,16 @@ struct rdma_worker {
     uint32_t recycled_chunks;
 };
 
+/* See resolve.c. Under the service's lock. */
+struct rdma_resolving {
+    pthread_cond_t wake;
+    struct rdma_channel *queue;
+    struct rdma_channel *under_way[RESOLVERS_MAX];
+    pthread_t threads[RESOLVERS_MAX];
+    uint32_t thread_count, idle;
+    uint32_t channels; /* given to resolvers, and not back yet */
+};
+
 struct rdma_service {
     struct rdma_device device;
     uint32_t max_channels, chunks_max;
@@ -187,6 +204,7 @@ struct rdma_service {
     pthread_t helper;
     pthread_mutex_t lock; /* over jobs, stopping, GIDs, the list of workers */
     struct rdma_job *jobs, *last_job;
+    struct rdma_resolving resolving;
     bool is_stopping;
     int wake_fd;
 
@@ -199,6 +217,7 @@ struct rdma_service {
 /* ---- service.c ---- */
 
 void rdma_submit(struct rdma_service *service, struct rdma_job *job);
+void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job); /* the lock is held */
 void rdma_delay(struct rdma_service *service, struct rdma_job *job,
                 uint64_t ns); /* by the helper */
 
@@ -231,9 +250,17 @@ void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
 void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel);
 /* Jobs: of a channel's steps (above), and of a worker without channels. */
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);
+void rdma_job_connected(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);
+
+/* ---- resolve.c ---- */
+
+/* By the helper: has the channel's queue pair connected, and submits rdma_job_connected then. */
+void rdma_resolve(struct rdma_service *service, struct rdma_channel *channel);
+/* When is_stopping is set and the helper has ended: joins the threads. */
+void rdma_resolvers_stop(struct rdma_service *service);
 
 /* ---- pages.c ---- */
 
@@ -253,6 +280,7 @@ bool rdma_worker_sleep(struct rdma_worker *worker);
 bool rdma_worker_woken(struct rdma_worker *worker);
 
 /* What the helper sends back. */
+void rdma_on_made(struct worker *owner, struct worker_message *message);
 void rdma_on_connected(struct worker *owner, struct worker_message *message);
 void rdma_on_settled(struct worker *owner, struct worker_message *message);
 void rdma_on_destroyed(struct worker *owner, struct worker_message *message);

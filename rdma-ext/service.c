@@ -34,17 +34,22 @@ static void wake(struct rdma_service *service)
     assert(written == sizeof one || errno == EAGAIN);
 }
 
-void rdma_submit(struct rdma_service *service, struct rdma_job *job)
+void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job)
 {
     job->next = NULL;
-    pthread_mutex_lock(&service->lock);
     if (service->jobs == NULL)
         service->jobs = job;
     else
         service->last_job->next = job;
     service->last_job = job;
-    pthread_mutex_unlock(&service->lock);
     wake(service);
+}
+
+void rdma_submit(struct rdma_service *service, struct rdma_job *job)
+{
+    pthread_mutex_lock(&service->lock);
+    rdma_submit_locked(service, job);
+    pthread_mutex_unlock(&service->lock);
 }
 
 void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
@@ -57,13 +62,13 @@ void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
     *at = job;
 }
 
-static struct rdma_job *next_job(struct rdma_service *service, bool *is_stopping)
+static struct rdma_job *next_job(struct rdma_service *service, bool *is_over)
 {
     pthread_mutex_lock(&service->lock);
     struct rdma_job *job = service->jobs;
     if (job != NULL)
         service->jobs = job->next;
-    *is_stopping = service->is_stopping;
+    *is_over = service->is_stopping && service->resolving.channels == 0;
     pthread_mutex_unlock(&service->lock);
     return job;
 }
@@ -104,11 +109,11 @@ static void *help(void *arg)
     int events = service->device.context->async_fd; /* -1: there are no more */
     pthread_setname_np(pthread_self(), "rdma");
     for (;;) {
-        bool is_stopping;
+        bool is_over;
         struct rdma_job *job;
-        while ((job = next_job(service, &is_stopping)) != NULL)
+        while ((job = next_job(service, &is_over)) != NULL)
             job->run(service, job);
-        if (is_stopping)
+        if (is_over)
             return NULL;
         run_due(service);
         struct pollfd ready[] = {{.fd = service->wake_fd, .events = POLLIN},
@@ -149,6 +154,7 @@ static void free_service(struct rdma_service *service)
         rdma_device_close(&service->device);
     if (service->wake_fd >= 0)
         close(service->wake_fd);
+    pthread_cond_destroy(&service->resolving.wake);
     pthread_mutex_destroy(&service->lock);
     free(service->workers);
     free(service);
@@ -163,6 +169,7 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     if (service == NULL)
         return NULL;
     pthread_mutex_init(&service->lock, NULL);
+    pthread_cond_init(&service->resolving.wake, NULL);
     service->pages_around = options->pages_around;
     service->pages_arg = options->pages_arg;
     service->warn = options->warn;
@@ -196,9 +203,11 @@ static void halt(struct rdma_service *service)
 {
     pthread_mutex_lock(&service->lock);
     service->is_stopping = true;
+    pthread_cond_broadcast(&service->resolving.wake);
     pthread_mutex_unlock(&service->lock);
     wake(service);
     pthread_join(service->helper, NULL);
+    rdma_resolvers_stop(service);
 }
 
 static struct rdma_worker *attach(struct rdma_service *service, struct worker *owner)

@@ -532,16 +532,24 @@ static struct rdma_channel *channel_of(struct worker_message *message)
     return (struct rdma_channel *)((char *)message - offsetof(struct rdma_channel, message));
 }
 
+void rdma_on_made(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_channel *channel =
+        (struct rdma_channel *)((char *)message - offsetof(struct rdma_channel, made));
+    struct rdma_worker *worker = channel->worker;
+    worker->making -= channel->makes_chunk;
+    worker->engine = channel->engine;
+    if (channel->chunk.mr != NULL)
+        take_chunk(worker, &channel->chunk);
+}
+
 void rdma_on_connected(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     struct rdma_worker *worker = channel->worker;
     worker->connecting -= channel->request->theirs.mode == RDMA_MODE_SEND;
-    worker->making -= channel->makes_chunk;
-    worker->engine = channel->engine;
-    if (channel->chunk.mr != NULL)
-        take_chunk(worker, &channel->chunk);
     bool has_begun = begin(channel);
     channel->awaits_window = has_begun && channel->ring.mr != NULL && !channel->is_bound;
     if (channel->awaits_window)

@@ -231,6 +231,7 @@ static void on_connected(struct rdma_request *request)
     const struct rdma_ops *ops = call->server->rdma_ops;
     struct conn *conn = call->session->conn;
     struct transport *wrapped = NULL;
+    conn->connecting = NULL;
     if (request->channel != NULL && conn->transport != NULL)
         wrapped = ops->wrap(request->channel, conn->transport);
     if (wrapped != NULL) {
@@ -261,8 +262,10 @@ enum store_result cmd_rdma_connect(struct call *call)
         gid_of_name(conn_local_name(call->session->conn), connecting->request.address);
     connecting->request.done = on_connected;
     struct rdma_worker *worker = rdma_loop_worker(call->worker->rdma);
-    if (call->server->rdma_ops->connect(worker, &connecting->request))
+    if (call->server->rdma_ops->connect(worker, &connecting->request)) {
+        call->session->conn->connecting = &connecting->request;
         return STORE_WAIT;
+    }
     refuse(call, connecting->request.error);
     return STORE_OK;
 }

@@ -19,6 +19,7 @@
 #include "conn.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@
 #include "look_ahead.h"
 #include "multi.h"
 #include "outflow.h"
+#include "rdma.h"
 #include "runner.h"
 #include "transport.h"
 #include "upload.h"
@@ -132,6 +134,12 @@ static void drop_input(struct conn *conn)
     conn->input_start = conn->input_end = 0;
 }
 
+void conn_give_up_channel(struct conn *conn)
+{
+    if (conn->connecting != NULL)
+        atomic_store(&conn->connecting->is_given_up, true);
+}
+
 static void close_conn(struct conn *conn)
 {
     if (conn->transport == NULL)
@@ -139,6 +147,7 @@ static void close_conn(struct conn *conn)
     if (conn->has_late)
         conn_output_send_late(conn->worker);
     struct transport *transport = conn->transport;
+    conn_give_up_channel(conn);
     upload_abandon(conn->upload, transport);
     conn->upload = NULL;
     conn->transport = NULL;

@@ -43,6 +43,8 @@ struct conn {
     bool expects_long;          /* one has just been taken */
     bool has_published;         /* since its worker was choked last: see pubsub_chokes */
 
+    struct rdma_request *connecting; /* RDMA CONNECT under way, or NULL */
+
     /* the runner's: commands not yet answered, in order */
     struct request *requests, *last_request;
     uint32_t request_count;
@@ -103,6 +105,8 @@ void conn_tick(struct conn *conn);
 
 /* Nothing more is to be done for it: a stopping worker may end. */
 bool conn_settled(const struct conn *conn);
+/* Nobody waits for a channel that is being made for it. */
+void conn_give_up_channel(struct conn *conn);
 
 /* ---- for CLIENT LIST ---- */
 

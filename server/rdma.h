@@ -74,6 +74,8 @@ struct rdma_request {
     bool has_address;
     struct rdma_channel *channel; /* NULL: it failed */
     char error[RDMA_ERROR_MAX];
+    /* Nobody waits for the channel any more: one that is not being connected yet will fail. */
+    _Atomic bool is_given_up;
     void (*done)(struct rdma_request *request);
 };
 

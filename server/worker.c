@@ -397,9 +397,11 @@ void worker_serve_aside(struct worker *worker, struct conn *apart)
  * worker tells so, once. */
 static void drain(struct worker *worker)
 {
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+        conn_give_up_channel(conn);
         if (conn_settled(conn))
             conn_kill(conn);
+    }
     give_turns(worker);
     if (worker->private->is_settled || worker->running > 0 || worker->conns != NULL)
         return;
