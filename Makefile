@@ -249,6 +249,7 @@ RDMA_TESTS := \
 	test_deaths \
 	test_failures \
 	test_hostile \
+	test_invalidation \
 	test_limits \
 	test_revoke \
 	test_session \
@@ -699,7 +700,7 @@ $(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_failures test_hostile test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_failures test_hostile test_invalidation test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

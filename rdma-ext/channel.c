@@ -69,6 +69,15 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
 
 /* ---- what comes ---- */
 
+/* No client has a reason to. */
+static bool ends_key(struct rdma_channel *channel, const struct ibv_wc *completion)
+{
+    if ((completion->wc_flags & channel->worker->service->device.ends_key) == 0)
+        return false;
+    rdma_key_ended(channel->worker, completion->invalidated_rkey);
+    return true;
+}
+
 static bool take_frame(struct rdma_channel *channel, const struct ibv_wc *completion)
 {
     uint32_t buffer = (uint32_t)completion->wr_id;
@@ -84,11 +93,12 @@ void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *co
     struct rdma_transport *transport = channel->transport;
     struct rdma_link *link = &channel->link;
     uint64_t bytes = link->bytes_in;
+    bool is_breach = ends_key(channel, completion);
     if (channel->is_ending) {
         link->post_receive(link, (uint32_t)completion->wr_id);
         return;
     }
-    if (transport == NULL || channel->is_broken || !take_frame(channel, completion)) {
+    if (is_breach || transport == NULL || channel->is_broken || !take_frame(channel, completion)) {
         link->post_receive(link, (uint32_t)completion->wr_id);
         breach(channel);
         return;

@@ -181,7 +181,7 @@ static bool ring_open(struct rdma_service *service, struct rdma_channel *channel
                                                        .length = RING_BYTES,
                                                        .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
     ours->ring = (uintptr_t)ring->mr->addr;
-    ours->ring_key = bind.bind_mw.rkey;
+    ours->ring_key = ring->key = bind.bind_mw.rkey;
     if (ibv_post_send(channel->qp, &bind, &bad) != 0)
         return false;
     ring->window->rkey = bind.bind_mw.rkey; /* not every provider keeps it */

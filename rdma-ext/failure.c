@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SAY_NS 1000000000
@@ -123,6 +124,46 @@ static void queue_pair_failed(const struct ibv_qp *qp)
     channel->is_troubled = true;
     channel->trouble.visit = on_trouble;
     worker_post(channel->worker->owner, &channel->trouble);
+}
+
+/* ---- windows that clients ended ---- */
+
+struct lost_window {
+    struct worker_message message; /* first */
+    struct rdma_worker *worker;
+    uint32_t key;
+};
+
+/* Its client would learn of it with its next frame alone. */
+static void on_lost_window(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct lost_window *lost = (struct lost_window *)message;
+    struct rdma_worker *worker = lost->worker;
+    for (uint32_t i = 0; i < worker->service->max_channels; i++) {
+        struct rdma_channel *channel = worker->channels[i];
+        if (channel == NULL || !channel->is_bound || channel->ring.key != lost->key ||
+            channel->is_gone)
+            continue;
+        worker->service->warn(worker->service->warn_arg,
+                              "a client's ring was closed by another: its channel is ended");
+        rdma_break_off(channel);
+    }
+    free(lost);
+}
+
+void rdma_key_ended(struct rdma_worker *worker, uint32_t key)
+{
+    struct rdma_service *service = worker->service;
+    rdma_say(service, "a client has sent an invalidation, which none may: its channel is ended");
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        struct lost_window *lost = malloc(sizeof *lost);
+        if (lost == NULL) /* its client notices by itself */
+            continue;
+        *lost = (struct lost_window){
+            .message.visit = on_lost_window, .worker = service->workers[i], .key = key};
+        worker_post(lost->worker->owner, &lost->message);
+    }
 }
 
 /* ---- events ---- */

@@ -69,6 +69,7 @@ struct rdma_chunk {
 struct rdma_ring {
     struct ibv_mr *sends, *mr;
     struct ibv_mw *window;
+    uint32_t key; /* the window's */
 };
 
 /* Of one worker, while it has channels. */
@@ -234,6 +235,8 @@ void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error);
 void rdma_channel_fail(struct rdma_channel *channel, const char *what, int error);
 /* To be called at the beginning of a poll. True: channels were ended. */
 bool rdma_worker_end_failed(struct rdma_worker *worker);
+/* A client has ended a key: no client may, and it may have been that of another's ring. */
+void rdma_key_ended(struct rdma_worker *worker, uint32_t key);
 /* Logged once a second at most: clients could fill a disk with it. */
 void rdma_say(struct rdma_service *service, const char *text);
 /* By the helper. False: there is nothing to be read any more. */

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #define GIDS_MAX 256
+#define SOFT_ROCE 0xffffff /* as a vendor */
 
 /* A message is sent again after 4.096 us * 2^16, a quarter of a second, six times: a dead peer is
  * known after two seconds. Soft-RoCE and machines that share their processors acknowledge late now
@@ -62,6 +63,9 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
         return false;
     device->has_windows = (limits.device_cap_flags &
                            (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+    device->ends_key = IBV_WC_WITH_INV;
+    if (limits.vendor_id == SOFT_ROCE)
+        device->ends_key |= IBV_WC_IP_CSUM_OK; /* tells by the kernel's bit */
     device->max_cqe = limits.max_cqe;
     device->max_srq_wr = limits.max_srq_wr;
     device->max_qp_wr = limits.max_qp_wr;

@@ -21,7 +21,8 @@ struct rdma_device {
     const char *name; /* the context's */
     uint8_t port;
     bool is_ethernet;
-    bool has_windows; /* of type 2: bound to a queue pair */
+    bool has_windows;  /* of type 2: bound to a queue pair */
+    unsigned ends_key; /* of wc_flags: a message has ended a key of this end's */
     int gid_index;
     union ibv_gid gid;
     uint16_t lid;
