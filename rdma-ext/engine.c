@@ -279,6 +279,7 @@ static const char *make_own(struct rdma_service *service, struct rdma_channel *c
         problem = make_queue_pair(service, channel);
     if (problem != NULL)
         return problem;
+    rdma_look_at_port(service);
     channel->speaker = service->device;
     if (request->has_address && !service->is_gid_fixed)
         rdma_device_speak_from(&channel->speaker, request->address);

@@ -203,6 +203,7 @@ static void port_changed(struct rdma_service *service, int port, const char *wha
     char text[RDMA_MESSAGE_MAX];
     if (port != service->device.port)
         return;
+    rdma_look_at_port(service);
     snprintf(text, sizeof text, "port %d of %s %s", port, service->device.name, what);
     service->warn(service->warn_arg, text);
 }

@@ -182,6 +182,10 @@ struct rdma_service {
     bool is_gid_fixed;               /* all channels speak from the device's */
     uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as the helper has seen them last */
     uint32_t gid_count;
+    bool is_active;     /* the port; device.lid and device.mtu are its, too */
+    bool is_looking;    /* the helper has been asked to look at it */
+    uint64_t looked_ns; /* when it did last */
+    struct rdma_job looking;
     void (*warn)(void *arg, const char *text);
     void *warn_arg;
     _Atomic uint32_t channel_count;
@@ -203,7 +207,7 @@ struct rdma_service {
     struct rdma_job registering;
 
     pthread_t helper;
-    pthread_mutex_t lock; /* over jobs, stopping, GIDs, the list of workers */
+    pthread_mutex_t lock; /* over jobs, stopping, GIDs, the port, the list of workers */
     struct rdma_job *jobs, *last_job;
     struct rdma_resolving resolving;
     bool is_stopping;
@@ -223,7 +227,9 @@ void rdma_delay(struct rdma_service *service, struct rdma_job *job,
                 uint64_t ns); /* by the helper */
 
 uint64_t rdma_clock_ns(void);
-void rdma_look_at_gids(struct rdma_service *service); /* by the helper: addresses come and go */
+/* By the helper: addresses come and go, and the port's state, LID and MTU change. */
+void rdma_look_at_gids(struct rdma_service *service);
+void rdma_look_at_port(struct rdma_service *service);
 
 /* ---- failure.c ---- */
 

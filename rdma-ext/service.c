@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LOOK_NS 1000000000
+
 uint64_t rdma_clock_ns(void)
 {
     struct timespec now;
@@ -93,6 +95,36 @@ void rdma_look_at_gids(struct rdma_service *service)
     memcpy(service->gids, gids, count * sizeof gids[0]);
     service->gid_count = count;
     pthread_mutex_unlock(&service->lock);
+}
+
+void rdma_look_at_port(struct rdma_service *service)
+{
+    struct rdma_port port = {.lid = service->device.lid, .mtu = service->device.mtu};
+    rdma_device_look(&service->device, &port);
+    pthread_mutex_lock(&service->lock);
+    service->device.lid = port.lid;
+    service->device.mtu = port.mtu;
+    service->is_active = port.is_active;
+    service->is_looking = false;
+    service->looked_ns = rdma_clock_ns();
+    pthread_mutex_unlock(&service->lock);
+}
+
+static void job_look(struct rdma_service *service, struct rdma_job *job)
+{
+    (void)job;
+    rdma_look_at_port(service);
+}
+
+/* Not every device tells of every change: who asks is told what was seen last, and has the helper
+ * look again. */
+static void keep_looking(struct rdma_service *service)
+{
+    if (service->is_looking || rdma_clock_ns() - service->looked_ns < LOOK_NS)
+        return;
+    service->is_looking = true;
+    service->looking.run = job_look;
+    rdma_submit_locked(service, &service->looking);
 }
 
 static int time_to_wait(const struct rdma_service *service)
@@ -186,6 +218,7 @@ static struct rdma_service *start(const struct rdma_options *options, char messa
     memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
     service->gid_count = 1;
     rdma_look_at_gids(service);
+    rdma_look_at_port(service);
     if (!rdma_may_pin_at_all(service, message)) {
         free_service(service);
         return NULL;
@@ -243,13 +276,9 @@ static void info(struct rdma_service *service, struct rdma_info *to)
     const struct rdma_device *device = &service->device;
     *to = (struct rdma_info){
         .port = device->port,
-        .is_active = !LOAD(service->is_lost) && rdma_device_is_active(device),
         .is_ethernet = device->is_ethernet,
         .modes = 1u << RDMA_MODE_SEND | (unsigned)device->has_windows << RDMA_MODE_WRITE,
-        .end = {.lid = device->lid,
-                .mtu = rdma_mtu_bytes(device->mtu),
-                .frame_bytes = FRAME_BYTES,
-                .credits = CREDITS},
+        .end = {.frame_bytes = FRAME_BYTES, .credits = CREDITS},
         .channels = LOAD(service->channel_count),
         .max_channels = service->max_channels,
         .pinned_bytes = LOAD(service->pinned_bytes),
@@ -261,6 +290,10 @@ static void info(struct rdma_service *service, struct rdma_info *to)
     snprintf(to->device, sizeof to->device, "%s", device->name);
     memcpy(to->end.gid, device->gid.raw, sizeof to->end.gid);
     pthread_mutex_lock(&service->lock);
+    keep_looking(service);
+    to->is_active = service->is_active && !LOAD(service->is_lost);
+    to->end.lid = device->lid;
+    to->end.mtu = rdma_mtu_bytes(device->mtu);
     memcpy(to->gids, service->gids, sizeof to->gids);
     to->gid_count = service->gid_count;
     pthread_mutex_unlock(&service->lock);

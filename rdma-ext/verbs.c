@@ -178,11 +178,15 @@ uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], 
     return count;
 }
 
-bool rdma_device_is_active(const struct rdma_device *device)
+bool rdma_device_look(const struct rdma_device *device, struct rdma_port *port)
 {
-    struct ibv_port_attr port;
-    return ibv_query_port(device->context, device->port, &port) == 0 &&
-           port.state == IBV_PORT_ACTIVE;
+    struct ibv_port_attr attributes;
+    if (ibv_query_port(device->context, device->port, &attributes) != 0)
+        return false;
+    port->is_active = attributes.state == IBV_PORT_ACTIVE;
+    port->lid = attributes.lid;
+    port->mtu = attributes.active_mtu;
+    return true;
 }
 
 uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)

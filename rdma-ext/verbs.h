@@ -54,8 +54,14 @@ uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], 
 extern const char rdma_no_pin[];
 void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error);
 
-/* Whether the port can carry anything now. */
-bool rdma_device_is_active(const struct rdma_device *device);
+/* What the port is like now: whether it can carry anything, its LID and MTU. */
+struct rdma_port {
+    bool is_active;
+    uint16_t lid;
+    enum ibv_mtu mtu;
+};
+/* False: it cannot be asked, and `port` is left as it was. */
+bool rdma_device_look(const struct rdma_device *device, struct rdma_port *port);
 
 uint32_t rdma_mtu_bytes(enum ibv_mtu mtu);
 

@@ -5,8 +5,9 @@
  * VELLUM_ERRNO.
  *
  * Where VELLUM_TROUBLE names a directory: while it has a file of a call's name (poll, arm, send,
- * receive, receive-shared) that call is refused; and a file of an event's name (see `events`) makes
- * that event, about the queues that were made last, and goes away.
+ * receive, receive-shared) that call is refused, or (look) asks the port for a second; and a file
+ * of an event's name (see `events`) makes that event, about the queues that were made last, and
+ * goes away.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,6 +34,8 @@ typedef void ack_event(struct ibv_async_event *event);
 
 static struct {
     struct ibv_context_ops ops; /* the device's own */
+    int (*look)(struct ibv_context *context, uint8_t number, struct ibv_port_attr *port,
+                size_t size);
     int real_events, own_events;
     struct ibv_cq *cq;
     struct ibv_srq *srq;
@@ -110,6 +113,14 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *request, struc
                                                   : device.ops.post_srq_recv(srq, request, bad);
 }
 
+static int query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *port,
+                      size_t size)
+{
+    if (is_in_trouble("look", false))
+        sleep(1);
+    return device.look(context, number, port, size);
+}
+
 /* ---- events ---- */
 
 static bool has_event(enum ibv_event_type *type, bool takes)
@@ -171,6 +182,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *candidate)
     context->ops.post_send = post_send;
     context->ops.post_recv = post_recv;
     context->ops.post_srq_recv = post_srq_recv;
+    struct verbs_context *more = verbs_get_ctx(context);
+    device.look = more->query_port;
+    more->query_port = query_port;
     add_events(context);
     return context;
 }

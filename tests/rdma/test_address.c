@@ -177,6 +177,44 @@ static void none_but_the_fixed_one(void **state)
     redisFree(tcp);
 }
 
+static void await_offered(redisContext *tcp, const char *name, const char *wanted)
+{
+    char value[64] = "";
+    for (int i = 0; i < 100 && strcmp(value, wanted) != 0; i++, pause_ms(100)) {
+        redisReply *whole = redisCommand(tcp, "RDMA INFO");
+        const redisReply *found = offered(whole, name);
+        if (found->type == REDIS_REPLY_INTEGER)
+            snprintf(value, sizeof value, "%lld", found->integer);
+        else
+            snprintf(value, sizeof value, "%s", found->str);
+        freeReplyObject(whole);
+    }
+    assert_string_equal(value, wanted);
+}
+
+/* The port is not what it was when the server was started. */
+static void a_port_that_changes(void **state)
+{
+    (void)state;
+    struct raw raw;
+    use_family(4);
+    redisContext *tcp = dial(); /* by the wire, which is there all the time */
+    await_offered(tcp, "mtu", "1024");
+    assert_int_equal(system("ip link set va mtu 4200 && ip link set vb mtu 4200"), 0);
+    await_offered(tcp, "mtu", "4096");
+    raw_connect_by(&raw, RDMA_MODE_SEND, RECEIVES);
+    assert_int_equal(raw.theirs.mtu, 4096);
+    raw_free(&raw);
+    assert_int_equal(system("ip link set va mtu 1500 && ip link set vb mtu 1500"), 0);
+    raw_connect_by(&raw, RDMA_MODE_SEND, RECEIVES); /* told at once, though nobody has asked */
+    assert_int_equal(raw.theirs.mtu, 1024);
+    raw_free(&raw);
+    await_offered(tcp, "mtu", "1024");
+    await_offered(tcp, "state", "active");
+    await_figure(tcp, "rdma_channels", 0);
+    redisFree(tcp);
+}
+
 int main(void)
 {
     const struct CMUnitTest fixed[] = {
@@ -186,6 +224,7 @@ int main(void)
         cmocka_unit_test(both_at_once),
         cmocka_unit_test(only_the_peers_own),
         cmocka_unit_test(one_that_comes_later),
+        cmocka_unit_test(a_port_that_changes),
     };
     snprintf(host4, sizeof host4, "%s", getenv("VELLUM_HOST"));
     snprintf(host6, sizeof host6, "%s", getenv("VELLUM_HOST6"));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -262,6 +263,24 @@ static void others_change_nothing(void **state)
     redisFree(tcp);
 }
 
+/* The port is asked by a thread that nobody waits for. */
+static void figures_do_not_wait(void **state)
+{
+    (void)state;
+    struct timespec began, ended;
+    redisContext *tcp = dial();
+    make_trouble("look");
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    for (int i = 0; i < 40; i++) {
+        figure(tcp, "rdma_port_active");
+        freeReplyObject(redisCommand(tcp, "RDMA INFO"));
+    }
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    end_trouble("look");
+    assert_true(ended.tv_sec - began.tv_sec < 30);
+    redisFree(tcp);
+}
+
 /* The last case: nothing is offered any more. */
 static void the_device_fails(void **state)
 {
@@ -295,6 +314,7 @@ int main(void)
         cmocka_unit_test(queues_fail),
         cmocka_unit_test(queue_pairs_fail),
         cmocka_unit_test(others_change_nothing),
+        cmocka_unit_test(figures_do_not_wait),
         cmocka_unit_test(the_device_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
