@@ -344,6 +344,7 @@ STORAGE_TESTS := \
 	test_evict \
 	test_faults \
 	test_index_file \
+	test_large \
 	test_long_keys \
 	test_powercut \
 	test_prefetch \

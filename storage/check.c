@@ -52,8 +52,7 @@ static bool extent_is_whole(struct check *check, const struct format_extent *ext
     uint64_t pages = (extent->length + PAGE_SIZE - 1) / PAGE_SIZE;
     uint64_t last = (uint64_t)store->extents.segment_count * SEGMENT_PAGES;
     check->found->extents++;
-    return extent->length > 0 && extent->length <= FORMAT_EXTENT_BYTES &&
-           extent->page + pages <= last &&
+    return extent->page != 0 && format_extent_is_sound(extent) && extent->page + pages <= last &&
            disk_read(store->keeper_queue, store->extents.file, check->extent, pages * PAGE_SIZE,
                      (uint64_t)extent->page * PAGE_SIZE) == 0 &&
            format_checksum(check->extent, extent->length) == extent->checksum;
@@ -69,7 +68,7 @@ static void check_extent(struct check *check, const struct format_item *item,
                          const struct format_extent *extent, struct gathered *to)
 {
     char name[CHECK_NAME_MOST + 1];
-    if (extent->page == 0)
+    if (extent->page == 0 && format_extent_is_sound(extent))
         return;
     if (!extent_is_whole(check, extent)) {
         engine_log(check->store, STORE_LOG_WARNING,

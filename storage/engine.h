@@ -684,6 +684,13 @@ STORE_MUST_CHECK enum store_result extent_fetch(struct store_txn *txn,
 STORE_MUST_CHECK enum store_result extent_copy(struct store_txn *txn,
                                                const struct format_extent *extent, uint32_t offset,
                                                uint32_t len, char *to);
+/* Descriptors of a node, which must have the length of one. */
+STORE_MUST_CHECK enum store_result extent_copy_node(struct store_txn *txn,
+                                                    const struct format_extent *node,
+                                                    uint32_t offset, uint32_t len,
+                                                    struct format_extent *to);
+/* Logs and counts it. */
+enum store_result extent_damaged(struct store *store, const struct format_extent *extent);
 /* As store_load, for a committed large item. */
 STORE_MUST_CHECK enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
                                                const char **bytes);

@@ -26,7 +26,7 @@ static const char *page_memory(struct space *space, uint32_t page)
 
 /* ---- one extent ---- */
 
-static enum store_result damaged(struct store *store, const struct format_extent *extent)
+enum store_result extent_damaged(struct store *store, const struct format_extent *extent)
 {
     engine_log(store, STORE_LOG_WARNING,
                "Damaged extent at page %u of the large values: it is not served", extent->page);
@@ -53,7 +53,7 @@ static enum store_result check(struct space *space, const struct format_extent *
         left -= len;
     }
     if (XXH3_64bits_digest(&state) != extent->checksum)
-        return damaged(space->engine, extent);
+        return extent_damaged(space->engine, extent);
     for (uint32_t i = 0; i < pages_of(extent); i++)
         arena_frame(space->arena, space->table[extent->page + i])->checked = true;
     return STORE_OK;
@@ -62,15 +62,16 @@ static enum store_result check(struct space *space, const struct format_extent *
 /* extents.lock is held. */
 static bool plausible(const struct store *store, const struct format_extent *extent)
 {
-    return extent->length <= FORMAT_EXTENT_BYTES && extent->length > 0 &&
-           extent->page + pages_of(extent) <= store->extents.segment_count * SEGMENT_PAGES;
+    return extent->page != 0 && format_extent_is_sound(extent) &&
+           (uint64_t)extent->page + pages_of(extent) <=
+               (uint64_t)store->extents.segment_count * SEGMENT_PAGES;
 }
 
 enum store_result extent_fetch(struct store_txn *txn, const struct format_extent *extent)
 {
     struct space *space = &txn->store->extents;
     if (!plausible(txn->store, extent))
-        return damaged(txn->store, extent);
+        return extent_damaged(txn->store, extent);
     enum store_result result = load_pages(txn, space, extent->page, pages_of(extent));
     if (result != STORE_OK || all_checked(space, extent))
         return result;
@@ -85,7 +86,7 @@ static enum store_result read_past_cache(struct store_txn *txn, const struct for
     bool good = plausible(store, extent);
     pthread_mutex_unlock(&store->extents.lock);
     if (!good)
-        return damaged(store, extent);
+        return extent_damaged(store, extent);
     char *buffer = disk_alloc(FORMAT_EXTENT_BYTES);
     if (!buffer)
         return STORE_NO_MEMORY;
@@ -97,7 +98,7 @@ static enum store_result read_past_cache(struct store_txn *txn, const struct for
         atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
         result = STORE_IO;
     } else if (XXH3_64bits(buffer, extent->length) != extent->checksum) {
-        result = damaged(store, extent);
+        result = extent_damaged(store, extent);
     } else {
         memcpy(to, buffer + offset, len);
     }
@@ -140,6 +141,14 @@ enum store_result extent_copy(struct store_txn *txn, const struct format_extent 
 
 /* ---- the array ---- */
 
+enum store_result extent_copy_node(struct store_txn *txn, const struct format_extent *node,
+                                   uint32_t offset, uint32_t len, struct format_extent *to)
+{
+    if (node->page && node->length != PAGE_SIZE)
+        return extent_damaged(txn->store, node);
+    return extent_copy(txn, node, offset, len, (char *)to);
+}
+
 enum store_result extent_locate(struct store_txn *txn, const struct format_root *root, uint32_t i,
                                 struct format_extent *extent)
 {
@@ -151,9 +160,12 @@ enum store_result extent_locate(struct store_txn *txn, const struct format_root 
     }
     if (i / FORMAT_NODE_FANOUT >= root->count)
         return STORE_OK;
-    return extent_copy(txn, &root->extents[i / FORMAT_NODE_FANOUT],
-                       i % FORMAT_NODE_FANOUT * (uint32_t)sizeof *extent, sizeof *extent,
-                       (char *)extent);
+    enum store_result result =
+        extent_copy_node(txn, &root->extents[i / FORMAT_NODE_FANOUT],
+                         i % FORMAT_NODE_FANOUT * (uint32_t)sizeof *extent, sizeof *extent, extent);
+    if (result == STORE_OK && !format_extent_is_sound(extent))
+        result = extent_damaged(txn->store, extent);
+    return result;
 }
 
 enum store_result extent_read(struct store_txn *txn, const struct format_root *root,

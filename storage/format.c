@@ -1,6 +1,5 @@
 #include "format.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -74,6 +73,54 @@ uint32_t format_item_length(const struct format_item *item, uint32_t slot_size)
     bool fits = item->flags & FORMAT_NODE ? length == PAGE_SIZE && slot_size == PAGE_SIZE
                                           : length <= slot_size;
     return fits ? length : 0;
+}
+
+bool format_extent_is_sound(const struct format_extent *extent)
+{
+    if (extent->page == 0)
+        return extent->length == 0 && extent->checksum == 0;
+    return extent->length > 0 && extent->length <= FORMAT_EXTENT_BYTES;
+}
+
+/* How many descriptors a value of this length has in its root; 0: there is no such root. */
+static uint64_t root_count(const struct format_root *root)
+{
+    uint64_t extents = (root->length + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES;
+    if (root->length == 0 || root->length > STORE_VALUE_MAX || root->depth > 1)
+        return 0;
+    if (root->depth == 0)
+        return extents <= FORMAT_ROOT_EXTENTS ? extents : 0;
+    return (extents + FORMAT_NODE_FANOUT - 1) / FORMAT_NODE_FANOUT;
+}
+
+static bool root_is_sound(const char *at, uint32_t bytes)
+{
+    struct format_root root;
+    struct format_extent extent;
+    if (bytes < sizeof root)
+        return false;
+    memcpy(&root, at, sizeof root);
+    uint64_t count = root_count(&root);
+    if (count == 0 || root.count != count || bytes != sizeof root + count * sizeof extent)
+        return false;
+    for (at += sizeof root; count > 0; count--, at += sizeof extent) {
+        memcpy(&extent, at, sizeof extent);
+        if (!format_extent_is_sound(&extent))
+            return false;
+    }
+    return true;
+}
+
+bool format_item_is_sound(const struct format_item *item)
+{
+    uint32_t head = sizeof(struct format_long_key);
+    if (item->flags & FORMAT_NODE)
+        return true;
+    if (item->flags & FORMAT_LONG_KEY &&
+        (item->key_len < head ||
+         !root_is_sound(format_key_root(item), format_key_root_length(item))))
+        return false;
+    return !(item->flags & FORMAT_LARGE) || root_is_sound(format_payload(item), item->payload_len);
 }
 
 int64_t format_expiry(const struct format_item *item)

@@ -144,6 +144,7 @@
 #define VELLUM_STORE_FORMAT_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -451,6 +452,12 @@ static inline uint32_t format_node_checksum(const void *node)
 
 /* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
 uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);
+
+/* Whether an extent's length can be true, or it is a hole; of its page the space knows. */
+bool format_extent_is_sound(const struct format_extent *extent);
+/* Whether what the item says of what it names can be true. A right checksum does not mean that:
+ * what was damaged in memory is written with one. */
+bool format_item_is_sound(const struct format_item *item);
 
 /* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
  * collide in the index. It is in no file, only what it is made of is. Of long keys it is a

@@ -108,33 +108,86 @@ void extent_free_all(struct store *store, uint64_t commit)
     free(runs);
 }
 
-/* A segment whose header is damaged has no class: what was in it is not used again. */
+/* What the next start's scan finds is right again. */
+static void report_damage(struct store *store, const struct format_extent *run)
+{
+    atomic_store(&store->scan_wanted, true);
+    atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
+    engine_log(store, STORE_LOG_WARNING,
+               "A deleted large value names page %u of `extents`, which is not its own: damaged, "
+               "the page stays in use",
+               run->page);
+}
+
+/* Somebody waits for one of its pages: it is another value's, too. */
+static bool is_awaited(const struct space *space, const struct format_extent *run)
+{
+    uint32_t pages = space_run_pages(space_class_of(space, run->page));
+    for (uint32_t i = 0; i < pages; i++) {
+        uint32_t frame = space->table[run->page + i];
+        if (frame && arena_frame(space->arena, frame)->waiters)
+            return true;
+    }
+    return false;
+}
+
+/* What a root or node on disk says is not believed: a run given back that is free, or none, would
+ * be another value's soon. extents.lock is held. */
+static void free_extent(struct space *space, const struct format_extent *run)
+{
+    if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run)) {
+        report_damage(space->engine, run);
+        return;
+    }
+    uint32_t pages = space_run_pages(space_class_of(space, run->page));
+    for (uint32_t i = 0; i < pages; i++)
+        space_drop(space, run->page + i);
+    space_give_slot(space, run->page, 0);
+}
+
+/* A segment whose header is damaged has no class, which was told at the start: what was in it is
+ * not used again. */
+static bool has_no_class(const struct space *space, uint32_t page)
+{
+    return page / SEGMENT_PAGES < space->segment_count && space_class_of(space, page) == 0;
+}
+
 static void free_extents(struct space *space, const struct format_extent *extents, uint32_t count)
 {
     pthread_mutex_lock(&space->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        if (extents[i].page == 0 || space_class_of(space, extents[i].page) == 0)
-            continue;
-        uint32_t pages = space_run_pages(space_class_of(space, extents[i].page));
-        for (uint32_t j = 0; j < pages; j++)
-            space_drop(space, extents[i].page + j);
-        space_give_slot(space, extents[i].page, 0);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (extents[i].page != 0 && !has_no_class(space, extents[i].page))
+            free_extent(space, &extents[i]);
     pthread_mutex_unlock(&space->lock);
 }
 
-/* The node is read past the cache; one that cannot be read leaves its extents to the next start. */
-static void free_node(struct store *store, const struct format_extent *node)
+static bool has_run(struct store *store, const struct format_extent *run)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    bool there = space_has_run(&store->extents, run);
+    pthread_mutex_unlock(&store->extents.lock);
+    return there;
+}
+
+/* The node is read past the cache. One that cannot be read, or is none, stays with its extents for
+ * the next start: false. */
+static bool free_node(struct store *store, const struct format_extent *node)
 {
     struct format_extent *extents = disk_alloc(PAGE_SIZE);
-    if (node->page && extents &&
-        disk_read(store->keeper_queue, store->extents.file, extents, PAGE_SIZE,
-                  (uint64_t)node->page * PAGE_SIZE) == 0 &&
-        format_checksum(extents, node->length) == node->checksum)
+    bool there = has_run(store, node);
+    bool read = there && extents &&
+                disk_read(store->keeper_queue, store->extents.file, extents, PAGE_SIZE,
+                          (uint64_t)node->page * PAGE_SIZE) == 0;
+    bool good =
+        read && node->length == PAGE_SIZE && format_checksum(extents, PAGE_SIZE) == node->checksum;
+    if (good)
         free_extents(&store->extents, extents, FORMAT_NODE_FANOUT);
-    else if (node->page)
+    else if (read || !there)
+        report_damage(store, node);
+    else
         atomic_store(&store->scan_wanted, true);
     free(extents);
+    return good;
 }
 
 /* Nobody reads the version any more that has these runs. */
@@ -167,7 +220,8 @@ static bool free_one(struct store *store)
     struct deferred_free *entry = take_due(store);
     if (entry) {
         for (uint32_t i = 0; entry->depth == 1 && i < entry->count; i++)
-            free_node(store, &entry->extents[i]);
+            if (entry->extents[i].page && !free_node(store, &entry->extents[i]))
+                entry->extents[i].page = 0;
         free_extents(&store->extents, entry->extents, entry->count);
     }
     pthread_mutex_unlock(&store->free_lock);

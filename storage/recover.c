@@ -59,20 +59,22 @@ struct scan {
 
 /* ---- large values ---- */
 
-/* A run that a root or node names is in use. */
-static void keep_extent(struct scan *scan, const struct format_extent *extent)
+/* A run that a root or node names is in use; false: it is no such run. */
+static bool keep_extent(struct scan *scan, const struct format_extent *extent)
 {
     struct space *space = &scan->store->extents;
     if (extent->page == 0)
-        return;
+        return true;
     pthread_mutex_lock(&space->lock);
-    if (!space_try_keep_run(space, extent->page)) {
+    bool kept = format_extent_is_sound(extent) && space_try_keep_run(space, extent);
+    pthread_mutex_unlock(&space->lock);
+    if (!kept) {
         scan->damaged++;
         engine_log(scan->store, STORE_LOG_WARNING,
                    "A large value names page %u of `extents`, which is not its own: damaged",
                    extent->page);
     }
-    pthread_mutex_unlock(&space->lock);
+    return kept;
 }
 
 static bool remember_node(struct scan *scan, const struct format_extent *node)
@@ -89,20 +91,16 @@ static bool remember_node(struct scan *scan, const struct format_extent *node)
     return true;
 }
 
-static bool keep_root(struct scan *scan, const char *at, uint32_t length)
+static bool keep_root(struct scan *scan, const char *at)
 {
     struct format_root root;
-    if (length < sizeof root)
-        return false;
     memcpy(&root, at, sizeof root);
     at += sizeof root;
-    if (length != sizeof root + root.count * sizeof(struct format_extent))
-        return false;
     for (uint32_t i = 0; i < root.count; i++, at += sizeof(struct format_extent)) {
         struct format_extent extent;
         memcpy(&extent, at, sizeof extent);
-        keep_extent(scan, &extent);
-        if (root.depth > 0 && extent.page && !remember_node(scan, &extent))
+        bool kept = keep_extent(scan, &extent);
+        if (root.depth > 0 && extent.page && kept && !remember_node(scan, &extent))
             return false;
     }
     return true;
@@ -118,7 +116,7 @@ static void keep_node(struct scan *scan, const struct format_extent *node,
         return;
     }
     for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
-        keep_extent(scan, &extents[i]);
+        (void)keep_extent(scan, &extents[i]);
 }
 
 /* One that cannot be read now might be some other time: its extents must not be taken for free. */
@@ -157,10 +155,9 @@ static uint32_t hash_slot_of(const struct store *store, const struct partition *
 /* What belongs to an item elsewhere is in use. */
 static bool keep_roots(struct scan *scan, const struct format_item *item)
 {
-    if (item->flags & FORMAT_LARGE && !keep_root(scan, format_payload(item), item->payload_len))
+    if (item->flags & FORMAT_LARGE && !keep_root(scan, format_payload(item)))
         return false;
-    if (item->flags & FORMAT_LONG_KEY &&
-        !keep_root(scan, format_key_root(item), format_key_root_length(item)))
+    if (item->flags & FORMAT_LONG_KEY && !keep_root(scan, format_key_root(item)))
         return false;
     if (item->flags & FORMAT_TREES && !found_owner(&scan->trees, item))
         return false;

@@ -52,7 +52,7 @@ static bool has_run(struct store *store, const char *at, uint32_t class)
     pthread_mutex_lock(&store->extents.lock);
     for (uint32_t i = 0; i < root.count && !found; i++) {
         memcpy(&extent, at + sizeof root + i * sizeof extent, sizeof extent);
-        found = extent.page != 0 && space_class_of(&store->extents, extent.page) == class;
+        found = extent.page != 0 && space_class_at(&store->extents, extent.page) == class;
     }
     pthread_mutex_unlock(&store->extents.lock);
     return found;

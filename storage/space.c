@@ -436,17 +436,39 @@ void space_keep_slot(struct space *space, uint32_t page, uint32_t slot)
     count_free(space, page / SEGMENT_PAGES, -1);
 }
 
-bool space_try_keep_run(struct space *space, uint32_t page)
+uint32_t space_class_at(const struct space *space, uint32_t page)
 {
-    if (page >= space->segment_count * SEGMENT_PAGES || page % SEGMENT_PAGES == 0)
+    return page / SEGMENT_PAGES < space->segment_count ? space_class_of(space, page) : 0;
+}
+
+/* Whether a run begins there and has room for so many bytes. */
+static bool is_run(const struct space *space, const struct format_extent *run)
+{
+    uint32_t class = space_class_at(space, run->page);
+    if (class <= FORMAT_RUN_CLASS || run->page % SEGMENT_PAGES == 0)
         return false;
-    uint32_t class = space_class_of(space, page);
-    if (class <= FORMAT_RUN_CLASS || (page % SEGMENT_PAGES - 1) % space_run_pages(class) != 0)
+    uint32_t pages = space_run_pages(class), before = run->page % SEGMENT_PAGES - 1;
+    return before % pages == 0 && before / pages < runs_in_segment(class) &&
+           run->length <= pages * PAGE_SIZE;
+}
+
+static bool run_is_free(const struct space *space, uint32_t page)
+{
+    uint32_t first = page - page % SEGMENT_PAGES;
+    uint32_t run = (page - first - 1) / space_run_pages(space_class_of(space, page));
+    return space->free_slots[first + run / 64] >> (run % 64) & 1;
+}
+
+bool space_has_run(const struct space *space, const struct format_extent *run)
+{
+    return is_run(space, run) && !run_is_free(space, run->page);
+}
+
+bool space_try_keep_run(struct space *space, const struct format_extent *run)
+{
+    if (!is_run(space, run) || !run_is_free(space, run->page))
         return false;
-    uint64_t bit, *mask = mask_of(space, page, 0, &bit);
-    if (!(*mask & bit))
-        return false;
-    space_keep_slot(space, page, 0);
+    space_keep_slot(space, run->page, 0);
     return true;
 }
 

@@ -125,7 +125,11 @@ void space_keep_slot(struct space *space, uint32_t page, uint32_t slot);
 /* All of a slab page's slots are free (one of them may be the caller's reservation). */
 bool space_page_unused(const struct space *space, uint32_t page, uint32_t reserved_slot);
 /* The same for a run that a root names; false if there is no such run, or it is in use already. */
-STORE_MUST_CHECK bool space_try_keep_run(struct space *space, uint32_t page);
+STORE_MUST_CHECK bool space_try_keep_run(struct space *space, const struct format_extent *run);
+/* Whether there is such a run, and in use. */
+bool space_has_run(const struct space *space, const struct format_extent *run);
+/* Class of the page's segment; 0: it has none, or the file no such page. */
+uint32_t space_class_at(const struct space *space, uint32_t page);
 /* A segment's way: blank, taken, assigned to a class; and when all its slots are free, detached
  * from it and, once it is zeroed, blank again. */
 void space_add_blank(struct space *space, uint32_t segment);

@@ -124,6 +124,16 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
 
 /* ---- descriptors ---- */
 
+/* A length that cannot be true is not for a buffer. */
+static enum store_result check_descriptors(const struct staging *staging,
+                                           const struct format_extent *extents)
+{
+    for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
+        if (!format_extent_is_sound(&extents[i]))
+            return extent_damaged(staging->txn->store, &extents[i]);
+    return STORE_OK;
+}
+
 /* The node that describes extent i, with its descriptors in memory. */
 static enum store_result open_node(struct staging *staging, uint32_t i, struct node **result)
 {
@@ -140,7 +150,9 @@ static enum store_result open_node(struct staging *staging, uint32_t i, struct n
     if (base && base->depth == 0 && number == 0)
         memcpy(extents, base->extents, base->count * sizeof *extents);
     else if (base && base->depth == 1 && number < base->count)
-        copied = extent_copy(staging->txn, &base->extents[number], 0, PAGE_SIZE, (char *)extents);
+        copied = extent_copy_node(staging->txn, &base->extents[number], 0, PAGE_SIZE, extents);
+    if (copied == STORE_OK)
+        copied = check_descriptors(staging, extents);
     bool replaces = base && base->depth == 1 && number < base->count && base->extents[number].page;
     if (copied == STORE_OK && replaces && !list_add(&staging->replaced, base->extents[number]))
         copied = STORE_NO_MEMORY;
@@ -308,8 +320,8 @@ static enum store_result build_root(struct store_txn *txn, struct large_write *l
         const struct node *node = &staging->nodes[staging->depth ? i : i / FORMAT_NODE_FANOUT];
         if (node->extents)
             large->root->extents[i] = staging->depth ? node->written : node->extents[i];
-        else if (base && i < base->count)
-            large->root->extents[i] = base->extents[i];
+        else if (base && base->depth == staging->depth && i < base->count)
+            large->root->extents[i] = base->extents[i]; /* else a node would be an extent */
     }
     return STORE_OK;
 }

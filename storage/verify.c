@@ -1,5 +1,6 @@
 /*
- * Whether the bytes of a slot are an item as it was written, in this place.
+ * Whether the bytes of a slot are an item as it was written, in this place. What an item says of
+ * lengths and counts is used unchecked elsewhere: here it is checked.
  */
 #include "engine.h"
 
@@ -35,7 +36,7 @@ enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t s
         return SLOT_BLANK;
     uint32_t length = format_item_length(item, format_class_size(space_class_of(space, page)));
     if (is_as_written(space, page, slot, item, length))
-        return SLOT_ITEM;
+        return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;
     bool past = databases_is_past(space->engine, item->database);
     return past && !was_living(space, page, slot, item, length) ? SLOT_REMAINS : SLOT_DAMAGED;
 }

@@ -12,6 +12,7 @@ INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_space", "test_annex"
 CUTS_SPACE = "test_cuts_space"
 TREES = ["test_tree", "test_tree_space", "test_tree_reads"]
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
+LARGE = "test_large"
 BUILDING, CLOCK, EVICT = "test_building", "test_clock", "test_evict"
 BORROWED = "test_borrowed"
 

@@ -292,11 +292,12 @@ fault("used-slots-taken-for-free", "storage/recover.c",
       by=[CUTS, POWERCUT])
 fault("used-runs-taken-for-free", "storage/recover.c",
       "runs of large values are used again after a start",
-      ("if (extent->page == 0) return;", "return;"),
+      ("if (extent->page == 0) return true;", "return true;"),
       by=[RANDOM, CUTS, POWERCUT])
 fault("nodes-not-followed", "storage/recover.c",
       "only what a root names itself is kept, not what its nodes do",
-      ("if (root.depth > 0 && extent.page && !remember_node(scan, &extent)) return false;", ""),
+      ("if (root.depth > 0 && extent.page && kept && !remember_node(scan, &extent)) return false;",
+       "(void)kept;"),
       by=[UPLOAD, RANDOM])
 
 # ---- checkpoints and write-behind ----

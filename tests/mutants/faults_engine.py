@@ -1,6 +1,6 @@
 """Transactions, trees, order, the cache, eviction, the disk."""
 
-from fault import (Faults, BORROWED, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LONG_KEYS,
+from fault import (Faults, BORROWED, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LARGE, LONG_KEYS,
                    POWERCUT, RANDOM, STALLS, TREES, UPLOAD)
 
 ALL = Faults()
@@ -418,6 +418,24 @@ fault("extent-unchecked", "storage/extent.c",
       "a damaged large value is served",
       ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),
       by=[FAULTS])
+fault("data-passes-for-a-node", "storage/stage.c",
+      "a value that gets nodes has former extents in their places",
+      ("else if (base && base->depth == staging->depth && i < base->count)",
+       "else if (base && i < base->count)"),
+      by=[LARGE])
+fault("roots-believed", "storage/verify.c",
+      "what an item says of lengths and counts is used as it stands",
+      ("return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;", "return SLOT_ITEM;"),
+      by=[LARGE])
+fault("length-of-a-node-believed", "storage/extent.c",
+      "what is missing of a node that is too short passes for holes",
+      ("if (node->page && node->length != PAGE_SIZE)", "if (false)"),
+      by=[LARGE])
+fault("freed-runs-believed", "storage/free.c",
+      "a run is given back that is none, or was given back before",
+      ("if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run)) {",
+       "if (false) {"),
+      by=[LARGE])
 fault("run-free-before-durable", "storage/free.c",
       "the run of an old value is used again while a crash would bring the value back",
       ("entry->commit <= durable &&", ""),

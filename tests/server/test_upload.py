@@ -316,3 +316,31 @@ def test_limits_are_the_usual_ones(make_server):
         for _ in range(4):
             assert raw.call("SET", "k", VALUE) == b"+QUEUED\r\n"
         assert is_closed_after(raw, encode("PING"))
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("length", [1_000_000, 2 * 131072 + 4096, 8 * MB])
+def test_a_value_that_grows_far_behind_its_end(server, length):
+    """Between its old end and the new one are zeros; and when it goes, so does all of it, and
+    nothing else."""
+    value = b"A" * length
+    other = os.urandom(500_000)
+    client = server.client()
+    assert client.set("k", value) and client.set("other", other)
+    assert client.setrange("k", 536_870_000, "x") == 536_870_001
+    for start in (length, 1 << 23, 1 << 25, (1 << 25) + (1 << 17), 536_869_990):
+        assert client.getrange("k", start, start + 8) == b"\0" * 9
+    assert client.getrange("k", 536_869_999, -1) == b"\0x"
+    assert client.getrange("k", 0, length - 1) == value
+    assert client.setbit("k", 8 * 300_000_000 + 7, 1) == 0
+    assert client.bitfield("k").set("u8", 8 * 150_000_000, 65).execute() == [0]
+    assert client.getrange("k", 300_000_000, 300_000_001) == b"\1\0"
+    assert client.getrange("k", 150_000_000, 150_000_001) == b"A\0"
+    assert client.delete("k") == 1
+    for i in range(20):
+        assert client.set(f"new:{i}", value[:300_000])
+    assert client.get("other") == other
+    assert client.info("all")["damaged_items"] == 0
+    client.close()
+    server.stop()
+    assert server.check_data()[0] == 0
