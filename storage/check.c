@@ -384,7 +384,10 @@ static void check_index(struct check *check)
         return;
     sum_up_all(store, found);
     engine_forget(store);
-    enum store_result result = index_load(store, &store->stopped);
+    char message[STORE_MESSAGE_MAX];
+    enum store_result result = index_load(store, &store->stopped, message);
+    if (result == STORE_CORRUPT)
+        engine_log(store, STORE_LOG_WARNING, "%s", message);
     if (result == STORE_NO_MEMORY)
         check->result = result;
     if (result == STORE_ABSENT)

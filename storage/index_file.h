@@ -26,9 +26,10 @@
 void index_save(struct store *store);
 
 /* What is known in memory, as of the stop that `super` tells of: STORE_OK. STORE_ABSENT: there is
- * no file of this stop, or it is in doubt; nothing was loaded. STORE_NO_MEMORY. */
+ * no file of this stop, or it is in doubt; nothing was loaded. STORE_CORRUPT: another file is
+ * shorter than it was, as the message says. STORE_NO_MEMORY. */
 STORE_MUST_CHECK enum store_result index_load(struct store *store,
-                                              const struct format_superblock *super);
+                                              const struct format_superblock *super, char *message);
 
 /* ---- the stream in blocks (index_stream.c) ---- */
 

@@ -4,6 +4,7 @@
  */
 #include "index_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ struct loading {
     uint64_t *cells; /* of one table */
     uint32_t capacity;
     bool out_of_memory;
+    char *message;
+    bool is_cut; /* a file has lost segments: it says so */
 };
 
 /* ---- cells ---- */
@@ -82,16 +85,28 @@ static bool load_expiries(struct loading *loading, struct partition *partition, 
 
 /* ---- spaces ---- */
 
+/* A scan would find nothing amiss: of what is gone nothing else knows. */
+static void report_cut(struct loading *loading, const struct space *space,
+                       const struct format_index_space *head)
+{
+    char name[16] = "extents";
+    if (space->id != FORMAT_EXTENT_SPACE)
+        snprintf(name, sizeof name, "slabs-%02x", space->id);
+    loading->is_cut = true;
+    snprintf(loading->message, STORE_MESSAGE_MAX,
+             "The file %s was cut short since the server stopped: %u of its %u MB are left, and "
+             "what was in the others is missing. Nothing was changed. Restore the directory from a "
+             "backup; or remove the file `index`, and the server starts with what is left",
+             name, space->segment_count, head->segment_count);
+}
+
 static bool load_segments(struct loading *loading, struct space *space,
                           const struct format_index_space *head)
 {
     uint64_t masks[SEGMENT_PAGES];
     uint32_t words = space->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
-    if (head->segment_count > space->segment_count)
-        engine_log(loading->store, STORE_LOG_WARNING,
-                   "File of space %u (255: extents) was cut short since the last stop: %u of its "
-                   "%u segments are left, and what was in the others is lost",
-                   space->id, space->segment_count, head->segment_count);
+    if (head->segment_assigned > space->segment_count)
+        report_cut(loading, space, head);
     if (head->segment_count != space->segment_count ||
         head->segment_assigned > space->segment_count)
         return false;
@@ -155,10 +170,20 @@ static bool load_all(struct loading *loading, const struct format_index_head *ex
            index_stream_get(&loading->stream, &end, sizeof end) && end == FORMAT_INDEX_END;
 }
 
-enum store_result index_load(struct store *store, const struct format_superblock *super)
+static enum store_result why_not(const struct loading *loading)
+{
+    if (loading->is_cut)
+        return STORE_CORRUPT;
+    engine_log(loading->store, STORE_LOG_NOTICE,
+               "The index checkpoint cannot be used: the slabs are read instead");
+    return loading->out_of_memory ? STORE_NO_MEMORY : STORE_ABSENT;
+}
+
+enum store_result index_load(struct store *store, const struct format_superblock *super,
+                             char *message)
 {
     struct format_index_head head = index_head(super);
-    struct loading loading = {.store = store};
+    struct loading loading = {.store = store, .message = message};
     struct disk_file *file;
     if (store->disk->ops->open(store->disk, "index", false, &file) != 0)
         return STORE_ABSENT;
@@ -171,7 +196,5 @@ enum store_result index_load(struct store *store, const struct format_superblock
     if (good)
         return STORE_OK;
     engine_forget(store);
-    engine_log(store, STORE_LOG_NOTICE,
-               "The index checkpoint cannot be used: the slabs are read instead");
-    return loading.out_of_memory ? STORE_NO_MEMORY : STORE_ABSENT;
+    return why_not(&loading);
 }

@@ -598,7 +598,7 @@ enum store_result recover(struct store *store, char *message)
     store->stopped = store->super;
     store->was_clean = result == STORE_OK && was_clean(store, &journal);
     if (store->was_clean && !store->scans)
-        loaded = index_load(store, &store->stopped);
+        loaded = index_load(store, &store->stopped, message);
     store->is_loaded = loaded == STORE_OK;
     if (result == STORE_OK && loaded == STORE_ABSENT)
         result = scan_all(store, scans, threads, &journal, &error);

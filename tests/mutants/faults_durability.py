@@ -124,6 +124,10 @@ fault("index-of-longer-files", "storage/index_load.c",
       ("if (head->segment_count != space->segment_count || head->segment_assigned",
        "if (head->segment_assigned"),
       by=[INDEX_FILE])
+fault("cut-file-scanned", "storage/index_load.c",
+      "a start goes on without what was in the part of a file that is gone",
+      ("report_cut(loading, space, head);", "(void)report_cut;"),
+      by=[INDEX_FILE])
 fault("index-over-damage", "storage/index_save.c",
       "an index checkpoint hides damage from the next start",
       ("if (atomic_load(&store->damaged) > 0)", "if (false)"),

@@ -535,3 +535,41 @@ def test_shutdown_command(server, words):
     if words[-1] != "NOSAVE":
         server.start()
         assert server.client().get("k") == b"v"
+
+
+def start_is_refused(server):
+    with pytest.raises(harness.StartError) as refusal:
+        server.start()
+    server.process.wait()
+    server.process = None
+    return str(refusal.value)
+
+
+@pytest.mark.vellum
+def test_a_file_that_was_cut_short_is_told_of(make_server):
+    """Not by keys that are not there any more; and with the file as it was they are."""
+    server = make_server(partitions=1)
+    client = server.client()
+    for first in range(0, 20_000, 1000):
+        client.mset({f"key:{i}": f"value {i} " + "x" * 100 for i in range(first, first + 1000)})
+    client.close()
+    server.stop()
+    path = os.path.join(server.data, "slabs-00")
+    with open(path, "rb") as file:
+        whole = file.read()
+    os.truncate(path, 1 << 20)
+    for _ in range(2):
+        said = start_is_refused(server)
+        assert "slabs-00 was cut short" in said and "backup" in said and "`index`" in said
+    assert server.check_data()[0] == 1
+    with open(path, "wb") as file:
+        file.write(whole)
+    server.start()
+    client = server.client()
+    assert client.dbsize() == 20_000 and client.get("key:19999").startswith(b"value 19999 ")
+    client.close()
+    server.stop()
+    os.truncate(path, 1 << 20)
+    os.remove(os.path.join(server.data, "index"))
+    server.start()
+    assert 0 < server.client().dbsize() < 20_000
