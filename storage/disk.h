@@ -85,7 +85,8 @@ int disk_flush(struct disk_queue *queue, struct disk_file *file);
 /* Memory aligned for transfers, or NULL; release with free(). */
 void *disk_alloc(uint64_t len);
 
-/* Real files under `directory`, which is created if missing. Takes the directory's lock. */
+/* Real files under `directory`, which is created if missing. Takes the directory's lock, and each
+ * file's while it is open: EBUSY where another server has it. */
 STORE_MUST_CHECK enum store_result disk_open_directory(const char *directory, struct disk **disk,
                                                        char message[STORE_MESSAGE_MAX]);
 

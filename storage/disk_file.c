@@ -47,6 +47,14 @@ struct file_queue {
     int fd;
 };
 
+/* Not by another one: where the file system knows no locks, or none for directories, the lock file
+ * has to do. */
+static bool is_locked_elsewhere(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/* Each file is locked as well: it may have a name in another directory, too. */
 static int file_open(struct disk *disk, const char *name, bool create, struct disk_file **file)
 {
     struct file_disk *d = (struct file_disk *)disk;
@@ -54,6 +62,10 @@ static int file_open(struct disk *disk, const char *name, bool create, struct di
     int fd = openat(d->directory_fd, name, flags, 0644);
     if (fd < 0)
         return errno;
+    if (is_locked_elsewhere(fd)) {
+        close(fd);
+        return EBUSY;
+    }
     *file = malloc(sizeof **file);
     if (!*file) {
         close(fd);
@@ -344,6 +356,8 @@ static bool probe_direct(int directory_fd)
     return works;
 }
 
+/* The lock file can be deleted, and made anew by a second server: the directory itself is locked,
+ * too. */
 static enum store_result lock_directory(struct file_disk *d, const char *directory, char *message)
 {
     d->lock_fd = openat(d->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -352,7 +366,7 @@ static enum store_result lock_directory(struct file_disk *d, const char *directo
                  strerror(errno));
         return STORE_IO;
     }
-    if (flock(d->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+    if (is_locked_elsewhere(d->directory_fd) || flock(d->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "The data directory %s is in use by another server: stop that one, or choose "
                  "another directory with --dir",

@@ -239,7 +239,8 @@ static enum store_result open_directory(struct readonly_disk *d, const char *dir
         return errno == ENOENT ? STORE_ABSENT : STORE_IO;
     }
     d->lock_fd = openat(d->directory_fd, "lock", O_RDONLY | O_CLOEXEC);
-    if (d->lock_fd >= 0 && flock(d->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+    bool taken = flock(d->directory_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (taken || (d->lock_fd >= 0 && flock(d->lock_fd, LOCK_EX | LOCK_NB) != 0)) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "The data directory %s is in use by a server: stop it first", directory);
         return STORE_LOCKED;

@@ -232,6 +232,12 @@ static enum store_result open_superblock(struct store *store, const struct store
                    options->partition_count, (unsigned long long)options->journal_bytes >> 20);
         return superblock_create(store, options, message);
     }
+    if (error == EBUSY) {
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "The files of the data directory are in use by another server, perhaps under "
+                 "another name: stop that one, or choose another directory with --dir");
+        return STORE_LOCKED;
+    }
     if (error && error != ENOENT)
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
     return result;

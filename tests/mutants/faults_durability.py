@@ -124,6 +124,10 @@ fault("index-of-longer-files", "storage/index_load.c",
       ("if (head->segment_count != space->segment_count || head->segment_assigned",
        "if (head->segment_assigned"),
       by=[INDEX_FILE])
+fault("lock-file-alone", "storage/disk_file.c",
+      "who deletes the lock file lets a second server in",
+      ("return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;", "return fd < 0;"),
+      by=["test_disk"])
 fault("cut-file-scanned", "storage/index_load.c",
       "a start goes on without what was in the part of a file that is gone",
       ("report_cut(loading, space, head);", "(void)report_cut;"),

@@ -573,3 +573,27 @@ def test_a_file_that_was_cut_short_is_told_of(make_server):
     os.remove(os.path.join(server.data, "index"))
     server.start()
     assert 0 < server.client().dbsize() < 20_000
+
+
+@pytest.mark.vellum
+def test_nothing_opens_the_files_of_a_running_server(server):
+    """Whatever becomes of the lock file, and by whatever name they are found."""
+    client = server.client()
+    assert client.set("k", "v")
+    other = os.path.join(server.directory, "linked")
+    os.mkdir(other)
+    for name in os.listdir(server.data):
+        if name != "lock":
+            os.link(os.path.join(server.data, name), os.path.join(other, name))
+    port = str(harness.free_port())
+    for _ in range(2):
+        os.remove(os.path.join(server.data, "lock"))
+        said = refuses(server.directory, "--port", port, "--dir", server.data)
+        assert "in use by another server" in said
+        status, lines = server.check_data()
+        assert status == 2 and "in use by a server" in lines
+    assert "in use by another server" in refuses(server.directory, "--port", port, "--dir", other)
+    shutil.rmtree(other)
+    assert client.set("k", "w")
+    server.restart()
+    assert server.client().get("k") == b"w"

@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <libaio.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -303,6 +305,39 @@ static void what_is_to_last_is_asked_for(void **state)
     free(page);
 }
 
+/* ---- locks ---- */
+
+/* A second one does not get in when the lock file is gone, nor by another name of the files. */
+static void nobody_else_opens_it(void **state)
+{
+    (void)state;
+    char directory[256], path[300], other[300], message[STORE_MESSAGE_MAX];
+    struct disk *disk, *second;
+    struct disk_file *file, *again;
+    scratch_make(directory);
+    snprintf(path, sizeof path, "%s/one", directory);
+    snprintf(other, sizeof other, "%s/two", directory);
+    must(disk_open_directory(path, &disk, message) == STORE_OK, "%s", message);
+    must(disk->ops->open(disk, "file", true, &file) == 0, "making a file");
+    must(disk_open_directory(path, &second, message) == STORE_LOCKED, "it is not locked");
+    snprintf(path, sizeof path, "%s/one/lock", directory);
+    must(unlink(path) == 0, "deleting the lock file");
+    snprintf(path, sizeof path, "%s/one", directory);
+    must(disk_open_directory(path, &second, message) == STORE_LOCKED, "it is not locked");
+    must(strstr(message, "another server"), "the message is: %s", message);
+    must(disk_open_directory(other, &second, message) == STORE_OK, "%s", message);
+    snprintf(path, sizeof path, "%s/one/file", directory);
+    snprintf(other, sizeof other, "%s/two/file", directory);
+    must(link(path, other) == 0, "linking");
+    must(second->ops->open(second, "file", false, &again) == EBUSY, "the file is not locked");
+    disk->ops->close(file);
+    must(second->ops->open(second, "file", false, &again) == 0, "the file stays locked");
+    second->ops->close(again);
+    second->ops->free(second);
+    disk->ops->free(disk);
+    scratch_remove(directory);
+}
+
 /* ---- the engine on it ---- */
 
 static void a_store_notices_nothing(void **state)
@@ -337,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transfers_are_whole),
         cmocka_unit_test(what_is_to_last_is_asked_for),
+        cmocka_unit_test(nobody_else_opens_it),
         cmocka_unit_test(a_store_notices_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
