@@ -349,6 +349,17 @@ static bool read_head(struct store *store, struct disk_file *file, struct format
     return is_read;
 }
 
+/* A stop that had no room for it leaves it empty, or with zeros in as much as there was room for.
+ */
+static bool was_never_begun(struct store *store, struct disk_file *file)
+{
+    static const struct format_index_head blank;
+    struct format_index_head head;
+    if (store->disk->ops->size(file) == 0)
+        return true;
+    return read_head(store, file, &head) && memcmp(&head, &blank, sizeof head) == 0;
+}
+
 /* It says so itself, and its first block is whole. */
 static bool is_of_another_stop(struct store *store, struct disk_file *file)
 {
@@ -368,7 +379,7 @@ static void report_lost_index(struct store *store)
     struct disk_file *file;
     if (store->disk->ops->open(store->disk, "index", false, &file) != 0)
         return;
-    if (!is_of_another_stop(store, file))
+    if (!was_never_begun(store, file) && !is_of_another_stop(store, file))
         engine_log(store, STORE_LOG_WARNING,
                    "The index checkpoint is damaged, or was not written to its end");
     store->disk->ops->close(file);

@@ -175,6 +175,8 @@ void index_save(struct store *store)
         error = write_file(store, file);
         store->disk->ops->close(file);
     }
+    if (error == ENOSPC)
+        reason = "there is no room for it (maxstore or the file system)";
     if (reason || error)
         engine_log(store, STORE_LOG_NOTICE,
                    "No index checkpoint was written: %s. The next start reads the slabs",

@@ -1,5 +1,6 @@
 """Bounds: full files and full memory, eviction by each policy, and what is told about it."""
 
+import os
 import selectors
 import socket
 import threading
@@ -469,3 +470,23 @@ def test_memory_is_bounded_while_long_replies_are_made(watched):
         for sock in crowd:
             sock.close()
         assert client.get("k5") == b"x" * 1000
+
+
+@pytest.mark.vellum
+def test_a_stop_without_room_for_the_index_is_no_damage(make_server):
+    """The next start reads the slabs, which the stop says."""
+    server = make_server(**SMALL)
+    client = server.client()
+    count = 0
+    with pytest.raises(redis.ResponseError, match="OOM"):
+        while True:
+            assert client.set(f"key:{count}", b"x" * 3000)
+            count += 1
+    client.close()
+    server.stop()
+    assert "No index checkpoint was written: there is no room for it" in server.said()
+    assert os.path.getsize(os.path.join(server.data, "index")) == 0
+    status, lines = server.check_data()
+    assert status == 0 and f"{count} items" in lines and "no index checkpoint" in lines, lines
+    server.start()
+    assert server.client().dbsize() == count
