@@ -203,6 +203,7 @@ SERVER_SRC := \
 	server/sha1.c \
 	server/slowlog.c \
 	server/sort_table.c \
+	server/spool.c \
 	server/set.c \
 	server/steps.c \
 	server/string_build.c \

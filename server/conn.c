@@ -13,7 +13,9 @@
  * 3. Bytes that a request holds are not moved: a block with other holders is only added to.
  * 4. While conn->upload is set the parser is in the middle of its command, which is in the
  *    connection's own block, with room for the line end behind the value.
- * 5. A closed connection has transport NULL, is not in worker->conns, and is freed when none of its
+ * 5. While there is a spool nothing is read from the transport but into it, and nothing but it is
+ *    parsed behind the connection's own input.
+ * 6. A closed connection has transport NULL, is not in worker->conns, and is freed when none of its
  *    requests runs any more and it is on no list.
  */
 #include "conn.h"
@@ -32,6 +34,7 @@
 #include "outflow.h"
 #include "rdma.h"
 #include "runner.h"
+#include "spool.h"
 #include "transport.h"
 #include "upload.h"
 #include "watch.h"
@@ -160,6 +163,8 @@ static void close_conn(struct conn *conn)
     transport->ops->close(transport);
     conn_output_free(conn);
     drop_input(conn);
+    spool_free(conn->spool);
+    conn->spool = NULL;
     if (conn->parser != NULL) {
         resp_parser_free(conn->parser);
         free(conn->parser);
@@ -315,7 +320,48 @@ static struct block *shared_block(struct worker *worker)
     return worker->input;
 }
 
-/* Counts what was read; false: nothing was. */
+static void count_read(struct conn *conn, ssize_t count)
+{
+    if (count <= 0)
+        return;
+    counter_add(&conn->worker->counters.reads, 1);
+    counter_add(&conn->worker->counters.input_bytes, (uint64_t)count);
+}
+
+ssize_t conn_read(struct conn *conn, void *to, size_t size)
+{
+    if (conn->spool != NULL)
+        return spool_read(conn->spool, to, size);
+    ssize_t count = conn->transport->ops->read(conn->transport, to, size);
+    count_read(conn, count);
+    return count;
+}
+
+static ssize_t read_one_by_one(struct conn *conn, const struct iovec *vectors, int count)
+{
+    ssize_t total = 0;
+    for (int i = 0; i < count; i++) {
+        ssize_t got = conn_read(conn, vectors[i].iov_base, vectors[i].iov_len);
+        if (got < 0)
+            return total > 0 ? total : got;
+        total += got;
+        if ((size_t)got < vectors[i].iov_len)
+            break;
+    }
+    return total;
+}
+
+ssize_t conn_read_vectors(struct conn *conn, const struct iovec *vectors, int count)
+{
+    struct transport *transport = conn->transport;
+    if (conn->spool != NULL || transport->ops->read_vectors == NULL)
+        return read_one_by_one(conn, vectors, count);
+    ssize_t got = transport->ops->read_vectors(transport, vectors, count);
+    count_read(conn, got);
+    return got;
+}
+
+/* False: nothing was read. */
 static bool note_read(struct conn *conn, ssize_t count)
 {
     if (count == TRANSPORT_AGAIN)
@@ -324,10 +370,7 @@ static bool note_read(struct conn *conn, ssize_t count)
         conn->input_ended = true;
         return false;
     }
-    struct worker *worker = conn->worker;
-    conn->session.last_active_ms = worker_now(worker);
-    counter_add(&worker->counters.reads, 1);
-    counter_add(&worker->counters.input_bytes, (uint64_t)count);
+    conn->session.last_active_ms = worker_now(conn->worker);
     return true;
 }
 
@@ -344,10 +387,9 @@ static void read_shared(struct conn *conn)
     size_t most = READ_MAX - kept;
     if (conn->expects_long && most > HEAD_MAX)
         most = HEAD_MAX;
-    struct transport *transport = conn->transport;
     if (client_memory_is_short(conn->worker) && most > READ_SHORT)
         most = READ_SHORT;
-    ssize_t count = transport->ops->read(transport, block->data + start + kept, most);
+    ssize_t count = conn_read(conn, block->data + start + kept, most);
     if (!note_read(conn, count))
         return;
     conn->expects_long = false;
@@ -399,8 +441,7 @@ static void read_own(struct conn *conn)
     size_t most = block->capacity - conn->input_end;
     if (client_memory_is_short(conn->worker) && most > READ_SHORT)
         most = READ_SHORT;
-    struct transport *transport = conn->transport;
-    ssize_t count = transport->ops->read(transport, block->data + conn->input_end, most);
+    ssize_t count = conn_read(conn, block->data + conn->input_end, most);
     if (!note_read(conn, count))
         return;
     conn->input_end += (size_t)count;
@@ -483,11 +524,69 @@ static bool can_read(const struct conn *conn)
            (conn->upload == NULL || !conn->upload->waits) && runner_may_take(conn);
 }
 
+/* What was set aside may be taken now. */
+static bool can_go_back(const struct conn *conn)
+{
+    return conn->spool != NULL && can_read(conn) && spool_is_ready(conn->spool);
+}
+
+/* Whether the transport is read from now, and where to. What is only referred to cannot be set
+ * aside. */
+static bool can_receive(const struct conn *conn)
+{
+    return conn->spool == NULL && can_read(conn);
+}
+
+static bool can_set_aside(const struct conn *conn)
+{
+    if (conn->transport->ops->refers != NULL)
+        return false;
+    return conn->spool != NULL ? spool_has_room(conn->spool)
+                               : !conn->input_ended && !can_read(conn) && runner_is_stuck(conn);
+}
+
+static void set_aside(struct conn *conn)
+{
+    size_t room;
+    if (conn->spool == NULL)
+        conn->spool = spool_new(conn);
+    char *to = conn->spool != NULL ? spool_room(conn->spool, &room) : NULL;
+    if (to == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    ssize_t count = conn->transport->ops->read(conn->transport, to, room);
+    count_read(conn, count);
+    if (count == TRANSPORT_CLOSED)
+        spool_end(conn->spool);
+    else if (note_read(conn, count))
+        spool_received(conn->spool, (size_t)count);
+}
+
+static void settle_spool(struct conn *conn)
+{
+    if (conn->spool == NULL)
+        return;
+    if (!spool_is_empty(conn->spool) || (spool_has_ended(conn->spool) && !conn->input_ended)) {
+        spool_settle(conn->spool, can_read(conn));
+        return;
+    }
+    spool_free(conn->spool);
+    conn->spool = NULL;
+}
+
+/* The client sends no more, whether all was taken or not. */
+static bool has_ended(const struct conn *conn)
+{
+    return conn->input_ended || conn->peer_has_gone ||
+           (conn->spool != NULL && spool_has_ended(conn->spool));
+}
+
 /* Everything it asked for has been sent, or it cannot be. A client that has ended its side is not
  * waited for when it does not read. */
 static bool is_over(const struct conn *conn)
 {
-    if (conn->kill || ((conn->input_ended || conn->peer_has_gone) && conn->waiter != NULL))
+    if (conn->kill || (has_ended(conn) && conn->waiter != NULL))
         return true;
     if (outflow_is_stuck(conn) && conn->input_ended && conn->send_blocked)
         return true;
@@ -501,24 +600,33 @@ static bool is_over(const struct conn *conn)
 
 unsigned conn_wants(const struct conn *conn)
 {
-    unsigned wanted = can_read(conn) ? TRANSPORT_READABLE : 0;
-    if (conn->send_blocked || conn->send_yielded)
+    unsigned wanted = can_receive(conn) || can_set_aside(conn) ? TRANSPORT_READABLE : 0;
+    if (conn->send_blocked || conn->send_yielded || can_go_back(conn))
         wanted |= TRANSPORT_WRITABLE;
     return wanted;
 }
 
+/* Of what was set aside one part is taken: the others' turn, then the transport, that would take
+ * more, calls again. */
 static void end_turn(struct conn *conn)
 {
+    bool has_gone_back = false;
     if (conn->upload != NULL)
         feed_upload(conn);
     for (;;) {
         runner_advance(conn);
-        if (can_go_on(conn))
+        if (can_go_on(conn)) {
             take_own(conn);
+        } else if (!has_gone_back && can_go_back(conn)) {
+            read_input(conn);
+            has_gone_back = true;
+        }
         conn_output_flush(conn);
-        if (conn->kill || (!can_go_on(conn) && !runner_can_advance(conn)))
+        if (conn->kill || (!can_go_on(conn) && !runner_can_advance(conn) &&
+                           (has_gone_back || !can_go_back(conn))))
             break;
     }
+    settle_spool(conn);
     if (is_over(conn)) {
         close_conn(conn);
         return;
@@ -535,8 +643,12 @@ static void on_ready(void *arg, unsigned ready)
     conn->peer_has_gone |= (ready & TRANSPORT_ENDED) != 0;
     if ((ready & TRANSPORT_WRITABLE) != 0)
         conn->send_blocked = conn->send_yielded = false;
-    if ((ready & TRANSPORT_READABLE) != 0 && can_read(conn) && !conn->kill)
-        read_input(conn);
+    if ((ready & TRANSPORT_READABLE) != 0 && !conn->kill) {
+        if (can_receive(conn))
+            read_input(conn);
+        else if (can_set_aside(conn))
+            set_aside(conn);
+    }
     end_turn(conn);
 }
 
@@ -579,6 +691,8 @@ void conn_tick(struct conn *conn)
     } else if (conn->soft_limit_since_ms != 0) {
         conn_attend(conn);
     }
+    if (conn->spool != NULL && !conn->kill)
+        spool_tick(conn->spool, idle_ms);
     look_after_waiter(conn);
 }
 
@@ -617,7 +731,8 @@ bool conn_is_unix(const struct conn *conn)
 
 size_t conn_query_bytes(const struct conn *conn)
 {
-    return conn->input_end - conn->input_start;
+    size_t aside = conn->spool != NULL ? spool_bytes(conn->spool) : 0;
+    return conn->input_end - conn->input_start + aside;
 }
 
 size_t conn_query_free(const struct conn *conn)
@@ -642,6 +757,8 @@ uint64_t conn_total_memory(const struct conn *conn)
                      conn->session.pubsub.bytes;
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
+    if (conn->spool != NULL)
+        total += spool_memory(conn->spool);
     if (conn->parser != NULL)
         total += sizeof *conn->parser + conn->parser->args_capacity * sizeof(struct resp_slice);
     return total;

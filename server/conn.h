@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
 #include "../protocol/resp.h"
 #include "session.h"
@@ -19,12 +21,13 @@ struct block;
 struct publication;
 struct request;
 struct segment;
+struct spool;
 struct transport;
 struct upload;
 struct waiter;
 
-/* With more unsent output no input is read and no command is started. Strangers get little room:
- * they may be many. */
+/* With more unsent output no command is started, and input is set aside (spool.h). Strangers get
+ * little room, and nothing is set aside for them: they may be many. */
 #define CONN_OUTPUT_BOUND (1024 * 1024)
 #define CONN_STRANGER_OUTPUT_BOUND 4096
 
@@ -39,6 +42,7 @@ struct conn {
     size_t input_start, input_end;
     struct resp_parser *parser; /* in the middle of a command; NULL: at the start of one */
     struct upload *upload;      /* of that command: its long value, see upload.h; or NULL */
+    struct spool *spool;        /* what has come behind that; NULL: nothing */
     uint32_t unsettled_uploads; /* of commands that have been taken, by weight: see upload.h */
     bool expects_long;          /* one has just been taken */
     bool has_published;         /* since its worker was choked last: see pubsub_chokes */
@@ -93,6 +97,10 @@ void conn_attend(struct conn *conn);
  * connection of the running command (which should use session.close_after_reply instead, so that
  * its reply leaves). */
 void conn_kill(struct conn *conn);
+
+/* Reads what was set aside, or else from its transport: as a transport does. */
+ssize_t conn_read(struct conn *conn, void *to, size_t size);
+ssize_t conn_read_vectors(struct conn *conn, const struct iovec *vectors, int count);
 
 /* What its transport is to tell of: a set of enum transport_ready. */
 unsigned conn_wants(const struct conn *conn);

@@ -661,6 +661,8 @@ static void send_queue(struct conn *conn)
             return;
         uint64_t now =
             atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
+        if (now > before)
+            conn->session.last_active_ms = worker_now(conn->worker); /* it reads */
         conn->send_yielded = now - before >= SEND_MAX && conn->output != NULL;
     }
 }

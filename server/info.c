@@ -502,6 +502,7 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "memory_bound:%llu\r\n",
             U(server_memory((uint64_t)config_number(&server->config, CONFIG_MAXMEMORY))));
     fprintf(to, "maxstore:%lld\r\n", (long long)config_number(&server->config, CONFIG_MAXSTORE));
+    fprintf(to, "spooled_input_bytes:%llu\r\n", LOAD(server->spooled_bytes));
     write_engine_memory(to, &stats);
     write_engine_work(to, &stats);
     fprintf(to, "segments_reclaimed:%llu\r\n", U(stats.segments_reclaimed));

@@ -602,13 +602,17 @@ static void start_held(struct request *request)
     worker_visit_woken(request->conn->worker);
 }
 
+static bool is_stranger(const struct conn *conn)
+{
+    return !conn->session.authenticated && config_has_password(&conn->worker->server->config);
+}
+
 static bool output_is_full(const struct conn *conn)
 {
     uint64_t unsent = conn->output_bytes + conn->held_bytes + conn->worker->output.len;
     if (unsent <= CONN_STRANGER_OUTPUT_BOUND)
         return false;
-    return unsent > CONN_OUTPUT_BOUND || client_memory_is_short(conn->worker) ||
-           (!conn->session.authenticated && config_has_password(&conn->worker->server->config));
+    return unsent > CONN_OUTPUT_BOUND || client_memory_is_short(conn->worker) || is_stranger(conn);
 }
 
 static bool is_ending(const struct conn *conn)
@@ -626,6 +630,12 @@ bool runner_may_take(const struct conn *conn)
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
            !(conn->has_published && pubsub_chokes(conn->worker));
+}
+
+bool runner_is_stuck(const struct conn *conn)
+{
+    return !conn->refused && !is_ending(conn) && !is_stranger(conn) &&
+           (conn->waiter != NULL || output_is_full(conn) || outflow_is_stuck(conn));
 }
 
 /* Parks a request, or starts it beside the reads that run. */

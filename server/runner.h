@@ -17,6 +17,9 @@
 /* Whether another command may be taken from the connection's input now. */
 bool runner_may_take(const struct conn *conn);
 
+/* None may be, and nothing changes that but the client, by reading, or another one. */
+bool runner_is_stuck(const struct conn *conn);
+
 /* Takes a command. `block` is what the arguments lie in; NULL: some are the parser's own, as it is
  * with inline commands. Behind it `more` others have been read ahead, of which the first may be
  * taken along (row.h); returns how many were. */

@@ -58,6 +58,7 @@ struct server {
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections;
     _Atomic uint64_t script_bytes;   /* granted to Lua, in all workers: see script_state.h */
+    _Atomic uint64_t spooled_bytes;  /* of clients' commands, on the device: see spool.h */
     _Atomic uint64_t gathered_bytes; /* by the commands that work in steps: see gather.h */
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */

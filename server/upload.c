@@ -37,7 +37,8 @@ static bool is_stranger(const struct conn *conn)
 
 bool upload_is_referred_to(const struct conn *conn)
 {
-    return conn->transport->ops->refers != NULL && conn->transport->ops->refers(conn->transport);
+    return conn->spool == NULL && conn->transport->ops->refers != NULL &&
+           conn->transport->ops->refers(conn->transport);
 }
 
 /* Bytes that would be copied into a transaction are worth while when they are many; bytes that are
@@ -166,22 +167,6 @@ size_t upload_take(struct upload *upload, const char *data, size_t len)
     return taken;
 }
 
-static ssize_t read_vectors(struct transport *transport, const struct iovec *vectors, int count)
-{
-    if (transport->ops->read_vectors != NULL)
-        return transport->ops->read_vectors(transport, vectors, count);
-    ssize_t total = 0;
-    for (int i = 0; i < count; i++) {
-        ssize_t got = transport->ops->read(transport, vectors[i].iov_base, vectors[i].iov_len);
-        if (got < 0)
-            return total > 0 ? total : got;
-        total += got;
-        if ((size_t)got < vectors[i].iov_len)
-            break;
-    }
-    return total;
-}
-
 static size_t length_of(const struct iovec *vectors, int count)
 {
     size_t total = 0;
@@ -208,7 +193,7 @@ static ssize_t read_once(struct upload *upload, char *tail, size_t *tailed, bool
     size_t wanted = length_of(vectors, count);
     if (wanted == left)
         vectors[count++] = (struct iovec){tail, UPLOAD_TAIL};
-    ssize_t got = read_vectors(upload->conn->transport, vectors, count);
+    ssize_t got = conn_read_vectors(upload->conn, vectors, count);
     if (got < 0)
         return got;
     *is_filled = (size_t)got >= wanted;

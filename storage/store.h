@@ -374,6 +374,10 @@ struct store_upload;
 STORE_MUST_CHECK enum store_result store_stream_open_upload(struct store_txn *txn,
                                                             struct store_upload *upload,
                                                             struct store_stream **stream);
+/* Likewise from byte `offset` on, outside of any request; the caller's from the start. */
+STORE_MUST_CHECK enum store_result store_upload_read(struct store_worker *worker,
+                                                     struct store_upload *upload, uint64_t offset,
+                                                     struct store_stream **stream);
 void store_stream_keep(struct store_stream *stream);
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg);
 

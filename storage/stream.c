@@ -144,6 +144,12 @@ static enum store_result open_own(struct store_txn *txn, const struct large_writ
     return result;
 }
 
+static void begin_at(struct store_stream *stream, uint64_t offset)
+{
+    stream->next = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
+    stream->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);
+}
+
 /* The partition's lock is held: the newest commit there is has not given up this version. */
 enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
                                     uint64_t offset, struct store_stream **stream)
@@ -157,28 +163,37 @@ enum store_result store_stream_open(struct store_txn *txn, const struct store_it
                                atomic_load(&txn->store->journal.appended), stream);
     if (result != STORE_OK)
         return result;
-    (*stream)->next = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
-    (*stream)->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);
+    begin_at(*stream, offset);
     join(txn, *stream);
+    return STORE_OK;
+}
+
+enum store_result store_upload_read(struct store_worker *worker, struct store_upload *upload,
+                                    uint64_t offset, struct store_stream **stream)
+{
+    const struct format_root *root;
+    enum store_result result = upload_root(upload, &root);
+    if (result != STORE_OK)
+        return result;
+    assert(offset < root->length);
+    uint32_t length = (uint32_t)(sizeof *root + root->count * sizeof *root->extents);
+    /* its runs are the upload's: no commit can give them up */
+    result = stream_open_root(worker, (const char *)root, length, UINT64_MAX, stream);
+    if (result != STORE_OK)
+        return result;
+    begin_at(*stream, offset);
+    (*stream)->upload = upload;
+    upload_hold(upload);
     return STORE_OK;
 }
 
 enum store_result store_stream_open_upload(struct store_txn *txn, struct store_upload *upload,
                                            struct store_stream **stream)
 {
-    const struct format_root *root;
-    enum store_result result = upload_root(upload, &root);
-    if (result != STORE_OK)
-        return result;
-    uint32_t length = (uint32_t)(sizeof *root + root->count * sizeof *root->extents);
-    /* its runs are the upload's: no commit can give them up */
-    result = stream_open_root(txn->worker, (const char *)root, length, UINT64_MAX, stream);
-    if (result != STORE_OK)
-        return result;
-    (*stream)->upload = upload;
-    upload_hold(upload);
-    join(txn, *stream);
-    return STORE_OK;
+    enum store_result result = store_upload_read(txn->worker, upload, 0, stream);
+    if (result == STORE_OK)
+        join(txn, *stream);
+    return result;
 }
 
 void stream_leave(struct store_stream *stream)

@@ -118,9 +118,10 @@ struct store_txn {
 /* ---- model_store.c ---- */
 
 void worker_signal(struct store_worker *worker); /* its next store_poll has something to do */
-/* A stream of the transaction's, from there on. */
-void model_open_stream(struct store_txn *txn, struct value *value, uint64_t offset,
-                       struct store_stream **stream);
+/* A stream from there on; the transaction's if it joins that. */
+struct store_stream *model_open_stream(struct store_worker *worker, struct value *value,
+                                       uint64_t offset);
+void model_join_stream(struct store_txn *txn, struct store_stream *stream);
 
 /* ---- model_upload.c ---- */
 

@@ -579,18 +579,22 @@ void store_submit(struct store_worker *worker)
 
 /* ---- streams ---- */
 
-void model_open_stream(struct store_txn *txn, struct value *value, uint64_t offset,
-                       struct store_stream **stream)
+struct store_stream *model_open_stream(struct store_worker *worker, struct value *value,
+                                       uint64_t offset)
 {
     struct store_stream *opened = model_alloc(sizeof(*opened));
-    opened->worker = txn->worker;
+    opened->worker = worker;
     opened->value = value_ref(value);
     opened->position = offset;
     opened->end = value->len;
-    opened->txn = txn;
-    opened->next = txn->streams;
-    txn->streams = opened;
-    *stream = opened;
+    return opened;
+}
+
+void model_join_stream(struct store_txn *txn, struct store_stream *stream)
+{
+    stream->txn = txn;
+    stream->next = txn->streams;
+    txn->streams = stream;
 }
 
 bool store_streams(const struct store_item *item)
@@ -608,7 +612,8 @@ enum store_result store_stream_open(struct store_txn *txn, const struct store_it
                                     uint64_t offset, struct store_stream **stream)
 {
     assert(item->trees == 0 && item->version != 0);
-    model_open_stream(txn, (struct value *)item->origin, offset, stream);
+    *stream = model_open_stream(txn->worker, (struct value *)item->origin, offset);
+    model_join_stream(txn, *stream);
     return STORE_OK;
 }
 

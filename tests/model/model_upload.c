@@ -136,12 +136,21 @@ void store_upload_close(struct store_upload *upload)
     free(upload);
 }
 
+enum store_result store_upload_read(struct store_worker *worker, struct store_upload *upload,
+                                    uint64_t offset, struct store_stream **stream)
+{
+    assert(upload->is_finished);
+    *stream = model_open_stream(worker, upload->value, offset);
+    return STORE_OK;
+}
+
 enum store_result store_stream_open_upload(struct store_txn *txn, struct store_upload *upload,
                                            struct store_stream **stream)
 {
-    assert(upload->is_finished);
-    model_open_stream(txn, upload->value, 0, stream);
-    return STORE_OK;
+    enum store_result result = store_upload_read(txn->worker, upload, 0, stream);
+    if (result == STORE_OK)
+        model_join_stream(txn, *stream);
+    return result;
 }
 
 enum store_result store_put_upload(struct store_txn *txn, const struct store_key *key, uint8_t type,

@@ -64,6 +64,25 @@ fault("expiry-lost-with-growth", "server/members.c",
        "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
       by=["test_cmd_hash"])
 
+# ---- input that is set aside ----
+
+fault("input-left-where-it-is", "server/conn.c",
+      "a client that does not read its replies is not read from either",
+      ("!conn->input_ended && !can_read(conn) && runner_is_stuck(conn);", "false;"),
+      by=["test_pipelines.py::test_the_end_of_input_is_behind_what_was_set_aside"])
+fault("newest-input-first", "server/spool.c",
+      "what is in memory is read before what is on the device",
+      ("if (spool->first == NULL) taken += take_tail(", "taken += take_tail("),
+      by=["test_pipelines.py::test_written_before_it_is_read"])
+fault("spool-keeps-its-room", "server/spool.c",
+      "what was read keeps its place on the device",
+      ("store_upload_close(chunk->upload); count(", "count("),
+      by=["test_pipelines.py::test_the_room_comes_back"])
+fault("spool-without-a-wait", "server/spool.c",
+      "more is received while the device has to catch up",
+      ("!spool->waits_to_write && !tail_is_due(spool);", "true;"),
+      by=["test_pipelines.py::test_the_room_comes_back"])
+
 # ---- replies that leave while their command runs, and what is to come before other commands ----
 
 fault("pushes-within-a-reply", "server/conn_output.c",
@@ -89,7 +108,7 @@ fault("rest-without-claims-seen", "storage/admission.c",
       by=["test_outflow.py::test_who_waits_for_a_client_that_does_not_read"])
 fault("stream-from-its-extent", "storage/stream.c",
       "a stream that begins within an extent begins with it",
-      ("(*stream)->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
+      ("stream->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
       by=["test_outflow.py::test_long_values_of_fields_and_elements"])
 fault("woken-in-its-round", "server/runner.c",
       "a woken client is served when all connections have had their turn",
