@@ -27,12 +27,31 @@ static bool is_due(const struct call *call, const struct aside *aside, size_t le
     return len >= LEAST_BYTES && gathered > memory / MEMORY_SHARE;
 }
 
-static void copy_piece(const struct iovec *vectors, int count, const char *from)
+static size_t copy_part(const struct iovec *vectors, int count, const char *from)
 {
+    size_t len = 0;
     for (int i = 0; i < count; i++) {
-        memcpy(vectors[i].iov_base, from, vectors[i].iov_len);
-        from += vectors[i].iov_len;
+        memcpy(vectors[i].iov_base, from + len, vectors[i].iov_len);
+        len += vectors[i].iov_len;
     }
+    return len;
+}
+
+/* At once; or, where memory is short, part by part, each written before the next. */
+static enum store_result put_piece(struct aside *aside, const char *piece)
+{
+    while (aside->part < STORE_STREAM_PIECE) {
+        const struct iovec *vectors;
+        int count;
+        enum store_result result = store_upload_space(aside->upload, &vectors, &count);
+        if (result != STORE_OK)
+            return result;
+        size_t len = copy_part(vectors, count, piece + aside->part);
+        store_upload_filled(aside->upload, len);
+        aside->part += len;
+    }
+    aside->part = 0;
+    return STORE_OK;
 }
 
 /* As many pieces as there are, and as the device takes now. */
@@ -41,13 +60,9 @@ static enum store_result put_pieces(struct aside *aside, struct resp_writer *sai
     enum store_result result = STORE_OK;
     size_t at = 0;
     while (said->len - at >= STORE_STREAM_PIECE) {
-        const struct iovec *vectors;
-        int count;
-        result = store_upload_space(aside->upload, &vectors, &count);
+        result = put_piece(aside, said->data + at);
         if (result != STORE_OK)
             break;
-        copy_piece(vectors, count, said->data + at);
-        store_upload_filled(aside->upload, STORE_STREAM_PIECE);
         at += STORE_STREAM_PIECE;
     }
     memmove(said->data, said->data + at, said->len - at);
@@ -77,11 +92,12 @@ enum store_result aside_step(struct call *call, struct aside *aside, struct resp
     return store_step(call->txn);
 }
 
-enum store_result aside_reply(struct call *call, struct aside *aside,
-                              const struct resp_writer *said)
+enum store_result aside_reply(struct call *call, struct aside *aside, struct resp_writer *said)
 {
     if (said->failed)
         return STORE_NO_MEMORY;
+    if (aside->part > 0 && put_pieces(aside, said) == STORE_WAIT)
+        return store_rest(call->txn);
     if (aside->bytes > 0) {
         enum store_result result = store_upload_finish(aside->upload);
         if (result == STORE_WAIT)

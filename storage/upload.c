@@ -440,7 +440,7 @@ static enum store_result build_root(struct store_upload *upload)
 /* It ends here. Nothing names it but the root in memory, which needs no nodes. */
 static void end_open(struct store_upload *upload)
 {
-    assert(upload->filled % FORMAT_EXTENT_BYTES == 0);
+    assert(upload->filled % FORMAT_EXTENT_BYTES == 0 || upload->failure);
     upload->is_open = false;
     upload->length = upload->filled;
     upload->extent_count = (uint32_t)(upload->filled / FORMAT_EXTENT_BYTES);

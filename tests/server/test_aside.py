@@ -120,6 +120,28 @@ def test_a_client_that_does_not_read(make_server):
 
 
 @pytest.mark.vellum
+def test_beside_many_long_values(make_server):
+    """Values that arrive slowly have most of the memory that there is for such: so replies go aside
+    part by part."""
+    server = make_server(**SMALL)
+    client = server.client()
+    fill(client, "set")
+    raws = [server.raw() for _ in range(300)]
+    try:
+        for i, raw in enumerate(raws):
+            raw.send(b"*3\r\n$3\r\nSET\r\n$4\r\nk%03d\r\n$1000000\r\n" % i + b"x" * 70000)
+        for command in (("SDIFF", "set", "nothing"), ("SORT", "set", "ALPHA")):
+            for _ in range(3):
+                assert sorted(client.execute_command(*command)) == NAMES
+        client.restore("copy", 0, client.dump("set"))
+        assert sorted(client.smembers("copy")) == NAMES
+    finally:
+        for raw in raws:
+            raw.close()
+    assert sorted(client.sdiff("set", "nothing")) == NAMES
+
+
+@pytest.mark.vellum
 def test_space_comes_back(make_server):
     """Of replies that were read, and of those whose client has gone."""
     server = make_server(**SMALL)

@@ -197,6 +197,23 @@ def test_the_room_comes_back(make_server):
     assert spooled(server.client()) == 0
 
 
+@pytest.mark.sockets("the proxy reads and writes side by side")
+def test_beside_many_long_values(make_server):
+    """They arrive slowly, and have most of the memory for what is on its way to the device."""
+    server = make_server(**SMALL)
+    commands, replies = filling(LONG, b"slowly")
+    raws = [server.raw() for _ in range(300)]
+    try:
+        for i, raw in enumerate(raws):
+            raw.send(b"*3\r\n$3\r\nSET\r\n$4\r\nk%03d\r\n$1000000\r\n" % i + b"x" * 70000)
+        with server.raw() as raw:
+            raw.send(commands)
+            check(raw, replies)
+    finally:
+        for raw in raws:
+            raw.close()
+
+
 @pytest.mark.slow
 @pytest.mark.vellum
 @pytest.mark.sockets("the proxy reads and writes side by side")

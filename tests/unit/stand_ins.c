@@ -11,8 +11,7 @@ enum store_result aside_step(struct call *call, struct aside *aside, struct resp
     return store_step(call->txn);
 }
 
-enum store_result aside_reply(struct call *call, struct aside *aside,
-                              const struct resp_writer *said)
+enum store_result aside_reply(struct call *call, struct aside *aside, struct resp_writer *said)
 {
     (void)aside;
     resp_raw(call->reply, said->data, said->len);
