@@ -60,6 +60,7 @@ STORAGE_SRC := \
 	storage/long_key.c \
 	storage/memory.c \
 	storage/ordered_table.c \
+	storage/patches.c \
 	storage/reclaim.c \
 	storage/recover.c \
 	storage/recover_trees.c \
@@ -291,6 +292,7 @@ UNIT_TESTS := \
 	test_keyed_hash \
 	test_model_store \
 	test_packed \
+	test_patches \
 	test_rdma_frame \
 	test_rdma_loop \
 	test_publishing \
@@ -326,6 +328,7 @@ test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_loop_LINK = $(call objects,server/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)
+test_patches_LINK = $(call objects,storage/patches.c)
 test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)
 test_resp_write_LINK = $(PROTOCOL_LIB)

@@ -558,25 +558,65 @@ static void bury_replaced(struct store_txn *txn)
         request_notify(txn->worker);
 }
 
+static bool is_same_root(const struct format_root *a, const struct format_root *b)
+{
+    return a->count == b->count &&
+           memcmp(a, b, sizeof *a + a->count * sizeof(struct format_extent)) == 0;
+}
+
+/* Of the writes' table, which nobody asks any more for names, but for bases. */
+static uint32_t *base_cell(const struct store_txn *txn, const struct format_root *root)
+{
+    uint32_t mask = txn->write_table_size - 1;
+    uint64_t hash = root->length;
+    for (uint32_t i = 0; i < root->count; i++)
+        hash = (hash ^ root->extents[i].checksum ^ root->extents[i].page) * 0x9e3779b97f4a7c15ull;
+    uint32_t at = (uint32_t)(hash >> 32) & mask;
+    while (txn->write_table[at] &&
+           !is_same_root(txn->writes[txn->write_table[at] - 1].large->base, root))
+        at = (at + 1) & mask;
+    return &txn->write_table[at];
+}
+
+static const struct format_root *base_of(const struct write *write)
+{
+    return write->large ? write->large->base : NULL;
+}
+
+static void enter_bases(struct store_txn *txn)
+{
+    memset(txn->write_table, 0, txn->write_table_size * sizeof *txn->write_table);
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        if (base_of(&txn->writes[i]))
+            *base_cell(txn, base_of(&txn->writes[i])) = i + 1;
+}
+
+static bool lives_on(const struct store_txn *txn, const struct format_root *root)
+{
+    if (txn->write_table_size)
+        return *base_cell(txn, root) != 0;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct format_root *base = base_of(&txn->writes[i]);
+        if (base && is_same_root(base, root))
+            return true;
+    }
+    return false;
+}
+
 /* Large values that this transaction gave up. One that lives on under another name or expiry is the
  * base of a write. */
 static void free_replaced(struct store_txn *txn, uint64_t commit)
 {
+    if (txn->write_table_size)
+        enter_bases(txn);
     for (uint32_t i = 0; i < txn->write_count; i++) {
-        const struct format_root *old = txn->writes[i].old_root;
-        bool lives_on = false;
-        for (uint32_t j = 0; old && j < txn->write_count; j++) {
-            const struct large_write *large = txn->writes[j].large;
-            if (large && large->base && large->base->count == old->count &&
-                memcmp(large->base, old, sizeof *old + old->count * sizeof(struct format_extent)) ==
-                    0)
-                lives_on = true;
-        }
-        if (old && !lives_on)
-            extent_free_root(txn->store, old, commit);
-        if (txn->writes[i].old_key)
-            extent_free_root(txn->store, txn->writes[i].old_key, commit);
+        const struct write *write = &txn->writes[i];
+        if (write->old_root && !lives_on(txn, write->old_root))
+            extent_free_root(txn->store, write->old_root, commit);
+        if (write->old_key)
+            extent_free_root(txn->store, write->old_key, commit);
     }
+    txn->write_table_size = 0;
     extent_free_patched(txn, commit);
 }
 

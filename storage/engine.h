@@ -37,6 +37,7 @@
 #include "format.h"
 #include "index.h"
 #include "journal.h"
+#include "patches.h"
 #include "space.h"
 #include "store.h"
 #include "ttl.h"
@@ -100,18 +101,11 @@ struct partition {
 
 enum write_kind { WRITE_PUT, WRITE_DELETE };
 
-/* Bytes laid over a large value. */
-struct patch {
-    struct patch *next;
-    uint64_t offset, len;
-    const char *bytes;
-};
-
 /* A large value to be written: what stays of `base`, with patches over it (extent.c). */
 struct large_write {
     uint64_t length;
     const struct format_root *base; /* a copy of the old root, or NULL */
-    struct patch *patches;          /* in the order they were made */
+    struct patches *patches;        /* or NULL */
     struct format_root *root;       /* the result, once all extents are durable */
     uint32_t root_bytes;
     struct staging *staging;     /* in progress */
@@ -227,6 +221,7 @@ struct store_txn {
     uint32_t write_count, write_capacity;
     uint32_t *write_table; /* open addressing over writes, when there are many; 0: empty */
     uint32_t write_table_size, write_table_room;
+    uint32_t staged_count; /* writes, the first, whose large values are durable */
 
     struct pin *pins;
     uint32_t pin_count, pin_capacity;
@@ -671,7 +666,6 @@ void extent_abandon(struct store_txn *txn);
 STORE_MUST_CHECK enum store_result extent_read(struct store_txn *txn,
                                                const struct format_root *root, uint64_t offset,
                                                uint64_t len, char *to);
-void extent_overlay(const struct patch *patch, uint64_t offset, size_t len, char *to);
 void extent_drop_loads(struct store_txn *txn);
 /* The descriptor of the value's extent number i; a hole's where there is none. */
 STORE_MUST_CHECK enum store_result extent_locate(struct store_txn *txn,

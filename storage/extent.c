@@ -188,17 +188,6 @@ enum store_result extent_read(struct store_txn *txn, const struct format_root *r
     return STORE_OK;
 }
 
-void extent_overlay(const struct patch *patch, uint64_t offset, size_t len, char *to)
-{
-    for (; patch; patch = patch->next) {
-        uint64_t from = patch->offset > offset ? patch->offset : offset;
-        uint64_t end = offset + len, patch_end = patch->offset + patch->len;
-        uint64_t until = patch_end < end ? patch_end : end;
-        if (from < until)
-            memcpy(to + (from - offset), patch->bytes + (from - patch->offset), until - from);
-    }
-}
-
 /* ---- whole values ---- */
 
 /* A value being gathered in memory over several attempts: its pages are let go as they are copied.
@@ -373,12 +362,10 @@ static enum store_result hole_at(struct store_txn *txn, const struct format_root
 }
 
 /* Where the first extent begins that patches touch behind `offset`, but not before it. */
-static uint64_t patched_from(const struct patch *patch, uint64_t offset, uint64_t length)
+static uint64_t patched_from(const struct patches *patches, uint64_t offset, uint64_t length)
 {
-    uint64_t first = length;
-    for (; patch; patch = patch->next)
-        if (patch->offset + patch->len > offset)
-            first = lesser(first, patch->offset / FORMAT_EXTENT_BYTES * FORMAT_EXTENT_BYTES);
+    const struct patch *patch = patches_behind(patches, offset);
+    uint64_t first = patch ? patch->offset / FORMAT_EXTENT_BYTES * FORMAT_EXTENT_BYTES : length;
     return first > offset ? first : offset;
 }
 
@@ -410,7 +397,7 @@ static enum store_result read_piece(struct store_txn *txn, const struct large_wr
     enum store_result result = based > 0 ? extent_read(txn, base, offset, based, room) : STORE_OK;
     if (result == STORE_WAIT && !txn->in_place)
         read_ahead(txn, base, i + 1);
-    extent_overlay(value->patches, offset, *length, room);
+    patches_overlay(value->patches, offset, *length, room);
     return result;
 }
 

@@ -69,8 +69,7 @@ enum store_result long_key_begin(struct store_txn *txn, struct write *write)
 {
     const struct store_key *key = &write->key;
     struct long_key *long_key = store_alloc(txn, sizeof *long_key);
-    struct patch *whole = store_alloc(txn, sizeof *whole);
-    if (!long_key || !whole)
+    if (!long_key)
         return STORE_NO_MEMORY;
     *long_key = (struct long_key){.bytes = {.length = key->len}};
     enum store_result result = find_bytes(txn, write, &long_key->bytes);
@@ -79,9 +78,9 @@ enum store_result long_key_begin(struct store_txn *txn, struct write *write)
     long_key->head = (struct format_long_key){
         .hashes = {key->hash, format_second_hash(&txn->store->secret, key->data, key->len)},
         .slot = key->slot};
-    *whole = (struct patch){.len = key->len, .bytes = key->data};
-    if (!long_key->bytes.base)
-        long_key->bytes.patches = whole;
+    if (!long_key->bytes.base &&
+        !patches_lay(txn, &long_key->bytes.patches, 0, key->data, key->len))
+        return STORE_NO_MEMORY;
     write->long_key = long_key;
     return STORE_OK;
 }

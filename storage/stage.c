@@ -167,32 +167,22 @@ static enum store_result open_node(struct staging *staging, uint32_t i, struct n
 /* The first extent from i on that a patch touches; extent_count: none. */
 static uint32_t next_touched(const struct staging *staging, uint32_t i)
 {
-    uint32_t found = staging->extent_count;
-    for (const struct patch *patch = staging->large->patches; patch; patch = patch->next) {
-        uint32_t first = (uint32_t)(patch->offset / FORMAT_EXTENT_BYTES);
-        uint32_t last = (uint32_t)((patch->offset + patch->len - 1) / FORMAT_EXTENT_BYTES);
-        uint32_t candidate = first > i ? first : i;
-        if (candidate <= last && candidate < found)
-            found = candidate;
-    }
-    return found;
+    uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES;
+    const struct patch *patch = patches_behind(staging->large->patches, start);
+    if (!patch)
+        return staging->extent_count;
+    return patch->offset > start ? (uint32_t)(patch->offset / FORMAT_EXTENT_BYTES) : i;
 }
 
 /* How long extent i becomes: up to the last patched byte, or as long as it was. */
 static uint32_t new_length(const struct staging *staging, uint32_t i, uint32_t old_length)
 {
-    uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES, length = old_length;
-    for (const struct patch *patch = staging->large->patches; patch; patch = patch->next) {
-        uint64_t end_at = patch->offset + patch->len;
-        if (end_at <= start || patch->offset >= start + FORMAT_EXTENT_BYTES)
-            continue;
-        uint64_t within = end_at - start;
-        if (within > FORMAT_EXTENT_BYTES)
-            within = FORMAT_EXTENT_BYTES;
-        if (within > length)
-            length = within;
-    }
-    return (uint32_t)length;
+    uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES;
+    uint64_t end = patches_end_before(staging->large->patches, start + FORMAT_EXTENT_BYTES);
+    uint64_t length = end > start ? end - start : 0;
+    if (length > FORMAT_EXTENT_BYTES)
+        length = FORMAT_EXTENT_BYTES;
+    return length > old_length ? (uint32_t)length : old_length;
 }
 
 /* ---- writing ---- */
@@ -244,16 +234,7 @@ static void fill_extent(void *arg, uint32_t offset, uint32_t len, char *to)
         memcpy(to, filling->old + offset, len);
     else
         memset(to, 0, len);
-    extent_overlay(filling->staging->large->patches, filling->start + offset, len, to);
-}
-
-/* One patch covers all of it: its old bytes need not be read. */
-static bool covered(const struct staging *staging, uint64_t start, uint32_t length)
-{
-    for (const struct patch *patch = staging->large->patches; patch; patch = patch->next)
-        if (patch->offset <= start && patch->offset + patch->len >= start + length)
-            return true;
-    return false;
+    patches_overlay(filling->staging->large->patches, filling->start + offset, len, to);
 }
 
 static enum store_result stage_extent(struct staging *staging, uint32_t i)
@@ -266,7 +247,7 @@ static enum store_result stage_extent(struct staging *staging, uint32_t i)
     struct filling filling = {staging, (uint64_t)i * FORMAT_EXTENT_BYTES, NULL};
     uint32_t length = new_length(staging, i, old.length);
     char *bytes = NULL;
-    if (old.page && !covered(staging, filling.start, length)) {
+    if (old.page && !patches_cover(staging->large->patches, filling.start, length)) {
         bytes = malloc(length);
         if (!bytes)
             return STORE_NO_MEMORY;
@@ -374,12 +355,13 @@ static enum store_result stage_long_key(struct store_txn *txn, struct write *wri
 enum store_result extent_stage(struct store_txn *txn)
 {
     enum store_result result = STORE_OK;
-    for (uint32_t i = 0; i < txn->write_count && result == STORE_OK; i++) {
-        struct write *write = &txn->writes[i];
+    while (txn->staged_count < txn->write_count && result == STORE_OK) {
+        struct write *write = &txn->writes[txn->staged_count];
         if (write->kind == WRITE_PUT && write->key.len > FORMAT_KEY_INLINE)
             result = stage_long_key(txn, write);
         if (result == STORE_OK && write->large)
             result = stage_or_wait(txn, write->large);
+        txn->staged_count += result == STORE_OK;
     }
     return result;
 }

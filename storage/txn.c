@@ -195,6 +195,7 @@ void txn_discard(struct store_txn *txn)
     }
     txn->write_count = 0;
     txn->write_table_size = 0;
+    txn->staged_count = 0;
     txn->arrangement.changed = false;
     txn->shown = 0;
     txn->cause = STORE_BY_REQUEST;
@@ -207,6 +208,7 @@ void txn_reset(struct store_txn *txn)
         stream_leave(txn->streams);
     txn->write_count = 0;
     txn->write_table_size = 0;
+    txn->staged_count = 0;
     txn->arrangement.changed = false;
     release_memory(txn);
     extent_drop_loads(txn);
@@ -474,7 +476,7 @@ static enum store_result read_own(struct store_txn *txn, const struct large_writ
         if (result != STORE_OK)
             return result;
     }
-    extent_overlay(large->patches, offset, len, to);
+    patches_overlay(large->patches, offset, len, to);
     return STORE_OK;
 }
 
@@ -593,16 +595,8 @@ static enum store_result put_small(struct store_txn *txn, const struct store_key
 static bool add_patch(struct store_txn *txn, struct large_write *large, uint64_t offset,
                       const char *bytes, size_t len)
 {
-    if (len == 0)
-        return true;
-    struct patch *patch = store_alloc(txn, sizeof *patch);
-    if (!patch || !outlives_pages(txn, &bytes, len))
+    if (!outlives_pages(txn, &bytes, len) || !patches_lay(txn, &large->patches, offset, bytes, len))
         return false;
-    *patch = (struct patch){.offset = offset, .len = len, .bytes = bytes};
-    struct patch **last = &large->patches;
-    while (*last)
-        last = &(*last)->next;
-    *last = patch;
     if (offset + len > large->length)
         large->length = offset + len;
     return true;

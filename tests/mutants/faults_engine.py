@@ -15,12 +15,16 @@ fault("page-bytes-committed", "storage/txn.c",
       by=[BORROWED, "wait/test_borrowed"], quick=True)
 fault("page-bytes-staged", "storage/txn.c",
       "so is what is laid over a large value",
-      ("!patch || !outlives_pages(txn, &bytes, len)", "!patch"),
+      ("!outlives_pages(txn, &bytes, len) ||", ""),
       by=[BORROWED])
 fault("page-bytes-as-name", "storage/txn.c",
       "so is a key's name",
       ("return outlives_pages(txn, &write->key.data, key->len) ? write : NULL;", "return write;"),
       by=[BORROWED])
+fault("older-bytes-on-top", "storage/patches.c",
+      "what is laid over a part of a large value leaves older bytes behind it",
+      ("|| !divide(txn, patches, offset + len))", ")"),
+      by=["test_patches"])
 fault("node-kept-over-a-pause", "storage/tree_edit.c",
       "a run looks for a node where it was before its pause",
       ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
@@ -112,7 +116,7 @@ fault("long-key-runs-forgotten", "storage/recover.c",
       by=[LONG_KEYS])
 fault("long-key-space-lost", "storage/commit.c",
       "the bytes of a long key stay when it is deleted",
-      ("if (txn->writes[i].old_key)", "if (false)"),
+      ("if (write->old_key)", "if (false)"),
       by=[LONG_KEYS])
 fault("long-key-rewritten-over", "storage/commit.c",
       "an overwrite gives up the bytes that the key goes on to use",
@@ -447,7 +451,7 @@ fault("run-free-under-a-stream", "storage/free.c",
       by=[RANDOM, CUTS, POWERCUT])
 fault("renamed-value-freed", "storage/commit.c",
       "the extents of a value that lives on under another name are given up",
-      ("lives_on = true;", "lives_on = false;"),
+      ("if (write->old_root && !lives_on(txn, write->old_root))", "if (write->old_root)"),
       by=[RANDOM])
 fault("database-ids-reused", "storage/databases.c",
       "a database is flushed to an id that others have had",

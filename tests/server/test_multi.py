@@ -1,5 +1,6 @@
 """Transactions: MULTI, EXEC, DISCARD, WATCH, over partitions and workers."""
 
+import os
 import random
 import threading
 import time
@@ -545,3 +546,31 @@ def test_copies_are_of_what_was_there(make_server, workers):
             finished.set()
 
     at_once(copy, *(write(i) for i in range(3)), until=finished.is_set)
+
+
+def processor_seconds(server):
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_many_changes_of_one_long_value(server):
+    """Four times as many take about four times the work, and not sixteen."""
+    length, work = 1 << 20, []
+    for count in (12_000, 48_000):
+        expected = bytearray(b"a" * length)
+        changes = [(i * 506_963 % (length - 8), b"%08d" % i) for i in range(count)]
+        for offset, text in changes:
+            expected[offset:offset + 8] = text
+        with server.raw() as raw:
+            raw.call("SET", "value", "a" * length)
+            raw.call("MULTI")
+            for at in range(0, count, 1000):
+                some = changes[at:at + 1000]
+                raw.send(b"".join(encode("SETRANGE", "value", offset, text) for offset, text in some))
+                assert all(raw.reply() == QUEUED for _ in some)
+            before = processor_seconds(server)
+            assert raw.call("EXEC") == b"*%d\r\n" % count + b":%d\r\n" % length * count
+            work.append(processor_seconds(server) - before)
+            assert raw.call("GET", "value") == b"$%d\r\n%s\r\n" % (length, bytes(expected))
+    assert work[1] < 5 * work[0] + 0.3, work
