@@ -301,6 +301,7 @@ UNIT_TESTS := \
 	test_resp_parse \
 	test_resp_write \
 	test_runner \
+	test_sha1 \
 	test_ttl
 
 test_blocked_LINK = $(FIXTURE_TEST_LINK)
@@ -333,6 +334,7 @@ test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)
 test_resp_write_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)
+test_sha1_LINK = $(call objects,server/sha1.c)
 test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
 
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.

@@ -63,7 +63,7 @@ void sha1_hex(const char *data, size_t len, char hex[SHA1_HEX_LEN + 1])
     size_t at = 0;
     for (; len - at >= BLOCK; at += BLOCK)
         mix(state, (const uint8_t *)data + at);
-    mix_end(state, data + at, len - at, len);
+    mix_end(state, at < len ? data + at : NULL, len - at, len); /* no bytes may be no address */
     for (int i = 0; i < SHA1_HEX_LEN; i++)
         hex[i] = digits[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
     hex[SHA1_HEX_LEN] = '\0';
