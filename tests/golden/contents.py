@@ -1,0 +1,85 @@
+"""What every golden data directory holds: each kind of structure on disk at least once, above and
+below each threshold of form; and what must be read back from it. Data directories of earlier servers
+hold what this file had then, so it is only added to, under the next format's version."""
+
+FAR = 4_000_000_000_000  # an expiry, in milliseconds
+
+
+def long(name, length):
+    text = b"%s 0123456789 " % name
+    return (text * (length // len(text) + 1))[:length]
+
+
+STRINGS = {
+    b"empty": b"",
+    b"number": b"-9223372036854775808",
+    b"short": b"value",
+    b"of a page": long(b"page", 4000),
+    b"of two extents": long(b"two", 200_000),
+    b"of two levels": long(b"levels", 9_000_000),
+    long(b"a long key", 5000): b"by its hash",
+    b"binary\x00\r\n\xff": bytes(range(256)),
+}
+FIELDS = {
+    b"packed hash": {b"f%d" % i: b"v%d" % i for i in range(20)},
+    b"tree hash": {b"field:%d" % i: b"value %d" % i for i in range(2000)},
+    b"hash of long values": {b"a": long(b"a", 3000), b"b": long(b"b", 150_000)},
+}
+SETS = {
+    b"numbers": {b"%d" % i for i in range(-50, 50)},
+    b"packed set": {b"member %d" % i for i in range(20)},
+    b"tree set": {b"member %d" % i for i in range(3000)},
+}
+LISTS = {
+    b"packed list": [b"e%d" % i for i in range(30)],
+    b"tree list": [b"element %d" % i for i in range(3000)],
+    b"list of long elements": [long(b"e%d" % i, 5000) for i in range(5)],
+}
+SCORES = {
+    b"packed zset": {b"m%d" % i: i / 4 for i in range(20)},
+    b"tree zset": {b"member %d" % i: float(i % 100) for i in range(2000)},
+    b"infinite": {b"-": float("-inf"), b"+": float("inf"), b"0": 0.0},
+}
+
+
+def fill(client, other):
+    """`other` is a client of database 3."""
+    for key, value in STRINGS.items():
+        client.set(key, value)
+    client.setbit(b"hole", 80_000_000, 1)
+    for key, fields in FIELDS.items():
+        client.hset(key, mapping=fields)
+    for key, members in SETS.items():
+        client.sadd(key, *sorted(members))
+    for key, elements in LISTS.items():
+        client.rpush(key, *elements)
+    for key, scores in SCORES.items():
+        client.zadd(key, scores)
+    client.pfadd(b"hyperloglog", *range(1000))
+    client.set(b"expires", b"late", pxat=FAR)
+    client.set(b"deleted", b"x")
+    client.delete(b"deleted")
+    client.set(b"overwritten", long(b"old", 100_000))
+    client.set(b"overwritten", b"new")
+    other.set(b"elsewhere", b"database 3")
+
+
+def verify(client, other):
+    for key, value in STRINGS.items():
+        assert client.get(key) == value, key[:20]
+    assert client.strlen(b"hole") == 10_000_001 and client.bitcount(b"hole") == 1
+    for key, fields in FIELDS.items():
+        assert client.hgetall(key) == fields, key
+    for key, members in SETS.items():
+        assert client.smembers(key) == members, key
+    for key, elements in LISTS.items():
+        assert client.lrange(key, 0, -1) == elements, key
+    for key, scores in SCORES.items():
+        assert dict(client.zrange(key, 0, -1, withscores=True)) == scores, key
+        assert client.zrange(key, 0, -1) == sorted(scores, key=lambda m: (scores[m], m)), key
+    assert 980 <= client.pfcount(b"hyperloglog") <= 1020
+    assert client.get(b"expires") == b"late" and client.pexpiretime(b"expires") == FAR
+    assert client.get(b"deleted") is None
+    assert client.get(b"overwritten") == b"new"
+    assert other.get(b"elsewhere") == b"database 3" and other.dbsize() == 1
+    assert client.dbsize() == len(STRINGS) + len(FIELDS) + len(SETS) + len(LISTS) + len(SCORES) + 4
