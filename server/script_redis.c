@@ -160,8 +160,7 @@ static const char *run_command(lua_State *lua, size_t argc)
         result = STORE_NO_MEMORY;
     if (result != STORE_OK)
         script_leave(lua, result);
-    bool is_read = (command->flags & CMD_READONLY) != 0 && (command->flags & CMD_REMEMBERS) == 0;
-    nest_forget(outer->nest, !is_read || !store_forget(outer->txn, &mark));
+    nest_forget(outer->nest, has_effect(command) || !store_forget(outer->txn, &mark));
     store_make_room(outer->txn);
     if ((command->flags & CMD_WRITE) != 0)
         state->has_written = true;

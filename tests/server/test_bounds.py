@@ -405,6 +405,15 @@ def test_memory_is_bounded_while_a_script_walks_more_than_memory(watched):
 
 
 @pytest.mark.vellum
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["'PING', 'x'", "'SELECT', 0"])
+def test_commands_without_keys_leave_nothing_behind(make_server, words):
+    """Scripts have half of this memory."""
+    client = make_server(maxmemory="64mb").client()
+    assert client.eval(f"for i = 1, 700000 do redis.call({words}) end return 1", 0) == 1
+
+
+@pytest.mark.vellum
 def test_arguments_that_are_no_keys_cost_little(make_server):
     """Clients have 25 MB."""
     client = make_server(maxmemory="100mb").client()

@@ -240,7 +240,7 @@ def test_what_is_not_there(raw, name):
     "local t = {} for i = 1, 100000 do t = {t} end return t",
     "local s = 'x' while true do s = s .. s end",
     "local t = {} while true do t[#t + 1] = string.rep(#t .. '', 2000) end",
-    "while true do redis.call('echo', string.rep('x', 1000000)) end",
+    "while true do redis.call('rpush', 'k', string.rep('x', 1000000)) end",
     "error({})",
     "error()",
 ])
