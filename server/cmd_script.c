@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor.h"
 #include "nested.h"
 #include "request.h"
 #include "script.h"
@@ -124,6 +125,7 @@ static enum store_result evaluate(struct call *call)
             return STORE_NO_MEMORY;
         nest_begin(call);
     }
+    monitor_feed_script(call);
     const struct evaluation *evaluation = call->progress;
     struct script *script = evaluation->script;
     if (script == NULL) {

@@ -94,10 +94,8 @@ static void write_head(struct resp_writer *line, const struct call *call)
     resp_raw(line, "]", 1);
 }
 
-void monitor_feed(const struct call *call)
+static void feed(const struct call *call)
 {
-    if ((call->command->flags & (CMD_ADMIN | CMD_SKIP_MONITOR)) != 0)
-        return;
     struct resp_writer line;
     resp_writer_init(&line, 2);
     write_head(&line, call);
@@ -111,6 +109,18 @@ void monitor_feed(const struct call *call)
     if (publication != NULL)
         effects_add(call->effects, publication);
     resp_writer_free(&line);
+}
+
+void monitor_feed(const struct call *call)
+{
+    if ((call->command->flags & (CMD_ADMIN | CMD_SKIP_MONITOR)) == 0)
+        feed(call);
+}
+
+void monitor_feed_script(const struct call *call)
+{
+    if (monitor_any(call->server))
+        feed(call);
 }
 
 void monitor_tell(struct request *request)

@@ -20,7 +20,10 @@ static inline bool monitor_any(const struct server *server)
  * administrators are not shown. */
 void monitor_feed(const struct call *call);
 
-/* The same for the commands that a request stands for; once. */
+/* A command that runs a script, before it does: what the script runs stands behind it. */
+void monitor_feed_script(const struct call *call);
+
+/* monitor_feed for the commands that a request stands for; once. */
 void monitor_tell(struct request *request);
 
 /* An argument as it may be shown: passwords are not. */

@@ -1,5 +1,6 @@
 """Publish and subscribe, over all workers: who gets what, in which order and form."""
 
+import hashlib
 import threading
 import time
 
@@ -415,6 +416,27 @@ def test_monitor_shows_transactions_as_they_run(connect):
     assert shown[0].endswith(b'"MULTI"') and shown[4].endswith(b'"EXEC"')
     assert sorted(line[line.index(b"] ") + 2:] for line in shown[1:4]) == [
         b'"CLIENT" "ID"', b'"PUBLISH" "c" "x"', b'"SET" "a" "1"']
+
+
+def test_monitor_shows_scripts_before_what_they_call(connect):
+    watcher, raw = connect(), connect()
+    watcher.call("MONITOR")
+    declared, undeclared = "redis.call('SET', KEYS[1], '1')", "return redis.call('GET', 'other')"
+    absent = "0" * 40
+    for words in (("EVAL", declared, "1", "k"), ("EVAL_RO", undeclared, "0"),
+                  ("EVALSHA", hashlib.sha1(undeclared.encode()).hexdigest(), "0", "an argument"),
+                  ("EVALSHA_RO", absent, "0"), ("MULTI",), ("EVAL", undeclared, "0")):
+        raw.call(*words)
+    raw.call("EXEC")
+    shown = [line[line.index(b" ", 1) + 1:] for line in (monitored(watcher) for _ in range(11))]
+    texts = [line[line.index(b"] ") + 2:].decode() for line in shown]
+    assert texts == [
+        f'"EVAL" "{declared}" "1" "k"', '"SET" "k" "1"', f'"EVAL_RO" "{undeclared}" "0"',
+        '"GET" "other"', f'"EVALSHA" "{hashlib.sha1(undeclared.encode()).hexdigest()}" "0" '
+        '"an argument"', '"GET" "other"', f'"EVALSHA_RO" "{absent}" "0"', '"MULTI"',
+        f'"EVAL" "{undeclared}" "0"', '"GET" "other"', '"EXEC"']
+    assert [line.startswith(b"lua]") for line in shown] == [
+        text.startswith(('"SET', '"GET')) for text in texts]
 
 
 def test_publishing_in_a_transaction(connect):
