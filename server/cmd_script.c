@@ -49,6 +49,25 @@ static struct script *find_by_sha(struct call *call, struct resp_slice name)
     return scripts_find(call->server->scripts, sha);
 }
 
+/* The texts stand in the account of memory. */
+static void note_texts(struct server *server)
+{
+    int64_t change = scripts_take_change(server->scripts);
+    if (change != 0)
+        store_note_memory(server->store, change);
+}
+
+static struct script *add_script(struct call *call, struct resp_slice text, bool is_loaded,
+                                 char *problem)
+{
+    struct server *server = call->server;
+    uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
+    struct script *script =
+        scripts_add(server->scripts, text, is_loaded, memory / SCRIPTS_TEXT_SHARE, problem);
+    note_texts(server);
+    return script;
+}
+
 static void find_script(struct call *call, struct evaluation *evaluation)
 {
     if (call->command->run == cmd_evalsha) { /* EVALSHA_RO's function, too */
@@ -57,8 +76,7 @@ static void find_script(struct call *call, struct evaluation *evaluation)
             strcpy(evaluation->problem, "NOSCRIPT No matching script. Please use EVAL.");
         return;
     }
-    evaluation->script =
-        scripts_add(call->server->scripts, call->argv[1], false, evaluation->problem);
+    evaluation->script = add_script(call, call->argv[1], false, evaluation->problem);
 }
 
 /* The number of keys, or what is wrong with it. */
@@ -163,7 +181,7 @@ enum store_result cmd_script_load(struct call *call)
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
-    struct script *script = scripts_add(call->server->scripts, call->argv[2], true, problem);
+    struct script *script = add_script(call, call->argv[2], true, problem);
     if (script == NULL) {
         resp_error(call->reply, problem);
         return STORE_OK;
@@ -197,6 +215,7 @@ enum store_result cmd_script_flush(struct call *call)
         return STORE_OK;
     }
     scripts_flush(call->server->scripts);
+    note_texts(call->server);
     resp_ok(call->reply);
     return STORE_OK;
 }

@@ -24,6 +24,8 @@ struct scripts {
     uint64_t made;            /* so far */
     struct script *oldest, *newest;
     uint32_t listed;
+    uint64_t loaded_bytes;       /* of those that are not listed */
+    _Atomic uint64_t told_bytes; /* by scripts_take_change */
     _Atomic uint64_t bytes, shown_count, flushes;
 };
 
@@ -120,6 +122,8 @@ static void take_out(struct scripts *scripts, struct script **at)
 {
     struct script *script = *at;
     *at = script->next;
+    if (script->is_loaded)
+        scripts->loaded_bytes -= bytes_of(script);
     unlist(scripts, script);
     scripts->count--;
     atomic_fetch_sub(&scripts->bytes, bytes_of(script));
@@ -159,9 +163,16 @@ static void put_in(struct scripts *scripts, struct script *script)
     atomic_fetch_add(&scripts->bytes, bytes_of(script));
     atomic_store(&scripts->shown_count, scripts->count);
     if (script->is_loaded)
-        return;
-    list_newest(scripts, script);
-    if (scripts->listed > SCRIPTS_OF_EVAL_MAX)
+        scripts->loaded_bytes += bytes_of(script);
+    else
+        list_newest(scripts, script);
+}
+
+/* The newest one may go as well: who runs it holds it. */
+static void forget_oldest(struct scripts *scripts, uint64_t most)
+{
+    while (scripts->oldest != NULL &&
+           (scripts->listed > SCRIPTS_OF_EVAL_MAX || atomic_load(&scripts->bytes) > most))
         take_out(scripts, place_of(scripts, scripts->oldest->sha));
 }
 
@@ -281,28 +292,46 @@ static struct script *make(struct resp_slice text, const char *sha, bool is_load
     return NULL;
 }
 
+static struct script *add_new(struct scripts *scripts, struct resp_slice text, const char *sha,
+                              bool is_loaded, char *problem)
+{
+    struct script *script = make(text, sha, is_loaded, problem);
+    if (script == NULL)
+        return NULL;
+    script->number = ++scripts->made;
+    put_in(scripts, script);
+    return script;
+}
+
+static void keep_loaded(struct scripts *scripts, struct script *script)
+{
+    unlist(scripts, script);
+    script->is_loaded = true;
+    scripts->loaded_bytes += bytes_of(script);
+}
+
 struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
-                           char problem[SCRIPT_PROBLEM_MAX])
+                           uint64_t most, char problem[SCRIPT_PROBLEM_MAX])
 {
     char sha[SHA1_HEX_LEN + 1];
     sha1_hex(text.data, text.len, sha);
-    strcpy(problem, "OOM out of memory");
+    strcpy(problem, "OOM command not allowed when used memory > 'maxmemory'.");
     pthread_mutex_lock(&scripts->lock);
     struct script *script = *place_of(scripts, sha);
-    if (script == NULL) {
-        script = make(text, sha, is_loaded, problem);
-        if (script != NULL) {
-            script->number = ++scripts->made;
-            put_in(scripts, script);
-        }
-    } else if (is_loaded && !script->is_loaded) {
-        unlist(scripts, script);
-        script->is_loaded = true;
-    } else {
+    bool is_kept = script != NULL && script->is_loaded;
+    bool is_refused =
+        is_loaded && !is_kept && scripts->loaded_bytes + sizeof *script + text.len + 1 > most;
+    if (is_refused)
+        script = NULL;
+    else if (script == NULL)
+        script = add_new(scripts, text, sha, is_loaded, problem);
+    else if (is_loaded && !is_kept)
+        keep_loaded(scripts, script);
+    else
         note_use(scripts, script);
-    }
     if (script != NULL)
         hold(script);
+    forget_oldest(scripts, most);
     pthread_mutex_unlock(&scripts->lock);
     return script;
 }
@@ -314,6 +343,17 @@ void scripts_forget(struct scripts *scripts, struct script *script)
     if (*at == script)
         take_out(scripts, at);
     pthread_mutex_unlock(&scripts->lock);
+}
+
+int64_t scripts_take_change(struct scripts *scripts)
+{
+    if (atomic_load(&scripts->bytes) == atomic_load(&scripts->told_bytes))
+        return 0;
+    pthread_mutex_lock(&scripts->lock);
+    uint64_t bytes = atomic_load(&scripts->bytes);
+    int64_t change = (int64_t)(bytes - atomic_exchange(&scripts->told_bytes, bytes));
+    pthread_mutex_unlock(&scripts->lock);
+    return change;
 }
 
 void scripts_flush(struct scripts *scripts)

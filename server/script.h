@@ -41,17 +41,21 @@ struct script {
     char text[];
 };
 
+/* What the texts of all scripts may take, of maxmemory. EVAL's oldest ones are forgotten beyond it,
+ * and SCRIPT LOAD is refused. */
+#define SCRIPTS_TEXT_SHARE 8
+
 struct scripts;
 
 struct scripts *scripts_new(void); /* NULL: out of memory */
 void scripts_free(struct scripts *scripts);
 
 /* Both hold it; NULL: there is none. scripts_add gives the one that is there, if there is one; or
- * NULL, and an error reply: about its first line, or memory. */
+ * NULL, and an error reply: about its first line, or memory. `most`: bytes for all. */
 struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN]);
 #define SCRIPT_PROBLEM_MAX 160
 struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
-                           char problem[SCRIPT_PROBLEM_MAX]);
+                           uint64_t most, char problem[SCRIPT_PROBLEM_MAX]);
 void script_release(struct script *script);
 
 /* Out of the registry: its text is no script after all. */
@@ -61,5 +65,7 @@ void scripts_flush(struct scripts *scripts);
 uint64_t scripts_flushes(const struct scripts *scripts); /* how often */
 uint64_t scripts_count(const struct scripts *scripts);
 uint64_t scripts_bytes(const struct scripts *scripts);
+/* By how much the bytes have changed since the last call. */
+int64_t scripts_take_change(struct scripts *scripts);
 
 #endif

@@ -26,6 +26,7 @@
                    bytes, times HOOK_INSTRUCTIONS, between two looks */
 #define SCRATCH_KEPT (64 * 1024)
 #define FULL_COLLECT_SHARE 4
+#define KEPT_SHARE 2 /* of what runs may have, for all workers between them */
 #define GRANT_BYTES ((size_t)64 * 1024)
 #define NOTE_STEP (256 * 1024)             /* of a change that the store need not hear of at once */
 #define GRANT_ALWAYS ((size_t)1024 * 1024) /* the libraries, and a small script */
@@ -378,18 +379,6 @@ static void note_bytes(struct script_state *state)
     atomic_store_explicit(&state->worker->script.bytes, state->bytes, memory_order_relaxed);
 }
 
-bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply)
-{
-    struct compilation compilation = {.state = state, .script = script, .reply = reply};
-    if (lua_cpcall(state->lua, compile, &compilation) != 0) {
-        write_compile_error(state->lua, reply);
-        compilation.is_good = false;
-    }
-    lua_settop(state->lua, 0);
-    note_bytes(state);
-    return compilation.is_good;
-}
-
 /* ---- a run ---- */
 
 struct run {
@@ -523,13 +512,46 @@ static int collect(lua_State *lua)
     return 0;
 }
 
+static int forget_functions(lua_State *lua)
+{
+    lua_newtable(lua);
+    keep(lua, KEPT_FUNCTIONS);
+    script_state_of(lua)->compiled = 0;
+    return collect(lua);
+}
+
 /* Needs some memory itself. */
-static void collect_all(struct script_state *state)
+static void make_smaller(struct script_state *state, lua_CFunction way)
 {
     state->is_unbounded = true;
-    if (lua_cpcall(state->lua, collect, NULL) != 0)
+    if (lua_cpcall(state->lua, way, NULL) != 0)
         lua_settop(state->lua, 0);
     state->is_unbounded = false;
+}
+
+/* Between runs: compiled scripts do not take what the next run needs. */
+static void keep_small(struct script_state *state)
+{
+    size_t most = script_memory_max(state);
+    size_t own = most / KEPT_SHARE / state->worker->server->worker_count;
+    if (state->bytes > most / FULL_COLLECT_SHARE || state->bytes > own)
+        make_smaller(state, collect);
+    if (state->bytes > own && state->compiled > 0)
+        make_smaller(state, forget_functions);
+}
+
+bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply)
+{
+    struct compilation compilation = {.state = state, .script = script, .reply = reply};
+    if (lua_cpcall(state->lua, compile, &compilation) != 0) {
+        write_compile_error(state->lua, reply);
+        compilation.is_good = false;
+    }
+    lua_settop(state->lua, 0);
+    keep_small(state);
+    give_grants_back(state);
+    note_bytes(state);
+    return compilation.is_good;
 }
 
 static void begin(struct script_state *state, struct call *call, struct script *script)
@@ -570,8 +592,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     }
     lua_settop(state->lua, 0);
     state->is_hooked = false;
-    if (state->bytes > script_memory_max(state) / FULL_COLLECT_SHARE)
-        collect_all(state);
+    keep_small(state);
     state->command_bytes = state->reply_bytes = 0;
     give_grants_back(state);
     tell_store(state, 0);

@@ -24,6 +24,14 @@ fault("insert-without-a-look", "server/script_table.c",
       "table.insert moves two thousand million elements without a look at SCRIPT KILL",
       ("if (to % PIECE == 0)", "if (false)"),
       by=["test_busy.py::test_functions_of_c_are_ended"])
+fault("texts-of-eval-unbounded", "server/script.c",
+      "EVAL's scripts are kept, however long they are",
+      ("|| atomic_load(&scripts->bytes) > most))", "))"),
+      by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
+fault("compiled-for-ever", "server/script_state.c",
+      "compiled scripts are kept until there is no memory for another one",
+      ("if (state->bytes > own && state->compiled > 0)", "if (false)"),
+      by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
 fault("everysec-never", "storage/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),

@@ -1,5 +1,6 @@
 """Bounds: full files and full memory, eviction by each policy, and what is told about it."""
 
+import hashlib
 import os
 import selectors
 import socket
@@ -402,6 +403,40 @@ def test_memory_is_bounded_while_a_script_walks_more_than_memory(watched):
     stats = client.info("commandstats")
     assert stats["cmdstat_strlen"]["calls"] == 20000
     assert client.info("stats")["keyspace_hits"] == 20000
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("form", ["return {number} --{text}", "return {number}, '{text}'"])
+def test_texts_of_scripts_are_bounded(make_server, form):
+    client = make_server(maxmemory="64mb").client()
+    most = (64 << 20) // 8
+
+    def script(number):
+        return form.format(number=number, text=f"{number:07}" * 70000)
+
+    def shown():
+        return client.info("memory")["used_memory_scripts_eval"]
+
+    for number in range(100):
+        assert client.eval(script(number), 0) == number
+        assert shown() <= most
+    assert shown() > most / 2
+    newest, oldest = (hashlib.sha1(script(n).encode()).hexdigest() for n in (99, 0))
+    assert client.script_exists(newest, oldest) == [True, False]
+    assert client.evalsha(newest, 0) == 99
+    loaded = []
+    with pytest.raises(redis.ResponseError, match="command not allowed when used memory"):
+        for number in range(100, 200):
+            loaded.append(client.script_load(script(number)))
+            assert shown() <= most
+    assert len(loaded) == most // (490000 + 1000)
+    assert all(client.script_exists(*loaded))
+    assert client.script_load(script(100)) == loaded[0]
+    assert client.eval(script(7), 0) == 7
+    assert client.evalsha(loaded[0], 0) == 100
+    assert client.script_flush()
+    assert shown() == 0
+    assert client.script_load(script(199))
 
 
 @pytest.mark.vellum
