@@ -123,7 +123,7 @@ COMMAND("sunionstore", cmd_sunionstore, -3, W | OOM, 1, -1, 1, "set", "1.0.0", "
 
 /* ---- list ---- */
 
-COMMAND("blmove", cmd_blmove, 6, W | OOM | NS | CMD_BLOCKING, 1, 2, 1, "list", "6.2.0", "list",
+COMMAND("blmove", cmd_blmove, 6, W | OOM | CMD_BLOCKING, 1, 2, 1, "list", "6.2.0", "list",
         "O(log N)",
         .summary = "Moves an element from one list to another, and waits for one to be there.",
         .syntax = "source destination#1 wherefrom(LEFT|RIGHT) whereto(LEFT|RIGHT) timeout",
@@ -134,16 +134,16 @@ COMMAND(
     .summary = "Takes elements from the first of several lists that has any, and waits for them.",
     .syntax = "timeout numkeys key... where(LEFT|RIGHT) [COUNT count]",
     .key_flags = "RW access delete", .key_count_at = 2)
-COMMAND("blpop", cmd_blpop, -3, W | NS | CMD_BLOCKING, 1, -2, 1, "list", "2.0.0", "list",
+COMMAND("blpop", cmd_blpop, -3, W | CMD_BLOCKING, 1, -2, 1, "list", "2.0.0", "list",
         "O(N), N being the number of keys",
         .summary = "Takes the first element of the first list that has any, and waits for it.",
         .syntax = "key... timeout", .key_flags = "RW access delete")
-COMMAND("brpop", cmd_brpop, -3, W | NS | CMD_BLOCKING, 1, -2, 1, "list", "2.0.0", "list",
+COMMAND("brpop", cmd_brpop, -3, W | CMD_BLOCKING, 1, -2, 1, "list", "2.0.0", "list",
         "O(N), N being the number of keys",
         .summary = "Takes the last element of the first list that has any, and waits for it.",
         .syntax = "key... timeout", .key_flags = "RW access delete")
 COMMAND(
-    "brpoplpush", cmd_brpoplpush, 4, W | OOM | NS | CMD_BLOCKING, 1, 2, 1, "list", "2.2.0", "list",
+    "brpoplpush", cmd_brpoplpush, 4, W | OOM | CMD_BLOCKING, 1, 2, 1, "list", "2.2.0", "list",
     "O(log N)",
     .summary = "Moves the last element of a list to the beginning of another, and waits for it.",
     .syntax = "source destination#1 timeout", .key_flags = "RW access delete;RW insert",
@@ -221,12 +221,12 @@ COMMAND("bzmpop", cmd_bzmpop, -5, W | CMD_BLOCKING | CMD_MOVABLE_KEYS, 0, 0, 0, 
         .summary = "Takes members as ZMPOP does, or waits until there is one.",
         .syntax = "timeout numkeys key... where(MIN|MAX) [COUNT count]",
         .key_flags = "RW access delete", .key_count_at = 2)
-COMMAND("bzpopmax", cmd_bzpopmax, -3, W | NS | FAST | CMD_BLOCKING, 1, -2, 1, "sortedset", "5.0.0",
+COMMAND("bzpopmax", cmd_bzpopmax, -3, W | FAST | CMD_BLOCKING, 1, -2, 1, "sortedset", "5.0.0",
         "sorted-set", "O(log N)",
         .summary = "Takes the member with the greatest score from the first of several sorted sets "
                    "that has any, or waits for one.",
         .syntax = "key... timeout", .key_flags = "RW access delete")
-COMMAND("bzpopmin", cmd_bzpopmin, -3, W | NS | FAST | CMD_BLOCKING, 1, -2, 1, "sortedset", "5.0.0",
+COMMAND("bzpopmin", cmd_bzpopmin, -3, W | FAST | CMD_BLOCKING, 1, -2, 1, "sortedset", "5.0.0",
         "sorted-set", "O(log N)",
         .summary =
             "Takes the member with the least score from the first of several sorted sets that "

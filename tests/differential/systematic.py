@@ -23,6 +23,10 @@ def in_multi(words):
             harness.encode("DISCARD") + harness.encode("UNWATCH")), 5
 
 
+# Commands that wait, but not in there.
+WAITING = (b"WAIT", b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX")
+
+
 def in_script(words):
     return harness.encode("EVAL", PCALL, "0", *words), 1
 
@@ -35,9 +39,9 @@ def in_reading_script(words):
 WAYS = [(by_itself, 2, 1, ()),
         (by_itself, 3, 4, ()),
         (in_multi, 2, 5, (b"EXEC", b"DISCARD", b"MULTI")),
-        # 7.2's WAIT may stand in scripts.
-        (in_script, 2, 5, (b"WAIT",)),
-        (in_reading_script, 2, 11, (b"WAIT",))]
+        # In 7.2 they may stand in scripts.
+        (in_script, 2, 5, WAITING),
+        (in_reading_script, 2, 11, WAITING)]
 
 
 def same(how, words, stock, ours):

@@ -34,6 +34,8 @@ def rows_of_commands(server):
 # Where 7.2 differs from stock, which is 7.0.
 NEWER = {"zrank": ["arity"], "zrevrank": ["arity"],  # WITHSCORE
          "wait": ["flags", "categories"],  # may stand in scripts
+         **{name: ["flags"] for name in ("blpop", "brpop", "blmove", "brpoplpush", "bzpopmin",
+                                         "bzpopmax")},  # likewise
          "command|getkeys": ["arity"], "command|getkeysandflags": ["arity"]}  # of one word
 
 

@@ -92,6 +92,32 @@ def test_waits_end_at_once(raw):
                     0) == b"*2\r\n:0\r\n:0\r\n"
 
 
+@pytest.mark.skipif(harness.IS_REDIS, reason="7.2 lets them stand in scripts, 7.0 does not")
+@pytest.mark.parametrize("words, reply, left", [
+    ("'blpop', 'none', 'l', 0", b"*2\r\n$1\r\nl\r\n$1\r\na\r\n", [b"b", b"c"]),
+    ("'brpop', 'l', 0", b"*2\r\n$1\r\nl\r\n$1\r\nc\r\n", [b"a", b"b"]),
+    ("'blmove', 'l', 'l', 'left', 'right', 0", b"$1\r\na\r\n", [b"b", b"c", b"a"]),
+    ("'brpoplpush', 'l', 'l', 0", b"$1\r\nc\r\n", [b"c", b"a", b"b"]),
+    ("'blmpop', 0, 1, 'l', 'left'", b"*2\r\n$1\r\nl\r\n*1\r\n$1\r\na\r\n", [b"b", b"c"]),
+    ("'bzpopmin', 'z', 0", b"*3\r\n$1\r\nz\r\n$1\r\nx\r\n$1\r\n1\r\n", None),
+    ("'bzpopmax', 'z', 0", b"*3\r\n$1\r\nz\r\n$1\r\ny\r\n$1\r\n2\r\n", None),
+    ("'bzmpop', 0, 1, 'z', 'min'",
+     b"*2\r\n$1\r\nz\r\n*1\r\n*2\r\n$1\r\nx\r\n$1\r\n1\r\n", None),
+])
+def test_blocking_commands_do_not_wait(server, raw, words, reply, left):
+    client = server.client()
+    assert raw.call("EVAL", f"return redis.call({words})", 2, "l", "z") == b"$-1\r\n"
+    client.rpush("l", "a", "b", "c")
+    client.zadd("z", {"x": 1, "y": 2})
+    assert raw.call("EVAL", f"return redis.call({words})", 2, "l", "z") == reply
+    if left is not None:
+        assert client.lrange("l", 0, -1) == left
+    else:
+        assert client.zcard("z") == 1
+    assert raw.call("EVAL_RO", f"return redis.call({words})", 2, "l", "z").startswith(
+        b"-ERR Write commands are not allowed from read-only scripts.")
+
+
 @pytest.mark.parametrize("script, reply", [
     ("return {map={a=1}}", b"%1\r\n$1\r\na\r\n:1\r\n"),
     ("return {set={a=true}}", b"~1\r\n$1\r\na\r\n"),
