@@ -69,6 +69,7 @@ struct conn {
     struct segment *output, *last_output;
     struct segment *held, *last_held; /* pushes, while a reply flows: see outflow.h */
     bool is_flowing;
+    uint64_t flowed_bytes; /* of that reply, sent or not; 0: none flows */
     uint64_t output_bytes; /* in both */
     uint64_t shared_bytes; /* of these in publications, which others may have, too */
     uint32_t segment_count;

@@ -684,11 +684,14 @@ static void check_limit(struct conn *conn)
         conn->soft_limit_since_ms = now_ms;
     bool is_late =
         is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
-    if (!is_late && (limit.hard_bytes == 0 || bytes <= limit.hard_bytes))
+    /* A reply that flows counts whole: elsewhere it would all be waiting by now. */
+    uint64_t most = bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;
+    if (!is_late && (limit.hard_bytes == 0 || most <= limit.hard_bytes))
         return;
     counter_add(&worker->counters.output_buffer_closed, 1);
     log_line(&worker->server->log, CONFIG_LOG_WARNING,
-             "Client %s closed: it does not read its replies and is over its output buffer limit",
+             "Client %s closed: it is over its output buffer limit, by what it has not read or by "
+             "one reply",
              conn_peer_name(conn));
     conn_kill(conn);
 }
@@ -708,7 +711,7 @@ void conn_output_flush(struct conn *conn)
         settle(conn);
         send_queue(conn);
     }
-    if (conn->output != NULL)
+    if (conn->output != NULL || conn->is_flowing)
         check_limit(conn);
     conn->shown = 0;
     if (output->capacity > KEPT_OUTPUT_MAX || output->failed) {

@@ -87,6 +87,7 @@ static enum store_result pass_on(struct request *request, struct resp_writer *pa
     if (shown > conn->shown)
         conn->shown = shown;
     request->flows = conn->is_flowing = true;
+    conn->flowed_bytes += part->len;
     conn_output_take(conn, part);
     conn_attend(conn);
     return STORE_OK;
@@ -154,6 +155,7 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
     if (result != STORE_OK)
         return result; /* the transaction closes the stream */
     store_stream_keep(stream);
+    conn->flowed_bytes += item->length - offset;
     conn_output_stream(conn, stream, item->length - offset);
     resp_raw(said, "\r\n", 2);
     return STORE_OK;
@@ -194,5 +196,6 @@ void outflow_answered(struct request *request)
     if (!request->flows)
         return;
     conn->is_flowing = false;
+    conn->flowed_bytes = 0;
     conn_output_release(conn);
 }

@@ -72,6 +72,11 @@ fault("expiry-lost-with-growth", "server/members.c",
        "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
       by=["test_cmd_hash"])
 
+fault("flowed-and-forgotten", "server/conn_output.c",
+      "of a reply that leaves in parts the limit counts only what is unsent",
+      ("bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;", "bytes;"),
+      by=["test_outflow.py::test_one_reply_over_the_output_limit"])
+
 # ---- input that is set aside ----
 
 fault("input-left-where-it-is", "server/conn.c",
