@@ -13,6 +13,7 @@
 #include "client_memory.h"
 #include "config_directive.h"
 #include "glob.h"
+#include "info.h"
 #include "listener.h"
 #include "notice.h"
 #include "process.h"
@@ -342,6 +343,7 @@ enum store_result cmd_config_resetstat(struct call *call)
         return STORE_OK;
     clear_counters(&call->server->total_connections, 1);
     clear_counters(&call->server->rejected_connections, 1);
+    info_forget_loop_time(call->server);
     store_reset_counters(call->server->store);
     resp_ok(call->reply);
     return STORE_OK;

@@ -33,6 +33,7 @@ static bool authenticate(struct call *call, struct resp_slice user, struct resp_
     bool good = !config_has_password(config) ||
                 config_password_matches(config, password.data, password.len);
     if (!good || !slice_equals(user, "default")) {
+        atomic_fetch_add_explicit(&call->server->denied_auths, 1, memory_order_relaxed);
         resp_error(call->reply, "WRONGPASS invalid username-password pair or user is disabled.");
         return false;
     }

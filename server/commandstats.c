@@ -61,6 +61,11 @@ void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t mis
         counter_add(&worker->counters.keyspace_misses, misses);
 }
 
+void commandstats_add_failure(struct worker *worker, const struct command *command)
+{
+    counter_add(&counters_of(worker, command)->failed, 1);
+}
+
 void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,
                             size_t len, bool rejected)
 {

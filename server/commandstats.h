@@ -23,6 +23,9 @@ void commandstats_add_calls(struct worker *worker, const struct command *command
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec);
 void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses);
 
+/* A command has run and failed, with an error that was counted before. */
+void commandstats_add_failure(struct worker *worker, const struct command *command);
+
 /* An error reply, "-CODE text...". rejected: the command has not run; NULL: there is none. */
 void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,
                             size_t len, bool rejected);

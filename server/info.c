@@ -242,12 +242,16 @@ static void write_memory(FILE *to, struct server *server)
 static void write_persistence(FILE *to, struct server *server)
 {
     const char *status = store_has_failed(server->store) ? "err" : "ok";
+    struct store_stats stats;
+    store_stats(server->store, &stats);
     fprintf(to, "# Persistence\r\n");
     fprintf(to, "loading:0\r\nasync_loading:0\r\n");
     fprintf(to, "current_cow_peak:0\r\ncurrent_cow_size:0\r\ncurrent_cow_size_age:0\r\n");
     fprintf(to, "current_fork_perc:0.00\r\n");
     fprintf(to, "current_save_keys_processed:0\r\ncurrent_save_keys_total:0\r\n");
-    fprintf(to, "rdb_changes_since_last_save:0\r\nrdb_bgsave_in_progress:0\r\n");
+    /* There is no save but the start: rdb_last_save_time is when that was. */
+    fprintf(to, "rdb_changes_since_last_save:%llu\r\n", U(stats.commits));
+    fprintf(to, "rdb_bgsave_in_progress:0\r\n");
     fprintf(to, "rdb_last_save_time:%lld\r\n", (long long)(server->start_ms / 1000));
     fprintf(to, "rdb_last_bgsave_status:%s\r\n", status);
     fprintf(to, "rdb_last_bgsave_time_sec:-1\r\nrdb_current_bgsave_time_sec:-1\r\n");
@@ -263,6 +267,37 @@ static void write_persistence(FILE *to, struct server *server)
 
 /* ---- stats ---- */
 
+static uint64_t thread_usec(const struct server *server)
+{
+    uint64_t usec = 0;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        usec += worker_busy_usec(server->workers[i]);
+    return usec;
+}
+
+/* What the workers' threads have been running, since it was forgotten. */
+static uint64_t loop_usec(const struct server *server)
+{
+    uint64_t usec = thread_usec(server), before = LOAD(server->loop_usec_before);
+    return usec > before ? usec - before : 0;
+}
+
+void info_forget_loop_time(struct server *server)
+{
+    atomic_store_explicit(&server->loop_usec_before, thread_usec(server), memory_order_relaxed);
+}
+
+/* Of commands; of those that run others, the others alone. */
+static uint64_t commands_usec(const struct server *server)
+{
+    uint64_t nsec = 0;
+    for (size_t row = 0; row < command_count; row++)
+        for (uint32_t i = 0; i < server->worker_count; i++)
+            if ((command_table[row].flags & CMD_NESTS) == 0)
+                nsec += LOAD(server->workers[i]->command_counters[row].nsec);
+    return nsec / 1000;
+}
+
 /* Without a clock of its own: the rates are those between two calls of INFO. */
 static void update_rates(struct server *server)
 {
@@ -271,11 +306,14 @@ static void update_rates(struct server *server)
     int64_t before = atomic_load_explicit(&rates->taken_ms, memory_order_relaxed);
     if (now - before < 500 || !atomic_compare_exchange_strong(&rates->taken_ms, &before, now))
         return;
-    uint64_t totals[] = {SUM(server, commands), SUM(server, input_bytes),
-                         SUM(server, output_bytes)};
+    const uint64_t totals[RATE_COUNT] = {
+        [RATE_COMMANDS] = SUM(server, commands),   [RATE_INPUT] = SUM(server, input_bytes),
+        [RATE_OUTPUT] = SUM(server, output_bytes), [RATE_CYCLES] = SUM(server, cycles),
+        [RATE_BUSY_USEC] = loop_usec(server),
+    };
     if (before == 0)
         before = server->start_ms;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < RATE_COUNT; i++) {
         uint64_t last =
             atomic_exchange_explicit(&rates->totals[i], totals[i], memory_order_relaxed);
         uint64_t grown = totals[i] > last ? totals[i] - last : 0; /* CONFIG RESETSTAT */
@@ -290,15 +328,31 @@ static void write_traffic(FILE *to, struct server *server)
     update_rates(server);
     fprintf(to, "total_connections_received:%llu\r\n", LOAD(server->total_connections));
     fprintf(to, "total_commands_processed:%llu\r\n", SUM(server, commands));
-    fprintf(to, "instantaneous_ops_per_sec:%llu\r\n", LOAD(rates->per_second[0]));
+    fprintf(to, "instantaneous_ops_per_sec:%llu\r\n", LOAD(rates->per_second[RATE_COMMANDS]));
     fprintf(to, "total_net_input_bytes:%llu\r\n", SUM(server, input_bytes));
     fprintf(to, "total_net_output_bytes:%llu\r\n", SUM(server, output_bytes));
     fprintf(to, "total_net_repl_input_bytes:0\r\ntotal_net_repl_output_bytes:0\r\n");
-    fprintf(to, "instantaneous_input_kbps:%.2f\r\n", (double)LOAD(rates->per_second[1]) / 1024);
-    fprintf(to, "instantaneous_output_kbps:%.2f\r\n", (double)LOAD(rates->per_second[2]) / 1024);
+    fprintf(to, "instantaneous_input_kbps:%.2f\r\n",
+            (double)LOAD(rates->per_second[RATE_INPUT]) / 1024);
+    fprintf(to, "instantaneous_output_kbps:%.2f\r\n",
+            (double)LOAD(rates->per_second[RATE_OUTPUT]) / 1024);
     fprintf(to, "instantaneous_input_repl_kbps:0.00\r\ninstantaneous_output_repl_kbps:0.00\r\n");
     fprintf(to, "rejected_connections:%llu\r\n", LOAD(server->rejected_connections));
     fprintf(to, "sync_full:0\r\nsync_partial_ok:0\r\nsync_partial_err:0\r\n");
+}
+
+/* The loops of all workers. */
+static void write_loops(FILE *to, struct server *server)
+{
+    const struct info_rates *rates = &server->rates;
+    uint64_t cycles = LOAD(rates->per_second[RATE_CYCLES]);
+    uint64_t busy = LOAD(rates->per_second[RATE_BUSY_USEC]);
+    fprintf(to, "eventloop_cycles:%llu\r\n", SUM(server, cycles));
+    fprintf(to, "eventloop_duration_sum:%llu\r\n", U(loop_usec(server)));
+    fprintf(to, "eventloop_duration_cmd_sum:%llu\r\n", U(commands_usec(server)));
+    fprintf(to, "instantaneous_eventloop_cycles_per_sec:%llu\r\n", U(cycles));
+    fprintf(to, "instantaneous_eventloop_duration_usec:%llu\r\n",
+            U(cycles > 0 ? busy / cycles : 0));
 }
 
 static void write_stats(FILE *to, struct server *server)
@@ -336,10 +390,9 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "total_writes_processed:%llu\r\n", SUM(server, writes));
     fprintf(to, "io_threaded_reads_processed:0\r\nio_threaded_writes_processed:0\r\n");
     fprintf(to, "reply_buffer_shrinks:0\r\nreply_buffer_expands:0\r\n");
-    fprintf(to, "eventloop_cycles:0\r\neventloop_duration_sum:0\r\n");
-    fprintf(to, "eventloop_duration_cmd_sum:0\r\ninstantaneous_eventloop_cycles_per_sec:0\r\n");
-    fprintf(to, "instantaneous_eventloop_duration_usec:0\r\n");
-    fprintf(to, "acl_access_denied_auth:0\r\nacl_access_denied_cmd:0\r\n");
+    write_loops(to, server);
+    fprintf(to, "acl_access_denied_auth:%llu\r\n", LOAD(server->denied_auths));
+    fprintf(to, "acl_access_denied_cmd:0\r\n");
     fprintf(to, "acl_access_denied_key:0\r\nacl_access_denied_channel:0\r\n");
 }
 

@@ -19,6 +19,9 @@ struct info_section {
     enum store_result (*write_inside)(FILE *to, struct store_txn *txn);
 };
 
+/* CONFIG RESETSTAT: the time that the workers have run so far counts no more. */
+void info_forget_loop_time(struct server *server);
+
 extern const struct info_section info_sections[];
 extern const size_t info_section_count;
 

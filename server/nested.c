@@ -174,6 +174,7 @@ void nest_begin(struct call *outer)
     nest->passed = nest->before = NULL;
     nest->place = 0;
     nest->tally_count = 0;
+    nest->error_is_counted = false;
     drop_args(nest); /* of a run whose writes are forgotten */
 }
 
@@ -245,15 +246,15 @@ struct nested *nest_call(struct call *outer, const struct command *command, size
 
 /* ---- forgetting ---- */
 
-/* Of the same command, and with the same error; NULL: out of memory. */
-static struct nest_tally *tally_of(struct nest *nest, const struct nested *nested)
+/* Of the same command, and with the same error ("-CODE ...", or empty); NULL: out of memory. */
+static struct nest_tally *tally_of(struct nest *nest, const struct command *command,
+                                   const char *reply, bool is_refused)
 {
-    char error[sizeof nested->error];
-    size_t len = strcspn(nested->error, " \r\n");
-    memcpy(error, nested->error, len);
-    error[len] = '\0';
+    char error[sizeof nest->tallies->error] = "";
+    size_t len = strcspn(reply, " \r\n");
+    memcpy(error, reply, len < sizeof error ? len : sizeof error - 1);
     for (uint32_t i = 0; i < nest->tally_count; i++)
-        if (nest->tallies[i].command == nested->call.command &&
+        if (nest->tallies[i].command == command && nest->tallies[i].is_refused == is_refused &&
             strcmp(nest->tallies[i].error, error) == 0)
             return &nest->tallies[i];
     if (nest->tally_count == nest->tally_capacity) {
@@ -265,9 +266,16 @@ static struct nest_tally *tally_of(struct nest *nest, const struct nested *neste
         nest->tally_capacity = capacity;
     }
     struct nest_tally *tally = &nest->tallies[nest->tally_count++];
-    *tally = (struct nest_tally){.command = nested->call.command};
+    *tally = (struct nest_tally){.command = command, .is_refused = is_refused};
     memcpy(tally->error, error, sizeof error);
     return tally;
+}
+
+void nest_refuse(struct nest *nest, const struct command *command, const char *error)
+{
+    struct nest_tally *tally = tally_of(nest, command, error, true);
+    if (tally != NULL) /* else INFO does not tell of it */
+        tally->calls++;
 }
 
 void nest_forget(struct nest *nest, bool refers)
@@ -275,7 +283,8 @@ void nest_forget(struct nest *nest, bool refers)
     struct nested *nested = nest->passed;
     const struct call *call = &nested->call;
     bool is_known = call->progress != NULL || nested->kept.len > 0 || nested->failure != STORE_OK;
-    struct nest_tally *tally = is_known ? NULL : tally_of(nest, nested);
+    struct nest_tally *tally =
+        is_known ? NULL : tally_of(nest, call->command, nested->error, false);
     if (tally == NULL)
         return;
     tally->calls++;
@@ -517,11 +526,14 @@ void nest_finish_deferred(struct call *call, enum store_result result)
 
 static void account_tally(const struct nest_tally *tally, struct worker *worker)
 {
-    commandstats_add_calls(worker, tally->command, tally->calls);
-    commandstats_add_time(worker, tally->command, tally->nsec);
-    commandstats_add_lookups(worker, tally->hits, tally->misses);
+    if (!tally->is_refused) {
+        commandstats_add_calls(worker, tally->command, tally->calls);
+        commandstats_add_time(worker, tally->command, tally->nsec);
+        commandstats_add_lookups(worker, tally->hits, tally->misses);
+    }
     for (uint64_t i = 0; tally->error[0] != '\0' && i < tally->calls; i++)
-        commandstats_add_error(worker, tally->command, tally->error, strlen(tally->error), false);
+        commandstats_add_error(worker, tally->command, tally->error, strlen(tally->error),
+                               tally->is_refused);
 }
 
 void nest_account(const struct nest *nest, struct worker *worker)

@@ -56,11 +56,12 @@ struct nested {
     struct resp_slice argv[];
 };
 
-/* INFO's figures of commands that were forgotten, of one kind and outcome. */
+/* INFO's figures of commands that were forgotten, or refused, of one kind and outcome. */
 struct nest_tally {
     const struct command *command;
     uint64_t calls, nsec, hits, misses;
     char error[ERRORSTATS_CODE_MAX + 2]; /* its code */
+    bool is_refused;                     /* the command, which may be NULL, has not run */
 };
 
 struct nest {
@@ -78,8 +79,9 @@ struct nest {
     uint64_t random;
     bool is_checked; /* EXEC: the watched keys have been looked at */
     bool has_begun;
-    bool wait_is_counted; /* EXEC: as part of its first command's time */
-    uint32_t db;          /* the session's, at the beginning */
+    bool error_is_counted; /* a script: its reply is an error that one of its commands has given */
+    bool wait_is_counted;  /* EXEC: as part of its first command's time */
+    uint32_t db;           /* the session's, at the beginning */
     uint8_t resp_version;
     struct nested *next_deferred; /* the first that may still have to run */
     size_t shift;                 /* what the deferred replies have put into the outer one */
@@ -119,6 +121,8 @@ void nested_defer(struct nested *nested);
 struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
                          const struct resp_slice *argv);
 void nest_forget(struct nest *nest, bool refers);
+/* A command that this run does not run, and why: "-ERR ...". NULL: there is none of that name. */
+void nest_refuse(struct nest *nest, const struct command *command, const char *error);
 /* Before nested_run: names its keys, in the session's database as it is then. STORE_INVALID, to be
  * passed up: the outer request has not declared them; it will run again with everything. */
 STORE_MUST_CHECK enum store_result nested_declare(struct nested *nested);

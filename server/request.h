@@ -39,13 +39,14 @@ struct request {
     const struct command *named;   /* by the first argument; NULL: there is none */
     const struct store_key *known; /* named's first key, while the request is taken; or NULL */
     enum request_state state;
-    enum store_result result; /* when finished */
-    bool is_read;             /* may run beside other reads */
-    uint64_t line;            /* see order_line; 0: none */
-    bool discard;             /* CLIENT REPLY: nobody wants the reply */
-    bool rejected;            /* never ran: the reply says why */
-    bool is_unkept;           /* what it would answer must not leave: see conn_never_shows */
-    size_t reply_start;       /* in *call.reply */
+    enum store_result result;    /* when finished */
+    bool is_read;                /* may run beside other reads */
+    uint64_t line;               /* see order_line; 0: none */
+    bool discard;                /* CLIENT REPLY: nobody wants the reply */
+    const struct command *meant; /* that it names, whether it can run or not; or NULL */
+    bool rejected;               /* never ran: the reply says why */
+    bool is_unkept;              /* what it would answer must not leave: see conn_never_shows */
+    size_t reply_start;          /* in *call.reply */
 
     uint64_t bytes;       /* counted for its connection while it is queued */
     struct block *block;  /* NULL: not held, or no arguments */

@@ -374,6 +374,7 @@ static enum store_result start(struct request *request)
     if (session->reply_mode != SESSION_REPLY_ON)
         take_skip(request);
     request->rejected = true;
+    request->meant = command != NULL ? command : command_meant(call, request->named);
     request->is_unkept = false;
     call->command = command;
     call->hits = call->misses = 0;
@@ -426,8 +427,13 @@ static void account(struct request *request)
     size_t len = call->reply->len - request->reply_start;
     const char *reply = len > 0 ? call->reply->data + request->reply_start : NULL;
     counter_add(&worker->counters.commands, row_length(call));
-    for (uint32_t left = len > 0 && reply[0] == '-' ? row_length(call) : 0; left > 0; left--)
-        commandstats_add_error(worker, call->command, reply, len, request->rejected);
+    bool is_error = len > 0 && reply[0] == '-';
+    if (is_error && call->nest != NULL && call->nest->error_is_counted) {
+        commandstats_add_failure(worker, call->command);
+        is_error = false;
+    }
+    for (uint32_t left = is_error ? row_length(call) : 0; left > 0; left--)
+        commandstats_add_error(worker, request->meant, reply, len, request->rejected);
     if (call->command != NULL)
         commandstats_add_lookups(worker, call->hits, call->misses);
     if (call->nest != NULL && request->result == STORE_OK)

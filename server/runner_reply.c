@@ -75,6 +75,13 @@ static void reply_wrong_arity(struct call *call, const struct command *command)
     resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command", command->name);
 }
 
+const struct command *command_meant(const struct call *call, const struct command *command)
+{
+    return command != NULL && command_is_container(command) && call->argc > 1
+               ? command_find_sub(command, call->argv[1])
+               : command;
+}
+
 const struct command *reply_unless_found(struct call *call, const struct command *command)
 {
     if (command == NULL) {

@@ -89,18 +89,14 @@ static bool take_args(lua_State *lua, struct script_state *state, size_t count)
     return true;
 }
 
-/* The command that the arguments name; NULL: *problem says why not. */
+/* The command that the arguments name, or NULL. */
 static const struct command *find_command(const struct call *outer, size_t argc,
-                                          const struct resp_slice *argv, const char **problem)
+                                          const struct resp_slice *argv)
 {
     const struct command *command = command_find(&outer->server->commands, argv[0]);
-    *problem = "Unknown Redis command called from script";
     if (command != NULL && command_is_container(command) && argc > 1)
         command = command_find_sub(command, argv[1]);
-    if (command == NULL)
-        return NULL;
-    *problem = "Wrong number of args calling Redis command from script";
-    return command_arity_ok(command, argc) && command->run != NULL ? command : NULL;
+    return command;
 }
 
 /* Beyond its reply. */
@@ -110,8 +106,12 @@ static bool has_effect(const struct command *command)
            command->run == cmd_spublish;
 }
 
-static const char *why_not(struct script_state *state, const struct command *command)
+static const char *why_not(struct script_state *state, const struct command *command, size_t argc)
 {
+    if (command == NULL)
+        return "Unknown Redis command called from script";
+    if (!command_arity_ok(command, argc) || command->run == NULL)
+        return "Wrong number of args calling Redis command from script";
     const uint32_t flags = command->flags;
     bool is_local = (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
     bool is_denied =
@@ -139,12 +139,12 @@ static const char *run_command(lua_State *lua, size_t argc)
 {
     struct script_state *state = script_state_of(lua);
     struct call *outer = state->call;
-    const char *problem;
-    const struct command *command = find_command(outer, argc, state->args, &problem);
-    if (command != NULL)
-        problem = why_not(state, command);
-    if (problem != NULL)
+    const struct command *command = find_command(outer, argc, state->args);
+    const char *problem = why_not(state, command, argc);
+    if (problem != NULL) {
+        nest_refuse(outer->nest, command, "-ERR");
         return problem;
+    }
     struct store_mark mark;
     store_mark(outer->txn, &mark);
     struct nested *nested =
@@ -172,7 +172,7 @@ static const char *run_command(lua_State *lua, size_t argc)
 static void mark_counted(lua_State *lua)
 {
     lua_pushboolean(lua, true);
-    lua_setfield(lua, -2, "ignore_error_stats_update");
+    lua_setfield(lua, -2, SCRIPT_COUNTED);
 }
 
 static void push_problem(lua_State *lua, const char *problem)
@@ -180,7 +180,6 @@ static void push_problem(lua_State *lua, const char *problem)
     lua_createtable(lua, 0, 2);
     lua_pushfstring(lua, "ERR %s", problem);
     lua_setfield(lua, -2, "err");
-    mark_counted(lua);
 }
 
 static int call_command(lua_State *lua, bool raises)
@@ -190,17 +189,18 @@ static int call_command(lua_State *lua, bool raises)
     if (state->is_over)
         return script_leave(lua, state->result);
     const char *problem = "Please specify at least one argument for this redis lib call";
-    if (argc > 0)
-        problem = take_args(lua, state, argc)
-                      ? run_command(lua, argc)
-                      : "Lua redis lib command arguments must be strings or integers";
+    bool is_taken = argc > 0 && take_args(lua, state, argc);
+    if (is_taken)
+        problem = run_command(lua, argc);
+    else if (argc > 0)
+        problem = "Lua redis lib command arguments must be strings or integers";
     lua_settop(lua, 0); /* there may be so many that little else finds room */
     if (problem != NULL)
         push_problem(lua, problem);
     else
         script_push_reply(lua, &state->reply);
     bool is_error = problem != NULL || state->reply.data[0] == '-';
-    if (is_error && problem == NULL)
+    if (is_error && is_taken)
         mark_counted(lua);
     if (state->reply.capacity > KEPT_REPLY_MAX)
         resp_writer_free(&state->reply);

@@ -481,6 +481,18 @@ static void set_arguments(lua_State *lua, const struct call *call, enum kept nam
     lua_rawset(lua, -3);
 }
 
+/* What is on top is an error that was counted with the command that gave it. */
+static bool is_counted(lua_State *lua)
+{
+    if (!lua_istable(lua, -1))
+        return false;
+    lua_pushliteral(lua, SCRIPT_COUNTED);
+    lua_rawget(lua, -2);
+    bool is = lua_toboolean(lua, -1);
+    lua_pop(lua, 1);
+    return is;
+}
+
 static int run_protected(lua_State *lua)
 {
     struct run *run = lua_touserdata(lua, 1);
@@ -499,7 +511,9 @@ static int run_protected(lua_State *lua)
     set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
     set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
     lua_pop(lua, 1);
-    if (lua_pcall(lua, 0, 1, handler) == 0)
+    bool is_well = lua_pcall(lua, 0, 1, handler) == 0;
+    call->nest->error_is_counted = is_counted(lua);
+    if (is_well)
         script_write_reply(lua, call, call->session->resp_version);
     else if (!state->is_over || state->result == STORE_OK)
         write_error(lua, call, state->script);

@@ -28,6 +28,8 @@ struct worker;
 #define SCRIPT_MEMORY_SHARE 2
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 
+#define SCRIPT_COUNTED "ignore_error_stats_update" /* a field of errors, as in Redis */
+
 struct script_state {
     lua_State *lua;
     struct worker *worker;

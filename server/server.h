@@ -28,10 +28,11 @@ struct slowlog;
 struct worker;
 struct watch_registry;
 
-/* What INFO showed last: of commands, bytes in, bytes out. */
+/* What INFO showed last. */
+enum info_rate { RATE_COMMANDS, RATE_INPUT, RATE_OUTPUT, RATE_CYCLES, RATE_BUSY_USEC, RATE_COUNT };
 struct info_rates {
     _Atomic int64_t taken_ms;
-    _Atomic uint64_t totals[3], per_second[3];
+    _Atomic uint64_t totals[RATE_COUNT], per_second[RATE_COUNT];
 };
 
 struct server {
@@ -56,10 +57,11 @@ struct server {
     int oom_score_before;
     _Atomic uint64_t next_session_id;
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
-    _Atomic uint64_t total_connections, rejected_connections;
-    _Atomic uint64_t script_bytes;   /* granted to Lua, in all workers: see script_state.h */
-    _Atomic uint64_t spooled_bytes;  /* of clients' commands, on the device: see spool.h */
-    _Atomic uint64_t gathered_bytes; /* by the commands that work in steps: see gather.h */
+    _Atomic uint64_t total_connections, rejected_connections, denied_auths;
+    _Atomic uint64_t loop_usec_before; /* of the workers' time, when it began to count anew */
+    _Atomic uint64_t script_bytes;     /* granted to Lua, in all workers: see script_state.h */
+    _Atomic uint64_t spooled_bytes;    /* of clients' commands, on the device: see spool.h */
+    _Atomic uint64_t gathered_bytes;   /* by the commands that work in steps: see gather.h */
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_service *rdma;       /* NULL: none, and the reason for it */

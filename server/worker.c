@@ -415,6 +415,7 @@ static void drain(struct worker *worker)
 
 void worker_round(struct worker *worker, bool may_block)
 {
+    counter_add(&worker->counters.cycles, 1);
     enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
     bool blocks = may_block && turn == RDMA_TURN_SLEEP;
     if (blocks)
@@ -447,9 +448,21 @@ void worker_round(struct worker *worker, bool may_block)
         worker_now(worker);
 }
 
+uint64_t worker_busy_usec(const struct worker *worker)
+{
+    struct timespec time;
+    clockid_t clock = atomic_load_explicit(&worker->processor_clock, memory_order_acquire);
+    if (clock == 0 || clock_gettime(clock, &time) != 0)
+        return 0;
+    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
+    clockid_t clock;
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0)
+        atomic_store_explicit(&worker->processor_clock, clock, memory_order_release);
     char name[16];
     snprintf(name, sizeof name, "worker-%u", worker->index);
     pthread_setname_np(pthread_self(), name);

@@ -31,7 +31,7 @@ struct waiter;
 struct worker_counters {
     _Atomic uint64_t commands, input_bytes, output_bytes, keyspace_hits, keyspace_misses,
         protocol_errors, error_replies, expired_keys, reads, writes, query_buffer_closed,
-        output_buffer_closed, uploads, evicted_clients;
+        output_buffer_closed, uploads, evicted_clients, cycles;
 };
 
 /* INFO commandstats, one per command_table row. Time is taken for the first calls of a command and
@@ -73,6 +73,7 @@ struct worker {
     struct server *server;
     uint32_t index;
     pthread_t thread;
+    _Atomic clockid_t processor_clock; /* of the thread; 0: it has not begun */
     struct event_base *base;
     struct store_worker *store;
     int64_t now_ms;     /* Unix time of this round; 0: not read yet, see worker_now() */
@@ -127,6 +128,7 @@ STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
 STORE_MUST_CHECK bool worker_start(struct worker *worker);
 void worker_round(struct worker *worker, bool may_block); /* for tests, instead of worker_start */
 void worker_wake(struct worker *worker);                  /* from any thread */
+uint64_t worker_busy_usec(const struct worker *worker);   /* its thread's time, from any thread */
 void worker_join(struct worker *worker);                  /* waits for its end */
 void worker_visit_rest(struct worker *worker);            /* what it was sent after that */
 void worker_free(struct worker *worker);

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import socket
 import stat
 import threading
@@ -64,6 +65,117 @@ def test_config_resetstat(server):
     client.config_resetstat()
     info = client.info("all")
     assert info["keyspace_misses"] == 0 and "cmdstat_get" not in info
+
+
+def figures(raw):
+    """Of INFO, but the times."""
+    text = raw.call("INFO", "stats", "commandstats", "errorstats").decode()
+    found = dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+    return {name: re.sub(r"usec=.*?,usec_per_call=.*?,", "", value)
+            for name, value in found.items()}
+
+
+SCRIPTS = [
+    # script, errors by code, figures of GET or LPUSH
+    ("redis.pcall('get')", {"ERR": 1}, {"get": "calls=0,rejected_calls=1,failed_calls=0"}),
+    ("redis.pcall('get') redis.pcall('get')", {"ERR": 2},
+     {"get": "calls=0,rejected_calls=2,failed_calls=0"}),
+    ("return redis.call('get')", {"ERR": 1}, {"get": "calls=0,rejected_calls=1,failed_calls=0"}),
+    ("redis.pcall('nosuch')", {"ERR": 1}, {}),
+    ("redis.pcall('subscribe', 'a')", {"ERR": 1},
+     {"subscribe": "calls=0,rejected_calls=1,failed_calls=0"}),
+    ("redis.pcall()", {}, {}),
+    ("return redis.call()", {"ERR": 1}, {}),
+    ("redis.pcall('lpush', 'string', 'x')", {"WRONGTYPE": 1},
+     {"lpush": "calls=1,rejected_calls=0,failed_calls=1"}),
+    ("return redis.pcall('lpush', 'string', 'x')", {"WRONGTYPE": 1},
+     {"lpush": "calls=1,rejected_calls=0,failed_calls=1"}),
+    ("return redis.call('lpush', 'string', 'x')", {"WRONGTYPE": 1},
+     {"lpush": "calls=1,rejected_calls=0,failed_calls=1"}),
+    ("return redis.error_reply('MY error')", {"MY": 1}, {}),
+]
+
+
+@pytest.mark.parametrize("script, errors, commands", SCRIPTS)
+def test_errors_inside_of_scripts_count_once(server, script, errors, commands):
+    with server.raw() as raw:
+        raw.call("SET", "string", "x")
+        raw.call("CONFIG", "RESETSTAT")
+        raw.call("EVAL", script, "0")
+        found = figures(raw)
+    assert {name[10:]: int(value[6:]) for name, value in found.items()
+            if name.startswith("errorstat_")} == errors
+    assert int(found["total_error_replies"]) == sum(errors.values())
+    for name, value in commands.items():
+        assert found["cmdstat_" + name] == value
+
+
+def test_calls_that_are_rejected_are_counted(server):
+    with server.raw() as raw:
+        raw.call("CONFIG", "RESETSTAT")
+        for words in (("GET",), ("GET", "a", "b"), ("CLIENT", "ID", "x"), ("CLIENT", "NOSUCH"),
+                      ("NOSUCH",), ("LPUSH", "k")):
+            assert raw.call(*words).startswith(b"-ERR ")
+        found = figures(raw)
+    assert found["cmdstat_get"] == "calls=0,rejected_calls=2,failed_calls=0"
+    assert found["cmdstat_client|id"] == "calls=0,rejected_calls=1,failed_calls=0"
+    assert found["cmdstat_lpush"] == "calls=0,rejected_calls=1,failed_calls=0"
+    assert "cmdstat_client" not in found
+    assert found["errorstat_ERR"] == "count=6"
+
+
+@pytest.mark.vellum
+@pytest.mark.sockets("the proxy logs in before it asks for a channel")
+def test_denied_logins_are_counted(server):
+    with server.raw() as raw:
+        raw.call("AUTH", "nobody", "x")
+        raw.call("HELLO", "3", "AUTH", "nobody", "x")
+        raw.call("AUTH", "default", "any")
+        assert figures(raw)["acl_access_denied_auth"] == "2"
+
+
+@pytest.mark.vellum
+def test_changes_since_the_start_are_counted(server):
+    def changes():
+        return int(re.search(rb"rdb_changes_since_last_save:(\d+)",
+                             raw.call("INFO", "persistence"))[1])
+
+    with server.raw() as raw:
+        raw.call("SETBIT", "b", "1", "0")
+        before = changes()
+        for value in (0, 0, 1, 1, 0):
+            raw.call("SETBIT", "b", "1", value)
+            raw.call("GET", "b")
+            raw.call("DEL", "nothing")
+        assert changes() == before + 2
+        raw.call("CONFIG", "RESETSTAT")
+        raw.call("SETBIT", "b", "1", "1")
+        assert changes() == before + 3
+
+
+@pytest.mark.vellum
+def test_rounds_of_the_event_loops_are_counted(server):
+    def values():
+        found = figures(raw)
+        return [int(found[f"eventloop_{name}"])
+                for name in ("cycles", "duration_sum", "duration_cmd_sum")] + [
+            int(found[f"instantaneous_eventloop_{name}"])
+            for name in ("cycles_per_sec", "duration_usec")]
+
+    with server.raw() as raw:
+        before = values()
+        limit = time.monotonic() + 60
+        while True:
+            for i in range(500):
+                raw.call("SET", "k", "x" * i)
+            now = values()
+            assert all(a <= b for a, b in zip(before[:3], now[:3]))
+            if all(now) or time.monotonic() > limit:
+                break
+        assert now[0] >= before[0] + 500 and all(now), now
+        assert now[2] <= now[1] * 64  # the time of commands is sampled
+        raw.call("CONFIG", "RESETSTAT")
+        assert values()[0] < now[0]
 
 
 @pytest.mark.vellum
