@@ -460,7 +460,8 @@ void blocked_look(struct request *request)
     if (request->began_ns == 0)
         request->began_ns = slowlog_clock(request->call.server);
     if (!waiter->looks)
-        request->call.now_ms = request->store.now_ms = worker_now(waiter->worker);
+        request->call.now_ms = request->store.now_ms =
+            store_clock_ms(request->call.server->store); /* the round may have begun long ago */
     waiter->looks = true;
 }
 

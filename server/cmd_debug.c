@@ -311,9 +311,9 @@ enum store_result cmd_debug_object(struct call *call)
         return result;
     char line[160];
     snprintf(line, sizeof line,
-             "Value at:0x0 refcount:1 encoding:%s serializedlength:%" PRIu64
+             "Value at:0x0 refcount:%" PRId32 " encoding:%s serializedlength:%" PRIu64
              " lru:0 lru_seconds_idle:0",
-             object_encoding(&item), length);
+             object_references(call->server, &item), object_encoding(&item), length);
     resp_status(call->reply, line);
     return STORE_OK;
 }

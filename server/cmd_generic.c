@@ -303,12 +303,29 @@ enum store_result cmd_object_encoding(struct call *call)
     return result;
 }
 
+/* Values are not shared between keys; Redis shares small numbers, where eviction does not go by
+ * their use, and says so by the largest number there is. */
+int32_t object_references(struct server *server, const struct store_item *item)
+{
+    const struct config *config = &server->config;
+    int64_t policy = config_number(config, CONFIG_MAXMEMORY_POLICY), number;
+    bool goes_by_use = policy == CONFIG_POLICY_VOLATILE_LRU ||
+                       policy == CONFIG_POLICY_VOLATILE_LFU ||
+                       policy == CONFIG_POLICY_ALLKEYS_LRU || policy == CONFIG_POLICY_ALLKEYS_LFU;
+    bool is_small = item_type(item) == TYPE_STRING && item->bytes != NULL &&
+                    strcmp(object_encoding(item), "int") == 0 &&
+                    resp_read_int64(item->bytes, item->length, &number) && number >= 0 &&
+                    number < 10000;
+    bool is_shared = is_small && (config_number(config, CONFIG_MAXMEMORY) == 0 || !goes_by_use);
+    return is_shared ? INT32_MAX : 1;
+}
+
 enum store_result cmd_object_refcount(struct call *call)
 {
     struct store_item item;
     enum store_result result;
     if (object_find(call, &item, &result))
-        resp_integer(call->reply, 1); /* values are not shared between keys */
+        resp_integer(call->reply, object_references(call->server, &item));
     return result;
 }
 

@@ -238,6 +238,8 @@ static enum rdb_result read_quicklist(struct rdb_reader *reader, bool is_second)
                           (container != NODE_PLAIN && container != NODE_PACKED)))
             return RDB_BAD;
         enum rdb_result result = read_string(reader, &node);
+        if (result == RDB_OK && node.len == 0)
+            return RDB_BAD; /* as Redis has it, also where a node is one element */
         if (result == RDB_OK && !is_second)
             result = rdb_read_ziplist(reader, node);
         else if (result == RDB_OK && container == NODE_PACKED)

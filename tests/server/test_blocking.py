@@ -238,6 +238,25 @@ def test_other_ways_for_a_list_to_come(connect):  # noqa: F811
         assert raw.reply() == bulks("k", value), words
 
 
+@pytest.mark.parametrize("wait, push, left", [
+    (("BLPOP", "k", "0"), ("RPUSH", "k", "late"), ("RPUSH", "k", "new")),
+    (("BZPOPMIN", "k", "0"), ("ZADD", "k", "1", "late"), ("ZADD", "k", "2", "new")),
+])
+def test_a_key_that_expires_within_its_own_transaction_wakes_nobody(make_server, wait, push, left):
+    server = make_server(enable_debug_command="yes")
+    with server.raw() as asker, server.raw() as waiter:
+        waiter.send(encode(*wait))
+        blocked(asker, 1)
+        asker.send(encode("MULTI") + encode(*push) + encode("PEXPIRE", "k", 20) +
+                   encode("DEBUG", "SLEEP", "0.2") + encode("EXEC"))
+        said = [asker.reply() for _ in range(5)]
+        assert said[4] == b"*3\r\n:1\r\n:1\r\n+OK\r\n"
+        assert asker.call("EXISTS", "k") == b":0\r\n"
+        blocked(asker, 1)
+        assert asker.call(*left) == b":1\r\n"
+        assert b"new" in waiter.reply()
+
+
 def test_what_is_of_another_type_wakes_nobody(connect):  # noqa: F811
     waiters, asker = [connect(), connect()], connect()
     for raw, words in zip(waiters, (("BLPOP", "k", 0), ("BZPOPMIN", "k", 0))):

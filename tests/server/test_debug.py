@@ -346,6 +346,30 @@ def test_object_tells_how_long_it_would_be_saved(client):
         assert length(value) == len(client.dump("k")) - 11, value
 
 
+def test_small_numbers_have_many_references(make_server):
+    client = make_server(maxmemory="128mb").client()
+    many = 2147483647
+
+    def references():
+        return client.object("refcount", "k")
+
+    for value, wanted in ((0, many), (9999, many), (10000, 1), (-1, 1), ("01", 1), ("x", 1)):
+        client.set("k", value)
+        assert references() == wanted, value
+    client.set("k", 9999)
+    assert client.incr("k") == 10000 and references() == 1
+    assert client.decr("k") == 9999 and references() == many
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    client.set("k", 1)
+    assert references() == 1
+    client.config_set("maxmemory-policy", "allkeys-random")
+    client.set("k", 1)
+    assert references() == many
+    client.delete("k")
+    client.rpush("k", 1)
+    assert references() == 1
+
+
 def test_populate_makes_keys_that_are_not_there(client):
     client.set("key:3", "mine")
     assert flat(client.execute_command("DEBUG", "POPULATE", 1000)) in (b"OK", b"True")

@@ -158,6 +158,7 @@ def test_every_form_there_has_been(server, name):
 
 
 BROKEN = {
+    "quicklist 2, an empty plain node": b"\x12\x02\x01" + string(b"a") + b"\x01" + string(b""),
     "nothing": b"\x02\x00",
     "twice in a set": b"\x02\x02" + string(b"a") * 2,
     "twice in a hash": b"\x04\x02" + (string(b"a") + string(b"1")) * 2,

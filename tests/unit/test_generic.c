@@ -476,7 +476,7 @@ static void object_answers_by_policy(void **state)
     struct driver *d = *state;
     put(d, "a", "1");
     d->server.config.numbers[CONFIG_MAXMEMORY_POLICY] = CONFIG_POLICY_NOEVICTION;
-    expect(d, "OBJECT REFCOUNT a", ":1\r\n");
+    expect(d, "OBJECT REFCOUNT a", ":2147483647\r\n");
     expect(d, "OBJECT IDLETIME a", ":0\r\n");
     assert_non_null(strstr(driver_run(d, "OBJECT FREQ a"), "-ERR An LFU maxmemory policy is not"));
     d->server.config.numbers[CONFIG_MAXMEMORY_POLICY] = CONFIG_POLICY_ALLKEYS_LFU;
