@@ -12,6 +12,6 @@
 bool client_name_good(struct resp_slice name);
 
 /* Replaces a text from malloc; an empty one becomes NULL. False: out of memory. */
-bool client_set_text(char **text, struct resp_slice value);
+bool client_set_text(struct session *session, char **text, struct resp_slice value);
 
 #endif

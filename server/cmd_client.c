@@ -24,7 +24,7 @@ bool client_name_good(struct resp_slice name)
     return true;
 }
 
-bool client_set_text(char **text, struct resp_slice value)
+bool client_set_text(struct session *session, char **text, struct resp_slice value)
 {
     char *copy = NULL;
     if (value.len > 0) {
@@ -32,6 +32,10 @@ bool client_set_text(char **text, struct resp_slice value)
         if (copy == NULL)
             return false;
     }
+    if (*text != NULL)
+        session->text_bytes -= strlen(*text) + 1;
+    if (copy != NULL)
+        session->text_bytes += strlen(copy) + 1;
     free(*text);
     *text = copy;
     return true;
@@ -61,7 +65,7 @@ enum store_result cmd_client_setname(struct call *call)
                                 "characters.");
         return STORE_OK;
     }
-    if (!client_set_text(&call->session->name, call->argv[2]))
+    if (!client_set_text(call->session, &call->session->name, call->argv[2]))
         return STORE_NO_MEMORY;
     resp_ok(call->reply);
     return STORE_OK;
@@ -83,7 +87,7 @@ enum store_result cmd_client_setinfo(struct call *call)
                     shown, option.data);
         return STORE_OK;
     }
-    if (!client_set_text(text, call->argv[3]))
+    if (!client_set_text(call->session, text, call->argv[3]))
         return STORE_NO_MEMORY;
     resp_ok(call->reply);
     return STORE_OK;

@@ -131,7 +131,7 @@ enum store_result cmd_hello(struct call *call)
         resp_error(call->reply, HELLO_FIRST);
         return STORE_OK;
     }
-    if (hello.name != NULL && !client_set_text(&session->name, *hello.name))
+    if (hello.name != NULL && !client_set_text(session, &session->name, *hello.name))
         return STORE_NO_MEMORY;
     session->resp_version = hello.version;
     call->reply->version = hello.version;
@@ -205,8 +205,7 @@ enum store_result cmd_reset(struct call *call)
     session->authenticated = !config_has_password(&call->server->config);
     session->reply_mode = SESSION_REPLY_ON;
     session->no_evict = session->no_touch = false;
-    free(session->name);
-    session->name = NULL;
+    (void)client_set_text(session, &session->name, (struct resp_slice){NULL, 0});
     call->reply->version = 2;
     resp_status(call->reply, "RESET");
     session->close_after_reply = session->close_after_reply || is_stranger_with_channel(call);

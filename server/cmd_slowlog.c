@@ -31,7 +31,7 @@ enum store_result cmd_slowlog_len(struct call *call)
 
 enum store_result cmd_slowlog_reset(struct call *call)
 {
-    slowlog_clear(call->server->slowlog);
+    slowlog_clear(call->server->slowlog, call->server->store);
     resp_ok(call->reply);
     return STORE_OK;
 }

@@ -754,7 +754,7 @@ uint64_t conn_total_memory(const struct conn *conn)
 {
     uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) +
                      conn->request_bytes + watch_bytes(conn->session.watch) +
-                     conn->session.pubsub.bytes;
+                     conn->session.pubsub.bytes + conn->session.text_bytes;
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
     if (conn->spool != NULL)

@@ -43,6 +43,7 @@ struct session {
     char *name;     /* CLIENT SETNAME, from malloc; NULL: none */
     char *lib_name; /* CLIENT SETINFO, likewise */
     char *lib_ver;
+    uint64_t text_bytes;      /* of these three */
     const char *last_command; /* full name of the command last run, from the table; NULL: none */
     int64_t created_ms, last_active_ms;
     uint64_t command_count;

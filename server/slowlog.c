@@ -5,7 +5,9 @@
  * Invariants, under the lock:
  * 1. Numbers rise by one from entry to entry and are never used twice, whatever is removed.
  * 2. `count` entries hang together from `newest` to `oldest`; both are NULL if there is none.
- * 3. When an entry has come, there are no more than slowlog-max-len.
+ * 3. When an entry has come, there are no more than slowlog-max-len, and no more than the newest
+ *    takes more than its share of memory.
+ * 4. `bytes` is what they take; the store has been told of it, but for less than TELL_STEP.
  */
 #include "slowlog.h"
 
@@ -27,6 +29,9 @@
 #define SHOWN_ARGUMENTS 32
 #define SHOWN_BYTES 128 /* of an argument */
 
+#define MEMORY_SHARE 16 /* of maxmemory: they take no more */
+#define TELL_STEP (64 * 1024)
+
 /* From here on, or two ticks, the clock is one that is cheap to read and only moves with the
  * kernel's ticks. */
 #define COARSE_FROM_USEC 10000
@@ -41,9 +46,31 @@ struct entry {
 struct slowlog {
     pthread_mutex_t lock;
     struct entry *newest, *oldest;
-    uint64_t count, next_number;
+    uint64_t count, next_number, bytes;
+    int64_t untold; /* of changes of `bytes` */
     int64_t coarse_from_usec;
 };
+
+static uint64_t entry_bytes(const struct entry *entry)
+{
+    return sizeof *entry + entry->len;
+}
+
+static void count_bytes(struct slowlog *slowlog, int64_t change)
+{
+    slowlog->bytes += (uint64_t)change;
+    slowlog->untold += change;
+}
+
+/* What the store is to be told, without the lock. */
+static int64_t take_untold(struct slowlog *slowlog)
+{
+    int64_t untold = slowlog->untold;
+    if (untold < TELL_STEP && untold > -TELL_STEP)
+        return 0;
+    slowlog->untold = 0;
+    return untold;
+}
 
 static int64_t find_coarse_from(void)
 {
@@ -75,12 +102,15 @@ static void drop_oldest(struct slowlog *slowlog)
     else
         slowlog->newest = NULL;
     slowlog->count--;
+    count_bytes(slowlog, -(int64_t)entry_bytes(entry));
     free(entry);
 }
 
-void slowlog_clear(struct slowlog *slowlog)
+void slowlog_clear(struct slowlog *slowlog, struct store *store)
 {
     pthread_mutex_lock(&slowlog->lock);
+    count_bytes(slowlog, -(int64_t)slowlog->bytes);
+    int64_t untold = take_untold(slowlog);
     struct entry *next = slowlog->newest;
     slowlog->newest = slowlog->oldest = NULL;
     slowlog->count = 0;
@@ -89,13 +119,15 @@ void slowlog_clear(struct slowlog *slowlog)
         next = entry->older;
         free(entry);
     }
+    if (untold != 0 && store != NULL)
+        store_note_memory(store, untold);
 }
 
 void slowlog_free(struct slowlog *slowlog)
 {
     if (slowlog == NULL)
         return;
-    slowlog_clear(slowlog);
+    slowlog_clear(slowlog, NULL);
     pthread_mutex_destroy(&slowlog->lock);
     free(slowlog);
 }
@@ -193,8 +225,12 @@ static struct entry *make_entry(const struct call *call, uint64_t nsec)
     return entry;
 }
 
-static void add(struct slowlog *slowlog, struct entry *entry, uint64_t most)
+static void add(struct server *server, struct entry *entry)
 {
+    struct slowlog *slowlog = server->slowlog;
+    uint64_t most = (uint64_t)config_number(&server->config, CONFIG_SLOWLOG_MAX_LEN);
+    uint64_t most_bytes =
+        atomic_load_explicit(&server->memory_bound, memory_order_relaxed) / MEMORY_SHARE;
     pthread_mutex_lock(&slowlog->lock);
     entry->number = slowlog->next_number++;
     entry->newer = NULL;
@@ -205,9 +241,13 @@ static void add(struct slowlog *slowlog, struct entry *entry, uint64_t most)
         slowlog->oldest = entry;
     slowlog->newest = entry;
     slowlog->count++;
-    while (slowlog->count > most)
+    count_bytes(slowlog, (int64_t)entry_bytes(entry));
+    while (slowlog->count > most || (slowlog->bytes > most_bytes && slowlog->count > 1))
         drop_oldest(slowlog);
+    int64_t untold = take_untold(slowlog);
     pthread_mutex_unlock(&slowlog->lock);
+    if (untold != 0)
+        store_note_memory(server->store, untold);
 }
 
 /* Where there is no memory for it nothing is noted. */
@@ -218,8 +258,7 @@ static void note_call(const struct call *call, uint64_t nsec)
         return;
     struct entry *entry = make_entry(call, nsec);
     if (entry != NULL)
-        add(server->slowlog, entry,
-            (uint64_t)config_number(&server->config, CONFIG_SLOWLOG_MAX_LEN));
+        add(server, entry);
 }
 
 /* All of it took `nsec`, and so nothing in it took longer. */

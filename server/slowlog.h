@@ -19,6 +19,7 @@
 struct request;
 struct server;
 struct slowlog;
+struct store;
 
 struct slowlog *slowlog_new(void); /* NULL: out of memory */
 void slowlog_free(struct slowlog *slowlog);
@@ -31,7 +32,7 @@ uint64_t slowlog_since(const struct server *server, uint64_t began); /* 0: it wa
 void slowlog_note(struct request *request);
 
 uint64_t slowlog_count(struct slowlog *slowlog);
-void slowlog_clear(struct slowlog *slowlog);
+void slowlog_clear(struct slowlog *slowlog, struct store *store);
 
 /* Up to `most` entries as Redis shows them, the newest first. */
 void slowlog_show(struct slowlog *slowlog, uint64_t most, struct resp_writer *reply);

@@ -32,6 +32,23 @@ fault("compiled-for-ever", "server/script_state.c",
       "compiled scripts are kept until there is no memory for another one",
       ("if (state->bytes > own && state->compiled > 0)", "if (false)"),
       by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
+fault("slowlog-unbounded", "server/slowlog.c",
+      "entries of SLOWLOG take as much memory as there are",
+      ("(slowlog->bytes > most_bytes && slowlog->count > 1)", "false"),
+      by=["test_slowlog.py::test_it_takes_a_sixteenth_of_memory_at_most"])
+fault("names-uncounted", "server/conn.c",
+      "the names of clients are in nobody's account",
+      (" + conn->session.text_bytes;", ";"),
+      by=["test_bounds.py::test_names_of_clients_count"])
+fault("waiter-looks-in-the-past", "server/blocked.c",
+      "a client that is woken sees its key as it was when the worker's round began",
+      ("store_clock_ms(request->call.server->store); /*", "worker_now(waiter->worker); /*"),
+      by=["test_blocking.py::test_a_key_that_expires_within_its_own_transaction_wakes_nobody"])
+fault("bind-refused-and-gone", "server/listener.c",
+      "where other addresses cannot be had, those that were left are not taken again",
+      ("!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses)",
+       "!good && is_same_port"),
+      by=["test_admin.py::test_a_port_that_is_taken_is_refused_and_nothing_changes"])
 fault("everysec-never", "storage/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),

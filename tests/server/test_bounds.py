@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import selectors
 import socket
 import threading
@@ -456,6 +457,37 @@ def test_arguments_that_are_no_keys_cost_little(make_server):
 
 
 @pytest.mark.vellum
+def test_names_of_clients_count(make_server):
+    server = make_server(maxmemory_clients="8mb")
+
+    def total():
+        found = re.search(rb" tot-mem=(\d+) ", raw.call("CLIENT", "INFO"))
+        return int(found.group(1))
+
+    with server.raw() as raw:
+        before = total()
+        assert raw.call("CLIENT", "SETNAME", "n" * 1_000_000) == b"+OK\r\n"
+        assert 1_000_000 <= total() - before < 1_300_000
+        assert raw.call("CLIENT", "SETINFO", "LIB-NAME", "l" * 500_000) == b"+OK\r\n"
+        assert 1_500_000 <= total() - before < 1_800_000
+        assert raw.call("CLIENT", "SETNAME", "") == b"+OK\r\n"
+        assert 500_000 <= total() - before < 800_000
+        assert raw.call("CLIENT", "SETINFO", "LIB-NAME", "") == b"+OK\r\n"
+        assert total() - before < 300_000
+        many = [server.raw() for _ in range(15)]
+        for other in many:
+            try:
+                other.call("CLIENT", "SETNAME", "m" * 1_000_000)
+            except (OSError, EOFError, AssertionError):
+                pass
+        limit = time.monotonic() + 30
+        while time.monotonic() < limit and int(server.client().info()["evicted_clients"]) == 0:
+            time.sleep(0.05)
+        assert server.client().info()["evicted_clients"] > 0
+        for other in many:
+            other.close()
+
+
 def test_maxmemory_clients_closes_those_that_hold_most(make_server):
     server = make_server(maxmemory_clients="3mb")
     client, small = server.client(), server.client()

@@ -105,6 +105,25 @@ def test_long_ones_are_cut(log):
 
 
 @pytest.mark.vellum
+@pytest.mark.vellum
+def test_it_takes_a_sixteenth_of_memory_at_most(make_server):
+    """An entry of 32 arguments takes about 5 KB: of 64 MB some 800 have room."""
+    server = make_server(maxmemory="64mb", slowlog_log_slower_than=0, slowlog_max_len=1000000)
+    words = ["PFADD", "k"] + ["x" * 128] * 30
+    with server.raw() as raw:
+        for _ in range(20):
+            raw.send(harness.encode(*words) * 200)
+            for _ in range(200):
+                assert raw.reply()[:1] == b":"
+        kept = int(raw.call("SLOWLOG", "LEN")[1:])
+        assert 500 < kept < 1200
+        assert parsed(raw, 1)[0][0] > 4000
+        raw.call("SLOWLOG", "RESET")
+        for _ in range(1500):
+            raw.call("PING")
+        assert int(raw.call("SLOWLOG", "LEN")[1:]) >= 1500
+
+
 def test_a_long_name_is_cut(log):
     log.call("CLIENT", "SETNAME", "n" * 1000000)
     log.call("PING")
