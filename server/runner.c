@@ -343,16 +343,6 @@ static enum store_result run_counted(struct request *request, const struct comma
     return result;
 }
 
-static uint64_t next_random(struct worker *worker)
-{
-    uint64_t x = worker->random_state;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    worker->random_state = x;
-    return x;
-}
-
 /* CLIENT REPLY SKIP silences the one command after it. */
 static void take_skip(struct request *request)
 {
@@ -399,7 +389,7 @@ static enum store_result start(struct request *request)
     request->rejected = false;
     request->is_read = order_is_read(command);
     call->now_ms = worker_now(conn->worker);
-    call->random_seed = next_random(conn->worker);
+    call->random_seed = worker_random(conn->worker);
     request->began_ns = slowlog_clock(call->server);
     session->last_command = command->name;
     session->command_count++;

@@ -121,6 +121,17 @@ struct worker {
     struct worker_private *private; /* the loop's own, in worker.c */
 };
 
+/* Seeds for commands; by the worker's thread. */
+static inline uint64_t worker_random(struct worker *worker)
+{
+    uint64_t x = worker->random_state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    worker->random_state = x;
+    return x;
+}
+
 /* All workers are made before the first is started, and all joined before the first is freed:
  * they know each other through server->workers. */
 STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
