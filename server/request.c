@@ -7,9 +7,11 @@
 #include "conn.h"
 #include "nested.h"
 #include "row.h"
+#include "server.h"
 #include "upload.h"
 
 #define COPIED_PART (64 * 1024) /* shorter ones are not worth a stream */
+#define COPIED_SHARE 8          /* of memory, for what else is read whole */
 
 #define FREE_REQUESTS_MAX 1024
 #define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
@@ -297,10 +299,17 @@ enum store_result call_reply_upload(struct call *call, struct store_upload *uplo
     return reply_stream(call, NULL, upload, STREAM_OF_NO_VALUE);
 }
 
+/* It stands there once more in the reply, and a third time in Lua. */
+static uint64_t most_copied(const struct call *call)
+{
+    return atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed) / COPIED_SHARE;
+}
+
 /* A script reads it, or it is not much. */
 static enum store_result copy_part(struct call *call, const struct part *part)
 {
-    char *to = resp_reserve(call->reply, part->len);
+    bool is_much = part->len > COPIED_PART && part->len > most_copied(call);
+    char *to = is_much ? NULL : resp_reserve(call->reply, part->len);
     if (to == NULL)
         return STORE_NO_MEMORY;
     enum store_result result = store_read(call->txn, part->item, part->offset, part->len, to);
@@ -312,7 +321,7 @@ static enum store_result copy_part(struct call *call, const struct part *part)
 static enum store_result load_part(struct call *call, const struct part *part)
 {
     const char *bytes;
-    enum store_result result = store_load(call->txn, part->item, &bytes);
+    enum store_result result = store_load_within(call->txn, part->item, most_copied(call), &bytes);
     if (result == STORE_OK)
         resp_raw(call->reply, bytes + part->offset, part->len);
     return result;
@@ -331,7 +340,8 @@ static enum store_result reply_bytes(struct call *call, const struct part *part,
         return copy_part(call, part);
     if (may_stream && store_streams(item))
         return reply_stream(call, part, NULL, length);
-    return is_tail(part) ? load_part(call, part) : copy_part(call, part);
+    bool is_whole = part->len == item->length;
+    return is_whole ? load_part(call, part) : copy_part(call, part);
 }
 
 enum store_result call_reply_bytes(struct call *call, const struct store_item *item)

@@ -381,6 +381,7 @@ struct store {
     _Atomic int64_t clock_moved_ms; /* when that was, by engine_clock_ms() */
     _Atomic uint64_t tree_ids;      /* given out in this epoch (tree_owner.c) */
     _Atomic uint32_t stream_pages;  /* pinned by streams */
+    _Atomic uint64_t loaded_bytes;  /* of values in one piece, while their requests last */
 
     pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
     struct store_txn *barrier, *barrier_last;
@@ -685,9 +686,9 @@ STORE_MUST_CHECK enum store_result extent_copy_node(struct store_txn *txn,
                                                     struct format_extent *to);
 /* Logs and counts it. */
 enum store_result extent_damaged(struct store *store, const struct format_extent *extent);
-/* As store_load, for a committed large item. */
+/* As store_load_within, for a committed large item. */
 STORE_MUST_CHECK enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
-                                               const char **bytes);
+                                               uint64_t most, const char **bytes);
 /* The bytes of the long key of a committed item whose partition's lock is held. It need not be
  * claimed. */
 STORE_MUST_CHECK enum store_result

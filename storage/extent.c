@@ -201,8 +201,19 @@ struct whole {
     struct run_reader reader;
 };
 
+/* What there may be of them is asked of those that claims protect; a key is read whatever its
+ * length. */
+static void count_whole(struct store *store, const struct whole *whole, int64_t length)
+{
+    if (whole->is_key)
+        return;
+    atomic_fetch_add_explicit(&store->loaded_bytes, (uint64_t)length, memory_order_relaxed);
+    store_note_memory(store, length);
+}
+
 static void free_whole(struct store *store, struct whole *whole)
 {
+    count_whole(store, whole, -(int64_t)whole->root->length);
     if (whole->is_key)
         run_reader_end(store, &whole->reader);
     free(whole->root);
@@ -248,16 +259,18 @@ char *extent_take_key(struct store_txn *txn, const char *bytes)
 
 /* The partition's lock is held: the newest commit there is has not given up this version. */
 static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_t root_bytes,
-                                bool is_key)
+                                bool is_key, uint64_t most)
 {
     for (struct whole *whole = txn->wholes; whole; whole = whole->next) {
         uint64_t bytes = sizeof *whole->root + whole->root->count * sizeof(struct format_extent);
         if (bytes == root_bytes && memcmp(whole->root, root, root_bytes) == 0)
             return whole;
     }
-    struct whole *whole = calloc(1, sizeof *whole);
-    uint64_t length;
+    uint64_t length, loaded = atomic_load_explicit(&txn->store->loaded_bytes, memory_order_relaxed);
     memcpy(&length, root, sizeof length);
+    if (loaded + length > most)
+        return NULL;
+    struct whole *whole = calloc(1, sizeof *whole);
     if (!whole)
         return NULL;
     whole->root = malloc(root_bytes);
@@ -270,6 +283,7 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     memcpy(whole->root, root, root_bytes);
     whole->is_key = is_key;
+    count_whole(txn->store, whole, (int64_t)length);
     if (is_key)
         run_reader_begin(txn->store, &whole->reader, atomic_load(&txn->store->journal.appended));
     whole->next = txn->wholes;
@@ -319,18 +333,20 @@ static enum store_result gather(struct store_txn *txn, struct whole *whole, cons
     return STORE_OK;
 }
 
-enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
+enum store_result extent_load(struct store_txn *txn, const struct store_item *item, uint64_t most,
                               const char **bytes)
 {
     const struct format_item *found = item->origin;
-    return gather(txn, find_whole(txn, format_payload(found), found->payload_len, false), bytes);
+    const char *root = format_payload(found);
+    return gather(txn, find_whole(txn, root, found->payload_len, false, most), bytes);
 }
 
 enum store_result extent_load_key(struct store_txn *txn, const struct format_item *item,
                                   const char **bytes)
 {
     const char *root = format_key_root(item);
-    return gather(txn, find_whole(txn, root, format_key_root_length(item), true), bytes);
+    return gather(txn, find_whole(txn, root, format_key_root_length(item), true, UINT64_MAX),
+                  bytes);
 }
 
 /* ---- piece by piece ---- */

@@ -310,6 +310,11 @@ STORE_MUST_CHECK enum store_result store_read_piece(struct store_txn *txn,
 /* The whole value in one piece, until the request is finished. */
 STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                                               const char **bytes);
+/* The same, unless large values that all requests have loaded would come to more than `most` bytes
+ * by it: STORE_NO_MEMORY. */
+STORE_MUST_CHECK enum store_result store_load_within(struct store_txn *txn,
+                                                     const struct store_item *item, uint64_t most,
+                                                     const char **bytes);
 
 /* Replaces the value, type and expiry of a key. `bytes` must live until the request is finished:
  * arguments of the request do, and memory from store_alloc. What this run has read from pages (the

@@ -497,13 +497,19 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
 enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                              const char **bytes)
 {
+    return store_load_within(txn, item, UINT64_MAX, bytes);
+}
+
+enum store_result store_load_within(struct store_txn *txn, const struct store_item *item,
+                                    uint64_t most, const char **bytes)
+{
     if (!item->large) {
         *bytes = item->bytes;
         return STORE_OK;
     }
     if (item->version != 0)
-        return extent_load(txn, item, bytes);
-    char *memory = store_alloc(txn, item->length);
+        return extent_load(txn, item, most, bytes);
+    char *memory = txn->block_bytes + item->length > most ? NULL : store_alloc(txn, item->length);
     *bytes = memory;
     return memory ? store_read(txn, item, 0, item->length, memory) : STORE_NO_MEMORY;
 }

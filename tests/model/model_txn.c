@@ -134,6 +134,12 @@ enum store_result store_load(struct store_txn *txn, const struct store_item *ite
     return STORE_OK;
 }
 
+enum store_result store_load_within(struct store_txn *txn, const struct store_item *item,
+                                    uint64_t most, const char **bytes)
+{
+    return item->large && item->length > most ? STORE_NO_MEMORY : store_load(txn, item, bytes);
+}
+
 void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
                struct value *value, int64_t expire_ms)
 {

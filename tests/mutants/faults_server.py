@@ -192,3 +192,7 @@ fault("own-stream-without-its-upload", "storage/stream.c",
       "a stream of what its transaction has put does not keep the upload",
       ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
       by=["test_long_strings.py::test_what_a_transaction_has_set_it_reads"])
+fault("script-reads-what-it-likes", "storage/extent.c",
+      "a script reads long strings whole, whatever memory there is",
+      ("if (loaded + length > most) return NULL;", ""),
+      by=["test_long_strings.py::test_scripts_read_no_more_of_long_strings_than_memory_has_room_for"])

@@ -1,6 +1,7 @@
 """Strings much longer than memory: each command goes through them piece by piece, in the bound of
 memory, while others are served."""
 
+import hashlib
 import threading
 import time
 
@@ -331,4 +332,34 @@ def test_what_a_transaction_has_set_it_reads(small):
     assert replies[6] == other and replies[8] == other and replies[10] == b"y"
     assert client.get("moved") == b"short" and client.get("again") is None
     client.set("d", value)
+    assert is_same(client, "d", value)
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_scripts_read_no_more_of_long_strings_than_memory_has_room_for(small):
+    client, value = small.client(), dense(80 * MB)
+    client.set("d", value)
+    client.setbit("sparse", LAST_BIT, 1)
+    client.set("some", value[:6 * MB])
+    client.setrange("some", 17, "x")
+    for command in ("redis.call('GET', KEYS[1])", "redis.call('GETRANGE', KEYS[1], 1, -1)",
+                    "redis.call('GETRANGE', KEYS[1], 5, 60000000)", "redis.pcall('GET', KEYS[1])",
+                    "redis.call('MGET', KEYS[2], KEYS[1])", "redis.call('GETDEL', KEYS[1])"):
+        for key in ("d", "sparse"):
+            with pytest.raises(redis.ResponseError, match="OOM|not enough memory"):
+                client.eval(f"return #({command})", 2, key, "some")
+            assert client.ping()
+    assert client.strlen("d") == len(value) and client.strlen("sparse") == LAST_BIT // 8 + 1
+    some = value[:17] + b"x" + value[18:6 * MB]
+    script = """local whole = redis.call('GET', KEYS[1])
+                return {#whole, redis.sha1hex(whole), redis.call('GETRANGE', KEYS[2], 5, 3000004)}"""
+    length, digest, part = client.eval(script, 2, "some", "d")
+    assert length == len(some) and digest.decode() == hashlib.sha1(some).hexdigest()
+    assert part == value[5:3000005]
+    pipe = client.pipeline()
+    pipe.setrange("d", 5, "z")
+    pipe.get("d")
+    with pytest.raises(redis.RedisError, match="OOM|memory"):
+        pipe.execute()
     assert is_same(client, "d", value)
