@@ -205,9 +205,7 @@ static enum store_result find_both(struct call *call, struct string_value values
 static enum store_result load(struct call *call, const struct string_value *value,
                               struct resp_slice *bytes)
 {
-    *bytes = (struct resp_slice){.data = "", .len = value->length};
-    if (value->length == 0)
-        return STORE_OK;
+    bytes->len = value->length;
     return string_view(call, &value->item, 0, value->length, &bytes->data);
 }
 
@@ -215,15 +213,17 @@ enum store_result cmd_lcs(struct call *call)
 {
     struct string_value values[2];
     struct lcs_options options;
-    struct lcs lcs = {0};
+    struct lcs lcs = {.a = {"", 0}, .b = {"", 0}};
     bool done;
     enum store_result result = find_both(call, values, &done);
     if (result != STORE_OK || done)
         return result;
     if (!read_options(call, &options) || !table_fits(call, values[0].length, values[1].length))
         return STORE_OK;
-    result = load(call, &values[0], &lcs.a);
-    if (result == STORE_OK)
+    bool is_empty = values[0].length == 0 || values[1].length == 0;
+    if (!is_empty)
+        result = load(call, &values[0], &lcs.a);
+    if (result == STORE_OK && !is_empty)
         result = load(call, &values[1], &lcs.b);
     if (result == STORE_OK)
         result = compute(call, &lcs, !options.length_only);

@@ -9,6 +9,7 @@
 
 /* Up to this length a part of a large value is copied out instead of loading the whole of it. */
 #define VIEW_COPY_MAX (64 * 1024)
+#define LOADED_SHARE 4 /* of memory: what is loaded so */
 
 /* ---- shared by all string commands ---- */
 
@@ -66,7 +67,8 @@ enum store_result string_view(struct call *call, const struct store_item *item, 
         return STORE_OK;
     }
     if (len > VIEW_COPY_MAX) {
-        enum store_result result = store_load(call->txn, item, bytes);
+        uint64_t memory = atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed);
+        enum store_result result = store_load_within(call->txn, item, memory / LOADED_SHARE, bytes);
         if (result == STORE_OK)
             *bytes += offset;
         return result;

@@ -363,3 +363,20 @@ def test_scripts_read_no_more_of_long_strings_than_memory_has_room_for(small):
     with pytest.raises(redis.RedisError, match="OOM|memory"):
         pipe.execute()
     assert is_same(client, "d", value)
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+def test_lcs_loads_no_longer_strings_than_memory_has_room_for(small):
+    client, value = small.client(), dense(60 * MB)
+    client.set("d", value)
+    client.set("b", value[-1:])
+    assert client.execute_command("LCS", "d", "absent") == b""
+    assert client.execute_command("LCS", "absent", "d", "LEN") == 0
+    assert client.execute_command("LCS", "d", "absent", "IDX") == [b"matches", [], b"len", 0]
+    with pytest.raises(redis.ResponseError, match="OOM"):
+        client.execute_command("LCS", "d", "b")
+    client.set("some", value[:5 * MB] + b"\xff" + value[:MB])
+    client.set("b", b"\xff")
+    assert client.execute_command("LCS", "some", "b", "IDX") == \
+        [b"matches", [[[5 * MB, 5 * MB], [0, 0]]], b"len", 1]
