@@ -191,7 +191,7 @@ fault("range-to-the-end", "server/request.c",
 fault("own-stream-without-its-upload", "storage/stream.c",
       "a stream of what its transaction has put does not keep the upload",
       ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
-      by=["test_long_strings.py::test_what_a_transaction_has_set_it_reads"])
+      by=["test_long_strings.py::test_what_a_transaction_has_set_and_deleted_it_still_sends"])
 fault("script-reads-what-it-likes", "storage/extent.c",
       "a script reads long strings whole, whatever memory there is",
       ("if (loaded + length > most) return NULL;", ""),

@@ -2,13 +2,14 @@
 memory, while others are served."""
 
 import hashlib
+import socket
 import threading
 import time
 
 import pytest
 import redis
 
-from harness import PROXY
+from harness import PROXY, encode
 from test_bounds import MB, Watch
 
 BOUND = 64 * MB
@@ -333,6 +334,27 @@ def test_what_a_transaction_has_set_it_reads(small):
     assert client.get("moved") == b"short" and client.get("again") is None
     client.set("d", value)
     assert is_same(client, "d", value)
+
+
+@pytest.mark.vellum
+def test_what_a_transaction_has_set_and_deleted_it_still_sends(make_server):
+    """However late that is read, and whatever else is written meanwhile."""
+    server = make_server(partitions=4, journal_size=32 * MB)
+    client, value = server.client(), dense(12 * MB)
+    with socket.socket() as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        raw.connect(("127.0.0.1", server.port))
+        raw.sendall(b"".join(encode(*words) for words in (
+            ("MULTI",), ("SET", "k", value), ("GET", "k"), ("DEL", "k"), ("SET", "done", "x"),
+            ("EXEC",))))
+        while not client.exists("done"):
+            time.sleep(0.01)
+        for i in range(4):
+            client.set(f"other{i}", bytes([i + 1]) * (12 * MB))
+        head = b"+OK\r\n" + 4 * b"+QUEUED\r\n" + b"*4\r\n+OK\r\n$%d\r\n" % len(value)
+        expected = head + value + b"\r\n:1\r\n+OK\r\n"
+        with raw.makefile("rb") as file:
+            assert file.read(len(expected)) == expected
 
 
 @pytest.mark.vellum
