@@ -295,10 +295,9 @@ STORE_MUST_CHECK enum store_result store_get(struct store_txn *txn, const struct
 STORE_MUST_CHECK enum store_result store_read(struct store_txn *txn, const struct store_item *item,
                                               uint64_t offset, size_t len, char *to);
 
-/* For going through a value of any length in little memory: the bytes from `offset`, which is in
- * it, up to the end of the piece of STORE_STREAM_PIECE that they lie in, or a hole from there on,
- * which may be longer. A large value's come into `room`, which has so many. Whoever does so keeps
- * over the runs how far it has got, or the request may never wait in place. */
+/* The bytes from `offset` on to the end of their piece of STORE_STREAM_PIECE, or a hole, which may
+ * be longer. A large value's come into `room`, which has so many. The caller keeps over the runs
+ * how far it has got: such a request need not wait in place. */
 struct store_piece {
     const char *bytes; /* NULL: zeros */
     uint64_t length;
@@ -310,8 +309,7 @@ STORE_MUST_CHECK enum store_result store_read_piece(struct store_txn *txn,
 /* The whole value in one piece, until the request is finished. */
 STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                                               const char **bytes);
-/* The same, unless large values that all requests have loaded would come to more than `most` bytes
- * by it: STORE_NO_MEMORY. */
+/* STORE_NO_MEMORY: all requests would have loaded more than `most` bytes of large values. */
 STORE_MUST_CHECK enum store_result store_load_within(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t most,
                                                      const char **bytes);
@@ -369,8 +367,7 @@ struct store_stream;
 STORE_MUST_CHECK enum store_result store_stream_open(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t offset,
                                                      struct store_stream **stream);
-/* Whether there can be one: of what is committed and large; not of what this transaction itself has
- * changed. */
+/* Whether there can be one: not of what this transaction itself has changed. */
 bool store_streams(const struct store_item *item);
 /* Before its first piece: it ends after so many bytes. */
 void store_stream_end_after(struct store_stream *stream, uint64_t length);
@@ -428,9 +425,8 @@ STORE_MUST_CHECK enum store_result store_upload_space(struct store_upload *uploa
                                                       const struct iovec **vectors, int *count);
 /* So many of these bytes are there, from the start. */
 void store_upload_filled(struct store_upload *upload, size_t len);
-/* Instead of both, for whole pieces that are at hand: the next STORE_STREAM_PIECE bytes, or what is
- * left, are these and zeros behind them; none: a hole, which takes no space. After STORE_WAIT the
- * same is to be put again. */
+/* Instead of both: the next STORE_STREAM_PIECE bytes, or what is left, are these and zeros behind
+ * them; none: a hole. After STORE_WAIT the same is to be put again. */
 STORE_MUST_CHECK enum store_result store_upload_put(struct store_upload *upload, const char *bytes,
                                                     size_t len);
 /* When all were filled. STORE_OK: the value is durable. */
