@@ -30,192 +30,192 @@ PROTOCOL_SRC := \
 	protocol/resp_write.c
 
 STORAGE_SRC := \
-	storage/admission.c \
-	storage/annex.c \
-	storage/arena.c \
-	storage/building.c \
-	storage/cell_pool.c \
-	storage/change.c \
-	storage/check.c \
-	storage/check_trees.c \
-	storage/commit.c \
-	storage/databases.c \
-	storage/disk.c \
-	storage/disk_file.c \
-	storage/disk_readonly.c \
-	storage/evict.c \
-	storage/expire.c \
-	storage/extent.c \
-	storage/format.c \
-	storage/free.c \
-	storage/hash_slot.c \
-	storage/index.c \
-	storage/index_load.c \
-	storage/index_save.c \
-	storage/index_stream.c \
-	storage/journal.c \
-	storage/keyed_hash.c \
-	storage/keeper.c \
-	storage/load.c \
-	storage/long_key.c \
-	storage/memory.c \
-	storage/ordered_table.c \
-	storage/patches.c \
-	storage/reclaim.c \
-	storage/recover.c \
-	storage/recover_trees.c \
-	storage/redo.c \
-	storage/prefetch.c \
-	storage/prefetch_trees.c \
-	storage/reload.c \
-	storage/removal.c \
-	storage/request.c \
-	storage/run_write.c \
-	storage/scan.c \
-	storage/scout.c \
-	storage/snapshot.c \
-	storage/space.c \
-	storage/stage.c \
+	storage/base/cell_pool.c \
+	storage/base/disk.c \
+	storage/base/disk_file.c \
+	storage/base/disk_readonly.c \
+	storage/base/hash_slot.c \
+	storage/base/keyed_hash.c \
+	storage/base/ordered_table.c \
+	storage/format/format.c \
+	storage/format/tree_node.c \
+	storage/cache/arena.c \
+	storage/cache/space.c \
+	storage/cache/use.c \
+	storage/index/index.c \
+	storage/index/ttl.c \
+	storage/journal/journal.c \
+	storage/journal/superblock.c \
+	storage/txn/admission.c \
+	storage/txn/databases.c \
+	storage/txn/load.c \
+	storage/txn/memory.c \
+	storage/txn/verify.c \
+	storage/value/annex.c \
+	storage/value/extent.c \
+	storage/value/free.c \
+	storage/value/long_key.c \
+	storage/value/patches.c \
+	storage/value/run_write.c \
+	storage/value/stage.c \
+	storage/value/stream.c \
+	storage/tree/building.c \
+	storage/tree/tree.c \
+	storage/tree/tree_change.c \
+	storage/tree/tree_edit.c \
+	storage/tree/tree_free.c \
+	storage/tree/tree_outside.c \
+	storage/tree/tree_owner.c \
+	storage/exec/change.c \
+	storage/exec/commit.c \
+	storage/exec/prefetch.c \
+	storage/exec/prefetch_trees.c \
+	storage/exec/removal.c \
+	storage/exec/request.c \
+	storage/exec/scan.c \
+	storage/exec/scout.c \
+	storage/exec/snapshot.c \
+	storage/exec/summon.c \
+	storage/exec/txn.c \
+	storage/exec/upload.c \
+	storage/maintenance/evict.c \
+	storage/maintenance/expire.c \
+	storage/maintenance/index_save.c \
+	storage/maintenance/index_stream.c \
+	storage/maintenance/keeper.c \
+	storage/maintenance/reclaim.c \
+	storage/maintenance/sweep.c \
+	storage/maintenance/writeback.c \
+	storage/recovery/check.c \
+	storage/recovery/check_trees.c \
+	storage/recovery/index_load.c \
+	storage/recovery/recover.c \
+	storage/recovery/recover_trees.c \
+	storage/recovery/redo.c \
+	storage/recovery/reload.c \
 	storage/store.c \
-	storage/stream.c \
-	storage/superblock.c \
-	storage/summon.c \
-	storage/sweep.c \
-	storage/tree.c \
-	storage/tree_change.c \
-	storage/tree_edit.c \
-	storage/tree_free.c \
-	storage/tree_node.c \
-	storage/tree_outside.c \
-	storage/tree_owner.c \
-	storage/ttl.c \
-	storage/txn.c \
-	storage/upload.c \
-	storage/use.c \
-	storage/verify.c \
-	storage/worker.c \
-	storage/writeback.c
+	storage/worker.c
 
 SERVER_SRC := \
-	server/aside.c \
-	server/assembly.c \
-	server/blocked.c \
-	server/call.c \
-	server/client_memory.c \
-	server/cmd_alone.c \
-	server/cmd_bitfield.c \
-	server/cmd_bitmap.c \
-	server/cmd_blocking.c \
-	server/cmd_client.c \
-	server/cmd_command.c \
-	server/cmd_config.c \
-	server/cmd_connection.c \
-	server/cmd_debug.c \
-	server/cmd_debug_digest.c \
-	server/cmd_dump.c \
-	server/cmd_expire.c \
-	server/cmd_generic.c \
-	server/cmd_hash.c \
-	server/cmd_hash_walk.c \
-	server/cmd_hyperloglog.c \
-	server/cmd_lcs.c \
-	server/cmd_list.c \
-	server/cmd_list_search.c \
-	server/cmd_memory.c \
-	server/cmd_multi.c \
-	server/cmd_pubsub.c \
-	server/cmd_rdma.c \
-	server/cmd_scan.c \
-	server/cmd_script.c \
-	server/cmd_server.c \
-	server/cmd_set.c \
-	server/cmd_set_algebra.c \
-	server/cmd_set_random.c \
-	server/cmd_slowlog.c \
-	server/cmd_sort.c \
-	server/cmd_string.c \
-	server/cmd_string_number.c \
-	server/cmd_zset.c \
-	server/cmd_zset_algebra.c \
-	server/cmd_zset_pop.c \
-	server/cmd_zset_range.c \
-	server/command.c \
-	server/command_syntax.c \
-	server/command_table.c \
-	server/commandstats.c \
-	server/config.c \
-	server/config_file.c \
-	server/config_rewrite.c \
-	server/config_table.c \
-	server/config_words.c \
-	server/conn.c \
-	server/conn_output.c \
-	server/copy_trees.c \
-	server/dice.c \
-	server/effects.c \
-	server/errorstats.c \
-	server/gather.c \
-	server/glob.c \
-	server/hash.c \
-	server/hyperloglog.c \
-	server/info.c \
-	server/list.c \
-	server/listener.c \
-	server/log.c \
-	server/look_ahead.c \
-	server/main.c \
-	server/member_tree.c \
-	server/members.c \
-	server/members_reply.c \
-	server/monitor.c \
-	server/multi_pop.c \
-	server/nested.c \
-	server/notice.c \
-	server/notify.c \
-	server/order.c \
-	server/outflow.c \
-	server/packed.c \
-	server/process.c \
-	server/probes.c \
-	server/pubsub.c \
-	server/rdb_packed.c \
-	server/rdb_read.c \
-	server/rdb_write.c \
-	server/rdma_loop.c \
-	server/request.c \
-	server/row.c \
-	server/runner.c \
-	server/runner_reply.c \
-	server/scan_args.c \
-	server/script.c \
-	server/script_base.c \
-	server/script_bit.c \
-	server/script_busy.c \
-	server/script_cjson.c \
-	server/script_cmsgpack.c \
-	server/script_pattern.c \
-	server/script_redis.c \
-	server/script_reply.c \
-	server/script_seal.c \
-	server/script_state.c \
-	server/script_struct.c \
-	server/script_table.c \
-	server/server.c \
-	server/sha1.c \
-	server/slowlog.c \
-	server/sort_table.c \
-	server/spool.c \
-	server/set.c \
-	server/steps.c \
-	server/string_build.c \
-	server/string_walk.c \
-	server/transport_socket.c \
-	server/upload.c \
-	server/watch.c \
-	server/words.c \
-	server/worker.c \
-	server/zset.c \
-	server/zset_order.c
+	server/base/dice.c \
+	server/base/glob.c \
+	server/base/sha1.c \
+	server/base/words.c \
+	server/config/config.c \
+	server/config/config_file.c \
+	server/config/config_rewrite.c \
+	server/config/config_table.c \
+	server/config/config_words.c \
+	server/config/log.c \
+	server/config/process.c \
+	server/core/call.c \
+	server/core/command.c \
+	server/core/command_syntax.c \
+	server/core/commandstats.c \
+	server/core/errorstats.c \
+	server/core/server.c \
+	server/core/worker.c \
+	server/net/client_memory.c \
+	server/net/conn.c \
+	server/net/conn_output.c \
+	server/net/spool.c \
+	server/net/transport_socket.c \
+	server/pubsub/effects.c \
+	server/pubsub/monitor.c \
+	server/pubsub/notice.c \
+	server/pubsub/notify.c \
+	server/pubsub/pubsub.c \
+	server/exec/aside.c \
+	server/exec/blocked.c \
+	server/exec/gather.c \
+	server/exec/look_ahead.c \
+	server/exec/nested.c \
+	server/exec/order.c \
+	server/exec/outflow.c \
+	server/exec/request.c \
+	server/exec/row.c \
+	server/exec/runner.c \
+	server/exec/runner_reply.c \
+	server/exec/slowlog.c \
+	server/exec/steps.c \
+	server/exec/upload.c \
+	server/exec/watch.c \
+	server/types/assembly.c \
+	server/types/copy_trees.c \
+	server/types/hash.c \
+	server/types/hyperloglog.c \
+	server/types/list.c \
+	server/types/member_tree.c \
+	server/types/members.c \
+	server/types/members_reply.c \
+	server/types/packed.c \
+	server/types/probes.c \
+	server/types/rdb_packed.c \
+	server/types/rdb_read.c \
+	server/types/rdb_write.c \
+	server/types/scan_args.c \
+	server/types/set.c \
+	server/types/sort_table.c \
+	server/types/string_build.c \
+	server/types/string_walk.c \
+	server/types/zset.c \
+	server/types/zset_order.c \
+	server/script/script.c \
+	server/script/script_base.c \
+	server/script/script_bit.c \
+	server/script/script_busy.c \
+	server/script/script_cjson.c \
+	server/script/script_cmsgpack.c \
+	server/script/script_pattern.c \
+	server/script/script_redis.c \
+	server/script/script_reply.c \
+	server/script/script_seal.c \
+	server/script/script_state.c \
+	server/script/script_struct.c \
+	server/script/script_table.c \
+	server/commands/cmd_alone.c \
+	server/commands/cmd_bitfield.c \
+	server/commands/cmd_bitmap.c \
+	server/commands/cmd_blocking.c \
+	server/commands/cmd_client.c \
+	server/commands/cmd_command.c \
+	server/commands/cmd_config.c \
+	server/commands/cmd_connection.c \
+	server/commands/cmd_debug.c \
+	server/commands/cmd_debug_digest.c \
+	server/commands/cmd_dump.c \
+	server/commands/cmd_expire.c \
+	server/commands/cmd_generic.c \
+	server/commands/cmd_hash.c \
+	server/commands/cmd_hash_walk.c \
+	server/commands/cmd_hyperloglog.c \
+	server/commands/cmd_lcs.c \
+	server/commands/cmd_list.c \
+	server/commands/cmd_list_search.c \
+	server/commands/cmd_memory.c \
+	server/commands/cmd_multi.c \
+	server/commands/cmd_pubsub.c \
+	server/commands/cmd_rdma.c \
+	server/commands/cmd_scan.c \
+	server/commands/cmd_script.c \
+	server/commands/cmd_server.c \
+	server/commands/cmd_set.c \
+	server/commands/cmd_set_algebra.c \
+	server/commands/cmd_set_random.c \
+	server/commands/cmd_slowlog.c \
+	server/commands/cmd_sort.c \
+	server/commands/cmd_string.c \
+	server/commands/cmd_string_number.c \
+	server/commands/cmd_zset.c \
+	server/commands/cmd_zset_algebra.c \
+	server/commands/cmd_zset_pop.c \
+	server/commands/cmd_zset_range.c \
+	server/commands/command_table.c \
+	server/commands/info.c \
+	server/commands/multi_pop.c \
+	server/loop/listener.c \
+	server/loop/rdma_loop.c \
+	server/main.c
 
 # RDMA channels: the server's side, and what both ends share.
 LINK_SRC := \
@@ -314,28 +314,28 @@ test_cmd_list_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_cmd_zset_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
-test_command_syntax_LINK = $(call objects,server/command_syntax.c server/words.c)
+test_command_syntax_LINK = $(call objects,server/core/command_syntax.c server/base/words.c)
 test_config_LINK = $(CONFIG_TEST_LINK)
-test_dice_LINK = $(call objects,server/dice.c)
+test_dice_LINK = $(call objects,server/base/dice.c)
 test_generic_LINK = $(GENERIC_TEST_LINK)
-test_glob_LINK = $(call objects,server/glob.c)
-test_hash_slot_LINK = $(call objects,storage/hash_slot.c)
+test_glob_LINK = $(call objects,server/base/glob.c)
+test_hash_slot_LINK = $(call objects,storage/base/hash_slot.c)
 test_histogram_LINK = $(call objects,benchmarks/histogram.c)
-test_index_LINK = $(call objects,storage/index.c storage/ordered_table.c storage/cell_pool.c)
-test_keyed_hash_LINK = $(call objects,storage/keyed_hash.c)
+test_index_LINK = $(call objects,storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
+test_keyed_hash_LINK = $(call objects,storage/base/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
-test_packed_LINK = $(call objects,server/packed.c $(MODEL_SRC))
+test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
-test_rdma_loop_LINK = $(call objects,server/rdma_loop.c) $(CONFIG_TEST_LINK)
+test_rdma_loop_LINK = $(call objects,server/loop/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)
-test_patches_LINK = $(call objects,storage/patches.c)
+test_patches_LINK = $(call objects,storage/value/patches.c)
 test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)
 test_resp_write_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)
-test_sha1_LINK = $(call objects,server/sha1.c)
-test_ttl_LINK = $(call objects,storage/ttl.c storage/index.c storage/ordered_table.c storage/cell_pool.c)
+test_sha1_LINK = $(call objects,server/base/sha1.c)
+test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
 
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
@@ -382,34 +382,34 @@ test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=fsync
 
 # The whole server but its main, on the model.
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \
-	storage/keyed_hash.c $(MODEL_SRC)) $(PROTOCOL_LIB)
+	storage/base/keyed_hash.c $(MODEL_SRC)) $(PROTOCOL_LIB)
 
 # A server whose rounds the test calls.
 FIXTURE_TEST_LINK = $(call objects,tests/unit/fixture.c) $(SERVER_TEST_LINK)
 
-CONFIG_TEST_LINK = $(call objects,server/config.c server/config_file.c server/config_rewrite.c \
-	server/config_table.c server/config_words.c)
+CONFIG_TEST_LINK = $(call objects,server/config/config.c server/config/config_file.c server/config/config_rewrite.c \
+	server/config/config_table.c server/config/config_words.c)
 
 # What collections are made of, and the commands on them.
-COLLECTION_TEST_LINK = $(call objects,server/cmd_list.c server/cmd_list_search.c server/list.c \
-	server/steps.c server/multi_pop.c server/cmd_zset.c server/cmd_zset_algebra.c \
-	server/cmd_zset_pop.c server/cmd_zset_range.c server/zset.c server/zset_order.c server/cmd_hash.c server/cmd_hash_walk.c server/cmd_set.c \
-	server/cmd_set_algebra.c server/cmd_set_random.c server/dice.c server/gather.c server/glob.c \
-	server/hash.c storage/keyed_hash.c server/member_tree.c server/members.c \
-	server/members_reply.c server/packed.c server/row.c server/scan_args.c server/set.c)
+COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands/cmd_list_search.c server/types/list.c \
+	server/exec/steps.c server/commands/multi_pop.c server/commands/cmd_zset.c server/commands/cmd_zset_algebra.c \
+	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
+	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/dice.c server/exec/gather.c server/base/glob.c \
+	server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
+	server/types/members_reply.c server/types/packed.c server/exec/row.c server/types/scan_args.c server/types/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \
-	server/call.c server/effects.c server/log.c server/notify.c \
-	server/cmd_bitfield.c server/cmd_bitmap.c server/cmd_lcs.c server/cmd_string.c \
-	server/cmd_string_number.c server/string_build.c server/string_walk.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
+	server/core/call.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
+	server/commands/cmd_bitfield.c server/commands/cmd_bitmap.c server/commands/cmd_lcs.c server/commands/cmd_string.c \
+	server/commands/cmd_string_number.c server/types/string_build.c server/types/string_walk.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
-WEAK_TEST_LINK = $(filter-out $(call objects,storage/keyed_hash.c),$(COMMAND_TEST_LINK))
+WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
-	server/call.c server/effects.c server/log.c server/notify.c \
-	server/cmd_expire.c server/cmd_generic.c server/cmd_scan.c server/copy_trees.c server/string_build.c \
-	server/dice.c server/gather.c server/glob.c server/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
+	server/core/call.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
+	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c \
+	server/base/dice.c server/exec/gather.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.
 BENCH_SRC := \
@@ -429,7 +429,7 @@ BENCHMARK_SRC := \
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp fuzz_rdb
 
-fuzz_rdb_LINK = $(call objects,server/rdb_packed.c server/rdb_read.c server/rdb_write.c) $(PROTOCOL_LIB)
+fuzz_rdb_LINK = $(call objects,server/types/rdb_packed.c server/types/rdb_read.c server/types/rdb_write.c) $(PROTOCOL_LIB)
 fuzz_resp_LINK = $(PROTOCOL_LIB)
 
 # ---- variants ----
@@ -438,7 +438,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wimplicit-fallthrough -Werror
 SOURCE_FOLDERS := protocol storage server benchmarks tests/model tests/storage tests/unit tests/fuzz \
 	$(if $(VERBS),rdma-ext clients tests/rdma)
 
-CPPFLAGS := -D_GNU_SOURCE -isystem /usr/include/lua5.1
+CPPFLAGS := -D_GNU_SOURCE -iquote . -isystem /usr/include/lua5.1
 CFLAGS := -std=c11 -O2 -g $(WARNINGS)
 LDFLAGS :=
 CC := gcc
@@ -557,19 +557,19 @@ check:
 # Faults that .clang-tidy asks for; sources of the programs, not of the tests.
 TIDY_FOLDERS := protocol storage server benchmarks $(if $(VERBS),rdma-ext clients)
 tidy:
-	printf '%s\n' $(wildcard $(addsuffix /*.c,$(TIDY_FOLDERS))) | \
+	printf '%s\n' $(wildcard $(addsuffix /*.c,$(TIDY_FOLDERS)) server/*/*.c storage/*/*.c) | \
 	    xargs -P "$$(nproc)" -n 8 sh -c 'clang-tidy --quiet "$$@" -- $(CPPFLAGS) -std=c11 2>/dev/null' tidy
 
 # For clangd and other tools; clangd looks for it in build/.
 compile_commands:
 	@mkdir -p build
-	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS))) | sed 's|.*|{"directory": "$(CURDIR)", \
+	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c) | sed 's|.*|{"directory": "$(CURDIR)", \
 	    "file": "&", "command": "$(CC) $(CPPFLAGS) $(CFLAGS) -c &"}|; 1s/^/[/; $$!s/$$/,/; $$s/$$/]/' \
 	    >build/compile_commands.json
 
 # What clang has to say of every source, without building it.
 clang-warnings:
-	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS))) | \
+	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c) | \
 	    xargs -P "$$(nproc)" -n 16 clang $(CPPFLAGS) $(CFLAGS) -fsyntax-only
 
 asan tsan ubsan:

@@ -1,4 +1,4 @@
-#include "bench_options.h"
+#include "benchmarks/bench_options.h"
 
 #include <errno.h>
 #include <fcntl.h>

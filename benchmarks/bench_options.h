@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../clients/vellum.h"
+#include "clients/vellum.h"
 
 #define BENCH_TRANSPORTS_MAX 8
 #define BENCH_SIZES_MAX 32

@@ -1,4 +1,4 @@
-#include "bench_report.h"
+#include "benchmarks/bench_report.h"
 
 #include <stdio.h>
 #include <string.h>

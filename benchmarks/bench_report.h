@@ -4,8 +4,8 @@
 #ifndef VELLUM_BENCH_REPORT_H
 #define VELLUM_BENCH_REPORT_H
 
-#include "bench_options.h"
-#include "bench_run.h"
+#include "benchmarks/bench_options.h"
+#include "benchmarks/bench_run.h"
 
 /* One test with one size by one transport, all rounds. */
 struct bench_row {

@@ -10,7 +10,7 @@
  *    over or not; a latency runs from when its operation was due, not from when it could be sent.
  * 3. `left` operations are still to begin, `busy` have begun and are not over.
  */
-#include "bench_run.h"
+#include "benchmarks/bench_run.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "keys.h"
+#include "benchmarks/keys.h"
 
 #define STALL_NS 60000000000
 #define EVENTS 128

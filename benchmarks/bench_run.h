@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-#include "bench_options.h"
-#include "bench_tests.h"
-#include "histogram.h"
+#include "benchmarks/bench_options.h"
+#include "benchmarks/bench_tests.h"
+#include "benchmarks/histogram.h"
 
 /* Keys that are inserted while others are read: which are there to be read. */
 #define BENCH_INSERTS_WINDOW 65536

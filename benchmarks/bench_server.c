@@ -1,10 +1,10 @@
-#include "bench_server.h"
+#include "benchmarks/bench_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_options.h"
+#include "benchmarks/bench_options.h"
 
 static const char *find(const char *info, const char *name)
 {

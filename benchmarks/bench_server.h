@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../clients/vellum.h"
+#include "clients/vellum.h"
 
 #define BENCH_NAMES_MAX 2
 

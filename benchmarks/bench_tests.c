@@ -1,4 +1,4 @@
-#include "bench_tests.h"
+#include "benchmarks/bench_tests.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "bench_options.h"
-#include "keys.h"
+#include "benchmarks/bench_options.h"
+#include "benchmarks/keys.h"
 
 #define NUMBER "__rand_int__"
 #define DATA "__data__"

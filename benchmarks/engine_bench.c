@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../storage/store.h"
-#include "histogram.h"
-#include "keys.h"
+#include "storage/store.h"
+#include "benchmarks/histogram.h"
+#include "benchmarks/keys.h"
 
 #define DEPTH_MAX 1024u
 #define STALL_S 60

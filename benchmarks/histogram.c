@@ -1,4 +1,4 @@
-#include "histogram.h"
+#include "benchmarks/histogram.h"
 
 #include <stdio.h>
 #include <string.h>

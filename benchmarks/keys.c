@@ -1,4 +1,4 @@
-#include "keys.h"
+#include "benchmarks/keys.h"
 
 #include <math.h>
 #include <string.h>

@@ -27,9 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "histogram.h"
-#include "keys.h"
-#include "pattern.h"
+#include "benchmarks/histogram.h"
+#include "benchmarks/keys.h"
+#include "benchmarks/pattern.h"
 
 #define STALL_S 60
 #define CONNECTIONS_MAX 4096

@@ -1,10 +1,10 @@
-#include "pattern.h"
+#include "benchmarks/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "keys.h"
+#include "benchmarks/keys.h"
 
 #define HEAD_MAX 24 /* "*N\r\n" or "$N\r\n" */
 

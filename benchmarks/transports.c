@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../clients/vellum.h"
-#include "histogram.h"
+#include "clients/vellum.h"
+#include "benchmarks/histogram.h"
 
 #define CLIENTS_MAX 256
 #define CORES_MAX 1024

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench_report.h"
-#include "bench_run.h"
-#include "bench_server.h"
+#include "benchmarks/bench_report.h"
+#include "benchmarks/bench_run.h"
+#include "benchmarks/bench_server.h"
 
 #define ROUNDS_MAX 1000
 #define TESTS_MAX 64

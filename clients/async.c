@@ -12,7 +12,7 @@
  * 2. While a callback runs (`depth` > 0) nothing is freed; `is_over` has it freed afterwards.
  * 3. Only serve() takes replies, and only loop events call it: giving a command calls nobody back.
  */
-#include "vellum_async.h"
+#include "clients/vellum_async.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@
 #include <event2/event.h>
 #include <hiredis/sds.h>
 
-#include "upgrade.h"
-#include "vellum_private.h"
+#include "clients/upgrade.h"
+#include "clients/vellum_private.h"
 
 #define REPLIES_PER_TURN 1000 /* then others in the loop have theirs */
 

@@ -3,7 +3,7 @@
  * 1. All receives are posted but those of frames in the link's inbox.
  * 2. `is_armed`: the device will make the descriptor readable at the next completion.
  */
-#include "channel.h"
+#include "clients/channel.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "../rdma-ext/link.h"
+#include "rdma-ext/link.h"
 
 #define FRAME_BYTES 4096
 #define CREDITS RDMA_LINK_WINDOW

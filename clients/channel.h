@@ -12,10 +12,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "../protocol/rdma_end.h"
-#include "../protocol/rdma_frame.h"
-#include "../rdma-ext/verbs.h"
-#include "window.h"
+#include "protocol/rdma_end.h"
+#include "protocol/rdma_frame.h"
+#include "rdma-ext/verbs.h"
+#include "clients/window.h"
 
 struct client_channel;
 

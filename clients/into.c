@@ -9,13 +9,13 @@
  * 2. A splice stands before the command of each that is to be granted, where the output stops until
  *    all replies before have been taken, and one behind it, until its own has come.
  */
-#include "vellum.h"
+#include "clients/vellum.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vellum_private.h"
+#include "clients/vellum_private.h"
 
 #define HEAD_MAX 32
 

@@ -1,7 +1,7 @@
 /*
  * Bytes to and from the server without waiting, and what loops of the application's own need.
  */
-#include "vellum_private.h"
+#include "clients/vellum_private.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *
  * Invariant: free_next[i], for a buffer i that is free, is the next free one, or `count`.
  */
-#include "vellum.h"
+#include "clients/vellum.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -30,8 +30,8 @@
 
 #include <event2/event.h>
 
-#include "upgrade.h"
-#include "vellum.h"
+#include "clients/upgrade.h"
+#include "clients/vellum.h"
 
 #define PIECE_BYTES (64 * 1024)
 #define DIAL_LIMIT_S 5 /* for the connection, and for each answer until there is a channel */

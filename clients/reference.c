@@ -2,13 +2,13 @@
  * Values in the application's own memory: registered with the device of the connection's channel,
  * and again with that of the next one after a reconnect.
  */
-#include "vellum.h"
+#include "clients/vellum.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <stdio.h>
 
-#include "vellum_private.h"
+#include "clients/vellum_private.h"
 
 static bool pin(struct vellum_memory *memory)
 {

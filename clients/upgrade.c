@@ -1,9 +1,9 @@
-#include "upgrade.h"
+#include "clients/upgrade.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "../protocol/rdma_frame.h"
+#include "protocol/rdma_frame.h"
 
 static int append_question(redisContext *tcp, const struct rdma_end *ours)
 {

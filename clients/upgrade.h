@@ -6,7 +6,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "channel.h"
+#include "clients/channel.h"
 
 /* Asks the server for a channel. NULL: there is none, as `message` tells; the connection goes on as
  * it was, unless tcp->err is set. */

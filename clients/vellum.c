@@ -2,15 +2,15 @@
  * hiredis formats commands into its context's output buffer and parses replies with its reader; by
  * a channel only the bytes in between go another way.
  */
-#include "vellum.h"
+#include "clients/vellum.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
 #include <time.h>
 
-#include "upgrade.h"
-#include "vellum_private.h"
+#include "clients/upgrade.h"
+#include "clients/vellum_private.h"
 
 /* ---- connecting ---- */
 

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "channel.h"
-#include "vellum.h"
+#include "clients/channel.h"
+#include "clients/vellum.h"
 
 #define VELLUM_USUAL_SPIN_US 50
 #define VELLUM_CLOSED_TEXT "the server has closed the channel"

@@ -4,7 +4,7 @@
  * 2. A window is ended once, by the server or here: which, is known when the server has told that
  *    it has read. Ended twice, it would take the queue pair with it.
  */
-#include "window.h"
+#include "clients/window.h"
 
 #define GRANT CLIENT_PULLS
 

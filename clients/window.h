@@ -14,7 +14,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "../protocol/rdma_frame.h"
+#include "protocol/rdma_frame.h"
 
 /* Registered memory. */
 struct client_span {

@@ -1,10 +1,10 @@
-#include "rdma_end.h"
+#include "protocol/rdma_end.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "rdma_frame.h"
+#include "protocol/rdma_frame.h"
 
 #define SEND_ATTRIBUTES 7
 

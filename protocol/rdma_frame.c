@@ -1,4 +1,4 @@
-#include "rdma_frame.h"
+#include "protocol/rdma_frame.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -3,7 +3,7 @@
  * functions are pure. The locale's decimal point must be '.', as it is unless a program sets
  * LC_NUMERIC.
  */
-#include "resp.h"
+#include "protocol/resp.h"
 
 #include <errno.h>
 #include <float.h>

@@ -20,7 +20,7 @@
  * 3. Memory follows the arguments that arrived, never an announced count or length.
  * 4. Whatever the pieces in which bytes arrive, results and errors are the same.
  */
-#include "resp.h"
+#include "protocol/resp.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * 2. A reply is written whole or, when memory runs out, not at all; after that `failed` holds and
  *    nothing changes any more but by resp_truncate.
  */
-#include "resp.h"
+#include "protocol/resp.h"
 
 #include <assert.h>
 #include <stdarg.h>

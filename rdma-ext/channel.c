@@ -6,7 +6,7 @@
  *
  * A connection that closes an open channel has its last replies sent, and END, before TCP closes.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <endian.h>
 #include <stdlib.h>

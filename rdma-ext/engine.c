@@ -2,7 +2,7 @@
  * What takes long: queues, memory and queue pairs made, connected, stopped and destroyed, as jobs
  * of the helper thread.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <errno.h>
 #include <stdio.h>

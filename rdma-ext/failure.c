@@ -8,7 +8,7 @@
  *
  * A channel that is pending ends without its connection, which goes on by TCP.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * 3. Mode write: data is read in order and its credit told after that, so the frames of data that
  * the peer has not read are the newest ones, fewer than the slots: the next slot is free.
  */
-#include "link.h"
+#include "rdma-ext/link.h"
 
 #include <assert.h>
 #include <endian.h>

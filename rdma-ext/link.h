@@ -12,8 +12,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "../protocol/rdma_end.h"
-#include "../protocol/rdma_frame.h"
+#include "protocol/rdma_end.h"
+#include "protocol/rdma_frame.h"
 
 #define RDMA_LINK_SLOTS 32   /* sends under way */
 #define RDMA_LINK_INLINE 256 /* frames up to this are copied into the work request */

@@ -7,7 +7,7 @@
  * 2. One region at a time is being added: is_registering is set by the worker that asks for it.
  * When one cannot be had it stays set, and what lies in others goes on being copied.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -29,9 +29,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../server/rdma.h"
-#include "link.h"
-#include "verbs.h"
+#include "server/net/rdma.h"
+#include "rdma-ext/link.h"
+#include "rdma-ext/verbs.h"
 
 #define FRAME_BYTES 4096
 #define CREDITS 8        /* receives per channel */

@@ -8,7 +8,7 @@
  *    than one thread busy. When that one fails, those that wait for the same peer do as well.
  * 2. A channel whose connection has closed, and all when the service stops, are passed by.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * 1. Jobs run one after the other, in the order they were submitted; delayed ones when they are
  * due.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "verbs.h"
+#include "rdma-ext/verbs.h"
 
 #include <errno.h>
 #include <stdio.h>

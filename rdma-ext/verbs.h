@@ -11,7 +11,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "../protocol/rdma_end.h"
+#include "protocol/rdma_end.h"
 
 #define RDMA_MESSAGE_MAX 160
 

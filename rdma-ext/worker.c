@@ -1,7 +1,7 @@
 /*
  * A worker's channels: what completes, whose turn it is, and the steps that the helper has done.
  */
-#include "private.h"
+#include "rdma-ext/private.h"
 
 #include <assert.h>
 #include <errno.h>

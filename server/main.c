@@ -2,7 +2,7 @@
  * vellum-server: reads its configuration, opens the store, starts the workers, accepts until it is
  * told to stop, and undoes all that in the opposite order.
  */
-#include "server.h"
+#include "server/core/server.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -14,18 +14,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "blocked.h"
-#include "client_memory.h"
-#include "listener.h"
-#include "log.h"
-#include "notice.h"
-#include "process.h"
-#include "pubsub.h"
-#include "script.h"
-#include "slowlog.h"
-#include "watch.h"
-#include "rdma_loop.h"
-#include "worker.h"
+#include "server/exec/blocked.h"
+#include "server/net/client_memory.h"
+#include "server/loop/listener.h"
+#include "server/config/log.h"
+#include "server/pubsub/notice.h"
+#include "server/config/process.h"
+#include "server/pubsub/pubsub.h"
+#include "server/script/script.h"
+#include "server/exec/slowlog.h"
+#include "server/exec/watch.h"
+#include "server/loop/rdma_loop.h"
+#include "server/core/worker.h"
 
 #define SCAN_THREADS_MOST 4
 

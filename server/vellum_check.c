@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../storage/store.h"
-#include "server.h"
+#include "storage/store.h"
+#include "server/core/server.h"
 
 enum { NOTHING_WRONG, DAMAGED, NOT_CHECKED };
 

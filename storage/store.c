@@ -1,7 +1,7 @@
 /*
  * Opening and closing a store, its options and its figures.
  */
-#include "store.h"
+#include "storage/store.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "annex.h"
-#include "use.h"
+#include "storage/value/annex.h"
+#include "storage/cache/use.h"
 
 #define FRAMES_AT_FIRST 256u
 #define KEEPER_DEPTH 64u

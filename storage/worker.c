@@ -1,7 +1,7 @@
 /*
  * Workers: the engine's side of a thread that executes requests.
  */
-#include "engine.h"
+#include "storage/txn/engine.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -41,11 +41,11 @@ LAYERS = {
     "server": (
         SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h",
         ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h",
-         "storage/keyed_hash.h"),
+         "storage/base/keyed_hash.h"),
     ),
     "rdma-ext": (
         SOCKETS.pattern + r"|infiniband/\w+\.h|rdma/\w+\.h",
-        ("server/transport.h", "server/rdma.h", "protocol/rdma_end.h", "protocol/rdma_frame.h"),
+        ("server/net/transport.h", "server/net/rdma.h", "protocol/rdma_end.h", "protocol/rdma_frame.h"),
     ),
     "clients": (
         SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|event2/\w+\.h",
@@ -111,7 +111,7 @@ def layer_breaches(source):
             if not is_libc(angled) and not re.fullmatch(system, angled):
                 yield f"{source.path}:{number}: {source.folder}/ may not include <{angled}>"
             continue
-        target = os.path.normpath(os.path.join(os.path.dirname(source.path), quoted))
+        target = quoted if "/" in quoted else os.path.join(os.path.dirname(source.path), quoted)
         if target.split("/")[0] != source.folder and target not in foreign:
             yield f"{source.path}:{number}: {source.folder}/ may not include {target}"
 
@@ -123,7 +123,7 @@ def own_header_breach(source):
     for number, line in enumerate(source.lines, 1):
         found = INCLUDE.match(line)
         if found:
-            if found.group(2) != os.path.basename(stem) + ".h":
+            if found.group(2) != stem + ".h":
                 yield f"{source.path}:{number}: its own header comes first"
             return
 

@@ -14,20 +14,20 @@ SOUND = {
     "Makefile": "SRC := storage/a.c server/b.c\n",
     "ARCHITECTURE.md": "# Walk\n\n- storage/a.c:a_read: reads\n",
     "storage/a.h": "int a_read(int fd);\n",
-    "storage/a.c": '#include "a.h"\n\n#include <libaio.h>\n#include <xxhash.h>\n\n'
+    "storage/a.c": '#include "storage/a.h"\n\n#include <libaio.h>\n#include <xxhash.h>\n\n'
                    "int a_read(int fd)\n{\n    return fd;\n}\n",
     "storage/store.h": "",
-    "server/b.c": '#include "../storage/store.h"\n#include <event2/event.h>\n'
+    "server/b.c": '#include "storage/store.h"\n#include <event2/event.h>\n'
                   "#include <sys/socket.h>\n",
 }
 
 PLANTED = [
-    ({"storage/a.c": '#include "a.h"\n#include <sys/socket.h>\nint a_read(int fd)\n{\n}\n'},
+    ({"storage/a.c": '#include "storage/a.h"\n#include <sys/socket.h>\nint a_read(int fd)\n{\n}\n'},
      "storage/ may not include <sys/socket.h>"),
-    ({"storage/a.h": '#include "../server/b.h"\n'}, "storage/ may not include server/b.h"),
-    ({"server/b.c": '#include "../storage/a.h"\n'}, "server/ may not include storage/a.h"),
+    ({"storage/a.h": '#include "server/b.h"\n'}, "storage/ may not include server/b.h"),
+    ({"server/b.c": '#include "storage/a.h"\n'}, "server/ may not include storage/a.h"),
     ({"protocol/c.h": "#include <libaio.h>\n"}, "protocol/ may not include <libaio.h>"),
-    ({"storage/a.c": '#include <stdio.h>\n#include "a.h"\nint a_read(int fd)\n{\n}\n'},
+    ({"storage/a.c": '#include <stdio.h>\n#include "storage/a.h"\nint a_read(int fd)\n{\n}\n'},
      "its own header comes first"),
     ({"server/b.c": "\n" * 801}, "801 lines"),
     ({"server/b.c": "static int far(int a,\n               int b)\n{\n" + "    a++;\n" * 70 + "}\n"},

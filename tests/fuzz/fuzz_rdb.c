@@ -2,7 +2,7 @@
  * Any bytes as a value of RDB: what is read must lie in memory, and written and read again be the
  * same.
  */
-#include "../../server/rdb.h"
+#include "server/types/rdb.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  *
  * Input: one byte of limits, one that seeds the pieces, then the request bytes.
  */
-#include "../../protocol/resp.h"
+#include "protocol/resp.h"
 
 #include <math.h>
 #include <stdio.h>

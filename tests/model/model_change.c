@@ -2,7 +2,7 @@
  * Observers of the model store. Reports are made under the store's mutex, before what they tell of
  * is applied; removals of what has expired are not reported.
  */
-#include "model_private.h"
+#include "tests/model/model_private.h"
 
 #include <assert.h>
 

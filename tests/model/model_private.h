@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "model_store.h"
+#include "tests/model/model_store.h"
 
 #define MODEL_WORKERS_MAX 64
 #define STREAM_VECTORS 4

@@ -13,9 +13,9 @@
  * 5. A scan cursor is the hash to go on with; tables are sorted by hash, so it outlives growth.
  * 6. Memory that cannot be had ends the process: the model serves tests.
  */
-#include "model_store.h"
+#include "tests/model/model_store.h"
 
-#include "model_private.h"
+#include "tests/model/model_private.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef VELLUM_MODEL_STORE_H
 #define VELLUM_MODEL_STORE_H
 
-#include "../../storage/store.h"
+#include "storage/store.h"
 
 /* From now on every read, scan and stream piece says STORE_WAIT at its first touch with this
  * probability; the same seed gives the same waits. 0: never, as after opening. */

@@ -6,7 +6,7 @@
  *    sorted by hash as a whole, whatever its size.
  * 2. A key stands in a table once.
  */
-#include "model_private.h"
+#include "tests/model/model_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

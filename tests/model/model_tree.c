@@ -9,7 +9,7 @@
  * 3. What an entry was shown as is gone with the next call on its tree: callers that keep bytes
  *    too long find others there.
  */
-#include "model_private.h"
+#include "tests/model/model_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

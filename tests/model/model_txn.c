@@ -3,7 +3,7 @@
  * Everything here happens under the store's mutex (invariant 1 of model_store.c), and writes only
  * into the transaction (invariant 2).
  */
-#include "model_private.h"
+#include "tests/model/model_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

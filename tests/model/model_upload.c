@@ -1,4 +1,4 @@
-#include "model_private.h"
+#include "tests/model/model_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,76 +8,76 @@ fault = ALL.add
 
 # ---- the journal ----
 
-fault("journal-not-durable", "storage/journal.c",
+fault("journal-not-durable", "storage/journal/journal.c",
       "groups are written without durability",
       (".kind = DISK_WRITE, .durable = true, .file = journal->file",
        ".kind = DISK_WRITE, .durable = false, .file = journal->file"),
       by=[CUTS, POWERCUT], quick=True)
-fault("durable-too-early", "storage/journal.c",
+fault("durable-too-early", "storage/journal/journal.c",
       "what is still being gathered counts as durable with the group that arrived",
       ("group->first_commit + group->record_count - 1", "journal->next_commit - 1"),
       by=[CUTS, POWERCUT])
-fault("group-overtakes", "storage/journal.c",
+fault("group-overtakes", "storage/journal/journal.c",
       "a group that arrived counts as durable while the one before it is still on its way",
       ("if (!flight->arrived) break;",
        "if (!flight->arrived && journal->flight_count == 1) break;"),
       by=[POWERCUT])
-fault("failed-group-acknowledged", "storage/journal.c",
+fault("failed-group-acknowledged", "storage/journal/journal.c",
       "a group whose write failed counts as durable",
       ("if (!engine_failed(journal->engine)) atomic_store_explicit(&journal->durable,",
        "atomic_store_explicit(&journal->durable,"),
       by=[FAULTS])
-fault("ring-left-at-its-end", "storage/journal.c",
+fault("ring-left-at-its-end", "storage/journal/journal.c",
       "a group for which there is no room up to the ring's end is written behind it",
       ("if (padded > journal->size - journal->position) journal->position = 0;", ""),
       by=[POWERCUT])
-fault("everysec-overdue", "storage/journal.c",
+fault("everysec-overdue", "storage/journal/journal.c",
       "writers go on for as long as a flush takes",
       ("engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;", "false;"),
       by=[STALLS])
-fault("ring-overruns-its-tail", "storage/journal.c",
+fault("ring-overruns-its-tail", "storage/journal/journal.c",
       "groups are written over those that recovery still needs",
       ("journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size", "false"),
       by=[STALLS])
-fault("commit-numbers-reused", "storage/journal.c",
+fault("commit-numbers-reused", "storage/journal/journal.c",
       "the first commit after a start has the last one's number",
       ("journal->next_commit = mark->commit;",
        "journal->next_commit = mark->commit > 1 ? mark->commit - 1 : 1;"),
       by=[CUTS, POWERCUT], quick=True)
-fault("group-checksum-unchecked", "storage/redo.c",
+fault("group-checksum-unchecked", "storage/recovery/redo.c",
       "a torn group is recovered",
       ("return sum == (*group)->checksum &&", "return"),
       by=[CUTS, POWERCUT])
 # Of epoch and chain each would do: a start begins its chain with a random number.
-fault("history-ignored", "storage/redo.c",
+fault("history-ignored", "storage/recovery/redo.c",
       "groups of a history that was given up are followed",
       ("group->epoch == store->super.epoch && group->sequence == log->sequence &&",
        "group->sequence == log->sequence &&"),
       ("group->previous == log->previous &&", ""),
       by=[FAULTS])
-fault("chain-ignored", "storage/redo.c",
+fault("chain-ignored", "storage/recovery/redo.c",
       "a group is followed whatever group it was written behind",
       ("group->previous == log->previous &&", ""),
       by=[FAULTS])
-fault("ring-not-followed", "storage/redo.c",
+fault("ring-not-followed", "storage/recovery/redo.c",
       "recovery ends where the ring does",
       ("if (result != STORE_ABSENT || position == 0) return result;", "return result;"),
       by=[POWERCUT])
-fault("damaged-group-unnoticed", "storage/redo.c",
+fault("damaged-group-unnoticed", "storage/recovery/redo.c",
       "what comes behind a damaged group is dropped without a word",
       ("return orderly ? STORE_OK : look_behind(store, log, message);", "return STORE_OK;"),
       by=[ROT])
-fault("later-epoch-unnoticed", "storage/redo.c",
+fault("later-epoch-unnoticed", "storage/recovery/redo.c",
       "what was written after the start that a damaged superblock told of is dropped",
       ("(group->epoch > store->super.epoch ||", "(false ||"),
       by=[ROT])
-fault("foreign-group-believed", "storage/redo.c",
+fault("foreign-group-believed", "storage/recovery/redo.c",
       "bytes that somebody made pass for a group",
       ("group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed && "
        "(group->epoch > store->super.epoch ||",
        "group->magic == FORMAT_GROUP_MAGIC && (group->epoch > store->super.epoch ||"),
       by=[ROT])
-fault("last-group-cut", "storage/redo.c",
+fault("last-group-cut", "storage/recovery/redo.c",
       "recovery drops the last group",
       ("enum store_result redo_read(struct store *store, struct redo_log *log, char *message) {",
        """static bool last_group(struct store *store, const struct redo_log *log,
@@ -102,207 +102,207 @@ fault("last-group-cut", "storage/redo.c",
 
 # ---- the index checkpoint ----
 
-fault("index-of-another-stop", "storage/index_stream.c",
+fault("index-of-another-stop", "storage/maintenance/index_stream.c",
       "blocks are not bound to the stop that wrote them",
       ("stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->super.seed);",
        "stream->identity = 1;"),
       by=[INDEX_FILE])
-fault("index-block-unchecked", "storage/index_stream.c",
+fault("index-block-unchecked", "storage/maintenance/index_stream.c",
       "a block's checksum is not looked at",
       ("stream->block->checksum == checksum_of(stream);", "true;"),
       by=[INDEX_FILE])
-fault("index-by-one-superblock", "storage/recover.c",
+fault("index-by-one-superblock", "storage/recovery/recover.c",
       "the superblock of the stop is believed though the newer one is lost",
       ("!store->super_damaged && store->super_in_turn &&", ""),
       by=[INDEX_FILE])
-fault("index-half-loaded", "storage/index_load.c",
+fault("index-half-loaded", "storage/recovery/index_load.c",
       "what was loaded before the doubt is kept",
       ("engine_forget(store);", ""),
       by=[INDEX_FILE])
-fault("index-of-longer-files", "storage/index_load.c",
+fault("index-of-longer-files", "storage/recovery/index_load.c",
       "an index checkpoint is believed though a file has been cut short",
       ("if (head->segment_count != space->segment_count || head->segment_assigned",
        "if (head->segment_assigned"),
       by=[INDEX_FILE])
-fault("lock-file-alone", "storage/disk_file.c",
+fault("lock-file-alone", "storage/base/disk_file.c",
       "who deletes the lock file lets a second server in",
       ("return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;", "return fd < 0;"),
       by=["test_disk"])
-fault("cut-file-scanned", "storage/index_load.c",
+fault("cut-file-scanned", "storage/recovery/index_load.c",
       "a start goes on without what was in the part of a file that is gone",
       ("report_cut(loading, space, head);", "(void)report_cut;"),
       by=[INDEX_FILE])
-fault("index-over-damage", "storage/index_save.c",
+fault("index-over-damage", "storage/maintenance/index_save.c",
       "an index checkpoint hides damage from the next start",
       ("if (atomic_load(&store->damaged) > 0)", "if (false)"),
       by=[INDEX_FILE])
-fault("index-without-free-slots", "storage/space.c",
+fault("index-without-free-slots", "storage/cache/space.c",
       "slots in use are free after an index checkpoint was loaded",
       ("masks[i] = free_slots[i];", ""),
       by=[INDEX_FILE])
-fault("index-forgets-the-sweep", "storage/index_load.c",
+fault("index-forgets-the-sweep", "storage/recovery/index_load.c",
       "items of flushed databases stay in the index for ever",
       ("if (!head.is_swept)", "if (false)"),
       by=[INDEX_FILE])
 
 # ---- commits longer than the journal takes ----
 
-fault("annex-behind-its-mark", "storage/journal.c",
+fault("annex-behind-its-mark", "storage/journal/journal.c",
       "a group is written while what its records name outside of the ring is not there yet",
       ("journal->annex_unwritten == 0 && journal->filling.length >= least",
        "journal->filling.length >= least"),
       by=[ANNEX, CUTS])
-fault("annex-not-flushed", "storage/annex.c",
+fault("annex-not-flushed", "storage/value/annex.c",
       "an annex is written, but may be lost when its record is durable",
       ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
        "return error;"),
       by=[ANNEX, CUTS], quick=True)
-fault("annex-freed-early", "storage/annex.c",
+fault("annex-freed-early", "storage/value/annex.c",
       "an annex's runs are used again before a checkpoint has passed it",
       ("note_written(&store->journal, annex); engine_wake_workers(store);",
        "note_written(&store->journal, annex); engine_wake_workers(store);"
        "annex_release(store, UINT64_MAX);"),
       by=[ANNEX, POWERCUT])
-fault("annex-flushed-away", "storage/free.c",
+fault("annex-flushed-away", "storage/value/free.c",
       "a flush of everything gives back runs that redo still reads",
       ("annex_set_apart(store, true);", ""), ("annex_set_apart(store, false);", ""),
       by=[ANNEX])
-fault("annex-not-freed", "storage/writeback.c",
+fault("annex-not-freed", "storage/maintenance/writeback.c",
       "the runs of annexes do not come back",
       ("annex_release(store, mark->commit);", ""),
       by=[ANNEX])
-fault("annex-damage-unseen", "storage/annex.c",
+fault("annex-damage-unseen", "storage/value/annex.c",
       "redo takes what stands in an annex's runs for what was written there",
       ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),
       by=[ANNEX])
 
 # ---- collections made in steps ----
 
-fault("building-left-behind", "storage/building.c",
+fault("building-left-behind", "storage/tree/building.c",
       "what no key was given is not taken apart",
       ("if (!building->is_handed_over) {", "if (building->steps == UINT64_MAX) {"),
       by=[BUILDING])
-fault("building-taken-from-its-key", "storage/building.c",
+fault("building-taken-from-its-key", "storage/tree/building.c",
       "what a key was given is taken apart",
       ("c->building->is_handed_over = true;", "c->building->is_handed_over = false;"),
       by=[BUILDING], quick=True)
-fault("step-commits-the-run", "storage/building.c",
+fault("step-commits-the-run", "storage/tree/building.c",
       "a step commits whatever its run has written",
       ("if (is_beside(&txn->writes[i], id)) txn->writes[kept++] = txn->writes[i];",
        "txn->writes[kept++] = txn->writes[i];"),
       by=[BUILDING])
-fault("building-of-the-past", "storage/tree_free.c",
+fault("building-of-the-past", "storage/tree/tree_free.c",
       "of a collection that a flush has freed the pages are given back once more",
       ("grave->generation = generation;", ";"),
       by=[BUILDING])
 
 # ---- segments that change their class ----
 
-fault("segment-not-zeroed", "storage/reclaim.c",
+fault("segment-not-zeroed", "storage/maintenance/reclaim.c",
       "a segment is taken by another class with what the last one left in it",
       ("int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;",
        "int error = 0;"),
       by=[SPACE])
 
-fault("segment-zeroed-too-early", "storage/reclaim.c",
+fault("segment-zeroed-too-early", "storage/maintenance/reclaim.c",
       "a segment is zeroed before the deletions that emptied it are durable",
       ("if (count > 0 && !writeback_sync(store, commit))", "if (false)"),
       by=[SPACE, CUTS_SPACE])
-fault("zeros-not-flushed", "storage/reclaim.c",
+fault("zeros-not-flushed", "storage/maintenance/reclaim.c",
       "a segment may be taken before the zeros in it are durable",
       ("return error ? error : disk_flush(store->keeper_queue, space->file);", "return error;"),
       by=[SPACE, CUTS_SPACE])
-fault("emptying-not-finished", "storage/recover.c",
+fault("emptying-not-finished", "storage/recovery/recover.c",
       "a start leaves in a segment what was to be emptied when the power went",
       ("if (class == 0 && emptied) {", "if (false) {"),
       by=[SPACE, CUTS_SPACE])
-fault("emptied-is-redone", "storage/redo.c",
+fault("emptied-is-redone", "storage/recovery/redo.c",
       "what a segment held before it changed its class is redone over what it holds now",
       ("leave_out_emptied(store, log);", ""),
       ("static void leave_out_emptied(", "__attribute__((unused)) static void leave_out_emptied("),
       by=[SPACE, CUTS_SPACE])
-fault("segment-with-items-taken", "storage/space.c",
+fault("segment-with-items-taken", "storage/cache/space.c",
       "a segment that holds an item serves another class",
       ("space->segment_free[segment] == places_in_segment(class);",
        "space->segment_free[segment] + 1u >= places_in_segment(class);"),
       by=[SPACE])
-fault("segment-in-use-taken", "storage/reclaim.c",
+fault("segment-in-use-taken", "storage/maintenance/reclaim.c",
       "a segment is taken while somebody reads a page of it",
       ("!is_in_use(space, i))", "!(false && is_in_use(space, i)))"),
       by=[SPACE])
 
 # ---- recovery ----
 
-fault("first-operation-of-a-slot-wins", "storage/redo.c",
+fault("first-operation-of-a-slot-wins", "storage/recovery/redo.c",
       "of several operations on a slot the first is redone",
       ("return x->order < y->order ? -1 : 1;", "return x->order < y->order ? 1 : -1;"),
       by=[CUTS, POWERCUT], quick=True)
-fault("erase-not-redone", "storage/recover.c",
+fault("erase-not-redone", "storage/recovery/recover.c",
       "an erased slot comes back",
       ("bool put = redo->operation->kind == FORMAT_PUT;",
        "bool put = redo->operation->kind == FORMAT_PUT; if (!put) return;"),
       by=[CUTS, POWERCUT])
-fault("redo-not-written-back", "storage/recover.c",
+fault("redo-not-written-back", "storage/recovery/recover.c",
       "what the journal said is not laid down before the journal is given up",
       ("memcpy(slot, image, length); mark_changed(buffer, page);", "memcpy(slot, image, length);"),
       by=[CUTS, POWERCUT])
-fault("redo-write-unnoticed", "storage/recover.c",
+fault("redo-write-unnoticed", "storage/recovery/recover.c",
       "what recovery could not write is given up with the journal",
       ("if (scan->buffers[i].error && result == STORE_OK)", "if (false)"),
       by=[FAULTS])
-fault("epoch-not-begun", "storage/recover.c",
+fault("epoch-not-begun", "storage/recovery/recover.c",
       "a start whose superblock could not be written goes on all the same",
       ("if (result == STORE_OK && (error = begin_epoch(store, &journal))) result = STORE_IO;",
        "if (result == STORE_OK) error = begin_epoch(store, &journal);"),
       by=[FAULTS])
-fault("unreadable-is-the-end", "storage/redo.c",
+fault("unreadable-is-the-end", "storage/recovery/redo.c",
       "what cannot be read of the journal is taken for its end",
       ("head, PAGE_SIZE, log->position) != 0) return STORE_IO;",
        "head, PAGE_SIZE, log->position) != 0) return STORE_ABSENT;"),
       by=[FAULTS])
-fault("one-superblock-of-a-stop", "storage/redo.c",
+fault("one-superblock-of-a-stop", "storage/recovery/redo.c",
       "a superblock that says `clean` is believed though the newer one is lost",
       ("store->super.clean && !store->super_damaged;", "store->super.clean;"),
       by=[ROT])
-fault("redo-not-flushed", "storage/recover.c",
+fault("redo-not-flushed", "storage/recovery/recover.c",
       "what recovery wrote is not flushed before the journal is given up",
       ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))",
        "if (false)"),
       by=[CUTS, POWERCUT])
-fault("segment-class-not-redone", "storage/redo.c",
+fault("segment-class-not-redone", "storage/recovery/redo.c",
       "a segment whose header was not written yet is taken for unused",
       ("space->segment_class[segment] = operation->slot;", ""),
       by=[CUTS, POWERCUT])
-fault("databases-not-redone", "storage/redo.c",
+fault("databases-not-redone", "storage/recovery/redo.c",
       "a flush or swap of databases is forgotten",
       ("memcpy(&store->databases, operation + 1, sizeof store->databases);", ""),
       by=[CUTS, POWERCUT])
-fault("item-unchecked-at-the-start", "storage/recover.c",
+fault("item-unchecked-at-the-start", "storage/recovery/recover.c",
       "a damaged item is entered in the index",
       ("if (state == SLOT_DAMAGED) {", "if (false) {"),
       by=[FAULTS])
-fault("header-not-mended", "storage/recover.c",
+fault("header-not-mended", "storage/recovery/recover.c",
       "of a segment's two headers a damaged one stays as it is",
       ("*anew = journaled || (class > 0 && !whole);", "*anew = journaled;"),
       by=[ROT])
-fault("damaged-id-unnoticed", "storage/verify.c",
+fault("damaged-id-unnoticed", "storage/txn/verify.c",
       "an item whose database id is damaged is taken for one of a database that is gone",
       ("past && !was_living(space, page, slot, item, length) ?", "past ?"),
       by=[ROT])
-fault("unreadable-node-given-up", "storage/recover.c",
+fault("unreadable-node-given-up", "storage/recovery/recover.c",
       "what a node names is free when the node could not be read at the start",
       ("if (scan->error) result = STORE_IO; else", "if (!scan->error)"),
       by=[ROT])
-fault("used-slots-taken-for-free", "storage/recover.c",
+fault("used-slots-taken-for-free", "storage/recovery/recover.c",
       "what recovery found in a slot does not keep the slot from being used again",
       ("space_keep_slot(&partition->space, page, slot); databases_count_key",
        "databases_count_key"),
       by=[CUTS, POWERCUT])
-fault("used-runs-taken-for-free", "storage/recover.c",
+fault("used-runs-taken-for-free", "storage/recovery/recover.c",
       "runs of large values are used again after a start",
       ("if (extent->page == 0) return true;", "return true;"),
       by=[RANDOM, CUTS, POWERCUT])
-fault("nodes-not-followed", "storage/recover.c",
+fault("nodes-not-followed", "storage/recovery/recover.c",
       "only what a root names itself is kept, not what its nodes do",
       ("if (root.depth > 0 && extent.page && kept && !remember_node(scan, &extent)) return false;",
        "(void)kept;"),
@@ -310,75 +310,75 @@ fault("nodes-not-followed", "storage/recover.c",
 
 # ---- checkpoints and write-behind ----
 
-fault("slabs-not-flushed", "storage/writeback.c",
+fault("slabs-not-flushed", "storage/maintenance/writeback.c",
       "the journal's tail moves before the pages are durable",
       ("error = disk_flush(store->keeper_queue, store->partitions[i].space.file);", "error = 0;"),
       by=[CUTS, POWERCUT])
-fault("extent-headers-not-flushed", "storage/writeback.c",
+fault("extent-headers-not-flushed", "storage/maintenance/writeback.c",
       "the journal's tail moves before the segment headers of large values are durable",
       ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
        "return error;"),
       by=[CUTS, POWERCUT])
-fault("tail-before-flush", "storage/writeback.c",
+fault("tail-before-flush", "storage/maintenance/writeback.c",
       "the superblock is written before the pages are flushed",
       ("int error = flush_files(store);", "int error = 0;"),
       ("error = superblock_write(store, store->keeper_queue);",
        "error = superblock_write(store, store->keeper_queue); "
        "if (!error) error = flush_files(store);"),
       by=[CUTS, POWERCUT])
-fault("page-before-its-commit", "storage/writeback.c",
+fault("page-before-its-commit", "storage/maintenance/writeback.c",
       "a page is written before its newest commit is durable",
       ("batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);", "true;"),
       by=[CUTS, POWERCUT])
-fault("page-skipped", "storage/writeback.c",
+fault("page-skipped", "storage/maintenance/writeback.c",
       "a checkpoint leaves out the page behind each one it writes",
       ("*cursor = page + 1;", "*cursor = page + 2;"),
       by=[CUTS, POWERCUT, RANDOM])
-fault("extent-headers-not-written", "storage/keeper.c",
+fault("extent-headers-not-written", "storage/maintenance/keeper.c",
       "a checkpoint leaves out the segment headers of large values",
       ("if (good && write_space(store, &store->extents, batch))", "if (good)"),
       by=[CUTS, POWERCUT, RANDOM])
-fault("changed-while-written", "storage/writeback.c",
+fault("changed-while-written", "storage/maintenance/writeback.c",
       "a frame under way to the disk is not marked, so it is changed in place",
       ("frame->writing = true;", ""),
       by=[STALLS])
-fault("failed-page-forgotten", "storage/writeback.c",
+fault("failed-page-forgotten", "storage/maintenance/writeback.c",
       "a page that could not be written counts as clean",
       ("if (failed && frame->state == FRAME_VALID)", "if (false)"),
       by=[FAULTS])
-fault("undurable-page-forgotten", "storage/writeback.c",
+fault("undurable-page-forgotten", "storage/maintenance/writeback.c",
       "a page whose commit the journal could not take counts as written",
       ("release(space, batch, error || !durable);", "release(space, batch, error);"),
       by=[FAULTS])
-fault("tail-too-far", "storage/writeback.c",
+fault("tail-too-far", "storage/maintenance/writeback.c",
       "the tail names the journal's end instead of where it stood when the checkpoint began",
       ("super->tail_position = mark->position;",
        "struct journal_mark end; journal_mark(&store->journal, &end); mark = &end; "
        "super->tail_position = mark->position;"),
       by=[CUTS, POWERCUT])
-fault("ring-released-early", "storage/writeback.c",
+fault("ring-released-early", "storage/maintenance/writeback.c",
       "the journal is written over before the superblock says that recovery begins behind",
       ("if (!error) error = superblock_write(store, store->keeper_queue);",
        "journal_release(&store->journal, mark); "
        "if (!error) error = superblock_write(store, store->keeper_queue);"),
       by=[STALLS])
-fault("flush-before-its-commit", "storage/journal.c",
+fault("flush-before-its-commit", "storage/journal/journal.c",
       "a checkpoint has the databases as a commit left them that is not written yet",
       (".databases = journal->sealed_databases};", ".databases = journal->databases};"),
       by=[STALLS])
-fault("superblock-not-durable", "storage/superblock.c",
+fault("superblock-not-durable", "storage/journal/superblock.c",
       "the superblock is written without durability",
       ("super->sequence % 2 * PAGE_SIZE, true)", "super->sequence % 2 * PAGE_SIZE, false)"),
       by=[CUTS, POWERCUT])
-fault("superblock-in-place", "storage/superblock.c",
+fault("superblock-in-place", "storage/journal/superblock.c",
       "the only valid copy of the superblock is overwritten",
       ("super->sequence % 2 * PAGE_SIZE, true)", "0, true)"),
       by=[CUTS, POWERCUT, FAULTS])
-fault("superblock-unchecked", "storage/superblock.c",
+fault("superblock-unchecked", "storage/journal/superblock.c",
       "a damaged copy of the superblock is believed",
       ("candidate->checksum == checksum_of(candidate) &&", ""),
       by=[FAULTS, CUTS, POWERCUT])
-fault("older-superblock", "storage/superblock.c",
+fault("older-superblock", "storage/journal/superblock.c",
       "the older copy of the superblock is taken",
       ("candidate->sequence > best->sequence", "candidate->sequence < best->sequence"),
       by=[CUTS, POWERCUT])

@@ -8,55 +8,55 @@ fault = ALL.add
 
 # ---- commits ----
 
-fault("page-bytes-committed", "storage/txn.c",
+fault("page-bytes-committed", "storage/exec/txn.c",
       "a small value that was read from a page is taken from there when the commit comes",
       ("outlives_pages(txn, &bytes, len) ? new_write(txn, key, WRITE_PUT) : NULL;",
        "new_write(txn, key, WRITE_PUT);"),
       by=[BORROWED, "wait/test_borrowed"], quick=True)
-fault("page-bytes-staged", "storage/txn.c",
+fault("page-bytes-staged", "storage/exec/txn.c",
       "so is what is laid over a large value",
       ("!outlives_pages(txn, &bytes, len) ||", ""),
       by=[BORROWED])
-fault("page-bytes-as-name", "storage/txn.c",
+fault("page-bytes-as-name", "storage/exec/txn.c",
       "so is a key's name",
       ("return outlives_pages(txn, &write->key.data, key->len) ? write : NULL;", "return write;"),
       by=[BORROWED])
-fault("older-bytes-on-top", "storage/patches.c",
+fault("older-bytes-on-top", "storage/value/patches.c",
       "what is laid over a part of a large value leaves older bytes behind it",
       ("|| !divide(txn, patches, offset + len))", ")"),
       by=["test_patches"])
-fault("node-kept-over-a-pause", "storage/tree_edit.c",
+fault("node-kept-over-a-pause", "storage/tree/tree_edit.c",
       "a run looks for a node where it was before its pause",
       ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
       by=[BORROWED])
-fault("segment-takes-a-page", "storage/commit.c",
+fault("segment-takes-a-page", "storage/exec/commit.c",
       "a run that needs a segment takes the frame of a page that it has read",
       ("space_add_frame_beside(space, page)", "space_add_frame(space, page, true)"),
       by=[BORROWED])
-fault("erase-not-journaled", "storage/commit.c",
+fault("erase-not-journaled", "storage/exec/commit.c",
       "the old slot of an item that moves is not erased in the journal",
       ("bool erases = write->kind == WRITE_DELETE || moves(write);",
        "bool erases = write->kind == WRITE_DELETE;"),
       ("if (write->kind == WRITE_DELETE || moves(write)) at =",
        "if (write->kind == WRITE_DELETE) at ="),
       by=[CUTS, POWERCUT])
-fault("erase-not-applied", "storage/commit.c",
+fault("erase-not-applied", "storage/exec/commit.c",
       "an erased item stays on its page",
       ("memset(old, 0, sizeof *old);", ""),
       by=[CUTS, POWERCUT, RANDOM])
-fault("erase-not-dirty", "storage/commit.c",
+fault("erase-not-dirty", "storage/exec/commit.c",
       "a page from which an item was erased is not written",
       ("space_mark_dirty(&partition->space, write->old_frame, commit);", ""),
       by=[CUTS, POWERCUT, RANDOM])
-fault("put-not-dirty", "storage/commit.c",
+fault("put-not-dirty", "storage/exec/commit.c",
       "a page that got an item is not written",
       ("space_mark_dirty(space, frame, commit); count_new", "count_new"),
       by=[RANDOM, CUTS, POWERCUT], quick=True)
-fault("slots-never-free", "storage/commit.c",
+fault("slots-never-free", "storage/exec/commit.c",
       "the slot of a deleted item is not used again",
       ("space_give_slot(&partition->space, write->old_page, write->old_slot);", ""),
       by=[RANDOM])
-fault("transaction-in-pieces", "storage/commit.c",
+fault("transaction-in-pieces", "storage/exec/commit.c",
       "every key of a transaction has a record of its own",
       ("static enum store_result journal_and_apply(struct store_txn *txn) {",
        """static enum store_result journal_and_apply(struct store_txn *txn)
@@ -76,33 +76,33 @@ fault("transaction-in-pieces", "storage/commit.c",
                   return piece;
               }"""),
       by=[CUTS, POWERCUT])
-fault("expiry-entry-kept", "storage/commit.c",
+fault("expiry-entry-kept", "storage/exec/commit.c",
       "what was noted about the expiry of an old item is not taken back",
       ("if (expiry != STORE_NO_EXPIRY) "
        "ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);", ""),
       by=[RANDOM])
-fault("absence-shows-nothing", "storage/txn.c",
+fault("absence-shows-nothing", "storage/exec/txn.c",
       "an absence does not wait for the durability of the delete that made it",
       ("show(txn, engine_partition(txn->store, key->slot)->last_removal);", ""),
       by=[RANDOM])
-fault("value-shows-nothing", "storage/txn.c",
+fault("value-shows-nothing", "storage/exec/txn.c",
       "a value does not wait for the durability of the commit that made it",
       ("show(txn, found.item->version); show(", "show("),
       by=[RANDOM])
-fault("swap-shows-nothing", "storage/txn.c",
+fault("swap-shows-nothing", "storage/exec/txn.c",
       "what a swap of databases has brought does not wait for its durability",
       ("show(txn, txn->store->databases_commit);", ""),
       by=[RANDOM])
-fault("expiry-ignored", "storage/txn.c",
+fault("expiry-ignored", "storage/exec/txn.c",
       "an expired item is served",
       ("if (expired(txn, expiry)) { expire_note(", "if (false) { expire_note("),
       by=[RANDOM], quick=True)
-fault("own-writes-unseen", "storage/txn.c",
+fault("own-writes-unseen", "storage/exec/txn.c",
       "a transaction does not see what it has written",
       ("if (txn->write_count) { const struct write *write = txn_find_write(txn, key);",
        "if (false) { const struct write *write = txn_find_write(txn, key);"),
       by=[RANDOM])
-fault("key-unverified", "storage/long_key.h",
+fault("key-unverified", "storage/value/long_key.h",
       "an item with the same tag and key length is taken for the key's",
       ("item->key_len == key->len && memcmp(format_key(item), key->data, key->len) == 0",
        "item->key_len == key->len"),
@@ -110,162 +110,162 @@ fault("key-unverified", "storage/long_key.h",
 
 # ---- long keys ----
 
-fault("long-key-runs-forgotten", "storage/recover.c",
+fault("long-key-runs-forgotten", "storage/recovery/recover.c",
       "a start takes the bytes of long keys for free space",
       ("if (item->flags & FORMAT_LONG_KEY && !keep_root(", "if (false && !keep_root("),
       by=[LONG_KEYS])
-fault("long-key-space-lost", "storage/commit.c",
+fault("long-key-space-lost", "storage/exec/commit.c",
       "the bytes of a long key stay when it is deleted",
       ("if (write->old_key)", "if (false)"),
       by=[LONG_KEYS])
-fault("long-key-rewritten-over", "storage/commit.c",
+fault("long-key-rewritten-over", "storage/exec/commit.c",
       "an overwrite gives up the bytes that the key goes on to use",
       ("&& !(write->long_key && write->long_key->bytes.base);", ";"),
       by=[LONG_KEYS])
-fault("long-key-read-unprotected", "storage/extent.c",
+fault("long-key-read-unprotected", "storage/value/extent.c",
       "the bytes of a key are used anew while a scan reads them",
       ("if (is_key) run_reader_begin(", "if (false) run_reader_begin("),
       ("if (whole->is_key) run_reader_end(", "if (false) run_reader_end("),
       by=[LONG_KEYS], quick=True)
-fault("long-key-told-for-ever", "storage/removal.c",
+fault("long-key-told-for-ever", "storage/exec/removal.c",
       "a key that has expired and cannot be read is read again ten times a second",
       ("is_unreadable(worker, name) ? NULL :", "is_unreadable(worker, name) && false ? NULL :"),
       by=[LONG_KEYS])
 
 # ---- large collections ----
 
-fault("patches-before-the-image", "storage/redo.c",
+fault("patches-before-the-image", "storage/recovery/redo.c",
       "of a page, only the last change is redone",
       ("if (log->redo[i].operation->kind != FORMAT_PATCH) kept = begin;", "kept = begin;"),
       by=[CUTS])
-fault("patch-not-redone", "storage/recover.c",
+fault("patch-not-redone", "storage/recovery/recover.c",
       "what changed of a page is not laid over it",
       ("lay_patch(buffer, redo->operation, slot, page, slot_size); return;", "return;"),
       by=[CUTS])
-fault("nodes-taken-for-free", "storage/recover_trees.c",
+fault("nodes-taken-for-free", "storage/recovery/recover_trees.c",
       "the pages of a collection are used again after a start",
       ("bool keeps = is_named(found, nodes[i].collection);", "bool keeps = false;"),
       by=[CUTS, *TREES])
 
-fault("dirty-node-dropped", "storage/tree_free.c",
+fault("dirty-node-dropped", "storage/tree/tree_free.c",
       "the page of a node that is given up stays as it was before the node",
       ("if (frame && !arena_frame(space->arena, frame)->dirty &&", "if (frame &&"),
       by=TREES)
-fault("grave-outlives-a-flush", "storage/databases.c",
+fault("grave-outlives-a-flush", "storage/txn/databases.c",
       "pages are freed once more after a flush of everything",
       ("store->generation++;", ""),
       by=TREES)
-fault("collection-not-buried", "storage/commit.c",
+fault("collection-not-buried", "storage/exec/commit.c",
       "the pages of a deleted collection are lost until the next start",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (false)"),
       by=TREES)
-fault("renamed-collection-buried", "storage/commit.c",
+fault("renamed-collection-buried", "storage/exec/commit.c",
       "a collection that lives on under another name is taken apart",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (old)"),
       by=TREES)
-fault("fresh-nodes-kept", "storage/tree_edit.c",
+fault("fresh-nodes-kept", "storage/tree/tree_edit.c",
       "a run that is discarded keeps the pages it had taken",
       ("if (edit->is_fresh && !edit->is_idle)", "if (false)"),
       by=TREES)
-fault("further-plans-lost", "storage/tree_edit.c",
+fault("further-plans-lost", "storage/tree/tree_edit.c",
       "of several small changes of a node only the first is committed",
       ("edit->patch_length += length;", ""),
       by=TREES)
-fault("values-outside-forgotten", "storage/tree_outside.c",
+fault("values-outside-forgotten", "storage/tree/tree_outside.c",
       "a tree does not say that values of it lie outside",
       ("tree->root->has_outside = 1;", ""),
       by=TREES)
-fault("separators-believed", "storage/tree_node.c",
+fault("separators-believed", "storage/format/tree_node.c",
       "equal keys on both sides of a boundary are looked for on one",
       ("child->loose = same == after.key_len;", "child->loose = false;"),
       by=TREES)
-fault("heads-believed", "storage/tree_node.c",
+fault("heads-believed", "storage/format/tree_node.c",
       "a search in an inner node stops at the separators that begin as the key does",
       ("for (high = low; high < node->count && cell[high].head == head;)", "for (high = low; false;)"),
       by=TREES)
-fault("rank-from-the-end", "storage/tree_node.c",
+fault("rank-from-the-end", "storage/format/tree_node.c",
       "who looks for a rank from the end of an inner node forgets what is before the child",
       ("while (i > 0 && *rank < begin); *rank -= begin;", "while (i > 0 && *rank < begin);"),
       by=TREES)
-fault("words-change-places", "storage/format.h",
+fault("words-change-places", "storage/format/format.h",
       "a node's checksum does not say where its words stand",
       ("(number + 1ull) * 0x9e37", "0 * number + 1ull * 0x9e37"),
       by=["test_rot"])
-fault("rank-not-learned", "storage/tree_change.c",
+fault("rank-not-learned", "storage/tree/tree_change.c",
       "after a leaf is parted, a cursor that did not know its rank goes on anywhere",
       ("result = tree_rank(cursor); if (result == STORE_OK) result = change_at(cursor, depth, &leaf);",
        "result = change_at(cursor, depth, &leaf);"),
       by=TREES)
-fault("nobody-scouts", "storage/request.c",
+fault("nobody-scouts", "storage/exec/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
       ("else if (request->may_scout && txn->counts_active)", "else if (false)"),
       by=TREES)
-fault("scouts-stop-at-once", "storage/scout.c",
+fault("scouts-stop-at-once", "storage/exec/scout.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
       ("bool is_waiting = txn->is_behind &&", "bool is_waiting = false &&"),
       by=TREES)
-fault("wrong-leaf", "storage/tree_change.c",
+fault("wrong-leaf", "storage/tree/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
       ("if (!at_end && !at_start)", "if (true)"),
       by=TREES)
-fault("shared-bytes-unchecked", "storage/tree_node.c",
+fault("shared-bytes-unchecked", "storage/format/tree_node.c",
       "a key that does not begin as the others do comes into a leaf unnoticed",
       ("if (node->shared == 0) return true;", "if (node->count) return true;"),
       by=TREES)
-fault("values-outside-not-judged", "storage/recover_trees.c",
+fault("values-outside-not-judged", "storage/recovery/recover_trees.c",
       "values that no node names any more stay for ever",
       ("if (!is_named(found, outside[i].collection) && !tree_bury_outside(store, &outside[i]))",
        "if (false)"),
       by=TREES)
-fault("step-keeps-its-pins", "storage/request.c",
+fault("step-keeps-its-pins", "storage/exec/request.c",
       "a walk in steps holds all pages it has seen",
       ("if (txn->stepped) end_step(txn);", "txn->stepped = false;"),
       by=TREES)
 
 # ---- order and isolation ----
 
-fault("claim-not-taken", "storage/request.c",
+fault("claim-not-taken", "storage/exec/request.c",
       "a transaction that waits does not hold its keys",
       ("txn->request->key_count > 0) txn->out_of_memory = !admission_claim(txn);",
        "txn->request->key_count > 0) ;"),
       by=[CONCURRENT, RANDOM])
-fault("claims-ignored", "storage/admission.c",
+fault("claims-ignored", "storage/txn/admission.c",
       "a new transaction overtakes those that hold its keys",
       ("if (partition->claim_count == 0) return false;", "return false;"),
       by=[CONCURRENT, RANDOM], quick=True)
-fault("exclusive-as-shared", "storage/admission.c",
+fault("exclusive-as-shared", "storage/txn/admission.c",
       "writers share their keys",
       (".exclusive = key->mode == STORE_EXCLUSIVE", ".exclusive = false"),
       by=[CONCURRENT, RANDOM])
-fault("shared-meets-exclusive", "storage/admission.c",
+fault("shared-meets-exclusive", "storage/txn/admission.c",
       "a reader does not mind a writer that holds the key",
       ("(!first->queue.exclusive_ahead && !claim->exclusive)", "!claim->exclusive"),
       by=[STALLS])
-fault("own-claim-in-the-way", "storage/admission.c",
+fault("own-claim-in-the-way", "storage/txn/admission.c",
       "a transaction that names a key twice waits for itself",
       ("return first->txn == claim->txn ||", "return first == claim ||"),
       by=[STALLS])
-fault("pause-without-claims", "storage/request.c",
+fault("pause-without-claims", "storage/exec/request.c",
       "a run that pauses lets others at its keys",
       ("hold_place(txn); if (txn->out_of_memory) {", "if (txn->out_of_memory) {"),
       by=[CONCURRENT])
-fault("barrier-passed", "storage/request.c",
+fault("barrier-passed", "storage/exec/request.c",
       "transactions overtake one that waits to be alone",
       ("if (behind || busy)", "if (busy)"),
       by=[CONCURRENT, RANDOM])
-fault("alone-among-others", "storage/request.c",
+fault("alone-among-others", "storage/exec/request.c",
       "a transaction that must be alone does not wait for those under way",
       ("bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;",
        "bool busy = false;"),
       by=[CONCURRENT, RANDOM])
-fault("rerun-keeps-its-writes", "storage/request.c",
+fault("rerun-keeps-its-writes", "storage/exec/request.c",
       "what a run that has to wait has written is kept for the next run",
       ("txn_discard(txn); if (txn->again) {", "if (txn->again) {"),
       by=[STALLS])
 
 # ---- eviction ----
 
-fault("useless-ones-asked-for-ever", "storage/evict.c",
+fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
       "values whose runs would be of no use are chosen again and again",
       ("return traits & INDEX_LARGE && may_give_run(choice, entry);",
        "return traits & INDEX_LARGE && (may_give_run(choice, entry) || true);"),
@@ -273,36 +273,36 @@ fault("useless-ones-asked-for-ever", "storage/evict.c",
 
 # ---- the cache ----
 
-fault("dirty-page-evicted", "storage/space.c",
+fault("dirty-page-evicted", "storage/cache/space.c",
       "a page is dropped before it is written",
       ("frame->dirty = true; queue_remove(space, number);", "frame->dirty = true;"),
       ("frame->visited = false; queue_add(space, number);", "frame->visited = false;"),
       by=[RANDOM, CONCURRENT])
-fault("files-grow-late", "storage/commit.c",
+fault("files-grow-late", "storage/exec/commit.c",
       "a file is made longer when it is all but full",
       ("uint32_t least = space->segment_count / 16;", "uint32_t least = 0;"),
       by=[STALLS])
-fault("keeper-gives-every-frame", "storage/arena.c",
+fault("keeper-gives-every-frame", "storage/cache/arena.c",
       "with too much in memory a reader waits for the keeper, though there are clean pages",
       ("if (need == ARENA_INSTEAD) return true;", ""),
       by=[STALLS])
-fault("held-back-for-all", "storage/load.c",
+fault("held-back-for-all", "storage/txn/load.c",
       "a GET waits behind the writers that want the same page",
       ("hurry(txn->worker, space, frame->page);", "{ }"),
       by=[STALLS])
-fault("no-copy-on-write", "storage/space.c",
+fault("no-copy-on-write", "storage/cache/space.c",
       "a frame is changed while it is being written",
       ("if (!old->writing) return true;", "return true;"),
       by=[STALLS])
-fault("copy-is-clean", "storage/space.c",
+fault("copy-is-clean", "storage/cache/space.c",
       "the copy of a frame that is being written can go before the write has arrived",
       ("space_mark_dirty(space, copy, frame->commit);", ""),
       by=[CONCURRENT, RANDOM])
-fault("page-unverified", "storage/load.c",
+fault("page-unverified", "storage/txn/load.c",
       "a damaged item is served from a page that was read",
       ("if (empty || verify_slot(space, page, slot, item) != SLOT_DAMAGED)", "if (true)"),
       by=[FAULTS])
-fault("read-error-ignored", "storage/load.c",
+fault("read-error-ignored", "storage/txn/load.c",
       "what a failed read left in a frame is served",
       ("arrived(load, i, op->error != 0);", "arrived(load, i, false);"),
       by=[FAULTS])
@@ -317,147 +317,147 @@ fault("clock-followed-back", "storage/store.c",
       "the store's clock is set back with the machine's",
       ("return go_on_slowly(store);", "return (void)go_on_slowly, now;"),
       by=[CLOCK])
-fault("clock-lost-by-a-stop", "storage/writeback.c",
+fault("clock-lost-by-a-stop", "storage/maintenance/writeback.c",
       "the time of a stop is not kept",
       ("super->clock_ms = (uint64_t)store_clock_ms(store);", ""),
       by=[CLOCK])
-fault("clock-lost-by-a-start", "storage/recover.c",
+fault("clock-lost-by-a-start", "storage/recovery/recover.c",
       "the time of a start is not kept",
       ("super->clock_ms = (uint64_t)store_clock_ms(store);", ""),
       by=[CLOCK])
-fault("clock-not-read", "storage/superblock.c",
+fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
       ("engine_set_clock(store, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
-fault("everysec-late", "storage/keeper.c",
+fault("everysec-late", "storage/maintenance/keeper.c",
       "a second is three",
       (": 1000 - TICK_MS;", ": 3000 - TICK_MS;"),
       by=[CLOCK])
 
 # ---- the disk ----
 
-fault("durability-not-asked-for", "storage/disk_file.c",
+fault("durability-not-asked-for", "storage/base/disk_file.c",
       "a durable write is like any other to the kernel",
       ("op->iocb.aio_rw_flags = RWF_DSYNC;", ";"),
       by=[DISK], quick=True)
-fault("flush-is-nothing", "storage/disk_file.c",
+fault("flush-is-nothing", "storage/base/disk_file.c",
       "a flush does not reach the kernel",
       ("io_prep_fdsync(&op->iocb, op->file->fd);",
        "io_prep_preadv(&op->iocb, op->file->fd, op->vectors, 0, 0);"),
       by=[DISK])
-fault("growth-not-synced", "storage/disk_file.c",
+fault("growth-not-synced", "storage/base/disk_file.c",
       "the new length of a file may be lost",
       ("if (!error && fsync(file->fd) != 0)", "if (false)"),
       by=[DISK])
-fault("directory-not-synced", "storage/disk_file.c",
+fault("directory-not-synced", "storage/base/disk_file.c",
       "a new file's name may be lost",
       ("return fsync(((struct file_disk *)disk)->directory_fd) == 0 ? 0 : errno;",
        "(void)disk; return 0;"),
       by=[DISK])
 
-fault("short-transfer-is-whole", "storage/disk_file.c",
+fault("short-transfer-is-whole", "storage/base/disk_file.c",
       "what the kernel transferred of an operation passes for all of it",
       ("else if (op->kind == DISK_FLUSH || (uint64_t)result == op->remaining)",
        "else if (op->kind == DISK_FLUSH || result > 0)"),
       by=[DISK])
-fault("rest-in-the-wrong-place", "storage/disk_file.c",
+fault("rest-in-the-wrong-place", "storage/base/disk_file.c",
       "the rest of a short transfer goes where its beginning went",
       ("op->offset += transferred;", ""),
       by=[DISK])
-fault("interruption-is-an-error", "storage/disk_file.c",
+fault("interruption-is-an-error", "storage/base/disk_file.c",
       "an operation that was interrupted fails",
       ("if (result == -EINTR || result == -EAGAIN)", "if (result == -EAGAIN)"),
       by=[DISK])
 
 # ---- large values, databases, scans ----
 
-fault("extents-not-durable", "storage/run_write.c",
+fault("extents-not-durable", "storage/value/run_write.c",
       "a large value is named by a commit before it is durable",
       (".kind = DISK_WRITE, .durable = true,", ".kind = DISK_WRITE, .durable = false,"),
       by=[CUTS, POWERCUT])
-fault("upload-put-too-early", "storage/upload.c",
+fault("upload-put-too-early", "storage/exec/upload.c",
       "a value that was uploaded is named by a commit before all of it is durable",
       ("if (upload->in_flight > 0) { upload->is_awaited = true; return STORE_WAIT; }", ""),
       by=[UPLOAD])
-fault("upload-flushed-away", "storage/free.c",
+fault("upload-flushed-away", "storage/value/free.c",
       "a flush of everything frees what uploads are writing to",
       ("upload_set_apart(store, true);", ""), ("upload_set_apart(store, false);", ""),
       by=[UPLOAD])
-fault("upload-leaks", "storage/upload.c",
+fault("upload-leaks", "storage/exec/upload.c",
       "the space of an upload that was given up does not come back",
       ("if (!upload->is_handed_over) {", "if (false) {"),
       by=[UPLOAD])
-fault("upload-hogs-the-cache", "storage/upload.c",
+fault("upload-hogs-the-cache", "storage/exec/upload.c",
       "slow uploads hold as many frames as they please",
       ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
        "RUN_WRITE_MAY_BE_APART;"),
       by=[UPLOAD])
-fault("aside-gone-with-its-command", "storage/stream.c",
+fault("aside-gone-with-its-command", "storage/value/stream.c",
       "what was put aside is free when its command has ended, although it is still read",
       ("upload_hold(upload);", ""), ("upload_release(stream->upload);", ""),
       by=[UPLOAD])
-fault("aside-without-its-last-pieces", "storage/upload.c",
+fault("aside-without-its-last-pieces", "storage/exec/upload.c",
       "what was put aside ends with what there is no more room for",
       ("if (upload->failure == STORE_FULL || upload->failure == STORE_NO_MEMORY)", "if (false)"),
       by=[UPLOAD])
-fault("command-before-its-value", "server/runner.c",
+fault("command-before-its-value", "server/exec/runner.c",
       "a command runs while its long value is still on its way to the device",
       ("return upload_is_settled(request->call.upload) && order_may_start(conn, request);",
        "return order_may_start(conn, request);"),
       by=["test_runner"])
-fault("row-of-any-keys", "server/row.c",
+fault("row-of-any-keys", "server/exec/row.c",
       "a row goes on with a command for another key",
       ("next->key->hash == key->hash && next->key->len == key->len &&", ""),
       ("memcmp(next->key->data, key->data, key->len) == 0", "true"),
       by=["test_rows.py::test_a_pipeline_is_its_commands_one_by_one"])
-fault("line-of-any-keys", "server/order.c",
+fault("line-of-any-keys", "server/exec/order.c",
       "a command starts beside writes on other keys",
       ("request->line == conn->line &&", ""),
       by=["test_runner"])
-fault("long-values-without-bound", "server/runner.c",
+fault("long-values-without-bound", "server/exec/runner.c",
       "a client may have any number of long values on their way to the device",
       ("conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT &&", ""),
       by=["test_runner"])
-fault("extent-unchecked", "storage/extent.c",
+fault("extent-unchecked", "storage/value/extent.c",
       "a damaged large value is served",
       ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),
       by=[FAULTS])
-fault("data-passes-for-a-node", "storage/stage.c",
+fault("data-passes-for-a-node", "storage/value/stage.c",
       "a value that gets nodes has former extents in their places",
       ("else if (base && base->depth == staging->depth && i < base->count)",
        "else if (base && i < base->count)"),
       by=[LARGE])
-fault("roots-believed", "storage/verify.c",
+fault("roots-believed", "storage/txn/verify.c",
       "what an item says of lengths and counts is used as it stands",
       ("return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;", "return SLOT_ITEM;"),
       by=[LARGE])
-fault("length-of-a-node-believed", "storage/extent.c",
+fault("length-of-a-node-believed", "storage/value/extent.c",
       "what is missing of a node that is too short passes for holes",
       ("if (node->page && node->length != PAGE_SIZE)", "if (false)"),
       by=[LARGE])
-fault("freed-runs-believed", "storage/free.c",
+fault("freed-runs-believed", "storage/value/free.c",
       "a run is given back that is none, or was given back before",
       ("if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run)) {",
        "if (false) {"),
       by=[LARGE])
-fault("run-free-before-durable", "storage/free.c",
+fault("run-free-before-durable", "storage/value/free.c",
       "the run of an old value is used again while a crash would bring the value back",
       ("entry->commit <= durable &&", ""),
       by=[CUTS, POWERCUT])
-fault("run-free-under-a-stream", "storage/free.c",
+fault("run-free-under-a-stream", "storage/value/free.c",
       "the run of an old value is used again while it is being streamed",
       ("entry->commit <= stream_oldest(store) && entry->commit <= snapshot_oldest(store)",
        "entry->commit <= snapshot_oldest(store)"),
       by=[RANDOM, CUTS, POWERCUT])
-fault("renamed-value-freed", "storage/commit.c",
+fault("renamed-value-freed", "storage/exec/commit.c",
       "the extents of a value that lives on under another name are given up",
       ("if (write->old_root && !lives_on(txn, write->old_root))", "if (write->old_root)"),
       by=[RANDOM])
-fault("database-ids-reused", "storage/databases.c",
+fault("database-ids-reused", "storage/txn/databases.c",
       "a database is flushed to an id that others have had",
       ("arrangement->databases.next_id++", "arrangement->databases.next_id"),
       by=[RANDOM, CUTS, POWERCUT])
-fault("scan-skips-a-tag", "storage/index.c",
+fault("scan-skips-a-tag", "storage/index/index.c",
       "a step of a scan that ends before a group of equal tags leaves the group out",
       ("at->tag = index_tag(entry); return false; }", "at->tag = index_tag(entry) + 1; return false; }"),
       by=["test_index", RANDOM], quick=True)

@@ -7,115 +7,115 @@ fault = ALL.add
 
 # ---- the server ----
 
-fault("reply-before-durable", "server/conn_output.c",
+fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),
       by=["test_life.py::test_kill_9_loses_nothing_acknowledged"])
-fault("sigterm-insists", "server/process.c",
+fault("sigterm-insists", "server/config/process.c",
       "a second SIGTERM ends the server at once",
       ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),
       by=["test_life.py::test_a_stop_that_is_asked_for_again_keeps_everything"])
-fault("handler-outlives-the-kill", "server/script_base.c",
+fault("handler-outlives-the-kill", "server/script/script_base.c",
       "xpcall's handler is run for the error that ends a script",
       ("static int handle_error(lua_State *lua) { if (script_state_of(lua)->is_over)",
        "static int handle_error(lua_State *lua) { if (false)"),
       by=["test_busy.py::test_what_catches_errors_does_not_catch_a_kill"])
-fault("insert-without-a-look", "server/script_table.c",
+fault("insert-without-a-look", "server/script/script_table.c",
       "table.insert moves two thousand million elements without a look at SCRIPT KILL",
       ("if (to % PIECE == 0)", "if (false)"),
       by=["test_busy.py::test_functions_of_c_are_ended"])
-fault("texts-of-eval-unbounded", "server/script.c",
+fault("texts-of-eval-unbounded", "server/script/script.c",
       "EVAL's scripts are kept, however long they are",
       ("|| atomic_load(&scripts->bytes) > most))", "))"),
       by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
-fault("compiled-for-ever", "server/script_state.c",
+fault("compiled-for-ever", "server/script/script_state.c",
       "compiled scripts are kept until there is no memory for another one",
       ("if (state->bytes > own && state->compiled > 0)", "if (false)"),
       by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
-fault("slowlog-unbounded", "server/slowlog.c",
+fault("slowlog-unbounded", "server/exec/slowlog.c",
       "entries of SLOWLOG take as much memory as there are",
       ("(slowlog->bytes > most_bytes && slowlog->count > 1)", "false"),
       by=["test_slowlog.py::test_it_takes_a_sixteenth_of_memory_at_most"])
-fault("names-uncounted", "server/conn.c",
+fault("names-uncounted", "server/net/conn.c",
       "the names of clients are in nobody's account",
       (" + conn->session.text_bytes;", ";"),
       by=["test_bounds.py::test_names_of_clients_count"])
-fault("waiter-looks-in-the-past", "server/blocked.c",
+fault("waiter-looks-in-the-past", "server/exec/blocked.c",
       "a client that is woken sees its key as it was when the worker's round began",
       ("store_clock_ms(request->call.server->store); /*", "worker_now(waiter->worker); /*"),
       by=["test_blocking.py::test_a_key_that_expires_within_its_own_transaction_wakes_nobody"])
-fault("bind-refused-and-gone", "server/listener.c",
+fault("bind-refused-and-gone", "server/loop/listener.c",
       "where other addresses cannot be had, those that were left are not taken again",
       ("!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses)",
        "!good && is_same_port"),
       by=["test_admin.py::test_a_port_that_is_taken_is_refused_and_nothing_changes"])
-fault("everysec-never", "storage/keeper.c",
+fault("everysec-never", "storage/maintenance/keeper.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
       by=["test_life.py::test_kill_9_keeps_a_prefix"])
 
-fault("no-means-never", "storage/keeper.c",
+fault("no-means-never", "storage/maintenance/keeper.c",
       "under `no` nothing is written by the clock",
       ("sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS :", "sync == STORE_SYNC_NO ? INT64_MAX :"),
       by=[POWERCUT])
 
 # ---- collections ----
 
-fault("member-by-its-hash-alone", "server/member_tree.c",
+fault("member-by-its-hash-alone", "server/types/member_tree.c",
       "members of one hash are taken for each other",
       ("*found = result == STORE_OK && same(member->name, name);", "*found = result == STORE_OK;"),
       by=["test_cmd_set_weak"], quick=True)
-fault("scan-ends-at-hash-0", "server/members.c",
+fault("scan-ends-at-hash-0", "server/types/members.c",
       "a scan whose first part ends among members of hash 0 is over",
       ("if (result != STORE_OK || *end == members_count(members))",
        "if (result != STORE_OK || *next == 0)"),
       by=["test_cmd_hash_weak"])
-fault("scan-splits-a-cursor", "server/members.c",
+fault("scan-splits-a-cursor", "server/types/members.c",
       "a part of a scan ends between members that share a cursor",
       ("result = cursor_rank(members, *next, end);", ""),
       by=["test_cmd_hash_weak"])
-fault("step-forgotten", "server/members.c",
+fault("step-forgotten", "server/types/members.c",
       "after a step a walk begins again, behind what it has collected",
       ("store_tree_seek_rank(members->tree, gather->at, &cursor)",
        "store_tree_seek_rank(members->tree, 0, &cursor)"),
       by=["test_cmd_set"])
-fault("packed-length-trusted", "server/packed.c",
+fault("packed-length-trusted", "server/types/packed.c",
       "the length behind an entry is not compared with the one before it",
       ("== size && mirrored == len;", "> 0;"),
       by=["test_packed"])
-fault("expiry-lost-with-growth", "server/members.c",
+fault("expiry-lost-with-growth", "server/types/members.c",
       "a collection that outgrows its item forgets when it expires",
       ("store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);",
        "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
       by=["test_cmd_hash"])
 
-fault("flowed-and-forgotten", "server/conn_output.c",
+fault("flowed-and-forgotten", "server/net/conn_output.c",
       "of a reply that leaves in parts the limit counts only what is unsent",
       ("bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;", "bytes;"),
       by=["test_outflow.py::test_one_reply_over_the_output_limit"])
 
 # ---- input that is set aside ----
 
-fault("input-left-where-it-is", "server/conn.c",
+fault("input-left-where-it-is", "server/net/conn.c",
       "a client that does not read its replies is not read from either",
       ("!conn->input_ended && !can_read(conn) && runner_is_stuck(conn);", "false;"),
       by=["test_pipelines.py::test_the_end_of_input_is_behind_what_was_set_aside"])
-fault("newest-input-first", "server/spool.c",
+fault("newest-input-first", "server/net/spool.c",
       "what is in memory is read before what is on the device",
       ("if (spool->first == NULL) taken += take_tail(", "taken += take_tail("),
       by=["test_pipelines.py::test_written_before_it_is_read"])
-fault("spool-keeps-its-room", "server/spool.c",
+fault("spool-keeps-its-room", "server/net/spool.c",
       "what was read keeps its place on the device",
       ("store_upload_close(chunk->upload); count(", "count("),
       by=["test_pipelines.py::test_the_room_comes_back"])
-fault("spool-without-a-wait", "server/spool.c",
+fault("spool-without-a-wait", "server/net/spool.c",
       "more is received while the device has to catch up",
       ("!spool->waits_to_write && !tail_is_due(spool);", "true;"),
       by=["test_pipelines.py::test_the_room_comes_back"])
 
 # ---- replies that leave while their command runs, and what is to come before other commands ----
 
-fault("pushes-within-a-reply", "server/conn_output.c",
+fault("pushes-within-a-reply", "server/net/conn_output.c",
       "a message stands where it came, in the middle of a reply that flows",
       ("if (conn->is_flowing) exchange_queues(conn); add_push(conn, head, head_count, publication); "
        "conn->worker->pushed_bytes += publication->len; "
@@ -123,76 +123,76 @@ fault("pushes-within-a-reply", "server/conn_output.c",
        "add_push(conn, head, head_count, publication); "
        "conn->worker->pushed_bytes += publication->len;"),
       by=["test_outflow.py::test_pushes_do_not_come_in_between"])
-fault("part-before-its-turn", "server/outflow.c",
+fault("part-before-its-turn", "server/exec/outflow.c",
       "parts of a reply leave before the replies of earlier commands",
       ("bool is_first = conn->requests == request, is_short", "bool is_first = true, is_short"),
       by=["test_outflow.py::test_replies_in_the_order_of_their_commands"])
-fault("never-hurried", "server/outflow.c",
+fault("never-hurried", "server/exec/outflow.c",
       "who waits for the key of a reply that rests waits for its client",
       ("request->awaited_ms += OUTFLOW_PULSE_MS;", ""),
       by=["test_runner"], quick=True)
-fault("rest-without-claims-seen", "storage/admission.c",
+fault("rest-without-claims-seen", "storage/txn/admission.c",
       "nobody is seen to wait for the keys of what rests",
       ("awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;",
        "awaited = false;"),
       by=["test_outflow.py::test_who_waits_for_a_client_that_does_not_read"])
-fault("stream-from-its-extent", "storage/stream.c",
+fault("stream-from-its-extent", "storage/value/stream.c",
       "a stream that begins within an extent begins with it",
       ("stream->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
       by=["test_outflow.py::test_long_values_of_fields_and_elements"])
-fault("woken-in-its-round", "server/runner.c",
+fault("woken-in-its-round", "server/exec/runner.c",
       "a woken client is served when all connections have had their turn",
       ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
       by=["test_waking.py::test_the_next_command_finds_what_a_push_has_brought_about"])
-fault("summoned-is-next", "storage/admission.c",
+fault("summoned-is-next", "storage/txn/admission.c",
       "who is called to a key takes its place behind those who wait for it",
       ("push_in(*first, &txn->summons);", "append(*first, &txn->summons);"),
       by=["test_summon"], quick=True)
-fault("summoned-goes-ahead", "storage/admission.c",
+fault("summoned-goes-ahead", "storage/txn/admission.c",
       "who is called to a key waits for those who wait for him there",
       ("|| !hold_up(at->txn)", "|| true"),
       by=["test_summon"])
-fault("hands-on", "server/blocked.c",
+fault("hands-on", "server/exec/blocked.c",
       "what a served client leaves is not handed on",
       ("else hand_on(queue, waiter->worker->store, waiter->request->store.shown);", ""),
       by=["test_blocked"], quick=True)
-fault("waitaof-waits", "server/cmd_blocking.c",
+fault("waitaof-waits", "server/commands/cmd_blocking.c",
       "WAITAOF does not wait for the flush",
       ("(local == 0 || is_durable)", "(local == 0 || is_durable || true)"),
       by=["test_waitaof.py::test_what_it_has_waited_for_survives_a_kill"])
 
 # ---- long strings ----
 
-fault("long-string-whole", "server/string_walk.c",
+fault("long-string-whole", "server/types/string_walk.c",
       "a long string is loaded whole to be gone through",
       ("if (item->large && len > STRING_SHORT)", "if (false)"),
       by=["test_long_strings.py::test_bits_of_a_long_string_are_counted_and_found"])
-fault("long-string-own-bytes-in-a-hole", "storage/extent.c",
+fault("long-string-own-bytes-in-a-hole", "storage/value/extent.c",
       "what a transaction has written into a hole of a long string is not seen by its walks",
       ("uint64_t first = patch ? patch->offset /", "uint64_t first = false ? patch->offset /"),
       by=["test_long_strings.py::test_bits_are_counted_in_transactions_and_scripts"])
-fault("long-result-begins-in-the-middle", "server/string_build.c",
+fault("long-result-begins-in-the-middle", "server/types/string_build.c",
       "a piece is not begun anew behind one that is made",
       ("build->source = 0;", ""),
       by=["test_long_strings.py::test_long_strings_are_combined"])
-fault("holes-given-back", "storage/upload.c",
+fault("holes-given-back", "storage/exec/upload.c",
       "the holes of an upload that is given up are given back as runs",
       ("if (runs->at[i].page) run_give_back(", "run_give_back("),
       by=["test_long_strings.py::test_a_long_result_that_is_not_wanted_any_more_takes_no_space"])
-fault("holes-written", "server/string_build.c",
+fault("holes-written", "server/types/string_build.c",
       "the holes of what a long string is made from are written as zeros",
       ("build->used = used_of(build->piece, build->used);",
        "memset(build->piece + build->used, 0, len - build->used); build->used = len;"),
       by=["test_long_strings.py::test_holes_of_long_strings_are_combined"])
-fault("range-to-the-end", "server/request.c",
+fault("range-to-the-end", "server/exec/request.c",
       "the stream of a long range goes on to the end of its value",
       ("if (part != NULL && !is_tail(part))", "if (false)"),
       by=["test_long_strings.py::test_long_ranges_are_read"])
-fault("own-stream-without-its-upload", "storage/stream.c",
+fault("own-stream-without-its-upload", "storage/value/stream.c",
       "a stream of what its transaction has put does not keep the upload",
       ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
       by=["test_long_strings.py::test_what_a_transaction_has_set_and_deleted_it_still_sends"])
-fault("script-reads-what-it-likes", "storage/extent.c",
+fault("script-reads-what-it-likes", "storage/value/extent.c",
       "a script reads long strings whole, whatever memory there is",
       ("if (loaded + length > most) return NULL;", ""),
       by=["test_long_strings.py::test_scripts_read_no_more_of_long_strings_than_memory_has_room_for"])

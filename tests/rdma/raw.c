@@ -1,4 +1,4 @@
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

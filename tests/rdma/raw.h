@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../clients/vellum.h"
-#include "../../protocol/rdma_frame.h"
-#include "../../rdma-ext/verbs.h"
+#include "clients/vellum.h"
+#include "protocol/rdma_frame.h"
+#include "rdma-ext/verbs.h"
 
 #define MEMORY (256 * 1024) /* the second half: receives, or the ring */
 #define RECEIVES 32

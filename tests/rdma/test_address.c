@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 #define LARGE 100000
 #define OTHER "10.9.0.9" /* not there yet */

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "../../clients/vellum.h"
+#include "clients/vellum.h"
 
 #define LIMIT_MS 20000
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <event2/event.h>
 
-#include "../../clients/vellum_async.h"
+#include "clients/vellum_async.h"
 
 #define LIMIT_MS 20000
 

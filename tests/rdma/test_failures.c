@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 #define PATIENCE 300        /* tenths of a second */
 #define LINES_APART_MS 1100 /* those about one channel are logged once a second at most */

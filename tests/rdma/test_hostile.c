@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 static void nobody_is_left(void)
 {

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 /* With a frame in mode send, where no memory belongs to a receive without one. */
 static void send_invalidation(struct raw *raw, uint32_t key)

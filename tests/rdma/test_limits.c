@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 /* ---- too many ---- */
 

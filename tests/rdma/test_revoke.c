@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 #define PORT 7690
 #define VALUE 20000u

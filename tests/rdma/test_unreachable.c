@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "raw.h"
+#include "tests/rdma/raw.h"
 
 #define DEAD 40
 #define SOON_S 15 /* one after the other they take DEAD seconds */

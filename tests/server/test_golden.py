@@ -54,7 +54,7 @@ def test_a_golden_directory_is_read_and_written_on(server):
 
 def test_every_format_has_its_directories():
     names = {os.path.basename(path) for path in ARCHIVES}
-    with open(os.path.join(harness.TOP, "storage/format.h"), encoding="utf-8") as file:
+    with open(os.path.join(harness.TOP, "storage/format/format.h"), encoding="utf-8") as file:
         version = next(line.split()[2] for line in file if "define FORMAT_VERSION" in line)
     version = int(version.rstrip("u"))
     assert {f"format-{version}-{end}.tar.xz" for end in ("stopped", "killed")} <= names

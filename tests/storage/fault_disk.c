@@ -5,7 +5,7 @@
  * 2. Once the power is cut every operation fails. What was under way then may have reached the
  *    medium, but is not acknowledged.
  */
-#include "fault_disk.h"
+#include "tests/storage/fault_disk.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "medium.h"
+#include "tests/storage/medium.h"
 
 #define LOOK_AGAIN_MS 5 /* a hold may end by the clock */
 

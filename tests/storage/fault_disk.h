@@ -12,7 +12,7 @@
 #ifndef VELLUM_TEST_STORAGE_FAULT_DISK_H
 #define VELLUM_TEST_STORAGE_FAULT_DISK_H
 
-#include "harness.h"
+#include "tests/storage/harness.h"
 
 enum fault_kind {
     FAULT_READ,

@@ -1,6 +1,6 @@
-#include "harness.h"
+#include "tests/storage/harness.h"
 
-#include "../../storage/engine.h"
+#include "storage/txn/engine.h"
 
 #include <poll.h>
 #include <signal.h>

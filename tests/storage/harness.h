@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../storage/disk.h"
-#include "../../storage/store.h"
+#include "storage/base/disk.h"
+#include "storage/store.h"
 
 /* ---- faults found ---- */
 

@@ -6,7 +6,7 @@
  *    had completed when it was submitted; a durable write makes stable what it wrote alone.
  * 3. Once the power is cut nothing changes any more.
  */
-#include "medium.h"
+#include "tests/storage/medium.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "fault_disk.h"
+#include "tests/storage/fault_disk.h"
 
 #define PAGE 4096u
 #define SECTOR 512u

@@ -1,4 +1,4 @@
-#include "oracle.h"
+#include "tests/storage/oracle.h"
 
 #include <stdio.h>
 #include <stdlib.h>

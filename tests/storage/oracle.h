@@ -5,7 +5,7 @@
 #ifndef VELLUM_TEST_STORAGE_ORACLE_H
 #define VELLUM_TEST_STORAGE_ORACLE_H
 
-#include "harness.h"
+#include "tests/storage/harness.h"
 
 #define ORACLE_DBS 3u
 #define ORACLE_KEYS 400u

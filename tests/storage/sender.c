@@ -1,4 +1,4 @@
-#include "sender.h"
+#include "tests/storage/sender.h"
 
 #include <stdlib.h>
 #include <string.h>

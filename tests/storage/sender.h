@@ -4,7 +4,7 @@
 #ifndef VELLUM_TEST_STORAGE_SENDER_H
 #define VELLUM_TEST_STORAGE_SENDER_H
 
-#include "harness.h"
+#include "tests/storage/harness.h"
 
 struct sender {
     struct store_request request; /* puts the value */

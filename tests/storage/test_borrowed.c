@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "fault_disk.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/fault_disk.h"
 
 #define SOURCE "source"
 #define SOURCE_BYTES 1000u

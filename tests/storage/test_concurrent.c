@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "fault_disk.h"
+#include "tests/storage/fault_disk.h"
 
 #define THREADS 3u
 #define GROUP 6u /* keys that are always written together */

@@ -18,9 +18,9 @@
 #include <cmocka.h>
 #include <malloc.h>
 
-#include "fault_disk.h"
-#include "sender.h"
-#include "tree_model.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/sender.h"
+#include "tests/storage/tree_model.h"
 
 #define LONGEST 5u
 #define KEYS 2u

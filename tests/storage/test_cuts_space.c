@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/format.h"
-#include "fault_disk.h"
+#include "storage/format/format.h"
+#include "tests/storage/fault_disk.h"
 
 #define KINDS 2u /* lengths of values in a script */
 #define KEYS 2200u

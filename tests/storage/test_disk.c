@@ -1,7 +1,7 @@
 /* Real files beneath a kernel that takes few operations at a time, is interrupted and transfers
  * less than it was asked for: libaio's two calls are wrapped by the linker. Nothing of that is seen
- * above storage/disk.h. And what is to outlive a power cut is asked of the kernel: no other test
- * here would miss it, since files outlive what only their writers lose. */
+ * above storage/base/disk.h. And what is to outlive a power cut is asked of the kernel: no other
+ * test here would miss it, since files outlive what only their writers lose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "workload.h"
+#include "tests/storage/workload.h"
 
 #define PAGE 4096u
 #define FILE_PAGES 256u

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "fault_disk.h"
-#include "harness.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/harness.h"
 
 #define MB (1u << 20)
 #define HOT 50u

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "../../storage/format.h"
-#include "../../storage/journal.h"
-#include "workload.h"
+#include "storage/format/format.h"
+#include "storage/journal/journal.h"
+#include "tests/storage/workload.h"
 
 #define SPREAD 600u /* keys that do not all fit into the cache with their values */
 

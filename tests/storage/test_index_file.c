@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "workload.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/workload.h"
 
 #define LATER_MS 4000000000000ll
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "fault_disk.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/fault_disk.h"
 
 /* ---- the model: a sparse array of bytes ---- */
 

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "fault_disk.h"
-#include "harness.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/harness.h"
 
 #define ROUNDS_MOST 20000u
 

@@ -26,8 +26,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "workload.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/workload.h"
 
 struct cutter {
     struct medium *medium;

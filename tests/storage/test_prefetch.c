@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "fault_disk.h"
-#include "harness.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/harness.h"
 
 #define ENTRIES 3000u
 #define BYTES STORE_PROBE_BYTES

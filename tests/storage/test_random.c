@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "workload.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/workload.h"
 
 static uint32_t limit_of(const char *name, uint32_t otherwise)
 {

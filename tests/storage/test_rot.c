@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "../../storage/format.h"
-#include "../../storage/journal.h"
-#include "fault_disk.h"
+#include "storage/format/format.h"
+#include "storage/journal/journal.h"
+#include "tests/storage/fault_disk.h"
 
 #define LATER_MS 4000000000000ll
 #define LARGE_BYTES ((8u << 20) + 300000) /* more extents than a root names: there are nodes */

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "workload.h"
+#include "tests/storage/workload.h"
 
 #define AMPLE (64u << 20)
 

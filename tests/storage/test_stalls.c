@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault_disk.h"
+#include "tests/storage/fault_disk.h"
 
 #define RING_GROUPS 2048u /* of one page each in the smallest journal */
 #define PATIENCE_MS 300u  /* what has not come by then is waiting */

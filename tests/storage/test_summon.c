@@ -1,8 +1,8 @@
 /*
- * Requests that wait to be called to a key (storage/summon.c), among others with the same keys, on
- * several workers whose rounds come in turn: who waits gets what comes before anybody else, nobody
- * waits for ever, and no token is lost. Tokens are counted in the values of a few places; a taker
- * waits for one, and puts it somewhere else or keeps it.
+ * Requests that wait to be called to a key (storage/exec/summon.c), among others with the same
+ * keys, on several workers whose rounds come in turn: who waits gets what comes before anybody
+ * else, nobody waits for ever, and no token is lost. Tokens are counted in the values of a few
+ * places; a taker waits for one, and puts it somewhere else or keeps it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "fault_disk.h"
+#include "tests/storage/fault_disk.h"
 
 #define PLACES 4u
 #define ACTORS 24u

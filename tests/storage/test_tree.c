@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "fault_disk.h"
-#include "tree_model.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/tree_model.h"
 
 static uint32_t limit_of(const char *name, uint32_t otherwise)
 {

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "fault_disk.h"
-#include "tree_job.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/tree_job.h"
 
 static void an_access_costs_the_height_and_one_more(void **state)
 {

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "fault_disk.h"
-#include "tree_job.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/tree_job.h"
 
 /* ---- space ---- */
 

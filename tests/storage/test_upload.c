@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "../../storage/engine.h"
-#include "fault_disk.h"
-#include "sender.h"
+#include "storage/txn/engine.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/sender.h"
 
 #define MANY 40u
 

@@ -1,4 +1,4 @@
-#include "tree_job.h"
+#include "tests/storage/tree_job.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef VELLUM_TEST_STORAGE_TREE_JOB_H
 #define VELLUM_TEST_STORAGE_TREE_JOB_H
 
-#include "harness.h"
+#include "tests/storage/harness.h"
 
 struct tree_job;
 typedef enum store_result tree_act(struct store_txn *txn, struct tree_job *job,

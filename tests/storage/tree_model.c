@@ -1,10 +1,10 @@
-#include "tree_model.h"
+#include "tests/storage/tree_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../storage/engine.h"
+#include "storage/txn/engine.h"
 
 enum tree_op_kind {
     OP_CREATE,

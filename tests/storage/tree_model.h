@@ -5,7 +5,7 @@
 #ifndef VELLUM_TEST_STORAGE_TREE_MODEL_H
 #define VELLUM_TEST_STORAGE_TREE_MODEL_H
 
-#include "harness.h"
+#include "tests/storage/harness.h"
 
 #define TREE_KEYS 6u
 #define TREE_OPS 12u

@@ -1,4 +1,4 @@
-#include "workload.h"
+#include "tests/storage/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

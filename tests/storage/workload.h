@@ -8,8 +8,8 @@
 #ifndef VELLUM_TEST_STORAGE_WORKLOAD_H
 #define VELLUM_TEST_STORAGE_WORKLOAD_H
 
-#include "fault_disk.h"
-#include "oracle.h"
+#include "tests/storage/fault_disk.h"
+#include "tests/storage/oracle.h"
 
 #define WORKLOAD_STREAMS 3u
 

@@ -1,4 +1,4 @@
-#include "command_driver.h"
+#include "tests/unit/command_driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/config_directive.h"
-#include "../../server/server.h"
-#include "../model/model_store.h"
+#include "server/config/config_directive.h"
+#include "server/core/server.h"
+#include "tests/model/model_store.h"
 
 #define KEYS_MAX 64
 #define FIRST_NOW_MS 1700000000000

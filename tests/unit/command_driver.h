@@ -19,7 +19,7 @@
 #ifndef VELLUM_COMMAND_DRIVER_H
 #define VELLUM_COMMAND_DRIVER_H
 
-#include "../../server/commands.h"
+#include "server/commands/commands.h"
 
 /* In replies a zero byte is written as the two characters \\0. */
 struct step {

@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "tests/unit/fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "../../server/blocked.h"
-#include "../../server/client_memory.h"
-#include "../../server/slowlog.h"
-#include "../../server/watch.h"
-#include "../model/model_store.h"
+#include "server/exec/blocked.h"
+#include "server/net/client_memory.h"
+#include "server/exec/slowlog.h"
+#include "server/exec/watch.h"
+#include "tests/model/model_store.h"
 
 /* ---- a transport of memory ---- */
 

@@ -5,10 +5,10 @@
 #ifndef VELLUM_FIXTURE_H
 #define VELLUM_FIXTURE_H
 
-#include "../../server/conn.h"
-#include "../../server/server.h"
-#include "../../server/transport.h"
-#include "../../server/worker.h"
+#include "server/net/conn.h"
+#include "server/core/server.h"
+#include "server/net/transport.h"
+#include "server/core/worker.h"
 
 #define FIXTURE_PEERS 6
 #define FIXTURE_WORKERS 2

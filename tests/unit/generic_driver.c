@@ -1,4 +1,4 @@
-#include "generic_driver.h"
+#include "tests/unit/generic_driver.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../model/model_store.h"
+#include "tests/model/model_store.h"
 
 struct run {
     struct store_request request; /* first: the engine hands it back */

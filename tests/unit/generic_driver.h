@@ -5,9 +5,9 @@
 #ifndef VELLUM_GENERIC_DRIVER_H
 #define VELLUM_GENERIC_DRIVER_H
 
-#include "../../server/command.h"
-#include "../../server/server.h"
-#include "../../server/session.h"
+#include "server/core/command.h"
+#include "server/core/server.h"
+#include "server/core/session.h"
 
 struct driver {
     struct server server;

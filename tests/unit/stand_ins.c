@@ -2,8 +2,8 @@
  * What the drivers put in the place of a connection's: no reply leaves before its command has
  * ended, and what is long is not put aside.
  */
-#include "../../server/aside.h"
-#include "../model/model_private.h"
+#include "server/exec/aside.h"
+#include "tests/model/model_private.h"
 
 enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
 {

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "../../server/blocked.h"
-#include "fixture.h"
+#include "server/exec/blocked.h"
+#include "tests/unit/fixture.h"
 
 #define ROUNDS 40 /* the model leaves half of what is ready for another time */
 

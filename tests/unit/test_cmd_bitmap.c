@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command_driver.h"
+#include "tests/unit/command_driver.h"
 
 /* ---- scripts ---- */
 

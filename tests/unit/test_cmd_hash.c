@@ -1,5 +1,5 @@
 /* Commands on hashes, on the model store. */
-#include "command_driver.h"
+#include "tests/unit/command_driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

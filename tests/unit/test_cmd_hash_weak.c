@@ -1,4 +1,4 @@
 /* The tests of hashes again, with a hash of so few values that many members share theirs. */
-#include "test_cmd_hash.c"
+#include "tests/unit/test_cmd_hash.c"
 
-#include "weak_hash.h"
+#include "tests/unit/weak_hash.h"

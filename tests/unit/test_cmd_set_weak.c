@@ -1,4 +1,4 @@
 /* The tests of sets again, with a hash of so few values that many members share theirs. */
-#include "test_cmd_set.c"
+#include "tests/unit/test_cmd_set.c"
 
-#include "weak_hash.h"
+#include "tests/unit/weak_hash.h"

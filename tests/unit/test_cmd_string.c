@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command_driver.h"
+#include "tests/unit/command_driver.h"
 
 /* ---- scripts ---- */
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command_driver.h"
+#include "tests/unit/command_driver.h"
 
 /* ---- scripts ---- */
 

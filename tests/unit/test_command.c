@@ -1,6 +1,6 @@
 /* The command table, finding commands, and commands that need no store. */
-#include "../../server/command.h"
-#include "../../server/conn.h"
+#include "server/core/command.h"
+#include "server/net/conn.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "../../server/command_syntax.h"
-#include "../../server/server.h"
-#include "../../server/session.h"
-#include "../../server/worker.h"
+#include "server/core/command_syntax.h"
+#include "server/core/server.h"
+#include "server/core/session.h"
+#include "server/core/worker.h"
 
 struct fixture {
     struct server server;

@@ -1,5 +1,5 @@
 /* Syntaxes as the command table writes them, and what is read from them. */
-#include "../../server/command_syntax.h"
+#include "server/core/command_syntax.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

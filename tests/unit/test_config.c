@@ -1,5 +1,5 @@
 /* Reading, showing, changing and rewriting the configuration. */
-#include "../../server/config.h"
+#include "server/config/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "../../server/command.h"
-#include "../../server/config_directive.h"
-#include "../../server/notify.h"
-#include "../../storage/store.h"
+#include "server/core/command.h"
+#include "server/config/config_directive.h"
+#include "server/pubsub/notify.h"
+#include "storage/store.h"
 
 struct fixture {
     struct config config;

@@ -1,5 +1,5 @@
 /* Choices by chance: even, different where they must be, the same for the same seed. */
-#include "../../server/dice.h"
+#include "server/base/dice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

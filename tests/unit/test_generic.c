@@ -1,5 +1,5 @@
 /* Commands on keys of any type, on expiry and on databases, calm and with a store that waits. */
-#include "generic_driver.h"
+#include "tests/unit/generic_driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../server/commands.h"
+#include "server/commands/commands.h"
 
 #define NOW INT64_C(1700000000000) /* the driver's clock at first */
 

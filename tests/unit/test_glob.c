@@ -1,5 +1,5 @@
 /* Glob patterns: what matches, and that hostile ones cost little. */
-#include "../../server/glob.h"
+#include "server/base/glob.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../storage/store.h"
+#include "storage/store.h"
 
 static uint32_t slot_of(const char *key)
 {

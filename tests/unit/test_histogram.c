@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../benchmarks/histogram.h"
+#include "benchmarks/histogram.h"
 
 #define COUNT 20000
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../../storage/index.h"
+#include "storage/index/index.h"
 
 /* ---- random numbers ---- */
 

@@ -1,5 +1,5 @@
 /* The keyed hash is SipHash-1-3: it is part of the data format, and must stay what it is. */
-#include "../../storage/keyed_hash.h"
+#include "storage/base/keyed_hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The model store keeps the promises of storage/store.h, on which tests of others rely. */
-#include "../model/model_store.h"
+#include "tests/model/model_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

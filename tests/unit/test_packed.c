@@ -1,5 +1,5 @@
 /* Packed sequences: against a plain array of texts, and bytes that are none. */
-#include "../../server/packed.h"
+#include "server/types/packed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../model/model_store.h"
+#include "tests/model/model_store.h"
 
 #define ENTRIES_MAX 1024
 #define ROUNDS 20000

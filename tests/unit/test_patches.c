@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/patches.h"
-#include "../../storage/store.h"
+#include "storage/value/patches.h"
+#include "storage/store.h"
 
 #define ROOM 3000u
 #define ROUNDS 200u

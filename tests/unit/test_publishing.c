@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
+#include "tests/unit/fixture.h"
 
 #define COUNT 60000u
 #define ROUNDS 200

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "../../server/conn.h"
-#include "../../server/pubsub.h"
-#include "../../server/server.h"
+#include "server/net/conn.h"
+#include "server/pubsub/pubsub.h"
+#include "server/core/server.h"
 
 #define CONNS 6
 

@@ -1,9 +1,9 @@
 /*
  * Frames as they travel, lies about them, and two ends that must never be stuck for credits.
  */
-#include "../../protocol/rdma_frame.h"
+#include "protocol/rdma_frame.h"
 
-#include "../../protocol/rdma_end.h"
+#include "protocol/rdma_end.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

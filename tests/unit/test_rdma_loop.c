@@ -1,7 +1,7 @@
 /*
  * When a worker polls, looks around and sleeps: on a device that has what the test says.
  */
-#include "../../server/rdma_loop.h"
+#include "server/loop/rdma_loop.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <event2/event.h>
 
-#include "../../server/server.h"
+#include "server/core/server.h"
 
 #define SPIN_US 50000 /* more than a busy machine keeps a thread waiting */
 #define WAITS 6       /* more than it takes to learn from them */

@@ -1,5 +1,5 @@
 /* RESP: numbers at their edges, read and printed. */
-#include "../../protocol/resp.h"
+#include "protocol/resp.h"
 
 #include <float.h>
 #include <math.h>

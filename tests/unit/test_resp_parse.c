@@ -1,5 +1,5 @@
 /* RESP: requests in any pieces, and what is refused. */
-#include "../../protocol/resp.h"
+#include "protocol/resp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* RESP: replies in both versions. */
-#include "../../protocol/resp.h"
+#include "protocol/resp.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "../../server/runner.h"
-#include "../../server/client_memory.h"
-#include "../model/model_store.h"
-#include "fixture.h"
+#include "server/exec/runner.h"
+#include "server/net/client_memory.h"
+#include "tests/model/model_store.h"
+#include "tests/unit/fixture.h"
 
 /* ---- random streams ---- */
 

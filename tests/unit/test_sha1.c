@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../server/sha1.h"
+#include "server/base/sha1.h"
 
 static void must_be(const char *data, size_t len, const char *expected)
 {

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "../../storage/index.h"
-#include "../../storage/ttl.h"
+#include "storage/index/index.h"
+#include "storage/index/ttl.h"
 
 #define BASE_MS INT64_C(1700000000000)
 #define FIRST_SLOT 8192

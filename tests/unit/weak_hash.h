@@ -1,11 +1,11 @@
 /*
- * In the place of storage/keyed_hash.c: 400 different values, the lowest and the highest among
+ * In the place of storage/base/keyed_hash.c: 400 different values, the lowest and the highest among
  * them.
  */
 #ifndef VELLUM_WEAK_HASH_H
 #define VELLUM_WEAK_HASH_H
 
-#include "../../storage/keyed_hash.h"
+#include "storage/base/keyed_hash.h"
 
 #define WEAK_VALUES 400
 

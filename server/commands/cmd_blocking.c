@@ -1,0 +1,228 @@
+/*
+ * Commands that wait: for an element, or for a time.
+ */
+#include "server/commands/cmd_list.h"
+#include "server/commands/cmd_zset.h"
+#include "server/commands/commands.h"
+#include "server/core/server.h"
+
+/* ---- elements of lists ---- */
+
+/* Who has waited finds what another command has put into the key's place since he was woken, or a
+ * swap of databases: nothing for him, and no mistake of his. */
+static void pass_over(struct call *call, size_t reply_start, bool *done)
+{
+    if (!*done || !call_has_waited(call))
+        return;
+    resp_truncate(call->reply, reply_start);
+    *done = false;
+}
+
+/* Not *takes: there is nothing in the list for this request. *done: it is answered. */
+static enum store_result find_for(struct call *call, const struct store_key *key, struct list *list,
+                                  bool *takes, bool *done)
+{
+    size_t reply_start = call->reply->len;
+    enum store_result result = list_find(call, key, list, done);
+    if (result == STORE_OK)
+        pass_over(call, reply_start, done);
+    *takes = result == STORE_OK && !*done && list->exists;
+    return result;
+}
+
+static enum store_result wait_for(struct call *call, enum item_type type, uint32_t key_count,
+                                  int64_t timeout_ms)
+{
+    resp_null_array(call->reply);
+    return call_block(call, call->keys, key_count, type, timeout_ms);
+}
+
+static enum store_result blocking_pop(struct call *call, enum list_end end)
+{
+    int64_t timeout_ms;
+    if (!call_timeout(call, call->argv[call->argc - 1], &timeout_ms))
+        return STORE_OK;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        const struct store_key *key = &call->keys[i];
+        struct list list;
+        bool takes, done;
+        enum store_result result = find_for(call, key, &list, &takes, &done);
+        if (result != STORE_OK || done)
+            return result;
+        if (!takes)
+            continue;
+        resp_array(call->reply, 2);
+        resp_bulk(call->reply, key->data, key->len);
+        return list_pop_one(&list, end);
+    }
+    return wait_for(call, TYPE_LIST, call->key_count, timeout_ms);
+}
+
+enum store_result cmd_blpop(struct call *call)
+{
+    return blocking_pop(call, LIST_HEAD);
+}
+
+enum store_result cmd_brpop(struct call *call)
+{
+    return blocking_pop(call, LIST_TAIL);
+}
+
+enum store_result cmd_blmpop(struct call *call)
+{
+    enum list_end end;
+    int64_t count, timeout_ms;
+    if (!list_read_mpop(call, 2, &end, &count) || !call_timeout(call, call->argv[1], &timeout_ms))
+        return STORE_OK;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        struct list list;
+        bool takes, done;
+        enum store_result result = find_for(call, &call->keys[i], &list, &takes, &done);
+        if (result != STORE_OK || done)
+            return result;
+        if (!takes)
+            continue;
+        return list_pop_many(&list, end, count);
+    }
+    return wait_for(call, TYPE_LIST, call->key_count, timeout_ms);
+}
+
+static enum store_result blocking_move(struct call *call, enum list_end from, enum list_end to,
+                                       struct resp_slice timeout)
+{
+    int64_t timeout_ms;
+    struct list source;
+    bool takes, done;
+    if (!call_timeout(call, timeout, &timeout_ms))
+        return STORE_OK;
+    enum store_result result = find_for(call, call->keys, &source, &takes, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (takes)
+        return list_move(call, from, to, &takes);
+    if (call->outer == NULL)
+        return wait_for(call, TYPE_LIST, 1, timeout_ms);
+    resp_null(call->reply); /* not what it answers in the end of a time */
+    return STORE_OK;
+}
+
+enum store_result cmd_blmove(struct call *call)
+{
+    enum list_end from, to;
+    if (!list_read_end(call, call->argv[3], &from) || !list_read_end(call, call->argv[4], &to))
+        return STORE_OK;
+    return blocking_move(call, from, to, call->argv[5]);
+}
+
+enum store_result cmd_brpoplpush(struct call *call)
+{
+    return blocking_move(call, LIST_TAIL, LIST_HEAD, call->argv[3]);
+}
+
+/* ---- elements of sorted sets ---- */
+
+/* The first that has something for this request; not *takes: none. *done: it is answered. */
+static enum store_result find_zset(struct call *call, struct zset *zset, bool *takes, bool *done)
+{
+    *takes = *done = false;
+    for (uint32_t i = 0; i < call->key_count && !*takes; i++) {
+        size_t reply_start = call->reply->len;
+        enum store_result result = zset_find(call, &call->keys[i], zset, done);
+        if (result == STORE_OK)
+            pass_over(call, reply_start, done);
+        if (result != STORE_OK || *done)
+            return result;
+        *takes = zset->exists;
+    }
+    return STORE_OK;
+}
+
+static enum store_result blocking_zpop(struct call *call, enum zset_end end)
+{
+    struct zset zset;
+    int64_t timeout_ms;
+    bool takes, done;
+    if (!call_timeout(call, call->argv[call->argc - 1], &timeout_ms))
+        return STORE_OK;
+    enum store_result result = find_zset(call, &zset, &takes, &done);
+    if (result != STORE_OK || done)
+        return result;
+    return takes ? zset_pop_one(&zset, end)
+                 : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
+}
+
+enum store_result cmd_bzpopmin(struct call *call)
+{
+    return blocking_zpop(call, ZSET_MIN);
+}
+
+enum store_result cmd_bzpopmax(struct call *call)
+{
+    return blocking_zpop(call, ZSET_MAX);
+}
+
+enum store_result cmd_bzmpop(struct call *call)
+{
+    struct zset zset;
+    enum zset_end end;
+    int64_t count, timeout_ms;
+    bool takes, done;
+    if (!zset_read_mpop(call, 2, &end, &count) || !call_timeout(call, call->argv[1], &timeout_ms))
+        return STORE_OK;
+    enum store_result result = find_zset(call, &zset, &takes, &done);
+    if (result != STORE_OK || done)
+        return result;
+    return takes ? zset_pop_many(&zset, end, count)
+                 : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
+}
+
+/* ---- WAIT and WAITAOF: there are no replicas, so that none has acknowledged anything ---- */
+
+static bool read_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
+{
+    const char *error = NULL;
+    if (!resp_read_int64(arg.data, arg.len, timeout_ms))
+        error = "ERR timeout is not an integer or out of range";
+    else if (*timeout_ms < 0)
+        error = "ERR timeout is negative";
+    else if (*timeout_ms > INT64_MAX - call->now_ms)
+        error = "ERR timeout is out of range";
+    if (error != NULL)
+        resp_error(call->reply, error);
+    return error == NULL;
+}
+
+static void answer_acknowledged(struct call *call)
+{
+    resp_array(call->reply, 2);
+    resp_integer(call->reply, call_written(call) <= store_durable(call->server->store));
+    resp_integer(call->reply, 0);
+}
+
+/* The journal is what Redis has its AOF for, and is always on, whatever `appendonly` says. */
+enum store_result cmd_waitaof(struct call *call)
+{
+    int64_t local, replicas, timeout_ms;
+    uint64_t written = call_written(call);
+    if (!call_int64_between(call, call->argv[1], 0, 1, &local) ||
+        !call_count(call, call->argv[2], &replicas) ||
+        !read_milliseconds(call, call->argv[3], &timeout_ms))
+        return STORE_OK;
+    bool is_durable = written <= store_durable(call->server->store);
+    if (replicas == 0 && (local == 0 || is_durable)) {
+        answer_acknowledged(call);
+        return STORE_OK;
+    }
+    return call_await(call, replicas == 0 ? written : 0, timeout_ms, answer_acknowledged);
+}
+
+/* It takes its time. */
+enum store_result cmd_wait(struct call *call)
+{
+    int64_t replicas, timeout_ms;
+    if (!call_int64(call, call->argv[1], &replicas) ||
+        !read_milliseconds(call, call->argv[2], &timeout_ms))
+        return STORE_OK;
+    resp_integer(call->reply, 0);
+    return replicas <= 0 ? STORE_OK : call_block(call, NULL, 0, TYPE_STRING, timeout_ms);
+}

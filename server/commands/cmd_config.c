@@ -1,0 +1,367 @@
+/*
+ * CONFIG: shows and changes directives. A CONFIG SET of several is checked as a whole before
+ * anything is changed.
+ */
+#include "server/commands/commands.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+
+#include "server/net/client_memory.h"
+#include "server/config/config_directive.h"
+#include "server/base/glob.h"
+#include "server/commands/info.h"
+#include "server/loop/listener.h"
+#include "server/pubsub/notice.h"
+#include "server/config/process.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+
+/* ---- GET ---- */
+
+static bool matches_any(const struct call *call, const char *name)
+{
+    for (size_t i = 2; name != NULL && i < call->argc; i++)
+        if (glob_match(call->argv[i].data, call->argv[i].len, name, strlen(name), true))
+            return true;
+    return false;
+}
+
+enum store_result cmd_config_get(struct call *call)
+{
+    struct config *config = &call->server->config;
+    uint64_t count = 0;
+    for (size_t row = 0; row < directive_count; row++)
+        count += (uint64_t)matches_any(call, directive_table[row].name) +
+                 (uint64_t)matches_any(call, directive_table[row].alias);
+    resp_map(call->reply, count);
+    for (size_t row = 0; row < directive_count && count > 0; row++) {
+        const char *names[] = {directive_table[row].name, directive_table[row].alias};
+        for (size_t i = 0; i < 2; i++) {
+            if (!matches_any(call, names[i]))
+                continue;
+            char *value = config_show(config, row);
+            if (value == NULL)
+                return STORE_NO_MEMORY;
+            resp_bulk_string(call->reply, names[i]);
+            resp_bulk_string(call->reply, value);
+            free(value);
+        }
+    }
+    return STORE_OK;
+}
+
+/* ---- SET ---- */
+
+struct change {
+    size_t row;
+    struct config_value value;
+};
+
+static bool refuse(struct call *call, struct resp_slice name, const char *why)
+{
+    resp_errorf(call->reply, "ERR CONFIG SET failed (possibly related to argument '%.*s') - %s",
+                name.len < 128 ? (int)name.len : 128, name.data, why);
+    return false;
+}
+
+static bool find_row(struct call *call, struct resp_slice name, size_t *row)
+{
+    char text[64];
+    *row = directive_count;
+    if (name.len < sizeof text && memchr(name.data, '\0', name.len) == NULL) {
+        memcpy(text, name.data, name.len);
+        text[name.len] = '\0';
+        *row = directive_find(text);
+    }
+    if (*row < directive_count)
+        return true;
+    resp_errorf(call->reply, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+                name.len < 128 ? (int)name.len : 128, name.data);
+    return false;
+}
+
+static bool is_repeated(const struct call *call, size_t at)
+{
+    for (size_t i = 2; i < at; i += 2)
+        if (call->argv[i].len == call->argv[at].len &&
+            strncasecmp(call->argv[i].data, call->argv[at].data, call->argv[at].len) == 0)
+            return true;
+    return false;
+}
+
+static bool find_rows(struct call *call, struct change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!find_row(call, call->argv[2 + i * 2], &changes[i].row))
+            return false;
+    for (size_t i = 0; i < count; i++) {
+        struct resp_slice name = call->argv[2 + i * 2];
+        if ((directive_table[changes[i].row].flags & DIRECTIVE_FIXED) != 0)
+            return refuse(call, name, "can't set immutable config");
+        if (is_repeated(call, 2 + i * 2))
+            return refuse(call, name, "duplicate parameter");
+    }
+    return true;
+}
+
+/* More clients need more file descriptors, which the system may refuse. */
+static bool allow_clients(const struct config *config, int64_t clients,
+                          char error[DIRECTIVE_ERROR_MAX])
+{
+    struct rlimit limit;
+    rlim_t own = process_own_descriptors(config), wanted = (rlim_t)clients + own;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return true;
+    struct rlimit raised = {.rlim_cur = wanted,
+                            .rlim_max = limit.rlim_max > wanted ? limit.rlim_max : wanted};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+        return true;
+    snprintf(error, DIRECTIVE_ERROR_MAX,
+             "The operating system is not able to handle the specified number of clients, try "
+             "with %lld",
+             (long long)limit.rlim_max - (long long)own);
+    return false;
+}
+
+static bool is_kept(struct config *config, const struct change *change,
+                    char error[DIRECTIVE_ERROR_MAX])
+{
+    char *now = config_show(config, change->row);
+    bool same = change->value.text == NULL
+                    ? config_number(config, (enum config_id)change->row) == change->value.number
+                    : now != NULL && strcmp(now, change->value.text) == 0;
+    free(now);
+    if (!same)
+        snprintf(error, DIRECTIVE_ERROR_MAX, "can't set immutable config");
+    return same;
+}
+
+static bool parse_change(struct call *call, size_t at, struct change *change)
+{
+    char error[DIRECTIVE_ERROR_MAX];
+    struct resp_slice given = call->argv[at + 1];
+    if (memchr(given.data, '\0', given.len) != NULL)
+        return refuse(call, call->argv[at], "argument contains a zero byte");
+    char *text = strndup(given.data, given.len);
+    if (text == NULL)
+        return refuse(call, call->argv[at], "out of memory");
+    bool good =
+        directive_parse(&call->server->config, change->row, 1, &text, &change->value, error);
+    free(text);
+    if (good && (directive_table[change->row].flags & DIRECTIVE_KEPT) != 0)
+        good = is_kept(&call->server->config, change, error);
+    if (good && change->row == CONFIG_MAXCLIENTS)
+        good = allow_clients(&call->server->config, change->value.number, error);
+    return good || refuse(call, call->argv[at], error);
+}
+
+/* What does not read its number from the configuration at each use is told of the change. */
+static void make_effective(struct server *server, size_t row)
+{
+    const struct config *config = &server->config;
+    switch (row) {
+    case CONFIG_APPENDFSYNC:
+        store_set_sync(server->store, (enum store_sync)config_number(config, CONFIG_APPENDFSYNC));
+        break;
+    case CONFIG_MAXMEMORY:
+        store_set_memory(server->store,
+                         server_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)));
+        client_memory_set_bounds(server);
+        break;
+    case CONFIG_MAXMEMORY_CLIENTS:
+        client_memory_set_bounds(server);
+        break;
+    case CONFIG_MAXSTORE:
+        store_set_max_store(server->store, (uint64_t)config_number(config, CONFIG_MAXSTORE));
+        break;
+    case CONFIG_MAXMEMORY_POLICY:
+    case CONFIG_MAXMEMORY_SAMPLES:
+    case CONFIG_LFU_LOG_FACTOR:
+    case CONFIG_LFU_DECAY_TIME:
+        server_set_policy(server);
+        break;
+    case CONFIG_NOTIFY_KEYSPACE_EVENTS:
+        notices_follow(server->notices);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- what the system may refuse: tried before anything is taken ---- */
+
+static const struct change *change_of(const struct change *changes, size_t count, size_t row)
+{
+    for (size_t i = 0; i < count; i++)
+        if (changes[i].row == row)
+            return &changes[i];
+    return NULL;
+}
+
+/* A directive's number, or text, as it will be. */
+static int64_t coming_number(const struct config *config, const struct change *changes,
+                             size_t count, enum config_id id)
+{
+    const struct change *change = change_of(changes, count, id);
+    return change != NULL ? change->value.number : config_number(config, id);
+}
+
+static void coming_text(struct config *config, const struct change *changes, size_t count,
+                        enum config_id id, char *to, size_t size)
+{
+    const struct change *change = change_of(changes, count, id);
+    if (change != NULL)
+        snprintf(to, size, "%s", change->value.text);
+    else
+        config_text(config, id, to, size);
+}
+
+static bool adjust_oom_score(struct call *call, const struct change *changes, size_t count)
+{
+    struct config *config = &call->server->config;
+    char values[64];
+    int64_t mode = coming_number(config, changes, count, CONFIG_OOM_SCORE_ADJ);
+    coming_text(config, changes, count, CONFIG_OOM_SCORE_ADJ_VALUES, values, sizeof values);
+    return process_adjust_oom_score(call->server, mode, values);
+}
+
+/* The first of two directives among the arguments; `count`: neither is. */
+static size_t first_of(const struct change *changes, size_t count, size_t one, size_t other)
+{
+    size_t at = 0;
+    while (at < count && changes[at].row != one && changes[at].row != other)
+        at++;
+    return at;
+}
+
+static bool try_oom_score(struct call *call, const struct change *changes, size_t count)
+{
+    size_t at = first_of(changes, count, CONFIG_OOM_SCORE_ADJ, CONFIG_OOM_SCORE_ADJ_VALUES);
+    return at == count || adjust_oom_score(call, changes, count) ||
+           refuse(call, call->argv[2 + at * 2],
+                  "Failed to apply new oom_score_adj configuration, check server logs.");
+}
+
+static bool try_listener(struct call *call, const struct change *changes, size_t count)
+{
+    struct config *config = &call->server->config;
+    char addresses[4096], before[4096];
+    size_t at = first_of(changes, count, CONFIG_PORT, CONFIG_BIND);
+    int64_t port = coming_number(config, changes, count, CONFIG_PORT);
+    coming_text(config, changes, count, CONFIG_BIND, addresses, sizeof addresses);
+    config_text(config, CONFIG_BIND, before, sizeof before);
+    if (port == config_number(config, CONFIG_PORT) && strcmp(addresses, before) == 0)
+        return true;
+    return listener_move(call->server->listener, (int)port, addresses) ||
+           refuse(call, call->argv[2 + at * 2],
+                  changes[at].row == CONFIG_PORT
+                      ? "Unable to listen on this port. Check server logs."
+                      : "Failed to bind to specified addresses.");
+}
+
+static bool try_outside(struct call *call, const struct change *changes, size_t count)
+{
+    if (!try_oom_score(call, changes, count))
+        return false;
+    if (try_listener(call, changes, count))
+        return true;
+    (void)adjust_oom_score(call, NULL, 0); /* as it was */
+    return false;
+}
+
+static bool change_all(struct call *call, struct change *changes, size_t count)
+{
+    bool good = find_rows(call, changes, count);
+    for (size_t i = 0; i < count && good; i++)
+        good = parse_change(call, 2 + i * 2, &changes[i]);
+    good = good && try_outside(call, changes, count);
+    for (size_t i = 0; i < count && good; i++) {
+        config_take(&call->server->config, changes[i].row, &changes[i].value);
+        make_effective(call->server, changes[i].row);
+    }
+    return good;
+}
+
+enum store_result cmd_config_set(struct call *call)
+{
+    if (call->argc % 2 != 0) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    size_t count = (call->argc - 2) / 2;
+    struct change *changes = calloc(count, sizeof *changes);
+    if (changes == NULL)
+        return STORE_NO_MEMORY;
+    pthread_mutex_lock(&call->server->config.changing);
+    bool good = change_all(call, changes, count);
+    pthread_mutex_unlock(&call->server->config.changing);
+    if (good)
+        resp_ok(call->reply);
+    for (size_t i = 0; i < count; i++)
+        free(changes[i].value.text);
+    free(changes);
+    return STORE_OK;
+}
+
+/* ---- the rest ---- */
+
+enum store_result cmd_config_rewrite(struct call *call)
+{
+    char error[DIRECTIVE_ERROR_MAX];
+    if (call->server->config.file == NULL)
+        resp_error(call->reply, "ERR The server is running without a config file");
+    else if (config_rewrite(&call->server->config, error))
+        resp_ok(call->reply);
+    else
+        resp_errorf(call->reply, "ERR Rewriting config file: %s", error);
+    return STORE_OK;
+}
+
+static void clear_counters(_Atomic uint64_t *counters, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&counters[i], 0, memory_order_relaxed);
+}
+
+/* A tour, since only a worker itself writes its counters. */
+enum store_result cmd_config_resetstat(struct call *call)
+{
+    struct worker *worker = call->worker;
+    _Static_assert(sizeof worker->counters % sizeof(uint64_t) == 0 &&
+                       sizeof worker->command_counters[0] % sizeof(uint64_t) == 0,
+                   "both consist of counters alone");
+    clear_counters((_Atomic uint64_t *)&worker->counters,
+                   sizeof worker->counters / sizeof(uint64_t));
+    clear_counters((_Atomic uint64_t *)worker->command_counters,
+                   command_count * sizeof worker->command_counters[0] / sizeof(uint64_t));
+    errorstats_clear(&worker->errors);
+    if (!call->tour_last)
+        return STORE_OK;
+    clear_counters(&call->server->total_connections, 1);
+    clear_counters(&call->server->rejected_connections, 1);
+    info_forget_loop_time(call->server);
+    store_reset_counters(call->server->store);
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+enum store_result cmd_config_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "GET <pattern> [<pattern> ...]",
+        "    Show the directives that match a pattern.",
+        "RESETSTAT",
+        "    Set INFO's counters to zero.",
+        "REWRITE",
+        "    Write the directives as they are now into the configuration file.",
+        "SET <directive> <value> [<directive> <value> ...]",
+        "    Change directives, all or none.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}

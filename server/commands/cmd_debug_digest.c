@@ -1,0 +1,340 @@
+/*
+ * DEBUG DIGEST and DIGEST-VALUE: whether two stores, or two values, hold the same. Both go in
+ * steps, their keys held.
+ *
+ * Invariant: what is kept in call->progress holds exactly what lies before the place that it names,
+ * whenever a run may end.
+ */
+#include "server/commands/commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/commands/cmd_debug.h"
+#include "server/types/member_tree.h"
+#include "server/types/packed.h"
+#include "server/core/server.h"
+
+#define DIGEST_LANES 3 /* 160 bits are shown */
+#define DIGEST_PIECE (64 * 1024)
+#define DIGEST_SCAN 64u      /* index entries that are looked at together */
+#define DIGEST_STEP 2048     /* elements */
+#define DIGEST_PIECE_COST 64 /* as elements */
+
+struct digest {
+    uint64_t lanes[DIGEST_LANES];
+};
+
+static void absorb_word(struct digest *digest, uint64_t word)
+{
+    static const uint64_t factors[DIGEST_LANES] = {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f,
+                                                   0xd6e8feb86659fd93};
+    for (int i = 0; i < DIGEST_LANES; i++) {
+        uint64_t lane = (digest->lanes[i] ^ word) * factors[i];
+        digest->lanes[i] = lane ^ (lane >> 29);
+    }
+}
+
+/* In words; only the last piece of a text may have a length that is not a multiple of 8. */
+static void absorb(struct digest *digest, const char *bytes, size_t len)
+{
+    for (size_t at = 0; at < len; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + at, len - at < 8 ? len - at : 8);
+        absorb_word(digest, word);
+    }
+}
+
+static struct digest digest_begin(uint64_t purpose)
+{
+    struct digest digest = {{1, 2, 3}};
+    absorb_word(&digest, purpose);
+    return digest;
+}
+
+/* The order of keys is nobody's business: what is found of each is added up. */
+static void add(struct digest *sum, const struct digest *digest)
+{
+    for (int i = 0; i < DIGEST_LANES; i++)
+        sum->lanes[i] += digest->lanes[i];
+}
+
+/* ---- values ---- */
+
+static struct digest element_digest(struct resp_slice name, struct resp_slice value)
+{
+    struct digest digest = digest_begin(name.len);
+    absorb(&digest, name.data, name.len);
+    absorb_word(&digest, value.len);
+    absorb(&digest, value.data, value.len);
+    return digest;
+}
+
+/* Of one value, as far as it has come. */
+struct value_walk {
+    bool has_begun;
+    uint64_t at; /* in bytes or elements */
+    struct digest digest;
+};
+
+static enum store_result spend(struct call *call, int64_t cost, int64_t *budget)
+{
+    *budget -= cost;
+    return *budget > 0 ? STORE_OK : store_step(call->txn);
+}
+
+static enum store_result digest_large(struct call *call, const struct store_item *item,
+                                      struct value_walk *walk, int64_t *budget)
+{
+    char *piece = malloc(DIGEST_PIECE);
+    enum store_result result = piece == NULL ? STORE_NO_MEMORY : STORE_OK;
+    while (walk->at < item->length && result == STORE_OK) {
+        uint64_t left = item->length - walk->at;
+        size_t len = left < DIGEST_PIECE ? left : DIGEST_PIECE;
+        result = store_read(call->txn, item, walk->at, len, piece);
+        if (result != STORE_OK)
+            break;
+        absorb(&walk->digest, piece, len);
+        walk->at += len;
+        result = spend(call, DIGEST_PIECE_COST, budget);
+    }
+    free(piece);
+    return result;
+}
+
+/* Lists come in their order; of the other collections what is found of each element is added up,
+ * so that it is the same however they are kept. */
+static void add_element(struct digest *digest, enum item_type type, struct resp_slice name,
+                        struct resp_slice value)
+{
+    struct digest element = element_digest(name, value);
+    if (type != TYPE_LIST)
+        add(digest, &element);
+    else
+        for (int i = 0; i < DIGEST_LANES; i++)
+            absorb_word(digest, element.lanes[i]);
+}
+
+static enum store_result digest_packed(const struct store_item *item, struct digest *digest)
+{
+    enum item_type type = item_type(item);
+    bool has_values = type == TYPE_HASH || type == TYPE_ZSET;
+    struct packed packed;
+    struct packed_entry entry = {.at = 0};
+    if (item->large || !packed_open(&packed, item->bytes, item->length))
+        return STORE_DAMAGED;
+    while (packed_next(&packed, &entry)) {
+        struct resp_slice name = entry.slice, value = {"", 0};
+        if (has_values && packed_next(&packed, &entry))
+            value = entry.slice;
+        add_element(digest, type, name, value);
+    }
+    return STORE_OK;
+}
+
+static enum store_result digest_entry(struct call *call, struct store_cursor *cursor,
+                                      enum item_type type, struct digest *digest)
+{
+    struct resp_slice value = {"", 0};
+    enum store_result result;
+    if (type == TYPE_LIST) {
+        struct store_entry entry;
+        result = store_tree_get(cursor, &entry);
+        const char *bytes = entry.value.bytes;
+        if (result == STORE_OK && entry.value.large)
+            result = store_load(call->txn, &entry.value, &bytes);
+        if (result == STORE_OK)
+            add_element(digest, type, (struct resp_slice){bytes, entry.value.length}, value);
+        return result;
+    }
+    struct member member;
+    result = member_read(call, cursor, &member);
+    if (result == STORE_OK)
+        result = member_value(call, &member, &value);
+    if (result == STORE_OK)
+        add_element(digest, type, member.name, value);
+    return result;
+}
+
+/* Of the tree in which the members are found by their names. */
+static enum store_result digest_tree(struct call *call, const struct store_key *key,
+                                     const struct store_item *item, struct value_walk *walk,
+                                     int64_t *budget)
+{
+    struct store_tree *tree;
+    struct store_cursor cursor;
+    enum store_result result =
+        store_tree_open(call->txn, key, item, item_type(item) == TYPE_ZSET ? 1 : 0, &tree);
+    if (result == STORE_OK)
+        result = store_tree_seek_rank(tree, walk->at, &cursor);
+    while (result == STORE_OK) {
+        result = digest_entry(call, &cursor, item_type(item), &walk->digest);
+        if (result != STORE_OK)
+            break;
+        walk->at++;
+        result = spend(call, 1, budget);
+        if (result == STORE_OK)
+            result = store_tree_next(&cursor);
+    }
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+/* Of a value, and of whether it will expire. */
+static enum store_result digest_value(struct call *call, const struct store_key *key,
+                                      const struct store_item *item, struct value_walk *walk,
+                                      int64_t *budget)
+{
+    if (!walk->has_begun) {
+        walk->digest = digest_begin(item_type(item));
+        absorb_word(&walk->digest, item->expire_ms != STORE_NO_EXPIRY);
+        if (item_type(item) == TYPE_STRING)
+            absorb_word(&walk->digest, item->length);
+        walk->has_begun = true;
+    }
+    if (item->trees > 0)
+        return digest_tree(call, key, item, walk, budget);
+    if (item->large)
+        return digest_large(call, item, walk, budget);
+    if (item_type(item) != TYPE_STRING)
+        return digest_packed(item, &walk->digest);
+    absorb(&walk->digest, item->bytes, item->length);
+    return STORE_OK;
+}
+
+/* ---- DIGEST, DIGEST-VALUE ---- */
+
+static void reply_digest(struct call *call, const struct digest *digest)
+{
+    char text[41];
+    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, digest->lanes[0],
+             digest->lanes[1], (uint32_t)(digest->lanes[2] >> 32));
+    resp_status(call->reply, text);
+}
+
+struct digest_walk {
+    uint32_t db;
+    uint64_t cursor;
+    uint32_t key_count; /* of those that the scan meets from there */
+    struct digest sum;
+    struct value_walk value; /* of the key that comes next */
+};
+
+struct digest_step {
+    struct call *call;
+    struct digest_walk *walk;
+    uint32_t met; /* keys, by this scan */
+    int64_t *budget;
+    enum store_result result;
+};
+
+/* A key met in a scan; its bytes and its struct must live as long as the run. */
+static enum store_result digest_found(struct call *call, struct digest_walk *walk,
+                                      struct resp_slice name, const struct store_item *item,
+                                      int64_t *budget)
+{
+    struct store_key *key = store_alloc(call->txn, sizeof *key + name.len);
+    if (key == NULL)
+        return STORE_NO_MEMORY;
+    char *copy = (char *)(key + 1);
+    memcpy(copy, name.data, name.len);
+    store_key(call->server->store, key, walk->db, copy, name.len, STORE_SHARED);
+    return digest_value(call, key, item, &walk->value, budget);
+}
+
+static void visit_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
+{
+    struct digest_step *step = arg;
+    struct digest_walk *walk = step->walk;
+    if (step->result != STORE_OK || step->met++ < walk->key_count)
+        return;
+    step->result =
+        digest_found(step->call, walk, (struct resp_slice){key, key_len}, item, step->budget);
+    if (step->result != STORE_OK)
+        return;
+    struct digest digest = digest_begin(walk->db);
+    absorb_word(&digest, key_len);
+    absorb(&digest, key, key_len);
+    for (int i = 0; i < DIGEST_LANES; i++)
+        absorb_word(&digest, walk->value.digest.lanes[i]);
+    add(&walk->sum, &digest);
+    walk->value = (struct value_walk){.has_begun = false};
+    walk->key_count++;
+}
+
+static enum store_result digest_scan(struct call *call, struct digest_walk *walk, int64_t *budget)
+{
+    uint64_t cursor = walk->cursor;
+    uint32_t entries = DIGEST_SCAN;
+    struct digest_step step = {.call = call, .walk = walk, .budget = budget};
+    enum store_result result = store_scan(call->txn, walk->db, &cursor, &entries, visit_key, &step);
+    if (result == STORE_OK)
+        result = step.result;
+    if (result != STORE_OK)
+        return result;
+    walk->cursor = cursor;
+    walk->key_count = 0;
+    walk->db += cursor == 0;
+    return spend(call, DIGEST_SCAN, budget);
+}
+
+enum store_result cmd_debug_digest(struct call *call)
+{
+    if (!debug_is_allowed(call))
+        return STORE_OK;
+    if (call->progress == NULL) {
+        call->progress = calloc(1, sizeof(struct digest_walk));
+        call->progress_free = free;
+    }
+    int64_t budget = DIGEST_STEP;
+    struct digest_walk *walk = call->progress;
+    if (walk == NULL)
+        return STORE_NO_MEMORY;
+    while (walk->db < STORE_DB_COUNT) {
+        enum store_result result = digest_scan(call, walk, &budget);
+        if (result != STORE_OK)
+            return result;
+    }
+    reply_digest(call, &walk->sum);
+    return STORE_OK;
+}
+
+struct named_walk {
+    uint32_t done; /* keys */
+    struct value_walk values[];
+};
+
+static enum store_result digest_named(struct call *call, struct named_walk *walk, int64_t *budget)
+{
+    const struct store_key *key = &call->keys[walk->done];
+    struct store_item item;
+    enum store_result result = store_get(call->txn, key, &item);
+    if (result == STORE_OK)
+        result = digest_value(call, key, &item, &walk->values[walk->done], budget);
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+enum store_result cmd_debug_digest_value(struct call *call)
+{
+    if (!debug_is_allowed(call))
+        return STORE_OK;
+    if (call->progress == NULL) {
+        call->progress =
+            calloc(1, sizeof(struct named_walk) + call->key_count * sizeof(struct value_walk));
+        call->progress_free = free;
+    }
+    int64_t budget = DIGEST_STEP;
+    struct named_walk *walk = call->progress;
+    if (walk == NULL)
+        return STORE_NO_MEMORY;
+    for (; walk->done < call->key_count; walk->done++) {
+        enum store_result result = digest_named(call, walk, &budget);
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_array(call->reply, call->key_count);
+    for (uint32_t i = 0; i < call->key_count; i++)
+        reply_digest(call, &walk->values[i].digest);
+    return STORE_OK;
+}

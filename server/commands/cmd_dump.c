@@ -1,0 +1,530 @@
+/*
+ * DUMP and RESTORE.
+ */
+#include "server/commands/commands.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "server/types/assembly.h"
+#include "server/exec/gather.h"
+#include "server/types/hash.h"
+#include "server/types/list.h"
+#include "server/types/rdb.h"
+#include "server/types/set.h"
+#include "server/types/zset_order.h"
+
+/* ---- DUMP ---- */
+
+/* Written in the order of enum rdb_kind, which is that of the item types. */
+_Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
+                   RDB_SET == (int)TYPE_SET && RDB_ZSET == (int)TYPE_ZSET &&
+                   RDB_HASH == (int)TYPE_HASH,
+               "one numbering");
+
+#define LONG_STRING (1024 * 1024) /* not compressed, and sent from where it is */
+#define LONG_PIECE (128 * 1024)   /* of it, read at once */
+
+struct dumping {
+    struct gather *gather;
+    enum item_type type;
+};
+
+/* What is behind `before` will stay. */
+static void add_to_checksum(struct gather *gather, size_t before)
+{
+    const struct resp_writer *out = &gather->out;
+    if (!out->failed)
+        gather->checksum = rdb_checksum(gather->checksum,
+                                        (struct resp_slice){out->data + before, out->len - before});
+}
+
+/* Once. */
+static void put_head(struct gather *gather, enum rdb_kind kind, uint64_t count)
+{
+    if (gather->at > 0 || gather->out.len > 0)
+        return;
+    rdb_put_head(&gather->out, kind, count);
+    if (kind == RDB_STRING)
+        rdb_put_plain_head(&gather->out, count);
+    add_to_checksum(gather, 0);
+}
+
+static enum store_result dump_member(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct dumping *dumping = arg;
+    struct resp_writer *out = &dumping->gather->out;
+    size_t before = out->len;
+    double score;
+    if (dumping->type == TYPE_ZSET && !zset_score_parse(value, &score))
+        return STORE_DAMAGED;
+    rdb_put_string(out, name);
+    if (dumping->type == TYPE_HASH)
+        rdb_put_string(out, value);
+    else if (dumping->type == TYPE_ZSET)
+        rdb_put_score(out, score);
+    add_to_checksum(dumping->gather, before);
+    return out->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result dump_members(struct call *call, const struct store_item *item,
+                                      struct gather *gather)
+{
+    struct members members;
+    struct zset zset;
+    struct dumping dumping = {gather, item_type(item)};
+    enum store_result result = STORE_OK;
+    if (dumping.type == TYPE_ZSET) {
+        result = zset_open(call, call->keys, item, &zset);
+        if (result == STORE_OK)
+            members = zset_members(&zset);
+    } else {
+        result = members_open(call, call->keys, item, &members);
+    }
+    if (result != STORE_OK)
+        return result;
+    put_head(gather, (enum rdb_kind)dumping.type, members_count(&members));
+    return members_each(call, &members, gather, dumping.type != TYPE_SET, dump_member, &dumping);
+}
+
+static enum store_result dump_list(struct call *call, struct gather *gather)
+{
+    struct list list;
+    struct list_place place;
+    struct store_item element;
+    const char *bytes;
+    bool done;
+    enum store_result result = list_find(call, call->keys, &list, &done);
+    if (result != STORE_OK)
+        return result;
+    put_head(gather, RDB_LIST, list_count(&list));
+    result = list_seek(&list, gather->at, &place);
+    while (result == STORE_OK && gather->at < list_count(&list)) {
+        result = list_get(&list, &place, &element);
+        bytes = element.bytes;
+        if (result == STORE_OK && element.large)
+            result = store_load(call->txn, &element, &bytes);
+        if (result != STORE_OK)
+            break;
+        size_t before = gather->out.len;
+        rdb_put_string(&gather->out, (struct resp_slice){bytes, element.length});
+        add_to_checksum(gather, before);
+        gather->at++;
+        if (gather_step_is_full(gather))
+            return gather_step(call, gather);
+        result = list_next(&list, &place);
+    }
+    return result;
+}
+
+static enum store_result dump_string(struct call *call, const struct store_item *item,
+                                     struct gather *gather)
+{
+    const char *bytes;
+    enum store_result result = store_load(call->txn, item, &bytes);
+    if (result != STORE_OK)
+        return result;
+    rdb_put_head(&gather->out, RDB_STRING, 1);
+    rdb_put_string(&gather->out, (struct resp_slice){bytes, item->length});
+    add_to_checksum(gather, 0);
+    return STORE_OK;
+}
+
+/* Goes through it for the checksum; gather->out has the head, and room for a piece. */
+static enum store_result sum_up(struct call *call, const struct store_item *item,
+                                struct gather *gather)
+{
+    struct resp_writer *out = &gather->out;
+    enum store_result result = STORE_OK;
+    put_head(gather, RDB_STRING, item->length);
+    while (gather->at < item->length && result == STORE_OK) {
+        uint64_t left = item->length - gather->at;
+        size_t len = left < LONG_PIECE ? (size_t)left : LONG_PIECE;
+        char *room = resp_reserve(out, len);
+        result =
+            room == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, gather->at, len, room);
+        if (result != STORE_OK)
+            return result;
+        gather->checksum = rdb_checksum(gather->checksum, (struct resp_slice){room, len});
+        gather->at += len;
+        result = gather_step(call, gather);
+    }
+    return result;
+}
+
+/* Twice read, since the checksum comes last, but what comes first is needed first. */
+static enum store_result dump_long_string(struct call *call, const struct store_item *item,
+                                          struct gather *gather)
+{
+    const struct resp_writer *out = &gather->out;
+    char footer[RDB_FOOTER_BYTES];
+    enum store_result result = sum_up(call, item, gather);
+    if (result != STORE_OK)
+        return result;
+    resp_bulk_header(call->reply, out->len + item->length + sizeof footer);
+    resp_raw(call->reply, out->data, out->len);
+    result = call_reply_bytes(call, item);
+    rdb_footer(gather->checksum, footer);
+    resp_raw(call->reply, footer, sizeof footer);
+    resp_raw(call->reply, "\r\n", 2);
+    return result;
+}
+
+/* What was gathered, and its footer. */
+static enum store_result reply_payload(struct call *call, struct gather *gather)
+{
+    struct resp_writer *out = &gather->out;
+    if (!gather->is_over) {
+        char footer[RDB_FOOTER_BYTES];
+        gather->is_over = true;
+        gather->count = gather->aside.bytes + out->len + sizeof footer;
+        rdb_footer(gather->checksum, footer);
+        resp_raw(out, footer, sizeof footer);
+        resp_raw(out, "\r\n", 2);
+    }
+    resp_bulk_header(call->reply, gather->count);
+    return gather_reply(call, gather);
+}
+
+enum store_result cmd_dump(struct call *call)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    if (result == STORE_ABSENT) {
+        call->misses++;
+        resp_null(call->reply);
+        return STORE_OK;
+    }
+    struct gather *gather = result == STORE_OK ? gather_get(call) : NULL;
+    if (gather == NULL)
+        return result == STORE_OK ? STORE_NO_MEMORY : result;
+    if (item_type(&item) == TYPE_STRING && item.length >= LONG_STRING)
+        return dump_long_string(call, &item, gather);
+    gather->is_tail = true;
+    if (gather->is_over)
+        result = STORE_OK;
+    else if (item_type(&item) == TYPE_STRING)
+        result = dump_string(call, &item, gather);
+    else if (item_type(&item) == TYPE_LIST)
+        result = dump_list(call, gather);
+    else
+        result = dump_members(call, &item, gather);
+    return result == STORE_OK ? reply_payload(call, gather) : result;
+}
+
+/* ---- RESTORE ---- */
+
+#define LONG_PAYLOAD (64 * 1024) /* what comes of it may be too much for one run */
+
+/* Kept over the runs: what a long payload says, which is read once, and what has been made of it.
+ */
+struct restoring {
+    struct chunk *chunks; /* of memory that `value` refers to */
+    uint64_t bytes;
+    struct gathered gathered;
+    bool is_read;
+    struct rdb_value value;
+    struct assembly assembly;
+};
+
+struct chunk {
+    struct chunk *next;
+    _Alignas(16) char bytes[];
+};
+
+#define NEW_FREQUENCY 5 /* of a key whose use is not told, as of any new one */
+
+struct restore {
+    bool replaces, is_absolute;
+    int64_t ttl;
+    bool is_idle, is_frequent; /* IDLETIME or FREQ is given: `use` */
+    struct store_use use;
+};
+
+static bool number_option(struct call *call, size_t at, int64_t most, const char *error,
+                          int64_t *number)
+{
+    if (!call_int64(call, call->argv[at], number))
+        return false;
+    if (*number >= 0 && *number <= most)
+        return true;
+    resp_error(call->reply, error);
+    return false;
+}
+
+static bool use_option(struct call *call, size_t at, struct restore *restore)
+{
+    int64_t number;
+    if (slice_is(call->argv[at - 1], "freq")) {
+        restore->is_frequent = true;
+        if (!number_option(call, at, 255, "ERR Invalid FREQ value, must be >= 0 and <= 255",
+                           &number))
+            return false;
+        restore->use.frequency = (uint32_t)number;
+        return true;
+    }
+    restore->is_idle = true;
+    if (!number_option(call, at, INT64_MAX, "ERR Invalid IDLETIME value, must be >= 0", &number))
+        return false;
+    restore->use.idle_ms = number > INT64_MAX / 1000 ? INT64_MAX : number * 1000;
+    return true;
+}
+
+static bool restore_options(struct call *call, struct restore *restore)
+{
+    for (size_t i = 4; i < call->argc; i++) {
+        bool has_more = i + 1 < call->argc;
+        if (slice_is(call->argv[i], "replace")) {
+            restore->replaces = true;
+        } else if (slice_is(call->argv[i], "absttl")) {
+            restore->is_absolute = true;
+        } else if (has_more && ((slice_is(call->argv[i], "idletime") && !restore->is_frequent) ||
+                                (slice_is(call->argv[i], "freq") && !restore->is_idle))) {
+            if (!use_option(call, ++i, restore))
+                return false;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return zset_compare_members(*(const struct resp_slice *)a, *(const struct resp_slice *)b);
+}
+
+/* Whether a member comes twice; to be known before anything is written. */
+static enum store_result find_twins(struct call *call, const struct rdb_value *value, bool *found)
+{
+    size_t width = value->kind == RDB_HASH ? 2 : 1, count = value->count / width;
+    struct resp_slice *names = store_alloc(call->txn, count * sizeof *names);
+    *found = false;
+    if (names == NULL)
+        return STORE_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        names[i] = value->slices[i * width];
+    qsort(names, count, sizeof *names, by_bytes);
+    for (size_t i = 1; i < count && !*found; i++)
+        *found = by_bytes(&names[i - 1], &names[i]) == 0;
+    return STORE_OK;
+}
+
+static void restoring_free(void *progress)
+{
+    struct restoring *restoring = progress;
+    while (restoring->chunks != NULL) {
+        struct chunk *next = restoring->chunks->next;
+        free(restoring->chunks);
+        restoring->chunks = next;
+    }
+    gathered_set(&restoring->gathered, 0);
+    assembly_free(&restoring->assembly);
+    free(restoring);
+}
+
+/* The call's own; NULL and true: it does with what a run has. Inside of other commands arguments
+ * may be elsewhere in the next run. */
+static bool restoring_get(struct call *call, struct restoring **restoring)
+{
+    *restoring = call->progress;
+    if (*restoring != NULL || call->outer != NULL || call->argv[3].len < LONG_PAYLOAD)
+        return true;
+    *restoring = calloc(1, sizeof **restoring);
+    if (*restoring == NULL)
+        return false;
+    (*restoring)->gathered.server = call->server;
+    call->progress = *restoring;
+    call->progress_free = restoring_free;
+    return true;
+}
+
+static void *alloc(void *arg, size_t size)
+{
+    return store_alloc(arg, size);
+}
+
+static void *alloc_lasting(void *arg, size_t size)
+{
+    struct restoring *restoring = arg;
+    struct chunk *chunk = NULL;
+    if (gathered_set(&restoring->gathered, restoring->bytes + size))
+        chunk = malloc(sizeof *chunk + size);
+    if (chunk == NULL)
+        return NULL;
+    restoring->bytes += size;
+    chunk->next = restoring->chunks;
+    restoring->chunks = chunk;
+    return chunk->bytes;
+}
+
+/* False: *result is to be returned, and what is wrong is answered. */
+static bool read_payload(struct call *call, struct restoring *restoring, struct rdb_value *value,
+                         enum store_result *result)
+{
+    struct resp_slice payload = call->argv[3];
+    *result = STORE_OK;
+    if (restoring != NULL && restoring->is_read) {
+        *value = restoring->value;
+        return true;
+    }
+    if (!rdb_footer_is_good(payload)) {
+        resp_error(call->reply, "ERR DUMP payload version or checksum are wrong");
+        return false;
+    }
+    payload.len -= RDB_FOOTER_BYTES;
+    struct rdb_memory memory = {alloc, call->txn};
+    if (restoring != NULL)
+        memory = (struct rdb_memory){alloc_lasting, restoring};
+    enum rdb_result read = rdb_read_value(payload, memory, value);
+    bool has_twins = false;
+    if (read == RDB_OK && value->kind != RDB_STRING && value->kind != RDB_LIST)
+        *result = find_twins(call, value, &has_twins);
+    if (read == RDB_NO_MEMORY)
+        *result = STORE_NO_MEMORY;
+    else if (read == RDB_BAD || has_twins)
+        resp_error(call->reply, "ERR Bad data format");
+    bool is_good = *result == STORE_OK && read == RDB_OK && !has_twins;
+    if (is_good && restoring != NULL) {
+        restoring->value = *value;
+        restoring->is_read = true;
+    }
+    return is_good;
+}
+
+static void tell(struct call *call)
+{
+    call_notify(call, NOTIFY_NEW, "new", call->keys);
+    call_notify(call, NOTIFY_GENERIC, "restore", call->keys);
+}
+
+static enum store_result make_list(struct call *call, const struct rdb_value *value)
+{
+    struct list list = list_new(call, call->keys, STORE_NO_EXPIRY);
+    struct list_place place;
+    enum store_result result = list_seek(&list, 0, &place);
+    for (size_t i = 0; i < value->count && result == STORE_OK; i++) {
+        result = list_insert(&list, &place, value->slices[i]);
+        if (result == STORE_OK)
+            result = list_next(&list, &place);
+    }
+    return result == STORE_OK ? list_save(&list) : result;
+}
+
+static enum store_result make_zset(struct call *call, const struct rdb_value *value)
+{
+    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
+    enum store_result result = STORE_OK;
+    zset_expect(&zset, value->count, value->slices[0].len);
+    for (size_t i = 0; i < value->count && result == STORE_OK; i++) {
+        struct zset_pair pair = {value->slices[i], value->scores[i]};
+        result = zset_add(&zset, &pair);
+    }
+    return result == STORE_OK ? zset_save(&zset) : result;
+}
+
+static enum store_result make_members(struct call *call, const struct rdb_value *value)
+{
+    struct members members;
+    enum store_result result = STORE_OK;
+    bool is_hash = value->kind == RDB_HASH, added = true;
+    members_new(&members, call->keys, is_hash ? TYPE_HASH : TYPE_SET);
+    if (is_hash)
+        hash_expect(call, &members, value->slices, value->count);
+    else
+        set_expect(call, &members, value->slices[0], value->count);
+    for (size_t i = 0; i < value->count && result == STORE_OK; i += 1 + is_hash) {
+        const struct resp_slice *slice = &value->slices[i];
+        result = is_hash ? hash_set(call, &members, slice[0], slice[1], &added)
+                         : set_add(call, &members, slice[0], &added);
+        assert(result != STORE_OK || added);
+    }
+    return result == STORE_OK ? members_write(call, &members, NOTIFY_GENERIC, "restore") : result;
+}
+
+static enum store_result make_large(struct call *call, struct assembly *assembly,
+                                    const struct assembly_parts *parts)
+{
+    enum store_result result = assembly_go_on(call, assembly, call->keys, parts);
+    if (result != STORE_OK)
+        return result;
+    tell(call);
+    return assembly_put(call, assembly, call->keys, parts->type);
+}
+
+static enum store_result make(struct call *call, struct restoring *restoring,
+                              const struct rdb_value *value)
+{
+    struct assembly_parts parts = {(enum item_type)value->kind, value->slices, value->scores,
+                                   value->count};
+    if (restoring != NULL && value->kind != RDB_STRING && assembly_is_large(&parts))
+        return make_large(call, &restoring->assembly, &parts);
+    if (value->kind == RDB_SET || value->kind == RDB_HASH)
+        return make_members(call, value);
+    tell(call);
+    if (value->kind == RDB_LIST)
+        return make_list(call, value);
+    if (value->kind == RDB_ZSET)
+        return make_zset(call, value);
+    return store_put(call->txn, call->keys, TYPE_STRING, value->slices[0].data,
+                     value->slices[0].len, STORE_NO_EXPIRY);
+}
+
+static enum store_result expire(struct call *call, int64_t expire_ms)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    return result == STORE_OK ? store_set_expiry(call->txn, call->keys, &item, expire_ms) : result;
+}
+
+/* False: *result is to be returned, and what is wrong is answered. */
+static bool restore_begin(struct call *call, struct restore *restore, bool *exists,
+                          enum store_result *result)
+{
+    struct store_item item;
+    *result = STORE_OK;
+    if (!restore_options(call, restore))
+        return false;
+    *result = store_get(call->txn, call->keys, &item);
+    *exists = *result == STORE_OK;
+    if (*result == STORE_ABSENT)
+        *result = STORE_OK;
+    if (*result != STORE_OK)
+        return false;
+    if (*exists && !restore->replaces) {
+        resp_error(call->reply, "BUSYKEY Target key name already exists.");
+        return false;
+    }
+    if (!call_int64(call, call->argv[2], &restore->ttl))
+        return false;
+    if (restore->ttl < 0)
+        resp_error(call->reply, "ERR Invalid TTL value, must be >= 0");
+    return restore->ttl >= 0;
+}
+
+enum store_result cmd_restore(struct call *call)
+{
+    struct restore restore = {.use = {.frequency = NEW_FREQUENCY}};
+    struct restoring *restoring;
+    struct rdb_value value;
+    enum store_result result;
+    bool exists;
+    if (!restore_begin(call, &restore, &exists, &result))
+        return result;
+    if (!restoring_get(call, &restoring))
+        return STORE_NO_MEMORY;
+    if (!read_payload(call, restoring, &value, &result))
+        return result;
+    int64_t ttl = restore.ttl;
+    if (ttl > 0 && !restore.is_absolute)
+        ttl = ttl > INT64_MAX - call->now_ms ? INT64_MAX : ttl + call->now_ms;
+    resp_ok(call->reply);
+    if (ttl > 0 && ttl <= call->now_ms) /* it would have gone by now */
+        return exists ? call_delete(call, call->keys) : STORE_OK;
+    result = make(call, restoring, &value);
+    if (result == STORE_OK && ttl > 0)
+        result = expire(call, ttl);
+    if (result == STORE_OK && (restore.is_idle || restore.is_frequent))
+        store_set_use(call->txn, call->keys, &restore.use);
+    return result;
+}

@@ -1,0 +1,265 @@
+/*
+ * PFADD, PFCOUNT, PFMERGE, and PFDEBUG, PFSELFTEST for tests.
+ */
+#include "server/commands/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/commands/cmd_string.h"
+#include "server/types/hyperloglog.h"
+#include "server/core/server.h"
+
+static uint64_t sparse_max(const struct call *call)
+{
+    return (uint64_t)config_number(&call->server->config, CONFIG_HLL_SPARSE_MAX_BYTES);
+}
+
+/* Answers, unless it is a good one. */
+static bool is_good(struct call *call, enum hll_state state)
+{
+    if (state == HLL_FOREIGN)
+        resp_error(call->reply, "WRONGTYPE Key is not a valid HyperLogLog string value.");
+    else if (state == HLL_CORRUPT)
+        resp_error(call->reply, "INVALIDOBJ Corrupted HLL object detected");
+    return state == HLL_GOOD;
+}
+
+/* A key's string, checked to begin as a HyperLogLog; empty where there is none. */
+static enum store_result find(struct call *call, const struct store_key *key,
+                              struct string_value *value, struct resp_slice *string, bool *done)
+{
+    *string = (struct resp_slice){NULL, 0};
+    enum store_result result = string_find(call, key, value, done);
+    if (result != STORE_OK || *done || !value->exists)
+        return result;
+    string->len = value->length;
+    if (value->length <= HLL_BYTES_MAX)
+        result = store_load(call->txn, &value->item, &string->data);
+    if (result == STORE_OK)
+        *done =
+            !is_good(call, string->data != NULL && hll_is_one(*string) ? HLL_GOOD : HLL_FOREIGN);
+    return result;
+}
+
+/* The first key's, to be changed; a new one where there is none. */
+static enum store_result find_own(struct call *call, const struct store_key *key,
+                                  struct string_value *value, struct hll **hll, bool *done)
+{
+    struct resp_slice string;
+    enum store_result result = find(call, key, value, &string, done);
+    if (result != STORE_OK || *done)
+        return result;
+    *hll = store_alloc(call->txn, sizeof **hll);
+    if (*hll == NULL)
+        return STORE_NO_MEMORY;
+    if (value->exists)
+        *done = !is_good(call, hll_open(*hll, string));
+    else
+        hll_make(*hll);
+    return STORE_OK;
+}
+
+static void tell(struct call *call, const struct string_value *value)
+{
+    if (!value->exists)
+        call_notify(call, NOTIFY_NEW, "new", call->keys);
+    call_notify(call, NOTIFY_STRING, "pfadd", call->keys);
+}
+
+static enum store_result write_own(struct call *call, const struct store_key *key,
+                                   const struct string_value *value, const struct hll *hll)
+{
+    return store_put(call->txn, key, TYPE_STRING | ITEM_RAW, (const char *)hll->bytes, hll->len,
+                     value->exists ? value->item.expire_ms : STORE_NO_EXPIRY);
+}
+
+enum store_result cmd_pfadd(struct call *call)
+{
+    struct string_value value;
+    struct hll *hll;
+    bool done;
+    enum store_result result = find_own(call, call->keys, &value, &hll, &done);
+    if (result != STORE_OK || done)
+        return result;
+    bool changed = !value.exists;
+    for (size_t i = 2; i < call->argc; i++)
+        changed |= hll_add(hll, call->argv[i], sparse_max(call));
+    resp_integer(call->reply, changed);
+    if (!changed)
+        return STORE_OK;
+    hll_forget(hll);
+    tell(call, &value);
+    return write_own(call, call->keys, &value, hll);
+}
+
+/* Of one key: the estimate is written down in it, if it was not there. */
+static enum store_result count_one(struct call *call)
+{
+    struct string_value value;
+    struct resp_slice string;
+    uint8_t registers[HLL_REGISTERS] = {0};
+    uint64_t estimate = 0;
+    bool done;
+    enum store_result result = find(call, call->keys, &value, &string, &done);
+    if (result != STORE_OK || done)
+        return result;
+    bool is_kept = !value.exists || hll_kept(string, &estimate);
+    if (!is_kept) {
+        if (!is_good(call, hll_collect(registers, string)))
+            return STORE_OK;
+        estimate = hll_estimate(registers);
+    }
+    resp_integer(call->reply, (int64_t)estimate);
+    if (is_kept)
+        return STORE_OK;
+    char *bytes = store_alloc(call->txn, 8);
+    if (bytes == NULL)
+        return STORE_NO_MEMORY;
+    hll_keep(bytes, estimate);
+    return string_write(call, call->keys, &value, HLL_KEPT_AT, bytes, 8);
+}
+
+/* *any_dense: one of them was. */
+static enum store_result collect(struct call *call, uint8_t registers[HLL_REGISTERS],
+                                 bool *any_dense, bool *done)
+{
+    enum store_result result = STORE_OK;
+    *any_dense = *done = false;
+    for (uint32_t i = 0; i < call->key_count && result == STORE_OK && !*done; i++) {
+        struct string_value value;
+        struct resp_slice string;
+        result = find(call, &call->keys[i], &value, &string, done);
+        if (result != STORE_OK || *done || !value.exists)
+            continue;
+        *any_dense |= !hll_is_sparse(string);
+        *done = !is_good(call, hll_collect(registers, string));
+    }
+    return result;
+}
+
+enum store_result cmd_pfcount(struct call *call)
+{
+    uint8_t registers[HLL_REGISTERS] = {0};
+    bool any_dense, done;
+    if (call->key_count == 1)
+        return count_one(call);
+    enum store_result result = collect(call, registers, &any_dense, &done);
+    if (result == STORE_OK && !done)
+        resp_integer(call->reply, (int64_t)hll_estimate(registers));
+    return result;
+}
+
+enum store_result cmd_pfmerge(struct call *call)
+{
+    uint8_t registers[HLL_REGISTERS] = {0};
+    struct string_value value;
+    struct hll *hll;
+    bool any_dense, done;
+    enum store_result result = collect(call, registers, &any_dense, &done);
+    if (result == STORE_OK && !done)
+        result = find_own(call, call->keys, &value, &hll, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (any_dense && hll_is_sparse(hll_slice(hll)))
+        hll_make_dense(hll);
+    for (uint32_t i = 0; i < HLL_REGISTERS; i++)
+        if (registers[i] > 0)
+            hll_raise(hll, i, registers[i], sparse_max(call));
+    hll_forget(hll);
+    resp_ok(call->reply);
+    tell(call, &value);
+    return write_own(call, call->keys, &value, hll);
+}
+
+/* ---- PFDEBUG, PFSELFTEST ---- */
+
+static enum store_result debug_registers(struct call *call, const struct hll *hll)
+{
+    uint8_t registers[HLL_REGISTERS] = {0};
+    if (!is_good(call, hll_collect(registers, hll_slice(hll))))
+        return STORE_OK;
+    resp_array(call->reply, HLL_REGISTERS);
+    for (uint32_t i = 0; i < HLL_REGISTERS; i++)
+        resp_integer(call->reply, registers[i]);
+    return STORE_OK;
+}
+
+static enum store_result debug_decode(struct call *call, const struct hll *hll)
+{
+    struct resp_writer text;
+    resp_writer_init(&text, call->reply->version);
+    hll_describe(&text, hll_slice(hll));
+    bool failed = text.failed;
+    if (!failed)
+        resp_bulk(call->reply, text.data, text.len);
+    resp_writer_free(&text);
+    return failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+enum store_result cmd_pfdebug(struct call *call)
+{
+    struct string_value value;
+    struct hll *hll;
+    bool done;
+    struct resp_slice what = call->argv[1];
+    enum store_result result = find_own(call, call->keys, &value, &hll, &done);
+    if (result != STORE_OK || done)
+        return result;
+    bool is_sparse = hll_is_sparse(hll_slice(hll)), becomes_dense = false;
+    if (!value.exists) {
+        resp_error(call->reply, "ERR The specified key does not exist");
+        return STORE_OK;
+    }
+    if (slice_is(what, "getreg")) {
+        becomes_dense = is_sparse;
+        result = debug_registers(call, hll);
+    } else if (slice_is(what, "encoding")) {
+        resp_status(call->reply, is_sparse ? "sparse" : "dense");
+    } else if (slice_is(what, "todense")) {
+        becomes_dense = is_sparse;
+        resp_integer(call->reply, is_sparse);
+    } else if (slice_is(what, "decode") && is_sparse) {
+        result = debug_decode(call, hll);
+    } else if (slice_is(what, "decode")) {
+        resp_error(call->reply, "ERR HLL encoding is not sparse");
+    } else {
+        resp_errorf(call->reply, "ERR Unknown PFDEBUG subcommand '%.*s'",
+                    (int)(what.len < 128 ? what.len : 128), what.data);
+    }
+    if (result != STORE_OK || !becomes_dense)
+        return result;
+    hll_make_dense(hll);
+    return write_own(call, call->keys, &value, hll);
+}
+
+/* Sparse and dense registers must be the same, and the estimate within four of its standard errors,
+ * from the first element to many. */
+enum store_result cmd_pfselftest(struct call *call)
+{
+    enum { ELEMENTS = 60000, LOOK = 1000 };
+    const double error = 4 * 1.04 / 128;
+    struct hll *sparse = store_alloc(call->txn, sizeof *sparse);
+    struct hll *dense = store_alloc(call->txn, sizeof *dense);
+    if (sparse == NULL || dense == NULL)
+        return STORE_NO_MEMORY;
+    hll_make(sparse);
+    hll_make(dense);
+    hll_make_dense(dense);
+    for (uint64_t i = 1; i <= ELEMENTS; i++) {
+        struct resp_slice element = {(const char *)&i, sizeof i};
+        bool same = hll_add(sparse, element, HLL_BYTES_MAX) == hll_add(dense, element, 0);
+        uint8_t a[HLL_REGISTERS] = {0}, b[HLL_REGISTERS] = {0};
+        if (same && i % LOOK != 0)
+            continue;
+        bool whole = hll_collect(a, hll_slice(sparse)) == HLL_GOOD &&
+                     hll_collect(b, hll_slice(dense)) == HLL_GOOD;
+        double off = (double)hll_estimate(b) / (double)i - 1;
+        if (!same || !whole || memcmp(a, b, sizeof a) != 0 || off > error || off < -error) {
+            resp_errorf(call->reply, "TESTFAILED after %d elements", (int)i);
+            return STORE_OK;
+        }
+    }
+    resp_ok(call->reply);
+    return STORE_OK;
+}

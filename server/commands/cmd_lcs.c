@@ -1,0 +1,239 @@
+/*
+ * LCS: the longest common subsequence of two strings.
+ *
+ * The lengths of all prefixes' common subsequences form a table, filled row by row. Only one row of
+ * it is kept, and for the walk back one bit per cell, which tells the way out of a cell whose bytes
+ * differ; where they are equal the way is always over the diagonal. Rows run over the shorter
+ * string, so that the row stays small beside the bits.
+ */
+#include "server/commands/commands.h"
+
+#include <string.h>
+
+#include "server/commands/cmd_string.h"
+
+struct lcs_options {
+    bool length_only, ranges, with_match_len;
+    int64_t min_match_len;
+};
+
+struct lcs {
+    struct resp_slice a, b;
+    bool swapped;    /* rows run over a, not over b */
+    uint32_t length; /* of the longest common subsequence */
+    uint8_t *way;    /* a bit per cell: go to the previous byte of a, or else of b */
+};
+
+struct lcs_match {
+    size_t a_first, b_first, len;
+};
+
+static bool read_options(struct call *call, struct lcs_options *options)
+{
+    *options = (struct lcs_options){0};
+    for (size_t i = 3; i < call->argc; i++) {
+        if (slice_is(call->argv[i], "IDX")) {
+            options->ranges = true;
+        } else if (slice_is(call->argv[i], "LEN")) {
+            options->length_only = true;
+        } else if (slice_is(call->argv[i], "WITHMATCHLEN")) {
+            options->with_match_len = true;
+        } else if (slice_is(call->argv[i], "MINMATCHLEN") && i + 1 < call->argc) {
+            if (!call_int64(call, call->argv[++i], &options->min_match_len))
+                return false;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    if (!options->ranges || !options->length_only)
+        return true;
+    resp_error(call->reply, "ERR If you want both the length and indexes, please just use IDX.");
+    return false;
+}
+
+/* The bound is on what the whole table would take, at 4 bytes a cell, as clients know it; it bounds
+ * the time as well. */
+static bool table_fits(struct call *call, size_t a_len, size_t b_len)
+{
+    uint64_t cells = ((uint64_t)a_len + 1) * ((uint64_t)b_len + 1);
+    if (cells <= string_limit(call) / sizeof(uint32_t))
+        return true;
+    resp_error(call->reply,
+               "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+    return false;
+}
+
+static size_t cell_of(const struct lcs *lcs, size_t in_a, size_t in_b)
+{
+    return lcs->swapped ? in_b * lcs->a.len + in_a : in_a * lcs->b.len + in_b;
+}
+
+/* Fills the table; `row` has one more cell than the shorter string has bytes, all zero. */
+static void fill(struct lcs *lcs, uint32_t *row)
+{
+    struct resp_slice outer = lcs->swapped ? lcs->b : lcs->a;
+    struct resp_slice inner = lcs->swapped ? lcs->a : lcs->b;
+    size_t cell = 0;
+    for (size_t i = 0; i < outer.len; i++) {
+        uint32_t diagonal = 0;
+        for (size_t j = 0; j < inner.len; j++, cell++) {
+            uint32_t above = row[j + 1], left = row[j];
+            if (outer.data[i] == inner.data[j])
+                row[j + 1] = diagonal + 1;
+            else if (above < left)
+                row[j + 1] = left;
+            bool over_a = lcs->swapped ? left > above : above > left;
+            if (over_a && lcs->way != NULL)
+                lcs->way[cell / 8] |= (uint8_t)(1u << (cell % 8));
+            diagonal = above;
+        }
+    }
+    lcs->length = row[inner.len];
+}
+
+static enum store_result compute(struct call *call, struct lcs *lcs, bool walk_back)
+{
+    size_t cells = lcs->a.len * lcs->b.len;
+    lcs->length = 0;
+    lcs->way = NULL;
+    if (cells == 0)
+        return STORE_OK;
+    lcs->swapped = lcs->a.len < lcs->b.len;
+    size_t row_bytes = ((lcs->swapped ? lcs->a.len : lcs->b.len) + 1) * sizeof(uint32_t);
+    uint32_t *row = store_alloc(call->txn, row_bytes);
+    if (walk_back)
+        lcs->way = store_alloc(call->txn, cells / 8 + 1);
+    if (row == NULL || (walk_back && lcs->way == NULL))
+        return STORE_NO_MEMORY;
+    memset(row, 0, row_bytes);
+    if (walk_back)
+        memset(lcs->way, 0, cells / 8 + 1);
+    fill(lcs, row);
+    return STORE_OK;
+}
+
+/* The next match before (*a_end, *b_end): bytes equal in both strings, as many in a row as there
+ * are. Moves both ends to its beginning; false at the beginning of either string. */
+static bool match_before(const struct lcs *lcs, size_t *a_end, size_t *b_end,
+                         struct lcs_match *match)
+{
+    size_t i = *a_end, j = *b_end, len = 0;
+    while (i > 0 && j > 0) {
+        if (lcs->a.data[i - 1] == lcs->b.data[j - 1]) {
+            i--, j--, len++;
+            continue;
+        }
+        if (len > 0)
+            break;
+        size_t cell = cell_of(lcs, i - 1, j - 1);
+        if ((lcs->way[cell / 8] >> (cell % 8) & 1) != 0)
+            i--;
+        else
+            j--;
+    }
+    *match = (struct lcs_match){.a_first = i, .b_first = j, .len = len};
+    *a_end = i;
+    *b_end = j;
+    return len > 0;
+}
+
+static void reply_range(struct resp_writer *reply, size_t first, size_t len)
+{
+    resp_array(reply, 2);
+    resp_integer(reply, (int64_t)first);
+    resp_integer(reply, (int64_t)(first + len - 1));
+}
+
+static void reply_matches(struct call *call, const struct lcs *lcs,
+                          const struct lcs_options *options)
+{
+    struct lcs_match match;
+    uint64_t count = 0;
+    /* Twice over the same way: the reply starts with how many there are. */
+    for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);)
+        count += (int64_t)match.len >= options->min_match_len;
+    resp_map(call->reply, 2);
+    resp_bulk_string(call->reply, "matches");
+    resp_array(call->reply, count);
+    for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);) {
+        if ((int64_t)match.len < options->min_match_len)
+            continue;
+        resp_array(call->reply, options->with_match_len ? 3 : 2);
+        reply_range(call->reply, match.a_first, match.len);
+        reply_range(call->reply, match.b_first, match.len);
+        if (options->with_match_len)
+            resp_integer(call->reply, (int64_t)match.len);
+    }
+    resp_bulk_string(call->reply, "len");
+    resp_integer(call->reply, lcs->length);
+}
+
+static enum store_result reply_subsequence(struct call *call, const struct lcs *lcs)
+{
+    char *text = store_alloc(call->txn, (size_t)lcs->length + 1);
+    if (text == NULL)
+        return STORE_NO_MEMORY;
+    size_t end = lcs->length;
+    struct lcs_match match;
+    for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);) {
+        end -= match.len;
+        memcpy(text + end, lcs->a.data + match.a_first, match.len);
+    }
+    resp_bulk(call->reply, text, lcs->length);
+    return STORE_OK;
+}
+
+/* LCS has its own error for other types, not WRONGTYPE. */
+static enum store_result find_both(struct call *call, struct string_value values[2], bool *done)
+{
+    *done = false;
+    for (int i = 0; i < 2; i++) {
+        struct string_value *value = &values[i];
+        enum store_result result = call_find(call, &call->keys[i], &value->item);
+        if (result != STORE_OK && result != STORE_ABSENT)
+            return result;
+        value->exists = result == STORE_OK;
+        value->length = value->exists ? value->item.length : 0;
+    }
+    for (int i = 0; i < 2 && !*done; i++)
+        *done = values[i].exists && item_type(&values[i].item) != TYPE_STRING;
+    if (*done)
+        resp_error(call->reply, "ERR The specified keys must contain string values");
+    return STORE_OK;
+}
+
+static enum store_result load(struct call *call, const struct string_value *value,
+                              struct resp_slice *bytes)
+{
+    bytes->len = value->length;
+    return string_view(call, &value->item, 0, value->length, &bytes->data);
+}
+
+enum store_result cmd_lcs(struct call *call)
+{
+    struct string_value values[2];
+    struct lcs_options options;
+    struct lcs lcs = {.a = {"", 0}, .b = {"", 0}};
+    bool done;
+    enum store_result result = find_both(call, values, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (!read_options(call, &options) || !table_fits(call, values[0].length, values[1].length))
+        return STORE_OK;
+    bool is_empty = values[0].length == 0 || values[1].length == 0;
+    if (!is_empty)
+        result = load(call, &values[0], &lcs.a);
+    if (result == STORE_OK && !is_empty)
+        result = load(call, &values[1], &lcs.b);
+    if (result == STORE_OK)
+        result = compute(call, &lcs, !options.length_only);
+    if (result != STORE_OK)
+        return result;
+    if (options.ranges)
+        reply_matches(call, &lcs, &options);
+    else if (options.length_only)
+        resp_integer(call->reply, lcs.length);
+    else
+        return reply_subsequence(call, &lcs);
+    return STORE_OK;
+}

@@ -1,0 +1,246 @@
+/*
+ * Commands that search lists by value. A long one is gone through in steps; what is changed is
+ * changed when all has been found.
+ */
+#include "server/commands/commands.h"
+
+#include <string.h>
+
+#include "server/commands/cmd_list.h"
+#include "server/exec/gather.h"
+
+#define COMPARE_PIECE 4096
+
+/* Whether an element has these bytes; a large one is compared piece by piece. */
+static enum store_result is_equal(struct list *list, const struct store_item *element,
+                                  struct resp_slice value, bool *equal)
+{
+    *equal = element->length == value.len;
+    if (!*equal || value.len == 0)
+        return STORE_OK;
+    if (!element->large) {
+        *equal = memcmp(element->bytes, value.data, value.len) == 0;
+        return STORE_OK;
+    }
+    char piece[COMPARE_PIECE];
+    for (size_t at = 0; at < value.len && *equal; at += sizeof(piece)) {
+        size_t len = value.len - at < sizeof(piece) ? value.len - at : sizeof(piece);
+        enum store_result result = store_read(list->call->txn, element, at, len, piece);
+        if (result != STORE_OK)
+            return result;
+        *equal = memcmp(piece, value.data + at, len) == 0;
+    }
+    return STORE_OK;
+}
+
+struct search {
+    struct list *list;
+    struct resp_slice value;
+    bool backwards;
+    uint64_t visit_max; /* elements to be looked at */
+    uint64_t skip;      /* so many that are equal do not count */
+    uint64_t wanted;    /* behind those; 0: all */
+};
+
+/* Compares the element that `place` is moved over, and counts it. */
+static enum store_result visit(const struct search *search, struct gather *gather,
+                               struct list_place *place)
+{
+    struct store_item element;
+    bool equal;
+    enum store_result result = search->backwards ? list_prev(search->list, place) : STORE_OK;
+    if (result == STORE_OK)
+        result = list_get(search->list, place, &element);
+    if (result == STORE_OK)
+        result = is_equal(search->list, &element, search->value, &equal);
+    uint64_t index = place->index;
+    if (result == STORE_OK && !search->backwards)
+        result = list_next(search->list, place);
+    if (result != STORE_OK)
+        return result;
+    if (equal && ++gather->count > search->skip)
+        resp_raw(&gather->out, (const char *)&index, sizeof(index));
+    gather->at++;
+    if (gather->out.failed)
+        return STORE_NO_MEMORY;
+    bool pauses = list_is_large(search->list) && gather_step_is_full(gather);
+    return pauses ? gather_step(search->list->call, gather) : STORE_OK;
+}
+
+/* Gathers the positions of what was found. */
+static enum store_result run_search(const struct search *search, struct gather **gathered)
+{
+    struct list_place place;
+    struct list *list = search->list;
+    struct gather *gather = *gathered = gather_get(list->call);
+    if (gather == NULL)
+        return STORE_NO_MEMORY;
+    uint64_t total = list_count(list), at = gather->at;
+    uint64_t end = search->visit_max < total ? search->visit_max : total;
+    uint64_t enough = search->wanted > 0 ? search->skip + search->wanted : UINT64_MAX;
+    enum store_result result = list_seek(list, search->backwards ? total - at : at, &place);
+    while (result == STORE_OK && gather->at < end && gather->count < enough)
+        result = visit(search, gather, &place);
+    return result;
+}
+
+static uint64_t kept_count(const struct gather *gather)
+{
+    return gather->out.len / sizeof(uint64_t);
+}
+
+static uint64_t kept_index(const struct gather *gather, uint64_t i)
+{
+    uint64_t index;
+    memcpy(&index, gather->out.data + i * sizeof(index), sizeof(index));
+    return index;
+}
+
+/* ---- LINSERT ---- */
+
+enum store_result cmd_linsert(struct call *call)
+{
+    struct list list;
+    struct list_place place;
+    struct gather *gather;
+    bool done, after = slice_is(call->argv[2], "after");
+    if (!after && !slice_is(call->argv[2], "before")) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    enum store_result result = list_find(call, call->keys, &list, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (!list.exists) {
+        resp_integer(call->reply, 0);
+        return STORE_OK;
+    }
+    struct search search = {
+        .list = &list, .value = call->argv[3], .visit_max = UINT64_MAX, .wanted = 1};
+    result = run_search(&search, &gather);
+    if (result != STORE_OK)
+        return result;
+    if (kept_count(gather) == 0) {
+        resp_integer(call->reply, -1);
+        return STORE_OK;
+    }
+    result = list_seek(&list, kept_index(gather, 0) + after, &place);
+    if (result == STORE_OK)
+        result = list_insert(&list, &place, call->argv[4]);
+    if (result != STORE_OK)
+        return result;
+    resp_integer(call->reply, (int64_t)list_count(&list));
+    return list_changed(&list, "linsert");
+}
+
+/* ---- LREM ---- */
+
+/* Takes out the elements found, the last ones first: the others keep their places. */
+static enum store_result remove_kept(struct list *list, const struct gather *gather, bool rising)
+{
+    struct list_place place;
+    enum store_result result = STORE_OK;
+    uint64_t count = kept_count(gather);
+    for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
+        result = list_seek(list, kept_index(gather, rising ? count - 1 - i : i), &place);
+        if (result == STORE_OK)
+            result = list_remove(list, &place, 1);
+    }
+    return result;
+}
+
+enum store_result cmd_lrem(struct call *call)
+{
+    struct list list;
+    struct gather *gather;
+    int64_t count;
+    bool done;
+    if (!call_int64(call, call->argv[2], &count))
+        return STORE_OK;
+    enum store_result result = list_find(call, call->keys, &list, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (!list.exists) {
+        resp_integer(call->reply, 0);
+        return STORE_OK;
+    }
+    struct search search = {.list = &list,
+                            .value = call->argv[3],
+                            .backwards = count < 0,
+                            .visit_max = UINT64_MAX,
+                            .wanted = count < 0 ? 0 - (uint64_t)count : (uint64_t)count};
+    result = run_search(&search, &gather);
+    if (result == STORE_OK)
+        result = remove_kept(&list, gather, !search.backwards);
+    if (result != STORE_OK)
+        return result;
+    uint64_t removed = kept_count(gather);
+    resp_integer(call->reply, (int64_t)removed);
+    return removed > 0 ? list_changed(&list, "lrem") : STORE_OK;
+}
+
+/* ---- LPOS ---- */
+
+struct lpos {
+    int64_t rank, count, max_len; /* count -1: one position, and not an array of them */
+};
+
+static bool lpos_options(struct call *call, struct lpos *lpos)
+{
+    *lpos = (struct lpos){.rank = 1, .count = -1};
+    for (size_t i = 3; i < call->argc; i += 2) {
+        if (i + 1 == call->argc)
+            return call_syntax_error(call);
+        struct resp_slice value = call->argv[i + 1];
+        if (slice_is(call->argv[i], "rank")) {
+            if (!call_int64_between(call, value, -INT64_MAX, INT64_MAX, &lpos->rank))
+                return false;
+            if (lpos->rank == 0) {
+                resp_error(call->reply,
+                           "ERR RANK can't be zero: use 1 to start from the first match, 2 from "
+                           "the second ... or use negative to start from the end of the list");
+                return false;
+            }
+        } else if (slice_is(call->argv[i], "count")) {
+            if (!call_int64_from(call, value, 0, "ERR COUNT can't be negative", &lpos->count))
+                return false;
+        } else if (slice_is(call->argv[i], "maxlen")) {
+            if (!call_int64_from(call, value, 0, "ERR MAXLEN can't be negative", &lpos->max_len))
+                return false;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+enum store_result cmd_lpos(struct call *call)
+{
+    struct list list;
+    struct gather *gather;
+    struct lpos lpos;
+    bool done;
+    if (!lpos_options(call, &lpos))
+        return STORE_OK;
+    enum store_result result = list_find(call, call->keys, &list, &done);
+    if (result != STORE_OK || done)
+        return result;
+    struct search search = {.list = &list,
+                            .value = call->argv[2],
+                            .backwards = lpos.rank<0, .visit_max = lpos.max_len> 0
+                                             ? (uint64_t)lpos.max_len
+                                             : UINT64_MAX,
+                            .wanted = lpos.count < 0 ? 1 : (uint64_t)lpos.count,
+                            .skip = (uint64_t)(lpos.rank < 0 ? -lpos.rank : lpos.rank) - 1};
+    result = run_search(&search, &gather);
+    if (result != STORE_OK)
+        return result;
+    uint64_t kept = kept_count(gather);
+    if (lpos.count >= 0)
+        resp_array(call->reply, kept);
+    else if (kept == 0)
+        resp_null(call->reply);
+    for (uint64_t i = 0; i < kept; i++)
+        resp_integer(call->reply, (int64_t)kept_index(gather, i));
+    return STORE_OK;
+}

@@ -1,0 +1,261 @@
+/*
+ * Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+ */
+#include "server/commands/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/exec/multi.h"
+#include "server/exec/nested.h"
+#include "server/exec/runner_reply.h"
+#include "server/core/server.h"
+#include "server/exec/watch.h"
+
+/* ---- the queue ---- */
+
+void multi_end(struct session *session)
+{
+    nest_free(session->multi);
+    session->multi = NULL;
+    watch_free(session->watch);
+    session->watch = NULL;
+}
+
+int multi_count(const struct session *session)
+{
+    return session->multi == NULL ? -1 : (int)session->multi->count;
+}
+
+uint64_t multi_bytes(const struct session *session)
+{
+    return session->multi == NULL ? 0 : session->multi->bytes;
+}
+
+void multi_refused(struct request *request)
+{
+    struct call *call = &request->call;
+    struct session *session = call->session;
+    if (session->multi != NULL)
+        session->multi->is_aborted = true;
+    if (request->named == NULL || request->named->run != cmd_exec)
+        return;
+    char why[128];
+    const char *error = call->reply->data + request->reply_start + 1;
+    size_t len = call->reply->len - request->reply_start - 1, code = strlen("ERR ");
+    if (strncmp(error, "ERR ", code) != 0)
+        code = 0;
+    snprintf(why, sizeof why, "%.*s", (int)(len - code), error + code);
+    resp_truncate(call->reply, request->reply_start);
+    resp_errorf(call->reply, "EXECABORT Transaction discarded because of: %s", why);
+    multi_end(session);
+}
+
+bool multi_takes(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    struct session *session = call->session;
+    struct nest *nest = session->multi;
+    if ((command->flags & CMD_QUEUE_APART) != 0)
+        return false;
+    session->last_command = command->name;
+    if ((command->flags & CMD_NO_MULTI) != 0) {
+        nest->is_aborted = true;
+        resp_error(call->reply, "ERR Command not allowed inside a transaction");
+        return true;
+    }
+    struct block *block = request->block != NULL ? request->block : request->source;
+    struct nested *nested = NULL;
+    if (!nest->is_aborted) {
+        nested = nest_add(nest, command, call->argc, call->argv, block);
+        nest->is_aborted = nested == NULL;
+        if (nested == NULL) {
+            reply_failure(call, STORE_NO_MEMORY);
+            return true;
+        }
+        nest_take_upload(nest, nested, call);
+    }
+    resp_status(call->reply, "QUEUED");
+    return true;
+}
+
+/* ---- MULTI, DISCARD ---- */
+
+enum store_result cmd_multi(struct call *call)
+{
+    struct session *session = call->session;
+    if (session->multi != NULL) {
+        resp_error(call->reply, "ERR MULTI calls can not be nested");
+        return STORE_OK;
+    }
+    session->multi = nest_new();
+    if (session->multi == NULL)
+        return STORE_NO_MEMORY;
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+enum store_result cmd_discard(struct call *call)
+{
+    if (call->session->multi == NULL) {
+        resp_error(call->reply, "ERR DISCARD without MULTI");
+        return STORE_OK;
+    }
+    multi_end(call->session);
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* ---- EXEC ---- */
+
+/* A SELECT in the queue counts for what follows it. */
+static void follow_select(const struct call *call, uint32_t *db)
+{
+    int64_t number;
+    if (call->command->run == cmd_select &&
+        resp_read_int64(call->argv[1].data, call->argv[1].len, &number) && number >= 0 &&
+        number < STORE_DB_COUNT)
+        *db = (uint32_t)number;
+}
+
+/* All keys of all queued commands, and the watched ones. */
+static bool declare_queue(struct request *request, struct nest *nest)
+{
+    struct store_request *store = &request->store;
+    size_t most = watch_count(nest->watch);
+    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next)
+        most += call_most_keys(nested->call.command, nested->call.argc);
+    if (!request_reserve_keys(request, most))
+        return false;
+    uint32_t count = watch_count(nest->watch), db = request->call.session->db;
+    watch_keys(nest->watch, request->keys);
+    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+        struct call *call = &nested->call;
+        const struct command *command = call->command;
+        call->keys = &request->keys[count];
+        call->key_count = call_table_keys(call->server->store, command, call->argc, call->argv, db,
+                                          NULL, &request->keys[count]);
+        count += call->key_count;
+        follow_select(call, &db);
+        bool is_local = (command->flags & (CMD_LOCAL | CMD_TOUR)) != 0;
+        if (!is_local && (command_scope(command) != STORE_SCOPE_KEYS || command->declare != NULL))
+            store->scope = STORE_SCOPE_ALL;
+    }
+    store->keys = request->keys;
+    store->key_count = count;
+    return true;
+}
+
+bool exec_declare(struct call *call)
+{
+    struct request *request = request_of_call(call);
+    struct session *session = call->session;
+    struct nest *nest = session->multi;
+    call->keys = request->store.keys = NULL;
+    call->key_count = request->store.key_count = 0;
+    if (nest == NULL)
+        return true;
+    nest->watch = session->watch;
+    session->watch = NULL;
+    session->multi = NULL;
+    nest_settle(nest, call);
+    return nest->is_aborted || declare_queue(request, nest);
+}
+
+/* Whether EXEC may run what is queued; else it has answered. */
+static enum store_result may_run(struct call *call, bool *may)
+{
+    struct nest *nest = call->nest;
+    bool has_changed = false;
+    *may = false;
+    if (nest == NULL) {
+        resp_error(call->reply, "ERR EXEC without MULTI");
+        return STORE_OK;
+    }
+    if (nest->is_aborted) {
+        resp_error(call->reply, "EXECABORT Transaction discarded because of previous errors.");
+        return STORE_OK;
+    }
+    if (nest->watch != NULL && !nest->is_checked) {
+        enum store_result result = watch_check(nest->watch, call->txn, &has_changed);
+        if (result != STORE_OK)
+            return result;
+    }
+    if (has_changed)
+        resp_null_array(call->reply);
+    *may = nest->is_checked = !has_changed;
+    return STORE_OK;
+}
+
+enum store_result cmd_exec(struct call *call)
+{
+    bool may;
+    enum store_result result = may_run(call, &may);
+    if (result != STORE_OK || !may)
+        return result;
+    struct nest *nest = call->nest;
+    resp_array(call->reply, nest->count);
+    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+        if (nested_is_local(nested)) {
+            nested_defer(nested);
+            continue;
+        }
+        result = nested_run(nested, call->reply);
+        if (result != STORE_OK)
+            return result;
+    }
+    return STORE_OK;
+}
+
+/* ---- WATCH, UNWATCH ---- */
+
+bool watch_declare(struct call *call)
+{
+    struct session *session = call->session;
+    struct request *request = request_of_call(call);
+    uint32_t count = 0;
+    if (session->multi == NULL) {
+        if (session->watch == NULL)
+            session->watch = watch_new(call->server->watches);
+        if (session->watch == NULL || !request_reserve_keys(request, call->argc + 1))
+            return false;
+        count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
+                                session->db, NULL, request->keys);
+    }
+    call->keys = request->store.keys = request->keys;
+    call->key_count = request->store.key_count = count;
+    return true;
+}
+
+enum store_result cmd_watch(struct call *call)
+{
+    struct watch *watch = call->session->watch;
+    if (call->session->multi != NULL) {
+        resp_error(call->reply, "ERR WATCH inside MULTI is not allowed");
+        return STORE_OK;
+    }
+    struct store_item *items = store_alloc(call->txn, call->key_count * sizeof *items);
+    bool *exists = store_alloc(call->txn, call->key_count * sizeof *exists);
+    if (items == NULL || exists == NULL)
+        return STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        enum store_result result = store_get(call->txn, &call->keys[i], &items[i]);
+        if (result != STORE_OK && result != STORE_ABSENT)
+            return result;
+        exists[i] = result == STORE_OK;
+    }
+    for (uint32_t i = 0; i < call->key_count && !watch_is_dirty(watch); i++)
+        if (!watch_add(watch, &call->keys[i], exists[i] ? &items[i] : NULL))
+            return STORE_NO_MEMORY;
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* Within EXEC there is nothing left to forget: it has taken the watched keys along. */
+enum store_result cmd_unwatch(struct call *call)
+{
+    watch_free(call->session->watch);
+    call->session->watch = NULL;
+    resp_ok(call->reply);
+    return STORE_OK;
+}

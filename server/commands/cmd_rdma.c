@@ -1,0 +1,371 @@
+/*
+ * RDMA: a channel beside the connection (../protocol/RDMA.md). LIST and CLOSE make a tour.
+ */
+#include "server/commands/commands.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/rdma_frame.h"
+#include "server/net/conn.h"
+#include "server/net/rdma.h"
+#include "server/loop/rdma_loop.h"
+#include "server/exec/runner.h"
+#include "server/core/server.h"
+#include "server/core/session.h"
+#include "server/net/transport.h"
+#include "server/core/worker.h"
+
+/* Answers why there is no RDMA, if there is none. */
+static bool is_offered(struct call *call)
+{
+    if (call->server->rdma != NULL)
+        return true;
+    resp_errorf(call->reply, "ERR RDMA is not available: %s", call->server->rdma_problem);
+    return false;
+}
+
+/* "10.9.0.1:7000" or "[::1]:7000" as a GID: IPv4 in its mapped form. False: no such address. */
+static bool gid_of_name(const char *name, uint8_t gid[16])
+{
+    char text[TRANSPORT_NAME_MAX];
+    snprintf(text, sizeof text, "%s", name[0] == '[' ? name + 1 : name);
+    char *end = name[0] == '[' ? strchr(text, ']') : strrchr(text, ':');
+    if (end == NULL)
+        return false;
+    *end = '\0';
+    if (inet_pton(AF_INET6, text, gid) == 1)
+        return true;
+    memset(gid, 0, 10);
+    gid[10] = gid[11] = 0xff;
+    return inet_pton(AF_INET, text, gid + 12) == 1;
+}
+
+/* What is offered to this connection: its channel would speak from the GID that is the address
+ * which it has come to. */
+static void ask_info(struct call *call, struct rdma_info *info)
+{
+    uint8_t gid[16];
+    call->server->rdma_ops->info(call->server->rdma, info);
+    if (!gid_of_name(conn_local_name(call->session->conn), gid))
+        return;
+    for (uint32_t i = 0; i < info->gid_count; i++)
+        if (memcmp(info->gids[i], gid, sizeof gid) == 0)
+            memcpy(info->end.gid, gid, sizeof gid);
+}
+
+/* ---- INFO ---- */
+
+static void reply_text(struct call *call, const char *name, const char *value)
+{
+    resp_bulk_string(call->reply, name);
+    resp_bulk_string(call->reply, value);
+}
+
+static void reply_number(struct call *call, const char *name, uint64_t value)
+{
+    resp_bulk_string(call->reply, name);
+    resp_integer(call->reply, (int64_t)value);
+}
+
+static void reply_end(struct call *call, const struct rdma_end *end)
+{
+    char value[RDMA_END_TEXT_MAX];
+    for (uint32_t i = 0; i < rdma_end_attributes(end); i++) {
+        const char *name = rdma_end_print(end, i, value);
+        reply_text(call, name, value);
+    }
+}
+
+static void reply_modes(struct call *call, unsigned modes)
+{
+    resp_bulk_string(call->reply, "modes");
+    resp_array(call->reply, (uint64_t)__builtin_popcount(modes));
+    for (int mode = 0; mode < RDMA_MODE_COUNT; mode++)
+        if ((modes & 1u << mode) != 0)
+            resp_bulk_string(call->reply, rdma_mode_name((enum rdma_mode)mode));
+}
+
+static void reply_gids(struct call *call, const struct rdma_info *info)
+{
+    char value[RDMA_END_TEXT_MAX];
+    resp_bulk_string(call->reply, "gids");
+    resp_array(call->reply, info->gid_count);
+    for (uint32_t i = 0; i < info->gid_count; i++) {
+        struct rdma_end end;
+        memcpy(end.gid, info->gids[i], sizeof end.gid);
+        rdma_end_print(&end, 0, value);
+        resp_bulk_string(call->reply, value);
+    }
+}
+
+enum store_result cmd_rdma_info(struct call *call)
+{
+    struct rdma_info info;
+    char value[RDMA_END_TEXT_MAX];
+    if (!is_offered(call))
+        return STORE_OK;
+    ask_info(call, &info);
+    resp_map(call->reply, 15);
+    reply_number(call, "version", RDMA_VERSION);
+    reply_modes(call, info.modes);
+    reply_text(call, "device", info.device);
+    reply_number(call, "port", info.port);
+    reply_text(call, "state", info.is_active ? "active" : "down");
+    reply_text(call, "link-layer", info.is_ethernet ? "ethernet" : "infiniband");
+    rdma_end_print(&info.end, 0, value);
+    reply_text(call, "gid", value);
+    reply_gids(call, &info);
+    reply_number(call, "lid", info.end.lid);
+    reply_number(call, "mtu", info.end.mtu);
+    reply_number(call, "frame", info.end.frame_bytes);
+    reply_number(call, "credits", info.end.credits);
+    reply_number(call, "channels", info.channels);
+    reply_number(call, "max-channels", info.max_channels);
+    reply_number(call, "pinned-bytes", info.pinned_bytes);
+    return STORE_OK;
+}
+
+/* ---- CONNECT ---- */
+
+struct connecting {
+    struct rdma_request request; /* first: the implementation returns it */
+    struct call *call;
+};
+
+static bool refuse(struct call *call, const char *text)
+{
+    resp_errorf(call->reply, "ERR RDMA: %s", text);
+    return false;
+}
+
+static bool parse_end(struct call *call, struct rdma_end *end)
+{
+    if (call->argc % 2 != 0)
+        return call_syntax_error(call);
+    for (size_t i = 4; i < call->argc; i += 2) {
+        struct resp_slice name = call->argv[i], value = call->argv[i + 1];
+        if (!rdma_end_read(end, name.data, name.len, value.data, value.len)) {
+            resp_errorf(call->reply, "ERR RDMA: invalid value of attribute '%.*s'", (int)name.len,
+                        name.data);
+            return false;
+        }
+    }
+    const char *missing = rdma_end_missing(end);
+    if (missing != NULL)
+        resp_errorf(call->reply, "ERR RDMA: attribute %s is missing", missing);
+    return missing == NULL;
+}
+
+/* A client may only bring in its own address: else it could have us send to anybody. On InfiniBand
+ * a GID is no IP address, and the fabric's partitions decide. */
+static bool is_peers_gid(struct call *call, const struct rdma_end *end)
+{
+    struct conn *conn = call->session->conn;
+    struct rdma_info info;
+    uint8_t gid[16];
+    if (config_number(&call->server->config, CONFIG_RDMA_CHECK_PEER) == 0 || conn_is_unix(conn))
+        return true;
+    call->server->rdma_ops->info(call->server->rdma, &info);
+    if (!info.is_ethernet)
+        return true;
+    return gid_of_name(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
+}
+
+/* An IPv4 address does not reach an IPv6 one. */
+static bool is_our_kind(struct call *call, const struct rdma_end *end)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+    struct rdma_info info;
+    ask_info(call, &info);
+    return !info.is_ethernet || (memcmp(end->gid, mapped, sizeof mapped) == 0) ==
+                                    (memcmp(info.end.gid, mapped, sizeof mapped) == 0);
+}
+
+/* Answers what is offered, if that is not. */
+static bool read_mode(struct call *call, enum rdma_mode *mode)
+{
+    struct rdma_info info;
+    struct resp_slice name = call->argv[3];
+    call->server->rdma_ops->info(call->server->rdma, &info);
+    if (rdma_mode_read(mode, name.data, name.len) && (info.modes & 1u << *mode) != 0)
+        return true;
+    return refuse(call, (info.modes & 1u << RDMA_MODE_WRITE) != 0
+                            ? "the modes offered here are send and write"
+                            : "the mode offered here is send");
+}
+
+static bool may_connect(struct call *call, struct rdma_end *end)
+{
+    struct rdma_stats stats;
+    if (!is_offered(call))
+        return false;
+    if (!slice_is(call->argv[2], "1"))
+        return refuse(call, "the version offered here is 1");
+    if (!read_mode(call, &end->mode))
+        return false;
+    if (!parse_end(call, end))
+        return false;
+    if (call->server->rdma_ops->stats(call->session->conn->transport, &stats))
+        return refuse(call, "this connection has a channel");
+    if (!is_peers_gid(call, end))
+        return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
+    if (!is_our_kind(call, end))
+        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered to this "
+                            "connection (rdma-gid-index)");
+    return true;
+}
+
+static void reply_connected(struct call *call, const struct rdma_end *ours)
+{
+    resp_map(call->reply, rdma_end_attributes(ours) + 2);
+    reply_number(call, "ID", call->session->id);
+    reply_text(call, "MODE", rdma_mode_name(ours->mode));
+    reply_end(call, ours);
+}
+
+static void on_connected(struct rdma_request *request)
+{
+    struct call *call = ((struct connecting *)request)->call;
+    const struct rdma_ops *ops = call->server->rdma_ops;
+    struct conn *conn = call->session->conn;
+    struct transport *wrapped = NULL;
+    conn->connecting = NULL;
+    if (request->channel != NULL && conn->transport != NULL)
+        wrapped = ops->wrap(request->channel, conn->transport);
+    if (wrapped != NULL) {
+        conn->transport = wrapped;
+        reply_connected(call, &request->ours);
+    } else if (request->channel != NULL) {
+        ops->drop(request->channel);
+        refuse(call, "out of memory");
+    } else {
+        refuse(call, request->error);
+    }
+    runner_finish(call, STORE_OK);
+}
+
+enum store_result cmd_rdma_connect(struct call *call)
+{
+    struct rdma_end theirs = {.present = 0};
+    if (!may_connect(call, &theirs))
+        return STORE_OK;
+    struct connecting *connecting = calloc(1, sizeof *connecting);
+    if (connecting == NULL)
+        return STORE_NO_MEMORY;
+    call->progress = connecting;
+    call->progress_free = free;
+    connecting->call = call;
+    connecting->request.theirs = theirs;
+    connecting->request.has_address =
+        gid_of_name(conn_local_name(call->session->conn), connecting->request.address);
+    connecting->request.done = on_connected;
+    struct rdma_worker *worker = rdma_loop_worker(call->worker->rdma);
+    if (call->server->rdma_ops->connect(worker, &connecting->request)) {
+        call->session->conn->connecting = &connecting->request;
+        return STORE_WAIT;
+    }
+    refuse(call, connecting->request.error);
+    return STORE_OK;
+}
+
+/* ---- LIST, CLOSE ---- */
+
+static void list_one(struct call *call, const struct conn *conn, const struct rdma_stats *stats)
+{
+    resp_map(call->reply, 10);
+    reply_number(call, "id", conn->session.id);
+    reply_text(call, "addr", conn_peer_name(conn));
+    reply_text(call, "mode", rdma_mode_name(stats->mode));
+    reply_text(call, "state", stats->state);
+    reply_number(call, "qpn", stats->qpn);
+    reply_number(call, "credits", stats->credits);
+    reply_number(call, "frames-in", stats->frames_in);
+    reply_number(call, "frames-out", stats->frames_out);
+    reply_number(call, "bytes-in", stats->bytes_in);
+    reply_number(call, "bytes-out", stats->bytes_out);
+}
+
+/* The elements are gathered on the tour; how many there are is known at its end. */
+static void free_writer(void *progress)
+{
+    resp_writer_free(progress);
+    free(progress);
+}
+
+static bool begin_list(struct call *call)
+{
+    struct resp_writer *items = malloc(sizeof *items);
+    if (items == NULL)
+        return false;
+    resp_writer_init(items, call->reply->version);
+    call->progress = items;
+    call->progress_free = free_writer;
+    return true;
+}
+
+enum store_result cmd_rdma_list(struct call *call)
+{
+    if (call->progress == NULL && !begin_list(call))
+        return STORE_NO_MEMORY;
+    struct resp_writer *items = call->progress, *reply = call->reply;
+    struct rdma_stats stats;
+    call->reply = items;
+    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
+        if (call->server->rdma != NULL && call->server->rdma_ops->stats(conn->transport, &stats)) {
+            list_one(call, conn, &stats);
+            call->cursor++;
+        }
+    call->reply = reply;
+    if (!call->tour_last)
+        return STORE_OK;
+    if (items->failed)
+        return STORE_NO_MEMORY;
+    resp_array(reply, call->cursor);
+    resp_raw(reply, items->data, items->len);
+    return STORE_OK;
+}
+
+enum store_result cmd_rdma_close(struct call *call)
+{
+    struct rdma_stats stats;
+    int64_t id;
+    if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &id) || id < 1) {
+        if (call->tour_last)
+            resp_error(call->reply, "ERR Invalid client ID");
+        return STORE_OK;
+    }
+    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next) {
+        if (conn->session.id != (uint64_t)id || call->server->rdma == NULL ||
+            !call->server->rdma_ops->stats(conn->transport, &stats))
+            continue;
+        if (conn == call->session->conn)
+            call->session->close_after_reply = true;
+        else
+            conn_kill(conn);
+        call->cursor++;
+    }
+    if (call->tour_last && call->cursor > 0)
+        resp_ok(call->reply);
+    else if (call->tour_last)
+        resp_error(call->reply, "ERR No such channel");
+    return STORE_OK;
+}
+
+enum store_result cmd_rdma_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "CLOSE <client-id>",
+        "    End a channel, and the connection that it belongs to.",
+        "CONNECT <version> <mode> <attribute> <value> [<attribute> <value> ...]",
+        "    Make a channel for this connection.",
+        "INFO",
+        "    Tell what is offered here.",
+        "LIST",
+        "    Describe the channels.",
+        NULL,
+    };
+    call_help(call, lines);
+    return STORE_OK;
+}

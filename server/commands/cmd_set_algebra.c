@@ -1,0 +1,308 @@
+/*
+ * SINTER, SUNION, SDIFF, their STORE forms, SINTERCARD.
+ *
+ * All walk some of the sets member by member and look each one up in others: the smallest against
+ * all others (SINTER), the first against all others (SDIFF), each against those before it (SUNION).
+ * Large sets are sorted by one and the same hash, so that these look-ups go through their pages in
+ * order, too. What is found is gathered, in steps; a result to be stored is written when all of it
+ * is there, or, if it is long, to a building in between.
+ */
+#include "server/commands/commands.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/exec/gather.h"
+#include "server/types/set.h"
+
+enum operation { INTERSECTION, UNION, DIFFERENCE };
+
+struct algebra {
+    struct call *call;
+    enum operation operation;
+    struct members *sets; /* intersections: by rising size */
+    uint32_t count;
+    uint64_t limit;             /* SINTERCARD: enough */
+    bool is_stored, is_counted; /* what is gathered: members to store, nothing; else a reply */
+    bool has_missing;
+    struct gather *gather;
+};
+
+/* ---- what belongs to the result ---- */
+
+/* Whether set `index` has a member found in set gather->source, which stays valid. */
+static enum store_result other_has(struct algebra *algebra, uint32_t index, struct resp_slice name,
+                                   bool *found)
+{
+    const struct members *source = &algebra->sets[algebra->gather->source];
+    struct members *other = &algebra->sets[index];
+    *found = true;
+    if (call_same_name(source->key, other->key)) /* looking it up would lose sight of the name */
+        return STORE_OK;
+    return set_has(algebra->call, other, name, found);
+}
+
+static enum store_result belongs(struct algebra *algebra, struct resp_slice name, bool *yes)
+{
+    uint32_t source = algebra->gather->source;
+    uint32_t end = algebra->operation == UNION ? source : algebra->count;
+    uint32_t begin = algebra->operation == UNION ? 0 : source + 1;
+    bool wanted = algebra->operation == INTERSECTION;
+    *yes = true;
+    for (uint32_t i = begin; i < end && *yes; i++) {
+        bool found;
+        enum store_result result = other_has(algebra, i, name, &found);
+        if (result != STORE_OK)
+            return result;
+        *yes = found == wanted;
+    }
+    return STORE_OK;
+}
+
+static enum store_result visit(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    struct algebra *algebra = arg;
+    struct gather *gather = algebra->gather;
+    bool yes;
+    (void)value;
+    if (algebra->is_counted && gather->count == algebra->limit)
+        return STORE_ABSENT;
+    enum store_result result = belongs(algebra, name, &yes);
+    if (result != STORE_OK || !yes)
+        return result;
+    gather->count++;
+    if (algebra->is_stored) {
+        uint64_t len = name.len;
+        resp_raw(&gather->out, (const char *)&len, sizeof len);
+        resp_raw(&gather->out, name.data, name.len);
+    } else if (!algebra->is_counted) {
+        resp_bulk(&gather->out, name.data, name.len);
+    }
+    return gather->out.failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result walk(struct algebra *algebra)
+{
+    struct gather *gather = algebra->gather;
+    uint32_t sources = algebra->operation == UNION ? algebra->count : 1;
+    if (algebra->has_missing && algebra->operation == INTERSECTION)
+        return STORE_OK;
+    while (gather->source < sources) {
+        enum store_result result = members_each(algebra->call, &algebra->sets[gather->source],
+                                                gather, false, visit, algebra);
+        if (result != STORE_OK)
+            return result;
+        gather->source++;
+        gather->at = 0;
+    }
+    return STORE_OK;
+}
+
+/* ---- the sets ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const struct members *x = a, *y = b;
+    uint64_t n = members_count(x), m = members_count(y);
+    if (n != m)
+        return n < m ? -1 : 1;
+    return x->key < y->key ? -1 : x->key > y->key; /* reruns must find the same order */
+}
+
+/* Finds what the keys from `first` on hold. False: *result is to be returned. */
+static bool find_sets(struct algebra *algebra, uint32_t first, enum store_result *result)
+{
+    struct call *call = algebra->call;
+    algebra->count = call->key_count - first;
+    algebra->sets = store_alloc(call->txn, algebra->count * sizeof *algebra->sets);
+    *result = algebra->sets == NULL ? STORE_NO_MEMORY : STORE_OK;
+    for (uint32_t i = 0; i < algebra->count && *result == STORE_OK; i++) {
+        bool done;
+        *result = set_find(call, &call->keys[first + i], &algebra->sets[i], &done);
+        if (*result != STORE_OK || done)
+            return false;
+        algebra->has_missing |= !algebra->sets[i].exists;
+    }
+    if (*result == STORE_OK && algebra->operation == INTERSECTION)
+        qsort(algebra->sets, algebra->count, sizeof *algebra->sets, by_size);
+    return *result == STORE_OK;
+}
+
+/* The gathered members, one after the other. */
+static struct resp_slice next_gathered(const struct gather *gather, size_t *at)
+{
+    uint64_t len;
+    memcpy(&len, gather->out.data + *at, sizeof len);
+    struct resp_slice member = {gather->out.data + *at + sizeof len, len};
+    *at += sizeof len + len;
+    assert(*at <= gather->out.len);
+    return member;
+}
+
+static enum store_result add_gathered(struct call *call, const struct gather *gather,
+                                      struct members *set)
+{
+    enum store_result result = STORE_OK;
+    for (size_t at = 0; at < gather->out.len && result == STORE_OK;) {
+        bool added;
+        struct resp_slice member = next_gathered(gather, &at);
+        if (members_count(set) == 0)
+            set_expect(call, set, member, 1);
+        result = set_add(call, set, member, &added);
+    }
+    return result;
+}
+
+/* To the building. */
+static enum store_result plant(struct call *call, struct gather *gather)
+{
+    struct members set;
+    members_new(&set, call->keys, TYPE_SET);
+    if (gather->build.type != 0)
+        set.type = gather->build.type;
+    enum store_result result = store_building_tree(call->txn, gather->build.building, 0, &set.tree);
+    if (result == STORE_OK)
+        result = add_gathered(call, gather, &set);
+    gather->build.planted_type = set.type;
+    return result;
+}
+
+/* Gathers the result. False: *result is to be returned. */
+static bool compute(struct algebra *algebra, uint32_t first, enum store_result *result)
+{
+    struct call *call = algebra->call;
+    if (!find_sets(algebra, first, result))
+        return false;
+    struct gather *gather = algebra->gather = gather_get(call);
+    *result = gather == NULL ? STORE_NO_MEMORY : STORE_OK;
+    if (*result == STORE_OK)
+        gather->is_tail = !algebra->is_stored;
+    if (*result == STORE_OK && algebra->is_stored)
+        *result = gather_build(call, gather, call->keys, 1, false, plant);
+    if (*result == STORE_OK)
+        *result = walk(algebra);
+    if (*result == STORE_OK && algebra->is_stored)
+        *result = gather_build(call, gather, call->keys, 1, true, plant);
+    return *result == STORE_OK;
+}
+
+/* ---- replying ---- */
+
+static enum store_result reply(struct call *call, enum operation operation)
+{
+    struct algebra algebra = {.call = call, .operation = operation};
+    enum store_result result;
+    if (!compute(&algebra, 0, &result))
+        return result;
+    resp_set(call->reply, algebra.gather->count);
+    return gather_reply(call, algebra.gather);
+}
+
+enum store_result cmd_sinter(struct call *call)
+{
+    return reply(call, INTERSECTION);
+}
+
+enum store_result cmd_sunion(struct call *call)
+{
+    return reply(call, UNION);
+}
+
+enum store_result cmd_sdiff(struct call *call)
+{
+    return reply(call, DIFFERENCE);
+}
+
+static bool card_options(struct call *call, uint64_t *limit)
+{
+    int64_t keys, number;
+    *limit = UINT64_MAX;
+    if (!resp_read_int64(call->argv[1].data, call->argv[1].len, &keys) || keys < 1) {
+        resp_error(call->reply, "ERR numkeys should be greater than 0");
+        return false;
+    }
+    if ((uint64_t)keys > call->argc - 2) {
+        resp_error(call->reply, "ERR Number of keys can't be greater than number of args");
+        return false;
+    }
+    for (size_t i = 2 + (size_t)keys; i < call->argc; i += 2) {
+        if (!slice_is(call->argv[i], "limit") || i + 1 == call->argc)
+            return call_syntax_error(call);
+        struct resp_slice value = call->argv[i + 1];
+        if (!resp_read_int64(value.data, value.len, &number) || number < 0) {
+            resp_error(call->reply, "ERR LIMIT can't be negative");
+            return false;
+        }
+        *limit = number == 0 ? UINT64_MAX : (uint64_t)number;
+    }
+    return true;
+}
+
+enum store_result cmd_sintercard(struct call *call)
+{
+    struct algebra algebra = {.call = call, .operation = INTERSECTION, .is_counted = true};
+    enum store_result result;
+    if (!card_options(call, &algebra.limit))
+        return STORE_OK;
+    if (compute(&algebra, 0, &result))
+        resp_integer(call->reply, (int64_t)algebra.gather->count);
+    return result;
+}
+
+/* ---- storing ---- */
+
+static enum store_result put_built(struct call *call, const struct gather *gather,
+                                   struct members *set)
+{
+    struct store_item item;
+    enum store_result result = gather_put_built(call, gather, &item);
+    if (result == STORE_OK)
+        result = members_open(call, call->keys, &item, set);
+    set->is_changed = true;
+    return result;
+}
+
+static enum store_result write_result(struct call *call, const struct gather *gather,
+                                      const char *event)
+{
+    struct members set;
+    struct store_item old;
+    enum store_result result = store_get(call->txn, call->keys, &old);
+    if (result != STORE_OK && result != STORE_ABSENT)
+        return result;
+    bool exists = result == STORE_OK;
+    members_new(&set, call->keys, TYPE_SET);
+    result = gather->build.building != NULL ? put_built(call, gather, &set)
+                                            : add_gathered(call, gather, &set);
+    set.exists = exists;
+    return result == STORE_OK ? members_write(call, &set, NOTIFY_SET, event) : result;
+}
+
+static enum store_result store(struct call *call, enum operation operation, const char *event)
+{
+    struct algebra algebra = {.call = call, .operation = operation, .is_stored = true};
+    enum store_result result;
+    if (!compute(&algebra, 1, &result))
+        return result;
+    const struct gather *gather = algebra.gather;
+    result = gather->count == 0 ? call_delete(call, call->keys) : write_result(call, gather, event);
+    resp_integer(call->reply, (int64_t)gather->count);
+    return result;
+}
+
+enum store_result cmd_sinterstore(struct call *call)
+{
+    return store(call, INTERSECTION, "sinterstore");
+}
+
+enum store_result cmd_sunionstore(struct call *call)
+{
+    return store(call, UNION, "sunionstore");
+}
+
+enum store_result cmd_sdiffstore(struct call *call)
+{
+    return store(call, DIFFERENCE, "sdiffstore");
+}

@@ -1,0 +1,87 @@
+/*
+ * SPOP and SRANDMEMBER. What is picked depends on the call's seed alone, so that reruns agree.
+ */
+#include "server/commands/commands.h"
+
+#include <limits.h>
+
+#include "server/types/members_reply.h"
+#include "server/types/set.h"
+
+enum store_result cmd_srandmember(struct call *call)
+{
+    struct members set;
+    int64_t count = 0;
+    bool done;
+    if (call->argc > 3) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    if (call->argc == 3 && !call_int64_between(call, call->argv[2], -LONG_MAX, LONG_MAX, &count))
+        return STORE_OK;
+    enum store_result result = set_find(call, call->keys, &set, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (call->argc == 2)
+        return members_reply_one(call, &set);
+    return members_reply_some(call, &set, count, PART_NAMES, false, resp_array);
+}
+
+/* ---- SPOP ---- */
+
+/* The same roll of the same dice as for the reply. */
+static enum store_result pop_one(struct call *call, struct members *set)
+{
+    struct dice dice = dice_new(call->random_seed);
+    enum store_result result = members_reply_one(call, set);
+    if (result != STORE_OK || !set->exists)
+        return result;
+    result = members_remove_at(call, set, dice_below(&dice, members_count(set)));
+    return result == STORE_OK ? members_write(call, set, NOTIFY_SET, "spop") : result;
+}
+
+/* From the last on: removing leaves the ranks before it as they are. */
+static enum store_result remove_picked(struct call *call, struct members *set,
+                                       const struct gather *gather)
+{
+    enum store_result result = STORE_OK;
+    for (uint64_t i = gather->count; i-- > 0 && result == STORE_OK;)
+        result = members_remove_at(call, set, gather->ranks[i]);
+    return result == STORE_OK ? members_write(call, set, NOTIFY_SET, "spop") : result;
+}
+
+static enum store_result delete_all(struct call *call, const struct members *set)
+{
+    call_notify(call, NOTIFY_SET, "spop", set->key);
+    call_notify(call, NOTIFY_GENERIC, "del", set->key);
+    return store_delete(call->txn, set->key);
+}
+
+static enum store_result pop_some(struct call *call, struct members *set, int64_t count)
+{
+    enum store_result result = members_reply_some(call, set, count, PART_NAMES, false, resp_set);
+    const struct gather *gather = call->progress;
+    if (result != STORE_OK || gather->count == 0)
+        return result;
+    return gather->ranks != NULL ? remove_picked(call, set, gather) : delete_all(call, set);
+}
+
+enum store_result cmd_spop(struct call *call)
+{
+    struct members set;
+    int64_t count = 0;
+    bool done;
+    if (call->argc > 3) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    if (call->argc == 3 &&
+        (!resp_read_int64(call->argv[2].data, call->argv[2].len, &count) || count < 0)) {
+        resp_error(call->reply, "ERR value is out of range, must be positive");
+        return STORE_OK;
+    }
+    enum store_result result = set_find(call, call->keys, &set, &done);
+    if (result != STORE_OK || done)
+        return result;
+    return call->argc == 2 ? pop_one(call, &set) : pop_some(call, &set, count);
+}

@@ -1,0 +1,508 @@
+/*
+ * SORT and SORT_RO. With a BY or GET pattern other keys than those declared are read: then it runs
+ * with the whole store.
+ *
+ * What is sorted is read, weighed, sorted in memory and given in steps: see sort_table.h.
+ */
+#include "server/commands/commands.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/types/hash.h"
+#include "server/types/list.h"
+#include "server/exec/request.h"
+#include "server/types/set.h"
+#include "server/core/session.h"
+#include "server/types/sort_table.h"
+#include "server/types/zset_order.h"
+
+struct sort {
+    struct call *call;
+    struct sort_table *table;
+    bool descending, by_bytes, is_unsorted;
+    int64_t offset, limit; /* limit < 0: no end */
+    struct resp_slice by;  /* data == NULL: by the elements themselves */
+    size_t *gets;          /* arguments that hold a GET pattern */
+    size_t get_count;
+    const struct store_key *to; /* or NULL */
+};
+
+/* ---- arguments ---- */
+
+static bool has_star(struct resp_slice pattern)
+{
+    return pattern.len > 0 && memchr(pattern.data, '*', pattern.len) != NULL;
+}
+
+static bool read_options(struct call *call, struct sort *sort)
+{
+    bool may_store = (call->command->flags & CMD_WRITE) != 0;
+    for (size_t i = 2; i < call->argc; i++) {
+        size_t left = call->argc - i - 1;
+        struct resp_slice option = call->argv[i];
+        if (slice_is(option, "asc") || slice_is(option, "desc")) {
+            sort->descending = slice_is(option, "desc");
+        } else if (slice_is(option, "alpha")) {
+            sort->by_bytes = true;
+        } else if (slice_is(option, "limit") && left >= 2) {
+            if (!call_int64(call, call->argv[i + 1], &sort->offset) ||
+                !call_int64(call, call->argv[i + 2], &sort->limit))
+                return false;
+            i += 2;
+        } else if (slice_is(option, "store") && left >= 1 && may_store) {
+            sort->to = &call->keys[call->key_count - 1];
+            i++;
+        } else if (slice_is(option, "by") && left >= 1) {
+            sort->by = call->argv[++i];
+            sort->is_unsorted = !has_star(sort->by);
+        } else if (slice_is(option, "get") && left >= 1) {
+            sort->gets[sort->get_count++] = ++i;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+/* ---- patterns ---- */
+
+/* The key, and the field of a hash, that a pattern names for an element. */
+static bool expand(struct call *call, struct resp_slice pattern, struct resp_slice element,
+                   struct store_key *key, struct resp_slice *field)
+{
+    const char *star = memchr(pattern.data, '*', pattern.len);
+    size_t before = (size_t)(star - pattern.data), end = pattern.len;
+    *field = (struct resp_slice){NULL, 0};
+    const char *arrow = memmem(star + 1, pattern.len - before - 1, "->", 2);
+    if (arrow != NULL && (size_t)(arrow - pattern.data) + 2 < pattern.len) {
+        end = (size_t)(arrow - pattern.data);
+        *field = (struct resp_slice){arrow + 2, pattern.len - end - 2};
+    }
+    size_t after = end - before - 1, len = before + element.len + after;
+    char *name = store_alloc(call->txn, len + 1);
+    if (name == NULL)
+        return false;
+    memcpy(name, pattern.data, before);
+    memcpy(name + before, element.data, element.len);
+    memcpy(name + before + element.len, star + 1, after);
+    store_key(call->server->store, key, call->session->db, name, len, STORE_SHARED);
+    return true;
+}
+
+static enum store_result copy_slice(struct call *call, struct resp_slice from,
+                                    struct resp_slice *to)
+{
+    char *bytes = store_alloc(call->txn, from.len + 1);
+    if (bytes == NULL)
+        return STORE_NO_MEMORY;
+    memcpy(bytes, from.data, from.len);
+    *to = (struct resp_slice){bytes, from.len};
+    return STORE_OK;
+}
+
+/* What a pattern gives for an element; value->data == NULL: nothing. */
+static enum store_result look_up(struct call *call, struct resp_slice pattern,
+                                 struct resp_slice element, struct resp_slice *value)
+{
+    struct resp_slice field;
+    struct store_item item;
+    struct members hash;
+    bool found;
+    *value = (struct resp_slice){NULL, 0};
+    if (pattern.len == 1 && pattern.data[0] == '#') {
+        *value = element;
+        return STORE_OK;
+    }
+    if (!has_star(pattern))
+        return STORE_OK;
+    struct store_key *key = store_alloc(call->txn, sizeof *key);
+    if (key == NULL || !expand(call, pattern, element, key, &field))
+        return STORE_NO_MEMORY;
+    enum store_result result = store_get(call->txn, key, &item);
+    if (result == STORE_ABSENT)
+        return STORE_OK;
+    if (result != STORE_OK || item_type(&item) != (field.data != NULL ? TYPE_HASH : TYPE_STRING))
+        return result;
+    if (field.data == NULL) {
+        value->len = item.length;
+        return store_load(call->txn, &item, &value->data);
+    }
+    result = members_open(call, key, &item, &hash);
+    if (result == STORE_OK)
+        result = members_get(call, &hash, field, value, &found);
+    if (result == STORE_OK && found)
+        return copy_slice(call, *value, value);
+    *value = (struct resp_slice){NULL, 0};
+    return result;
+}
+
+/* ---- what is sorted ---- */
+
+static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint64_t *end)
+{
+    uint64_t offset = sort->offset < 0 ? 0 : (uint64_t)sort->offset;
+    *first = offset < count ? offset : count;
+    *end = count;
+    if (sort->limit >= 0 && (uint64_t)sort->limit < count - *first)
+        *end = *first + (uint64_t)sort->limit;
+}
+
+/* Of `count` elements all are read, but where they come as they are. */
+static enum store_result reserve(const struct sort *sort, enum item_type type, uint64_t count)
+{
+    uint64_t first = 0, end = count;
+    if (sort->table->is_reserved)
+        return STORE_OK;
+    if (sort->is_unsorted)
+        range(sort, count, &first, &end);
+    bool is_mirrored = type == TYPE_ZSET && sort->descending;
+    sort->table->from = is_mirrored ? count - end : first;
+    return sort_table_reserve(sort->table, end - first);
+}
+
+/* The next element, in bytes that may go away. */
+static enum store_result keep(struct sort *sort, struct resp_slice name)
+{
+    struct sort_table *table = sort->table;
+    struct sort_element *element = &table->elements[table->count];
+    *element = (struct sort_element){0};
+    enum store_result result = sort_table_copy(table, name, &element->name);
+    if (result != STORE_OK)
+        return result;
+    table->count++;
+    return sort_table_step_is_full(table) ? sort_table_step(sort->call, table) : STORE_OK;
+}
+
+static enum store_result read_list(struct sort *sort)
+{
+    struct sort_table *table = sort->table;
+    struct list list;
+    struct list_place place;
+    struct store_item element;
+    struct resp_slice name;
+    bool done;
+    enum store_result result = list_find(sort->call, sort->call->keys, &list, &done);
+    if (result == STORE_OK)
+        result = reserve(sort, TYPE_LIST, list_count(&list));
+    if (result == STORE_OK)
+        result = list_seek(&list, table->from + table->count, &place);
+    while (result == STORE_OK && table->count < table->capacity) {
+        result = list_get(&list, &place, &element);
+        if (result == STORE_OK)
+            result = list_copy(&list, &element, &name);
+        if (result == STORE_OK)
+            result = keep(sort, name);
+        if (result == STORE_OK)
+            result = list_next(&list, &place);
+    }
+    return result;
+}
+
+static enum store_result read_set(struct sort *sort)
+{
+    struct sort_table *table = sort->table;
+    struct members set;
+    struct resp_slice name, value;
+    bool done;
+    enum store_result result = set_find(sort->call, sort->call->keys, &set, &done);
+    if (result == STORE_OK)
+        result = reserve(sort, TYPE_SET, members_count(&set));
+    while (result == STORE_OK && table->count < table->capacity) {
+        result = members_at(sort->call, &set, table->from + table->count, &name, &value);
+        if (result == STORE_OK)
+            result = keep(sort, name);
+    }
+    return result;
+}
+
+static enum store_result read_zset(struct sort *sort)
+{
+    struct sort_table *table = sort->table;
+    struct zset zset;
+    struct zset_place place;
+    struct zset_element element;
+    struct resp_slice name;
+    bool done;
+    enum store_result result = zset_find(sort->call, sort->call->keys, &zset, &done);
+    if (result == STORE_OK)
+        result = reserve(sort, TYPE_ZSET, zset_count(&zset));
+    if (result == STORE_OK)
+        result = zset_seek(&zset, table->from + table->count, &place);
+    while (result == STORE_OK && table->count < table->capacity) {
+        result = zset_get(&zset, &place, &element);
+        if (result == STORE_OK)
+            result = zset_name(&zset, &element, &name);
+        if (result == STORE_OK)
+            result = keep(sort, name);
+        if (result == STORE_OK)
+            result = zset_next(&zset, &place);
+    }
+    return result;
+}
+
+static bool is_in_script(const struct call *call)
+{
+    const struct call *outer = call->outer;
+    return outer != NULL && outer->command->run != cmd_exec;
+}
+
+/* *type stays what it was where there is nothing. */
+static enum store_result read_all(struct sort *sort, enum item_type *type, bool *done)
+{
+    struct call *call = sort->call;
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    call->misses += result == STORE_ABSENT;
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    call->hits += (call->command->flags & CMD_READONLY) == 0; /* else counted when it is opened */
+    *type = item_type(&item);
+    if (sort->is_unsorted && *type == TYPE_SET && (sort->to != NULL || is_in_script(call))) {
+        sort->is_unsorted = false; /* what is stored comes in an order that is always the same */
+        sort->by_bytes = true;
+        sort->by = (struct resp_slice){NULL, 0};
+    }
+    if (*type == TYPE_LIST)
+        return read_list(sort);
+    if (*type == TYPE_SET)
+        return read_set(sort);
+    if (*type == TYPE_ZSET)
+        return read_zset(sort);
+    *done = true;
+    call_wrong_type(call);
+    return STORE_OK;
+}
+
+/* ---- sorting ---- */
+
+static int by_name(const struct sort_element *a, const struct sort_element *b)
+{
+    return zset_compare_members(a->name, b->name);
+}
+
+static int compare(const void *x, const void *y, void *arg)
+{
+    const struct sort *sort = arg;
+    const struct sort_element *a = x, *b = y;
+    int order = 0;
+    if (!sort->by_bytes)
+        order = a->number < b->number ? -1 : a->number > b->number;
+    else if (a->weight.data != NULL && b->weight.data != NULL)
+        order = zset_compare_members(a->weight, b->weight);
+    else
+        order = (a->weight.data != NULL) - (b->weight.data != NULL);
+    if (order == 0)
+        order = by_name(a, b); /* all alike come in one order, on every run */
+    return sort->descending ? -order : order;
+}
+
+/* Once. */
+static void reverse(struct sort_table *table)
+{
+    if (table->width == UINT64_MAX)
+        return;
+    table->width = UINT64_MAX;
+    for (uint64_t i = 0; i < table->count / 2; i++) {
+        struct sort_element kept = table->elements[i];
+        table->elements[i] = table->elements[table->count - 1 - i];
+        table->elements[table->count - 1 - i] = kept;
+    }
+}
+
+/* strtod's numbers, up to a zero byte or the end, as in Redis; what is empty counts as 0. */
+static bool read_weight(struct call *call, struct resp_slice text, double *number)
+{
+    char room[128], *copy = room, *end;
+    size_t len = strnlen(text.data, text.len);
+    if (len >= sizeof room)
+        copy = store_alloc(call->txn, len + 1);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, text.data, len);
+    copy[len] = '\0';
+    *number = strtod(copy, &end);
+    return *end == '\0' && !isnan(*number);
+}
+
+/* The weight of one element; *done: it cannot have one. */
+static enum store_result weigh(struct sort *sort, struct sort_element *element, bool *done)
+{
+    struct call *call = sort->call;
+    struct resp_slice weight = element->name;
+    if (sort->by.data != NULL) {
+        enum store_result result = look_up(call, sort->by, element->name, &weight);
+        if (result != STORE_OK)
+            return result;
+    }
+    if (sort->by_bytes && sort->by.data != NULL)
+        return sort_table_copy(sort->table, weight, &element->weight);
+    if (sort->by.data == NULL)
+        element->weight = weight;
+    *done = !sort->by_bytes && weight.data != NULL && !read_weight(call, weight, &element->number);
+    if (*done)
+        resp_error(call->reply, "ERR One or more scores can't be converted into double");
+    return STORE_OK;
+}
+
+static enum store_result weigh_all(struct sort *sort, bool *done)
+{
+    struct sort_table *table = sort->table;
+    while (table->weighed < table->count && !*done) {
+        enum store_result result = weigh(sort, &table->elements[table->weighed], done);
+        if (result != STORE_OK)
+            return result;
+        table->weighed++;
+        if (sort_table_step_is_full(table))
+            return sort_table_step(sort->call, table);
+    }
+    return STORE_OK;
+}
+
+/* Brings them into their order. */
+static enum store_result arrange(struct sort *sort, enum item_type type, bool *done)
+{
+    if (sort->is_unsorted) {
+        if (type == TYPE_ZSET && sort->descending)
+            reverse(sort->table);
+        return STORE_OK;
+    }
+    enum store_result result = weigh_all(sort, done);
+    if (result != STORE_OK || *done)
+        return result;
+    return sort_table_sort(sort->table, compare, sort) ? STORE_OK
+                                                       : sort_table_step(sort->call, sort->table);
+}
+
+/* ---- results ---- */
+
+/* The element, or what the GET patterns give for it, to the reply or what is to be stored. */
+static enum store_result give(struct sort *sort, struct resp_slice element, size_t width)
+{
+    struct sort_table *table = sort->table;
+    struct resp_slice value = element;
+    for (size_t which = 0; which < width; which++) {
+        if (sort->get_count > 0) {
+            enum store_result result =
+                look_up(sort->call, sort->call->argv[sort->gets[which]], element, &value);
+            if (result != STORE_OK)
+                return result;
+        }
+        if (sort->to != NULL) {
+            struct resp_slice *kept = &table->values[table->given * width + which];
+            bool is_kept = value.data == element.data; /* as an element is */
+            *kept = value.data == NULL ? (struct resp_slice){"", 0} : value;
+            enum store_result result = is_kept ? STORE_OK : sort_table_copy(table, *kept, kept);
+            if (result != STORE_OK)
+                return result;
+        } else if (value.data != NULL) {
+            resp_bulk(&table->out, value.data, value.len);
+        } else {
+            resp_null(&table->out);
+        }
+    }
+    return table->out.failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result write_list(struct sort *sort, uint64_t count)
+{
+    const struct resp_slice *values = sort->table->values;
+    struct list list = list_new(sort->call, sort->to, STORE_NO_EXPIRY);
+    struct list_place place;
+    enum store_result result = list_seek(&list, 0, &place);
+    for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
+        result = list_insert(&list, &place, values[i]);
+        if (result == STORE_OK)
+            result = list_next(&list, &place);
+    }
+    return result == STORE_OK ? list_save(&list) : result;
+}
+
+static enum store_result store_results(struct sort *sort, uint64_t count)
+{
+    struct call *call = sort->call;
+    struct assembly *assembly = &sort->table->assembly;
+    struct assembly_parts parts = {TYPE_LIST, sort->table->values, NULL, count};
+    bool is_large = assembly_is_large(&parts);
+    enum store_result result = STORE_OK;
+    resp_integer(call->reply, (int64_t)count);
+    if (count == 0)
+        return call_delete(call, sort->to);
+    if (is_large)
+        result = assembly_go_on(call, assembly, sort->to, &parts);
+    if (result == STORE_OK)
+        result = call_notify_if_new(call, sort->to);
+    call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
+    if (result != STORE_OK)
+        return result;
+    return is_large ? assembly_put(call, assembly, sort->to, TYPE_LIST) : write_list(sort, count);
+}
+
+static enum store_result give_all(struct sort *sort)
+{
+    struct sort_table *table = sort->table;
+    struct call *call = sort->call;
+    size_t width = sort->get_count > 0 ? sort->get_count : 1;
+    uint64_t first = 0, end = table->count;
+    enum store_result result = STORE_OK;
+    if (!sort->is_unsorted)
+        range(sort, table->count, &first, &end);
+    if (sort->to != NULL)
+        result = sort_table_reserve_values(table, (end - first) * width);
+    while (result == STORE_OK && table->given < end - first) {
+        size_t len = table->out.len;
+        result = give(sort, table->elements[first + table->given].name, width);
+        if (result != STORE_OK) {
+            resp_truncate(&table->out, len);
+            return result;
+        }
+        table->given++;
+        if (sort_table_step_is_full(table))
+            return sort_table_step(call, table);
+    }
+    if (result != STORE_OK)
+        return result;
+    if (sort->to != NULL) /* all reads come before the first write */
+        return store_results(sort, (end - first) * width);
+    resp_array(call->reply, (end - first) * width);
+    return aside_reply(call, &table->aside, &table->out);
+}
+
+/* ---- the command ---- */
+
+/* Keys named by a pattern are nobody's declared keys. */
+static bool needs_all(const struct sort *sort)
+{
+    bool needs = has_star(sort->by);
+    for (size_t i = 0; i < sort->get_count; i++)
+        needs |= has_star(sort->call->argv[sort->gets[i]]);
+    return needs;
+}
+
+enum store_result cmd_sort(struct call *call)
+{
+    struct sort sort = {.call = call, .limit = -1};
+    enum item_type type = TYPE_LIST;
+    bool done = false;
+    struct request *request = request_of_call(call);
+    sort.gets = store_alloc(call->txn, call->argc * sizeof *sort.gets);
+    if (sort.gets == NULL)
+        return STORE_NO_MEMORY;
+    if (!read_options(call, &sort))
+        return STORE_OK;
+    if (request->store.scope != STORE_SCOPE_ALL && needs_all(&sort)) {
+        request->wants_all = true;
+        return STORE_INVALID;
+    }
+    sort.table = sort_table_get(call);
+    enum store_result result = sort.table == NULL ? STORE_NO_MEMORY : read_all(&sort, &type, &done);
+    if (result == STORE_OK && !done)
+        result = arrange(&sort, type, &done);
+    return result != STORE_OK || done ? result : give_all(&sort);
+}
+
+enum store_result cmd_sort_ro(struct call *call)
+{
+    return cmd_sort(call);
+}

@@ -1,0 +1,58 @@
+/*
+ * What the commands on sorted sets share, the blocking ones included.
+ */
+#ifndef VELLUM_CMD_ZSET_H
+#define VELLUM_CMD_ZSET_H
+
+#include "server/exec/steps.h"
+#include "server/types/zset.h"
+
+/* Tells of a change ("new", `event`, "del") and saves it. */
+STORE_MUST_CHECK enum store_result zset_changed(struct zset *zset, const char *event);
+
+/* ---- replies ---- */
+
+enum zset_form {
+    ZSET_MEMBERS,
+    ZSET_FLAT, /* members and scores in turn */
+    ZSET_PAIRS /* each with its score an array of its own */
+};
+
+/* With scores: how this protocol version shows them. */
+enum zset_form zset_form(const struct call *call, bool with_scores);
+void zset_put_head(struct resp_writer *out, uint64_t count, enum zset_form form);
+
+STORE_MUST_CHECK enum store_result
+zset_put_element(struct steps *steps, const struct zset_element *element, enum zset_form form);
+
+/* Replies `count` elements, from `first` on, or backwards from the one before `first`. The head of
+ * the reply is the caller's. */
+STORE_MUST_CHECK enum store_result zset_reply_range(struct steps *steps, struct zset *zset,
+                                                    uint64_t first, uint64_t count, bool backwards,
+                                                    enum zset_form form);
+
+/* ---- taking elements from an end ---- */
+
+enum zset_end { ZSET_MIN, ZSET_MAX };
+
+/* numkeys key ... MIN|MAX [COUNT n], from argument `at` on; false: wrong, and answered. */
+bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *count);
+
+/* Take elements out of one that is not empty; the reply is [key, [[member, score] ...]], of one
+ * [key, member, score]. */
+STORE_MUST_CHECK enum store_result zset_pop_many(struct zset *zset, enum zset_end end,
+                                                 int64_t count);
+STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end end);
+
+/* ---- results that are gathered, to be replied or stored ---- */
+
+STORE_MUST_CHECK enum store_result zset_gather_pair(struct gather *gather,
+                                                    const struct zset_pair *pair);
+/* Of pairs to be stored, before going on to gather: see gather_build. */
+STORE_MUST_CHECK enum store_result zset_build(struct call *call, struct gather *gather);
+/* Makes a sorted set of all of them at the first key, and replies how many they are; they are
+ * different. None: the key is deleted. */
+STORE_MUST_CHECK enum store_result zset_store(struct call *call, struct gather *gather,
+                                              const char *event);
+
+#endif

@@ -1,0 +1,507 @@
+/*
+ * ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: over sorted sets, and over sets, whose
+ * members have the score 1.
+ *
+ * As in cmd_set_algebra.c, some of the sources are walked member by member and each is looked up in
+ * others: the smallest one in all others (ZINTER), the first in all others (ZDIFF), each in all
+ * others (ZUNION), where a member counts in the first source it is in. Walks and look-ups are in
+ * the order of the members' hashes. What is found is gathered, in steps, and sorted at the end; or,
+ * to be stored, put into a building as there.
+ */
+#include "server/commands/commands.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/commands/cmd_zset.h"
+#include "server/types/set.h"
+#include "server/types/zset_order.h"
+
+enum operation { INTERSECTION, UNION, DIFFERENCE };
+enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
+
+struct source {
+    struct members members;
+    double weight;
+    bool is_set;
+    uint32_t position; /* among the keys */
+};
+
+struct algebra {
+    struct call *call;
+    enum operation operation;
+    enum aggregate aggregate;
+    size_t count_at; /* the argument numkeys */
+    bool is_stored, is_counted, with_scores;
+    uint64_t limit; /* ZINTERCARD: enough */
+    uint32_t count;
+    struct source *sources; /* but for differences, by rising size */
+    struct gather *gather;
+};
+
+/* ---- gathered pairs: score, length, member ---- */
+
+struct gathered_head {
+    double score;
+    uint64_t len;
+};
+
+enum store_result zset_gather_pair(struct gather *gather, const struct zset_pair *pair)
+{
+    struct gathered_head head = {pair->score, pair->member.len};
+    resp_raw(&gather->out, (const char *)&head, sizeof(head));
+    resp_raw(&gather->out, pair->member.data, pair->member.len);
+    gather->count++;
+    return gather->out.failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+/* The pair at *at, which moves behind it. */
+static struct zset_pair next_gathered(const struct gather *gather, size_t *at)
+{
+    struct gathered_head head;
+    memcpy(&head, gather->out.data + *at, sizeof(head));
+    struct zset_pair pair = {{gather->out.data + *at + sizeof(head), head.len}, head.score};
+    *at += sizeof(head) + head.len;
+    assert(*at <= gather->out.len);
+    return pair;
+}
+
+/* All of them, none of which is in a building. */
+static enum store_result gathered_pairs(struct call *call, const struct gather *gather,
+                                        struct zset_pair **pairs)
+{
+    size_t at = 0;
+    *pairs = store_alloc(call->txn, (gather->count + 1) * sizeof(**pairs));
+    if (*pairs == NULL)
+        return STORE_NO_MEMORY;
+    for (uint64_t i = 0; i < gather->count; i++)
+        (*pairs)[i] = next_gathered(gather, &at);
+    return STORE_OK;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    return zset_compare(a, b);
+}
+
+/* ---- storing them ---- */
+
+/* To the building. */
+static enum store_result plant(struct call *call, struct gather *gather)
+{
+    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
+    if (gather->build.type != 0)
+        zset.type = gather->build.type;
+    enum store_result result =
+        store_building_tree(call->txn, gather->build.building, 0, &zset.order);
+    if (result == STORE_OK)
+        result = store_building_tree(call->txn, gather->build.building, 1, &zset.by_member);
+    for (size_t at = 0; at < gather->out.len && result == STORE_OK;) {
+        struct zset_pair pair = next_gathered(gather, &at);
+        result = zset_add(&zset, &pair);
+    }
+    gather->build.planted_type = zset.type;
+    return result;
+}
+
+enum store_result zset_build(struct call *call, struct gather *gather)
+{
+    return gather_build(call, gather, call->keys, 2, false, plant);
+}
+
+static enum store_result put_built(struct call *call, const struct gather *gather,
+                                   struct zset *zset)
+{
+    struct store_item item;
+    enum store_result result = gather_put_built(call, gather, &item);
+    return result == STORE_OK ? zset_open(call, call->keys, &item, zset) : result;
+}
+
+static enum store_result add_gathered(struct call *call, const struct gather *gather,
+                                      struct zset *zset)
+{
+    struct zset_pair *pairs;
+    enum store_result result = gathered_pairs(call, gather, &pairs);
+    if (result == STORE_OK)
+        qsort(pairs, gather->count, sizeof(*pairs), by_order);
+    for (uint64_t i = 0; i < gather->count && result == STORE_OK; i++)
+        result = zset_add(zset, &pairs[i]);
+    return result;
+}
+
+enum store_result zset_store(struct call *call, struct gather *gather, const char *event)
+{
+    struct store_item item;
+    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
+    enum store_result result = gather_build(call, gather, call->keys, 2, true, plant);
+    if (result != STORE_OK)
+        return result;
+    resp_integer(call->reply, (int64_t)gather->count);
+    if (gather->count == 0)
+        return call_delete(call, call->keys);
+    result = store_get(call->txn, call->keys, &item);
+    if (result != STORE_OK && result != STORE_ABSENT)
+        return result;
+    bool exists = result == STORE_OK;
+    result = gather->build.building != NULL ? put_built(call, gather, &zset)
+                                            : add_gathered(call, gather, &zset);
+    zset.exists = exists;
+    return result == STORE_OK ? zset_changed(&zset, event) : result;
+}
+
+/* ---- what belongs to the result ---- */
+
+static enum store_result weighted(const struct source *source, struct resp_slice value,
+                                  double *score)
+{
+    *score = 1;
+    if (!source->is_set && !zset_score_parse(value, score))
+        return STORE_DAMAGED;
+    *score *= source->weight;
+    return STORE_OK;
+}
+
+/* Nothing of infinity, or opposite infinities. */
+static double zero_if_nan(double score)
+{
+    return isnan(score) ? 0 : score;
+}
+
+/* As Redis has it: in an intersection the weighted score of a later source may be nan, which a sum
+ * makes 0 and the others ignore; in a union it is 0 by itself. */
+static double combine(const struct algebra *algebra, double a, double b)
+{
+    if (algebra->operation == UNION)
+        b = zero_if_nan(b);
+    if (algebra->aggregate == AGGREGATE_SUM)
+        return zero_if_nan(a + b);
+    bool is_better = algebra->aggregate == AGGREGATE_MIN ? b < a : b > a;
+    return is_better ? b : a;
+}
+
+/* The score that a member of source gather->source, with `value` there, has in another one. */
+static enum store_result look_up(struct algebra *algebra, uint32_t index, struct resp_slice name,
+                                 struct resp_slice value, double *score, bool *found)
+{
+    const struct source *walked = &algebra->sources[algebra->gather->source];
+    struct source *other = &algebra->sources[index];
+    *found = true;
+    if (call_same_name(walked->members.key, other->members.key)) /* its name would be lost */
+        return weighted(other, value, score);
+    enum store_result result = members_get(algebra->call, &other->members, name, &value, found);
+    return result == STORE_OK && *found ? weighted(other, value, score) : result;
+}
+
+/* *yes: the member counts, and *score is what it has by all sources. */
+static enum store_result judge(struct algebra *algebra, struct resp_slice name,
+                               struct resp_slice value, double *score, bool *yes)
+{
+    uint32_t walked = algebra->gather->source;
+    enum store_result result = weighted(&algebra->sources[walked], value, score);
+    *score = zero_if_nan(*score);
+    *yes = true;
+    for (uint32_t i = 0; i < algebra->count && *yes && result == STORE_OK; i++) {
+        double other;
+        bool found;
+        if (i == walked)
+            continue;
+        result = look_up(algebra, i, name, value, &other, &found);
+        if (result != STORE_OK)
+            return result;
+        if (algebra->operation == DIFFERENCE)
+            *yes = !found;
+        else if (algebra->operation == UNION)
+            *yes = !found || i > walked;
+        else
+            *yes = found;
+        if (found && algebra->operation != DIFFERENCE)
+            *score = combine(algebra, *score, other);
+    }
+    return result;
+}
+
+static enum store_result visit(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    struct algebra *algebra = arg;
+    struct zset_pair pair = {.member = name};
+    bool yes;
+    if (algebra->is_counted && algebra->gather->count == algebra->limit)
+        return STORE_ABSENT;
+    enum store_result result = judge(algebra, name, value, &pair.score, &yes);
+    if (result != STORE_OK || !yes)
+        return result;
+    if (!algebra->is_counted)
+        return zset_gather_pair(algebra->gather, &pair);
+    algebra->gather->count++;
+    return STORE_OK;
+}
+
+static enum store_result walk(struct algebra *algebra)
+{
+    struct gather *gather = algebra->gather;
+    uint32_t walks = algebra->operation == UNION ? algebra->count : 1;
+    while (gather->source < walks) {
+        struct source *source = &algebra->sources[gather->source];
+        enum store_result result =
+            members_each(algebra->call, &source->members, gather, !source->is_set, visit, algebra);
+        if (result != STORE_OK)
+            return result;
+        gather->source++;
+        gather->at = 0;
+    }
+    return STORE_OK;
+}
+
+/* ---- the sources ---- */
+
+/* False: *result is to be returned. */
+static bool find_source(struct call *call, const struct store_key *key, struct source *source,
+                        enum store_result *result)
+{
+    struct store_item item;
+    struct zset zset = zset_new(call, key, STORE_NO_EXPIRY);
+    *result = call_find(call, key, &item);
+    source->members = zset_members(&zset);
+    if (*result == STORE_ABSENT) {
+        *result = STORE_OK;
+        return true;
+    }
+    if (*result != STORE_OK)
+        return false;
+    source->is_set = item_type(&item) == TYPE_SET;
+    if (source->is_set) {
+        *result = members_open(call, key, &item, &source->members);
+        return *result == STORE_OK;
+    }
+    if (item_type(&item) != TYPE_ZSET)
+        return call_wrong_type(call);
+    *result = zset_open(call, key, &item, &zset);
+    source->members = zset_members(&zset);
+    return *result == STORE_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct source *x = a, *y = b;
+    uint64_t n = members_count(&x->members), m = members_count(&y->members);
+    if (n != m)
+        return n < m ? -1 : 1;
+    return x->position < y->position ? -1 : 1; /* reruns must find the same order */
+}
+
+/* Finds what the keys hold. False: *result is to be returned. */
+static bool find_sources(struct algebra *algebra, enum store_result *result)
+{
+    struct call *call = algebra->call;
+    int64_t count;
+    struct resp_slice number = call->argv[algebra->count_at];
+    *result = STORE_OK;
+    if (!call_int64(call, number, &count))
+        return false;
+    if (count < 1) {
+        resp_errorf(call->reply, "ERR at least 1 input key is needed for '%s' command",
+                    call->command->name);
+        return false;
+    }
+    if ((uint64_t)count > call->argc - algebra->count_at - 1)
+        return call_syntax_error(call);
+    algebra->count = (uint32_t)count;
+    algebra->sources = store_alloc(call->txn, algebra->count * sizeof(*algebra->sources));
+    if (algebra->sources == NULL) {
+        *result = STORE_NO_MEMORY;
+        return false;
+    }
+    for (uint32_t i = 0; i < algebra->count; i++) {
+        algebra->sources[i] = (struct source){.weight = 1, .position = i};
+        if (!find_source(call, &call->keys[i + algebra->is_stored], &algebra->sources[i], result))
+            return false;
+    }
+    return true;
+}
+
+/* ---- options ---- */
+
+static bool read_weights(struct algebra *algebra, size_t at)
+{
+    for (uint32_t i = 0; i < algebra->count; i++) {
+        struct resp_slice arg = algebra->call->argv[at + i];
+        if (!resp_read_double(arg.data, arg.len, &algebra->sources[i].weight)) {
+            resp_error(algebra->call->reply, "ERR weight value is not a float");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_aggregate(struct algebra *algebra, struct resp_slice arg)
+{
+    static const char *const names[] = {"sum", "min", "max"};
+    for (uint32_t i = 0; i < 3; i++) {
+        if (slice_is(arg, names[i])) {
+            algebra->aggregate = (enum aggregate)i;
+            return true;
+        }
+    }
+    return call_syntax_error(algebra->call);
+}
+
+static bool read_limit(struct algebra *algebra, struct resp_slice arg)
+{
+    int64_t limit;
+    if (!call_int64_from(algebra->call, arg, 0, "ERR LIMIT can't be negative", &limit))
+        return false;
+    algebra->limit = limit == 0 ? UINT64_MAX : (uint64_t)limit;
+    return true;
+}
+
+static bool read_options(struct algebra *algebra)
+{
+    struct call *call = algebra->call;
+    bool combines = algebra->operation != DIFFERENCE && !algebra->is_counted;
+    size_t i = algebra->count_at + 1 + algebra->count;
+    while (i < call->argc) {
+        struct resp_slice arg = call->argv[i];
+        size_t left = call->argc - i;
+        if (combines && left > algebra->count && slice_is(arg, "weights")) {
+            if (!read_weights(algebra, i + 1))
+                return false;
+            i += algebra->count + 1;
+        } else if (combines && left > 1 && slice_is(arg, "aggregate")) {
+            if (!read_aggregate(algebra, call->argv[i + 1]))
+                return false;
+            i += 2;
+        } else if (!algebra->is_stored && !algebra->is_counted && slice_is(arg, "withscores")) {
+            algebra->with_scores = true;
+            i++;
+        } else if (algebra->is_counted && left > 1 && slice_is(arg, "limit")) {
+            if (!read_limit(algebra, call->argv[i + 1]))
+                return false;
+            i += 2;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+/* ---- the commands ---- */
+
+/* Gathers the result. False: *result is to be returned. */
+static bool compute(struct algebra *algebra, enum store_result *result)
+{
+    algebra->limit = UINT64_MAX;
+    if (!find_sources(algebra, result) || !read_options(algebra))
+        return false;
+    if (algebra->operation != DIFFERENCE)
+        qsort(algebra->sources, algebra->count, sizeof(*algebra->sources), by_size);
+    algebra->gather = gather_get(algebra->call);
+    *result = algebra->gather == NULL ? STORE_NO_MEMORY : STORE_OK;
+    if (*result == STORE_OK && algebra->is_stored)
+        *result = zset_build(algebra->call, algebra->gather);
+    if (*result == STORE_OK)
+        *result = walk(algebra);
+    return *result == STORE_OK;
+}
+
+static int by_place(const void *a, const void *b, void *gather)
+{
+    size_t at_a = *(const uint64_t *)a, at_b = *(const uint64_t *)b;
+    struct zset_pair x = next_gathered(gather, &at_a), y = next_gathered(gather, &at_b);
+    return zset_compare(&x, &y);
+}
+
+/* Where in what was gathered the pairs are, in their order: for all runs to come. */
+static enum store_result sort_places(struct gather *gather)
+{
+    size_t at = 0;
+    gather->rank_bytes = (gather->count + 1) * sizeof(*gather->ranks);
+    gather->ranks = malloc(gather->rank_bytes);
+    if (gather->ranks == NULL)
+        return STORE_NO_MEMORY;
+    for (uint64_t i = 0; i < gather->count; i++) {
+        gather->ranks[i] = at;
+        next_gathered(gather, &at);
+    }
+    qsort_r(gather->ranks, gather->count, sizeof(*gather->ranks), by_place, gather);
+    return STORE_OK;
+}
+
+/* From gather->at on, which the walk has left at 0. */
+static enum store_result reply_pairs(struct algebra *algebra)
+{
+    struct call *call = algebra->call;
+    struct gather *gather = algebra->gather;
+    struct resp_writer *said = &gather->said;
+    enum zset_form form = zset_form(call, algebra->with_scores);
+    enum store_result result = gather->ranks == NULL ? sort_places(gather) : STORE_OK;
+    for (size_t begun = said->len; result == STORE_OK && gather->at < gather->count;) {
+        size_t at = gather->ranks[gather->at++];
+        struct zset_pair pair = next_gathered(gather, &at);
+        if (form == ZSET_PAIRS)
+            resp_array(said, 2);
+        resp_bulk(said, pair.member.data, pair.member.len);
+        if (form != ZSET_MEMBERS)
+            resp_double(said, pair.score);
+        if (said->len - begun >= GATHER_STEP_BYTES && !gather->is_nested)
+            return aside_step(call, &gather->aside, said);
+    }
+    if (result != STORE_OK)
+        return result;
+    zset_put_head(call->reply, gather->count, form);
+    return aside_reply(call, &gather->aside, said);
+}
+
+/* `event`: of the form that stores; NULL: it replies. */
+static enum store_result run(struct call *call, enum operation operation, const char *event)
+{
+    struct algebra algebra = {.call = call,
+                              .operation = operation,
+                              .is_stored = event != NULL,
+                              .count_at = event != NULL ? 2 : 1};
+    enum store_result result;
+    if (!compute(&algebra, &result))
+        return result;
+    return event != NULL ? zset_store(call, algebra.gather, event) : reply_pairs(&algebra);
+}
+
+enum store_result cmd_zunion(struct call *call)
+{
+    return run(call, UNION, NULL);
+}
+
+enum store_result cmd_zinter(struct call *call)
+{
+    return run(call, INTERSECTION, NULL);
+}
+
+enum store_result cmd_zdiff(struct call *call)
+{
+    return run(call, DIFFERENCE, NULL);
+}
+
+enum store_result cmd_zunionstore(struct call *call)
+{
+    return run(call, UNION, "zunionstore");
+}
+
+enum store_result cmd_zinterstore(struct call *call)
+{
+    return run(call, INTERSECTION, "zinterstore");
+}
+
+enum store_result cmd_zdiffstore(struct call *call)
+{
+    return run(call, DIFFERENCE, "zdiffstore");
+}
+
+enum store_result cmd_zintercard(struct call *call)
+{
+    struct algebra algebra = {
+        .call = call, .operation = INTERSECTION, .is_counted = true, .count_at = 1};
+    enum store_result result;
+    if (compute(&algebra, &result))
+        resp_integer(call->reply, (int64_t)algebra.gather->count);
+    return result;
+}

@@ -1,0 +1,300 @@
+/*
+ * Sorted sets: taking elements from an end, picking some by chance, ZSCAN.
+ */
+#include "server/commands/cmd_zset.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "server/commands/commands.h"
+#include "server/base/dice.h"
+#include "server/commands/multi_pop.h"
+#include "server/types/scan_args.h"
+
+/* ---- ZPOPMIN, ZPOPMAX, ZMPOP ---- */
+
+static const char *pop_event(enum zset_end end)
+{
+    return end == ZSET_MIN ? "zpopmin" : "zpopmax";
+}
+
+/* Its place is looked for once, for the reply and for taking it out. */
+static enum store_result pop_end(struct steps *steps, struct zset *zset, enum zset_end end,
+                                 enum zset_form form)
+{
+    struct zset_place place;
+    struct zset_element element;
+    enum store_result result = zset_seek(zset, end == ZSET_MIN ? 0 : zset_count(zset) - 1, &place);
+    if (result == STORE_OK)
+        result = zset_get(zset, &place, &element);
+    if (result == STORE_OK)
+        result = zset_put_element(steps, &element, form);
+    if (result == STORE_OK)
+        result = zset_remove_at(zset, &place, &element);
+    return result == STORE_OK ? zset_changed(zset, pop_event(end)) : result;
+}
+
+/* Replies with what is then taken out; the head of the reply is there, for a fresh one. */
+static enum store_result pop_range(struct steps *steps, struct zset *zset, enum zset_end end,
+                                   uint64_t count, enum zset_form form)
+{
+    uint64_t total = zset_count(zset);
+    if (count == 1)
+        return pop_end(steps, zset, end, form);
+    enum store_result result =
+        zset_reply_range(steps, zset, end == ZSET_MIN ? 0 : total, count, end == ZSET_MAX, form);
+    if (result == STORE_OK)
+        result = zset_remove_range(zset, end == ZSET_MIN ? 0 : total - count, count);
+    return result == STORE_OK ? zset_changed(zset, pop_event(end)) : result;
+}
+
+static bool pops_many(const struct zset *zset, uint64_t count)
+{
+    return zset_is_large(zset) && steps_are_many(count);
+}
+
+enum store_result zset_pop_one(struct zset *zset, enum zset_end end)
+{
+    struct steps steps;
+    enum store_result result = steps_begin(&steps, zset->call, false);
+    if (result != STORE_OK)
+        return result;
+    resp_array(steps.out, 3);
+    resp_bulk(steps.out, zset->key->data, zset->key->len);
+    return pop_range(&steps, zset, end, 1, ZSET_FLAT);
+}
+
+/* One, and those that the connection's next commands pop, as long as there are more. */
+static enum store_result pop_on(struct call *call, struct zset *zset, enum zset_end end)
+{
+    struct steps steps;
+    enum store_result result;
+    do {
+        result = steps_begin(&steps, call, false);
+        if (result != STORE_OK)
+            return result;
+        zset_put_head(steps.out, 1, ZSET_FLAT);
+        result = pop_end(&steps, zset, end, ZSET_FLAT);
+    } while (result == STORE_OK && zset_is_large(zset) && zset_count(zset) > 0 && call_next(call));
+    return result;
+}
+
+static enum store_result pop(struct call *call, enum zset_end end)
+{
+    struct zset zset;
+    struct steps steps;
+    int64_t count = 1;
+    bool done;
+    if (call->argc > 3) {
+        call_syntax_error(call);
+        return STORE_OK;
+    }
+    if (call->argc == 3 && !call_count(call, call->argv[2], &count))
+        return STORE_OK;
+    enum store_result result = zset_find(call, call->keys, &zset, &done);
+    if (result != STORE_OK || done)
+        return result;
+    uint64_t total = zset_count(&zset), most = (uint64_t)count < total ? (uint64_t)count : total;
+    if (most == 0) {
+        resp_array(call->reply, 0);
+        return STORE_OK;
+    }
+    if (call->argc == 2)
+        return pop_on(call, &zset, end);
+    enum zset_form form = zset_form(call, true);
+    result = steps_begin(&steps, call, pops_many(&zset, most));
+    if (result == STORE_OK && steps.fresh)
+        zset_put_head(steps.out, most, form);
+    return result == STORE_OK ? pop_range(&steps, &zset, end, most, form) : result;
+}
+
+enum store_result cmd_zpopmin(struct call *call)
+{
+    return pop(call, ZSET_MIN);
+}
+
+enum store_result cmd_zpopmax(struct call *call)
+{
+    return pop(call, ZSET_MAX);
+}
+
+bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *count)
+{
+    static const char *const words[] = {"min", "max"};
+    size_t word;
+    if (!multi_pop_read(call, at, words, &word, count))
+        return false;
+    *end = word == 0 ? ZSET_MIN : ZSET_MAX;
+    return true;
+}
+
+enum store_result zset_pop_many(struct zset *zset, enum zset_end end, int64_t count)
+{
+    struct steps steps;
+    uint64_t total = zset_count(zset), most = (uint64_t)count < total ? (uint64_t)count : total;
+    enum store_result result = steps_begin(&steps, zset->call, pops_many(zset, most));
+    if (result != STORE_OK)
+        return result;
+    if (steps.fresh) {
+        resp_array(steps.out, 2);
+        resp_bulk(steps.out, zset->key->data, zset->key->len);
+        zset_put_head(steps.out, most, ZSET_PAIRS);
+    }
+    return pop_range(&steps, zset, end, most, ZSET_PAIRS);
+}
+
+enum store_result cmd_zmpop(struct call *call)
+{
+    enum zset_end end;
+    int64_t count;
+    if (!zset_read_mpop(call, 1, &end, &count))
+        return STORE_OK;
+    for (uint32_t i = 0; i < call->key_count; i++) {
+        struct zset zset;
+        bool done;
+        enum store_result result = zset_find(call, &call->keys[i], &zset, &done);
+        if (result != STORE_OK || done)
+            return result;
+        if (zset.exists)
+            return zset_pop_many(&zset, end, count);
+    }
+    resp_null_array(call->reply);
+    return STORE_OK;
+}
+
+/* ---- ZRANDMEMBER ---- */
+
+static bool random_options(struct call *call, int64_t *count, bool *with_scores)
+{
+    if (!call_int64_between(call, call->argv[2], -LONG_MAX, LONG_MAX, count))
+        return false;
+    if (call->argc > 4 || (call->argc == 4 && !slice_is(call->argv[3], "withscores")))
+        return call_syntax_error(call);
+    *with_scores = call->argc == 4;
+    if (*with_scores && (*count < -LONG_MAX / 2 || *count > LONG_MAX / 2)) {
+        resp_error(call->reply, "ERR value is out of range");
+        return false;
+    }
+    return true;
+}
+
+struct picking {
+    struct gather *gather;
+    enum zset_form form;
+};
+
+static enum store_result show_picked(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct picking *picking = arg;
+    struct resp_writer *out = &picking->gather->out;
+    double score;
+    if (!zset_score_parse(value, &score))
+        return STORE_DAMAGED;
+    if (picking->form == ZSET_PAIRS)
+        resp_array(out, 2);
+    resp_bulk(out, name.data, name.len);
+    if (picking->form != ZSET_MEMBERS)
+        resp_double(out, score);
+    return out->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result reply_some(struct call *call, const struct zset *zset, int64_t count,
+                                    enum zset_form form)
+{
+    struct members members = zset_members(zset);
+    struct picking picking = {.gather = gather_get(call), .form = form};
+    struct gather *gather = picking.gather;
+    if (gather == NULL)
+        return STORE_NO_MEMORY;
+    if (gather->at == 0 && gather->out.len == 0)
+        zset_put_head(&gather->out, members_pick_count(&members, count), form);
+    gather->is_reply = members_pick_ends(count);
+    enum store_result result = members_pick(call, &members, gather, count, show_picked, &picking);
+    return result == STORE_OK ? gather_reply(call, gather) : result;
+}
+
+static enum store_result reply_one(struct call *call, struct zset *zset)
+{
+    struct zset_place place;
+    struct zset_element element;
+    struct dice dice = dice_new(call->random_seed);
+    if (!zset->exists) {
+        resp_null(call->reply);
+        return STORE_OK;
+    }
+    enum store_result result = zset_seek(zset, dice_below(&dice, zset_count(zset)), &place);
+    if (result == STORE_OK)
+        result = zset_get(zset, &place, &element);
+    return result == STORE_OK ? call_reply_item(call, &element.member) : result;
+}
+
+enum store_result cmd_zrandmember(struct call *call)
+{
+    struct zset zset;
+    int64_t count = 0;
+    bool done, with_scores = false;
+    if (call->argc > 2 && !random_options(call, &count, &with_scores))
+        return STORE_OK;
+    enum store_result result = zset_find(call, call->keys, &zset, &done);
+    if (result != STORE_OK || done)
+        return result;
+    if (call->argc == 2)
+        return reply_one(call, &zset);
+    return reply_some(call, &zset, count, zset_form(call, with_scores));
+}
+
+/* ---- ZSCAN ---- */
+
+struct scanning {
+    const struct zset *zset;
+    const struct scan_filter *filter;
+    struct gather *gather;
+};
+
+/* Scores as Redis prints them here: with 17 digits once it keeps the sorted set as a skip list. */
+static enum store_result show_scanned(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct scanning *scanning = arg;
+    struct resp_writer *out = &scanning->gather->out;
+    char text[40];
+    double score;
+    if (!zset_score_parse(value, &score))
+        return STORE_DAMAGED;
+    if (!scan_matches(scanning->filter, name))
+        return STORE_OK;
+    bool is_big = (scanning->zset->type & ITEM_BIG) != 0;
+    size_t len = is_big ? (size_t)snprintf(text, sizeof(text), "%.17g", score)
+                        : resp_print_double(text, score);
+    resp_bulk(out, name.data, name.len);
+    resp_bulk(out, text, len);
+    scanning->gather->count += 2;
+    return out->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+enum store_result cmd_zscan(struct call *call)
+{
+    struct zset zset;
+    struct scan_filter filter = {.count = 1};
+    uint64_t cursor;
+    bool done;
+    if (!scan_read_cursor(call, call->argv[2], &cursor))
+        return STORE_OK;
+    enum store_result result = zset_find(call, call->keys, &zset, &done);
+    if (result != STORE_OK || done)
+        return result;
+    /* Redis looks at the options only if there is something to be walked. */
+    if (zset.exists && !scan_read_options(call, 3, false, &filter))
+        return STORE_OK;
+    struct scanning scanning = {.zset = &zset, .filter = &filter, .gather = gather_get(call)};
+    if (scanning.gather == NULL)
+        return STORE_NO_MEMORY;
+    scanning.gather->is_tail = true;
+    struct members members = zset_members(&zset);
+    result = members_scan(call, &members, scanning.gather, &cursor, filter.count, show_scanned,
+                          &scanning);
+    if (result != STORE_OK)
+        return result;
+    scan_reply_cursor(call, cursor);
+    resp_array(call->reply, scanning.gather->count);
+    return gather_reply(call, scanning.gather);
+}

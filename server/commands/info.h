@@ -1,0 +1,28 @@
+/*
+ * INFO's text, by section.
+ */
+#ifndef VELLUM_INFO_H
+#define VELLUM_INFO_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "storage/store.h"
+
+struct server;
+
+struct info_section {
+    const char *name; /* lower case, as INFO's argument */
+    void (*write)(FILE *to, struct server *server);
+    bool usual; /* shown without arguments */
+    /* The same within a transaction, with what that has changed; NULL: it makes no difference. */
+    enum store_result (*write_inside)(FILE *to, struct store_txn *txn);
+};
+
+/* CONFIG RESETSTAT: the time that the workers have run so far counts no more. */
+void info_forget_loop_time(struct server *server);
+
+extern const struct info_section info_sections[];
+extern const size_t info_section_count;
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * CONFIG REWRITE: the configuration file again, with the present values. Lines of directives are
+ * replaced where they stand, everything else is kept; what differs from its default and has no line
+ * yet comes after a marker at the end. The new file takes the old one's place by rename, so that at
+ * any time one of the two is there, whole.
+ */
+#include "server/config/config.h"
+#include "server/config/config_directive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARKER "# Written by CONFIG REWRITE"
+
+struct rewrite {
+    struct config *config;
+    FILE *to;
+    bool seen[CONFIG_ROW_MAX];
+    bool marked;
+    bool failed; /* out of memory */
+};
+
+/* The directive of a line; directive_count if it has none. */
+static size_t row_of_line(const char *line)
+{
+    struct config_words words;
+    if (line[strspn(line, " \t")] == '#' || !config_split(line, &words))
+        return directive_count;
+    size_t row = words.count == 0 ? directive_count : directive_find(words.words[0]);
+    config_words_free(&words);
+    return row;
+}
+
+/* One line per client class, as usual in such files. */
+static void write_limits(struct rewrite *rewrite, const char *name, char *value)
+{
+    char *rest = value;
+    for (int i = 0; i < CONFIG_CLIENT_CLASSES; i++) {
+        char *fields[4];
+        for (int k = 0; k < 4; k++)
+            fields[k] = strtok_r(k == 0 && i == 0 ? value : NULL, " ", &rest);
+        fprintf(rewrite->to, "%s %s %s %s %s\n", name, fields[0], fields[1], fields[2], fields[3]);
+    }
+}
+
+static void write_row(struct rewrite *rewrite, size_t row)
+{
+    const struct directive *directive = &directive_table[row];
+    char *value = config_show(rewrite->config, row);
+    bool plain = directive->type == DIRECTIVE_WORDS || directive->type == DIRECTIVE_SAVE;
+    char *quoted = value == NULL || (plain && value[0] != '\0') ? NULL : config_quote(value);
+    if (value == NULL || (!plain && quoted == NULL))
+        rewrite->failed = true;
+    else if (directive->type == DIRECTIVE_LIMITS)
+        write_limits(rewrite, directive->name, value);
+    else if (directive->type == DIRECTIVE_WORDS && value[0] == '\0' && directive->min > 0)
+        ; /* unset: no line says so */
+    else
+        fprintf(rewrite->to, "%s %s\n", directive->name, quoted != NULL ? quoted : value);
+    free(quoted);
+    free(value);
+}
+
+static bool is_initial(struct rewrite *rewrite, const struct config *initial, size_t row)
+{
+    char *now = config_show(rewrite->config, row);
+    char *before = config_show((struct config *)initial, row);
+    bool same = now != NULL && before != NULL && strcmp(now, before) == 0;
+    if (now == NULL || before == NULL)
+        rewrite->failed = true;
+    free(now);
+    free(before);
+    return same;
+}
+
+static void rewrite_line(struct rewrite *rewrite, const char *line)
+{
+    size_t row = row_of_line(line);
+    if (row == directive_count) {
+        fprintf(rewrite->to, "%s\n", line);
+        rewrite->marked = rewrite->marked || strcmp(line, MARKER) == 0;
+    } else if (!rewrite->seen[row]) {
+        rewrite->seen[row] = true;
+        write_row(rewrite, row);
+    }
+}
+
+static void rewrite_lines(struct rewrite *rewrite, FILE *from)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t len;
+    while ((len = getline(&line, &size, from)) >= 0) {
+        while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
+            line[--len] = '\0';
+        rewrite_line(rewrite, line);
+    }
+    free(line);
+}
+
+/* `dir` was made absolute at the start and differs from its default: it always gets a line, and the
+ * file means the same wherever the server is started. */
+static bool add_missing(struct rewrite *rewrite)
+{
+    struct config *initial = malloc(sizeof *initial);
+    if (initial == NULL || !config_init(initial)) {
+        free(initial);
+        return false;
+    }
+    for (size_t row = 0; row < directive_count; row++) {
+        if (rewrite->seen[row] || is_initial(rewrite, initial, row))
+            continue;
+        if (!rewrite->marked)
+            fprintf(rewrite->to, "%s\n", MARKER);
+        rewrite->marked = true;
+        write_row(rewrite, row);
+    }
+    config_free(initial);
+    free(initial);
+    return true;
+}
+
+static bool sync_parent(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash != NULL)
+        slash[slash == parent] = '\0';
+    int fd = open(slash != NULL ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool good = fsync(fd) == 0;
+    close(fd);
+    return good;
+}
+
+/* `path` is a template for mkostemp: two rewrites at once do not meet. */
+static FILE *open_copy(char *path, mode_t mode)
+{
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    FILE *file = fchmod(fd, mode) == 0 ? fdopen(fd, "w") : NULL;
+    if (file == NULL) {
+        close(fd);
+        unlink(path);
+    }
+    return file;
+}
+
+static bool write_copy(struct config *config, FILE *from, FILE *to)
+{
+    struct rewrite rewrite = {.config = config, .to = to};
+    rewrite_lines(&rewrite, from);
+    if (ferror(from) || !add_missing(&rewrite) || rewrite.failed)
+        return false;
+    return fflush(to) == 0 && !ferror(to) && fsync(fileno(to)) == 0;
+}
+
+bool config_rewrite(struct config *config, char error[DIRECTIVE_ERROR_MAX])
+{
+    char path[PATH_MAX];
+    struct stat stat;
+    FILE *from = fopen(config->file, "re"), *to = NULL;
+    bool good = false;
+    errno = 0;
+    int len = snprintf(path, sizeof path, "%s.XXXXXX", config->file);
+    if (from == NULL || len >= (int)sizeof path || fstat(fileno(from), &stat) != 0)
+        goto out;
+    to = open_copy(path, stat.st_mode & 0777);
+    if (to == NULL)
+        goto out;
+    good = write_copy(config, from, to) && rename(path, config->file) == 0 &&
+           sync_parent(config->file);
+out:
+    if (!good)
+        snprintf(error, DIRECTIVE_ERROR_MAX, "%s", errno != 0 ? strerror(errno) : "out of memory");
+    if (!good && to != NULL)
+        unlink(path);
+    if (from != NULL)
+        fclose(from);
+    if (to != NULL)
+        fclose(to);
+    return good;
+}

@@ -1,0 +1,387 @@
+/*
+ * What a command function sees, and the one table of all commands.
+ *
+ * A command is a plain function over a transaction (see storage/store.h): it reads, writes its
+ * reply and puts its changes into the transaction. A read that returns anything but STORE_OK or
+ * STORE_ABSENT is passed up at once: on STORE_WAIT the function is run again from the top, on the
+ * rest the runner answers with the error. The reply is discarded in both cases, so a command
+ * function needs no clean-up; it must have no effect besides reply, transaction and what is put off
+ * until the writes are committed (call_notify).
+ *
+ * Commands that touch no keys and no transaction (PING, CLIENT, CONFIG ...) are CMD_LOCAL: they run
+ * once, with txn == NULL.
+ */
+#ifndef VELLUM_COMMAND_H
+#define VELLUM_COMMAND_H
+
+#include "protocol/resp.h"
+#include "storage/store.h"
+#include "server/pubsub/notify.h"
+
+struct server;
+struct worker;
+struct session;
+struct ahead;
+struct command;
+struct effects;
+struct nest;
+struct upload;
+
+/* Item types as kept in the engine; part of the data format: never renumber. */
+enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
+
+/*
+ * Beside the type stand bits about the form in which Redis would keep the value, for OBJECT
+ * ENCODING; how the store keeps it goes by its size alone. Forms only grow, as in Redis. Part of
+ * the data format, too.
+ */
+#define ITEM_TYPE_MASK 0x0f
+/* A string that was changed in place: whatever its length, Redis would have made room for more
+ * changes, and the name is `raw`. */
+#define ITEM_RAW 0x80
+/* A collection that has outgrown Redis's compact form: quicklist, hashtable, skiplist. */
+#define ITEM_BIG 0x40
+/* A set in which there have only been integers, and which is not ITEM_BIG: intset. */
+#define ITEM_INTEGERS 0x20
+/* A string that is text although it may read as an integer: not `int`. */
+#define ITEM_TEXT 0x20
+
+static inline enum item_type item_type(const struct store_item *item)
+{
+    return (enum item_type)(item->type & ITEM_TYPE_MASK);
+}
+
+struct call {
+    struct server *server;
+    struct worker *worker;
+    struct session *session;
+    const struct command *command;
+    struct store_txn *txn;
+    struct resp_writer *reply;
+    size_t argc;
+    const struct resp_slice *argv; /* argv[0] is the command's name */
+    struct upload *upload;        /* where the value is, its argument being empty; or NULL: there */
+    const struct store_key *keys; /* the declared keys, in the order of their arguments */
+    uint32_t key_count;
+    int64_t now_ms;       /* fixed at first entry, the same in every rerun */
+    uint64_t random_seed; /* likewise */
+
+    /* Kept over reruns, for commands that work in steps (KEYS): what is collected so far. 0 and
+     * NULL at first. The runner calls progress_free(progress), if both are set, when the request
+     * ends. */
+    uint64_t cursor;
+    void *progress;
+    void (*progress_free)(void *progress);
+    bool progress_lasts; /* it is whole: when another run is needed it may begin with that */
+
+    /* Keyspace lookups of this run, counted by commands. The runner clears them before each run and
+     * adds them to INFO's figures after the last. */
+    uint32_t hits, misses;
+
+    /* What the run does besides reply and transaction: see effects.h. Discarded before each run. */
+    struct effects *effects;
+    /* The call this one runs inside, as part of the same transaction; NULL: none. And what runs
+     * inside this one: see nested.h. */
+    struct call *outer;
+    struct nest *nest;
+
+    /* Commands that this run may go on with, and how many it has: see row.h and call_next. */
+    const struct ahead *row;
+    uint32_t row_left, row_taken;
+
+    /* CMD_TOUR: the function is called once on each worker's thread, `worker` being the one whose
+     * turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through the
+     * whole tour; `session` may be written on the last call only (its fields that no command
+     * changes may be read before). txn is NULL. */
+    uint32_t tour_index; /* 0 at the first call, then 1, 2 ... */
+    bool tour_last;
+};
+
+typedef enum store_result command_fn(struct call *call);
+
+enum command_flags {
+    CMD_WRITE = 1 << 0,
+    CMD_READONLY = 1 << 1,
+    CMD_DENYOOM = 1 << 2,
+    CMD_ADMIN = 1 << 3,
+    CMD_NOSCRIPT = 1 << 4,
+    CMD_LOADING = 1 << 5,
+    CMD_STALE = 1 << 6,
+    CMD_FAST = 1 << 7,
+    CMD_NO_AUTH = 1 << 8,
+    CMD_LOCAL = 1 << 9,     /* no transaction */
+    CMD_ALL_KEYS = 1 << 10, /* scope STORE_SCOPE_ALL */
+    CMD_NO_KEYS = 1 << 11,  /* scope STORE_SCOPE_NONE: scans and counters */
+    CMD_TOUR = 1 << 12,     /* visits every worker in turn: see worker.h */
+    CMD_NO_MULTI = 1 << 13,
+    CMD_MOVABLE_KEYS = 1 << 14,
+    CMD_PUBSUB = 1 << 15,
+    CMD_BLOCKING = 1 << 16,
+    CMD_SKIP_MONITOR = 1 << 17,
+    CMD_CONTAINER = 1 << 18, /* its subcommands are the following rows, as "config|get" */
+    CMD_ALLOW_BUSY = 1 << 19,
+    CMD_OTHER_DB = 1 << 20, /* may touch a key in another database: see call_table_keys */
+    CMD_SKIP_SLOWLOG = 1 << 21,
+    CMD_IN_PLACE = 1 << 22, /* CMD_LOCAL and harmless to run again: inside a transaction it runs in
+                               its turn, where other CMD_LOCAL commands run behind it */
+    CMD_NESTS = 1 << 23,    /* runs other commands inside itself: see nested.h */
+    CMD_QUEUE_APART = 1 << 24,  /* after MULTI it is not queued, but runs */
+    CMD_SUBSCRIBED = 1 << 25,   /* allowed to subscribers also in RESP2 */
+    CMD_PUSHES = 1 << 26,       /* replies in pushes, which CLIENT REPLY does not silence */
+    CMD_REMEMBERS = 1 << 27,    /* CMD_READONLY, yet writes down what it has found out: its keys are
+                                   held as a writer's */
+    CMD_STORE_OPTION = 1 << 28, /* a key stands behind the option STORE, as SORT has it */
+    CMD_KEYS_OPTIONAL = 1 << 29, /* as COMMAND tells: their count may be 0 */
+    CMD_NO_TOUCH = 1 << 30,      /* looking at a key this way is no use of it */
+};
+
+/* Once, before the first run: declares the keys that the table's positions do not tell, in the
+ * request's `keys` and `store` (see request.h). False: out of memory. */
+typedef bool declare_fn(struct call *call);
+
+struct command {
+    const char *name; /* lower case; subcommands stand under their container as "config|get" */
+    command_fn *run;  /* NULL for a container that cannot be called by itself */
+    int arity;        /* as Redis: the name included, negative: at least */
+    uint32_t flags;
+    int first_key, last_key,
+        key_step;    /* as Redis's COMMAND: last < 0 counts from the end; 0: none */
+    const char *acl; /* ACL categories besides those the flags imply, space separated */
+    const char *since;
+    const char *group; /* COMMAND DOCS: "string", "generic", "bitmap", "connection", "server" */
+    const char *complexity;
+    const char *summary;
+    const char *syntax;    /* of its arguments, see command_syntax.h; NULL: it has none */
+    const char *key_flags; /* COMMAND's key specs: flags, space separated. Several specs are divided
+                              by ';': each but the last is about one key, the last about the rest;
+                              behind '?' stand those of keys that arguments alone do not tell */
+    const char *tips;      /* COMMAND's tips, space separated; NULL: none */
+    const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
+    int key_count_at;    /* argument that tells how many keys follow it, besides those at first_key
+                            to last_key (and with the last part of key_flags); 0: none does */
+    declare_fn *declare; /* NULL: the positions above are all */
+    int value_at; /* argument that, if it is long, goes to its place while it arrives: see upload.h;
+                     0: none does */
+    /* What it looks up in its key's trees, for fetching ahead: the argument that is a member, and
+     * the one that is its new score; 0: none is. The member's old score leads further. Or it takes
+     * the element at an end of the order. */
+    int member_at, score_at;
+    bool follows_score, takes_first, takes_last;
+};
+
+/* All commands, by group; subcommands follow their container. command_count rows. */
+extern const struct command command_table[];
+extern const size_t command_count;
+
+/*
+ * Where to find a command by name: an open-addressing hash over the lower-cased names, built once
+ * at start (rename-command gives some other names, or none) and read-only from then on. Owned by
+ * struct server.
+ */
+#define COMMAND_INDEX_SLOTS 1024
+#define COMMAND_NAME_MAX 64 /* longest name, renamed ones included */
+
+struct command_slot {
+    const char *name; /* lower case; NULL: empty slot */
+    uint32_t len, row;
+};
+
+struct command_index {
+    struct command_slot slots[COMMAND_INDEX_SLOTS];
+};
+
+/* Subcommands are not in the index; `renames` may be empty. Keeps pointers into the names given.
+ * Returns NULL, or what is wrong with the renames. */
+struct command_rename {
+    const char *from, *to; /* lower case; `to` empty: the command is not to be found at all */
+};
+STORE_MUST_CHECK const char *command_index_build(struct command_index *index,
+                                                 const struct command_rename *renames,
+                                                 size_t rename_count);
+
+/* Case-insensitive; NULL if unknown. command_find_sub looks below a container. */
+const struct command *command_find(const struct command_index *index, struct resp_slice name);
+const struct command *command_find_sub(const struct command *container, struct resp_slice name);
+/* Whether it can be found at all: rename-command may have taken it away. */
+bool command_is_reachable(const struct command_index *index, const struct command *command);
+static inline bool command_is_container(const struct command *command)
+{
+    return (command->flags & CMD_CONTAINER) != 0;
+}
+static inline bool command_arity_ok(const struct command *command, size_t argc)
+{
+    return command->arity >= 0 ? argc == (size_t)command->arity : argc >= (size_t)-command->arity;
+}
+
+static inline bool command_has_keys(const struct command *command)
+{
+    return command->first_key != 0 || command->key_count_at != 0;
+}
+
+/* The arguments [*begin, *end) that are the keys which key_count_at announces; none if the count is
+ * not what the command will accept. */
+void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
+                          size_t *begin, size_t *end);
+
+/* The argument that is the first key; 0: the table tells of none. It may lie behind the last. */
+size_t command_first_key(const struct command *command, size_t argc, const struct resp_slice *argv);
+
+/* The argument that is the key of CMD_STORE_OPTION; 0: there is none. */
+size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
+
+/* More keys than these call_table_keys does not find. */
+size_t call_most_keys(const struct command *command, size_t argc);
+
+/*
+ * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room
+ * for call_most_keys) and returns how many there are. `known`: the command_first_key, if it was
+ * hashed already, for any database; or NULL.
+ */
+uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
+                         const struct resp_slice *argv, uint32_t db, const struct store_key *known,
+                         struct store_key *keys);
+
+enum store_scope command_scope(const struct command *command);
+
+/* What was kept over reruns goes. */
+void call_drop_progress(struct call *call);
+
+/* ---- helpers that command functions share ---- */
+
+const char *call_type_name(uint8_t type); /* of an item, as TYPE names it: "string" */
+
+bool slice_is(struct resp_slice slice, const char *text); /* case-insensitive */
+
+/* Each answers with Redis's error and returns false when the argument is not what it should be. */
+bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-ERR value is not an
+                                                                 integer or out of range" */
+bool call_int64_between(
+    struct call *call, struct resp_slice arg, int64_t least, int64_t most,
+    int64_t *value); /* and "-ERR value is out of range, value must between ..." */
+bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
+                     int64_t *value); /* `error`, whatever is wrong */
+bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
+bool call_syntax_error(struct call *call);                                 /* always false */
+bool call_wrong_type(struct call *call);                                   /* always false */
+
+/* Whether looking at keys is to count as use of them, for eviction. */
+bool call_counts_use(const struct call *call);
+
+/* The names alone, whatever their databases. */
+bool call_same_name(const struct store_key *a, const struct store_key *b);
+
+/* The elements from position `from` to `to`, both counted from the end when negative, of a sequence
+ * of `total`: *count of them, *first being the first. */
+void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count);
+
+/* Deletes what is at a key, if there is anything, and tells of it. */
+enum store_result call_delete(struct call *call, const struct store_key *key);
+
+/* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others do it by hand).
+ */
+enum store_result call_find(struct call *call, const struct store_key *key,
+                            struct store_item *item);
+
+/* call_find and a check of the type: on another type than `type` answers WRONGTYPE, sets *done and
+ * returns STORE_OK. */
+enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
+                           struct store_item *item, bool *done);
+
+/*
+ * Keyspace notifications (notify-keyspace-events): a command tells with Redis's class and event
+ * what it does to a key. It is heard of when the run's writes are committed, in the order of the
+ * calls; what a run says that is run again or fails is forgotten. Call it where the change is put
+ * into the transaction, and only if there is one. `event` is static text. A test and no more while
+ * nobody has asked for the class.
+ *
+ *     call_notify(call, NOTIFY_LIST, "lpush", call->keys);
+ *
+ * A key that comes to be is told of first ("new"). A command that knows whether the key exists
+ * calls call_notify(call, NOTIFY_NEW, "new", key) if not; one that writes without looking calls
+ * call_notify_if_new before it writes, which looks only if somebody has asked, and whose results
+ * other than STORE_OK are passed up. Emptying a collection: the event, then NOTIFY_GENERIC "del".
+ */
+void call_notify(struct call *call, enum notify_class class, const char *event,
+                 const struct store_key *key);
+STORE_MUST_CHECK enum store_result call_notify_if_new(struct call *call,
+                                                      const struct store_key *key);
+bool call_notifies(const struct call *call, enum notify_class class); /* somebody has asked */
+
+/*
+ * A command that finds nothing to do and waits for it (CMD_BLOCKING): it writes the reply that is
+ * to be given when the time is up, and returns
+ *
+ *     resp_null_array(call->reply);
+ *     return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
+ *
+ * Its request waits, and when a commit has left a value of the type at one of the keys, its
+ * function runs again as a transaction of its own, the next on that key; calling call_block again
+ * it goes on waiting in its old place. timeout_ms counts from the first time; 0: for ever. Inside
+ * MULTI and scripts nothing waits: the reply stands. Declared keys only; none: it just waits for
+ * the time. call_has_waited: this is not the first look. call_timeout reads seconds, with
+ * fractions.
+ */
+STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct store_key *keys,
+                                              uint32_t count, enum item_type type,
+                                              int64_t timeout_ms);
+bool call_has_waited(struct call *call);
+bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
+
+/* call_block for no key, but until `commit` is durable (0: just for the time). However it ends,
+ * `answer` writes the reply, as it does now. call_written: what this connection has written. */
+STORE_MUST_CHECK enum store_result call_await(struct call *call, uint64_t commit,
+                                              int64_t timeout_ms,
+                                              void (*answer)(struct call *call));
+uint64_t call_written(struct call *call);
+
+/* Of a subcommand that refuses its arguments by itself: "-ERR unknown subcommand or wrong number of
+ * arguments ..."; always false. */
+bool call_wrong_subcommand(struct call *call);
+
+/*
+ * Goes on with the connection's next command, if that has arrived and is the same one for the same
+ * key, with as many arguments: they take the place of call->argv, and its reply is written behind
+ * this one's. For a function that has done all for its command, at a key for which nobody can be
+ * waiting, and knows that the next one will find what it needs there. False: there is none.
+ */
+bool call_next(struct call *call);
+
+/* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
+void call_help(struct call *call, const char *const *lines);
+
+/* store_step, for commands that write their reply from its first byte into a buffer kept over the
+ * steps: what `said` holds may have left for the client afterwards, and then it is empty. */
+STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *said);
+
+/* The server ends, and a long read that only replies would hold that up. Its connection is closed.
+ */
+bool call_is_in_vain(struct call *call);
+
+/* Within a step of such a command: puts a large item, from `offset` on, as a bulk string behind
+ * what was said, which leaves for the client with it. STORE_ABSENT: it has to be read into `said`;
+ * with other results than STORE_OK, too, all is as it was. */
+STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                                                const struct store_item *item, uint64_t offset);
+
+/* An upload of this many bytes that goes on while the call rests: what waits for the device goes on
+ * by store_rest. */
+STORE_MUST_CHECK enum store_result call_upload_begin(struct call *call, uint64_t length,
+                                                     struct store_upload **upload);
+
+/* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
+ * bytes, so that its length never stands in memory. */
+enum store_result call_reply_item(struct call *call, const struct store_item *item);
+/* The same from `offset` on. */
+enum store_result call_reply_part(struct call *call, const struct store_item *item,
+                                  uint64_t offset);
+/* And of `len` bytes. */
+enum store_result call_reply_range(struct call *call, const struct store_item *item,
+                                   uint64_t offset, uint64_t len);
+/* The bytes of a value, and then of a finished upload, in the middle of what is written otherwise;
+ * it may be closed when the request is finished. */
+STORE_MUST_CHECK enum store_result call_reply_bytes(struct call *call,
+                                                    const struct store_item *item);
+STORE_MUST_CHECK enum store_result call_reply_upload(struct call *call,
+                                                     struct store_upload *upload);
+
+#endif

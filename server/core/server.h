@@ -1,0 +1,97 @@
+/*
+ * The one object that main owns: configuration, store, workers, and what is counted for the whole
+ * process. No other global state exists.
+ */
+#ifndef VELLUM_SERVER_H
+#define VELLUM_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "storage/store.h"
+#include "server/core/command.h"
+#include "server/config/config.h"
+#include "server/config/log.h"
+#include "server/net/rdma.h"
+
+#define VELLUM_VERSION "0.1.0"
+#define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
+#define VELLUM_REDIS_VERSION_NUM 0x00070204
+
+struct blocked;
+struct listener;
+struct notices;
+struct pubsub;
+struct scripts;
+struct slowlog;
+struct worker;
+struct watch_registry;
+
+/* What INFO showed last. */
+enum info_rate { RATE_COMMANDS, RATE_INPUT, RATE_OUTPUT, RATE_CYCLES, RATE_BUSY_USEC, RATE_COUNT };
+struct info_rates {
+    _Atomic int64_t taken_ms;
+    _Atomic uint64_t totals[RATE_COUNT], per_second[RATE_COUNT];
+};
+
+struct server {
+    struct config config; /* see config.h for its locking */
+    struct log log;
+    struct command_index commands; /* main builds it from config.renames before workers start */
+    struct store *store;
+    struct pubsub *pubsub;
+    struct notices *notices;
+    struct blocked *blocked;
+    struct scripts *scripts;
+    struct slowlog *slowlog;
+    _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
+    struct listener *listener;      /* NULL until it is bound */
+    struct worker **workers;
+    uint32_t worker_count;
+    struct watch_registry *watches;           /* of the store that is open */
+    char run_id[41];                          /* 40 hex digits, new at each start */
+    char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
+    int64_t start_ms;                         /* Unix time */
+    bool oom_score_is_ours;                   /* under config.changing, as the next */
+    int oom_score_before;
+    _Atomic uint64_t next_session_id;
+    _Atomic uint32_t connected_clients; /* accepted and not yet closed */
+    _Atomic uint64_t total_connections, rejected_connections, denied_auths;
+    _Atomic uint64_t loop_usec_before; /* of the workers' time, when it began to count anew */
+    _Atomic uint64_t script_bytes;     /* granted to Lua, in all workers: see script_state.h */
+    _Atomic uint64_t spooled_bytes;    /* of clients' commands, on the device: see spool.h */
+    _Atomic uint64_t gathered_bytes;   /* by the commands that work in steps: see gather.h */
+    struct info_rates rates;
+    const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
+    struct rdma_service *rdma;       /* NULL: none, and the reason for it */
+    char rdma_problem[RDMA_ERROR_MAX];
+    _Atomic uint64_t memory_peak;     /* of used_memory, as far as INFO has seen it */
+    _Atomic uint64_t client_comfort;  /* of a worker's clients: see client_memory.h */
+    _Atomic uint64_t client_limit;    /* of all clients */
+    _Atomic int64_t client_bytes;     /* of all, within a megabyte for each worker */
+    _Atomic uint64_t published_bytes; /* of publications in outputs, each counted once */
+    _Atomic int64_t published_untold; /* of that, not in client_bytes yet */
+    _Atomic uint64_t memory_bound;    /* maxmemory, or what stands for it */
+    _Atomic int64_t trim_peak; /* of client_bytes and script_bytes since malloc gave memory back */
+    _Atomic int64_t trim_next_ms;  /* when it may be asked again */
+    _Atomic bool stopping;         /* set by server_stop alone */
+    _Atomic bool scripts_may_all;  /* DEBUG SET-DISABLE-DENY-SCRIPTS */
+    _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
+    int stop_fd;                   /* eventfd: readable from server_stop on */
+};
+
+/* Begins a graceful stop: no more connections and commands are taken, what runs is finished,
+ * replies leave, the store is closed. From any thread; a second call does nothing. */
+void server_stop(struct server *server);
+
+/* What maxmemory comes to: half of what the process may have, if it is 0; no less than 64 MB. */
+uint64_t server_memory(uint64_t maxmemory);
+
+/* For store_options.process_bytes. */
+uint64_t server_resident(void *server);
+
+/* Tells the store which keys may go, as the configuration has it now. */
+void server_set_policy(struct server *server);
+
+#endif

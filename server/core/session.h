@@ -1,0 +1,52 @@
+/*
+ * The logical state of one client connection, whatever transport it came by. Owned by its worker:
+ * only that thread touches it (commands about other workers' clients make a tour, see worker.h).
+ */
+#ifndef VELLUM_SESSION_H
+#define VELLUM_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/resp.h"
+#include "server/pubsub/pubsub.h"
+
+struct conn;
+struct nest;
+struct watch;
+
+/*
+ * CLIENT REPLY sets ON, OFF, or SKIP_NEXT. The runner discards the replies under OFF, makes SKIP of
+ * SKIP_NEXT when the command that set it has run, and ON of SKIP after one more command. CLIENT
+ * REPLY ON answers OK; the others write nothing.
+ */
+enum session_reply_mode {
+    SESSION_REPLY_ON,
+    SESSION_REPLY_OFF,
+    SESSION_REPLY_SKIP_NEXT,
+    SESSION_REPLY_SKIP
+};
+
+struct session {
+    uint64_t id; /* CLIENT ID: unique in the process, rising */
+    struct conn *conn;
+    uint32_t db;
+    uint8_t resp_version;   /* 2 or 3; HELLO sets it, and call->reply->version for its own reply */
+    bool authenticated;     /* the runner refuses commands (but CMD_NO_AUTH ones) while it is false
+                               and a password is set; true from the start if none was */
+    bool close_after_reply; /* QUIT, protocol errors, CLIENT KILL of itself */
+    bool no_evict, no_touch;
+    struct nest *multi;  /* between MULTI and EXEC: what is queued; else NULL */
+    struct watch *watch; /* WATCH; NULL: nothing */
+    enum session_reply_mode reply_mode;
+    struct pubsub_session pubsub;
+    char *name;     /* CLIENT SETNAME, from malloc; NULL: none */
+    char *lib_name; /* CLIENT SETINFO, likewise */
+    char *lib_ver;
+    uint64_t text_bytes;      /* of these three */
+    const char *last_command; /* full name of the command last run, from the table; NULL: none */
+    int64_t created_ms, last_active_ms;
+    uint64_t command_count;
+};
+
+#endif

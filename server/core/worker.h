@@ -1,0 +1,164 @@
+/*
+ * A worker: one thread, one event loop around libevent, with its own connections and its own
+ * store_worker. A round of the loop: socket events, the store's completions, the inbox; then the
+ * connections that need attention (commands run on), the replies of all are written, and the store
+ * is submitted to.
+ *
+ * Threads: everything here belongs to the worker's thread, but for worker_post, worker_wake, the
+ * counters and connection_count.
+ */
+#ifndef VELLUM_WORKER_H
+#define VELLUM_WORKER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "server/core/command.h"
+#include "server/core/errorstats.h"
+#include "server/base/message.h"
+#include "server/core/server.h"
+#include "server/core/session.h"
+
+struct event_base;
+struct block;
+struct conn;
+struct rdma_loop;
+struct request;
+struct script_state;
+struct waiter;
+
+/* Counters are written by their worker alone (relaxed atomics) and summed by INFO. */
+struct worker_counters {
+    _Atomic uint64_t commands, input_bytes, output_bytes, keyspace_hits, keyspace_misses,
+        protocol_errors, error_replies, expired_keys, reads, writes, query_buffer_closed,
+        output_buffer_closed, uploads, evicted_clients, cycles;
+};
+
+/* INFO commandstats, one per command_table row. Time is taken for the first calls of a command and
+ * then for one in COMMAND_SAMPLE, which counts that often: no clock on the usual path. */
+#define COMMAND_SAMPLE 64
+struct command_counters {
+    _Atomic uint64_t calls, nsec, rejected, failed;
+};
+
+/* Adds to a counter that only this thread writes. */
+static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + amount, memory_order_relaxed);
+}
+
+/* A worker's Lua, and the script that runs, as other threads see them. */
+struct script_shown {
+    _Atomic uint64_t bytes;
+    _Atomic bool is_busy; /* over busy-reply-threshold */
+    _Atomic bool has_written;
+    _Atomic bool is_killed; /* it is to end */
+};
+
+#define WORKER_SPARE_PARSERS 16
+#define WORKER_LATE_REPLIES 32
+#define WORKER_LATE_BYTES (128 * 1024)
+
+/* What a connection's turn has written, kept until those of others can be sent with it. */
+struct late_reply {
+    struct conn *conn;
+    uint32_t at, len; /* in worker->late_bytes */
+};
+
+/* Whether commands are taken although much is unsent. */
+enum client_hold { CLIENTS_GO_ON, CLIENTS_ARE_HELD, CLIENTS_ARE_TOO_SLOW };
+
+struct worker {
+    struct server *server;
+    uint32_t index;
+    pthread_t thread;
+    _Atomic clockid_t processor_clock; /* of the thread; 0: it has not begun */
+    struct event_base *base;
+    struct store_worker *store;
+    int64_t now_ms;     /* Unix time of this round; 0: not read yet, see worker_now() */
+    struct conn *conns; /* open connections, newest first: see conn.h */
+    _Atomic uint32_t connection_count; /* the listener chooses by it */
+    _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
+    uint64_t shared_bytes;             /* of publications in them, each time */
+    int64_t client_bytes_told;         /* as the store has been told */
+    uint64_t unsent_bytes;             /* of replies */
+    enum client_hold hold;             /* see client_memory.c */
+    int64_t held_since_ms;
+    uint64_t pushed_bytes; /* into outputs, by the messages visited last */
+    struct worker_counters counters;
+    struct errorstats errors;
+    struct command_counters *command_counters; /* command_count of them */
+
+    /* shared by the connections, which take turns: see conn.c */
+    struct resp_parser *parser; /* at a command's start between turns */
+    struct resp_parser scout;   /* of look_ahead.c */
+    struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
+    uint32_t spare_parser_count;
+    struct block *input;       /* what transports are read into; NULL: to be made */
+    struct resp_writer output; /* replies of the connection whose turn it is; else empty */
+    uint32_t output_replies;   /* how many: see conn_output.c */
+    struct late_reply late[WORKER_LATE_REPLIES]; /* see conn_output.c */
+    uint32_t late_count, late_used;
+    char *late_bytes;       /* WORKER_LATE_BYTES */
+    struct conn *attention; /* connections to be looked at before the round ends */
+    struct conn *undurable; /* connections whose replies wait for the journal */
+
+    /* the runner's: see runner.c */
+    struct request *free_requests;
+    uint32_t free_request_count;
+    struct request *resting; /* see outflow.h */
+    struct waiter *awaiting; /* see blocked_note_durable */
+    uint32_t running;        /* requests started and not finished */
+    uint64_t random_state;
+    int64_t browser_logged_ms;
+
+    struct script_state *scripts; /* NULL: none has run here yet */
+    struct script_shown script;
+    bool is_choked;                 /* see pubsub_chokes */
+    bool is_aside;                  /* in worker_serve_aside: only CMD_ALLOW_BUSY commands run */
+    struct rdma_loop *rdma;         /* NULL: no RDMA here */
+    struct worker_private *private; /* the loop's own, in worker.c */
+};
+
+/* Seeds for commands; by the worker's thread. */
+static inline uint64_t worker_random(struct worker *worker)
+{
+    uint64_t x = worker->random_state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    worker->random_state = x;
+    return x;
+}
+
+/* All workers are made before the first is started, and all joined before the first is freed:
+ * they know each other through server->workers. */
+STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
+                                  char message[STORE_MESSAGE_MAX]);
+STORE_MUST_CHECK bool worker_start(struct worker *worker);
+void worker_round(struct worker *worker, bool may_block); /* for tests, instead of worker_start */
+void worker_wake(struct worker *worker);                  /* from any thread */
+uint64_t worker_busy_usec(const struct worker *worker);   /* its thread's time, from any thread */
+void worker_join(struct worker *worker);                  /* waits for its end */
+void worker_visit_rest(struct worker *worker);            /* what it was sent after that */
+void worker_free(struct worker *worker);
+
+/* A small round from inside a command that runs for long on `apart`, which is left alone: new
+ * connections are taken in, input is read, BUSY is answered; everything else waits for the
+ * command's end. The command holds no lock of the store. */
+void worker_serve_aside(struct worker *worker, struct conn *apart);
+
+/* Clients that the command before has woken are served, if they are this worker's: behind each
+ * command, so that they need not wait for those that come after it. */
+void worker_visit_woken(struct worker *worker);
+
+/* The round's time, read at its first use. */
+int64_t worker_now(struct worker *worker);
+
+/* worker_post (message.h) by the worker's own thread, to be visited in this round when all
+ * connections have had their turn; nothing need be woken. Not while the worker stands outside of
+ * its round. */
+void worker_post_self(struct worker *self, struct worker_message *message);
+
+#endif

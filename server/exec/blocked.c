@@ -1,0 +1,638 @@
+/*
+ * Invariants:
+ * 1. A waiter enters the queues within its run function, under the locks of its keys' partitions:
+ *    what it has not seen there comes by a later commit, of which the observer hears.
+ * 2. `ready` of a queue tells of which types the key's value may be, if any that waits for it has
+ *    not looked at what the last change has left there.
+ * 3. A key is `handed` to at most one waiter, by the transaction that makes it ready, which summons
+ *    it, or keeps the key for it if it was summoned to another by the same commit: so nobody else
+ *    gets hold of the key before. As long as there is one who waits for what a queue is ready for,
+ *    and was not summoned to another key, the key is handed to somebody.
+ *    places[i] of a waiter is of the i-th of its request's keys.
+ * 4. Whoever is summoned runs; the end of its wait, if that comes meanwhile, stands in `ending` and
+ *    counts if the run finds nothing. Summons and end decide by `state` which of them was first.
+ * 5. A waiter leaves the queues under the locks of its keys' partitions, and hands on what is
+ *    ready there; one whose wait has ended leaves without, having no key to hand on.
+ * 6. `users` counts the requests that may block; while it is not 0 the registry listens.
+ *
+ * Locks: a shard's is a leaf below the store's, but for those that store_summon takes.
+ */
+#include "server/exec/blocked.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/event.h>
+
+#include "server/net/conn.h"
+#include "server/exec/request.h"
+#include "server/exec/runner.h"
+#include "server/core/server.h"
+#include "server/exec/slowlog.h"
+#include "server/core/worker.h"
+
+#define SHARDS 64
+#define BUCKETS_MIN 16
+
+/* A waiter in the queue of one of its keys. */
+struct place {
+    struct waiter *waiter;
+    struct queue *queue;
+    struct place *previous, *next;
+};
+
+struct queue {
+    struct queue *bucket_next;
+    struct place *first, *last;
+    struct store_key key;
+    uint32_t ready;        /* a bit per type */
+    struct waiter *handed; /* to whom the key was handed; or NULL */
+    char bytes[];
+};
+
+enum waiter_state { WAITS, SUMMONED, ENDS };
+
+struct waiter {
+    struct request *request;
+    struct worker *worker;
+    enum item_type type;
+    _Atomic int state;
+    _Atomic uint64_t turn; /* the commit behind which it was summoned */
+    bool looks;            /* its run has begun: the time it sees is fixed */
+    bool blocks;           /* its last run has said so */
+    bool is_counted;
+    enum blocked_ending ending;
+    int64_t deadline_ms; /* 0: none */
+    struct event *timer;
+    void (*answer)(struct call *call); /* writes the reply when it ends; NULL: the run has */
+    uint64_t commit;                   /* ends when it is durable; 0: that does not matter */
+    struct waiter *next_awaiting, *previous_awaiting; /* worker->awaiting, if commit is not 0 */
+    uint32_t place_count;
+    struct place places[];
+};
+
+struct shard {
+    pthread_mutex_t lock;
+    struct queue **buckets;
+    uint32_t bucket_count; /* 0 or a power of two */
+    uint32_t queue_count;
+};
+
+struct blocked {
+    struct store *store;
+    pthread_mutex_t lock; /* of is_listening; before the store's locks */
+    _Atomic bool is_listening;
+    _Atomic uint64_t client_count, queue_count, users;
+    struct shard shards[SHARDS];
+};
+
+/* ---- queues ---- */
+
+static struct shard *shard_of(struct blocked *blocked, const struct store_key *key)
+{
+    return &blocked->shards[key->hash % SHARDS];
+}
+
+static struct queue **bucket_of(const struct shard *shard, const struct store_key *key)
+{
+    return &shard->buckets[key->hash / SHARDS % shard->bucket_count];
+}
+
+static struct queue *find_queue(struct shard *shard, const struct store_key *key)
+{
+    if (shard->bucket_count == 0)
+        return NULL;
+    struct queue *queue = *bucket_of(shard, key);
+    while (queue != NULL && (queue->key.hash != key->hash || queue->key.db != key->db ||
+                             queue->key.len != key->len ||
+                             (key->len > 0 && memcmp(queue->bytes, key->data, key->len) != 0)))
+        queue = queue->bucket_next;
+    return queue;
+}
+
+/* False: out of memory, and there are no buckets; else longer chains will do. */
+static bool grow(struct shard *shard)
+{
+    struct shard grown = {.bucket_count = 2 * shard->bucket_count};
+    if (shard->queue_count < shard->bucket_count)
+        return true;
+    if (grown.bucket_count == 0)
+        grown.bucket_count = BUCKETS_MIN;
+    grown.buckets = calloc(grown.bucket_count, sizeof *grown.buckets);
+    if (grown.buckets == NULL)
+        return shard->bucket_count > 0;
+    for (uint32_t i = 0; i < shard->bucket_count; i++) {
+        for (struct queue *queue; (queue = shard->buckets[i]) != NULL;) {
+            shard->buckets[i] = queue->bucket_next;
+            struct queue **bucket = bucket_of(&grown, &queue->key);
+            queue->bucket_next = *bucket;
+            *bucket = queue;
+        }
+    }
+    free(shard->buckets);
+    shard->buckets = grown.buckets;
+    shard->bucket_count = grown.bucket_count;
+    return true;
+}
+
+static struct queue *add_queue(struct blocked *blocked, struct shard *shard,
+                               const struct store_key *key)
+{
+    struct queue *queue = grow(shard) ? calloc(1, sizeof *queue + key->len) : NULL;
+    if (queue == NULL)
+        return NULL;
+    queue->key = *key;
+    queue->key.data = queue->bytes;
+    if (key->len > 0)
+        memcpy(queue->bytes, key->data, key->len);
+    struct queue **bucket = bucket_of(shard, key);
+    queue->bucket_next = *bucket;
+    *bucket = queue;
+    shard->queue_count++;
+    atomic_fetch_add(&blocked->queue_count, 1);
+    return queue;
+}
+
+static void remove_queue(struct blocked *blocked, struct shard *shard, struct queue *queue)
+{
+    struct queue **at = bucket_of(shard, &queue->key);
+    while (*at != queue)
+        at = &(*at)->bucket_next;
+    *at = queue->bucket_next;
+    free(queue);
+    shard->queue_count--;
+    atomic_fetch_sub(&blocked->queue_count, 1);
+}
+
+/* Whether the waiter waits for a key, and from now on does not. */
+static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
+{
+    int waits = WAITS;
+    return atomic_compare_exchange_strong(&waiter->state, &waits, (int)state);
+}
+
+/* One who was summoned to another key behind the same commit has the choice, and hands on what it
+ * leaves. */
+static bool has_choice(const struct waiter *waiter, uint64_t turn)
+{
+    return atomic_load(&waiter->state) == SUMMONED && atomic_load(&waiter->turn) == turn;
+}
+
+/* To the first for whom there may be something. The lock of the key's partition is held. */
+static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
+{
+    if (queue->ready == 0 || queue->handed != NULL)
+        return;
+    for (struct place *at = queue->first; at != NULL && queue->handed == NULL; at = at->next) {
+        struct waiter *waiter = at->waiter;
+        if ((queue->ready >> waiter->type & 1) == 0)
+            continue;
+        if (stop_waiting(waiter, SUMMONED)) {
+            atomic_store(&waiter->turn, turn);
+            queue->handed = waiter;
+            store_summon(&waiter->request->store, &queue->key, from);
+        } else if (has_choice(waiter, turn)) {
+            queue->handed = waiter;
+            store_keep(&waiter->request->store, (uint32_t)(at - waiter->places), from);
+        }
+    }
+}
+
+/* False: out of memory. */
+static bool enter(struct blocked *blocked, struct waiter *waiter, const struct store_key *key)
+{
+    struct shard *shard = shard_of(blocked, key);
+    struct place *place = &waiter->places[waiter->place_count];
+    pthread_mutex_lock(&shard->lock);
+    struct queue *queue = find_queue(shard, key);
+    if (queue == NULL)
+        queue = add_queue(blocked, shard, key);
+    if (queue != NULL) {
+        *place = (struct place){.waiter = waiter, .queue = queue, .previous = queue->last};
+        if (queue->last != NULL)
+            queue->last->next = place;
+        else
+            queue->first = place;
+        queue->last = place;
+        waiter->place_count++;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return queue != NULL;
+}
+
+/* The queue's shard is locked. */
+static void unlink_place(struct place *place)
+{
+    struct queue *queue = place->queue;
+    if (place->previous != NULL)
+        place->previous->next = place->next;
+    else
+        queue->first = place->next;
+    if (place->next != NULL)
+        place->next->previous = place->previous;
+    else
+        queue->last = place->previous;
+}
+
+/* Under the lock of the key's partition: the request has ended, or waits on. */
+static void let_go(struct blocked *blocked, struct place *place, bool stays)
+{
+    const struct waiter *waiter = place->waiter;
+    struct queue *queue = place->queue;
+    struct shard *shard = shard_of(blocked, &queue->key);
+    pthread_mutex_lock(&shard->lock);
+    if (queue->handed == place->waiter)
+        queue->handed = NULL;
+    if (!stays)
+        unlink_place(place);
+    if (queue->first == NULL)
+        remove_queue(blocked, shard, queue);
+    else
+        hand_on(queue, waiter->worker->store, waiter->request->store.shown);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* Nothing was handed to it. */
+static void leave_all(struct blocked *blocked, struct waiter *waiter)
+{
+    for (uint32_t i = 0; i < waiter->place_count; i++) {
+        struct queue *queue = waiter->places[i].queue;
+        struct shard *shard = shard_of(blocked, &queue->key);
+        pthread_mutex_lock(&shard->lock);
+        unlink_place(&waiter->places[i]);
+        if (queue->first == NULL)
+            remove_queue(blocked, shard, queue);
+        pthread_mutex_unlock(&shard->lock);
+    }
+    waiter->place_count = 0;
+}
+
+/* ---- what the store tells ---- */
+
+static void note_key(struct blocked *blocked, const struct store_change *change)
+{
+    struct shard *shard = shard_of(blocked, change->key);
+    pthread_mutex_lock(&shard->lock);
+    struct queue *queue = find_queue(shard, change->key);
+    if (queue != NULL) {
+        queue->ready = change->fresh == NULL ? 0 : 1u << item_type(change->fresh);
+        hand_on(queue, change->worker, change->commit);
+    }
+    pthread_mutex_unlock(&shard->lock);
+}
+
+static void note_swapped(struct queue *queue, const struct store_change *change)
+{
+    if ((change->dbs >> queue->key.db & 1) == 0)
+        return;
+    queue->ready = UINT32_MAX;
+    hand_on(queue, change->worker, change->commit);
+}
+
+/* Keys have come from another database: whoever waits for one looks for himself. */
+static void note_swap(struct blocked *blocked, const struct store_change *change)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &blocked->shards[i];
+        pthread_mutex_lock(&shard->lock);
+        for (uint32_t j = 0; j < shard->bucket_count; j++)
+            for (struct queue *queue = shard->buckets[j]; queue != NULL; queue = queue->bucket_next)
+                note_swapped(queue, change);
+        pthread_mutex_unlock(&shard->lock);
+    }
+}
+
+static void on_change(void *arg, const struct store_change *change)
+{
+    struct blocked *blocked = arg;
+    if (atomic_load_explicit(&blocked->queue_count, memory_order_relaxed) == 0)
+        return;
+    if (change->kind == STORE_CHANGE_KEY)
+        note_key(blocked, change);
+    else if (change->kind == STORE_CHANGE_SWAP)
+        note_swap(blocked, change);
+}
+
+/* ---- the registry ---- */
+
+struct blocked *blocked_new(struct store *store)
+{
+    struct blocked *blocked = calloc(1, sizeof *blocked);
+    if (blocked == NULL)
+        return NULL;
+    blocked->store = store;
+    pthread_mutex_init(&blocked->lock, NULL);
+    for (uint32_t i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&blocked->shards[i].lock, NULL);
+    return blocked;
+}
+
+void blocked_free(struct blocked *blocked)
+{
+    if (blocked == NULL)
+        return;
+    assert(atomic_load(&blocked->queue_count) == 0 && atomic_load(&blocked->users) == 0);
+    blocked_rest(blocked);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        pthread_mutex_destroy(&blocked->shards[i].lock);
+        free(blocked->shards[i].buckets);
+    }
+    pthread_mutex_destroy(&blocked->lock);
+    free(blocked);
+}
+
+void blocked_rest(struct blocked *blocked)
+{
+    pthread_mutex_lock(&blocked->lock);
+    if (atomic_load(&blocked->is_listening) && atomic_load(&blocked->users) == 0) {
+        /* Who comes now either is seen here, or sees that nobody listens, and waits at the lock. */
+        atomic_store(&blocked->is_listening, false);
+        if (atomic_load(&blocked->users) > 0)
+            atomic_store(&blocked->is_listening, true);
+        else
+            store_unobserve(blocked->store, on_change, blocked);
+    }
+    pthread_mutex_unlock(&blocked->lock);
+}
+
+static struct blocked *registry_of(const struct request *request)
+{
+    return request->call.server->blocked;
+}
+
+enum store_result blocked_prepare(struct request *request)
+{
+    struct blocked *blocked = registry_of(request);
+    atomic_fetch_add(&blocked->users, 1);
+    request->may_block = true;
+    if (atomic_load(&blocked->is_listening))
+        return STORE_OK;
+    pthread_mutex_lock(&blocked->lock);
+    if (!atomic_load(&blocked->is_listening))
+        atomic_store(&blocked->is_listening,
+                     store_observe(blocked->store, on_change, blocked) == STORE_OK);
+    bool is_listening = atomic_load(&blocked->is_listening);
+    pthread_mutex_unlock(&blocked->lock);
+    return is_listening ? STORE_OK : STORE_NO_MEMORY;
+}
+
+uint64_t blocked_clients(const struct blocked *blocked)
+{
+    return atomic_load_explicit(&blocked->client_count, memory_order_relaxed);
+}
+
+uint64_t blocked_keys(const struct blocked *blocked)
+{
+    return atomic_load_explicit(&blocked->queue_count, memory_order_relaxed);
+}
+
+/* ---- waiting ---- */
+
+static struct waiter *make_waiter(struct request *request, enum item_type type,
+                                  const struct store_key *keys, uint32_t count)
+{
+    struct blocked *blocked = registry_of(request);
+    struct waiter *waiter = calloc(1, sizeof *waiter + count * sizeof(struct place));
+    if (waiter == NULL)
+        return NULL;
+    waiter->request = request;
+    waiter->worker = request->conn->worker;
+    waiter->type = type;
+    waiter->looks = true;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!enter(blocked, waiter, &keys[i])) {
+            leave_all(blocked, waiter);
+            free(waiter);
+            return NULL;
+        }
+    }
+    return waiter;
+}
+
+/* What it has found nothing of is not there for others either. */
+static void note_look(struct blocked *blocked, struct place *place)
+{
+    struct shard *shard = shard_of(blocked, &place->queue->key);
+    pthread_mutex_lock(&shard->lock);
+    place->queue->ready &= ~(1u << place->waiter->type);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+enum store_result call_block(struct call *call, const struct store_key *keys, uint32_t count,
+                             enum item_type type, int64_t timeout_ms)
+{
+    if (call->outer != NULL)
+        return STORE_OK;
+    struct request *request = request_of_call(call);
+    struct waiter *waiter = request->waiter;
+    assert(request->may_block);
+    if (waiter == NULL) {
+        waiter = request->waiter = make_waiter(request, type, keys, count);
+        if (waiter == NULL)
+            return STORE_NO_MEMORY;
+        waiter->deadline_ms = timeout_ms == 0 ? 0 : call->now_ms + timeout_ms;
+    }
+    request->store.may_be_refused = false;
+    enum store_result result = count > 0 ? store_enlist(call->txn) : STORE_OK;
+    if (result != STORE_OK)
+        return result;
+    for (uint32_t i = 0; i < waiter->place_count; i++)
+        note_look(registry_of(request), &waiter->places[i]);
+    waiter->blocks = true;
+    atomic_store(&waiter->state, WAITS);
+    return STORE_OK;
+}
+
+bool call_has_waited(struct call *call)
+{
+    return call->outer == NULL && request_of_call(call)->waiter != NULL;
+}
+
+void blocked_look(struct request *request)
+{
+    struct waiter *waiter = request->waiter;
+    if (waiter == NULL)
+        return;
+    waiter->blocks = false;
+    if (request->began_ns == 0)
+        request->began_ns = slowlog_clock(request->call.server);
+    if (!waiter->looks)
+        request->call.now_ms = request->store.now_ms =
+            store_clock_ms(request->call.server->store); /* the round may have begun long ago */
+    waiter->looks = true;
+}
+
+void blocked_leave(struct request *request, enum store_result result)
+{
+    struct waiter *waiter = request->waiter;
+    if (waiter == NULL)
+        return;
+    bool stays = result == STORE_OK && waiter->blocks;
+    for (uint32_t i = 0; i < waiter->place_count; i++)
+        let_go(registry_of(request), &waiter->places[i], stays);
+    if (!stays)
+        waiter->place_count = 0;
+}
+
+/* ---- waiting for durability ---- */
+
+uint64_t call_written(struct call *call)
+{
+    return request_of_call(call)->conn->newest_written;
+}
+
+static void begin_awaiting(struct waiter *waiter)
+{
+    struct worker *worker = waiter->worker;
+    waiter->next_awaiting = worker->awaiting;
+    if (worker->awaiting != NULL)
+        worker->awaiting->previous_awaiting = waiter;
+    worker->awaiting = waiter;
+    store_await_durable(worker->server->store, 1);
+}
+
+static void stop_awaiting(struct waiter *waiter)
+{
+    struct worker *worker = waiter->worker;
+    struct waiter *next = waiter->next_awaiting, *previous = waiter->previous_awaiting;
+    if (next != NULL)
+        next->previous_awaiting = previous;
+    *(previous != NULL ? &previous->next_awaiting : &worker->awaiting) = next;
+    store_await_durable(worker->server->store, -1);
+}
+
+enum store_result call_await(struct call *call, uint64_t commit, int64_t timeout_ms,
+                             void (*answer)(struct call *call))
+{
+    answer(call);
+    enum store_result result = call_block(call, NULL, 0, TYPE_STRING, timeout_ms);
+    if (result != STORE_OK || call->outer != NULL)
+        return result;
+    struct waiter *waiter = request_of_call(call)->waiter;
+    waiter->answer = answer;
+    waiter->commit = commit;
+    if (commit > 0)
+        begin_awaiting(waiter);
+    return STORE_OK;
+}
+
+void blocked_note_durable(struct worker *worker)
+{
+    const struct store *store = worker->server->store;
+    uint64_t durable = store_has_failed(store) ? UINT64_MAX : store_durable(store);
+    struct waiter *next = worker->awaiting;
+    for (struct waiter *waiter; (waiter = next) != NULL;) {
+        next = waiter->next_awaiting;
+        if (waiter->commit <= durable)
+            blocked_end(waiter->request->conn, BLOCKED_TIMEOUT);
+    }
+}
+
+/* ---- the end ---- */
+
+/* The request needs it no more. */
+static void drop(struct waiter *waiter)
+{
+    struct request *request = waiter->request;
+    struct blocked *blocked = registry_of(request);
+    leave_all(blocked, waiter);
+    store_dismiss(&request->store);
+    if (waiter->commit > 0)
+        stop_awaiting(waiter);
+    if (waiter->timer != NULL)
+        event_free(waiter->timer);
+    if (waiter->is_counted)
+        atomic_fetch_sub(&blocked->client_count, 1);
+    request->waiter = request->conn->waiter = NULL;
+    free(waiter);
+}
+
+static void settle(struct request *request)
+{
+    if (request->waiter != NULL)
+        drop(request->waiter);
+    atomic_fetch_sub(&registry_of(request)->users, 1);
+    request->may_block = false;
+}
+
+static void write_ending(struct request *request, enum blocked_ending ending)
+{
+    struct call *call = &request->call;
+    bool is_error = ending == BLOCKED_ERROR;
+    if (!is_error && request->waiter->answer == NULL)
+        return; /* what the run has written answers the end of the time */
+    resp_truncate(call->reply, request->reply_start);
+    if (is_error)
+        resp_error(call->reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    else
+        request->waiter->answer(call);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct waiter *waiter = arg;
+    blocked_end(waiter->request->conn, BLOCKED_TIMEOUT);
+}
+
+/* Sees to the end of the time; false: out of memory. */
+static bool arm(struct waiter *waiter)
+{
+    if (waiter->deadline_ms == 0 || waiter->timer != NULL)
+        return true;
+    waiter->timer = event_new(waiter->worker->base, -1, 0, on_timer, waiter);
+    if (waiter->timer == NULL)
+        return false;
+    int64_t left_ms = waiter->deadline_ms - worker_now(waiter->worker);
+    if (left_ms < 0)
+        left_ms = 0;
+    const struct timeval left = {.tv_sec = left_ms / 1000, .tv_usec = left_ms % 1000 * 1000};
+    return event_add(waiter->timer, &left) == 0;
+}
+
+/* Its connection knows of it now. */
+static void stand_by(struct waiter *waiter)
+{
+    struct conn *conn = waiter->request->conn;
+    waiter->looks = false;
+    conn->waiter = waiter;
+    conn_attend(conn); /* the client may have gone while this ran */
+    if (!waiter->is_counted)
+        atomic_fetch_add(&registry_of(waiter->request)->client_count, 1);
+    waiter->is_counted = true;
+}
+
+enum store_result blocked_settle(struct request *request, enum store_result result)
+{
+    struct waiter *waiter = request->waiter;
+    if (result == STORE_WAIT)
+        return result;
+    if (waiter != NULL && result == STORE_OK && waiter->blocks) {
+        bool is_gone = request->conn->transport == NULL; /* nobody would end its wait */
+        bool waits = !is_gone && waiter->ending == BLOCKED_GOES_ON && arm(waiter);
+        if (waits || !stop_waiting(waiter, ENDS)) { /* it may have been summoned already */
+            stand_by(waiter);
+            request->began_ns = 0;
+            return STORE_WAIT;
+        }
+        write_ending(request, waiter->ending);
+    }
+    settle(request);
+    return result;
+}
+
+void blocked_end(struct conn *conn, enum blocked_ending ending)
+{
+    struct waiter *waiter = conn->waiter;
+    struct request *request = waiter->request;
+    waiter->ending = ending;
+    if (!stop_waiting(waiter, ENDS))
+        return;
+    write_ending(request, ending);
+    settle(request);
+    runner_finish(&request->call, STORE_OK);
+}

@@ -1,0 +1,794 @@
+/*
+ * The runner. A command that meets nothing before it of its connection runs at once and writes its
+ * reply where the connection's output is gathered; only what waits is queued:
+ *
+ *     runner_take --> start --> finished: answer
+ *          |            '-----> STORE_WAIT: queue, running  --done--> finished
+ *          '-> may not start: queue, parked  --runner_advance--> start
+ *
+ * Invariants:
+ * 1. conn->requests holds the commands not yet answered, in the order they came in; parked ones
+ *    stand behind all that have started.
+ * 2. What starts while something runs is a read beside reads, or in line (order.h).
+ * 3. conn->running counts those that have started and not finished; when it is 0, everything before
+ *    the first parked request is finished.
+ * 4. Replies leave in the queue's order: a finished request behind a running one keeps its reply.
+ * 5. While requests are queued no reply is written past them.
+ * 6. A request whose value is still on its way to the device is parked.
+ */
+#include "server/exec/runner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/exec/blocked.h"
+#include "server/net/client_memory.h"
+#include "server/commands/commands.h"
+#include "server/core/commandstats.h"
+#include "server/config/log.h"
+#include "server/pubsub/monitor.h"
+#include "server/exec/multi.h"
+#include "server/exec/nested.h"
+#include "server/exec/order.h"
+#include "server/exec/outflow.h"
+#include "server/exec/request.h"
+#include "server/exec/row.h"
+#include "server/exec/runner_reply.h"
+#include "server/script/script_busy.h"
+#include "server/exec/slowlog.h"
+#include "server/exec/upload.h"
+
+#define IN_FLIGHT_SHORT 2               /* of a connection, when clients hold much memory */
+#define LONG_REQUESTS_BYTES (16 * 1024) /* one is enough then */
+#define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
+
+/* ---- finding out what is to be run ---- */
+
+static bool is_allowed(const struct request *request, const struct command *command)
+{
+    const struct call *call = &request->call;
+    return call->session->authenticated || (command->flags & CMD_NO_AUTH) != 0 ||
+           !config_has_password(&call->server->config);
+}
+
+/* A script runs for long: on this worker, which serves others from inside it, or on one that the
+ * command would have to visit. */
+static bool is_held_up(const struct request *request, const struct command *command)
+{
+    const struct worker *worker = request->conn->worker;
+    if ((command->flags & CMD_ALLOW_BUSY) != 0)
+        return false;
+    return worker->is_aside ||
+           ((command->flags & CMD_TOUR) != 0 && script_is_any_busy(worker->server));
+}
+
+/* What keeps any command from being run now; or NULL. */
+static const char *refusal_of(const struct request *request, const struct command *command)
+{
+    if ((command->flags & CMD_DENYOOM) != 0 && store_is_over_memory(request->call.server->store))
+        return "OOM command not allowed when used memory > 'maxmemory'.";
+    return is_held_up(request, command) ? SCRIPT_BUSY_TEXT : NULL;
+}
+
+/* Declares the keys that the table names. False: out of memory. */
+static bool declare_keys(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    uint32_t count = 0;
+    if (command_has_keys(command)) {
+        if (!request_reserve_keys(request, call_most_keys(command, call->argc)))
+            return false;
+        count =
+            call_table_keys(call->server->store, command, call->argc, call->argv, call->session->db,
+                            request_known_key(request, command), request->keys);
+    }
+    call->keys = request->store.keys = request->keys;
+    call->key_count = request->store.key_count = count;
+    return true;
+}
+
+/* ---- running ---- */
+
+_Static_assert(offsetof(struct request, store) == 0, "a store_request is its request");
+
+static enum store_result run_in_store(struct store_txn *txn, struct store_request *store_request)
+{
+    struct request *request = (struct request *)store_request;
+    struct call *call = &request->call;
+    call->txn = txn;
+    call->hits = call->misses = 0;
+    resp_truncate(call->reply, request->reply_start);
+    request->stream_count = 0;
+    if (effects_any(&request->effects))
+        effects_drop(&request->effects);
+    if (request->may_block)
+        blocked_look(request);
+    if (!call_counts_use(call))
+        store_count_use(txn, false);
+    if (request->is_read && request->state == REQUEST_RUNNING && !outflow_is_heard(request->conn))
+        return STORE_NO_MEMORY; /* what it would take to answer nobody */
+    if (outflow_holds_back(request))
+        return outflow_rest(request);
+    if (call->nest != NULL)
+        nest_begin(call);
+    enum store_result result = row_end(call, call->command->run(call));
+    if (store_is_scouting(txn))
+        call_drop_progress(call);
+    if (result == STORE_WAIT)
+        request_drop_reply(request);
+    return result;
+}
+
+/* The newest commit that its messages may tell of. What was withheld from a client it cannot tell.
+ */
+static uint64_t known_with(const struct conn *conn, uint64_t shown)
+{
+    uint64_t known = conn->newest_shown;
+    if (conn_never_shows(conn, known))
+        known = store_durable(conn->worker->server->store);
+    return shown > known ? shown : known;
+}
+
+static void send_messages(struct request *request)
+{
+    const uint32_t writers = CMD_WRITE | CMD_REMEMBERS | CMD_NESTS;
+    struct conn *conn = request->conn;
+    uint64_t shown = request->store.shown;
+    if (shown > conn->newest_shown && !conn_never_shows(conn, shown))
+        conn->newest_shown = shown;
+    if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
+        conn->newest_written = shown;
+    if (request->effects.first == NULL)
+        return;
+    conn->has_published = true;
+    pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
+}
+
+/* Its transaction ends, and its keys are still its own: so what it has to say comes before what
+ * others say of them. A command with others inside it comes behind those that are still to run. */
+static void on_leave(struct store_request *store_request, enum store_result result)
+{
+    struct request *request = (struct request *)store_request;
+    if (request->may_block)
+        blocked_leave(request, result);
+    if (result != STORE_OK || request->wants_all)
+        return;
+    if (request->call.nest == NULL)
+        monitor_tell(request);
+    send_messages(request);
+}
+
+/* What comes with its end, whether its connection lives or not: its writes are committed, or it has
+ * failed. */
+static void conclude(struct request *request, enum store_result result)
+{
+    if (effects_any(&request->effects) && result != STORE_OK)
+        effects_drop(&request->effects);
+    monitor_tell(request);
+    if (request->effects.lines != NULL)
+        effects_write_lines(&request->effects, &request->call.server->log);
+    send_messages(request);
+    slowlog_note(request);
+}
+
+static void finish(struct request *request, enum store_result result)
+{
+    struct conn *conn = request->conn;
+    conclude(request, result);
+    outflow_end(request);
+    request->state = REQUEST_FINISHED;
+    request->result = result;
+    conn->held_bytes += request->reply.len;
+    order_note_end(conn, request);
+    conn_attend(conn);
+}
+
+static void go_on_held(struct request *request, enum store_result result);
+
+void runner_finish(struct call *call, enum store_result result)
+{
+    finish(request_of_call(call), result);
+}
+
+/* One stop of a tour; the message goes on to the next worker, and home at last. */
+static void visit_worker(struct worker *worker, struct worker_message *message)
+{
+    struct request *request =
+        (struct request *)((char *)message - offsetof(struct request, message));
+    struct call *call = request->touring;
+    struct worker *home = request->conn->worker;
+    call->worker = worker;
+    call->tour_last = worker == home;
+    enum store_result result = call->command->run(call);
+    if (worker == home) {
+        request->touring = NULL;
+        if (call->outer == NULL) {
+            finish(request, result);
+            return;
+        }
+        nest_finish_deferred(call, result);
+        go_on_held(request, STORE_OK);
+        return;
+    }
+    assert(result == STORE_OK);
+    uint32_t next = worker->index + 1;
+    if (next == home->index)
+        next++;
+    call->tour_index++;
+    struct server *server = call->server;
+    worker_post(next < server->worker_count ? server->workers[next] : home, message);
+}
+
+/* What has to come after a waiting request is held, because other threads see it then. */
+static void set_off(struct request *request)
+{
+    struct call *call = &request->call;
+    if (request->touring == NULL)
+        return;
+    uint32_t first = request->conn->worker->index == 0 ? 1 : 0;
+    request->message.visit = visit_worker;
+    worker_post(call->server->workers[first], &request->message);
+}
+
+static enum store_result begin_tour(struct request *request, struct call *call)
+{
+    call->tour_index = 0;
+    call->tour_last = call->server->worker_count == 1;
+    if (call->tour_last)
+        return call->command->run(call);
+    request->touring = call;
+    return STORE_WAIT;
+}
+
+/* A call without transaction. */
+static enum store_result run_alone(struct request *request, struct call *call)
+{
+    call->txn = NULL;
+    call->keys = NULL;
+    call->key_count = 0;
+    bool tours = (call->command->flags & CMD_TOUR) != 0;
+    return tours ? begin_tour(request, call) : call->command->run(call);
+}
+
+/* The calls inside this one that were left for after its transaction. */
+static enum store_result run_deferred(struct request *request)
+{
+    struct nest *nest = request->call.nest;
+    for (struct call *call; (call = nest_next_deferred(nest)) != NULL;) {
+        enum store_result result = run_alone(request, call);
+        if (result == STORE_WAIT)
+            return result;
+        nest_finish_deferred(call, result);
+    }
+    return STORE_OK;
+}
+
+/* The transaction has ended. */
+static enum store_result go_on(struct request *request, enum store_result result)
+{
+    if (request->wants_all && result != STORE_WAIT) {
+        request->wants_all = false;
+        request->store.scope = STORE_SCOPE_ALL;
+        result = store_execute(request->conn->worker->store, &request->store);
+    }
+    if (result == STORE_OK && request->call.nest != NULL)
+        result = run_deferred(request);
+    return request->may_block ? blocked_settle(request, result) : result;
+}
+
+static void go_on_held(struct request *request, enum store_result result)
+{
+    result = go_on(request, result);
+    if (result == STORE_WAIT)
+        set_off(request);
+    else
+        finish(request, result);
+}
+
+static void on_done(struct store_request *store_request, enum store_result result)
+{
+    struct worker *worker = ((struct request *)store_request)->conn->worker;
+    go_on_held((struct request *)store_request, result);
+    worker_visit_woken(worker);
+}
+
+static enum store_result run_on_store(struct request *request, const struct command *command)
+{
+    struct store_request *store = &request->store;
+    store->scope = command_scope(command);
+    if (command->declare != NULL ? !command->declare(&request->call)
+                                 : !declare_keys(request, command))
+        return STORE_NO_MEMORY;
+    store->run = run_in_store;
+    store->done = on_done;
+    store->leave = on_leave;
+    store->now_ms = request->call.now_ms;
+    store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
+    store->may_scout = order_may_scout(command);
+    return go_on(request, store_execute(request->conn->worker->store, store));
+}
+
+static enum store_result run(struct request *request, const struct command *command)
+{
+    if ((command->flags & CMD_BLOCKING) != 0) {
+        enum store_result result = blocked_prepare(request);
+        if (result != STORE_OK)
+            return blocked_settle(request, result);
+    }
+    if ((command->flags & (CMD_TOUR | CMD_LOCAL)) != 0) {
+        enum store_result result = run_alone(request, &request->call);
+        return request->may_block ? blocked_settle(request, result) : result;
+    }
+    return run_on_store(request, command);
+}
+
+/* Runs it, with the clock for those calls that are sampled. */
+static enum store_result run_counted(struct request *request, const struct command *command)
+{
+    struct worker *worker = request->conn->worker;
+    const struct call *call = &request->call;
+    uint64_t before = commandstats_calls(worker, command);
+    bool is_timed = commandstats_is_due(before, 1 + call->row_left);
+    uint64_t began = is_timed ? commandstats_clock() : 0;
+    commandstats_add_calls(worker, command, 1);
+    enum store_result result = run(request, command);
+    if (call->row_taken > 0) {
+        commandstats_add_calls(worker, command, call->row_taken);
+        call->session->command_count += call->row_taken;
+    }
+    if (is_timed)
+        commandstats_add_run(worker, command, before, row_length(call),
+                             commandstats_clock() - began);
+    return result;
+}
+
+/* CLIENT REPLY SKIP silences the one command after it. */
+static void take_skip(struct request *request)
+{
+    struct session *session = request->call.session;
+    if (session->reply_mode == SESSION_REPLY_SKIP) {
+        session->reply_mode = SESSION_REPLY_ON;
+        request->discard = true;
+    }
+}
+
+/* Starts a request whose reply goes to call.reply. STORE_WAIT: it runs, and finish() is called
+ * later; else it is finished with that result. */
+static enum store_result start(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct call *call = &request->call;
+    struct session *session = call->session;
+    const struct command *command = reply_unless_found(&request->call, request->named);
+    if (session->reply_mode != SESSION_REPLY_ON)
+        take_skip(request);
+    request->rejected = true;
+    request->meant = command != NULL ? command : command_meant(call, request->named);
+    request->is_unkept = false;
+    call->command = command;
+    call->hits = call->misses = 0;
+    request->store.shown = 0;
+    if (command != NULL && !is_allowed(request, command)) {
+        resp_error(call->reply, "NOAUTH Authentication required.");
+        command = NULL;
+    }
+    if (command != NULL && pubsub_is_bound(&session->pubsub) && reply_if_bound(call, command))
+        command = NULL;
+    const char *refusal = command != NULL ? refusal_of(request, command) : NULL;
+    if (refusal != NULL) {
+        resp_error(call->reply, refusal);
+        command = NULL;
+    }
+    if (command == NULL) {
+        multi_refused(request);
+        return STORE_OK;
+    }
+    if (session->multi != NULL && multi_takes(request, command))
+        return STORE_OK;
+    request->rejected = false;
+    request->is_read = order_is_read(command);
+    call->now_ms = worker_now(conn->worker);
+    call->random_seed = worker_random(conn->worker);
+    request->began_ns = slowlog_clock(call->server);
+    session->last_command = command->name;
+    session->command_count++;
+    enum store_result result = run_counted(request, command);
+    if (result == STORE_WAIT) {
+        request->state = REQUEST_RUNNING;
+        request->line = order_line(request, command);
+        order_note_start(conn, request);
+        if (request->waiter != NULL) { /* monitors see it when it begins to wait */
+            monitor_tell(request);
+            send_messages(request);
+        }
+    } else {
+        conclude(request, result);
+    }
+    return result;
+}
+
+/* ---- answering ---- */
+
+static void account(struct request *request)
+{
+    struct call *call = &request->call;
+    struct worker *worker = request->conn->worker;
+    size_t len = call->reply->len - request->reply_start;
+    const char *reply = len > 0 ? call->reply->data + request->reply_start : NULL;
+    counter_add(&worker->counters.commands, row_length(call));
+    bool is_error = len > 0 && reply[0] == '-';
+    if (is_error && call->nest != NULL && call->nest->error_is_counted) {
+        commandstats_add_failure(worker, call->command);
+        is_error = false;
+    }
+    for (uint32_t left = is_error ? row_length(call) : 0; left > 0; left--)
+        commandstats_add_error(worker, request->meant, reply, len, request->rejected);
+    if (call->command != NULL)
+        commandstats_add_lookups(worker, call->hits, call->misses);
+    if (call->nest != NULL && request->result == STORE_OK)
+        nest_account(call->nest, worker);
+}
+
+/* Puts out a reply that streams belong to: its bytes in pieces, the streams between them. */
+static void put_out_streams(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct resp_writer *output = &conn->worker->output;
+    struct resp_writer *reply = request->call.reply;
+    size_t at = request->reply_start;
+    conn_output_settle(conn, reply == output ? at : output->len);
+    for (uint32_t i = 0; i < request->stream_count; i++) {
+        struct reply_stream *stream = &request->streams[i];
+        conn_output_piece(conn, reply->data + at, stream->offset - at);
+        conn_output_stream(conn, stream->stream, stream->length);
+        at = stream->offset;
+    }
+    conn_output_piece(conn, reply->data + at, reply->len - at);
+    request->stream_count = 0;
+    resp_truncate(output, 0);
+}
+
+static void put_out(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct resp_writer *output = &conn->worker->output;
+    struct resp_writer *reply = request->call.reply;
+    if (reply->len == request->reply_start)
+        return;
+    if (request->stream_count > 0) {
+        put_out_streams(request);
+    } else if (reply != output && reply->len > COPY_REPLY_MAX) {
+        conn_output_take(conn, reply);
+    } else {
+        if (reply != output)
+            resp_raw(output, reply->data, reply->len);
+        conn_output_count(conn, !request->flows);
+    }
+}
+
+/* CLIENT REPLY SKIP itself is not answered either. */
+static bool is_silenced(struct request *request)
+{
+    struct session *session = request->call.session;
+    const struct command *command = request->call.command;
+    if (command != NULL && (command->flags & CMD_PUSHES) != 0 && !request->rejected)
+        return false;
+    if (session->reply_mode == SESSION_REPLY_SKIP_NEXT) {
+        session->reply_mode = SESSION_REPLY_SKIP;
+        return true;
+    }
+    /* CLIENT REPLY ON is heard although it was to be skipped. */
+    bool is_heard = session->reply_mode == SESSION_REPLY_ON && request->call.command != NULL &&
+                    request->call.command->run == cmd_client_reply;
+    return (request->discard && !is_heard) || session->reply_mode == SESSION_REPLY_OFF;
+}
+
+/* A part of its reply has left, and there is no more. */
+static bool is_cut_short(const struct request *request)
+{
+    if (!request->flows || (request->result == STORE_OK && !request->is_unkept))
+        return false;
+    log_line(&request->call.server->log, CONFIG_LOG_WARNING,
+             "A collection could not be read while it was sent: closing client %s",
+             conn_peer_name(request->conn));
+    return true;
+}
+
+static void answer_failure(struct request *request)
+{
+    struct call *call = &request->call;
+    request_drop_streams(request, request->result == STORE_OK);
+    resp_truncate(call->reply, request->reply_start);
+    for (uint32_t left = row_length(call); left > 0; left--) {
+        if (request->is_unkept)
+            resp_error(call->reply, CONN_UNKEPT_TEXT);
+        else
+            reply_failure(call, request->result);
+    }
+}
+
+/* The oldest request of its connection is finished: its reply goes out. */
+static void answer(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct call *call = &request->call;
+    if (request->result == STORE_OK && conn_never_shows(conn, request->store.shown))
+        request->is_unkept = true;
+    else if (request->store.shown > conn->shown)
+        conn->shown = request->store.shown;
+    if (request->result != STORE_OK || request->is_unkept)
+        answer_failure(request);
+    account(request);
+    if (call->reply->failed || is_cut_short(request)) {
+        conn_kill(conn);
+        request_drop_streams(request, true);
+    } else if (call->session->reply_mode != SESSION_REPLY_ON || request->discard) {
+        if (is_silenced(request)) {
+            request_drop_streams(request, true);
+            resp_truncate(call->reply, request->reply_start);
+        } else {
+            put_out(request);
+        }
+    } else {
+        put_out(request);
+    }
+    outflow_answered(request);
+}
+
+/* ---- the queue ---- */
+
+static void enqueue(struct conn *conn, struct request *request)
+{
+    request->known = NULL; /* their owners go on */
+    request->source = NULL;
+    row_drop(&request->call);
+    if (conn->requests == NULL)
+        conn->requests = request;
+    else
+        conn->last_request->next = request;
+    conn->last_request = request;
+    conn->request_count++;
+    request->bytes = request_memory(request);
+    conn->request_bytes += request->bytes;
+    if (request->state == REQUEST_PARKED && conn->first_parked == NULL)
+        conn->first_parked = request;
+}
+
+static struct request *dequeue(struct conn *conn)
+{
+    struct request *request = conn->requests;
+    conn->requests = request->next;
+    if (conn->requests == NULL)
+        conn->last_request = NULL;
+    conn->request_count--;
+    conn->request_bytes -= request->bytes;
+    return request;
+}
+
+static void answer_finished(struct conn *conn)
+{
+    while (conn->requests != NULL && conn->requests->state == REQUEST_FINISHED) {
+        struct request *request = dequeue(conn);
+        conn->held_bytes -= request->reply.len;
+        answer(request);
+        request_free(request);
+    }
+}
+
+static bool may_start(const struct conn *conn, const struct request *request)
+{
+    return upload_is_settled(request->call.upload) && order_may_start(conn, request);
+}
+
+/* A held request starts; what it writes stays with it until its turn. */
+static void start_held(struct request *request)
+{
+    struct call *call = &request->call;
+    call->reply = &request->reply;
+    call->reply->version = call->session->resp_version;
+    enum store_result result = start(request);
+    if (result == STORE_WAIT) {
+        set_off(request);
+        return;
+    }
+    request->state = REQUEST_FINISHED;
+    request->result = result;
+    request->conn->held_bytes += request->reply.len;
+    worker_visit_woken(request->conn->worker);
+}
+
+static bool is_stranger(const struct conn *conn)
+{
+    return !conn->session.authenticated && config_has_password(&conn->worker->server->config);
+}
+
+static bool output_is_full(const struct conn *conn)
+{
+    uint64_t unsent = conn->output_bytes + conn->held_bytes + conn->worker->output.len;
+    if (unsent <= CONN_STRANGER_OUTPUT_BOUND)
+        return false;
+    return unsent > CONN_OUTPUT_BOUND || client_memory_is_short(conn->worker) || is_stranger(conn);
+}
+
+static bool is_ending(const struct conn *conn)
+{
+    return conn->transport == NULL || conn->kill || conn->session.close_after_reply ||
+           atomic_load_explicit(&conn->worker->server->stopping, memory_order_relaxed);
+}
+
+bool runner_may_take(const struct conn *conn)
+{
+    uint32_t most = !client_memory_is_short(conn->worker)       ? RUNNER_IN_FLIGHT_MAX
+                    : conn->request_bytes < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
+                                                                : 1;
+    return conn->request_count < most &&
+           conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
+           !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
+           !(conn->has_published && pubsub_chokes(conn->worker));
+}
+
+bool runner_is_stuck(const struct conn *conn)
+{
+    return !conn->refused && !is_ending(conn) && !is_stranger(conn) &&
+           (conn->waiter != NULL || output_is_full(conn) || outflow_is_stuck(conn));
+}
+
+/* Parks a request, or starts it beside the reads that run. */
+static void take_behind(struct conn *conn, struct request *request)
+{
+    struct call *call = &request->call;
+    call->reply = &request->reply;
+    const struct command *command = reply_unless_found(&request->call, request->named);
+    resp_truncate(call->reply, 0); /* errors are found again when it starts */
+    bool declared = command != NULL && command_has_keys(command) && declare_keys(request, command);
+    request->is_read = command == NULL || order_is_read(command);
+    request->line = declared ? order_line(request, command) : 0;
+    if (conn->first_parked == NULL && may_start(conn, request)) {
+        start_held(request);
+    } else if (declared && !client_memory_is_short(conn->worker)) {
+        store_prefetch(conn->worker->store, request->keys, call->key_count);
+    }
+    enqueue(conn, request);
+}
+
+/* A request that waits gets its reply for itself. What it has written already counts: it may be the
+ * commit alone that waits, so that the command is not run again. */
+static void take_reply_along(struct request *request)
+{
+    struct call *call = &request->call;
+    struct resp_writer *shared = call->reply;
+    size_t start = request->reply_start;
+    if (shared == &request->reply)
+        return;
+    call->reply = &request->reply;
+    call->reply->version = shared->version;
+    if (shared->len > start)
+        resp_raw(call->reply, shared->data + start, shared->len - start);
+    resp_truncate(shared, start);
+    for (uint32_t i = 0; i < request->stream_count; i++)
+        request->streams[i].offset -= start;
+    request->reply_start = 0;
+}
+
+/* Nothing is in flight: the reply is written where it leaves from. How many were taken: a row. */
+static uint32_t take_first(struct conn *conn, struct request *request, struct block *block)
+{
+    struct call *call = &request->call;
+    struct resp_writer *output = &conn->worker->output;
+    call->reply = output;
+    output->version = conn->session.resp_version;
+    request->reply_start = output->len;
+    enum store_result result = start(request);
+    uint32_t taken = row_length(call);
+    if (result != STORE_WAIT) {
+        request->result = result;
+        answer(request);
+        request_free(request);
+        worker_visit_woken(conn->worker);
+        return taken;
+    }
+    take_reply_along(request);
+    if (request->block == NULL)
+        request_hold(request, block);
+    enqueue(conn, request);
+    set_off(request);
+    return taken;
+}
+
+uint32_t runner_take(struct conn *conn, struct block *block, const struct ahead *ahead,
+                     uint32_t more)
+{
+    struct request *request = request_new(conn);
+    if (request == NULL) {
+        conn_kill(conn);
+        return 0;
+    }
+    request->call.argc = ahead->count;
+    request->call.argv = ahead->args;
+    request->named = ahead->command;
+    request->known = ahead->key;
+    request->source = block;
+    request->call.upload = upload_pass_on(conn);
+    bool is_own = request_reserve_arguments(request, ahead->count);
+    if (is_own && block == NULL)
+        is_own = request_hold_copy(request);
+    bool is_first = conn->request_count == 0 && upload_is_settled(request->call.upload);
+    if (is_own && is_first)
+        is_own = request_offer_row(request, ahead + 1, more);
+    if (!is_own) {
+        request_free(request);
+        conn_kill(conn);
+        return 0;
+    }
+    if (is_first)
+        return take_first(conn, request, block) - 1;
+    if (request->block == NULL)
+        request_hold(request, block);
+    take_behind(conn, request);
+    return 0;
+}
+
+static void write_refusal(struct conn *conn, const char *text)
+{
+    conn->worker->output.version = conn->session.resp_version;
+    resp_errorf(&conn->worker->output, "ERR Protocol error: %s", text);
+    conn_output_count(conn, true);
+    conn->session.close_after_reply = true;
+}
+
+void runner_refuse(struct conn *conn, const char *text)
+{
+    counter_add(&conn->worker->counters.protocol_errors, 1);
+    counter_add(&conn->worker->counters.error_replies, 1);
+    conn->refused = true;
+    if (conn->request_count == 0) {
+        write_refusal(conn, text);
+        return;
+    }
+    conn->refusal = strdup(text);
+    if (conn->refusal == NULL)
+        conn_kill(conn);
+}
+
+bool runner_can_advance(const struct conn *conn)
+{
+    return conn->first_parked != NULL && !output_is_full(conn) && !is_ending(conn) &&
+           may_start(conn, conn->first_parked);
+}
+
+void runner_advance(struct conn *conn)
+{
+    answer_finished(conn);
+    while (runner_can_advance(conn)) {
+        struct request *request = conn->first_parked;
+        conn->first_parked = request->next;
+        start_held(request);
+        answer_finished(conn);
+    }
+    if (conn->refusal != NULL && conn->request_count == 0) {
+        write_refusal(conn, conn->refusal);
+        free(conn->refusal);
+        conn->refusal = NULL;
+    }
+}
+
+void runner_abandon(struct conn *conn)
+{
+    struct request *request, *next = conn->requests;
+    conn->requests = conn->last_request = conn->first_parked = NULL;
+    conn->request_count = 0;
+    conn->request_bytes = 0;
+    while ((request = next) != NULL) {
+        next = request->next;
+        request->next = NULL;
+        if (request->state == REQUEST_RUNNING) {
+            enqueue(conn, request);
+            outflow_rouse(request);
+            continue;
+        }
+        request_drop_streams(request,
+                             request->state == REQUEST_FINISHED && request->result == STORE_OK);
+        request_free(request);
+    }
+}

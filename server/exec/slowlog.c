@@ -1,0 +1,312 @@
+/*
+ * The log of slow commands: a list, the newest first. What an entry shows is written as a reply
+ * when it is made; only its number comes with its place in the list.
+ *
+ * Invariants, under the lock:
+ * 1. Numbers rise by one from entry to entry and are never used twice, whatever is removed.
+ * 2. `count` entries hang together from `newest` to `oldest`; both are NULL if there is none.
+ * 3. When an entry has come, there are no more than slowlog-max-len, and no more than the newest
+ *    takes more than its share of memory.
+ * 4. `bytes` is what they take; the store has been told of it, but for less than TELL_STEP.
+ */
+#include "server/exec/slowlog.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/commands/commands.h"
+#include "server/net/conn.h"
+#include "server/pubsub/monitor.h"
+#include "server/exec/nested.h"
+#include "server/exec/request.h"
+#include "server/exec/row.h"
+#include "server/core/server.h"
+#include "server/exec/upload.h"
+
+#define SHOWN_ARGUMENTS 32
+#define SHOWN_BYTES 128 /* of an argument */
+
+#define MEMORY_SHARE 16 /* of maxmemory: they take no more */
+#define TELL_STEP (64 * 1024)
+
+/* From here on, or two ticks, the clock is one that is cheap to read and only moves with the
+ * kernel's ticks. */
+#define COARSE_FROM_USEC 10000
+
+struct entry {
+    struct entry *newer, *older;
+    uint64_t number;
+    size_t len;
+    char rest[]; /* all but the number, as it stands in a reply */
+};
+
+struct slowlog {
+    pthread_mutex_t lock;
+    struct entry *newest, *oldest;
+    uint64_t count, next_number, bytes;
+    int64_t untold; /* of changes of `bytes` */
+    int64_t coarse_from_usec;
+};
+
+static uint64_t entry_bytes(const struct entry *entry)
+{
+    return sizeof *entry + entry->len;
+}
+
+static void count_bytes(struct slowlog *slowlog, int64_t change)
+{
+    slowlog->bytes += (uint64_t)change;
+    slowlog->untold += change;
+}
+
+/* What the store is to be told, without the lock. */
+static int64_t take_untold(struct slowlog *slowlog)
+{
+    int64_t untold = slowlog->untold;
+    if (untold < TELL_STEP && untold > -TELL_STEP)
+        return 0;
+    slowlog->untold = 0;
+    return untold;
+}
+
+static int64_t find_coarse_from(void)
+{
+    struct timespec tick = {0};
+    clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    int64_t two_ticks = 2 * (tick.tv_sec * 1000000 + tick.tv_nsec / 1000);
+    return two_ticks > COARSE_FROM_USEC ? two_ticks : COARSE_FROM_USEC;
+}
+
+struct slowlog *slowlog_new(void)
+{
+    struct slowlog *slowlog = calloc(1, sizeof *slowlog);
+    if (slowlog != NULL && pthread_mutex_init(&slowlog->lock, NULL) != 0) {
+        free(slowlog);
+        return NULL;
+    }
+    if (slowlog != NULL)
+        slowlog->coarse_from_usec = find_coarse_from();
+    return slowlog;
+}
+
+static void drop_oldest(struct slowlog *slowlog)
+{
+    struct entry *entry = slowlog->oldest;
+    assert(entry != NULL && entry->older == NULL);
+    slowlog->oldest = entry->newer;
+    if (entry->newer != NULL)
+        entry->newer->older = NULL;
+    else
+        slowlog->newest = NULL;
+    slowlog->count--;
+    count_bytes(slowlog, -(int64_t)entry_bytes(entry));
+    free(entry);
+}
+
+void slowlog_clear(struct slowlog *slowlog, struct store *store)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    count_bytes(slowlog, -(int64_t)slowlog->bytes);
+    int64_t untold = take_untold(slowlog);
+    struct entry *next = slowlog->newest;
+    slowlog->newest = slowlog->oldest = NULL;
+    slowlog->count = 0;
+    pthread_mutex_unlock(&slowlog->lock);
+    for (struct entry *entry; (entry = next) != NULL;) { /* may be many: nobody waits for that */
+        next = entry->older;
+        free(entry);
+    }
+    if (untold != 0 && store != NULL)
+        store_note_memory(store, untold);
+}
+
+void slowlog_free(struct slowlog *slowlog)
+{
+    if (slowlog == NULL)
+        return;
+    slowlog_clear(slowlog, NULL);
+    pthread_mutex_destroy(&slowlog->lock);
+    free(slowlog);
+}
+
+/* ---- time ---- */
+
+static int64_t threshold_usec(const struct server *server)
+{
+    return config_number(&server->config, CONFIG_SLOWLOG_LOG_SLOWER_THAN);
+}
+
+uint64_t slowlog_clock(const struct server *server)
+{
+    struct timespec now;
+    int64_t threshold = threshold_usec(server);
+    if (threshold < 0)
+        return 0;
+    bool is_coarse = threshold >= server->slowlog->coarse_from_usec;
+    clock_gettime(is_coarse ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t slowlog_since(const struct server *server, uint64_t began)
+{
+    uint64_t now = began != 0 ? slowlog_clock(server) : 0;
+    return now > began ? now - began : 0; /* the two clocks differ by a tick */
+}
+
+static bool is_slow(const struct server *server, uint64_t nsec)
+{
+    int64_t threshold = threshold_usec(server);
+    return threshold >= 0 && nsec / 1000 >= (uint64_t)threshold;
+}
+
+/* ---- entries ---- */
+
+static void write_beginning(struct resp_writer *to, const char *data, size_t len, uint64_t more)
+{
+    char text[SHOWN_BYTES + 64];
+    memcpy(text, data, len);
+    len += (size_t)snprintf(text + len, sizeof text - len, "... (%llu more bytes)",
+                            (unsigned long long)more);
+    resp_bulk(to, text, len);
+}
+
+static void write_text(struct resp_writer *to, struct resp_slice text)
+{
+    if (text.len <= SHOWN_BYTES)
+        resp_bulk(to, text.data, text.len);
+    else
+        write_beginning(to, text.data, SHOWN_BYTES, text.len - SHOWN_BYTES);
+}
+
+/* Of a long value that went to its place while it came there is no more than the length. */
+static void write_argument(struct resp_writer *to, const struct call *call, size_t i)
+{
+    if (call->upload != NULL && call->upload->argument == i)
+        write_beginning(to, "", 0, call->upload->length);
+    else
+        write_text(to, monitor_argument(call, i));
+}
+
+static void write_arguments(struct resp_writer *to, const struct call *call)
+{
+    size_t shown = call->argc <= SHOWN_ARGUMENTS ? call->argc : SHOWN_ARGUMENTS - 1;
+    resp_array(to, call->argc <= SHOWN_ARGUMENTS ? call->argc : SHOWN_ARGUMENTS);
+    for (size_t i = 0; i < shown; i++)
+        write_argument(to, call, i);
+    if (shown < call->argc) {
+        char text[64];
+        int len = snprintf(text, sizeof text, "... (%zu more arguments)", call->argc - shown);
+        resp_bulk(to, text, (size_t)len);
+    }
+}
+
+static struct entry *make_entry(const struct call *call, uint64_t nsec)
+{
+    const struct session *session = call->session;
+    struct entry *entry = NULL;
+    struct resp_writer rest;
+    resp_writer_init(&rest, 2);
+    resp_integer(&rest, (int64_t)time(NULL));
+    resp_integer(&rest, (int64_t)(nsec / 1000));
+    write_arguments(&rest, call);
+    resp_bulk_string(&rest, conn_peer_name(session->conn));
+    const char *name = session->name != NULL ? session->name : "";
+    write_text(&rest, (struct resp_slice){name, strlen(name)});
+    if (!rest.failed)
+        entry = malloc(sizeof *entry + rest.len);
+    if (entry != NULL) {
+        entry->len = rest.len;
+        memcpy(entry->rest, rest.data, rest.len);
+    }
+    resp_writer_free(&rest);
+    return entry;
+}
+
+static void add(struct server *server, struct entry *entry)
+{
+    struct slowlog *slowlog = server->slowlog;
+    uint64_t most = (uint64_t)config_number(&server->config, CONFIG_SLOWLOG_MAX_LEN);
+    uint64_t most_bytes =
+        atomic_load_explicit(&server->memory_bound, memory_order_relaxed) / MEMORY_SHARE;
+    pthread_mutex_lock(&slowlog->lock);
+    entry->number = slowlog->next_number++;
+    entry->newer = NULL;
+    entry->older = slowlog->newest;
+    if (slowlog->newest != NULL)
+        slowlog->newest->newer = entry;
+    else
+        slowlog->oldest = entry;
+    slowlog->newest = entry;
+    slowlog->count++;
+    count_bytes(slowlog, (int64_t)entry_bytes(entry));
+    while (slowlog->count > most || (slowlog->bytes > most_bytes && slowlog->count > 1))
+        drop_oldest(slowlog);
+    int64_t untold = take_untold(slowlog);
+    pthread_mutex_unlock(&slowlog->lock);
+    if (untold != 0)
+        store_note_memory(server->store, untold);
+}
+
+/* Where there is no memory for it nothing is noted. */
+static void note_call(const struct call *call, uint64_t nsec)
+{
+    struct server *server = call->server;
+    if (!is_slow(server, nsec) || (call->command->flags & CMD_SKIP_SLOWLOG) != 0)
+        return;
+    struct entry *entry = make_entry(call, nsec);
+    if (entry != NULL)
+        add(server, entry);
+}
+
+/* All of it took `nsec`, and so nothing in it took longer. */
+static void note_request(struct request *request, uint64_t nsec)
+{
+    struct call *call = &request->call;
+    if (call->command->run == cmd_exec && call->nest != NULL)
+        for (struct nested *each = call->nest->first; each != NULL; each = each->next)
+            if (each->has_run)
+                note_call(&each->call, each->took_ns);
+    const struct resp_slice *first = call->argv;
+    uint32_t length = row_length(call);
+    for (uint32_t left = length; left > 0; left--) {
+        note_call(call, nsec / length);
+        call->argv += call->argc;
+    }
+    call->argv = first;
+}
+
+void slowlog_note(struct request *request)
+{
+    const struct server *server = request->call.server;
+    if (request->began_ns == 0)
+        return;
+    uint64_t nsec = slowlog_since(server, request->began_ns);
+    if (is_slow(server, nsec))
+        note_request(request, nsec);
+}
+
+/* ---- reading ---- */
+
+uint64_t slowlog_count(struct slowlog *slowlog)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    uint64_t count = slowlog->count;
+    pthread_mutex_unlock(&slowlog->lock);
+    return count;
+}
+
+void slowlog_show(struct slowlog *slowlog, uint64_t most, struct resp_writer *reply)
+{
+    pthread_mutex_lock(&slowlog->lock);
+    uint64_t left = most < slowlog->count ? most : slowlog->count;
+    resp_array(reply, left);
+    for (const struct entry *entry = slowlog->newest; left > 0; entry = entry->older, left--) {
+        resp_array(reply, 6);
+        resp_integer(reply, (int64_t)entry->number);
+        resp_raw(reply, entry->rest, entry->len);
+    }
+    pthread_mutex_unlock(&slowlog->lock);
+}

@@ -1,0 +1,561 @@
+/*
+ * Listening sockets and the loop that accepts from them, on the main thread.
+ *
+ * Invariants:
+ * 1. Each accepted socket is counted in server->connected_clients and in its worker's
+ *    connection_count from here on; the connection (or its refusal) counts it out again.
+ * 2. The Unix socket has its mode from the moment it can be reached: the umask gives it.
+ * 3. port and addresses say where the TCP sockets are, or were to be, if opening them again failed.
+ */
+#include "server/loop/listener.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "server/net/conn.h"
+#include "server/config/log.h"
+#include "server/net/transport.h"
+#include "server/core/worker.h"
+
+#define SOCKETS_MAX 33 /* 16 addresses, 16 that they move to, and the Unix socket */
+#define ACCEPTS_PER_EVENT 256
+#define BIND_TEXT_MAX 4096
+#define LEAVING_NSEC (2 * 1000 * 1000)
+#define LEAVING_MOMENTS 10
+
+struct listening {
+    struct listener *listener;
+    int fd;
+    bool is_unix;
+    struct event *event;
+};
+
+/* What a worker asks for, and waits for. */
+struct move {
+    int port;
+    const char *addresses;
+    bool is_done, is_good;
+};
+
+struct listener {
+    struct server *server;
+    struct event_base *base;
+    struct event *stopped, *resume, *asked;
+    struct listening *sockets[SOCKETS_MAX];
+    int count;
+    int port;
+    char addresses[BIND_TEXT_MAX];
+    int ask_fd;           /* eventfd: `wanted` is there */
+    pthread_mutex_t lock; /* of the following */
+    pthread_cond_t answered;
+    struct move *wanted;
+    bool is_over; /* nobody will answer any more */
+    char unix_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+};
+
+/* A socket on its way to its worker. */
+struct arrival {
+    struct worker_message message;
+    int fd;
+    bool is_unix;
+};
+
+/* ---- binding ---- */
+
+/* Takes over the socket, also on failure: out of memory. */
+static bool keep_socket(struct listener *listener, int fd, bool is_unix)
+{
+    struct listening *listening = malloc(sizeof *listening);
+    if (listening == NULL) {
+        close(fd);
+        return false;
+    }
+    *listening = (struct listening){.listener = listener, .fd = fd, .is_unix = is_unix};
+    listener->sockets[listener->count++] = listening;
+    return true;
+}
+
+static void drop_socket(struct listening *listening)
+{
+    if (listening->event != NULL)
+        event_free(listening->event);
+    close(listening->fd);
+    free(listening);
+}
+
+/* Returns the socket, or -1 with *step telling which call failed, errno why. */
+static int bind_address(const struct addrinfo *address, const char **step)
+{
+    int yes = 1;
+    *step = "socket";
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    *step = "setsockopt";
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        (address->ai_family != AF_INET6 ||
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes) == 0)) {
+        *step = "bind";
+        if (bind(fd, address->ai_addr, address->ai_addrlen) == 0)
+            return fd;
+    }
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+/* Such an address is not there: no reason to stop if it was marked as one that may be missing. */
+static bool is_missing(int reason)
+{
+    return reason == EADDRNOTAVAIL || reason == EAFNOSUPPORT || reason == EPROTONOSUPPORT ||
+           reason == EPFNOSUPPORT || reason == ESOCKTNOSUPPORT || reason == ENOPROTOOPT;
+}
+
+/* One word of `bind`: "*" and "::*" are all addresses, "-" before it lets it be missing. */
+static bool bind_word(struct listener *listener, const char *word, int port)
+{
+    const struct log *log = &listener->server->log;
+    bool may_be_missing = word[0] == '-';
+    const char *name = may_be_missing ? word + 1 : word;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    hints.ai_family = strchr(name, ':') != NULL ? AF_INET6 : AF_INET;
+    bool is_any = strcmp(name, "*") == 0 || strcmp(name, "::*") == 0;
+    char service[16];
+    snprintf(service, sizeof service, "%d", port);
+    struct addrinfo *found = NULL;
+    int problem = getaddrinfo(is_any ? NULL : name, service, &hints, &found);
+    if (problem != 0) {
+        log_line(log, CONFIG_LOG_WARNING, "Could not create server TCP listening socket %s:%d: %s",
+                 name, port, gai_strerror(problem));
+        return may_be_missing;
+    }
+    const char *step;
+    int fd = bind_address(found, &step);
+    int reason = errno;
+    freeaddrinfo(found);
+    if (fd >= 0)
+        return keep_socket(listener, fd, false);
+    if (may_be_missing && is_missing(reason))
+        return true;
+    log_line(log, CONFIG_LOG_WARNING, "Could not create server TCP listening socket %s:%d: %s: %s",
+             name, port, step, strerror(reason));
+    return false;
+}
+
+static bool bind_tcp(struct listener *listener, int port, const char *addresses)
+{
+    struct server *server = listener->server;
+    if (port == 0)
+        return true;
+    char text[BIND_TEXT_MAX], *rest = NULL;
+    snprintf(text, sizeof text, "%s", addresses);
+    bool is_bound = true;
+    for (char *word = strtok_r(text, " ", &rest); word != NULL && is_bound;
+         word = strtok_r(NULL, " ", &rest)) {
+        if (listener->count == SOCKETS_MAX) {
+            log_line(&server->log, CONFIG_LOG_WARNING, "Too many addresses to bind");
+            return false;
+        }
+        is_bound = bind_word(listener, word, port);
+    }
+    if (!is_bound)
+        log_line(&server->log, CONFIG_LOG_WARNING, "Failed listening on port %d (TCP), aborting.",
+                 port);
+    return is_bound;
+}
+
+static bool bind_unix(struct listener *listener)
+{
+    struct server *server = listener->server;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = config_text(&server->config, CONFIG_UNIXSOCKET, listener->unix_path,
+                             sizeof listener->unix_path);
+    if (len == 0)
+        return true;
+    const char *problem = "path too long";
+    int fd = -1;
+    if (len < sizeof address.sun_path) {
+        memcpy(address.sun_path, listener->unix_path, len + 1);
+        unlink(address.sun_path); /* left over from a server that did not end in order */
+        mode_t mode = (mode_t)config_number(&server->config, CONFIG_UNIXSOCKETPERM);
+        mode_t before = umask(0);
+        umask(mode != 0 ? ~mode & 0777 : before);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        bool is_bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+        problem = strerror(errno);
+        umask(before);
+        if (is_bound)
+            return keep_socket(listener, fd, true);
+    }
+    if (fd >= 0)
+        close(fd);
+    log_line(&server->log, CONFIG_LOG_WARNING, "Failed opening Unix socket: bind: %s", problem);
+    listener->unix_path[0] = '\0'; /* not ours to remove */
+    return false;
+}
+
+/* ---- accepting ---- */
+
+static void set_keepalive(int fd, int interval)
+{
+    int yes = 1, probes = 3, gap = interval / 3 > 0 ? interval / 3 : 1;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &gap, sizeof gap);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+/* Without these options a connection works, only worse: their failure is not looked at. */
+static void set_tcp_options(const struct server *server, int fd)
+{
+    int yes = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    int interval = (int)config_number(&server->config, CONFIG_TCP_KEEPALIVE);
+    if (interval > 0)
+        set_keepalive(fd, interval);
+}
+
+static bool is_local(const struct sockaddr_storage *peer)
+{
+    if (peer->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
+    return peer->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+static bool is_full(const struct server *server)
+{
+    uint32_t clients = atomic_load_explicit(&server->connected_clients, memory_order_relaxed);
+    return clients >= (uint64_t)config_number(&server->config, CONFIG_MAXCLIENTS);
+}
+
+/* A client that has just left may not be counted out yet by its worker, when the next one comes:
+ * once for all that come together, the workers get some moments. */
+static void wait_for_leavers(const struct server *server)
+{
+    const struct timespec moment = {.tv_nsec = LEAVING_NSEC};
+    for (int i = 0; i < LEAVING_MOMENTS && is_full(server); i++)
+        nanosleep(&moment, NULL);
+}
+
+/* Why this client may not connect, as a reply; NULL: it may. */
+static const char *refusal_of(struct server *server, const struct sockaddr_storage *peer,
+                              bool is_unix)
+{
+    const struct config *config = &server->config;
+    if (is_full(server))
+        return "-ERR max number of clients reached\r\n";
+    if (config_number(config, CONFIG_PROTECTED_MODE) != 0 && !config_has_password(config) &&
+        !is_unix && !is_local(peer))
+        return "-DENIED Vellum is in protected mode: no password is set, so that only clients of "
+               "this machine are served. Set a password (requirepass), or, if nobody but trusted "
+               "clients can reach this port, turn protected mode off: CONFIG SET protected-mode no "
+               "from this machine, protected-mode no in the configuration file, or "
+               "--protected-mode no at the start.\r\n";
+    return NULL;
+}
+
+/* One that a script keeps busy is the last choice. */
+static struct worker *least_loaded(struct server *server)
+{
+    struct worker *best = server->workers[0];
+    uint32_t best_count = UINT32_MAX;
+    for (uint32_t i = 0; i < server->worker_count; i++) {
+        struct worker *worker = server->workers[i];
+        uint32_t count = atomic_load_explicit(&worker->connection_count, memory_order_relaxed);
+        if (atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed) &&
+            count < UINT32_MAX / 2)
+            count += UINT32_MAX / 2;
+        if (count < best_count) {
+            best = worker;
+            best_count = count;
+        }
+    }
+    return best;
+}
+
+/* On the worker's thread. */
+static void arrive(struct worker *worker, struct worker_message *message)
+{
+    struct arrival *arrival = (struct arrival *)message;
+    struct transport *transport = transport_socket(worker->base, arrival->fd, arrival->is_unix);
+    free(arrival);
+    if (transport != NULL) {
+        conn_open(worker, transport);
+        return;
+    }
+    atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&worker->server->connected_clients, 1, memory_order_relaxed);
+}
+
+static void welcome(struct server *server, int fd, const struct sockaddr_storage *peer,
+                    bool is_unix)
+{
+    const char *refusal = refusal_of(server, peer, is_unix);
+    struct arrival *arrival = refusal == NULL ? malloc(sizeof *arrival) : NULL;
+    if (arrival == NULL) {
+        ssize_t written = refusal != NULL ? write(fd, refusal, strlen(refusal)) : 0;
+        (void)written; /* a refused client may be gone already */
+        atomic_fetch_add_explicit(&server->rejected_connections, 1, memory_order_relaxed);
+        close(fd);
+        return;
+    }
+    if (!is_unix)
+        set_tcp_options(server, fd);
+    struct worker *worker = least_loaded(server);
+    *arrival = (struct arrival){
+        .message = {.visit = arrive, .is_urgent = true}, .fd = fd, .is_unix = is_unix};
+    atomic_fetch_add_explicit(&server->total_connections, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&server->connected_clients, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->connection_count, 1, memory_order_relaxed);
+    worker_post(worker, &arrival->message);
+}
+
+/* No descriptors are left: the clients wait in the backlog, this thread does not spin. */
+static void pause_accepting(struct listener *listener)
+{
+    const struct timeval pause = {.tv_usec = 100 * 1000};
+    for (int i = 0; i < listener->count; i++)
+        event_del(listener->sockets[i]->event);
+    event_add(listener->resume, &pause);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct listener *listener = arg;
+    for (int i = 0; i < listener->count; i++)
+        event_add(listener->sockets[i]->event, NULL);
+}
+
+static void on_connection(evutil_socket_t listening_fd, short what, void *arg)
+{
+    (void)what;
+    struct listening *listening = arg;
+    struct listener *listener = listening->listener;
+    bool has_waited = false;
+    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
+        struct sockaddr_storage peer = {0};
+        socklen_t len = sizeof peer;
+        int fd = accept4((int)listening_fd, (struct sockaddr *)&peer, &len,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            if (!has_waited && is_full(listener->server)) {
+                wait_for_leavers(listener->server);
+                has_waited = true;
+            }
+            welcome(listener->server, fd, &peer, listening->is_unix);
+            continue;
+        }
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            log_line(&listener->server->log, CONFIG_LOG_WARNING, "Accepting client connection: %s",
+                     strerror(errno));
+            pause_accepting(listener);
+            return;
+        }
+    }
+}
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct listener *listener = arg;
+    event_base_loopbreak(listener->base);
+}
+
+/* ---- moving ---- */
+
+static bool listen_one(struct listening *listening)
+{
+    struct listener *listener = listening->listener;
+    struct server *server = listener->server;
+    int backlog = (int)config_number(&server->config, CONFIG_TCP_BACKLOG);
+    if (listen(listening->fd, backlog) != 0) {
+        log_line(&server->log, CONFIG_LOG_WARNING,
+                 "Could not create server listening socket: listen: %s", strerror(errno));
+        return false;
+    }
+    listening->event =
+        event_new(listener->base, listening->fd, EV_READ | EV_PERSIST, on_connection, listening);
+    return listening->event != NULL && event_add(listening->event, NULL) == 0;
+}
+
+/* All of them, or none. */
+static bool open_tcp(struct listener *listener, int port, const char *addresses)
+{
+    int before = listener->count;
+    bool good = bind_tcp(listener, port, addresses);
+    for (int i = before; i < listener->count && good; i++)
+        good = listen_one(listener->sockets[i]);
+    while (!good && listener->count > before)
+        drop_socket(listener->sockets[--listener->count]);
+    return good;
+}
+
+/* Those among the first `end` sockets. */
+static void close_tcp(struct listener *listener, int end)
+{
+    int kept = 0;
+    for (int i = 0; i < listener->count; i++) {
+        struct listening *listening = listener->sockets[i];
+        if (i < end && !listening->is_unix)
+            drop_socket(listening);
+        else
+            listener->sockets[kept++] = listening;
+    }
+    listener->count = kept;
+}
+
+/* To another port first, then away from the old one; but on one port both cannot be. */
+static bool move(struct listener *listener, int port, const char *addresses)
+{
+    int before = listener->count;
+    bool is_same_port = port == listener->port;
+    if (is_same_port)
+        close_tcp(listener, before);
+    bool good = open_tcp(listener, port, addresses);
+    if (good && !is_same_port)
+        close_tcp(listener, before);
+    if (!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses))
+        log_line(&listener->server->log, CONFIG_LOG_WARNING,
+                 "Nobody can connect by TCP: the addresses left cannot be taken again");
+    if (good) {
+        listener->port = port;
+        snprintf(listener->addresses, sizeof listener->addresses, "%s", addresses);
+    }
+    return good;
+}
+
+static void on_asked(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct listener *listener = arg;
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof count);
+    (void)got; /* only clears it */
+    pthread_mutex_lock(&listener->lock);
+    struct move *wanted = listener->wanted;
+    if (wanted != NULL) {
+        wanted->is_good = move(listener, wanted->port, wanted->addresses);
+        wanted->is_done = true;
+        listener->wanted = NULL;
+    }
+    pthread_cond_broadcast(&listener->answered);
+    pthread_mutex_unlock(&listener->lock);
+}
+
+bool listener_move(struct listener *listener, int port, const char *addresses)
+{
+    struct move wanted = {.port = port, .addresses = addresses};
+    const uint64_t one = 1;
+    pthread_mutex_lock(&listener->lock);
+    while (listener->wanted != NULL && !listener->is_over)
+        pthread_cond_wait(&listener->answered, &listener->lock);
+    if (!listener->is_over) {
+        listener->wanted = &wanted;
+        ssize_t written = write(listener->ask_fd, &one, sizeof one);
+        (void)written; /* it is readable in any case */
+    }
+    while (!wanted.is_done && !listener->is_over)
+        pthread_cond_wait(&listener->answered, &listener->lock);
+    if (listener->wanted == &wanted)
+        listener->wanted = NULL;
+    pthread_mutex_unlock(&listener->lock);
+    return wanted.is_good;
+}
+
+/* ---- life ---- */
+
+struct listener *listener_bind(struct server *server)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
+        return NULL;
+    listener->server = server;
+    pthread_mutex_init(&listener->lock, NULL);
+    pthread_cond_init(&listener->answered, NULL);
+    listener->base = event_base_new();
+    listener->ask_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->port = (int)config_number(&server->config, CONFIG_PORT);
+    config_text(&server->config, CONFIG_BIND, listener->addresses, sizeof listener->addresses);
+    if (listener->base == NULL || listener->ask_fd < 0 ||
+        !bind_tcp(listener, listener->port, listener->addresses) || !bind_unix(listener)) {
+        listener_free(listener);
+        return NULL;
+    }
+    if (listener->count == 0)
+        log_line(&server->log, CONFIG_LOG_WARNING, "Configured to not listen anywhere, exiting.");
+    if (listener->count > 0)
+        return listener;
+    listener_free(listener);
+    return NULL;
+}
+
+bool listener_listen(struct listener *listener)
+{
+    listener->stopped = event_new(listener->base, listener->server->stop_fd, EV_READ | EV_PERSIST,
+                                  on_stop, listener);
+    listener->resume = event_new(listener->base, -1, 0, on_resume, listener);
+    listener->asked =
+        event_new(listener->base, listener->ask_fd, EV_READ | EV_PERSIST, on_asked, listener);
+    if (listener->stopped == NULL || listener->resume == NULL || listener->asked == NULL ||
+        event_add(listener->stopped, NULL) != 0 || event_add(listener->asked, NULL) != 0)
+        return false;
+    for (int i = 0; i < listener->count; i++)
+        if (!listen_one(listener->sockets[i]))
+            return false;
+    return true;
+}
+
+void listener_run(struct listener *listener)
+{
+    event_base_dispatch(listener->base);
+    pthread_mutex_lock(&listener->lock);
+    listener->is_over = true;
+    pthread_cond_broadcast(&listener->answered);
+    pthread_mutex_unlock(&listener->lock);
+}
+
+void listener_free(struct listener *listener)
+{
+    for (int i = 0; i < listener->count; i++)
+        drop_socket(listener->sockets[i]);
+    if (listener->unix_path[0] != '\0')
+        unlink(listener->unix_path);
+    if (listener->stopped != NULL)
+        event_free(listener->stopped);
+    if (listener->resume != NULL)
+        event_free(listener->resume);
+    if (listener->asked != NULL)
+        event_free(listener->asked);
+    if (listener->base != NULL)
+        event_base_free(listener->base);
+    if (listener->ask_fd >= 0)
+        close(listener->ask_fd);
+    pthread_cond_destroy(&listener->answered);
+    pthread_mutex_destroy(&listener->lock);
+    free(listener);
+}

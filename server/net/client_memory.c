@@ -1,0 +1,177 @@
+#include "server/net/client_memory.h"
+
+#include "server/net/conn.h"
+#include "server/config/log.h"
+
+#define TELL_STEP (1 << 20) /* of changes less than that the store need not hear at once */
+#define COMFORT_SHARE 8
+#define WAY_SHARE 2 /* of what has grown: it may have been more, meanwhile */
+#define LIMIT_SHARE 4
+#define UNSENT_SHARE 2 /* of the limit */
+#define HOLD_MOST_MS 500
+
+static void tell(struct server *server, int64_t untold)
+{
+    atomic_fetch_add(&server->client_bytes, untold);
+    store_note_memory(server->store, untold);
+    if (untold > 0) /* the keeper may come too late */
+        store_give_way(server->store, WAY_SHARE * (uint64_t)untold);
+}
+
+static void count(struct worker *worker, int64_t change)
+{
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
+    bytes += (uint64_t)change;
+    atomic_store_explicit(&worker->client_bytes, bytes, memory_order_relaxed);
+    int64_t untold = (int64_t)bytes - worker->client_bytes_told;
+    if (untold < TELL_STEP && untold > -TELL_STEP)
+        return;
+    worker->client_bytes_told = (int64_t)bytes;
+    tell(worker->server, untold);
+}
+
+static uint64_t unsent_most(const struct server *server)
+{
+    return atomic_load_explicit(&server->client_limit, memory_order_relaxed) / UNSENT_SHARE /
+           server->worker_count;
+}
+
+/* What subscribers have not read has a limit of its own, and may stay for long. */
+static void count_unsent(struct conn *conn, uint64_t now)
+{
+    struct worker *worker = conn->worker;
+    if (pubsub_is_subscriber(&conn->session.pubsub))
+        now = 0;
+    worker->unsent_bytes += now - conn->counted_unsent;
+    conn->counted_unsent = now;
+    if (worker->hold != CLIENTS_GO_ON || worker->unsent_bytes <= unsent_most(worker->server))
+        return;
+    worker->hold = CLIENTS_ARE_HELD;
+    worker->held_since_ms = worker_now(worker);
+}
+
+void client_memory_note(struct conn *conn)
+{
+    uint64_t now = conn_total_memory(conn) - conn->shared_bytes;
+    if (now == conn->counted_bytes)
+        return;
+    count(conn->worker, (int64_t)(now - conn->counted_bytes));
+    conn->counted_bytes = now;
+    count_unsent(conn, conn_output_memory(conn) - conn->shared_bytes);
+}
+
+void client_memory_note_published(struct server *server, int64_t more)
+{
+    atomic_fetch_add(&server->published_bytes, (uint64_t)more);
+    int64_t untold = atomic_fetch_add(&server->published_untold, more) + more;
+    if (untold >= TELL_STEP || untold <= -TELL_STEP)
+        tell(server, atomic_exchange(&server->published_untold, 0));
+}
+
+void client_memory_forget(struct conn *conn)
+{
+    count(conn->worker, -(int64_t)conn->counted_bytes);
+    conn->counted_bytes = 0;
+    count_unsent(conn, 0);
+}
+
+/* Those who do not read hold up the others once, until it has become less. */
+void client_memory_let_go(struct worker *worker)
+{
+    enum client_hold was = worker->hold;
+    if (was == CLIENTS_GO_ON)
+        return;
+    if (worker->unsent_bytes <= unsent_most(worker->server) / 2)
+        worker->hold = CLIENTS_GO_ON;
+    else if (worker_now(worker) - worker->held_since_ms > HOLD_MOST_MS)
+        worker->hold = CLIENTS_ARE_TOO_SLOW;
+    if (was != CLIENTS_ARE_HELD || worker->hold == was)
+        return;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        conn_attend(conn);
+}
+
+static uint64_t held_bytes(const struct conn *conn)
+{
+    return conn->counted_bytes + conn->shared_bytes;
+}
+
+static struct conn *largest(const struct worker *worker)
+{
+    struct conn *found = NULL;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        if (!conn->kill && !conn->session.no_evict &&
+            (found == NULL || held_bytes(conn) > held_bytes(found)))
+            found = conn;
+    return found;
+}
+
+/* Of clients that are being closed: it is on its way back, and nobody else is to go for it. */
+static uint64_t leaving_bytes(const struct worker *worker)
+{
+    uint64_t sum = 0;
+    for (const struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        sum += conn->kill ? conn->counted_bytes : 0;
+    return sum;
+}
+
+/* What it has not sent goes at once: a round may have many that are to be closed. */
+static void close_largest(struct conn *conn)
+{
+    conn_kill(conn);
+    if (!conn->has_late)
+        conn_output_free(conn);
+    client_memory_note(conn);
+}
+
+/* The worker's clients have more than its share, and all together more than the limit. */
+static bool is_too_much(const struct worker *worker)
+{
+    const struct server *server = worker->server;
+    uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
+    uint64_t share = limit / server->worker_count;
+    uint64_t published = atomic_load(&server->published_bytes);
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) +
+                     (published < worker->shared_bytes ? published : worker->shared_bytes);
+    if (bytes <= share)
+        return false;
+    uint64_t leaving = leaving_bytes(worker);
+    return bytes - leaving > share && client_memory_total(server) - leaving > limit;
+}
+
+void client_memory_keep_bound(struct worker *worker)
+{
+    while (is_too_much(worker)) {
+        struct conn *conn = largest(worker);
+        if (conn == NULL || held_bytes(conn) == 0)
+            return;
+        log_line(&worker->server->log, CONFIG_LOG_NOTICE,
+                 "Client %s closed: clients are over their share of maxmemory, and it holds the "
+                 "most, %llu bytes",
+                 conn_peer_name(conn), (unsigned long long)held_bytes(conn));
+        counter_add(&worker->counters.evicted_clients, 1);
+        close_largest(conn);
+    }
+}
+
+void client_memory_set_bounds(struct server *server)
+{
+    const struct config *config = &server->config;
+    uint64_t memory = server_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY));
+    int64_t given = config_number(config, CONFIG_MAXMEMORY_CLIENTS);
+    uint64_t limit = given < 0   ? memory / 100 * (uint64_t)-given
+                     : given > 0 ? (uint64_t)given
+                                 : memory / LIMIT_SHARE;
+    uint64_t comfort = memory / COMFORT_SHARE < limit ? memory / COMFORT_SHARE : limit;
+    atomic_store(&server->memory_bound, memory);
+    atomic_store(&server->client_limit, limit);
+    atomic_store(&server->client_comfort, comfort / server->worker_count);
+}
+
+uint64_t client_memory_total(const struct server *server)
+{
+    uint64_t sum = atomic_load(&server->published_bytes);
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        sum += atomic_load_explicit(&server->workers[i]->client_bytes, memory_order_relaxed);
+    return sum;
+}

@@ -1,0 +1,721 @@
+/*
+ * The output of a connection: a queue of segments, each a run of bytes or a stream from the store,
+ * and behind it worker->output, while the connection has its turn.
+ *
+ * Invariants:
+ * 1. Bytes leave in the order they were written; worker->output is empty between turns.
+ * 2. Under appendfsync always a segment leaves only when all commits up to its `shown` are durable;
+ *    a connection whose first segment may not leave yet is on worker->undurable.
+ * 3. A segment that waits for durability is sealed: later replies, which show later commits, do not
+ *    hold it up.
+ * 4. At most one piece of one stream per connection is in memory.
+ * 5. A part of a piece that the transport gives out from where it lies (is_placing) holds up all
+ *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
+ * 6. While a reply leaves in parts (outflow.h), pushes stand in a second queue, conn->held.
+ * 7. output_bytes counts a stream as what it takes by itself, and the one that is sent as a piece,
+ *    however long it is.
+ * 8. After a failed write, what shows commits that will never be durable is replaced: each reply by
+ *    an error, in its place; messages by nothing. Where replies cannot be told apart any more,
+ *    since part of one has left or may come from elsewhere (PIECES), the connection is closed.
+ * 9. A connection that has_late has one entry in worker->late, which may leave as it is, and
+ *    nothing in its first queue. Between rounds there are none.
+ *
+ * Short replies to sockets leave together at the end of the round: a client that sleeps is woken by
+ * the first and is awake when the others come. Waking it for each one is half of what sending them
+ * costs.
+ */
+#include "server/net/conn.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "server/net/client_memory.h"
+#include "server/core/commandstats.h"
+#include "server/pubsub/effects.h"
+#include "server/config/log.h"
+#include "server/net/transport.h"
+
+#define SEGMENT_MIN (16 * 1024)
+#define PUSH_SEGMENT_MIN 512  /* the same message may stand in very many queues */
+#define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
+#define LATE_MAX (16 * 1024)  /* longer replies leave at once */
+#define STREAM_COST 2048      /* of one that waits: about what the store keeps for it */
+#define SEND_VECTORS 64
+#define SEND_MAX (1024 * 1024)        /* per system call */
+#define PIECES UINT32_MAX             /* of replies: parts of them, or a stream */
+#define PUSHES (UINT32_MAX - 1)       /* none: messages */
+#define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
+
+struct segment {
+    struct segment *next;
+    uint64_t shown;
+    bool is_sealed;
+    uint32_t replies; /* how many whole ones it is; or PIECES, or PUSHES */
+
+    char *data; /* bytes [sent, len) wait; NULL: a stream */
+    size_t sent, len, capacity;
+    struct publication *publication; /* whose bytes they are; NULL: the segment's own */
+
+    struct store_stream *stream;
+    const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
+    int vector_count;
+    size_t piece_len;
+    bool is_begun;                /* a piece may be in memory */
+    struct transport_place place; /* offset: of what is sent next */
+    bool is_placing, is_dropped;  /* dropped: the end of placing frees it */
+    struct conn *conn;
+};
+
+static uint64_t segment_cost(const struct segment *segment)
+{
+    if (segment->stream == NULL)
+        return segment->len - segment->sent;
+    return STREAM_COST + (segment->is_begun ? STORE_STREAM_PIECE : 0);
+}
+
+static void send_late(struct conn *conn);
+
+static void note_shared(struct conn *conn, uint64_t more)
+{
+    conn->shared_bytes += more;
+    conn->worker->shared_bytes += more;
+}
+
+static void begin_sharing(struct conn *conn, struct publication *publication)
+{
+    note_shared(conn, publication->len);
+    if (atomic_fetch_add(&publication->queued, 1) == 0)
+        client_memory_note_published(conn->worker->server, (int64_t)publication->len);
+}
+
+/* With so much of it unsent. */
+static void end_sharing(struct conn *conn, struct publication *publication, uint64_t unsent)
+{
+    note_shared(conn, -unsent);
+    if (atomic_fetch_sub(&publication->queued, 1) == 1)
+        client_memory_note_published(conn->worker->server, -(int64_t)publication->len);
+}
+
+static void append(struct conn *conn, struct segment *segment)
+{
+    if (conn->has_late)
+        send_late(conn);
+    segment->shown = conn->shown;
+    if (conn->output == NULL)
+        conn->output = segment;
+    else
+        conn->last_output->next = segment;
+    conn->last_output = segment;
+    conn->output_bytes += segment_cost(segment);
+    conn->segment_count++;
+    if (segment->publication != NULL)
+        begin_sharing(conn, segment->publication);
+}
+
+static void free_segment(struct segment *segment)
+{
+    if (segment->stream != NULL)
+        store_stream_close(segment->stream);
+    if (segment->publication != NULL)
+        publication_release(segment->publication);
+    else
+        free(segment->data);
+    free(segment);
+}
+
+/* Also one half sent: its unsent bytes are still counted. */
+static void drop_first(struct conn *conn)
+{
+    struct segment *segment = conn->output;
+    conn->output_bytes -= segment_cost(segment);
+    if (segment->publication != NULL)
+        end_sharing(conn, segment->publication, segment_cost(segment));
+    conn->segment_count--;
+    conn->output = segment->next;
+    if (conn->output == NULL)
+        conn->last_output = NULL;
+    segment->is_dropped = segment->is_placing;
+    if (!segment->is_placing)
+        free_segment(segment);
+}
+
+/* Between what is queued to be sent and what is held back behind a reply that flows. */
+static void exchange_queues(struct conn *conn)
+{
+    struct segment *first = conn->output, *last = conn->last_output;
+    conn->output = conn->held;
+    conn->last_output = conn->last_held;
+    conn->held = first;
+    conn->last_held = last;
+}
+
+void conn_output_free(struct conn *conn)
+{
+    assert(!conn->has_late);
+    while (conn->output != NULL)
+        drop_first(conn);
+    exchange_queues(conn);
+    while (conn->output != NULL)
+        drop_first(conn);
+    assert(conn->output_bytes == 0 && conn->shared_bytes == 0 && conn->segment_count == 0);
+}
+
+static bool append_new(struct conn *conn, const char *data, size_t len, size_t room,
+                       uint32_t replies)
+{
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL)
+        return false;
+    segment->capacity = len < room ? room : len;
+    segment->data = malloc(segment->capacity);
+    if (segment->data == NULL) {
+        free(segment);
+        return false;
+    }
+    memcpy(segment->data, data, len);
+    segment->len = len;
+    segment->replies = replies;
+    append(conn, segment);
+    return true;
+}
+
+static bool waits_for_journal(const struct conn *conn, uint64_t shown)
+{
+    struct server *server = conn->worker->server;
+    return config_number(&server->config, CONFIG_APPENDFSYNC) == STORE_SYNC_ALWAYS &&
+           shown > store_durable(server->store);
+}
+
+/* What has not to wait does not begin to, for what comes behind it. */
+static bool may_merge(const struct conn *conn, const struct segment *last, size_t len,
+                      uint32_t replies)
+{
+    return !last->is_sealed && last->data != NULL && last->capacity - last->len >= len &&
+           (last->replies == PUSHES) == (replies == PUSHES) &&
+           (conn->shown <= last->shown || !waits_for_journal(conn, conn->shown));
+}
+
+/* `room`: of a new segment, for what may follow. */
+static void add_bytes(struct conn *conn, const char *data, size_t len, size_t room,
+                      uint32_t replies)
+{
+    struct segment *last = conn->last_output;
+    if (len == 0)
+        return;
+    if (last != NULL && may_merge(conn, last, len, replies)) {
+        memcpy(last->data + last->len, data, len);
+        last->len += len;
+        if (last->replies == PIECES || replies == PIECES)
+            last->replies = PIECES;
+        else if (replies != PUSHES)
+            last->replies += replies;
+        if (conn->shown > last->shown)
+            last->shown = conn->shown;
+        conn->output_bytes += len;
+    } else if (!append_new(conn, data, len, room, replies)) {
+        conn_kill(conn);
+    }
+}
+
+void conn_output_piece(struct conn *conn, const char *data, size_t len)
+{
+    add_bytes(conn, data, len, SEGMENT_MIN, PIECES);
+}
+
+static void add_shared(struct conn *conn, struct publication *publication)
+{
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    publication_hold(publication);
+    segment->publication = publication;
+    segment->data = (char *)publication->bytes;
+    segment->len = segment->capacity = publication->len;
+    segment->replies = PUSHES;
+    append(conn, segment);
+}
+
+static void add_push(struct conn *conn, const struct resp_slice *head, int head_count,
+                     struct publication *publication)
+{
+    for (int i = 0; i < head_count; i++)
+        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN, PUSHES);
+    if (publication->len < SHARED_MIN)
+        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN, PUSHES);
+    else
+        add_shared(conn, publication);
+}
+
+void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
+                      struct publication *publication)
+{
+    assert(conn->worker->output.len == 0);
+    if (conn->kill || conn->transport == NULL || conn_never_shows(conn, publication->shown))
+        return;
+    if (publication->shown > conn->shown)
+        conn->shown = publication->shown;
+    if (conn->has_late)
+        send_late(conn);
+    if (conn->is_flowing)
+        exchange_queues(conn);
+    add_push(conn, head, head_count, publication);
+    conn->worker->pushed_bytes += publication->len;
+    if (conn->is_flowing)
+        exchange_queues(conn);
+    conn_attend(conn);
+}
+
+static void on_stream_ready(void *conn)
+{
+    conn_attend(conn);
+}
+
+static void on_placed(struct transport_place *place)
+{
+    struct segment *segment = (struct segment *)((char *)place - offsetof(struct segment, place));
+    segment->is_placing = false;
+    if (segment->is_dropped) {
+        free_segment(segment);
+        return;
+    }
+    segment->conn->send_blocked = false;
+    conn_attend(segment->conn);
+}
+
+void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length)
+{
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) {
+        store_stream_close(stream);
+        conn_kill(conn);
+        return;
+    }
+    segment->stream = stream;
+    segment->replies = PIECES;
+    segment->conn = conn;
+    segment->place = (struct transport_place){.total = length, .done = on_placed};
+    store_stream_on_ready(stream, on_stream_ready, conn);
+    append(conn, segment);
+}
+
+static void empty_output(struct worker *worker)
+{
+    resp_truncate(&worker->output, 0);
+    worker->output_replies = 0;
+}
+
+void conn_output_count(struct conn *conn, bool is_whole)
+{
+    struct worker *worker = conn->worker;
+    if (!is_whole)
+        worker->output_replies = PIECES;
+    else if (worker->output_replies != PIECES)
+        worker->output_replies++;
+}
+
+void conn_output_settle(struct conn *conn, size_t len)
+{
+    struct worker *worker = conn->worker;
+    add_bytes(conn, worker->output.data, len, SEGMENT_MIN, worker->output_replies);
+    worker->output_replies = 0;
+}
+
+/* Empties the shared buffer into the queue. */
+static void settle(struct conn *conn)
+{
+    conn_output_settle(conn, conn->worker->output.len);
+    empty_output(conn->worker);
+}
+
+void conn_output_take(struct conn *conn, struct resp_writer *writer)
+{
+    settle(conn);
+    struct segment *segment = calloc(1, sizeof *segment);
+    if (segment == NULL) {
+        conn_kill(conn);
+        return;
+    }
+    segment->data = writer->data;
+    segment->len = writer->len;
+    segment->capacity = writer->capacity;
+    segment->replies = conn->is_flowing ? PIECES : 1;
+    resp_writer_init(writer, writer->version);
+    append(conn, segment);
+}
+
+void conn_output_release(struct conn *conn)
+{
+    if (conn->held == NULL)
+        return;
+    settle(conn);
+    if (conn->has_late)
+        send_late(conn);
+    if (conn->output == NULL)
+        conn->output = conn->held;
+    else
+        conn->last_output->next = conn->held;
+    conn->last_output = conn->last_held;
+    conn->held = conn->last_held = NULL;
+}
+
+/* ---- sending ---- */
+
+bool conn_never_shows(const struct conn *conn, uint64_t shown)
+{
+    return store_has_failed(conn->worker->server->store) && waits_for_journal(conn, shown);
+}
+
+static void exchange_bytes(struct conn *conn, struct segment *segment, struct resp_writer *bytes)
+{
+    conn->output_bytes -= segment_cost(segment);
+    free(segment->data);
+    segment->data = bytes->data;
+    segment->len = bytes->len;
+    segment->capacity = bytes->capacity;
+    segment->shown = 0;
+    conn->output_bytes += segment_cost(segment);
+}
+
+/* The first of the queue shows what will never be durable. */
+static void withhold(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    struct segment *segment = conn->output;
+    if (segment->replies == PIECES || segment->sent > 0) {
+        conn_kill(conn);
+        return;
+    }
+    if (segment->replies == PUSHES) {
+        drop_first(conn);
+        return;
+    }
+    struct resp_writer errors;
+    resp_writer_init(&errors, 2);
+    for (uint32_t i = 0; i < segment->replies; i++) {
+        size_t start = errors.len;
+        resp_error(&errors, CONN_UNKEPT_TEXT);
+        if (!errors.failed)
+            commandstats_add_error(worker, NULL, errors.data + start, errors.len - start, false);
+    }
+    if (errors.failed) {
+        resp_writer_free(&errors);
+        conn_kill(conn);
+        return;
+    }
+    exchange_bytes(conn, segment, &errors);
+}
+
+/* Nothing leaves before it is durable. */
+static void wait_for_journal(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    conn->last_output->is_sealed = true;
+    if (conn->is_undurable)
+        return;
+    conn->is_undurable = true;
+    conn->undurable_next = worker->undurable;
+    worker->undurable = conn;
+}
+
+static ssize_t send_vectors(struct conn *conn, const struct iovec *vectors, int count)
+{
+    ssize_t sent = conn->transport->ops->write(conn->transport, vectors, count);
+    counter_add(&conn->worker->counters.writes, 1);
+    if (sent > 0) {
+        counter_add(&conn->worker->counters.output_bytes, (uint64_t)sent);
+        return sent;
+    }
+    if (sent == TRANSPORT_CLOSED)
+        conn_kill(conn);
+    conn->send_blocked = true;
+    return 0;
+}
+
+/* What nothing is queued before; what is left of it is queued. */
+static void send_at_once(struct conn *conn, char *data, size_t len)
+{
+    struct iovec vector = {.iov_base = data, .iov_len = len};
+    size_t sent = (size_t)send_vectors(conn, &vector, 1);
+    if (sent == len)
+        return;
+    conn->send_blocked = true;
+    conn_output_piece(conn, data + sent, len - sent);
+}
+
+static void send_entry(struct worker *worker, struct late_reply *late)
+{
+    struct conn *conn = late->conn;
+    assert(conn->has_late && conn->output == NULL);
+    conn->has_late = false;
+    late->conn = NULL;
+    send_at_once(conn, worker->late_bytes + late->at, late->len);
+    if (conn->output != NULL)
+        conn_attend(conn); /* what its transport is to tell of has changed */
+}
+
+/* The one of this connection, before the others' turn. */
+static void send_late(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    uint32_t i = 0;
+    while (worker->late[i].conn != conn)
+        i++;
+    assert(i < worker->late_count);
+    send_entry(worker, &worker->late[i]);
+}
+
+void conn_output_send_late(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->late_count; i++)
+        if (worker->late[i].conn != NULL)
+            send_entry(worker, &worker->late[i]);
+    worker->late_count = worker->late_used = 0;
+}
+
+/* A connection that may be closed now has no time; what strangers are owed is counted at once. */
+static bool may_be_late(const struct conn *conn, size_t len)
+{
+    return len <= LATE_MAX && conn->transport->ops->wakes && conn->session.authenticated &&
+           !conn->session.close_after_reply && !conn->input_ended;
+}
+
+static void keep_late(struct conn *conn, const char *data, size_t len)
+{
+    struct worker *worker = conn->worker;
+    if (worker->late_count == WORKER_LATE_REPLIES || worker->late_used + len > WORKER_LATE_BYTES)
+        conn_output_send_late(worker);
+    memcpy(worker->late_bytes + worker->late_used, data, len);
+    worker->late[worker->late_count++] =
+        (struct late_reply){conn, worker->late_used, (uint32_t)len};
+    worker->late_used += (uint32_t)len;
+    conn->has_late = true;
+}
+
+/* The usual way: nothing is queued, and all of it leaves from the shared buffer. */
+static void send_directly(struct conn *conn)
+{
+    struct resp_writer *output = &conn->worker->output;
+    if (conn->has_late)
+        send_late(conn);
+    if (conn->output != NULL || conn->kill)
+        return;
+    if (may_be_late(conn, output->len))
+        keep_late(conn, output->data, output->len);
+    else
+        send_at_once(conn, output->data, output->len);
+    empty_output(conn->worker);
+}
+
+static void send_bytes(struct conn *conn)
+{
+    struct iovec vectors[SEND_VECTORS];
+    int count = 0;
+    size_t total = 0;
+    for (struct segment *segment = conn->output;
+         segment != NULL && segment->data != NULL && count < SEND_VECTORS && total < SEND_MAX &&
+         !waits_for_journal(conn, segment->shown);
+         segment = segment->next) {
+        vectors[count].iov_base = segment->data + segment->sent;
+        vectors[count].iov_len = segment->len - segment->sent;
+        total += vectors[count++].iov_len;
+    }
+    size_t sent = (size_t)send_vectors(conn, vectors, count);
+    conn->send_blocked = sent < total;
+    while (sent > 0) {
+        struct segment *segment = conn->output;
+        size_t part = segment->len - segment->sent;
+        if (part > sent) {
+            segment->sent += sent;
+            conn->output_bytes -= sent;
+            if (segment->publication != NULL)
+                note_shared(conn, -(uint64_t)sent);
+            return;
+        }
+        drop_first(conn);
+        sent -= part;
+    }
+}
+
+static int remaining_vectors(const struct segment *segment, struct iovec vectors[SEND_VECTORS])
+{
+    size_t skip = segment->sent;
+    int count = 0;
+    for (int i = 0; i < segment->vector_count && count < SEND_VECTORS; i++) {
+        struct iovec vector = segment->vectors[i];
+        if (skip >= vector.iov_len) {
+            skip -= vector.iov_len;
+            continue;
+        }
+        vectors[count].iov_base = (char *)vector.iov_base + skip;
+        vectors[count++].iov_len = vector.iov_len - skip;
+        skip = 0;
+    }
+    return count;
+}
+
+/* The next piece of the first segment's stream; false: there is none now, or no stream any more. */
+static bool load_piece(struct conn *conn)
+{
+    struct segment *segment = conn->output;
+    if (segment->sent < segment->piece_len)
+        return true;
+    if (!segment->is_begun) {
+        segment->is_begun = true;
+        conn->output_bytes += STORE_STREAM_PIECE;
+    }
+    segment->vector_count = 0;
+    segment->sent = segment->piece_len = 0;
+    enum store_result result =
+        store_stream_next(segment->stream, &segment->vectors, &segment->vector_count);
+    if (result == STORE_WAIT)
+        return false;
+    if (result == STORE_OK) {
+        for (int i = 0; i < segment->vector_count; i++)
+            segment->piece_len += segment->vectors[i].iov_len;
+        return segment->piece_len > 0;
+    }
+    if (result != STORE_ABSENT) {
+        log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
+                 "A stored value could not be read while it was sent: closing client %s",
+                 conn_peer_name(conn));
+        conn_kill(conn);
+        return false;
+    }
+    drop_first(conn);
+    return false;
+}
+
+static void note_sent(struct conn *conn, size_t sent)
+{
+    conn->output->sent += sent;
+    conn->output->place.offset += sent;
+}
+
+/* Gives a part out without copying it. False: it is to be written. */
+static bool place_piece(struct conn *conn, const struct iovec *vectors, int count)
+{
+    struct transport *transport = conn->transport;
+    struct segment *segment = conn->output;
+    if (transport->ops->place == NULL)
+        return false;
+    ssize_t placed = transport->ops->place(transport, vectors, count, &segment->place);
+    if (placed > 0) {
+        segment->is_placing = true;
+        note_sent(conn, (size_t)placed);
+        counter_add(&conn->worker->counters.output_bytes, (uint64_t)placed);
+    } else if (placed == TRANSPORT_AGAIN) {
+        conn->send_blocked = true;
+    } else if (placed == TRANSPORT_CLOSED) {
+        conn_kill(conn);
+    }
+    return placed != 0;
+}
+
+/* False: the stream has nothing to send now. */
+static bool send_piece(struct conn *conn)
+{
+    const struct segment *first = conn->output;
+    if (first->is_placing) {
+        conn->send_blocked = true;
+        if (conn->transport->ops->place(conn->transport, NULL, 0, NULL) == TRANSPORT_CLOSED)
+            conn_kill(conn);
+        return false;
+    }
+    if (!load_piece(conn))
+        return conn->output != first && !conn->kill;
+    struct iovec vectors[SEND_VECTORS];
+    int count = remaining_vectors(first, vectors);
+    if (place_piece(conn, vectors, count))
+        return true;
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += vectors[i].iov_len;
+    size_t sent = (size_t)send_vectors(conn, vectors, count);
+    note_sent(conn, sent);
+    conn->send_blocked = sent < total;
+    return true;
+}
+
+/* After SEND_MAX bytes the others have their turns; the transport, still writable, calls again. */
+static void send_queue(struct conn *conn)
+{
+    uint64_t before =
+        atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
+    while (conn->output != NULL && !conn->send_blocked && !conn->send_yielded && !conn->kill) {
+        if (conn_never_shows(conn, conn->output->shown)) {
+            withhold(conn);
+            continue;
+        }
+        if (waits_for_journal(conn, conn->output->shown)) {
+            wait_for_journal(conn);
+            return;
+        }
+        if (conn->output->data != NULL)
+            send_bytes(conn);
+        else if (!send_piece(conn))
+            return;
+        uint64_t now =
+            atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
+        if (now > before)
+            conn->session.last_active_ms = worker_now(conn->worker); /* it reads */
+        conn->send_yielded = now - before >= SEND_MAX && conn->output != NULL;
+    }
+}
+
+/* ---- limits ---- */
+
+static void check_limit(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    enum config_client_class class =
+        pubsub_is_subscriber(&conn->session.pubsub) ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL;
+    struct config_output_limit limit = config_output_limit(&worker->server->config, class);
+    uint64_t bytes = conn->output_bytes;
+    bool is_over_soft = limit.soft_bytes != 0 && bytes > limit.soft_bytes;
+    int64_t now_ms = worker_now(worker);
+    if (!is_over_soft)
+        conn->soft_limit_since_ms = 0;
+    else if (conn->soft_limit_since_ms == 0)
+        conn->soft_limit_since_ms = now_ms;
+    bool is_late =
+        is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
+    /* A reply that flows counts whole: elsewhere it would all be waiting by now. */
+    uint64_t most = bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;
+    if (!is_late && (limit.hard_bytes == 0 || most <= limit.hard_bytes))
+        return;
+    counter_add(&worker->counters.output_buffer_closed, 1);
+    log_line(&worker->server->log, CONFIG_LOG_WARNING,
+             "Client %s closed: it is over its output buffer limit, by what it has not read or by "
+             "one reply",
+             conn_peer_name(conn));
+    conn_kill(conn);
+}
+
+void conn_output_flush(struct conn *conn)
+{
+    struct resp_writer *output = &conn->worker->output;
+    if (output->failed)
+        conn_kill(conn);
+    if (conn->kill || conn->transport == NULL) {
+        empty_output(conn->worker);
+    } else {
+        if (conn->has_late && !may_be_late(conn, 0))
+            send_late(conn);
+        if (conn->output == NULL && output->len > 0 && !waits_for_journal(conn, conn->shown))
+            send_directly(conn);
+        settle(conn);
+        send_queue(conn);
+    }
+    if (conn->output != NULL || conn->is_flowing)
+        check_limit(conn);
+    conn->shown = 0;
+    if (output->capacity > KEPT_OUTPUT_MAX || output->failed) {
+        resp_writer_free(output);
+        resp_writer_init(output, 2);
+    }
+}

@@ -1,0 +1,420 @@
+#include "server/net/spool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/net/client_memory.h"
+#include "server/net/conn.h"
+#include "server/config/log.h"
+#include "server/net/transport.h"
+
+#define PIECE STORE_STREAM_PIECE
+#define CHUNK_PIECES 64        /* of an upload */
+#define TAIL_LEAST 4096        /* bytes of memory for it, to begin with */
+#define TAIL_SHORT (16 * 1024) /* that go to the device when clients hold much memory */
+#define PATIENCE_MS 5000       /* with a client that does not read, while there is no room */
+#define CHUNK_COST 2048        /* of memory: about what the store keeps of it */
+
+_Static_assert(TAIL_SHORT >= STORE_UPLOAD_SHORTEST, "a short tail is an upload");
+
+struct chunk {
+    struct chunk *next;
+    struct store_upload *upload;
+    struct store_stream *stream; /* that reads it; NULL: none now */
+    uint64_t length, taken;      /* bytes that it has, that were read */
+    uint64_t most;               /* that it may have */
+    bool is_sealed;              /* it gets no more */
+};
+
+struct spool {
+    struct conn *conn;
+    struct chunk *first, *last;
+    uint32_t chunk_count;
+    uint64_t chunk_bytes; /* that were not read */
+    const struct iovec
+        *vectors; /* of the first chunk's piece, from byte vector_at of the first on */
+    int vector_count;
+    size_t vector_at;
+    char *tail; /* bytes [tail_start, tail_end) of it */
+    size_t tail_start, tail_end, tail_capacity;
+    bool waits_to_write, waits_to_read, has_ended;
+    enum store_result refusal; /* of the device; STORE_OK: none since something was read */
+};
+
+/* ---- life ---- */
+
+static void on_ready(void *arg)
+{
+    struct spool *spool = arg;
+    spool->waits_to_write = spool->waits_to_read = false;
+    conn_attend(spool->conn);
+}
+
+struct spool *spool_new(struct conn *conn)
+{
+    struct spool *spool = calloc(1, sizeof *spool);
+    if (spool != NULL)
+        spool->conn = conn;
+    return spool;
+}
+
+static void count(struct spool *spool, uint64_t more)
+{
+    spool->chunk_bytes += more;
+    atomic_fetch_add_explicit(&spool->conn->worker->server->spooled_bytes, more,
+                              memory_order_relaxed);
+}
+
+static void drop_stream(struct spool *spool)
+{
+    struct chunk *chunk = spool->first;
+    if (chunk->stream != NULL)
+        store_stream_close(chunk->stream);
+    chunk->stream = NULL;
+    spool->vector_count = 0;
+    spool->vector_at = 0;
+}
+
+static void drop_first(struct spool *spool)
+{
+    struct chunk *chunk = spool->first;
+    drop_stream(spool);
+    if (!chunk->is_sealed)
+        spool->waits_to_write = false; /* for nothing any more */
+    store_upload_close(chunk->upload);
+    count(spool, -(chunk->length - chunk->taken));
+    spool->first = chunk->next;
+    if (spool->first == NULL)
+        spool->last = NULL;
+    spool->chunk_count--;
+    free(chunk);
+}
+
+void spool_free(struct spool *spool)
+{
+    if (spool == NULL)
+        return;
+    while (spool->first != NULL)
+        drop_first(spool);
+    assert(spool->chunk_bytes == 0 && spool->chunk_count == 0);
+    free(spool->tail);
+    free(spool);
+}
+
+static const char *reason_of(enum store_result result)
+{
+    return result == STORE_FULL        ? "the store is full"
+           : result == STORE_NO_MEMORY ? "out of memory"
+                                       : "the store has failed";
+}
+
+/* What was set aside is lost. */
+static void fail(struct spool *spool, enum store_result result)
+{
+    struct conn *conn = spool->conn;
+    log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
+             "Client %s closed: commands that were set aside could not be read: %s",
+             conn_peer_name(conn), reason_of(result));
+    conn_kill(conn);
+}
+
+void spool_tick(struct spool *spool, int64_t idle_ms)
+{
+    struct conn *conn = spool->conn;
+    if (spool->refusal == STORE_OK || idle_ms <= PATIENCE_MS)
+        return;
+    log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
+             "Client %s closed: it does not read its replies, and commands that it sends cannot "
+             "be set aside: %s",
+             conn_peer_name(conn), reason_of(spool->refusal));
+    conn_kill(conn);
+}
+
+/* ---- writing ---- */
+
+static bool is_partly_filled(const struct spool *spool)
+{
+    const struct chunk *last = spool->last;
+    return last != NULL && !last->is_sealed && last->length % PIECE != 0;
+}
+
+static size_t tail_length(const struct spool *spool)
+{
+    return spool->tail_end - spool->tail_start;
+}
+
+static bool tail_is_due(const struct spool *spool)
+{
+    size_t most = client_memory_is_short(spool->conn->worker) ? TAIL_SHORT : PIECE;
+    return tail_length(spool) >= most || is_partly_filled(spool);
+}
+
+bool spool_has_room(const struct spool *spool)
+{
+    return !spool->has_ended && !spool->waits_to_write && !tail_is_due(spool);
+}
+
+static void move_to_front(struct spool *spool)
+{
+    if (spool->tail_start == 0)
+        return;
+    memmove(spool->tail, spool->tail + spool->tail_start, tail_length(spool));
+    spool->tail_end -= spool->tail_start;
+    spool->tail_start = 0;
+}
+
+char *spool_room(struct spool *spool, size_t *size)
+{
+    if (spool->tail_end == spool->tail_capacity)
+        move_to_front(spool);
+    if (spool->tail_end == spool->tail_capacity) {
+        size_t capacity = spool->tail_capacity > 0 ? 2 * spool->tail_capacity : TAIL_LEAST;
+        char *tail = realloc(spool->tail, capacity);
+        if (tail == NULL)
+            return NULL;
+        spool->tail = tail;
+        spool->tail_capacity = capacity;
+    }
+    *size = spool->tail_capacity - spool->tail_end;
+    return spool->tail + spool->tail_end;
+}
+
+void spool_received(struct spool *spool, size_t len)
+{
+    spool->tail_end += len;
+    assert(spool->tail_end <= spool->tail_capacity && spool->tail_capacity <= PIECE);
+}
+
+void spool_end(struct spool *spool)
+{
+    spool->has_ended = true;
+}
+
+bool spool_has_ended(const struct spool *spool)
+{
+    return spool->has_ended;
+}
+
+/* One for whole pieces, or for what there is. */
+static enum store_result add_chunk(struct spool *spool, size_t len)
+{
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    if (chunk == NULL)
+        return STORE_NO_MEMORY;
+    bool is_open = len == PIECE;
+    chunk->most = is_open ? CHUNK_PIECES * PIECE : len;
+    enum store_result result =
+        store_upload_begin(spool->conn->worker->store, is_open ? STORE_UPLOAD_OPEN : len, on_ready,
+                           spool, &chunk->upload);
+    if (result != STORE_OK) {
+        free(chunk);
+        return result;
+    }
+    if (spool->last == NULL)
+        spool->first = chunk;
+    else
+        spool->last->next = chunk;
+    spool->last = chunk;
+    spool->chunk_count++;
+    return STORE_OK;
+}
+
+/* The last is one that the tail, of this length, may go to. */
+static enum store_result find_chunk(struct spool *spool, size_t len)
+{
+    struct chunk *last = spool->last;
+    if (is_partly_filled(spool))
+        return STORE_OK;
+    if (last != NULL && !last->is_sealed) {
+        if (last->most == (len == PIECE ? CHUNK_PIECES * PIECE : len))
+            return STORE_OK;
+        last->is_sealed = true;
+    }
+    return add_chunk(spool, len);
+}
+
+static size_t fill(const struct iovec *vectors, int vector_count, const char *from, size_t len)
+{
+    size_t filled = 0;
+    for (int i = 0; i < vector_count && filled < len; i++) {
+        size_t part = vectors[i].iov_len < len - filled ? vectors[i].iov_len : len - filled;
+        memcpy(vectors[i].iov_base, from + filled, part);
+        filled += part;
+    }
+    return filled;
+}
+
+static enum store_result write_tail(struct spool *spool)
+{
+    enum store_result result = find_chunk(spool, tail_length(spool));
+    if (result != STORE_OK)
+        return result;
+    struct chunk *chunk = spool->last;
+    while (tail_length(spool) > 0) {
+        const struct iovec *vectors;
+        int vector_count;
+        result = store_upload_space(chunk->upload, &vectors, &vector_count);
+        if (result != STORE_OK)
+            return result;
+        size_t len =
+            fill(vectors, vector_count, spool->tail + spool->tail_start, tail_length(spool));
+        store_upload_filled(chunk->upload, len);
+        spool->tail_start += len;
+        chunk->length += len;
+        count(spool, len);
+    }
+    spool->tail_start = spool->tail_end = 0;
+    chunk->is_sealed = chunk->length == chunk->most;
+    return STORE_OK;
+}
+
+/* What was written so far is good, but for a piece that is partly filled. */
+static void refuse(struct spool *spool, enum store_result result)
+{
+    struct chunk *last = spool->last;
+    if (is_partly_filled(spool)) {
+        fail(spool, result);
+        return;
+    }
+    spool->refusal = result;
+    if (last != NULL)
+        last->is_sealed = true;
+}
+
+void spool_settle(struct spool *spool, bool is_read)
+{
+    bool is_short = client_memory_is_short(spool->conn->worker);
+    if (tail_is_due(spool) && spool->refusal == STORE_OK) {
+        enum store_result result = write_tail(spool);
+        spool->waits_to_write = result == STORE_WAIT;
+        if (result != STORE_OK && result != STORE_WAIT)
+            refuse(spool, result);
+    }
+    if (is_short && !is_read && spool->first != NULL)
+        drop_stream(spool);
+    if (is_short && tail_length(spool) == 0) {
+        free(spool->tail);
+        spool->tail = NULL;
+        spool->tail_start = spool->tail_end = spool->tail_capacity = 0;
+    }
+}
+
+/* ---- reading ---- */
+
+/* The first chunk, of which not all was read, has a stream. */
+static enum store_result open_first(struct spool *spool)
+{
+    struct chunk *chunk = spool->first;
+    if (chunk->stream != NULL)
+        return STORE_OK;
+    if (!chunk->is_sealed)
+        spool->waits_to_write = false;
+    chunk->is_sealed = true;
+    enum store_result result = store_upload_finish(chunk->upload);
+    if (result == STORE_OK)
+        result = store_upload_read(spool->conn->worker->store, chunk->upload, chunk->taken,
+                                   &chunk->stream);
+    if (result == STORE_OK)
+        store_stream_on_ready(chunk->stream, on_ready, spool);
+    return result;
+}
+
+static enum store_result load_piece(struct spool *spool)
+{
+    if (spool->vector_count > 0)
+        return STORE_OK;
+    if (spool->first == spool->last && is_partly_filled(spool))
+        return STORE_WAIT; /* for the writer */
+    enum store_result result = open_first(spool);
+    if (result == STORE_OK)
+        result = store_stream_next(spool->first->stream, &spool->vectors, &spool->vector_count);
+    if (result != STORE_OK)
+        spool->vector_count = 0;
+    spool->vector_at = 0;
+    return result;
+}
+
+static size_t take_piece(struct spool *spool, char *to, size_t size)
+{
+    struct chunk *chunk = spool->first;
+    size_t taken = 0;
+    while (taken < size && spool->vector_count > 0) {
+        const struct iovec *vector = spool->vectors;
+        size_t left = vector->iov_len - spool->vector_at;
+        size_t part = left < size - taken ? left : size - taken;
+        memcpy(to + taken, (const char *)vector->iov_base + spool->vector_at, part);
+        taken += part;
+        spool->vector_at += part;
+        if (part == left) {
+            spool->vectors++;
+            spool->vector_count--;
+            spool->vector_at = 0;
+        }
+    }
+    chunk->taken += taken;
+    count(spool, -(uint64_t)taken);
+    return taken;
+}
+
+static size_t take_tail(struct spool *spool, char *to, size_t size)
+{
+    size_t len = tail_length(spool) < size ? tail_length(spool) : size;
+    if (len > 0)
+        memcpy(to, spool->tail + spool->tail_start, len);
+    spool->tail_start += len;
+    if (spool->tail_start == spool->tail_end)
+        spool->tail_start = spool->tail_end = 0;
+    return len;
+}
+
+ssize_t spool_read(struct spool *spool, void *to, size_t size)
+{
+    size_t taken = 0;
+    while (taken < size && spool->first != NULL) {
+        if (spool->first->taken == spool->first->length) {
+            drop_first(spool);
+            continue;
+        }
+        enum store_result result = load_piece(spool);
+        spool->waits_to_read = result == STORE_WAIT;
+        if (result != STORE_OK && result != STORE_WAIT)
+            fail(spool, result);
+        if (result != STORE_OK)
+            break;
+        taken += take_piece(spool, (char *)to + taken, size - taken);
+    }
+    if (spool->first == NULL)
+        taken += take_tail(spool, (char *)to + taken, size - taken);
+    if (taken > 0) {
+        spool->refusal = STORE_OK;
+        return (ssize_t)taken;
+    }
+    return spool_is_empty(spool) && spool->has_ended ? TRANSPORT_CLOSED : TRANSPORT_AGAIN;
+}
+
+bool spool_is_ready(const struct spool *spool)
+{
+    return !spool->waits_to_read && (spool->has_ended || !spool_is_empty(spool));
+}
+
+bool spool_is_empty(const struct spool *spool)
+{
+    return spool->chunk_bytes == 0 && tail_length(spool) == 0;
+}
+
+/* ---- figures ---- */
+
+uint64_t spool_bytes(const struct spool *spool)
+{
+    return spool->chunk_bytes + tail_length(spool);
+}
+
+uint64_t spool_memory(const struct spool *spool)
+{
+    const struct chunk *first = spool->first;
+    uint64_t memory = sizeof *spool + spool->tail_capacity + spool->chunk_count * CHUNK_COST;
+    if (first != NULL && first->stream != NULL)
+        memory += first->length < PIECE ? first->length : PIECE;
+    return memory;
+}

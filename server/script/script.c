@@ -1,0 +1,382 @@
+/*
+ * The registry: a hash table by SHA-1 under one lock, and a list of those that only EVAL has
+ * brought, in the order of their last use.
+ *
+ * Invariants:
+ * 1. A script in the table is held by it. One that is listed is in the table and not `is_loaded`.
+ * 2. `flushes` rises after the table was emptied: who sees the new number and then compiles what it
+ *    finds has nothing from before.
+ */
+#include "server/script/script.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_MIN 64
+
+struct scripts {
+    pthread_mutex_t lock;
+    struct script **slots;
+    size_t slot_count, count; /* slot_count: a power of two */
+    uint64_t made;            /* so far */
+    struct script *oldest, *newest;
+    uint32_t listed;
+    uint64_t loaded_bytes;       /* of those that are not listed */
+    _Atomic uint64_t told_bytes; /* by scripts_take_change */
+    _Atomic uint64_t bytes, shown_count, flushes;
+};
+
+/* ---- life ---- */
+
+struct scripts *scripts_new(void)
+{
+    struct scripts *scripts = calloc(1, sizeof *scripts);
+    if (scripts == NULL)
+        return NULL;
+    scripts->slot_count = SLOTS_MIN;
+    scripts->slots = calloc(SLOTS_MIN, sizeof *scripts->slots);
+    if (scripts->slots == NULL || pthread_mutex_init(&scripts->lock, NULL) != 0) {
+        free(scripts->slots);
+        free(scripts);
+        return NULL;
+    }
+    return scripts;
+}
+
+void scripts_free(struct scripts *scripts)
+{
+    if (scripts == NULL)
+        return;
+    scripts_flush(scripts);
+    pthread_mutex_destroy(&scripts->lock);
+    free(scripts->slots);
+    free(scripts);
+}
+
+static void hold(struct script *script)
+{
+    atomic_fetch_add_explicit(&script->holders, 1, memory_order_relaxed);
+}
+
+void script_release(struct script *script)
+{
+    if (script != NULL && atomic_fetch_sub_explicit(&script->holders, 1, memory_order_acq_rel) == 1)
+        free(script);
+}
+
+/* ---- table and list, under the lock ---- */
+
+static struct script **slot_of(struct scripts *scripts, const char *sha)
+{
+    uint64_t hash;
+    memcpy(&hash, sha, sizeof hash);
+    hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15; /* digits leave few bits */
+    return &scripts->slots[hash >> 32 & (scripts->slot_count - 1)];
+}
+
+static struct script **place_of(struct scripts *scripts, const char *sha)
+{
+    struct script **at = slot_of(scripts, sha);
+    while (*at != NULL && memcmp((*at)->sha, sha, SHA1_HEX_LEN) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static void unlist(struct scripts *scripts, struct script *script)
+{
+    if (!script->is_listed)
+        return;
+    *(script->older != NULL ? &script->older->newer : &scripts->oldest) = script->newer;
+    *(script->newer != NULL ? &script->newer->older : &scripts->newest) = script->older;
+    script->older = script->newer = NULL;
+    script->is_listed = false;
+    scripts->listed--;
+}
+
+static void list_newest(struct scripts *scripts, struct script *script)
+{
+    script->older = scripts->newest;
+    *(scripts->newest != NULL ? &scripts->newest->newer : &scripts->oldest) = script;
+    scripts->newest = script;
+    script->is_listed = true;
+    scripts->listed++;
+}
+
+static void note_use(struct scripts *scripts, struct script *script)
+{
+    if (!script->is_listed || scripts->newest == script)
+        return;
+    unlist(scripts, script);
+    list_newest(scripts, script);
+}
+
+static uint64_t bytes_of(const struct script *script)
+{
+    return sizeof *script + script->len + 1;
+}
+
+static void take_out(struct scripts *scripts, struct script **at)
+{
+    struct script *script = *at;
+    *at = script->next;
+    if (script->is_loaded)
+        scripts->loaded_bytes -= bytes_of(script);
+    unlist(scripts, script);
+    scripts->count--;
+    atomic_fetch_sub(&scripts->bytes, bytes_of(script));
+    atomic_store(&scripts->shown_count, scripts->count);
+    script_release(script);
+}
+
+/* Without memory it stays as it is: slots get longer chains. */
+static void grow(struct scripts *scripts)
+{
+    size_t old_count = scripts->slot_count;
+    struct script **old = scripts->slots;
+    struct script **slots = calloc(2 * old_count, sizeof *slots);
+    if (slots == NULL)
+        return;
+    scripts->slots = slots;
+    scripts->slot_count = 2 * old_count;
+    for (size_t i = 0; i < old_count; i++) {
+        for (struct script *script = old[i], *next; script != NULL; script = next) {
+            next = script->next;
+            struct script **slot = slot_of(scripts, script->sha);
+            script->next = *slot;
+            *slot = script;
+        }
+    }
+    free(old);
+}
+
+static void put_in(struct scripts *scripts, struct script *script)
+{
+    if (scripts->count == scripts->slot_count)
+        grow(scripts);
+    struct script **slot = slot_of(scripts, script->sha);
+    script->next = *slot;
+    *slot = script;
+    scripts->count++;
+    atomic_fetch_add(&scripts->bytes, bytes_of(script));
+    atomic_store(&scripts->shown_count, scripts->count);
+    if (script->is_loaded)
+        scripts->loaded_bytes += bytes_of(script);
+    else
+        list_newest(scripts, script);
+}
+
+/* The newest one may go as well: who runs it holds it. */
+static void forget_oldest(struct scripts *scripts, uint64_t most)
+{
+    while (scripts->oldest != NULL &&
+           (scripts->listed > SCRIPTS_OF_EVAL_MAX || atomic_load(&scripts->bytes) > most))
+        take_out(scripts, place_of(scripts, scripts->oldest->sha));
+}
+
+/* ---- the first line ---- */
+
+static bool is_word(struct resp_slice word, const char *text)
+{
+    return word.len == strlen(text) && memcmp(word.data, text, word.len) == 0;
+}
+
+/* The next word before `end`. */
+static struct resp_slice next_word(const char **at, const char *end)
+{
+    while (*at < end && isspace((unsigned char)**at))
+        ++*at;
+    struct resp_slice word = {.data = *at};
+    while (*at < end && !isspace((unsigned char)**at))
+        ++*at;
+    word.len = (size_t)(*at - word.data);
+    return word;
+}
+
+static int shown(struct resp_slice word)
+{
+    return word.len < 80 ? (int)word.len : 80;
+}
+
+static bool read_flags(struct script *script, struct resp_slice list, char *problem)
+{
+    static const struct {
+        const char *name;
+        uint32_t flag;
+    } names[] = {{"no-writes", SCRIPT_NO_WRITES},
+                 {"allow-oom", SCRIPT_ALLOW_OOM},
+                 {"allow-stale", SCRIPT_ALLOW_STALE},
+                 {"no-cluster", SCRIPT_NO_CLUSTER},
+                 {"allow-cross-slot-keys", SCRIPT_ALLOW_CROSS_SLOT}};
+    const size_t name_count = sizeof names / sizeof *names;
+    const char *end = list.data + list.len;
+    for (const char *at = list.data; list.len > 0 && at <= end;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        struct resp_slice word = {at, (size_t)((comma != NULL ? comma : end) - at)};
+        at += word.len + 1;
+        size_t i = 0;
+        while (i < name_count && !is_word(word, names[i].name))
+            i++;
+        if (i == name_count) {
+            snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected flag in script shebang: %.*s",
+                     shown(word), word.data);
+            return false;
+        }
+        script->flags |= names[i].flag;
+    }
+    return true;
+}
+
+/* "#!lua flags=no-writes,allow-oom" */
+static bool read_shebang(struct script *script, char *problem)
+{
+    const char prefix[] = "flags=";
+    const size_t prefix_len = sizeof prefix - 1;
+    if (script->len < 2 || memcmp(script->text, "#!", 2) != 0)
+        return true;
+    const char *at = script->text, *end = memchr(at, '\n', script->len);
+    if (end == NULL) {
+        strcpy(problem, "ERR Invalid script shebang");
+        return false;
+    }
+    script->flags = SCRIPT_HAS_SHEBANG;
+    script->code_at = (size_t)(end - at); /* the line's end stays: lines are counted */
+    struct resp_slice word = next_word(&at, end);
+    if (!is_word(word, "#!lua")) {
+        snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected engine in script shebang: %.*s",
+                 shown(word), word.data);
+        return false;
+    }
+    while ((word = next_word(&at, end)).len > 0) {
+        if (word.len < prefix_len || memcmp(word.data, prefix, prefix_len) != 0) {
+            snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unknown lua shebang option: %.*s",
+                     shown(word), word.data);
+            return false;
+        }
+        struct resp_slice list = {word.data + prefix_len, word.len - prefix_len};
+        if (!read_flags(script, list, problem))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what is asked of it ---- */
+
+struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN])
+{
+    pthread_mutex_lock(&scripts->lock);
+    struct script *script = *place_of(scripts, sha);
+    if (script != NULL) {
+        hold(script);
+        note_use(scripts, script);
+    }
+    pthread_mutex_unlock(&scripts->lock);
+    return script;
+}
+
+static struct script *make(struct resp_slice text, const char *sha, bool is_loaded, char *problem)
+{
+    struct script *script = malloc(sizeof *script + text.len + 1);
+    if (script == NULL)
+        return NULL;
+    *script = (struct script){.is_loaded = is_loaded, .holders = 1, .len = text.len};
+    memcpy(script->sha, sha, sizeof script->sha);
+    if (text.len > 0)
+        memcpy(script->text, text.data, text.len);
+    script->text[text.len] = '\0';
+    if (read_shebang(script, problem))
+        return script;
+    free(script);
+    return NULL;
+}
+
+static struct script *add_new(struct scripts *scripts, struct resp_slice text, const char *sha,
+                              bool is_loaded, char *problem)
+{
+    struct script *script = make(text, sha, is_loaded, problem);
+    if (script == NULL)
+        return NULL;
+    script->number = ++scripts->made;
+    put_in(scripts, script);
+    return script;
+}
+
+static void keep_loaded(struct scripts *scripts, struct script *script)
+{
+    unlist(scripts, script);
+    script->is_loaded = true;
+    scripts->loaded_bytes += bytes_of(script);
+}
+
+struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
+                           uint64_t most, char problem[SCRIPT_PROBLEM_MAX])
+{
+    char sha[SHA1_HEX_LEN + 1];
+    sha1_hex(text.data, text.len, sha);
+    strcpy(problem, "OOM command not allowed when used memory > 'maxmemory'.");
+    pthread_mutex_lock(&scripts->lock);
+    struct script *script = *place_of(scripts, sha);
+    bool is_kept = script != NULL && script->is_loaded;
+    bool is_refused =
+        is_loaded && !is_kept && scripts->loaded_bytes + sizeof *script + text.len + 1 > most;
+    if (is_refused)
+        script = NULL;
+    else if (script == NULL)
+        script = add_new(scripts, text, sha, is_loaded, problem);
+    else if (is_loaded && !is_kept)
+        keep_loaded(scripts, script);
+    else
+        note_use(scripts, script);
+    if (script != NULL)
+        hold(script);
+    forget_oldest(scripts, most);
+    pthread_mutex_unlock(&scripts->lock);
+    return script;
+}
+
+void scripts_forget(struct scripts *scripts, struct script *script)
+{
+    pthread_mutex_lock(&scripts->lock);
+    struct script **at = place_of(scripts, script->sha);
+    if (*at == script)
+        take_out(scripts, at);
+    pthread_mutex_unlock(&scripts->lock);
+}
+
+int64_t scripts_take_change(struct scripts *scripts)
+{
+    if (atomic_load(&scripts->bytes) == atomic_load(&scripts->told_bytes))
+        return 0;
+    pthread_mutex_lock(&scripts->lock);
+    uint64_t bytes = atomic_load(&scripts->bytes);
+    int64_t change = (int64_t)(bytes - atomic_exchange(&scripts->told_bytes, bytes));
+    pthread_mutex_unlock(&scripts->lock);
+    return change;
+}
+
+void scripts_flush(struct scripts *scripts)
+{
+    pthread_mutex_lock(&scripts->lock);
+    for (size_t i = 0; i < scripts->slot_count; i++)
+        while (scripts->slots[i] != NULL)
+            take_out(scripts, &scripts->slots[i]);
+    atomic_fetch_add(&scripts->flushes, 1);
+    pthread_mutex_unlock(&scripts->lock);
+}
+
+uint64_t scripts_flushes(const struct scripts *scripts)
+{
+    return atomic_load(&scripts->flushes);
+}
+
+uint64_t scripts_count(const struct scripts *scripts)
+{
+    return atomic_load(&scripts->shown_count);
+}
+
+uint64_t scripts_bytes(const struct scripts *scripts)
+{
+    return atomic_load(&scripts->bytes);
+}

@@ -1,0 +1,128 @@
+#include "server/script/script_busy.h"
+
+#include <time.h>
+
+#include "server/core/commandstats.h"
+#include "server/config/config.h"
+#include "server/config/log.h"
+#include "server/script/script_state.h"
+#include "server/core/server.h"
+#include "server/core/session.h"
+#include "server/core/worker.h"
+
+#define NSEC_PER_MS 1000000
+#define LONG_RUN_NSEC (20 * NSEC_PER_MS) /* then it pauses */
+#define PAUSE_EVERY_NSEC (10 * NSEC_PER_MS)
+#define TICKS_BETWEEN_LOOKS 4096
+#define PAUSE_NSEC 50000 /* so that who waits for a lock gets it */
+
+bool script_is_any_busy(const struct server *server)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (atomic_load_explicit(&server->workers[i]->script.is_busy, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void note_busy(struct script_state *state, uint64_t ran_nsec)
+{
+    struct worker *worker = state->worker;
+    if (atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&worker->script.is_busy, true, memory_order_relaxed);
+    log_line(&worker->server->log, CONFIG_LOG_WARNING,
+             "A script runs for %llu ms already; SCRIPT KILL ends it. Its name: %s.",
+             (unsigned long long)(ran_nsec / NSEC_PER_MS), state->script->sha);
+}
+
+/* Others have their turn; the script's keys stay its own. */
+static void pause_run(struct script_state *state)
+{
+    struct worker *worker = state->worker;
+    struct call *call = state->call;
+    bool is_busy = atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed);
+    if (!store_pause(call->txn, is_busy))
+        return;
+    if (is_busy)
+        worker_serve_aside(worker, call->session->conn);
+    if (worker->server->worker_count > 1) {
+        const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
+        nanosleep(&pause, NULL);
+    }
+    store_go_on(call->txn);
+}
+
+static void look_at_clock(struct script_state *state)
+{
+    struct worker *worker = state->worker;
+    uint64_t now = commandstats_clock();
+    if (now < state->pause_nsec)
+        return;
+    uint64_t threshold_ms =
+        (uint64_t)config_number(&worker->server->config, CONFIG_BUSY_REPLY_THRESHOLD);
+    atomic_store_explicit(&worker->script.has_written, state->has_written, memory_order_relaxed);
+    if (now - state->began_nsec >= threshold_ms * NSEC_PER_MS)
+        note_busy(state, now - state->began_nsec);
+    if (now - state->began_nsec >= LONG_RUN_NSEC ||
+        atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed))
+        pause_run(state);
+    state->pause_nsec = commandstats_clock() + PAUSE_EVERY_NSEC;
+}
+
+void script_tick(lua_State *lua)
+{
+    struct script_state *state = script_state_of(lua);
+    state->ticks += state->tick_weight;
+    if (state->ticks < TICKS_BETWEEN_LOOKS)
+        return;
+    state->ticks = 0;
+    script_look_up(lua);
+}
+
+static void raise_end(lua_State *lua, enum store_result result)
+{
+    if (result != STORE_OK)
+        script_leave(lua, result);
+    script_raise(lua, SCRIPT_KILLED_TEXT);
+}
+
+void script_look_up(lua_State *lua)
+{
+    struct script_state *state = script_state_of(lua);
+    if (state->is_over)
+        raise_end(lua, state->result);
+    look_at_clock(state);
+    if (atomic_load_explicit(&state->worker->server->stopping, memory_order_relaxed))
+        script_leave(lua, STORE_REFUSED); /* half of its writes must not stay */
+    /* One that writes while it is being killed from another worker is not ended half-way. */
+    if (atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed) &&
+        !state->has_written) {
+        state->is_over = true;
+        raise_end(lua, STORE_OK);
+    }
+}
+
+void script_kill(struct call *call)
+{
+    struct server *server = call->server;
+    bool is_any = false, is_writing = false;
+    for (uint32_t i = 0; i < server->worker_count; i++) {
+        struct script_shown *script = &server->workers[i]->script;
+        if (!atomic_load_explicit(&script->is_busy, memory_order_relaxed))
+            continue;
+        is_any = true;
+        if (atomic_load_explicit(&script->has_written, memory_order_relaxed))
+            is_writing = true;
+        else
+            atomic_store_explicit(&script->is_killed, true, memory_order_relaxed);
+    }
+    if (is_writing)
+        resp_error(call->reply,
+                   "UNKILLABLE Sorry the script already executed write commands against the "
+                   "dataset. You can either wait the script termination or kill the server in a "
+                   "hard way using the SHUTDOWN NOSAVE command.");
+    else if (is_any)
+        resp_ok(call->reply);
+    else
+        resp_error(call->reply, "NOTBUSY No scripts in execution right now.");
+}

@@ -1,0 +1,387 @@
+/*
+ * `redis`: how a script calls the server.
+ */
+#include "server/script/script_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/commands/commands.h"
+#include "server/pubsub/effects.h"
+#include "server/exec/nested.h"
+#include "server/exec/request.h"
+#include "server/script/script_busy.h"
+#include "server/script/script_value.h"
+#include "server/core/session.h"
+
+#define KEPT_REPLY_MAX (1024 * 1024)
+#define LONG_TEXT (64 * 1024)
+#define LOG_LINES_MAX 10000 /* of one run: they wait in memory for its end */
+
+/* ---- errors ---- */
+
+int script_raise(lua_State *lua, const char *format, ...)
+{
+    va_list args;
+    lua_createtable(lua, 0, 2);
+    lua_pushliteral(lua, "ERR ");
+    va_start(args, format);
+    lua_pushvfstring(lua, format, args);
+    va_end(args);
+    lua_concat(lua, 2);
+    lua_setfield(lua, -2, "err");
+    return lua_error(lua);
+}
+
+void script_push_error(lua_State *lua, const char *text, size_t len)
+{
+    bool is_marked = len > 0 && text[0] == '-';
+    if (is_marked) {
+        text++;
+        len--;
+    }
+    lua_createtable(lua, 0, 1);
+    if (memchr(text, ' ', len) == NULL) {
+        lua_pushliteral(lua, "ERR ");
+        lua_pushlstring(lua, text, len);
+        lua_concat(lua, 2);
+    } else {
+        lua_pushlstring(lua, text, len);
+    }
+    lua_setfield(lua, -2, "err");
+}
+
+int script_leave(lua_State *lua, enum store_result result)
+{
+    struct script_state *state = script_state_of(lua);
+    state->is_over = true;
+    state->result = result;
+    lua_pushliteral(lua, "the run is over");
+    return lua_error(lua);
+}
+
+/* ---- call, pcall ---- */
+
+/* The arguments as they go to a command; false: they are not strings or numbers. */
+static bool take_args(lua_State *lua, struct script_state *state, size_t count)
+{
+    if (count > state->arg_capacity) {
+        struct resp_slice *args = realloc(state->args, count * sizeof *args);
+        if (args == NULL)
+            luaL_error(lua, "not enough memory");
+        state->args = args;
+        state->arg_capacity = count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int index = (int)i + 1;
+        if (lua_type(lua, index) == LUA_TNUMBER) { /* Lua's own way has 14 digits */
+            char text[32];
+            snprintf(text, sizeof text, "%.17g", lua_tonumber(lua, index));
+            lua_pushstring(lua, text);
+            lua_replace(lua, index);
+        }
+        if (lua_type(lua, index) != LUA_TSTRING)
+            return false;
+        state->args[i].data = lua_tolstring(lua, index, &state->args[i].len);
+    }
+    return true;
+}
+
+/* The command that the arguments name, or NULL. */
+static const struct command *find_command(const struct call *outer, size_t argc,
+                                          const struct resp_slice *argv)
+{
+    const struct command *command = command_find(&outer->server->commands, argv[0]);
+    if (command != NULL && command_is_container(command) && argc > 1)
+        command = command_find_sub(command, argv[1]);
+    return command;
+}
+
+/* Beyond its reply. */
+static bool has_effect(const struct command *command)
+{
+    return (command->flags & (CMD_WRITE | CMD_REMEMBERS)) != 0 || command->run == cmd_publish ||
+           command->run == cmd_spublish;
+}
+
+static const char *why_not(struct script_state *state, const struct command *command, size_t argc)
+{
+    if (command == NULL)
+        return "Unknown Redis command called from script";
+    if (!command_arity_ok(command, argc) || command->run == NULL)
+        return "Wrong number of args calling Redis command from script";
+    const uint32_t flags = command->flags;
+    bool is_local = (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
+    bool is_denied =
+        (flags & CMD_NOSCRIPT) != 0 &&
+        ((flags & (CMD_NESTS | CMD_BLOCKING | CMD_NO_MULTI)) != 0 ||
+         !atomic_load_explicit(&state->call->server->scripts_may_all, memory_order_relaxed));
+    if (is_denied || is_local)
+        return "This Redis command is not allowed from script";
+    if (state->is_readonly && has_effect(command))
+        return "Write commands are not allowed from read-only scripts.";
+    return NULL;
+}
+
+/* The hook does not count what a command takes. */
+static void look_up_behind(lua_State *lua, const struct command *command)
+{
+    if ((command->flags & CMD_FAST) == 0 || script_state_of(lua)->reply.len > LONG_TEXT)
+        script_look_up(lua);
+    else
+        script_tick(lua);
+}
+
+/* Runs it; its reply is in state->reply. Returns NULL, or why it was not run. */
+static const char *run_command(lua_State *lua, size_t argc)
+{
+    struct script_state *state = script_state_of(lua);
+    struct call *outer = state->call;
+    const struct command *command = find_command(outer, argc, state->args);
+    const char *problem = why_not(state, command, argc);
+    if (problem != NULL) {
+        nest_refuse(outer->nest, command, "-ERR");
+        return problem;
+    }
+    struct store_mark mark;
+    store_mark(outer->txn, &mark);
+    struct nested *nested =
+        script_note_commands(state, outer) ? nest_call(outer, command, argc, state->args) : NULL;
+    enum store_result result = nested == NULL ? STORE_NO_MEMORY : nested_declare(nested);
+    if (result == STORE_INVALID)
+        atomic_store_explicit(&state->script->wants_all, true, memory_order_relaxed);
+    resp_truncate(&state->reply, 0);
+    state->reply.version = outer->session->resp_version;
+    if (result == STORE_OK)
+        result = nested_run(nested, &state->reply);
+    if (result == STORE_OK && state->reply.failed)
+        result = STORE_NO_MEMORY;
+    if (result != STORE_OK)
+        script_leave(lua, result);
+    nest_forget(outer->nest, has_effect(command) || !store_forget(outer->txn, &mark));
+    store_make_room(outer->txn);
+    if ((command->flags & CMD_WRITE) != 0)
+        state->has_written = true;
+    look_up_behind(lua, command);
+    return NULL;
+}
+
+/* What a command has answered was counted with it. */
+static void mark_counted(lua_State *lua)
+{
+    lua_pushboolean(lua, true);
+    lua_setfield(lua, -2, SCRIPT_COUNTED);
+}
+
+static void push_problem(lua_State *lua, const char *problem)
+{
+    lua_createtable(lua, 0, 2);
+    lua_pushfstring(lua, "ERR %s", problem);
+    lua_setfield(lua, -2, "err");
+}
+
+static int call_command(lua_State *lua, bool raises)
+{
+    struct script_state *state = script_state_of(lua);
+    size_t argc = (size_t)lua_gettop(lua);
+    if (state->is_over)
+        return script_leave(lua, state->result);
+    const char *problem = "Please specify at least one argument for this redis lib call";
+    bool is_taken = argc > 0 && take_args(lua, state, argc);
+    if (is_taken)
+        problem = run_command(lua, argc);
+    else if (argc > 0)
+        problem = "Lua redis lib command arguments must be strings or integers";
+    lua_settop(lua, 0); /* there may be so many that little else finds room */
+    if (problem != NULL)
+        push_problem(lua, problem);
+    else
+        script_push_reply(lua, &state->reply);
+    bool is_error = problem != NULL || state->reply.data[0] == '-';
+    if (is_error && is_taken)
+        mark_counted(lua);
+    if (state->reply.capacity > KEPT_REPLY_MAX)
+        resp_writer_free(&state->reply);
+    return raises && is_error ? lua_error(lua) : 1;
+}
+
+static int redis_call(lua_State *lua)
+{
+    return call_command(lua, true);
+}
+
+static int redis_pcall(lua_State *lua)
+{
+    return call_command(lua, false);
+}
+
+/* ---- replies ---- */
+
+static int redis_status_reply(lua_State *lua)
+{
+    if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
+        push_problem(lua, "wrong number or type of arguments");
+        return 1;
+    }
+    lua_createtable(lua, 0, 1);
+    lua_pushvalue(lua, 1);
+    lua_setfield(lua, -2, "ok");
+    return 1;
+}
+
+static int redis_error_reply(lua_State *lua)
+{
+    if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
+        push_problem(lua, "wrong number or type of arguments");
+        return 1;
+    }
+    size_t len;
+    const char *text = lua_tolstring(lua, 1, &len);
+    script_push_error(lua, text, len);
+    return 1;
+}
+
+static int redis_setresp(lua_State *lua)
+{
+    if (lua_gettop(lua) != 1)
+        return script_raise(lua, "redis.setresp() requires one argument.");
+    lua_Number version = lua_tonumber(lua, 1);
+    if (version != 2 && version != 3)
+        return script_raise(lua, "RESP version must be 2 or 3.");
+    script_state_of(lua)->call->session->resp_version = (uint8_t)version;
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+static int redis_sha1hex(lua_State *lua)
+{
+    char hex[SHA1_HEX_LEN + 1];
+    if (lua_gettop(lua) != 1)
+        return script_raise(lua, "wrong number of arguments");
+    size_t len = 0;
+    const char *text = lua_tolstring(lua, 1, &len);
+    if (len > LONG_TEXT)
+        script_look_up(lua);
+    sha1_hex(text, len, hex);
+    lua_pushstring(lua, hex);
+    return 1;
+}
+
+static int redis_log(lua_State *lua)
+{
+    struct script_state *state = script_state_of(lua);
+    int count = lua_gettop(lua);
+    if (count < 2)
+        return script_raise(lua, "redis.log() requires two arguments or more.");
+    if (!lua_isnumber(lua, 1))
+        return script_raise(lua, "First argument must be a number (log level).");
+    lua_Number level = lua_tonumber(lua, 1);
+    if (!(level >= CONFIG_LOG_DEBUG && level <= CONFIG_LOG_WARNING))
+        return script_raise(lua, "Invalid debug level.");
+    if (++state->logged > LOG_LINES_MAX)
+        return script_raise(lua, "too many lines for the log");
+    struct resp_writer *line = script_scratch(lua);
+    for (int i = 2; i <= count; i++) {
+        size_t len = 0;
+        const char *text = lua_tolstring(lua, i, &len);
+        if (text == NULL)
+            continue;
+        if (line->len > 0)
+            resp_raw(line, " ", 1);
+        resp_raw(line, text, len < LOG_LINE_MAX ? len : LOG_LINE_MAX);
+    }
+    if (!effects_log(state->call->effects, (enum config_loglevel)level,
+                     (struct resp_slice){line->data, line->len}))
+        return luaL_error(lua, "not enough memory");
+    return 0;
+}
+
+/* There are no replicas and no second log to keep a write from. */
+static int redis_set_repl(lua_State *lua)
+{
+    if (lua_gettop(lua) != 1)
+        return script_raise(lua, "redis.set_repl() requires two arguments.");
+    int64_t flags = script_to_int64(lua_tonumber(lua, 1));
+    if ((flags & ~3) != 0)
+        return script_raise(lua, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL "
+                                 "or REPL_NONE.");
+    return 0;
+}
+
+static int redis_replicate_commands(lua_State *lua)
+{
+    lua_pushboolean(lua, true);
+    return 1;
+}
+
+/* There is no debugger to stop in. */
+static int redis_breakpoint(lua_State *lua)
+{
+    lua_pushboolean(lua, false);
+    return 1;
+}
+
+static int redis_debug(lua_State *lua)
+{
+    (void)lua;
+    return 0;
+}
+
+/* Everybody may do everything. */
+static int redis_acl_check_cmd(lua_State *lua)
+{
+    struct script_state *state = script_state_of(lua);
+    int argc = lua_gettop(lua);
+    if (argc == 0)
+        return script_raise(lua, "Please specify at least one argument for this redis lib call");
+    if (!take_args(lua, state, (size_t)argc))
+        return script_raise(lua, "Lua redis lib command arguments must be strings or integers");
+    const struct command *command = command_find(&state->call->server->commands, state->args[0]);
+    if (command != NULL && command_is_container(command) && argc > 1)
+        command = command_find_sub(command, state->args[1]);
+    if (command == NULL)
+        return script_raise(lua, "Invalid command passed to redis.acl_check_cmd()");
+    lua_pushboolean(lua, true);
+    return 1;
+}
+
+void script_open_redis(lua_State *lua)
+{
+    static const luaL_Reg functions[] = {{"call", redis_call},
+                                         {"pcall", redis_pcall},
+                                         {"status_reply", redis_status_reply},
+                                         {"error_reply", redis_error_reply},
+                                         {"setresp", redis_setresp},
+                                         {"sha1hex", redis_sha1hex},
+                                         {"log", redis_log},
+                                         {"set_repl", redis_set_repl},
+                                         {"replicate_commands", redis_replicate_commands},
+                                         {"breakpoint", redis_breakpoint},
+                                         {"debug", redis_debug},
+                                         {"acl_check_cmd", redis_acl_check_cmd},
+                                         {NULL, NULL}};
+    static const struct {
+        const char *name;
+        int number;
+    } numbers[] = {{"LOG_DEBUG", CONFIG_LOG_DEBUG},
+                   {"LOG_VERBOSE", CONFIG_LOG_VERBOSE},
+                   {"LOG_NOTICE", CONFIG_LOG_NOTICE},
+                   {"LOG_WARNING", CONFIG_LOG_WARNING},
+                   {"REPL_NONE", 0},
+                   {"REPL_AOF", 1},
+                   {"REPL_SLAVE", 2},
+                   {"REPL_REPLICA", 2},
+                   {"REPL_ALL", 3},
+                   {"REDIS_VERSION_NUM", VELLUM_REDIS_VERSION_NUM}};
+    lua_newtable(lua);
+    luaL_register(lua, NULL, functions);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        lua_pushinteger(lua, numbers[i].number);
+        lua_setfield(lua, -2, numbers[i].name);
+    }
+    lua_pushliteral(lua, VELLUM_REDIS_VERSION);
+    lua_setfield(lua, -2, "REDIS_VERSION");
+}

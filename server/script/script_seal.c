@@ -1,0 +1,60 @@
+/*
+ * Sealed tables: Lua 5.1 has no constant ones. A sealed table is an empty one whose metatable shows
+ * another; the functions that look past metatables (script_base.c) know of them.
+ *
+ * Invariant: nothing gives a script the table behind a sealed one, nor the metatable of one.
+ */
+#include "server/script/script_state.h"
+
+/* The registry's table from metatables to what is behind: its address is the key. */
+static const char seals_key;
+
+static int refuse_change(lua_State *lua)
+{
+    return luaL_error(lua, "Attempt to modify a readonly table");
+}
+
+static void push_seals(lua_State *lua)
+{
+    lua_pushlightuserdata(lua, (void *)&seals_key);
+    lua_rawget(lua, LUA_REGISTRYINDEX);
+    if (!lua_isnil(lua, -1))
+        return;
+    lua_pop(lua, 1);
+    lua_newtable(lua);
+    lua_pushlightuserdata(lua, (void *)&seals_key);
+    lua_pushvalue(lua, -2);
+    lua_rawset(lua, LUA_REGISTRYINDEX);
+}
+
+void script_seal(lua_State *lua)
+{
+    int behind = lua_gettop(lua);
+    lua_newtable(lua);
+    lua_createtable(lua, 0, 2);
+    lua_pushvalue(lua, behind);
+    lua_setfield(lua, -2, "__index");
+    lua_pushcfunction(lua, refuse_change);
+    lua_setfield(lua, -2, "__newindex");
+    push_seals(lua);
+    lua_pushvalue(lua, -2);
+    lua_pushvalue(lua, behind);
+    lua_rawset(lua, -3);
+    lua_pop(lua, 1);
+    lua_setmetatable(lua, -2);
+    lua_replace(lua, behind);
+}
+
+bool script_is_sealed(lua_State *lua, int index)
+{
+    if (lua_type(lua, index) != LUA_TTABLE || !lua_getmetatable(lua, index))
+        return false;
+    push_seals(lua);
+    lua_insert(lua, -2);
+    lua_rawget(lua, -2);
+    lua_remove(lua, -2);
+    if (!lua_isnil(lua, -1))
+        return true;
+    lua_pop(lua, 1);
+    return false;
+}

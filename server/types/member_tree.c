@@ -1,0 +1,159 @@
+#include "server/types/member_tree.h"
+
+#include <string.h>
+
+#include "storage/base/keyed_hash.h"
+#include "server/types/packed.h"
+#include "server/core/server.h"
+
+#define HASH_BYTES MEMBER_KEY_BYTES
+
+static uint64_t hash_of(const struct store *store, struct resp_slice name)
+{
+    struct store_secret secret = store_secret(store);
+    return keyed_hash(secret.words, name.data, name.len);
+}
+
+uint64_t member_hash(const struct call *call, struct resp_slice name)
+{
+    return hash_of(call->server->store, name);
+}
+
+static void write_hash(char bytes[HASH_BYTES], uint64_t hash)
+{
+    hash = __builtin_bswap64(hash);
+    memcpy(bytes, &hash, HASH_BYTES);
+}
+
+void member_key(const struct store *store, struct resp_slice name, char key[MEMBER_KEY_BYTES])
+{
+    write_hash(key, hash_of(store, name));
+}
+
+enum store_result member_seek(struct store_tree *tree, uint64_t hash, struct store_cursor *cursor)
+{
+    char key[HASH_BYTES];
+    write_hash(key, hash);
+    return store_tree_seek(tree, key, sizeof key, cursor);
+}
+
+/* ---- reading ---- */
+
+/* Bytes of an entry's value in one piece, within it. */
+static enum store_result view(struct call *call, const struct store_item *item, uint64_t offset,
+                              uint64_t len, struct resp_slice *slice)
+{
+    if (len > item->length || offset > item->length - len)
+        return STORE_DAMAGED;
+    slice->len = len;
+    if (!item->large) {
+        slice->data = item->bytes + offset;
+        return STORE_OK;
+    }
+    if (len >= MEMBER_LONG) { /* shorter parts of large values are copied out */
+        enum store_result result = store_load(call->txn, item, &slice->data);
+        if (result == STORE_OK)
+            slice->data += offset;
+        return result;
+    }
+    char *copy = store_alloc(call->txn, len + 1);
+    slice->data = copy;
+    return copy == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, offset, len, copy);
+}
+
+enum store_result member_read(struct call *call, struct store_cursor *cursor, struct member *member)
+{
+    struct store_entry entry;
+    struct resp_slice head;
+    uint32_t len;
+    enum store_result result = store_tree_get(cursor, &entry);
+    if (result != STORE_OK)
+        return result;
+    if (entry.key_len != HASH_BYTES)
+        return STORE_DAMAGED;
+    memcpy(&member->hash, entry.key, HASH_BYTES);
+    member->hash = __builtin_bswap64(member->hash);
+    member->item = entry.value;
+    uint64_t head_len =
+        entry.value.length < PACKED_LENGTH_MAX ? entry.value.length : PACKED_LENGTH_MAX;
+    result = view(call, &entry.value, 0, head_len, &head);
+    if (result != STORE_OK)
+        return result;
+    uint32_t size = packed_read_length(head.data, head.len, &len);
+    if (size == 0 || len > entry.value.length - size)
+        return STORE_DAMAGED;
+    member->value_at = (uint64_t)size + len;
+    member->value_len = entry.value.length - member->value_at;
+    return view(call, &entry.value, size, len, &member->name);
+}
+
+enum store_result member_value(struct call *call, const struct member *member,
+                               struct resp_slice *value)
+{
+    return view(call, &member->item, member->value_at, member->value_len, value);
+}
+
+static bool same(struct resp_slice a, struct resp_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+enum store_result member_find(struct call *call, struct store_tree *tree, struct resp_slice name,
+                              struct store_cursor *cursor, struct member *member, bool *found)
+{
+    uint64_t hash = member_hash(call, name);
+    char key[HASH_BYTES];
+    write_hash(key, hash);
+    *found = false;
+    enum store_result result = store_tree_find(tree, key, sizeof key, cursor);
+    while (result == STORE_OK) {
+        result = member_read(call, cursor, member);
+        if (result == STORE_ABSENT || (result == STORE_OK && member->hash != hash))
+            return STORE_OK;
+        *found = result == STORE_OK && same(member->name, name);
+        if (result != STORE_OK || *found)
+            return result;
+        result = store_tree_next(cursor);
+    }
+    return result;
+}
+
+/* ---- writing ---- */
+
+static enum store_result encode(struct call *call, struct resp_slice name, struct resp_slice value,
+                                struct resp_slice *entry)
+{
+    if (name.len > STORE_VALUE_MAX || value.len > STORE_VALUE_MAX)
+        return STORE_TOO_LARGE;
+    char *bytes = store_alloc(call->txn, PACKED_LENGTH_MAX + name.len + value.len);
+    if (bytes == NULL)
+        return STORE_NO_MEMORY;
+    char *to = bytes + packed_write_length(bytes, (uint32_t)name.len);
+    if (name.len > 0)
+        memcpy(to, name.data, name.len);
+    to += name.len;
+    if (value.len > 0)
+        memcpy(to, value.data, value.len);
+    *entry = (struct resp_slice){bytes, (size_t)(to - bytes) + value.len};
+    return STORE_OK;
+}
+
+enum store_result member_insert(struct call *call, struct store_cursor *cursor,
+                                struct resp_slice name, struct resp_slice value)
+{
+    char key[HASH_BYTES];
+    struct resp_slice entry;
+    enum store_result result = encode(call, name, value, &entry);
+    if (result != STORE_OK)
+        return result;
+    write_hash(key, member_hash(call, name));
+    return store_tree_insert(cursor, key, sizeof key, entry.data, entry.len);
+}
+
+enum store_result member_replace(struct call *call, struct store_cursor *cursor,
+                                 struct resp_slice name, struct resp_slice value)
+{
+    struct resp_slice entry;
+    enum store_result result = encode(call, name, value, &entry);
+    return result == STORE_OK ? store_tree_replace(cursor, entry.data, entry.len) : result;
+}

@@ -1,0 +1,512 @@
+#include "server/types/members.h"
+
+#include <assert.h>
+
+#include "server/types/member_tree.h"
+
+/* ---- finding ---- */
+
+void members_new(struct members *members, const struct store_key *key, enum item_type type)
+{
+    *members = (struct members){.key = key,
+                                .width = type == TYPE_HASH ? 2 : 1,
+                                .type = (uint8_t)type,
+                                .packed = packed_empty(),
+                                .item.expire_ms = STORE_NO_EXPIRY};
+}
+
+enum store_result members_open(struct call *call, const struct store_key *key,
+                               const struct store_item *item, struct members *members)
+{
+    members_new(members, key, item_type(item));
+    members->exists = true;
+    members->item = *item;
+    members->type = item->type;
+    if (item->trees > 0)
+        return store_tree_open(call->txn, key, item, 0, &members->tree);
+    if (item->large || !packed_open(&members->packed, item->bytes, item->length) ||
+        members->packed.count % members->width != 0)
+        return STORE_DAMAGED;
+    return STORE_OK;
+}
+
+enum store_result members_find(struct call *call, const struct store_key *key, enum item_type type,
+                               struct members *members, bool *done)
+{
+    struct store_item item;
+    enum store_result result = call_get(call, key, type, &item, done);
+    if (result == STORE_ABSENT) {
+        members_new(members, key, type);
+        return STORE_OK;
+    }
+    if (result != STORE_OK || *done)
+        return result;
+    return members_open(call, key, &item, members);
+}
+
+uint64_t members_count(const struct members *members)
+{
+    return members->tree != NULL ? store_tree_count(members->tree)
+                                 : members->packed.count / members->width;
+}
+
+/* What follows a member's name. */
+static struct resp_slice packed_value(const struct members *members, struct packed_entry entry)
+{
+    if (members->width == 1)
+        return (struct resp_slice){"", 0};
+    packed_next(&members->packed, &entry);
+    return entry.slice;
+}
+
+enum store_result members_get(struct call *call, struct members *members, struct resp_slice name,
+                              struct resp_slice *value, bool *found)
+{
+    if (members->tree == NULL) {
+        struct packed_entry entry;
+        *found = packed_find(&members->packed, name, members->width, &entry);
+        if (*found && value != NULL)
+            *value = packed_value(members, entry);
+        return STORE_OK;
+    }
+    struct store_cursor cursor;
+    struct member member;
+    enum store_result result = member_find(call, members->tree, name, &cursor, &member, found);
+    if (result == STORE_OK && *found && value != NULL)
+        result = member_value(call, &member, value);
+    return result;
+}
+
+enum store_result members_reply_value(struct call *call, struct members *members,
+                                      struct resp_slice name)
+{
+    struct store_cursor cursor;
+    struct member member;
+    struct resp_slice value = {"", 0};
+    bool found;
+    enum store_result result;
+    if (members->tree == NULL)
+        result = members_get(call, members, name, &value, &found);
+    else
+        result = member_find(call, members->tree, name, &cursor, &member, &found);
+    if (result != STORE_OK)
+        return result;
+    if (!found) {
+        resp_null(call->reply);
+        return STORE_OK;
+    }
+    if (members->tree != NULL && member_is_long(&member))
+        return call_reply_part(call, &member.item, member.value_at);
+    if (members->tree != NULL)
+        result = member_value(call, &member, &value);
+    if (result == STORE_OK)
+        resp_bulk(call->reply, value.data, value.len);
+    return result;
+}
+
+enum store_result members_get_length(struct call *call, struct members *members,
+                                     struct resp_slice name, uint64_t *length, bool *found)
+{
+    if (members->tree == NULL) {
+        struct resp_slice value = {"", 0};
+        enum store_result result = members_get(call, members, name, &value, found);
+        *length = value.len;
+        return result;
+    }
+    struct store_cursor cursor;
+    struct member member = {.value_len = 0};
+    enum store_result result = member_find(call, members->tree, name, &cursor, &member, found);
+    *length = member.value_len;
+    return result;
+}
+
+/* ---- changing ---- */
+
+static enum store_result tree_put(struct call *call, struct members *members,
+                                  struct resp_slice name, struct resp_slice value, bool *added)
+{
+    struct store_cursor cursor;
+    struct member member;
+    bool found;
+    enum store_result result = member_find(call, members->tree, name, &cursor, &member, &found);
+    if (result != STORE_OK)
+        return result;
+    *added = !found;
+    members->is_changed |= !found;
+    if (!found)
+        return member_insert(call, &cursor, name, value);
+    if (members->width == 1)
+        return STORE_OK;
+    members->is_changed = true;
+    return member_replace(call, &cursor, name, value);
+}
+
+/* What is packed becomes a tree. */
+static enum store_result outgrow(struct call *call, struct members *members)
+{
+    struct store_item item;
+    enum store_result result =
+        store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);
+    if (result == STORE_OK)
+        result = store_get(call->txn, members->key, &item);
+    if (result == STORE_OK)
+        result = store_tree_open(call->txn, members->key, &item, 0, &members->tree);
+    struct packed_entry entry = {.at = 0};
+    while (result == STORE_OK && packed_next(&members->packed, &entry)) {
+        bool added;
+        struct resp_slice name = entry.slice;
+        if (members->width == 2)
+            packed_next(&members->packed, &entry);
+        result = tree_put(call, members, name,
+                          members->width == 2 ? entry.slice : (struct resp_slice){"", 0}, &added);
+    }
+    if (result == STORE_OK) {
+        uint8_t type = members->type;
+        members->item = item;
+        members->item.type = type;
+    }
+    return result;
+}
+
+enum store_result members_put(struct call *call, struct members *members, struct resp_slice name,
+                              struct resp_slice value, bool *added)
+{
+    struct packed *packed = &members->packed;
+    if (members->tree == NULL) {
+        struct resp_slice entries[2] = {name, value};
+        struct packed_entry entry;
+        *added = !packed_find(packed, name, members->width, &entry);
+        if (!*added && members->width == 1)
+            return STORE_OK;
+        if (!packed_own(packed, call->txn))
+            return STORE_NO_MEMORY;
+        members->is_changed = true;
+        bool fits;
+        if (*added) {
+            fits = packed_splice(packed, packed->len, packed->len, entries, members->width);
+        } else {
+            entry = (struct packed_entry){.at = entry.end, .end = entry.end};
+            packed_next(packed, &entry);
+            fits = packed_splice(packed, entry.at, entry.end, &value, 1);
+        }
+        if (fits)
+            return STORE_OK;
+        enum store_result result = outgrow(call, members);
+        if (result != STORE_OK)
+            return result;
+    }
+    return tree_put(call, members, name, value, added);
+}
+
+enum store_result members_insert(struct call *call, struct members *members, uint32_t at,
+                                 struct resp_slice name)
+{
+    bool added;
+    assert(members->tree == NULL && members->width == 1);
+    if (!packed_own(&members->packed, call->txn))
+        return STORE_NO_MEMORY;
+    members->is_changed = true;
+    if (packed_splice(&members->packed, at, at, &name, 1))
+        return STORE_OK;
+    enum store_result result = outgrow(call, members);
+    return result == STORE_OK ? tree_put(call, members, name, (struct resp_slice){"", 0}, &added)
+                              : result;
+}
+
+/* The member whose name this entry is. */
+static enum store_result packed_remove(struct call *call, struct members *members,
+                                       struct packed_entry entry)
+{
+    uint32_t at = entry.at;
+    if (!packed_own(&members->packed, call->txn))
+        return STORE_NO_MEMORY;
+    if (members->width == 2)
+        packed_next(&members->packed, &entry);
+    packed_cut(&members->packed, at, entry.end);
+    members->is_changed = true;
+    return STORE_OK;
+}
+
+enum store_result members_remove(struct call *call, struct members *members, struct resp_slice name,
+                                 bool *removed)
+{
+    if (members->tree == NULL) {
+        struct packed_entry entry;
+        *removed = packed_find(&members->packed, name, members->width, &entry);
+        return *removed ? packed_remove(call, members, entry) : STORE_OK;
+    }
+    struct store_cursor cursor;
+    struct member member;
+    enum store_result result = member_find(call, members->tree, name, &cursor, &member, removed);
+    if (result != STORE_OK || !*removed)
+        return result;
+    members->is_changed = true;
+    return store_tree_remove(&cursor);
+}
+
+static enum store_result write_form(struct call *call, struct members *members)
+{
+    struct store_item item; /* as it is by now */
+    enum store_result result = store_get(call->txn, members->key, &item);
+    return result == STORE_OK ? store_tree_set_type(call->txn, members->key, &item, members->type)
+                              : result;
+}
+
+static void tell(struct call *call, const struct members *members, enum notify_class class,
+                 const char *event)
+{
+    if (!members->exists)
+        call_notify(call, NOTIFY_NEW, "new", members->key);
+    call_notify(call, class, event, members->key);
+    if (members_count(members) == 0)
+        call_notify(call, NOTIFY_GENERIC, "del", members->key);
+}
+
+enum store_result members_write(struct call *call, struct members *members, enum notify_class class,
+                                const char *event)
+{
+    bool is_other_form = members->type != members->item.type;
+    if (members->is_changed)
+        tell(call, members, class, event);
+    else if (!is_other_form || !members->exists)
+        return STORE_OK;
+    if (members_count(members) == 0)
+        return store_delete(call->txn, members->key);
+    if (members->tree == NULL)
+        return store_put(call->txn, members->key, members->type, members->packed.bytes,
+                         members->packed.len, members->item.expire_ms);
+    return is_other_form ? write_form(call, members) : STORE_OK;
+}
+
+/* ---- by rank, and all of them ---- */
+
+static struct packed_entry packed_name_at(const struct members *members, uint64_t rank)
+{
+    return packed_at(&members->packed, (uint32_t)rank * members->width);
+}
+
+/* A member that the tree counts: if it is not there, the tree is damaged. */
+static enum store_result read_counted(struct call *call, struct store_cursor *cursor,
+                                      struct member *member)
+{
+    enum store_result result = member_read(call, cursor, member);
+    return result == STORE_ABSENT ? STORE_DAMAGED : result;
+}
+
+static enum store_result tree_at(struct call *call, struct members *members, uint64_t rank,
+                                 struct store_cursor *cursor, struct member *member)
+{
+    enum store_result result = store_tree_seek_rank(members->tree, rank, cursor);
+    return result == STORE_OK ? read_counted(call, cursor, member) : result;
+}
+
+enum store_result members_at(struct call *call, struct members *members, uint64_t rank,
+                             struct resp_slice *name, struct resp_slice *value)
+{
+    assert(rank < members_count(members));
+    if (members->tree == NULL) {
+        struct packed_entry entry = packed_name_at(members, rank);
+        *name = entry.slice;
+        *value = packed_value(members, entry);
+        return STORE_OK;
+    }
+    struct store_cursor cursor;
+    struct member member;
+    enum store_result result = tree_at(call, members, rank, &cursor, &member);
+    if (result != STORE_OK)
+        return result;
+    *name = member.name;
+    return member_value(call, &member, value);
+}
+
+enum store_result members_remove_at(struct call *call, struct members *members, uint64_t rank)
+{
+    assert(rank < members_count(members));
+    if (members->tree == NULL)
+        return packed_remove(call, members, packed_name_at(members, rank));
+    struct store_cursor cursor;
+    enum store_result result = store_tree_seek_rank(members->tree, rank, &cursor);
+    members->is_changed = true;
+    return result == STORE_OK ? store_tree_remove(&cursor) : result;
+}
+
+static enum store_result each_packed(struct members *members, struct gather *gather,
+                                     member_visit *visit, void *arg)
+{
+    if (gather->at >= members_count(members))
+        return STORE_OK;
+    struct packed_entry entry = packed_name_at(members, gather->at);
+    do {
+        enum store_result result = visit(arg, entry.slice, packed_value(members, entry));
+        if (result != STORE_OK)
+            return result;
+        gather->at++;
+        if (members->width == 2)
+            packed_next(&members->packed, &entry);
+    } while (packed_next(&members->packed, &entry));
+    return STORE_OK;
+}
+
+/* Up to the member with rank `end`. */
+static enum store_result each_in_tree(struct call *call, struct members *members,
+                                      struct gather *gather, uint64_t end, bool with_values,
+                                      member_visit *visit, void *arg)
+{
+    struct store_cursor cursor;
+    if (gather->at >= end)
+        return STORE_OK;
+    enum store_result result = store_tree_seek_rank(members->tree, gather->at, &cursor);
+    while (result == STORE_OK) {
+        struct member member;
+        struct resp_slice value = {"", 0};
+        result = read_counted(call, &cursor, &member);
+        bool is_left = members->leaves_long && member_is_long(&member);
+        if (result == STORE_OK && with_values && !is_left)
+            result = member_value(call, &member, &value);
+        members->unread = is_left ? &member : NULL;
+        if (result == STORE_OK)
+            result = visit(arg, member.name, value);
+        members->unread = NULL;
+        if (result != STORE_OK || ++gather->at == end)
+            return result;
+        if (gather_step_is_full(gather))
+            return gather_step(call, gather);
+        result = store_tree_next(&cursor);
+    }
+    return result;
+}
+
+/* To a visitor being absent means that it has seen enough. */
+static enum store_result enough(enum store_result result)
+{
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+enum store_result members_each(struct call *call, struct members *members, struct gather *gather,
+                               bool with_values, member_visit *visit, void *arg)
+{
+    if (members->tree == NULL)
+        return enough(each_packed(members, gather, visit, arg));
+    return enough(
+        each_in_tree(call, members, gather, members_count(members), with_values, visit, arg));
+}
+
+/* ---- by chance ---- */
+
+/* Number `index` of the picks; *dice is where it was before this one. */
+static uint64_t pick(const struct gather *gather, struct dice *dice, uint64_t index, uint64_t count)
+{
+    return gather->ranks != NULL ? gather->ranks[index] : dice_below(dice, count);
+}
+
+static enum store_result visit_picks(struct call *call, struct members *members,
+                                     struct gather *gather, uint64_t picks, member_visit *visit,
+                                     void *arg)
+{
+    while (gather->at < picks) {
+        struct resp_slice name, value;
+        struct dice dice = gather->dice;
+        uint64_t rank = pick(gather, &dice, gather->at, members_count(members));
+        enum store_result result = members_at(call, members, rank, &name, &value);
+        if (result == STORE_OK)
+            result = visit(arg, name, value);
+        if (result != STORE_OK)
+            return result;
+        gather->dice = dice;
+        if (++gather->at < picks && gather_step_is_full(gather))
+            return gather_step(call, gather);
+    }
+    return STORE_OK;
+}
+
+uint64_t members_pick_count(const struct members *members, int64_t count)
+{
+    uint64_t size = members_count(members);
+    if (size == 0 || count < 0)
+        return size == 0 ? 0 : -(uint64_t)count;
+    return (uint64_t)count < size ? (uint64_t)count : size;
+}
+
+enum store_result members_pick(struct call *call, struct members *members, struct gather *gather,
+                               int64_t count, member_visit *visit, void *arg)
+{
+    uint64_t size = members_count(members);
+    if (size == 0)
+        return STORE_OK;
+    if (count >= 0 && (uint64_t)count >= size)
+        return members_each(call, members, gather, true, visit, arg);
+    if (count > 0 && gather->ranks == NULL) {
+        gather->ranks = dice_choose(&gather->dice, size, (uint64_t)count);
+        if (gather->ranks == NULL)
+            return STORE_NO_MEMORY;
+    }
+    uint64_t picks = members_pick_count(members, count);
+    return enough(visit_picks(call, members, gather, picks, visit, arg));
+}
+
+/* ---- in parts ---- */
+
+/* A cursor is the upper bits of a hash, few enough for clients that keep it in a double. Members
+ * that share them come together. */
+#define CURSOR_SHIFT 11
+
+static enum store_result cursor_rank(struct members *members, uint64_t cursor, uint64_t *rank)
+{
+    struct store_cursor place;
+    *rank = members_count(members);
+    if (cursor > UINT64_MAX >> CURSOR_SHIFT)
+        return STORE_OK;
+    enum store_result result = member_seek(members->tree, cursor << CURSOR_SHIFT, &place);
+    *rank = place.rank;
+    return result;
+}
+
+/* The cursor that member `rank` has; 0 behind the last. */
+static enum store_result rank_cursor(struct call *call, struct members *members, uint64_t rank,
+                                     uint64_t *cursor)
+{
+    struct store_cursor place;
+    struct member member;
+    *cursor = 0;
+    if (rank == members_count(members))
+        return STORE_OK;
+    enum store_result result = tree_at(call, members, rank, &place, &member);
+    *cursor = member.hash >> CURSOR_SHIFT;
+    return result;
+}
+
+/* Where a part that begins with `start` and is to have `count` members ends, so that another can
+ * begin there: with the first of those that share a cursor. */
+static enum store_result part_end(struct call *call, struct members *members, uint64_t start,
+                                  uint64_t count, uint64_t *end, uint64_t *next)
+{
+    uint64_t left = members_count(members) - start;
+    *end = start + (count < left ? count : left);
+    enum store_result result = rank_cursor(call, members, *end, next);
+    if (result != STORE_OK || *end == members_count(members))
+        return result;
+    result = cursor_rank(members, *next, end);
+    if (result != STORE_OK || *end > start)
+        return result;
+    result = cursor_rank(members, *next + 1, end);
+    return result == STORE_OK ? rank_cursor(call, members, *end, next) : result;
+}
+
+enum store_result members_scan(struct call *call, struct members *members, struct gather *gather,
+                               uint64_t *cursor, uint64_t count, member_visit *visit, void *arg)
+{
+    uint64_t start, end, next = 0;
+    if (members->tree == NULL) {
+        *cursor = 0;
+        return enough(each_packed(members, gather, visit, arg));
+    }
+    enum store_result result = cursor_rank(members, *cursor, &start);
+    if (result == STORE_OK)
+        result = part_end(call, members, start, count, &end, &next);
+    if (result != STORE_OK)
+        return result;
+    if (gather->at < start)
+        gather->at = start;
+    *cursor = next;
+    return enough(each_in_tree(call, members, gather, end, true, visit, arg));
+}

@@ -1,0 +1,344 @@
+#include "server/types/rdb_private.h"
+
+#include <liblzf/lzf.h>
+#include <math.h>
+#include <string.h>
+
+#define STRING_MAX (512u * 1024 * 1024)
+#define LZF_RATIO_MAX 264 /* what three bytes of it can become */
+
+enum rdb_type {
+    TYPE_LINKED_LIST = 1,
+    TYPE_PLAIN_SET = 2,
+    TYPE_ZSET_TEXT = 3,
+    TYPE_PLAIN_HASH = 4,
+    TYPE_ZSET_BINARY = 5,
+    TYPE_HASH_ZIPMAP = 9,
+    TYPE_LIST_ZIPLIST = 10,
+    TYPE_SET_INTSET = 11,
+    TYPE_ZSET_ZIPLIST = 12,
+    TYPE_HASH_ZIPLIST = 13,
+    TYPE_LIST_QUICKLIST = 14,
+    TYPE_HASH_LISTPACK = 16,
+    TYPE_ZSET_LISTPACK = 17,
+    TYPE_LIST_QUICKLIST_2 = 18,
+    TYPE_SET_LISTPACK = 20,
+};
+
+/* ---- numbers, elements ---- */
+
+uint64_t rdb_number(const uint8_t *from, size_t size)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < size; i++)
+        number |= (uint64_t)from[i] << (8 * i);
+    return number;
+}
+
+int64_t rdb_signed(const uint8_t *from, size_t size)
+{
+    unsigned unused = 64 - 8 * (unsigned)size;
+    return (int64_t)(rdb_number(from, size) << unused) >> unused;
+}
+
+static enum rdb_result grow(struct rdb_reader *reader)
+{
+    struct rdb_value *value = reader->value;
+    size_t capacity = reader->capacity == 0 ? 16 : reader->capacity * 2;
+    struct rdb_memory memory = reader->memory;
+    struct resp_slice *slices = memory.alloc(memory.arg, capacity * sizeof *slices);
+    double *scores = memory.alloc(memory.arg, capacity * sizeof *scores);
+    if (slices == NULL || scores == NULL)
+        return RDB_NO_MEMORY;
+    if (value->count > 0) {
+        memcpy(slices, value->slices, value->count * sizeof *slices);
+        memcpy(scores, value->scores, value->count * sizeof *scores);
+    }
+    value->slices = slices;
+    value->scores = scores;
+    reader->capacity = capacity;
+    return RDB_OK;
+}
+
+enum rdb_result rdb_add(struct rdb_reader *reader, struct resp_slice slice)
+{
+    enum rdb_result result = reader->value->count == reader->capacity ? grow(reader) : RDB_OK;
+    if (result == RDB_OK)
+        reader->value->slices[reader->value->count++] = slice;
+    return result;
+}
+
+static enum rdb_result number_text(struct rdb_reader *reader, int64_t number,
+                                   struct resp_slice *text)
+{
+    char *copy = reader->memory.alloc(reader->memory.arg, 24);
+    if (copy == NULL)
+        return RDB_NO_MEMORY;
+    *text = (struct resp_slice){copy, resp_print_int64(copy, number)};
+    return RDB_OK;
+}
+
+enum rdb_result rdb_add_number(struct rdb_reader *reader, int64_t number)
+{
+    struct resp_slice text;
+    enum rdb_result result = number_text(reader, number, &text);
+    return result == RDB_OK ? rdb_add(reader, text) : result;
+}
+
+/* ---- lengths and strings ---- */
+
+static bool take(struct rdb_reader *reader, uint64_t size, const uint8_t **bytes)
+{
+    if (size > (uint64_t)(reader->end - reader->at))
+        return false;
+    *bytes = reader->at;
+    reader->at += size;
+    return true;
+}
+
+static uint64_t big_endian(const uint8_t *from, size_t size)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < size; i++)
+        number = number << 8 | from[i];
+    return number;
+}
+
+/* *is_encoded: what follows is no length, but a string in the form numbered by *length. */
+static bool read_head(struct rdb_reader *reader, uint64_t *length, bool *is_encoded)
+{
+    const uint8_t *head, *more;
+    *is_encoded = false;
+    if (!take(reader, 1, &head))
+        return false;
+    *length = head[0] & 0x3f;
+    switch (head[0] >> 6) {
+    case 0:
+        return true;
+    case 1:
+        if (!take(reader, 1, &more))
+            return false;
+        *length = *length << 8 | more[0];
+        return true;
+    case 3:
+        *is_encoded = true;
+        return true;
+    default:
+        break;
+    }
+    size_t size = head[0] == 0x80 ? 4 : 8;
+    if ((head[0] != 0x80 && head[0] != 0x81) || !take(reader, size, &more))
+        return false;
+    *length = big_endian(more, size);
+    return true;
+}
+
+static bool read_length(struct rdb_reader *reader, uint64_t *length)
+{
+    bool is_encoded;
+    return read_head(reader, length, &is_encoded) && !is_encoded;
+}
+
+static enum rdb_result read_compressed(struct rdb_reader *reader, struct resp_slice *string)
+{
+    uint64_t packed_len, len;
+    const uint8_t *packed;
+    if (!read_length(reader, &packed_len) || !read_length(reader, &len) || len == 0 ||
+        len > STRING_MAX || !take(reader, packed_len, &packed) || len > packed_len * LZF_RATIO_MAX)
+        return RDB_BAD;
+    char *bytes = reader->memory.alloc(reader->memory.arg, len);
+    if (bytes == NULL)
+        return RDB_NO_MEMORY;
+    *string = (struct resp_slice){bytes, len};
+    return lzf_decompress(packed, (unsigned)packed_len, bytes, (unsigned)len) == len ? RDB_OK
+                                                                                     : RDB_BAD;
+}
+
+static enum rdb_result read_string(struct rdb_reader *reader, struct resp_slice *string)
+{
+    uint64_t length;
+    bool is_encoded;
+    const uint8_t *bytes;
+    if (!read_head(reader, &length, &is_encoded))
+        return RDB_BAD;
+    if (is_encoded && length == 3)
+        return read_compressed(reader, string);
+    if (is_encoded) {
+        size_t size = (size_t)1 << length;
+        if (length > 2 || !take(reader, size, &bytes))
+            return RDB_BAD;
+        return number_text(reader, rdb_signed(bytes, size), string);
+    }
+    if (length > STRING_MAX || !take(reader, length, &bytes))
+        return RDB_BAD;
+    *string = (struct resp_slice){(const char *)bytes, length};
+    return RDB_OK;
+}
+
+static enum rdb_result read_element(struct rdb_reader *reader)
+{
+    struct resp_slice string;
+    enum rdb_result result = read_string(reader, &string);
+    return result == RDB_OK ? rdb_add(reader, string) : result;
+}
+
+/* ---- the types ---- */
+
+static bool read_text_score(struct rdb_reader *reader, double *score)
+{
+    const uint8_t *bytes;
+    if (!take(reader, 1, &bytes))
+        return false;
+    uint8_t len = bytes[0];
+    *score = len == 255 ? -INFINITY : INFINITY;
+    return len >= 254 || (len < 253 && take(reader, len, &bytes) &&
+                          resp_read_double((const char *)bytes, len, score));
+}
+
+static bool read_binary_score(struct rdb_reader *reader, double *score)
+{
+    const uint8_t *bytes;
+    if (!take(reader, 8, &bytes))
+        return false;
+    uint64_t bits = rdb_number(bytes, 8);
+    memcpy(score, &bits, sizeof bits);
+    return !isnan(*score);
+}
+
+/* One string after the other; of sorted sets each with its score. */
+static enum rdb_result read_plain(struct rdb_reader *reader, uint8_t type)
+{
+    uint64_t count;
+    if (!read_length(reader, &count) || count > (uint64_t)(reader->end - reader->at))
+        return RDB_BAD; /* each takes a byte at least */
+    if (type == TYPE_PLAIN_HASH)
+        count *= 2;
+    for (uint64_t i = 0; i < count; i++) {
+        enum rdb_result result = read_element(reader);
+        if (result != RDB_OK)
+            return result;
+        double *score = &reader->value->scores[reader->value->count - 1];
+        if ((type == TYPE_ZSET_TEXT && !read_text_score(reader, score)) ||
+            (type == TYPE_ZSET_BINARY && !read_binary_score(reader, score)))
+            return RDB_BAD;
+    }
+    return RDB_OK;
+}
+
+/* A list of ziplists, or of listpacks and single elements. */
+static enum rdb_result read_quicklist(struct rdb_reader *reader, bool is_second)
+{
+    enum { NODE_PLAIN = 1, NODE_PACKED = 2 };
+    uint64_t nodes, container = NODE_PACKED;
+    struct resp_slice node;
+    if (!read_length(reader, &nodes))
+        return RDB_BAD;
+    for (; nodes > 0; nodes--) {
+        if (is_second && (!read_length(reader, &container) ||
+                          (container != NODE_PLAIN && container != NODE_PACKED)))
+            return RDB_BAD;
+        enum rdb_result result = read_string(reader, &node);
+        if (result == RDB_OK && node.len == 0)
+            return RDB_BAD; /* as Redis has it, also where a node is one element */
+        if (result == RDB_OK && !is_second)
+            result = rdb_read_ziplist(reader, node);
+        else if (result == RDB_OK && container == NODE_PACKED)
+            result = rdb_read_listpack(reader, node);
+        else if (result == RDB_OK)
+            result = rdb_add(reader, node);
+        if (result != RDB_OK)
+            return result;
+    }
+    return RDB_OK;
+}
+
+typedef enum rdb_result packed_reader(struct rdb_reader *reader, struct resp_slice bytes);
+
+static enum rdb_result read_packed(struct rdb_reader *reader, packed_reader *read)
+{
+    struct resp_slice bytes;
+    enum rdb_result result = read_string(reader, &bytes);
+    return result == RDB_OK ? read(reader, bytes) : result;
+}
+
+/* Members and scores in turn become members with scores. */
+static enum rdb_result pair_scores(struct rdb_value *value)
+{
+    if (value->count % 2 != 0)
+        return RDB_BAD;
+    for (size_t i = 0; i < value->count / 2; i++) {
+        struct resp_slice score = value->slices[2 * i + 1];
+        value->slices[i] = value->slices[2 * i];
+        if (!resp_read_double(score.data, score.len, &value->scores[i]))
+            return RDB_BAD;
+    }
+    value->count /= 2;
+    return RDB_OK;
+}
+
+static packed_reader *reader_of(uint8_t type)
+{
+    switch (type) {
+    case TYPE_HASH_ZIPMAP:
+        return rdb_read_zipmap;
+    case TYPE_LIST_ZIPLIST:
+    case TYPE_ZSET_ZIPLIST:
+    case TYPE_HASH_ZIPLIST:
+        return rdb_read_ziplist;
+    case TYPE_SET_INTSET:
+        return rdb_read_intset;
+    case TYPE_HASH_LISTPACK:
+    case TYPE_ZSET_LISTPACK:
+    case TYPE_SET_LISTPACK:
+        return rdb_read_listpack;
+    default:
+        return NULL;
+    }
+}
+
+static bool kind_of(uint8_t type, enum rdb_kind *kind)
+{
+    static const signed char kinds[] = {
+        RDB_STRING, RDB_LIST, RDB_SET,  RDB_ZSET, RDB_HASH, RDB_ZSET, -1,
+        -1,         -1,       RDB_HASH, RDB_LIST, RDB_SET,  RDB_ZSET, RDB_HASH,
+        RDB_LIST,   -1,       RDB_HASH, RDB_ZSET, RDB_LIST, -1,       RDB_SET};
+    if (type >= sizeof kinds || kinds[type] < 0)
+        return false;
+    *kind = (enum rdb_kind)kinds[type];
+    return true;
+}
+
+enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
+                               struct rdb_value *value)
+{
+    const uint8_t *at = (const uint8_t *)bytes.data, *type;
+    struct rdb_reader reader = {at, at + bytes.len, memory, value, 0};
+    *value = (struct rdb_value){0};
+    if (!take(&reader, 1, &type) || !kind_of(*type, &value->kind))
+        return RDB_BAD;
+    enum rdb_result result;
+    packed_reader *read = reader_of(*type);
+    if (value->kind == RDB_STRING)
+        result = read_element(&reader);
+    else if (read != NULL)
+        result = read_packed(&reader, read);
+    else if (*type == TYPE_LIST_QUICKLIST || *type == TYPE_LIST_QUICKLIST_2)
+        result = read_quicklist(&reader, *type == TYPE_LIST_QUICKLIST_2);
+    else
+        result = read_plain(&reader, *type);
+    if (result == RDB_OK && value->kind == RDB_ZSET && read != NULL)
+        result = pair_scores(value);
+    bool is_whole = value->count > 0 && reader.at == reader.end &&
+                    (value->kind != RDB_HASH || value->count % 2 == 0);
+    return result == RDB_OK && !is_whole ? RDB_BAD : result;
+}
+
+bool rdb_footer_is_good(struct resp_slice payload)
+{
+    if (payload.len < RDB_FOOTER_BYTES)
+        return false;
+    size_t len = payload.len - 8;
+    const uint8_t *footer = (const uint8_t *)payload.data + len;
+    return rdb_number(footer - 2, 2) <= RDB_VERSION_READ &&
+           rdb_number(footer, 8) == rdb_checksum(0, (struct resp_slice){payload.data, len});
+}

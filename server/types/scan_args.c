@@ -1,0 +1,85 @@
+#include "server/types/scan_args.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/base/glob.h"
+
+#define DEFAULT_COUNT 10 /* as Redis's */
+
+static bool is_star(struct resp_slice pattern)
+{
+    return pattern.len == 1 && pattern.data[0] == '*';
+}
+
+struct scan_filter scan_filter(struct resp_slice pattern)
+{
+    return (struct scan_filter){
+        .any_name = is_star(pattern), .any_type = true, .pattern = pattern, .count = DEFAULT_COUNT};
+}
+
+bool scan_matches(const struct scan_filter *filter, struct resp_slice name)
+{
+    return filter->any_name ||
+           glob_match(filter->pattern.data, filter->pattern.len, name.data, name.len, false);
+}
+
+/* As liberal as Redis: a sign is taken, a negative number wraps, nothing at all is 0. */
+bool scan_read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor)
+{
+    bool is_signed = arg.len > 1 && (arg.data[0] == '-' || arg.data[0] == '+');
+    bool valid = true;
+    *cursor = 0;
+    for (size_t i = is_signed; valid && i < arg.len; i++) {
+        uint64_t digit = (uint64_t)(unsigned char)arg.data[i] - '0';
+        valid = digit <= 9 && *cursor <= (UINT64_MAX - digit) / 10;
+        *cursor = *cursor * 10 + digit;
+    }
+    if (is_signed && arg.data[0] == '-')
+        *cursor = 0 - *cursor;
+    if (!valid)
+        resp_error(call->reply, "ERR invalid cursor");
+    return valid;
+}
+
+static bool read_count(struct call *call, struct resp_slice arg, uint64_t *count)
+{
+    int64_t number;
+    if (!call_int64(call, arg, &number))
+        return false;
+    if (number < 1)
+        return call_syntax_error(call);
+    *count = (uint64_t)number;
+    return true;
+}
+
+bool scan_read_options(struct call *call, size_t first, bool has_types, struct scan_filter *filter)
+{
+    *filter = scan_filter((struct resp_slice){"*", 1});
+    for (size_t i = first; i < call->argc; i += 2) {
+        if (i + 1 == call->argc)
+            return call_syntax_error(call);
+        struct resp_slice value = call->argv[i + 1];
+        if (slice_is(call->argv[i], "count")) {
+            if (!read_count(call, value, &filter->count))
+                return false;
+        } else if (slice_is(call->argv[i], "match")) {
+            filter->pattern = value;
+            filter->any_name = is_star(value);
+        } else if (slice_is(call->argv[i], "type") && has_types) {
+            filter->type = value;
+            filter->any_type = false;
+        } else {
+            return call_syntax_error(call);
+        }
+    }
+    return true;
+}
+
+void scan_reply_cursor(struct call *call, uint64_t cursor)
+{
+    char text[24];
+    size_t len = (size_t)snprintf(text, sizeof(text), "%" PRIu64, cursor);
+    resp_array(call->reply, 2);
+    resp_bulk(call->reply, text, len);
+}

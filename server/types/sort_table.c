@@ -1,0 +1,190 @@
+#include "server/types/sort_table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_SIZE (64 * 1024)
+#define FIRST_RUN 1024        /* elements that are sorted at once */
+#define MOVES_PER_ELEMENT 64u /* of a step: nothing is looked up for them */
+
+struct sort_block {
+    struct sort_block *next;
+    size_t used, size;
+    char bytes[];
+};
+
+static void table_free(void *progress)
+{
+    struct sort_table *table = progress;
+    while (table->blocks != NULL) {
+        struct sort_block *next = table->blocks->next;
+        free(table->blocks);
+        table->blocks = next;
+    }
+    gathered_set(&table->gathered, 0);
+    resp_writer_free(&table->out);
+    aside_free(&table->aside);
+    assembly_free(&table->assembly);
+    free(table->elements);
+    free(table->spare);
+    free(table->values);
+    free(table);
+}
+
+static struct sort_table *table_new(struct call *call)
+{
+    struct sort_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return NULL;
+    table->gathered.server = call->server;
+    resp_writer_init(&table->out, call->reply->version);
+    call->progress = table;
+    call->progress_free = table_free;
+    return table;
+}
+
+struct sort_table *sort_table_get(struct call *call)
+{
+    struct sort_table *table = call->progress != NULL ? call->progress : table_new(call);
+    if (table == NULL)
+        return NULL;
+    assert(call->progress_free == table_free);
+    bool is_nested = call->outer != NULL;
+    table->left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    table->step_end = table->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
+    return gathered_set(&table->gathered, table->bytes + table->out.capacity) ? table : NULL;
+}
+
+enum store_result sort_table_step(struct call *call, struct sort_table *table)
+{
+    return aside_step(call, &table->aside, &table->out);
+}
+
+enum store_result sort_table_reserve(struct sort_table *table, uint64_t count)
+{
+    if (count > SIZE_MAX / sizeof *table->elements - 1)
+        return STORE_NO_MEMORY;
+    size_t size = (count + 1) * sizeof *table->elements;
+    table->bytes += 2 * size;
+    if (!gathered_set(&table->gathered, table->bytes))
+        return STORE_NO_MEMORY;
+    table->elements = malloc(size);
+    table->spare = malloc(size);
+    table->capacity = count;
+    table->is_reserved = true;
+    return table->elements != NULL && table->spare != NULL ? STORE_OK : STORE_NO_MEMORY;
+}
+
+enum store_result sort_table_reserve_values(struct sort_table *table, uint64_t count)
+{
+    if (table->values != NULL)
+        return STORE_OK;
+    if (count > SIZE_MAX / sizeof *table->values - 1)
+        return STORE_NO_MEMORY;
+    size_t size = (count + 1) * sizeof *table->values;
+    table->bytes += size;
+    if (!gathered_set(&table->gathered, table->bytes))
+        return STORE_NO_MEMORY;
+    table->values = malloc(size);
+    return table->values != NULL ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static char *allocate(struct sort_table *table, size_t size)
+{
+    struct sort_block *block = table->blocks;
+    if (block == NULL || block->size - block->used < size) {
+        size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        block = malloc(sizeof *block + room);
+        if (block == NULL)
+            return NULL;
+        *block = (struct sort_block){.next = table->blocks, .size = room};
+        table->blocks = block;
+        table->bytes += sizeof *block + room;
+    }
+    char *bytes = block->bytes + block->used;
+    block->used += size;
+    return bytes;
+}
+
+enum store_result sort_table_copy(struct sort_table *table, struct resp_slice from,
+                                  struct resp_slice *to)
+{
+    *to = from;
+    if (from.data == NULL)
+        return STORE_OK;
+    char *bytes = allocate(table, from.len + 1); /* what is empty has data, too */
+    if (bytes == NULL)
+        return STORE_NO_MEMORY;
+    memcpy(bytes, from.data, from.len);
+    to->data = bytes;
+    return STORE_OK;
+}
+
+/* ---- sorting ---- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Goes on making one run in `spare` of each two, up to `end`, which is in this pair of them. */
+static void merge(struct sort_table *table, uint64_t end, sort_compare *compare, void *arg)
+{
+    const struct sort_element *from = table->elements;
+    uint64_t pair = table->merged - table->merged % (2 * table->width);
+    if (table->merged == pair)
+        table->taken = pair;
+    uint64_t a = table->taken, a_end = least(pair + table->width, table->count);
+    uint64_t b = a_end + (table->merged - a), b_end = least(a_end + table->width, table->count);
+    for (; table->merged < end; table->merged++) {
+        bool is_a = a < a_end && (b == b_end || compare(&from[a], &from[b], arg) <= 0);
+        table->spare[table->merged] = is_a ? from[a++] : from[b++];
+    }
+    table->taken = a;
+}
+
+static uint64_t pair_end(const struct sort_table *table)
+{
+    uint64_t both = 2 * table->width;
+    return least(table->merged - table->merged % both + both, table->count);
+}
+
+/* The first runs, each sorted where it is. */
+static void sort_first(struct sort_table *table, sort_compare *compare, void *arg)
+{
+    uint64_t end = least(table->merged + FIRST_RUN, table->count);
+    qsort_r(table->elements + table->merged, end - table->merged, sizeof *table->elements, compare,
+            arg);
+    table->merged = end;
+}
+
+static void next_width(struct sort_table *table)
+{
+    bool is_first = table->width == 0;
+    table->width = is_first ? FIRST_RUN : 2 * table->width;
+    table->merged = 0;
+    if (is_first)
+        return;
+    struct sort_element *sorted = table->spare;
+    table->spare = table->elements;
+    table->elements = sorted;
+}
+
+bool sort_table_sort(struct sort_table *table, sort_compare *compare, void *arg)
+{
+    uint64_t moves = table->left * MOVES_PER_ELEMENT;
+    while (table->width < table->count) {
+        uint64_t before = table->merged;
+        if (table->width == 0)
+            sort_first(table, compare, arg);
+        else
+            merge(table, least(pair_end(table), before + moves), compare, arg);
+        moves -= least(table->merged - before, moves);
+        if (table->merged == table->count)
+            next_width(table);
+        if (moves == 0 && table->width < table->count)
+            return false;
+    }
+    return true;
+}

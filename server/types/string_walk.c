@@ -1,0 +1,55 @@
+#include "server/types/string_walk.h"
+
+#include <stdlib.h>
+
+static struct string_walk *kept_walk(struct call *call, const struct store_item *item,
+                                     uint64_t from, uint64_t len)
+{
+    struct string_walk *walk = call->progress;
+    if (walk == NULL) {
+        walk = malloc(sizeof *walk);
+        if (walk == NULL)
+            return NULL;
+        *walk = (struct string_walk){.at = from, .end = from + len};
+        call->progress = walk;
+        call->progress_free = free;
+    }
+    if (walk->end > item->length) /* what came before it in its transaction has failed since */
+        walk->end = walk->at = item->length;
+    walk->work = 0;
+    walk->room = store_alloc(call->txn, STORE_STREAM_PIECE);
+    return walk->room == NULL ? NULL : walk;
+}
+
+struct string_walk *string_walk(struct call *call, const struct store_item *item, uint64_t from,
+                                uint64_t len, struct string_walk *here)
+{
+    if (item->large && len > STRING_SHORT)
+        return kept_walk(call, item, from, len);
+    *here = (struct string_walk){.at = from, .end = from + len};
+    return here;
+}
+
+enum store_result string_walk_next(struct call *call, struct string_walk *walk,
+                                   const struct store_item *item, struct store_piece *piece)
+{
+    uint64_t left = walk->end - walk->at;
+    enum store_result result;
+    if (left == 0)
+        return STORE_ABSENT;
+    if (walk->room == NULL) {
+        piece->length = left;
+        result = string_view(call, item, walk->at, left, &piece->bytes);
+    } else if (string_step_is_full(call, walk->work)) {
+        return store_step(call->txn);
+    } else {
+        result = store_read_piece(call->txn, item, walk->at, walk->room, piece);
+    }
+    if (result != STORE_OK)
+        return result;
+    if (piece->length > left)
+        piece->length = left;
+    walk->at += piece->length;
+    walk->work += string_work_of(piece);
+    return STORE_OK;
+}

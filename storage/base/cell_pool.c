@@ -1,0 +1,242 @@
+/* Size classes, their mappings, and the moving of blocks. Invariants: see the header. */
+#include "storage/base/cell_pool.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE 4096u
+#define CAPACITY_BYTES_MIN (16 * PAGE) /* address space only: pages come with their first use */
+
+/* Up to FINE_WORDS every even number is a size; then STEPS sizes per doubling. */
+#define FINE_WORDS 32u
+#define STEPS 8u
+
+void cell_pool_init(struct cell_pool *pool)
+{
+    *pool = (struct cell_pool){.limit = UINT64_MAX};
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* ---- sizes: one word more than cells, for the owner ---- */
+
+static uint32_t class_of(uint32_t words)
+{
+    uint32_t floor = FINE_WORDS, class = FINE_WORDS / 2;
+    if (words <= floor) {
+        return (words + 1) / 2;
+    }
+    while (words > 2 * floor) {
+        floor *= 2;
+        class += STEPS;
+    }
+    uint32_t step = floor / STEPS;
+    return class + (words - floor + step - 1) / step;
+}
+
+static uint32_t class_words(uint32_t class)
+{
+    if (class <= FINE_WORDS / 2) {
+        return 2 * class;
+    }
+    uint32_t above = class - FINE_WORDS / 2 - 1;
+    uint32_t floor = FINE_WORDS << above / STEPS;
+    return floor + floor / STEPS * (above % STEPS + 1);
+}
+
+uint32_t cell_pool_round(uint32_t cells)
+{
+    if (cells == 0) {
+        return 0;
+    }
+    if (cells < CELL_CLASS_WORDS_MAX) {
+        return class_words(class_of(cells + 1)) - 1;
+    }
+    return (uint32_t)(whole_pages((size_t)cells * sizeof(uint64_t)) / sizeof(uint64_t));
+}
+
+/* ---- blocks of a class ---- */
+
+static uint64_t *block_at(const struct cell_class *class, uint32_t words, uint32_t number)
+{
+    return class->base + (size_t)words * number;
+}
+
+/* Tells the owner of a block that has moved. */
+static void tell_owner(uint64_t *block)
+{
+    uint64_t **owner;
+    memcpy(&owner, block, sizeof owner);
+    *owner = block + 1;
+}
+
+static bool extend_mapping(struct cell_class *class, uint32_t words)
+{
+    size_t block_bytes = words * sizeof(uint64_t);
+    size_t old_bytes = whole_pages(class->capacity * block_bytes);
+    size_t more = old_bytes / 4 > CAPACITY_BYTES_MIN ? old_bytes / 4 : CAPACITY_BYTES_MIN;
+    size_t bytes = whole_pages(old_bytes + (more > block_bytes ? more : block_bytes));
+    void *base = class->base == NULL ? mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                     : mremap(class->base, old_bytes, bytes, MREMAP_MAYMOVE);
+    if (base == MAP_FAILED) {
+        return false;
+    }
+    bool moved = base != class->base;
+    class->base = base;
+    class->capacity = (uint32_t)(bytes / block_bytes);
+    for (uint32_t i = 0; moved && i < class->count; i++) {
+        tell_owner(block_at(class, words, i));
+    }
+    return true;
+}
+
+static uint64_t *class_take(struct cell_pool *pool, uint32_t number, uint64_t **owner)
+{
+    struct cell_class *class = &pool->classes[number];
+    uint32_t words = class_words(number);
+    size_t bytes = whole_pages((class->count + (size_t)1) * words * sizeof(uint64_t));
+    size_t more = bytes > class->touched ? bytes - class->touched : 0;
+    if (more > pool->limit || pool->bytes > pool->limit - more ||
+        (class->count == class->capacity && !extend_mapping(class, words))) {
+        return NULL;
+    }
+    class->touched += more;
+    counter_add(&pool->bytes, more);
+    uint64_t *block = block_at(class, words, class->count++);
+    memcpy(block, &owner, sizeof owner);
+    return block + 1;
+}
+
+static void release_tail(struct cell_pool *pool, struct cell_class *class, uint32_t words)
+{
+    if (class->count == 0) {
+        munmap(class->base, whole_pages(class->capacity * words * sizeof(uint64_t)));
+        counter_add(&pool->bytes, -(uint64_t)(class->touched));
+        *class = (struct cell_class){.base = NULL};
+        return;
+    }
+    size_t used = whole_pages((size_t) class->count * words * sizeof(uint64_t));
+    size_t unused = class->touched - used;
+    if (unused > PAGE && unused > class->touched / 8 &&
+        madvise((char *)class->base + used, unused, MADV_DONTNEED) == 0) {
+        class->touched = used;
+        counter_add(&pool->bytes, -(uint64_t)(unused));
+    }
+}
+
+static void class_give(struct cell_pool *pool, uint32_t number, uint64_t *cells)
+{
+    struct cell_class *class = &pool->classes[number];
+    uint32_t words = class_words(number);
+    uint64_t *hole = cells - 1, *last = block_at(class, words, --class->count);
+    if (hole != last) {
+        memcpy(hole, last, words * sizeof *hole);
+        tell_owner(hole);
+    }
+    release_tail(pool, class, words);
+}
+
+/* ---- blocks with a mapping each ---- */
+
+static bool is_large(uint32_t cells)
+{
+    return cells >= CELL_CLASS_WORDS_MAX;
+}
+
+static bool resize_large(struct cell_pool *pool, uint64_t **owner, uint32_t old, uint32_t cells)
+{
+    size_t old_bytes = old * sizeof(uint64_t), bytes = cells * sizeof(uint64_t);
+    if (bytes > old_bytes &&
+        (bytes - old_bytes > pool->limit || pool->bytes > pool->limit - (bytes - old_bytes))) {
+        return false;
+    }
+    void *base = mremap(*owner, old_bytes, bytes, MREMAP_MAYMOVE);
+    if (base == MAP_FAILED) {
+        return false;
+    }
+    *owner = base;
+    counter_add(&pool->bytes, bytes - old_bytes);
+    return true;
+}
+
+static uint64_t *take(struct cell_pool *pool, uint64_t **owner, uint32_t cells)
+{
+    if (!is_large(cells)) {
+        return class_take(pool, class_of(cells + 1), owner);
+    }
+    size_t bytes = cells * sizeof(uint64_t);
+    if (bytes > pool->limit || pool->bytes > pool->limit - bytes) {
+        return NULL;
+    }
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        return NULL;
+    }
+    counter_add(&pool->bytes, bytes);
+    return base;
+}
+
+static void give(struct cell_pool *pool, uint64_t *block, uint32_t cells)
+{
+    if (!is_large(cells)) {
+        class_give(pool, class_of(cells + 1), block);
+        return;
+    }
+    munmap(block, cells * sizeof(uint64_t));
+    counter_add(&pool->bytes, -(uint64_t)(cells * sizeof(uint64_t)));
+}
+
+bool cell_pool_resize(struct cell_pool *pool, uint64_t **owner, uint32_t old, uint32_t cells)
+{
+    assert(old == cell_pool_round(old) && cells == cell_pool_round(cells));
+    if (old == cells) {
+        return true;
+    }
+    if (cells > 0 && is_large(old) && is_large(cells)) {
+        return resize_large(pool, owner, old, cells);
+    }
+    uint64_t *block = NULL;
+    if (cells > 0) {
+        block = take(pool, owner, cells);
+        if (block == NULL) {
+            return false;
+        }
+        uint32_t kept = old < cells ? old : cells;
+        if (kept > 0) {
+            memcpy(block, *owner, kept * sizeof *block);
+        }
+        memset(block + kept, 0, (cells - kept) * sizeof *block);
+    }
+    uint64_t *released = *owner;
+    *owner = block;
+    if (old > 0) {
+        give(pool, released, old);
+    }
+    return true;
+}
+
+void cell_pool_check(const struct cell_pool *pool)
+{
+    uint64_t bytes = 0;
+    for (uint32_t c = 0; c < CELL_CLASS_COUNT; c++) {
+        const struct cell_class *class = &pool->classes[c];
+        uint32_t words = class_words(c);
+        assert(class->count <= class->capacity);
+        assert((class->base == NULL) == (class->count == 0));
+        assert(class->touched >= (size_t) class->count * words * sizeof(uint64_t));
+        for (uint32_t i = 0; i < class->count; i++) {
+            const uint64_t *block = block_at(class, words, i);
+            uint64_t **owner;
+            memcpy(&owner, block, sizeof owner);
+            assert(*owner == block + 1);
+        }
+        bytes += class->touched;
+    }
+    assert(bytes <= pool->bytes); /* the rest: large blocks */
+}

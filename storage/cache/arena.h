@@ -1,0 +1,130 @@
+/*
+ * Memory for page frames: chunks of 64 MB, each mapped on its own so that it can be registered with
+ * a NIC or given back alone, at a multiple of its size so that whether an address is in one is
+ * told by a look-up. Frames are numbered through all chunks; number 0 is 'none'.
+ *
+ * Invariants
+ * 1. A frame is on the free list, or belongs to exactly one space, whose lock protects it.
+ * 2. resident counts the frames whose memory the process has; a frame's memory goes back only while
+ * it is free and in no list.
+ * 3. used counts the frames that belong to spaces. Beyond limit only ARENA_URGENT makes it more.
+ *
+ * Threads: arena_take, arena_give and arena_hold_chunk lock inside; a leaf lock.
+ */
+#ifndef VELLUM_STORE_ARENA_H
+#define VELLUM_STORE_ARENA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "storage/format/format.h"
+
+#define ARENA_CHUNK_SHIFT 14u /* frames in a chunk: 64 MB */
+#define ARENA_CHUNK_FRAMES (1u << ARENA_CHUNK_SHIFT)
+#define ARENA_CHUNK_MAX 4096u /* 256 GB */
+#define ARENA_CHUNK_BYTES ((size_t)ARENA_CHUNK_FRAMES * PAGE_SIZE)
+#define ARENA_CELLS (4u * ARENA_CHUNK_MAX)
+#define ARENA_POISON 0xdb /* what free frames hold in the test build */
+
+enum frame_state {
+    FRAME_FREE,
+    FRAME_LOADING, /* a read is in flight; in the page table, content not valid */
+    FRAME_VALID,   /* in the page table */
+    FRAME_ORPHAN,  /* replaced or dropped while referenced: freed with its last reference */
+};
+
+struct waiter; /* space.h */
+
+struct frame {
+    struct waiter *waiters; /* transactions that wait for the load */
+    uint64_t commit;        /* newest commit applied to it: must be durable before a write-back */
+    uint32_t page;
+    uint32_t refs;         /* I/O in flight, transactions and streams that need it to stay */
+    uint32_t newer, older; /* eviction queue of its space, while it is clean */
+    uint8_t space;
+    uint8_t state; /* enum frame_state */
+    bool dirty;    /* differs from the file */
+    bool writing;  /* being written: immutable, a change goes to a fresh frame */
+    bool visited;  /* used since the eviction hand passed */
+    bool held;     /* its read is held back (load.c) */
+    bool checked;  /* an extent's page: verified with the rest of it since it was read */
+};
+
+struct arena {
+    pthread_mutex_t lock;
+    struct frame *frames[ARENA_CHUNK_MAX];
+    char *memory[ARENA_CHUNK_MAX];
+    _Atomic uint32_t chunk_cells[ARENA_CELLS]; /* a hash set of chunks, by address; 0: empty */
+    bool is_held[ARENA_CHUNK_MAX];             /* a device may know its pages */
+    bool is_huge[ARENA_CHUNK_MAX];             /* asked for in huge pages */
+    uint32_t chunk_count;
+    uint32_t fresh;     /* frames of the last chunk from here on were never used */
+    uint32_t free_list; /* linked by `older` */
+    uint32_t
+        held_list; /* likewise: free frames over the limit, whose memory cannot be given back */
+    uint32_t gone_list; /* likewise: those whose memory the system has got back */
+    _Atomic uint32_t used;
+    _Atomic uint32_t resident; /* used or free, and not gone */
+    _Atomic uint32_t limit;
+};
+
+void arena_init(struct arena *arena, uint32_t limit);
+void arena_free(struct arena *arena);
+
+/* How many frames beyond a limit `urgent` may take, for a commit that has begun. */
+uint32_t arena_urgent_frames(uint32_t limit);
+
+enum arena_need {
+    ARENA_MORE,    /* one more, within the limit */
+    ARENA_INSTEAD, /* of one that the caller has just given back: the limit may have sunk below what
+                      is used, and the keeper brings that down */
+    ARENA_URGENT,  /* for a commit that has begun */
+};
+
+static inline bool arena_is_over(const struct arena *arena)
+{
+    return atomic_load_explicit(&arena->used, memory_order_relaxed) >
+           atomic_load_explicit(&arena->limit, memory_order_relaxed);
+}
+
+/* 0 when there is none. */
+uint32_t arena_take(struct arena *arena, enum arena_need need);
+void arena_give(struct arena *arena, uint32_t number);
+void arena_trim(
+    struct arena *arena); /* gives the system the memory of free frames over the limit */
+
+/* The chunk that an address lies in, to be registered with a device: its memory is not given back
+ * any more. False: none. */
+bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size);
+
+static inline uint32_t arena_cell(uint32_t window)
+{
+    return window * 0x9e3779b1u >> 8 & (ARENA_CELLS - 1);
+}
+
+/* Whether the address is in a frame. */
+static inline bool arena_has(const struct arena *arena, const void *address)
+{
+    uint32_t window = (uint32_t)((uintptr_t)address / ARENA_CHUNK_BYTES);
+    for (uint32_t at = arena_cell(window);; at = (at + 1) & (ARENA_CELLS - 1)) {
+        uint32_t cell = atomic_load_explicit(&arena->chunk_cells[at], memory_order_relaxed);
+        if (cell == window || cell == 0)
+            return cell != 0;
+    }
+}
+
+static inline struct frame *arena_frame(struct arena *arena, uint32_t number)
+{
+    return &arena->frames[number >> ARENA_CHUNK_SHIFT][number & (ARENA_CHUNK_FRAMES - 1)];
+}
+
+static inline char *arena_memory(struct arena *arena, uint32_t number)
+{
+    return arena->memory[number >> ARENA_CHUNK_SHIFT] +
+           (size_t)(number & (ARENA_CHUNK_FRAMES - 1)) * PAGE_SIZE;
+}
+
+#endif

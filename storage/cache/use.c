@@ -1,0 +1,219 @@
+#include "storage/cache/use.h"
+
+#include <stdlib.h>
+
+#define FIRST_TIME (UINT32_C(1) << 31) /* of the clock: 400 days are left for idle times given */
+#define MINUTE_MS 60000
+#define SECOND_MS 1024
+#define SECOND_MASK 0xfffffu
+#define COUNT_BITS 12
+#define COUNT_MASK 0xfffu
+#define STEP 16u /* parts of a step of the counter */
+#define FREQUENCY_MAX 255u
+
+/* ---- the arrays ---- */
+
+void use_want(struct store *store, enum use_kind kind)
+{
+    uint32_t state = atomic_load(&store->use_state);
+    if ((state & 3) == (uint32_t)kind)
+        return;
+    atomic_store(&store->use_base_ms, store_clock_ms(store) - (int64_t)FIRST_TIME * USE_UNIT_MS);
+    atomic_store(&store->use_state, ((state >> 2) + 1) << 2 | (uint32_t)kind);
+}
+
+void use_drop(struct space *space)
+{
+    for (uint32_t i = 0; i < space->segment_room && counter_read(&space->use_bytes) > 0; i++) {
+        free(space->uses[i]);
+        space->uses[i] = NULL;
+    }
+    counter_set(&space->use_bytes, 0);
+}
+
+void use_drop_segment(struct space *space, uint32_t segment)
+{
+    if (!space->uses[segment])
+        return;
+    uint64_t slots = SEGMENT_PAGES * format_class_slots(space->segment_class[segment]);
+    free(space->uses[segment]);
+    space->uses[segment] = NULL;
+    counter_add(&space->use_bytes, -slots * sizeof **space->uses);
+}
+
+void use_tidy(struct store *store)
+{
+    uint32_t state = atomic_load(&store->use_state);
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        struct space *space = &store->partitions[i].space;
+        pthread_mutex_lock(&space->lock);
+        if (space->use_state != state)
+            use_drop(space);
+        space->use_state = state;
+        pthread_mutex_unlock(&space->lock);
+    }
+}
+
+static size_t place_of(const struct space *space, uint32_t page, uint32_t slot)
+{
+    return (size_t)(page % SEGMENT_PAGES) * format_class_slots(space_class_of(space, page)) + slot;
+}
+
+/* NULL: out of memory, nothing is remembered then. */
+static uint32_t *word_at(struct space *space, uint32_t page, uint32_t slot)
+{
+    uint32_t state = atomic_load_explicit(&space->engine->use_state, memory_order_relaxed);
+    uint32_t **segment = &space->uses[page / SEGMENT_PAGES];
+    if (space->use_state != state) {
+        use_drop(space);
+        space->use_state = state;
+    }
+    if (!*segment) {
+        size_t count = (size_t)SEGMENT_PAGES * format_class_slots(space_class_of(space, page));
+        *segment = calloc(count, sizeof **segment);
+        if (!*segment)
+            return NULL;
+        counter_add(&space->use_bytes, count * sizeof **segment);
+    }
+    return &(*segment)[place_of(space, page, slot)];
+}
+
+static uint32_t word_of(const struct space *space, uint32_t page, uint32_t slot)
+{
+    const uint32_t *segment = space->uses[page / SEGMENT_PAGES];
+    uint32_t state = atomic_load_explicit(&space->engine->use_state, memory_order_relaxed);
+    return segment && space->use_state == state ? segment[place_of(space, page, slot)] : 0;
+}
+
+/* ---- by time ---- */
+
+static uint32_t time_word(const struct store *store, int64_t now_ms)
+{
+    int64_t units =
+        (now_ms - atomic_load_explicit(&store->use_base_ms, memory_order_relaxed)) / USE_UNIT_MS;
+    return units < 1 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+}
+
+uint32_t use_by_idle(const struct store *store, int64_t now_ms, int64_t idle_ms)
+{
+    int64_t most = (int64_t)FIRST_TIME * USE_UNIT_MS;
+    return time_word(store, now_ms - (idle_ms < most ? idle_ms : most));
+}
+
+int64_t use_idle_ms(const struct store *store, const struct space *space, uint32_t page,
+                    uint32_t slot, int64_t now_ms)
+{
+    uint32_t word = word_of(space, page, slot), now = time_word(store, now_ms);
+    if (word == 0)
+        word = FIRST_TIME;
+    return now > word ? (int64_t)(now - word) * USE_UNIT_MS : 0;
+}
+
+/* ---- by frequency ---- */
+
+static uint32_t second_of(int64_t now_ms)
+{
+    return (uint32_t)(now_ms / SECOND_MS) & SECOND_MASK;
+}
+
+static uint32_t idle_seconds(uint32_t word, int64_t now_ms)
+{
+    return (second_of(now_ms) - (word >> COUNT_BITS)) & SECOND_MASK;
+}
+
+/* The counter with its part, after what it has lost by now. */
+static uint32_t decayed(const struct store *store, uint32_t word, int64_t now_ms)
+{
+    uint32_t decay = atomic_load_explicit(&store->policy.decay_minutes, memory_order_relaxed);
+    if (word == 0)
+        return USE_FREQUENCY_NEW * STEP;
+    uint32_t count = word & COUNT_MASK;
+    uint64_t minutes = (uint64_t)idle_seconds(word, now_ms) * SECOND_MS / MINUTE_MS;
+    uint64_t loss = decay == 0 ? 0 : minutes / decay;
+    return loss > count / STEP ? 0 : count - (uint32_t)loss * STEP;
+}
+
+/* What is less than a part is gone by chance. */
+static uint32_t counted(struct store_txn *txn, uint32_t count)
+{
+    uint32_t factor = atomic_load_explicit(&txn->store->policy.log_factor, memory_order_relaxed);
+    uint32_t over = count / STEP > USE_FREQUENCY_NEW ? count / STEP - USE_FREQUENCY_NEW : 0;
+    uint64_t uses = (uint64_t)over * factor + 1;
+    if (count / STEP == FREQUENCY_MAX)
+        return count;
+    txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
+    return count + (uint32_t)(STEP / uses) + ((txn->random >> 32) % uses < STEP % uses);
+}
+
+static uint32_t frequency_word(uint32_t count, int64_t now_ms)
+{
+    return second_of(now_ms) << COUNT_BITS | count;
+}
+
+uint32_t use_by_frequency(int64_t now_ms, uint32_t frequency)
+{
+    uint32_t word = frequency_word(frequency * STEP, now_ms);
+    return word ? word : 1;
+}
+
+uint32_t use_frequency(const struct store *store, const struct space *space, uint32_t page,
+                       uint32_t slot, int64_t now_ms)
+{
+    return decayed(store, word_of(space, page, slot), now_ms) / STEP;
+}
+
+/* ---- both ---- */
+
+uint64_t use_rank(const struct store *store, const struct space *space, uint32_t page,
+                  uint32_t slot, int64_t now_ms)
+{
+    uint32_t word = word_of(space, page, slot);
+    if (use_kind(store) == USE_TIME)
+        return word;
+    uint64_t recent = word ? SECOND_MASK - idle_seconds(word, now_ms) : 0;
+    return (uint64_t)decayed(store, word, now_ms) << 32 | recent;
+}
+
+static void use_again(struct store_txn *txn, uint32_t *word)
+{
+    int64_t now_ms = txn->request->now_ms;
+    if (use_kind(txn->store) == USE_TIME)
+        *word = time_word(txn->store, now_ms);
+    else
+        *word = frequency_word(counted(txn, decayed(txn->store, *word, now_ms)), now_ms);
+}
+
+static bool is_counted(const struct store_txn *txn, const struct space *space, uint32_t page,
+                       uint32_t slot)
+{
+    return txn->used_page == page && txn->used_slot == slot && txn->used_space == space->id;
+}
+
+void use_touch(struct store_txn *txn, struct space *space, uint32_t page, uint32_t slot)
+{
+    if (is_counted(txn, space, page, slot))
+        return;
+    txn->used_page = page;
+    txn->used_slot = (uint8_t)slot;
+    txn->used_space = space->id;
+    uint32_t *word = word_at(space, page, slot);
+    if (word)
+        use_again(txn, word);
+}
+
+void use_write(struct store_txn *txn, struct space *space, const struct write *write)
+{
+    uint32_t *old = write->old_page ? word_at(space, write->old_page, write->old_slot) : NULL;
+    uint32_t *fresh = word_at(space, write->new_page, write->new_slot);
+    uint32_t known = old ? *old : 0;
+    if (old)
+        *old = 0;
+    if (!fresh)
+        return;
+    *fresh = write->use ? write->use : known;
+    bool is_new = !write->old_page && use_kind(txn->store) == USE_FREQUENCY;
+    if (!write->use && is_new)
+        *fresh = frequency_word(USE_FREQUENCY_NEW * STEP, txn->request->now_ms);
+    else if (!write->use && !(known && is_counted(txn, space, write->old_page, write->old_slot)))
+        use_again(txn, fresh);
+}

@@ -1,0 +1,724 @@
+/*
+ * Committing: reserve everything that can be lacking, then number, journal and apply at one
+ * instant.
+ *
+ * Invariants
+ * 1. Until journal_begin succeeds nothing is changed but reservations, which commit_abandon gives
+ *    back; after it nothing can fail or wait.
+ * 2. The locks of all partitions concerned are held from the first look-up to the last change, so
+ *    that no other transaction sees half of it.
+ * 3. A page is written back only after its frame's newest commit is durable (keeper.c), and the
+ *    journal is kept until the page is: so each slot's newest version is always in one of the two.
+ */
+#include "storage/exec/commit.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "storage/value/annex.h"
+#include "storage/tree/building.h"
+#include "storage/exec/change.h"
+#include "storage/value/long_key.h"
+#include "storage/cache/use.h"
+
+#define ROOM_WAIT_MS 2000 /* then a full disk is full */
+#define FREE_LEAST 16u    /* slots or runs of a class */
+
+/* Blank segments: with no more of them than a sixteenth of all, between these two, the keeper is
+ * asked for others. All partitions fill up at the same time, and it makes one file longer after the
+ * other. */
+#define BLANKS_LEAST 2u
+#define BLANKS_MOST 8u
+
+static bool changes_databases(const struct store_txn *txn)
+{
+    return txn->arrangement.changed;
+}
+
+static bool is_doomed(const struct store_txn *txn, const struct write *write)
+{
+    return write < txn->writes + txn->arrangement.doomed;
+}
+
+/* ---- reserving ---- */
+
+/* What is full may soon have room again: when keys are evicted, what was given up is free, and
+ * collections are taken apart. */
+static enum store_result wait_for_room(struct store_txn *txn, struct space *space, uint32_t class)
+{
+    struct store *store = txn->store;
+    bool extents = space->id == FORMAT_EXTENT_SPACE;
+    int64_t now = engine_clock_ms();
+    if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
+        return STORE_WAIT; /* the keeper is about to look */
+    bool hope = evict_for(txn->worker, space, class);
+    hope |= extents ? extent_free_is_near(store) : atomic_load(&store->grave_count) > 0;
+    if (txn->room_since_ms == 0)
+        txn->room_since_ms = now;
+    if (!hope || now - txn->room_since_ms > ROOM_WAIT_MS)
+        return STORE_FULL;
+    atomic_store(&store->room_wanted, true);
+    return STORE_WAIT;
+}
+
+static bool lacks_blanks(const struct space *space)
+{
+    uint32_t least = space->segment_count / 16;
+    least = least < BLANKS_LEAST ? BLANKS_LEAST : least > BLANKS_MOST ? BLANKS_MOST : least;
+    return space->blank_count <= least;
+}
+
+/* A fresh segment for the class, journaled. STORE_WAIT: the keeper is asked for room. */
+static enum store_result assign_segment(struct store_txn *txn, struct space *space, uint32_t class)
+{
+    struct store *store = txn->store;
+    bool lacks = lacks_blanks(space);
+    if (lacks)
+        space_note_asked(space, class);
+    if (lacks && !space->growing) {
+        space->growing = true;
+        keeper_ask(store);
+    }
+    uint32_t segment;
+    if (!space_take_blank(space, &segment))
+        return wait_for_room(txn, space, class);
+    uint32_t page = segment * SEGMENT_PAGES;
+    uint32_t frame = space_add_frame_beside(space, page);
+    if (!frame) {
+        space_add_blank(space, segment);
+        return STORE_WAIT;
+    }
+    char *record;
+    uint64_t commit_number;
+    uint64_t length = sizeof(struct format_record) + sizeof(struct format_operation);
+    enum store_result result = journal_begin(&store->journal, length, &record, &commit_number);
+    if (result != STORE_OK) {
+        space_drop(space, page);
+        space_add_blank(space, segment);
+        return result;
+    }
+    *(struct format_record *)record = (struct format_record){(uint32_t)length, 1};
+    *(struct format_operation *)(record + sizeof(struct format_record)) = (struct format_operation){
+        .kind = FORMAT_ASSIGN, .space = space->id, .page = page, .slot = (uint8_t) class};
+    journal_end(&store->journal, NULL);
+    space_assign(space, segment, class);
+    space_segment_header(space, segment, arena_memory(&store->arena, frame));
+    arena_frame(&store->arena, frame)->state = FRAME_VALID;
+    space_mark_dirty(space, frame, commit_number);
+    return STORE_OK;
+}
+
+/* Where all is full, some slots are kept free, so that writers need not wait for evictions. */
+static void keep_some(struct store_txn *txn, struct space *space, uint32_t class)
+{
+    if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
+        space->classes[class].free_count < FREE_LEAST && space->blank_count == 0)
+        evict_for(txn->worker, space, class);
+}
+
+/* Rather than none, a slot that is larger than needed. */
+static bool take_larger(struct store_txn *txn, struct space *space, uint32_t class, uint32_t *page,
+                        uint32_t *slot)
+{
+    uint32_t last =
+        class > FORMAT_RUN_CLASS ? FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES : FORMAT_SLAB_CLASSES;
+    bool taken = false;
+    if (!atomic_load(&txn->store->full) || space->blank_count > 0)
+        return false;
+    while (!taken && ++class <= last)
+        taken = space_take_slot(space, class, page, slot);
+    return taken;
+}
+
+enum store_result commit_take_slot(struct store_txn *txn, struct space *space, uint32_t class,
+                                   uint32_t *page, uint32_t *slot)
+{
+    while (!space_take_slot(space, class, page, slot) &&
+           !take_larger(txn, space, class, page, slot)) {
+        enum store_result result = assign_segment(txn, space, class);
+        if (result == STORE_WAIT)
+            keeper_throttle(txn);
+        if (result != STORE_OK)
+            return result;
+    }
+    keep_some(txn, space, class);
+    return STORE_OK;
+}
+
+enum store_result commit_slot_frame(struct store_txn *txn, struct space *space, uint32_t page,
+                                    uint32_t slot, uint32_t *frame)
+{
+    if (space->table[page] == 0 && space_page_unused(space, page, slot)) {
+        uint32_t number = space_add_frame(space, page, true);
+        if (!number)
+            return load_no_frame(txn);
+        memset(arena_memory(&txn->store->arena, number), 0, PAGE_SIZE);
+        arena_frame(&txn->store->arena, number)->state = FRAME_VALID;
+    }
+    return load_page(txn, space, page, frame);
+}
+
+enum store_result commit_hold(struct store_txn *txn, struct space *space, uint32_t *frame)
+{
+    if (!space_writable(space, frame)) {
+        *frame = 0;
+        return load_no_frame(txn);
+    }
+    space_ref(space, *frame);
+    return STORE_OK;
+}
+
+static void give_back_slot(struct store_txn *txn, struct write *write)
+{
+    if (write->slot_taken)
+        space_give_slot(&engine_partition(txn->store, write->key.slot)->space, write->new_page,
+                        write->new_slot);
+    write->slot_taken = false;
+}
+
+static enum store_result prepare_put(struct store_txn *txn, struct space *space,
+                                     struct write *write)
+{
+    uint32_t payload = write->large ? write->large->root_bytes : write->len;
+    uint32_t head =
+        (uint32_t)sizeof(struct format_item) + (write->expire_ms == STORE_NO_EXPIRY ? 0u : 8u);
+    write->item_len = head + long_key_in_item(&write->key) + payload;
+    uint32_t class = format_class_for(write->item_len);
+    if (write->old_page && space_class_of(space, write->old_page) == class) {
+        give_back_slot(txn, write);
+        write->new_page = write->old_page;
+        write->new_slot = write->old_slot;
+        return STORE_OK;
+    }
+    if (!write->slot_taken) {
+        enum store_result result =
+            commit_take_slot(txn, space, class, &write->new_page, &write->new_slot);
+        if (result != STORE_OK)
+            return result;
+        write->slot_taken = true;
+    }
+    enum store_result result =
+        commit_slot_frame(txn, space, write->new_page, write->new_slot, &write->new_frame);
+    if (result != STORE_OK) {
+        write->new_frame = 0;
+        return result;
+    }
+    return commit_hold(txn, space, &write->new_frame);
+}
+
+/* What the old item names goes with it: a large value, a collection, the bytes of a long key. */
+static enum store_result keep_roots(struct store_txn *txn, struct write *write,
+                                    const struct format_item *old)
+{
+    write->old_root = write->old_key = NULL;
+    write->old_trees = NULL;
+    if (!old || !(old->flags & (FORMAT_LARGE | FORMAT_TREES | FORMAT_LONG_KEY)))
+        return STORE_OK;
+    bool drops_key =
+        old->flags & FORMAT_LONG_KEY && !(write->long_key && write->long_key->bytes.base);
+    void *payload = store_alloc(txn, old->payload_len);
+    void *key = drops_key ? store_alloc(txn, old->key_len) : NULL;
+    if (!payload || (drops_key && !key))
+        return STORE_NO_MEMORY;
+    memcpy(payload, format_payload(old), old->payload_len);
+    if (old->flags & FORMAT_LARGE)
+        write->old_root = payload;
+    else if (old->flags & FORMAT_TREES)
+        write->old_trees = payload;
+    if (drops_key)
+        write->old_key = memcpy(key, format_key_root(old), format_key_root_length(old));
+    return STORE_OK;
+}
+
+/* Finds what the write replaces, and reserves place and frames for it. */
+static enum store_result prepare(struct store_txn *txn, struct write *write)
+{
+    struct space *space = &engine_partition(txn->store, write->key.slot)->space;
+    struct found found = {0};
+    uint32_t old_database = databases_committed(txn, write->place);
+    enum store_result result = STORE_OK;
+    if (old_database)
+        result = txn_find(txn, &write->key, old_database, &found);
+    if (result == STORE_DAMAGED) /* what was damaged stays aside; the key gets a new item */
+        found.item = NULL;
+    else if (result != STORE_OK)
+        return result;
+    bool is_moved = changes_databases(txn) && write->key.db < STORE_DB_COUNT;
+    write->database = is_moved && !is_doomed(txn, write)
+                          ? txn->arrangement.databases.ids[write->key.db]
+                          : old_database;
+    write->tag = engine_tag(write->key.hash, write->database);
+    write->old_page = found.item ? found.page : 0;
+    write->old_slot = found.slot;
+    result = keep_roots(txn, write, found.item);
+    if (result != STORE_OK)
+        return result;
+    if (found.item) {
+        uint32_t frame = found.frame;
+        result = commit_hold(txn, space, &frame);
+        if (result != STORE_OK)
+            return result;
+        write->old_frame = frame;
+    }
+    return write->kind == WRITE_PUT ? prepare_put(txn, space, write) : STORE_OK;
+}
+
+/* What one write waits for does not keep the others from asking for their pages. */
+static enum store_result prepare_all(struct store_txn *txn)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        enum store_result prepared = prepare(txn, &txn->writes[i]);
+        if (prepared == STORE_WAIT)
+            result = STORE_WAIT;
+        else if (prepared != STORE_OK)
+            return prepared;
+        if (txn->starved)
+            return STORE_WAIT;
+    }
+    return result;
+}
+
+/* Room in the index and the expiry table. */
+static bool reserve_entries(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct write *write = &txn->writes[i];
+        struct partition *partition = engine_partition(txn->store, write->key.slot);
+        if (write->kind != WRITE_PUT)
+            continue;
+        if (!write->old_page && !index_reserve(&partition->index, write->key.slot))
+            return false;
+        if (write->expire_ms != STORE_NO_EXPIRY && !ttl_reserve(&partition->ttl, write->tag)) {
+            if (!write->old_page)
+                index_release(&partition->index, write->key.slot);
+            return false;
+        }
+        write->reserved = true;
+    }
+    return true;
+}
+
+static void release_entries(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct write *write = &txn->writes[i];
+        struct partition *partition = engine_partition(txn->store, write->key.slot);
+        if (!write->reserved)
+            continue;
+        write->reserved = false;
+        if (!write->old_page)
+            index_release(&partition->index, write->key.slot);
+        if (write->expire_ms != STORE_NO_EXPIRY)
+            ttl_release(&partition->ttl, write->tag);
+    }
+}
+
+static void release_frames(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        struct write *write = &txn->writes[i];
+        struct space *space = &engine_partition(txn->store, write->key.slot)->space;
+        if (write->old_frame)
+            space_unref(space, write->old_frame);
+        if (write->new_frame)
+            space_unref(space, write->new_frame);
+        write->old_frame = write->new_frame = 0;
+    }
+}
+
+void commit_abandon(struct store_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        give_back_slot(txn, &txn->writes[i]);
+    extent_abandon(txn);
+    annex_abandon(txn);
+}
+
+/* ---- the record ---- */
+
+static bool moves(const struct write *write)
+{
+    return write->old_page &&
+           (write->old_page != write->new_page || write->old_slot != write->new_slot);
+}
+
+static bool does_nothing(const struct write *write)
+{
+    return write->kind == WRITE_DELETE && !write->old_page;
+}
+
+static uint64_t record_length(const struct store_txn *txn, uint32_t *op_count)
+{
+    uint64_t length = sizeof(struct format_record), op = sizeof(struct format_operation);
+    *op_count = 0;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct write *write = &txn->writes[i];
+        if (does_nothing(write))
+            continue;
+        bool erases = write->kind == WRITE_DELETE || moves(write);
+        length += (erases ? op : 0) +
+                  (write->kind == WRITE_PUT ? op + commit_padded(write->item_len) : 0);
+        *op_count += erases + (write->kind == WRITE_PUT);
+    }
+    length += tree_record_length(txn, op_count);
+    if (changes_databases(txn)) {
+        length += op + commit_padded(sizeof(struct format_databases));
+        ++*op_count;
+    }
+    return length;
+}
+
+char *commit_add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
+                           uint32_t slot, uint32_t length)
+{
+    *(struct format_operation *)at = (struct format_operation){.kind = (uint8_t)kind,
+                                                               .space = (uint8_t)space,
+                                                               .length = (uint16_t)length,
+                                                               .page = page,
+                                                               .slot = (uint8_t)slot};
+    return at + sizeof(struct format_operation);
+}
+
+static char *add_key(char *to, const struct write *write)
+{
+    if (write->long_key)
+        return long_key_put(to, write);
+    memcpy(to, write->key.data, write->key.len);
+    return to + write->key.len;
+}
+
+/* The item as it will stand in its slot. */
+static char *add_item(const struct store_txn *txn, char *at, const struct write *write,
+                      uint32_t space, uint64_t commit_number)
+{
+    struct format_item *item = (struct format_item *)at;
+    uint32_t payload = write->large ? write->large->root_bytes : write->len;
+    *item = (struct format_item){.database = write->database,
+                                 .version = commit_number,
+                                 .key_len = (uint16_t)long_key_in_item(&write->key),
+                                 .payload_len = (uint16_t)payload,
+                                 .type = write->type};
+    if (write->large)
+        item->flags |= FORMAT_LARGE;
+    if (write->trees)
+        item->flags |= FORMAT_TREES;
+    if (write->long_key)
+        item->flags |= FORMAT_LONG_KEY;
+    if (write->expire_ms != STORE_NO_EXPIRY) {
+        item->flags |= FORMAT_HAS_EXPIRY;
+        memcpy(item + 1, &write->expire_ms, sizeof write->expire_ms);
+    }
+    char *to = add_key(at + format_head_length(item), write);
+    if (payload)
+        memcpy(to, write->large ? (const char *)write->large->root : write->bytes, payload);
+    memset(at + write->item_len, 0, commit_padded(write->item_len) - write->item_len);
+    uint32_t mix =
+        format_place_mix(txn->store->super.seed, space, write->new_page, write->new_slot);
+    item->checksum = format_item_checksum(item, write->item_len, mix);
+    return at + commit_padded(write->item_len);
+}
+
+/* ---- applying ---- */
+
+static uint32_t locate(const struct partition *partition, const struct write *write)
+{
+    const struct index *index = &partition->index;
+    uint32_t at = index_find(index, write->key.slot, write->tag);
+    for (; at != INDEX_NONE; at = index_next(index, write->key.slot, at)) {
+        uint64_t entry = index_get(index, write->key.slot, at);
+        if (index_page(entry) == write->old_page && index_item_slot(entry) == write->old_slot)
+            return at;
+    }
+    assert(!"an item that was found is in the index");
+    return INDEX_NONE;
+}
+
+static struct format_item *slot_memory(struct space *space, uint32_t frame, uint32_t page,
+                                       uint32_t slot)
+{
+    uint32_t size = format_class_size(space_class_of(space, page));
+    return (struct format_item *)(arena_memory(space->arena, frame) + slot * size);
+}
+
+/* What was counted for the old item is taken back. */
+static void uncount_old(struct partition *partition, const struct write *write,
+                        const struct format_item *old)
+{
+    int64_t expiry = format_expiry(old);
+    databases_uncount_key(partition, write->key.db, expiry);
+    if (expiry != STORE_NO_EXPIRY)
+        ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);
+}
+
+static void erase_old(struct partition *partition, const struct write *write, uint64_t commit)
+{
+    struct format_item *old =
+        slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+    memset(old, 0, sizeof *old);
+    space_mark_dirty(&partition->space, write->old_frame, commit);
+    space_give_slot(&partition->space, write->old_page, write->old_slot);
+}
+
+static void count_new(struct partition *partition, struct write *write)
+{
+    databases_count_key(partition, write->key.db, write->expire_ms);
+    if (write->expire_ms == STORE_NO_EXPIRY)
+        return;
+    bool added = ttl_add(&partition->ttl, write->key.slot, write->tag, write->expire_ms);
+    assert(added);
+    (void)added;
+}
+
+static void apply_put(struct store_txn *txn, struct partition *partition, struct write *write,
+                      const char *image, uint64_t commit)
+{
+    struct space *space = &partition->space;
+    uint32_t traits = engine_traits(((const struct format_item *)image)->flags);
+    uint32_t frame = write->new_frame ? write->new_frame : write->old_frame;
+    if (write->old_page) {
+        const struct format_item *old =
+            slot_memory(space, write->old_frame, write->old_page, write->old_slot);
+        bool stays = !moves(write) && engine_traits(old->flags) == traits;
+        uncount_old(partition, write, old);
+        if (!stays)
+            index_set(&partition->index, write->key.slot, locate(partition, write), write->new_page,
+                      write->new_slot, traits);
+        if (moves(write))
+            erase_old(partition, write, commit);
+    } else {
+        bool inserted = index_insert(&partition->index, write->key.slot, write->tag,
+                                     write->new_page, write->new_slot, traits);
+        assert(inserted);
+        (void)inserted;
+    }
+    memcpy(slot_memory(space, frame, write->new_page, write->new_slot), image, write->item_len);
+    space_mark_dirty(space, frame, commit);
+    count_new(partition, write);
+    if (use_kind(space->engine) != USE_IGNORED)
+        use_write(txn, space, write);
+    write->slot_taken = false;
+    write->reserved = false;
+}
+
+static void apply_delete(struct partition *partition, struct write *write, uint64_t commit)
+{
+    uncount_old(partition, write,
+                slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot));
+    index_remove(&partition->index, write->key.slot, locate(partition, write));
+    erase_old(partition, write, commit);
+    partition->last_removal = commit;
+}
+
+/* To the observers, before it happens; `image` is NULL where the key goes. */
+static void report(const struct store_txn *txn, struct partition *partition,
+                   const struct write *write, const char *image, uint64_t commit)
+{
+    const struct format_item *old = NULL;
+    if (write->old_page)
+        old = slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+    change_report_key(txn, &write->key, old, (const struct format_item *)image, commit);
+}
+
+static char *put_and_apply(struct store_txn *txn, struct write *write, char *at, uint64_t commit)
+{
+    struct partition *partition = engine_partition(txn->store, write->key.slot);
+    uint32_t space = partition->space.id;
+    if (does_nothing(write))
+        return at;
+    if (write->kind == WRITE_DELETE || moves(write))
+        at = commit_add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
+    char *image = NULL;
+    if (write->kind == WRITE_PUT) {
+        image = at = commit_add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot,
+                                          write->item_len);
+        at = add_item(txn, at, write, space, commit);
+    }
+    if (change_is_observed(txn->store) && write->key.db < STORE_DB_COUNT)
+        report(txn, partition, write, image, commit);
+    if (image)
+        apply_put(txn, partition, write, image, commit);
+    else
+        apply_delete(partition, write, commit);
+    return at;
+}
+
+/* Collections that this transaction gave up. */
+static void bury_replaced(struct store_txn *txn)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct format_trees *old = txn->writes[i].old_trees;
+        if (old && !tree_is_kept(txn, old->collection)) {
+            tree_bury(txn->store, old);
+            any = true;
+        }
+    }
+    if (any)
+        request_notify(txn->worker);
+}
+
+static bool is_same_root(const struct format_root *a, const struct format_root *b)
+{
+    return a->count == b->count &&
+           memcmp(a, b, sizeof *a + a->count * sizeof(struct format_extent)) == 0;
+}
+
+/* Of the writes' table, which nobody asks any more for names, but for bases. */
+static uint32_t *base_cell(const struct store_txn *txn, const struct format_root *root)
+{
+    uint32_t mask = txn->write_table_size - 1;
+    uint64_t hash = root->length;
+    for (uint32_t i = 0; i < root->count; i++)
+        hash = (hash ^ root->extents[i].checksum ^ root->extents[i].page) * 0x9e3779b97f4a7c15ull;
+    uint32_t at = (uint32_t)(hash >> 32) & mask;
+    while (txn->write_table[at] &&
+           !is_same_root(txn->writes[txn->write_table[at] - 1].large->base, root))
+        at = (at + 1) & mask;
+    return &txn->write_table[at];
+}
+
+static const struct format_root *base_of(const struct write *write)
+{
+    return write->large ? write->large->base : NULL;
+}
+
+static void enter_bases(struct store_txn *txn)
+{
+    memset(txn->write_table, 0, txn->write_table_size * sizeof *txn->write_table);
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        if (base_of(&txn->writes[i]))
+            *base_cell(txn, base_of(&txn->writes[i])) = i + 1;
+}
+
+static bool lives_on(const struct store_txn *txn, const struct format_root *root)
+{
+    if (txn->write_table_size)
+        return *base_cell(txn, root) != 0;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct format_root *base = base_of(&txn->writes[i]);
+        if (base && is_same_root(base, root))
+            return true;
+    }
+    return false;
+}
+
+/* Large values that this transaction gave up. One that lives on under another name or expiry is the
+ * base of a write. */
+static void free_replaced(struct store_txn *txn, uint64_t commit)
+{
+    if (txn->write_table_size)
+        enter_bases(txn);
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct write *write = &txn->writes[i];
+        if (write->old_root && !lives_on(txn, write->old_root))
+            extent_free_root(txn->store, write->old_root, commit);
+        if (write->old_key)
+            extent_free_root(txn->store, write->old_key, commit);
+    }
+    txn->write_table_size = 0;
+    extent_free_patched(txn, commit);
+}
+
+/* The operations, one behind the other at `at`; where they end. *dead: keys that were flushed. */
+static char *put_and_apply_all(struct store_txn *txn, char *at, uint64_t commit_number,
+                               uint64_t *dead)
+{
+    struct store *store = txn->store;
+    uint32_t doomed = 0;
+    *dead = 0;
+    if (changes_databases(txn)) {
+        for (; doomed < txn->arrangement.doomed; doomed++)
+            at = put_and_apply(txn, &txn->writes[doomed], at, commit_number);
+        if (change_is_observed(store))
+            change_report_databases(txn, commit_number);
+        *dead = databases_change(txn, commit_number);
+        at = commit_add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
+        memcpy(at, &store->databases, sizeof store->databases);
+        at += commit_padded(sizeof store->databases);
+    }
+    for (uint32_t i = doomed; i < txn->write_count; i++)
+        at = put_and_apply(txn, &txn->writes[i], at, commit_number);
+    return tree_put_and_apply(txn, at, commit_number);
+}
+
+/* Room for the record, and for the annex if it is too long. */
+static enum store_result begin_record(struct store_txn *txn, uint64_t length, char **record,
+                                      uint64_t *commit_number)
+{
+    enum store_result result = annex_reserve(txn, length);
+    if (result != STORE_OK)
+        return result;
+    uint64_t in_ring = txn->annex ? annex_record_length(txn->annex) : length;
+    result = journal_begin(&txn->store->journal, in_ring, record, commit_number);
+    if (result == STORE_WAIT)
+        keeper_throttle(txn);
+    return result;
+}
+
+static enum store_result journal_and_apply(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    uint32_t op_count;
+    uint64_t length = record_length(txn, &op_count), commit_number, dead;
+    char *record;
+    if (op_count == 0)
+        return STORE_OK;
+    enum store_result result = begin_record(txn, length, &record, &commit_number);
+    if (result != STORE_OK)
+        return result;
+    bool is_beside = txn->annex;
+    char *first = is_beside ? annex_bytes(txn->annex) : record + sizeof(struct format_record);
+    char *end = put_and_apply_all(txn, first, commit_number, &dead);
+    assert(end == first + length - sizeof(struct format_record));
+    (void)end;
+    if (is_beside)
+        annex_seal(txn, record, commit_number);
+    else
+        *(struct format_record *)record = (struct format_record){(uint32_t)length, op_count};
+    journal_end(&store->journal, changes_databases(txn) ? &store->databases : NULL);
+    if (is_beside)
+        keeper_ask(store);
+    free_replaced(txn, commit_number);
+    bury_replaced(txn);
+    if (txn->phase == TXN_COMMIT)
+        building_hand_over(txn);
+    databases_reclaim(txn, dead, commit_number);
+    txn->shown = commit_number;
+    return STORE_OK;
+}
+
+/* Writers wait while too much of the cache is dirty; readers do not. */
+static bool over_dirty_limit(const struct store *store)
+{
+    uint32_t limit = atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 2;
+    return atomic_load_explicit(&store->dirty_frames, memory_order_relaxed) > limit;
+}
+
+enum store_result commit(struct store_txn *txn)
+{
+    if (txn->write_count == 0 && !changes_databases(txn) && txn->phase != TXN_BUILD)
+        return STORE_OK;
+    if (engine_failed(txn->store))
+        return STORE_REFUSED;
+    if (over_dirty_limit(txn->store)) {
+        keeper_throttle(txn);
+        return STORE_WAIT;
+    }
+    txn->starved = false;
+    enum store_result result = tree_settle(txn);
+    if (result == STORE_OK)
+        result = extent_stage(txn);
+    if (result == STORE_OK)
+        result = prepare_all(txn);
+    if (result == STORE_OK)
+        result = tree_prepare(txn);
+    if (result == STORE_OK && !reserve_entries(txn))
+        result = STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = journal_and_apply(txn);
+    release_entries(txn);
+    release_frames(txn);
+    tree_release(txn);
+    return result;
+}

@@ -1,0 +1,139 @@
+/*
+ * What keys will need, brought nearer before it is used: their lines of the index, their pages'
+ * frames and items into the processor's cache, and their pages from the device where they are not
+ * in memory. A look-up goes through five places that depend on each other; for a batch of keys each
+ * step is done for all of them before the next, so that the waits for memory overlap.
+ *
+ * Only hints: nothing found here is relied upon later.
+ */
+#include "storage/exec/prefetch.h"
+
+#include <time.h>
+
+#define BATCH 16
+#define ITEM_BYTES 256 /* of a longer item the processor fetches the rest as it is copied */
+
+struct hint {
+    struct partition *partition;
+    uint32_t slot, tag;
+    uint32_t page; /* 0: not known */
+    uint32_t item;
+    bool has_trees;
+};
+
+struct batch {
+    struct store_worker *worker;
+    struct prefetch_locks locks;
+    uint32_t count;
+    struct hint hints[BATCH];
+};
+
+static void find_page(const struct batch *batch, struct hint *hint)
+{
+    const struct index *index = &hint->partition->index;
+    prefetch_enter(&batch->locks, hint->partition);
+    uint32_t at = index_find(index, hint->slot, hint->tag);
+    if (at != INDEX_NONE) {
+        uint64_t entry = index_get(index, hint->slot, at);
+        hint->page = index_page(entry);
+        hint->item = index_item_slot(entry);
+        hint->has_trees = (index_traits(entry) & INDEX_TREES) != 0;
+        __builtin_prefetch(&hint->partition->space.table[hint->page]);
+    }
+    prefetch_leave(&batch->locks, hint->partition);
+}
+
+/* Where the lock was let go since it was found, its segment may have been emptied and taken away.
+ */
+static bool holds_items(const struct space *space, uint32_t page)
+{
+    uint32_t class = page < space->segment_count * SEGMENT_PAGES ? space_class_of(space, page) : 0;
+    return class != 0 && class <= FORMAT_SLAB_CLASSES;
+}
+
+/* Only pages are read whose frames are to be had at once. */
+static void fetch_page(const struct batch *batch, const struct hint *hint)
+{
+    struct space *space = &hint->partition->space;
+    prefetch_enter(&batch->locks, hint->partition);
+    bool is_there = holds_items(space, hint->page);
+    uint32_t frame = is_there ? space->table[hint->page] : 0;
+    if (is_there && frame == 0) {
+        load_prefetch(batch->worker, space, hint->page);
+    } else if (is_there) {
+        uint32_t size = format_class_size(space_class_of(space, hint->page));
+        const char *item = arena_memory(space->arena, frame) + (size_t)hint->item * size;
+        __builtin_prefetch(&arena_frame(space->arena, frame)->state);
+        for (uint32_t at = 0; at < size && at < ITEM_BYTES; at += PREFETCH_LINE)
+            __builtin_prefetch(item + at);
+    }
+    prefetch_leave(&batch->locks, hint->partition);
+}
+
+#ifdef VELLUM_WAIT
+/* In the test build others have their turn between two steps, now and then. */
+static void pretend_slow(const struct batch *batch)
+{
+    uint64_t moment = atomic_load(&batch->worker->store->journal.appended);
+    if (!batch->locks.is_alone && (batch->hints[0].tag + moment) % 32 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+#else
+static void pretend_slow(const struct batch *batch)
+{
+    (void)batch;
+}
+#endif
+
+static void find_pages(struct batch *batch, const struct store_key *keys)
+{
+    const uint32_t *ids = batch->worker->store->databases.ids;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct hint *hint = &batch->hints[i];
+        prefetch_enter(&batch->locks, hint->partition);
+        hint->tag = engine_tag(keys[i].hash, ids[keys[i].db]);
+        index_prefetch(&hint->partition->index, hint->slot, hint->tag);
+        prefetch_leave(&batch->locks, hint->partition);
+    }
+    for (uint32_t i = 0; i < batch->count; i++)
+        find_page(batch, &batch->hints[i]);
+    pretend_slow(batch);
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->hints[i].page != 0)
+            fetch_page(batch, &batch->hints[i]);
+}
+
+/* Which of the keys have trees, a bit each. */
+static uint32_t prefetch_batch(struct store_worker *worker, const struct store_key *keys,
+                               uint32_t count)
+{
+    struct store *store = worker->store;
+    struct batch batch;
+    uint32_t with_trees = 0;
+    batch.worker = worker;
+    batch.locks = (struct prefetch_locks){.store = store, .is_alone = store->worker_count == 1};
+    batch.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct partition *partition = engine_partition(store, keys[i].slot);
+        batch.hints[i] = (struct hint){.partition = partition, .slot = keys[i].slot};
+        prefetch_locks_add(&batch.locks, partition);
+        index_prefetch_table(&partition->index, keys[i].slot);
+    }
+    prefetch_locks_each(&batch.locks, pthread_mutex_lock);
+    find_pages(&batch, keys);
+    prefetch_locks_each(&batch.locks, pthread_mutex_unlock);
+    for (uint32_t i = 0; i < count; i++)
+        with_trees |= (uint32_t)batch.hints[i].has_trees << i;
+    return with_trees;
+}
+
+uint64_t store_prefetch(struct store_worker *worker, const struct store_key *keys, uint32_t count)
+{
+    uint64_t with_trees = 0;
+    for (uint32_t done = 0; done < count; done += BATCH) {
+        uint32_t some = count - done < BATCH ? count - done : BATCH;
+        uint64_t found = prefetch_batch(worker, keys + done, some);
+        with_trees |= done < 64 ? found << done : 0;
+    }
+    return with_trees;
+}

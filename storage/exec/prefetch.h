@@ -1,0 +1,49 @@
+/*
+ * What prefetching keys (prefetch.c) and the ways down their trees (prefetch_trees.c) share.
+ * Private to storage/.
+ */
+#ifndef VELLUM_STORE_PREFETCH_H
+#define VELLUM_STORE_PREFETCH_H
+
+#include "storage/txn/engine.h"
+
+#define PREFETCH_LINE 64
+
+/* A worker that is alone takes each partition's lock once for a batch; among several each takes it
+ * for one step of one key, so that none of them sleeps because another is waiting for memory. */
+struct prefetch_locks {
+    struct store *store;
+    bool is_alone;
+    uint64_t partitions[2]; /* those of the batch */
+};
+
+static inline void prefetch_locks_add(struct prefetch_locks *locks,
+                                      const struct partition *partition)
+{
+    uint32_t number = partition->space.id;
+    locks->partitions[number / 64] |= 1ull << (number % 64);
+}
+
+static inline void prefetch_locks_each(const struct prefetch_locks *locks,
+                                       int (*change)(pthread_mutex_t *))
+{
+    for (uint32_t word = 0; word < 2 && locks->is_alone; word++)
+        for (uint64_t bits = locks->partitions[word]; bits; bits &= bits - 1) {
+            uint32_t number = 64 * word + (uint32_t)__builtin_ctzll(bits);
+            change(&locks->store->partitions[number].space.lock);
+        }
+}
+
+static inline void prefetch_enter(const struct prefetch_locks *locks, struct partition *partition)
+{
+    if (!locks->is_alone)
+        pthread_mutex_lock(&partition->space.lock);
+}
+
+static inline void prefetch_leave(const struct prefetch_locks *locks, struct partition *partition)
+{
+    if (!locks->is_alone)
+        pthread_mutex_unlock(&partition->space.lock);
+}
+
+#endif

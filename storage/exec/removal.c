@@ -1,0 +1,236 @@
+/*
+ * Deleting what has expired or is evicted: each item by a transaction of its own, whose key is read
+ * from the page by another one before.
+ *
+ * Invariant: removals[cause] of a worker counts its removals under way.
+ */
+#include "storage/exec/removal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/value/long_key.h"
+
+#define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
+#define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */
+
+struct removal {
+    struct store_request request;
+    struct store_worker *worker;
+    struct removal_name name;
+    struct store_key key;
+    bool found;
+    counter *deletes; /* whose account it is, once committed; NULL: nothing is to be deleted */
+    char *bytes;      /* of the key */
+    uint64_t counted; /* in the worker's removal_bytes */
+};
+
+static void end(struct removal *removal)
+{
+    removal->worker->removals[removal->name.cause]--;
+    removal->worker->removal_bytes -= removal->counted;
+    free(removal->bytes);
+    free(removal);
+}
+
+static bool has_expired(const struct format_item *item, int64_t now_ms)
+{
+    int64_t expires = format_expiry(item);
+    return expires != STORE_NO_EXPIRY && expires < now_ms;
+}
+
+/* Whether one of the runs is of the class. Of what nodes name only the usual is known: whole
+ * extents. */
+static bool has_run(struct store *store, const char *at, uint32_t class)
+{
+    struct format_root root;
+    struct format_extent extent;
+    bool found = false;
+    memcpy(&root, at, sizeof root);
+    if (root.depth > 0)
+        return class == FORMAT_RUN_CLASS + 1 || class == FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
+    pthread_mutex_lock(&store->extents.lock);
+    for (uint32_t i = 0; i < root.count && !found; i++) {
+        memcpy(&extent, at + sizeof root + i * sizeof extent, sizeof extent);
+        found = extent.page != 0 && space_class_at(&store->extents, extent.page) == class;
+    }
+    pthread_mutex_unlock(&store->extents.lock);
+    return found;
+}
+
+bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t class)
+{
+    return (item->flags & FORMAT_LARGE && has_run(store, format_payload(item), class)) ||
+           (item->flags & FORMAT_LONG_KEY && has_run(store, format_key_root(item), class));
+}
+
+static bool is_meant(struct removal *removal, const struct format_item *item, uint64_t entry)
+{
+    const struct removal_name *name = &removal->name;
+    if (name->cause == STORE_BY_EXPIRY)
+        return has_expired(item, removal->request.now_ms);
+    return index_page(entry) == name->page && index_item_slot(entry) == name->item_slot &&
+           (name->class == 0 || removal_gives_run(removal->worker->store, item, name->class));
+}
+
+/* ---- second step: delete it, if it is still there ---- */
+
+static enum store_result delete_found(struct store_txn *txn, struct store_request *request)
+{
+    struct removal *removal = (struct removal *)request;
+    struct store *store = txn->store;
+    struct partition *partition = engine_partition(store, removal->name.slot);
+    struct found found;
+    uint32_t database = store->databases.ids[removal->key.db];
+    removal->deletes = NULL;
+    enum store_result result = txn_find(txn, &removal->key, database, &found);
+    if (result != STORE_OK || !found.item)
+        return result;
+    bool expired = has_expired(found.item, request->now_ms);
+    if (removal->name.cause == STORE_BY_EXPIRY && !expired)
+        return STORE_OK;
+    if (!expired && atomic_load(&store->policy.only_expiring) &&
+        format_expiry(found.item) == STORE_NO_EXPIRY)
+        return STORE_OK;
+    removal->deletes = expired ? &partition->expired : &partition->evicted;
+    store_set_cause(txn, expired ? STORE_BY_EXPIRY : STORE_BY_EVICTION);
+    return store_delete(txn, &removal->key);
+}
+
+static void deleted(struct store_request *request, enum store_result result)
+{
+    struct removal *removal = (struct removal *)request;
+    struct partition *partition = engine_partition(removal->worker->store, removal->name.slot);
+    if (result == STORE_OK && removal->deletes) { /* else it stays, and will be named again */
+        pthread_mutex_lock(&partition->space.lock);
+        counter_add(removal->deletes, 1);
+        pthread_mutex_unlock(&partition->space.lock);
+    }
+    if (removal->name.cause == STORE_BY_EVICTION)
+        keeper_ask(removal->worker->store); /* somebody waits for its room */
+    end(removal);
+}
+
+/* ---- first step: find its key ---- */
+
+/* When too many long keys are under way already, it will be named again. */
+static bool count_long_key(struct removal *removal, uint64_t length)
+{
+    uint64_t *under_way = &removal->worker->removal_bytes;
+    if (removal->counted)
+        return true;
+    if (*under_way > 0 && *under_way + length > LONG_KEYS_MOST)
+        return false;
+    *under_way += removal->counted = length;
+    return true;
+}
+
+static void note_unreadable(struct store_worker *worker, const struct removal_name *name)
+{
+    worker->unreadable[worker->unreadable_count++ % EXPIRED_NOTES] =
+        (struct unreadable_name){(uint16_t)name->slot, name->tag, engine_clock_ms()};
+}
+
+/* It would be named over and over, and the damage told each time. */
+static bool is_unreadable(const struct store_worker *worker, const struct removal_name *name)
+{
+    uint32_t count = worker->unreadable_count;
+    for (uint32_t i = 0; i < count && i < EXPIRED_NOTES; i++) {
+        const struct unreadable_name *known = &worker->unreadable[i];
+        if (known->slot == name->slot && known->tag == name->tag &&
+            engine_clock_ms() - known->since_ms < UNREADABLE_MS)
+            return true;
+    }
+    return false;
+}
+
+static enum store_result take_key(struct store_txn *txn, struct removal *removal,
+                                  const struct format_item *item, uint32_t db)
+{
+    bool is_long = item->flags & FORMAT_LONG_KEY;
+    const char *data;
+    uint32_t len;
+    if (is_long && !count_long_key(removal, long_key_length(item)))
+        return STORE_BUSY;
+    enum store_result result = long_key_get(txn, item, &data, &len);
+    if (result == STORE_DAMAGED)
+        note_unreadable(removal->worker, &removal->name);
+    if (result != STORE_OK)
+        return result;
+    removal->bytes = is_long ? extent_take_key(txn, data) : malloc(len + 1u);
+    if (!removal->bytes)
+        return STORE_NO_MEMORY;
+    if (!is_long)
+        memcpy(removal->bytes, data, len);
+    store_key(txn->store, &removal->key, db, removal->bytes, len, STORE_EXCLUSIVE);
+    removal->found = true;
+    return STORE_OK;
+}
+
+static enum store_result find_key(struct store_txn *txn, struct store_request *request)
+{
+    struct removal *removal = (struct removal *)request;
+    struct store *store = txn->store;
+    uint32_t slot = removal->name.slot;
+    struct partition *partition = engine_partition(store, slot);
+    struct index *index = &partition->index;
+    enum store_result result = STORE_OK;
+    pthread_mutex_lock(&partition->space.lock);
+    for (uint32_t at = index_find(index, slot, removal->name.tag);
+         at != INDEX_NONE && result == STORE_OK && !removal->found;
+         at = index_next(index, slot, at)) {
+        uint64_t entry = index_get(index, slot, at);
+        uint32_t page = index_page(entry), frame;
+        result = load_page(txn, &partition->space, page, &frame);
+        if (result != STORE_OK)
+            break;
+        uint32_t size = format_class_size(space_class_of(&partition->space, page));
+        const struct format_item *item =
+            (const void *)(arena_memory(&store->arena, frame) + index_item_slot(entry) * size);
+        int db = databases_logical(store, item->database);
+        if (db < 0 || !is_meant(removal, item, entry))
+            continue;
+        result = take_key(txn, removal, item, (uint32_t)db);
+    }
+    pthread_mutex_unlock(&partition->space.lock);
+    return result;
+}
+
+static void key_found(struct store_request *request, enum store_result result)
+{
+    struct removal *removal = (struct removal *)request;
+    if (result != STORE_OK || !removal->found) {
+        end(removal);
+        return;
+    }
+    *request = (struct store_request){.run = delete_found,
+                                      .done = deleted,
+                                      .keys = &removal->key,
+                                      .key_count = 1,
+                                      .now_ms = request->now_ms};
+    result = store_execute(removal->worker, request);
+    if (result != STORE_WAIT)
+        deleted(request, result);
+}
+
+void removal_begin(struct store_worker *worker, const struct removal_name *name)
+{
+    struct removal *removal = is_unreadable(worker, name) ? NULL : calloc(1, sizeof *removal);
+    if (!removal)
+        return;
+    removal->worker = worker;
+    removal->name = *name;
+    worker->removals[name->cause]++;
+    removal->request = (struct store_request){.run = find_key,
+                                              .done = key_found,
+                                              .scope = STORE_SCOPE_NONE,
+                                              .now_ms = store_clock_ms(worker->store)};
+    enum store_result result = store_execute(worker, &removal->request);
+    if (result != STORE_WAIT)
+        key_found(&removal->request, result);
+}
+
+uint32_t removal_count(const struct store_worker *worker, enum store_cause cause)
+{
+    return worker->removals[cause];
+}

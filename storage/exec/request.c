@@ -1,0 +1,582 @@
+/*
+ * Requests: admission in order, run, wait, run again; see the diagram in engine.h.
+ *
+ * Invariants
+ * 1. `waits` of a transaction counts what it waits for, and one more while it is being attempted:
+ * so nothing can make it ready under the hands of the thread that attempts it.
+ * 2. A parked transaction is in the ready list exactly when waits has fallen to 0; only its own
+ *    worker attempts it.
+ * 3. While barrier_count > 0 no new request with keys is admitted: it queues behind the exclusive
+ *    one. barrier_count changes from 0, and `active` to 0, only under a lock that the other's
+ * reader holds too, so that an exclusive request and the last active one cannot miss each other.
+ */
+#include "storage/txn/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "storage/tree/building.h"
+
+#define SUBMIT_EARLY 16u     /* reads */
+#define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */
+#define READY_MORE 256u      /* in a round, behind those that were ready when it began */
+#define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
+
+/* ---- waiting and waking ---- */
+
+void request_wait(struct store_txn *txn)
+{
+    atomic_fetch_add_explicit(&txn->waits, 1, memory_order_relaxed);
+}
+
+void request_notify(struct store_worker *worker)
+{
+    uint64_t one = 1;
+    if (write(worker->fd, &one, sizeof one) < 0) {
+        /* the counter is at its maximum: it is readable all the same */
+    }
+}
+
+static void append(struct store_txn **first, struct store_txn **last, struct store_txn *txn)
+{
+    txn->next = NULL;
+    if (*first)
+        (*last)->next = txn;
+    else
+        *first = txn;
+    *last = txn;
+}
+
+void request_wake(struct store_txn *txn, struct store_worker *from)
+{
+    if (atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel) != 1)
+        return;
+    struct store_worker *worker = txn->worker;
+    if (worker == from) {
+        if (txn->is_enlisted)
+            append(&worker->summoned, &worker->summoned_last, txn);
+        else
+            append(&worker->ready, &worker->ready_last, txn);
+        if (!worker->polling)
+            request_notify(worker);
+        return;
+    }
+    pthread_mutex_lock(&worker->inbox_lock);
+    append(&worker->inbox, &worker->inbox_last, txn);
+    request_notify(worker); /* under the lock: store_detach takes it last */
+    pthread_mutex_unlock(&worker->inbox_lock);
+}
+
+/* ---- locks ---- */
+
+bool request_holds(const struct store_txn *txn, uint32_t partition)
+{
+    return txn->locked[partition / 64] >> (partition % 64) & 1;
+}
+
+void request_lock(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    const struct store_request *request = txn->request;
+    txn->locked[0] = txn->more[0];
+    txn->locked[1] = txn->more[1];
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        uint32_t partition = request->keys[i].slot >> store->slot_shift;
+        txn->locked[partition / 64] |= 1ull << (partition % 64);
+    }
+    if (request->scope == STORE_SCOPE_ALL)
+        for (uint32_t i = 0; i < store->partition_count; i++)
+            txn->locked[i / 64] |= 1ull << (i % 64);
+    for (uint32_t word = 0; word < 2; word++)
+        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
+            pthread_mutex_lock(
+                &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+}
+
+enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
+{
+    if (request_holds(txn, partition))
+        return STORE_OK;
+    txn->more[partition / 64] |= 1ull << (partition % 64);
+    txn->again = true;
+    return STORE_WAIT;
+}
+
+void request_unlock(struct store_txn *txn)
+{
+    for (uint32_t word = 0; word < 2; word++)
+        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
+            pthread_mutex_unlock(
+                &txn->store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+    txn->locked[0] = txn->locked[1] = 0;
+}
+
+/* ---- the barrier ---- */
+
+static void barrier_queue(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    request_wait(txn);
+    pthread_mutex_lock(&store->barrier_lock);
+    append(&store->barrier, &store->barrier_last, txn);
+    atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->barrier_lock);
+}
+
+/* An exclusive request at the head goes once nothing is active. */
+static void barrier_try(struct store *store, struct store_worker *from)
+{
+    pthread_mutex_lock(&store->barrier_lock);
+    struct store_txn *head = store->barrier;
+    bool goes = head && !store->barrier_holder && head->request->scope == STORE_SCOPE_ALL &&
+                atomic_load_explicit(&store->active, memory_order_relaxed) == 0;
+    if (goes) {
+        store->barrier = head->next;
+        store->barrier_holder = head;
+        head->holds_barrier = true;
+    }
+    pthread_mutex_unlock(&store->barrier_lock);
+    if (goes)
+        request_wake(head, from);
+}
+
+/* The exclusive request is finished (all partitions' locks are held): those behind it are admitted
+ * in their order, up to the next exclusive one. */
+static void barrier_open(struct store *store, struct store_worker *from)
+{
+    pthread_mutex_lock(&store->barrier_lock);
+    store->barrier_holder = NULL;
+    atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    struct store_txn *admitted = store->barrier, *last = NULL;
+    while (store->barrier && store->barrier->request->scope != STORE_SCOPE_ALL) {
+        last = store->barrier;
+        store->barrier = last->next;
+        atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    }
+    if (last)
+        last->next = NULL;
+    else
+        admitted = NULL;
+    pthread_mutex_unlock(&store->barrier_lock);
+    while (admitted) {
+        struct store_txn *txn = admitted;
+        admitted = txn->next;
+        txn->out_of_memory = !admission_claim(txn);
+        request_wake(txn, from);
+    }
+    barrier_try(store, from);
+}
+
+/* ---- attempts ---- */
+
+enum store_result store_step(struct store_txn *txn)
+{
+    txn->again = txn->stepped = true;
+    return STORE_WAIT;
+}
+
+enum store_result store_rest(struct store_txn *txn)
+{
+    txn->rests = true;
+    return store_step(txn);
+}
+
+void store_rouse(struct store_request *request)
+{
+    struct store_txn *txn = request->parked;
+    if (!txn->rests)
+        return;
+    txn->rests = false;
+    request_wake(txn, txn->worker);
+}
+
+bool store_is_awaited(const struct store_request *request)
+{
+    const struct store_txn *txn = request->parked;
+    return atomic_load_explicit(&txn->store->barrier_count, memory_order_relaxed) > 0 ||
+           admission_is_awaited(txn);
+}
+
+uint64_t store_shown(const struct store_txn *txn)
+{
+    return txn->shown;
+}
+
+/* A step keeps nothing but its claims. */
+static void end_step(struct store_txn *txn)
+{
+    txn->stepped = false;
+    txn->worker->steps++;
+    if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1) {
+        txn->rests = false;
+        return; /* what it waits for refers to its pins */
+    }
+    if (txn->rests)
+        request_wait(txn);
+    load_release_pins(txn);
+    txn->reruns = 0;
+    txn->frame_waits = 0;
+    txn->in_place = false;
+}
+
+/* A run said STORE_WAIT. */
+static void discard_run(struct store_txn *txn)
+{
+    uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
+    txn_discard(txn);
+    if (txn->again) {
+        txn->again = false;
+        if (txn->stepped)
+            end_step(txn);
+        return;
+    }
+    atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
+    if (++txn->reruns >= limit && !txn->in_place) {
+        atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
+        txn->in_place = true;
+    }
+}
+
+/* What a step has added to a building is committed, the rest of its run forgotten. */
+static enum store_result commit_step(struct store_txn *txn)
+{
+    enum store_result result = commit(txn);
+    if (result != STORE_OK)
+        return result;
+    txn->room_since_ms = 0;
+    building_committed(txn);
+    txn->phase = TXN_RUN;
+    discard_run(txn);
+    return STORE_WAIT;
+}
+
+/* STORE_OK: its commit comes next, which txn->phase says. */
+static enum store_result run(struct store_txn *txn)
+{
+    txn->building = NULL;
+    enum store_result result = txn->request->run(txn, txn->request);
+    load_leave_pages(txn);
+    if (result == STORE_OK) {
+        databases_settle(txn);
+        txn->phase = TXN_COMMIT;
+    } else if (result == STORE_WAIT && txn->building) {
+        building_settle(txn);
+        txn->phase = TXN_BUILD;
+        return STORE_OK;
+    } else if (result == STORE_WAIT) {
+        discard_run(txn);
+    }
+    return result;
+}
+
+static enum store_result run_and_commit(struct store_txn *txn)
+{
+    enum store_result result = STORE_OK;
+    if (txn->out_of_memory)
+        return STORE_NO_MEMORY;
+    if (txn->phase == TXN_RUN)
+        result = run(txn);
+    if (result != STORE_OK)
+        return result;
+    return txn->phase == TXN_BUILD ? commit_step(txn) : commit(txn);
+}
+
+/* Its first attempt; false: others of its keys are not its own yet. */
+static bool heed_summons(struct store_txn *txn)
+{
+    txn->is_enlisted = false;
+    txn->request->enlisted = NULL;
+    admission_claim_ahead(txn, txn->worker);
+    return atomic_load_explicit(&txn->waits, memory_order_acquire) == 1;
+}
+
+/* One that fails while it still waits for something, for other pages say, is finished when all that
+ * has come: whatever it waits for refers to it. */
+static enum store_result attempt(struct store_txn *txn)
+{
+    if (txn->failure)
+        return txn->failure;
+    if (txn->is_enlisted && !heed_summons(txn))
+        return STORE_WAIT;
+    enum store_result result = run_and_commit(txn);
+    if (result == STORE_OK || result == STORE_WAIT ||
+        atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
+        return result;
+    txn->failure = result;
+    return STORE_WAIT;
+}
+
+/* The last step of a transaction, under its partitions' locks. */
+static void finish(struct store_txn *txn, enum store_result result, struct store_worker *from)
+{
+    struct store *store = txn->store;
+    if (result != STORE_OK)
+        txn_discard(txn);
+    txn->request->shown = txn->shown;
+    if (txn->request->leave)
+        txn->request->leave(txn->request, result);
+    if (txn->refuses)
+        atomic_fetch_sub_explicit(&store->refusing, 1, memory_order_relaxed);
+    admission_release(txn, from);
+    if (txn->holds_barrier)
+        barrier_open(store, from);
+    else if (atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0)
+        barrier_try(store, from);
+}
+
+struct store_txn *request_new_txn(struct store_worker *worker)
+{
+    struct store_txn *txn = worker->free_txns;
+    if (txn) {
+        worker->free_txns = txn->next;
+        return txn;
+    }
+    txn = calloc(1, sizeof *txn);
+    if (!txn)
+        return NULL;
+    txn->store = worker->store;
+    txn->worker = worker;
+    txn->random = (uint64_t)(uintptr_t)txn;
+    return txn;
+}
+
+static bool conflicts(const struct store_txn *txn)
+{
+    const struct store_request *request = txn->request;
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        const struct store_key *key = &request->keys[i];
+        if (admission_conflicts(engine_partition(txn->store, key->slot), key->hash + key->db,
+                                key->mode == STORE_EXCLUSIVE))
+            return true;
+    }
+    return false;
+}
+
+/* Whether what it would have to wait for refuses it. At the barrier that is anybody who refuses:
+ * either it holds everything, or who is to hold everything waits for it. */
+static bool is_refused(struct store_txn *txn, bool at_barrier)
+{
+    struct store *store = txn->store;
+    const struct store_request *request = txn->request;
+    if (!request->may_be_refused ||
+        atomic_load_explicit(&store->refusing, memory_order_relaxed) == 0)
+        return false;
+    bool refused = at_barrier;
+    for (uint32_t i = 0; i < request->key_count && !refused; i++) {
+        const struct store_key *key = &request->keys[i];
+        refused = admission_refuses(engine_partition(store, key->slot), key->hash + key->db);
+    }
+    return refused;
+}
+
+/* What cannot run now is queued; returns whether it was, or is refused, which `failure` says. */
+static bool queue(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    bool alone = txn->request->scope == STORE_SCOPE_ALL;
+    bool behind = atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0;
+    bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;
+    if (!alone && txn->request->key_count == 0) /* nothing to be in order with */
+        return false;
+    if (!behind && !busy && !conflicts(txn))
+        return false;
+    if (is_refused(txn, behind || busy)) {
+        txn->failure = STORE_BUSY;
+        return false;
+    }
+    if (behind || busy) {
+        barrier_queue(txn);
+        return true;
+    }
+    txn->out_of_memory = !admission_claim(txn);
+    return true;
+}
+
+void request_hold_barrier(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    if (txn->holds_barrier)
+        return;
+    pthread_mutex_lock(&store->barrier_lock);
+    store->barrier_holder = txn;
+    txn->holds_barrier = true;
+    atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->barrier_lock);
+}
+
+/* First attempt said wait: from now on it holds its keys, or everything. */
+static void hold_place(struct store_txn *txn)
+{
+    if (txn->counts_active || txn->holds_barrier)
+        return; /* since it has paused */
+    if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
+        txn->out_of_memory = !admission_claim(txn);
+    else if (txn->request->scope == STORE_SCOPE_ALL)
+        request_hold_barrier(txn);
+}
+
+/* A round may start many reads: the device begins on the first while the rest are found. */
+static void submit_early(struct store_worker *worker)
+{
+    if (worker->queue->queued >= SUBMIT_EARLY)
+        worker->store->disk->ops->submit(worker->queue);
+}
+
+enum store_result store_execute(struct store_worker *worker, struct store_request *request)
+{
+    struct store_txn *txn = request_new_txn(worker);
+    if (!txn)
+        return STORE_NO_MEMORY;
+    txn_begin(txn, request);
+    atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
+    request_lock(txn);
+    bool queued = queue(txn);
+    enum store_result result = queued ? STORE_WAIT : attempt(txn);
+    if (result == STORE_WAIT) {
+        if (!queued)
+            hold_place(txn);
+        else if (request->may_scout && txn->counts_active)
+            scout_begin(txn);
+        txn->parked = true;
+        worker->parked++;
+        request_unlock(txn);
+        request_wake(txn, worker);
+        submit_early(worker);
+        return STORE_WAIT;
+    }
+    finish(txn, result, worker);
+    if (txn->pin_count)
+        load_release_pins(txn);
+    request_unlock(txn);
+    txn_reset(txn);
+    return result;
+}
+
+void request_run_again(struct store_txn *txn)
+{
+    struct store_worker *worker = txn->worker;
+    struct store_request *request = txn->request;
+    scout_end(txn);
+    atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
+    request_lock(txn);
+    enum store_result result = attempt(txn);
+    if (result == STORE_WAIT) {
+        request_unlock(txn);
+        request_wake(txn, worker);
+        return;
+    }
+    finish(txn, result, worker);
+    load_release_pins(txn);
+    request_unlock(txn);
+    txn_reset(txn);
+    worker->parked--;
+    request->done(request, result);
+}
+
+static uint32_t run_ready_once(struct store_worker *worker)
+{
+    struct store_txn *ready = worker->ready;
+    uint32_t count = 0;
+    worker->ready = worker->ready_last = NULL;
+    while (ready) {
+        struct store_txn *txn = ready;
+        ready = txn->next;
+        request_run_again(txn);
+        count++;
+    }
+    return count;
+}
+
+/* What becomes ready meanwhile has its turn, one after the other those that wait for one key; but
+ * not for ever: then in the next round. */
+void request_run_ready(struct store_worker *worker)
+{
+    pthread_mutex_lock(&worker->inbox_lock);
+    struct store_txn *inbox = worker->inbox;
+    worker->inbox = worker->inbox_last = NULL;
+    pthread_mutex_unlock(&worker->inbox_lock);
+    while (inbox) {
+        struct store_txn *txn = inbox;
+        inbox = txn->next;
+        append(&worker->ready, &worker->ready_last, txn);
+    }
+    store_answer_summons(worker);
+    run_ready_once(worker);
+    uint32_t steps = worker->steps;
+    for (uint32_t more = 0;
+         worker->ready && more < READY_MORE && worker->steps - steps < READY_STEPS;)
+        more += run_ready_once(worker);
+    scout_more(worker);
+}
+
+/* ---- a run that takes long ---- */
+
+/* Those behind the barrier that may be refused, are; the others stay, in their order. */
+static void refuse_behind_barrier(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    struct store_txn *next, *refused = NULL;
+    pthread_mutex_lock(&store->barrier_lock);
+    next = store->barrier;
+    store->barrier = store->barrier_last = NULL;
+    for (struct store_txn *waiting; (waiting = next) != NULL;) {
+        next = waiting->next;
+        if (!waiting->request->may_be_refused) {
+            append(&store->barrier, &store->barrier_last, waiting);
+            continue;
+        }
+        waiting->failure = STORE_BUSY;
+        waiting->next = refused;
+        refused = waiting;
+        atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&store->barrier_lock);
+    while (refused) {
+        struct store_txn *waiting = refused;
+        refused = waiting->next;
+        request_wake(waiting, txn->worker);
+    }
+}
+
+static void begin_to_refuse(struct store_txn *txn)
+{
+    txn->refuses = true;
+    atomic_fetch_add_explicit(&txn->store->refusing, 1, memory_order_relaxed);
+    if (txn->holds_barrier)
+        refuse_behind_barrier(txn);
+    else
+        admission_refuse_waiting(txn);
+}
+
+bool store_pause(struct store_txn *txn, bool refuses)
+{
+    struct store_worker *worker = txn->worker;
+    hold_place(txn);
+    if (txn->out_of_memory) {
+        txn->out_of_memory = false;
+        return false;
+    }
+    if (refuses && !txn->refuses)
+        begin_to_refuse(txn);
+    load_leave_pages(txn);
+    request_unlock(txn);
+    memory_keep(worker->store);
+    worker->store->disk->ops->reap(worker->queue, 0);
+    return true;
+}
+
+void store_go_on(struct store_txn *txn)
+{
+    struct store_worker *worker = txn->worker;
+    journal_kick(&worker->store->journal, worker->queue, JOURNAL_GROUP_TARGET);
+    if (worker->queue->first)
+        worker->store->disk->ops->submit(worker->queue);
+    request_lock(txn);
+}
+
+uint32_t store_parked(const struct store_worker *worker)
+{
+    return worker->parked;
+}

@@ -1,0 +1,315 @@
+/*
+ * Walking the index in (hash slot, tag) order: SCAN, KEYS, RANDOMKEY. A cursor is the next place of
+ * that order, so nothing that happens to the tables in between can make it miss an entry.
+ *
+ * A transaction's own writes are shown where they would stand in the index; what they replace is
+ * passed over. A place that has no id yet, since a flush of this transaction made it, lends them a
+ * tag for that.
+ */
+#include "storage/value/long_key.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define LONG_KEYS_MOST (16u << 20) /* bytes of them in a step; one key may be longer */
+#define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
+
+/* Entries of one step, first named, then loaded, then shown. */
+struct step {
+    struct store_txn *txn;
+    uint64_t *entries;
+    const struct format_item **items;
+    struct shown_key *keys; /* of those to be shown */
+    uint32_t count, capacity;
+};
+
+struct shown_key {
+    const char *data;
+    uint32_t len;
+};
+
+/* Entries with one tag come in one step, however many hostile keys share it. */
+static bool grow(struct step *step)
+{
+    uint32_t capacity = 2 * step->capacity;
+    uint64_t *entries = store_alloc(step->txn, capacity * sizeof *entries);
+    if (!entries)
+        return false;
+    memcpy(entries, step->entries, step->count * sizeof *entries);
+    step->entries = entries;
+    step->capacity = capacity;
+    return true;
+}
+
+static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
+{
+    struct step *step = arg;
+    (void)slot;
+    if (step->count == step->capacity && !grow(step))
+        return false;
+    step->entries[step->count++] = entry;
+    return true;
+}
+
+static const struct format_item *item_at(struct space *space, uint32_t frame, uint64_t entry)
+{
+    uint32_t size = format_class_size(space_class_of(space, index_page(entry)));
+    return (const void *)(arena_memory(space->arena, frame) + index_item_slot(entry) * size);
+}
+
+/* All pages are asked for before any is waited for. */
+static enum store_result load_items(struct store_txn *txn, struct space *space, struct step *step)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < step->count; i++) {
+        uint32_t frame;
+        enum store_result loaded = load_page(txn, space, index_page(step->entries[i]), &frame);
+        if (loaded == STORE_WAIT) {
+            result = STORE_WAIT;
+            continue;
+        }
+        if (loaded != STORE_OK)
+            return loaded;
+        const struct format_item *item = item_at(space, frame, step->entries[i]);
+        if (item->database == FORMAT_DAMAGED) {
+            item = NULL;
+        } else if (txn->in_place) {
+            uint32_t length = format_head_length(item) + item->key_len + item->payload_len;
+            void *copy = store_alloc(txn, length);
+            if (!copy)
+                return STORE_NO_MEMORY;
+            item = memcpy(copy, item, length);
+        }
+        step->items[i] = item;
+    }
+    return result;
+}
+
+/* The step ends before its entry i, with a long key, if that may be: those of one tag come in one.
+ */
+static bool cut(struct step *step, uint32_t i, uint64_t *end)
+{
+    uint32_t tag = index_tag(step->entries[i]);
+    if (i == 0 || tag == index_tag(step->entries[i - 1]))
+        return false;
+    *end = (uint64_t)format_key_slot(step->items[i]) << INDEX_TAG_BITS | tag;
+    step->count = i;
+    return true;
+}
+
+/* Those that are not to be shown are taken out; keys that are not in their items are read. Where
+ * these are too many, *end is set to an earlier end of the step. */
+static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct step *step,
+                                   uint64_t *end)
+{
+    uint32_t database = databases_committed(txn, databases_place(txn, db));
+    uint64_t read = 0;
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct format_item *item = step->items[i];
+        int64_t expiry = item ? format_expiry(item) : STORE_NO_EXPIRY;
+        if (!item || item->database != database ||
+            (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms)) {
+            step->items[i] = NULL;
+            continue;
+        }
+        read += item->flags & FORMAT_LONG_KEY ? long_key_length(item) : 0;
+        if (read > LONG_KEYS_MOST && item->flags & FORMAT_LONG_KEY && cut(step, i, end))
+            return STORE_OK;
+        struct shown_key *key = &step->keys[i];
+        enum store_result result = long_key_get(txn, item, &key->data, &key->len);
+        if (result == STORE_DAMAGED)
+            step->items[i] = NULL;
+        else if (result != STORE_OK)
+            return result;
+    }
+    return STORE_OK;
+}
+
+/* The item's key was written anew by this transaction. */
+static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_item *item,
+                        const struct shown_key *shown)
+{
+    if (txn->write_count == 0)
+        return false;
+    struct store_key key = {.data = shown->data,
+                            .len = shown->len,
+                            .db = (uint8_t)db,
+                            .hash = format_key_hash(&txn->store->secret, item)};
+    return txn_find_write(txn, &key) != NULL;
+}
+
+static void show_items(struct store_txn *txn, uint32_t db, const struct step *step,
+                       store_visit *visit, void *arg)
+{
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct format_item *found = step->items[i];
+        const struct shown_key *key = &step->keys[i];
+        if (!found || is_replaced(txn, db, found, key))
+            continue;
+        struct store_item item;
+        txn_describe(found, &item);
+        visit(arg, key->data, key->len, &item);
+    }
+    extent_drop_keys(txn);
+}
+
+/* Those of the transaction's own writes that stand between two places. */
+static void show_writes(struct store_txn *txn, uint32_t db, uint64_t from, uint64_t to,
+                        store_visit *visit, void *arg)
+{
+    uint32_t place = databases_place(txn, db);
+    uint32_t id = databases_committed(txn, place);
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        const struct write *write = &txn->writes[i];
+        struct store_item item;
+        uint64_t at = (uint64_t)write->key.slot << INDEX_TAG_BITS |
+                      engine_tag(write->key.hash, id ? id : place);
+        if (write->place == place && at >= from && at < to && txn_describe_write(txn, write, &item))
+            visit(arg, write->key.data, write->key.len, &item);
+    }
+}
+
+/* What is to be shown from *cursor on, within one partition; *cursor is then where that ends, which
+ * may be the next one's beginning. */
+static enum store_result load_step(struct step *step, uint32_t db, uint64_t *cursor,
+                                   uint32_t budget)
+{
+    struct store_txn *txn = step->txn;
+    struct index_cursor at = {.slot = (uint32_t)(*cursor >> INDEX_TAG_BITS),
+                              .tag = (uint32_t)*cursor & INDEX_TAG_MAX};
+    struct partition *partition = engine_partition(txn->store, at.slot);
+    step->capacity = budget + 16;
+    step->entries = store_alloc(txn, step->capacity * sizeof *step->entries);
+    if (!step->entries)
+        return STORE_NO_MEMORY;
+    index_scan(&partition->index, &at, budget, add_entry, step);
+    step->items = store_alloc(txn, step->count * sizeof *step->items);
+    step->keys = store_alloc(txn, step->count * sizeof *step->keys);
+    if (!step->items || !step->keys)
+        return STORE_NO_MEMORY;
+    *cursor = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
+    enum store_result result = load_items(txn, &partition->space, step);
+    return result == STORE_OK ? load_keys(txn, db, step, cursor) : result;
+}
+
+/* A run may be a walk of many steps: none leaves memory behind but what `visit` has taken. */
+static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
+                                   uint32_t *budget, store_visit *visit, void *arg)
+{
+    struct step step = {.txn = txn};
+    uint64_t end = *cursor;
+    struct memory_block *of_run = txn_memory_swap(txn, NULL);
+    enum store_result result = load_step(&step, db, &end, *budget);
+    struct memory_block *of_step = txn_memory_swap(txn, of_run);
+    if (result == STORE_OK) {
+        show_items(txn, db, &step, visit, arg);
+        *cursor = end;
+        *budget -= step.count < *budget ? step.count : *budget;
+    }
+    txn_memory_free(txn, of_step);
+    return result;
+}
+
+/* The partition's lock is held already by whoever declared everything. */
+static enum store_result locked_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
+                                     uint32_t *budget, store_visit *visit, void *arg)
+{
+    struct space *space =
+        &engine_partition(txn->store, (uint32_t)(*cursor >> INDEX_TAG_BITS))->space;
+    bool held = request_holds(txn, space->id);
+    if (!held)
+        pthread_mutex_lock(&space->lock);
+    enum store_result result = scan_step(txn, db, cursor, budget, visit, arg);
+    if (!held)
+        pthread_mutex_unlock(&space->lock);
+    return result;
+}
+
+/* Goes on over partitions without entries, and ends with the first that has some: a further one
+ * might have to wait when something has been shown already. */
+enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t *budget,
+                             store_visit *visit, void *arg)
+{
+    assert(txn->request->scope != STORE_SCOPE_KEYS && *budget > 0);
+    uint64_t at = *cursor;
+    uint32_t left = *budget;
+    if (databases_committed(txn, databases_place(txn, db)) == 0)
+        at = CURSOR_END;
+    while (at < CURSOR_END && left == *budget) {
+        enum store_result result = locked_step(txn, db, &at, &left, visit, arg);
+        if (result != STORE_OK)
+            return result;
+    }
+    txn->shown = atomic_load_explicit(&txn->store->journal.appended, memory_order_acquire);
+    show_writes(txn, db, *cursor, at, visit, arg);
+    *cursor = at < CURSOR_END ? at : 0;
+    *budget = left;
+    return STORE_OK;
+}
+
+/* ---- counting ---- */
+
+/* Whether the write makes a key more, or one with an expiry, or less: what it replaces is looked
+ * up. */
+static enum store_result add_write(struct store_txn *txn, const struct write *write,
+                                   struct store_db_stats *stats)
+{
+    uint32_t database = databases_committed(txn, write->place);
+    struct found found = {0};
+    if (write->kind == WRITE_PUT) {
+        stats->keys++;
+        stats->expires += write->expire_ms != STORE_NO_EXPIRY;
+    }
+    if (!database)
+        return STORE_OK;
+    enum store_result result = txn_find(txn, &write->key, database, &found);
+    if (result == STORE_DAMAGED || (result == STORE_OK && !found.item))
+        return STORE_OK;
+    if (result != STORE_OK)
+        return result;
+    stats->keys--;
+    stats->expires -= format_expiry(found.item) != STORE_NO_EXPIRY;
+    return STORE_OK;
+}
+
+enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
+                                     struct store_db_stats *stats)
+{
+    uint32_t place = databases_place(txn, db);
+    *stats = (struct store_db_stats){0};
+    if (place < STORE_DB_COUNT)
+        *stats = store_db_stats(txn->store, place);
+    txn->shown = atomic_load_explicit(&txn->store->journal.appended, memory_order_acquire);
+    enum store_result waits = STORE_OK;
+    for (uint32_t i = 0; i < txn->write_count; i++) {
+        if (txn->writes[i].place != place)
+            continue;
+        enum store_result result = add_write(txn, &txn->writes[i], stats);
+        if (result == STORE_WAIT)
+            waits = result;
+        else if (result != STORE_OK)
+            return result;
+    }
+    return waits;
+}
+
+/* A partition by its share of the keys, then a place in it. */
+uint64_t store_scan_at(const struct store_txn *txn, uint32_t db, uint64_t random)
+{
+    const struct store *store = txn->store;
+    uint32_t place = databases_place(txn, db);
+    uint64_t keys = 0, passed = 0;
+    uint64_t counts[FORMAT_PARTITION_MAX];
+    for (uint32_t i = 0; i < store->partition_count && place < STORE_DB_COUNT; i++) {
+        counts[i] = counter_read(&store->partitions[i].databases[place].keys);
+        keys += counts[i];
+    }
+    if (keys == 0)
+        return 0;
+    uint32_t chosen = 0;
+    while (passed + counts[chosen] <= random % keys)
+        passed += counts[chosen++];
+    uint64_t within = random * 0x9e3779b97f4a7c15ull;
+    uint64_t first = ((uint64_t)chosen << store->slot_shift) << INDEX_TAG_BITS;
+    return first + within % (1ull << (store->slot_shift + INDEX_TAG_BITS));
+}

@@ -1,0 +1,123 @@
+/*
+ * Scouts: who waits for its turn is run meanwhile, and nothing of that run counts but the reads it
+ * begins; when one has come it may go on to the next page.
+ *
+ * Invariants
+ * 1. A transaction that may scout is_behind from the time it was queued until its first run proper.
+ *    Both, and its runs as a scout, are its own thread's.
+ * 2. Of a worker's no more than window() have been out and are still behind, so that what they have
+ *    read is there at their turn. The others stand in worker->unscouted, in the order they came in.
+ */
+#include "storage/txn/engine.h"
+
+#include <assert.h>
+
+#define WINDOW_SHARE 16u /* of the cache, a page for each */
+#define WINDOW_LEAST 8u
+#define WINDOW_MOST 256u /* the device is busy with less */
+#define RUNS 6u          /* of one transaction */
+#define PROBES 16u
+
+static uint32_t window(const struct store *store)
+{
+    uint32_t pages = atomic_load_explicit(&store->arena.limit, memory_order_relaxed);
+    uint32_t share = pages / WINDOW_SHARE / store->worker_count;
+    return share < WINDOW_LEAST ? WINDOW_LEAST : share > WINDOW_MOST ? WINDOW_MOST : share;
+}
+
+/* The locks of its partitions are held. */
+static void run(struct store_txn *txn)
+{
+    txn->scouts = true;
+    txn->found_absent = false;
+    enum store_result forgotten = txn->request->run(txn, txn->request);
+    (void)forgotten;
+    txn->scouts = txn->again = txn->stepped = txn->rests = false;
+    txn->building = NULL;
+    txn->scout_runs++;
+    txn_discard(txn);
+    load_release_pins(txn);
+}
+
+bool store_is_scouting(const struct store_txn *txn)
+{
+    return txn->scouts;
+}
+
+static void join_unscouted(struct store_worker *worker, struct store_txn *txn)
+{
+    txn->is_unscouted = true;
+    txn->previous_unscouted = worker->unscouted_last;
+    txn->next_unscouted = NULL;
+    *(worker->unscouted ? &worker->unscouted_last->next_unscouted : &worker->unscouted) = txn;
+    worker->unscouted_last = txn;
+}
+
+static void leave_unscouted(struct store_worker *worker, struct store_txn *txn)
+{
+    struct store_txn *previous = txn->previous_unscouted, *next = txn->next_unscouted;
+    *(previous ? &previous->next_unscouted : &worker->unscouted) = next;
+    *(next ? &next->previous_unscouted : &worker->unscouted_last) = previous;
+    txn->is_unscouted = false;
+}
+
+void scout_begin(struct store_txn *txn)
+{
+    struct store_worker *worker = txn->worker;
+    assert(!txn->is_behind);
+    txn->is_behind = true;
+    txn->scout_runs = 0;
+    if (worker->unscouted || worker->scouted >= window(worker->store)) {
+        join_unscouted(worker, txn);
+        return;
+    }
+    worker->scouted++;
+    run(txn);
+}
+
+void scout_end(struct store_txn *txn)
+{
+    if (!txn->is_behind)
+        return;
+    txn->is_behind = false;
+    if (txn->is_unscouted)
+        leave_unscouted(txn->worker, txn);
+    else
+        txn->worker->scouted--;
+}
+
+void scout_more(struct store_worker *worker)
+{
+    uint32_t most = worker->unscouted ? window(worker->store) : 0;
+    while (worker->unscouted && worker->scouted < most) {
+        struct store_txn *txn = worker->unscouted;
+        leave_unscouted(worker, txn);
+        worker->scouted++;
+        request_lock(txn);
+        run(txn);
+        request_unlock(txn);
+    }
+}
+
+/* Most commands need one page that is not there, and a scout that went on would find out no more;
+ * others find by each page which one is next. What the last ones had of it decides: while that was
+ * nothing, one of PROBES goes on. */
+static bool is_hopeful(struct store_worker *worker)
+{
+    return worker->scout_luck >= PROBES || ++worker->scout_luck == PROBES;
+}
+
+void scout_on(struct store_txn *txn)
+{
+    struct store_worker *worker = txn->worker;
+    bool is_waiting = txn->is_behind && atomic_load_explicit(&txn->waits, memory_order_relaxed) > 0;
+    if (!is_waiting || txn->scout_runs == RUNS || !is_hopeful(worker))
+        return;
+    request_lock(txn);
+    run(txn);
+    request_unlock(txn);
+    if (txn->found_absent)
+        worker->scout_luck = 2 * PROBES;
+    else if (--worker->scout_luck < PROBES)
+        worker->scout_luck = 0;
+}

@@ -1,0 +1,502 @@
+/*
+ * The data directory, byte by byte. All integers are little-endian.
+ *
+ *   superblock   identity, geometry, the last checkpoint     (2 x 4096 B, written in turn: struct
+ *                format_superblock at sequence % 2 * 4096, then zeros)
+ *   journal      redo records, a ring of groups               (preallocated)
+ *   slabs-NN     one per partition: items of up to a page
+ *   extents      large values: runs of pages without headers
+ *   index        written by a stop in order: what a start would otherwise find by reading all slabs
+ *
+ * Slab and extent files are arrays of 4096 B pages, in segments of 256. Page 0 of a segment is its
+ * header and names its class; the others hold slots (or runs) of that class. Page 0 of a file is
+ * therefore never an item's place, and 0 can mean 'none'.
+ *
+ * Slabs' classes 1 to 26 have 64, 56, 50, 44, 40, 36, 32, 28, 25, 22, 20, 18, 16, 14, 12, 11, 10,
+ * 9, 8, 7, 6, 5, 4, 3, 2 and 1 slots in a page, one behind the other from its start, each of 4096 /
+ * slots bytes, rounded down to a multiple of 8. Classes of `extents` are 64 + pages in a run.
+ *
+ * SEGMENT HEADER PAGE: twice, at 0 and at FORMAT_SEGMENT_COPY
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 FORMAT_SEGMENT_MAGIC
+ *        8    8 store's seed
+ *       16    4 segment number
+ *       20    1 space: partition number, or FORMAT_EXTENT_SPACE
+ *       21    1 class
+ *       22    2 zero
+ *       24    8 XXH3-64 of bytes 0..23
+ *
+ * ITEM, at the start of its slot; a free slot's header is all zeros
+ *   OFFSET SIZE DESCRIPTION
+ *        0    4 checksum: low half of XXH3-64 over bytes 4..end, xor format_place_mix(): the high
+ *               half of ((space << 56 | slot << 40 | page) ^ store's seed) * 0x9e3779b97f4a7c15
+ *        4    4 database id: a number from the superblock's map, never used twice
+ *        8    8 version: number of the commit that wrote it
+ *       16    2 key length
+ *       18    2 payload length
+ *       20    1 type, the caller's
+ *       21    1 flags: enum format_flags
+ *       22    2 zero
+ *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
+ *        .    . key, or with FORMAT_LONG_KEY what stands for it
+ *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
+ *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries
+ * that lie outside of the nodes. The key of such a value is a struct format_outside_key.
+ *
+ * LONG KEY: stands for a key of more than FORMAT_KEY_INLINE bytes
+ *        0    8 format_hash() of the key
+ *        8    8 format_second_hash() of the key
+ *       16    2 hash slot
+ *       18    6 zero
+ *       24    . large root: of the key's bytes, as if they were a value
+ *
+ * TREES: a large collection
+ *        0    8 collection id, never used twice
+ *        8    2 partition its nodes are in
+ *       10    1 number of trees
+ *       11    5 zero
+ *       16  16n per tree: entries (8), page of the root (4), height (2; 0: empty, root 0),
+ *               1 if values lie outside (2)
+ *
+ * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not
+ * in the index, but named by its page number in its parent or in the trees. Changed in place.
+ *        0   24 item header; the checksum is made in another way: format_node_checksum(), xor
+ *               format_place_mix()
+ *       24    8 collection id (the item's key)
+ *       32    1 level: 0 = a leaf
+ *       33    1 a leaf: so many first bytes are the same in all its keys
+ *       34    2 number of entries (children)
+ *       36    2 where the heap begins that grows down from the page's end
+ *       38    2 bytes in the heap that are of no use any more
+ *       40    2 a leaf: free cells before the first
+ *       42    2 zero
+ *       44   4n a leaf: offset of each entry in order (2), the two bytes of its key behind those
+ *               that all share (2)
+ *       44  16n an inner node: its children: entries below (4), page (4), offset (2) and length
+ *               (2) of the separator, its first four bytes, the first one highest (4); highest bit
+ *               of the length: `loose` (tree_node.h)
+ * ENTRY in a leaf's heap
+ *        0    2 key length; highest bit: the value is a struct format_outside
+ *        2    2 value length
+ *        4    . key, value
+ *
+ * LARGE ROOT: a value as an array of extents of FORMAT_EXTENT_BYTES, the last one shorter
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 length of the value
+ *        8    4 number of descriptors that follow
+ *       12    4 depth: 0 = they name extents, 1 = they name nodes
+ *       16  16n descriptors
+ *   A node is a run of one page with FORMAT_NODE_FANOUT descriptors of extents (the last may have
+ *   fewer; the rest is zero). Page 0 instead of a node's: all of its extents are holes.
+ *
+ * EXTENT DESCRIPTOR
+ *        0    4 first page in `extents`; 0: a hole: so many zeros as an extent in its place has
+ *               bytes, and the rest of the descriptor is zero
+ *        4    4 length in bytes
+ *        8    8 XXH3-64 of the bytes
+ *
+ * JOURNAL GROUP, at a multiple of 4096, padded with zeros to one; never wraps
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 FORMAT_GROUP_MAGIC
+ *        8    8 epoch: counts the starts of the server
+ *       16    8 sequence number, consecutive
+ *       24    8 number of its first commit; its records are consecutive commits
+ *       32    4 number of records
+ *       36    4 length of header and records in bytes
+ *       40    8 checksum of the group before (a chain: a group of a history that was cut off can
+ *               never follow one of the history that was kept)
+ *       48    8 store's seed: bytes a client wrote never pass for a group
+ *       56    8 the newest commit that was durable when it was written: what is missing before it
+ *               up to there is damage, what is missing behind that never was acknowledged
+ *       64    8 XXH3-64 of the records, seeded with XXH3-64 of bytes 0..63
+ *   A group for which there is no room up to the journal's end stands at its start.
+ *
+ * JOURNAL RECORD: one transaction                JOURNAL OPERATION, 8-aligned
+ *        0    4 length, multiple of 8                0    1 kind: enum format_op
+ *        4    4 number of operations                 1    1 space
+ *        8    . operations                           2    2 length of the bytes that follow
+ *                                                    4    4 page
+ *                                                    8    1 slot (PUT, ERASE) or class (ASSIGN)
+ *                                                    9    7 zero
+ *                                                   16    . bytes, padded to 8
+ * The bytes of a PATCH are ranges of the slot: offset (2), length (2), that many bytes.
+ * A record of ANNEX operations alone stands for what is in its annex, operations one behind the
+ * other; the bytes of an ANNEX are extent descriptors, in the order of the annex's bytes, which
+ * fill all runs but the last. Redo is physical: applying a journal's operations in order to the
+ * pages gives the pages; doing so twice gives the same.
+ *
+ * INDEX CHECKPOINT, the file `index`: a stream of bytes in blocks of FORMAT_INDEX_BLOCK
+ *   OFFSET SIZE DESCRIPTION
+ *        0    8 XXH3-64 of what follows but the padding, seeded with the hash (itself seeded with
+ *               the store's seed) of the head that belongs to the stop: a block of another store or
+ *               stop is wrong like one that is damaged
+ *        8    4 number of the block, from 0
+ *       12    4 bytes of the stream in it
+ *       16    . these bytes, in the last block padded with zeros to a multiple of 4096
+ *   The stream: a head; per partition, and then for the extents (without entries and expiries) a
+ *   struct format_index_space, the classes of its first `segment_assigned` segments, a byte each,
+ *   the masks of free slots, 8 bytes for each page, of each segment that has a class (of extents
+ * the first FORMAT_RUN_MASKS), and as struct format_index_cells, each with its cells of 8 bytes
+ * behind it, the entries of each hash slot that has any (index.h), until they are `entries`, then
+ * those of each expiry table (ttl.h), until they are `expiries`. At the end FORMAT_INDEX_END.
+ */
+#ifndef VELLUM_STORE_FORMAT_H
+#define VELLUM_STORE_FORMAT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "storage/store.h"
+
+#define FORMAT_VERSION 2u
+#define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
+#define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
+#define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
+#define FORMAT_INDEX_MAGIC 0x3258444e49554c56ull      /* "VLUINDX2" */
+#define FORMAT_INDEX_END 0x444e4558444e4956ull        /* "VINDXEND" */
+
+#define PAGE_SIZE 4096u
+#define SEGMENT_PAGES 256u
+#define SEGMENT_BYTES (SEGMENT_PAGES * PAGE_SIZE)
+#define FORMAT_SEGMENT_COPY 2048u
+#define FORMAT_PARTITION_MAX 128u
+#define FORMAT_EXTENT_SPACE 255u /* the space number of the file `extents` */
+#define FORMAT_EXTENT_PAGES 32u
+#define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
+#define FORMAT_NODE_FANOUT 256u
+#define FORMAT_INDEX_BLOCK (64u << 10)
+#define FORMAT_RUN_MASKS 4u     /* words of free runs at the start of an extents segment's masks */
+#define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
+
+#define FORMAT_KEY_INLINE 2048u /* longest key that stands in its item */
+
+enum format_flags {
+    FORMAT_HAS_EXPIRY = 1,
+    FORMAT_LARGE = 2,
+    FORMAT_NODE = 4,
+    FORMAT_TREES = 8,
+    FORMAT_LONG_KEY = 16
+};
+#define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
+#define FORMAT_HIDDEN (UINT32_MAX - 1)
+
+enum format_op {
+    FORMAT_PUT = 1,
+    FORMAT_ERASE = 2,
+    FORMAT_ASSIGN = 3,
+    FORMAT_DATABASES = 4,
+    FORMAT_PATCH = 5,
+    FORMAT_ANNEX = 6
+};
+
+struct format_segment {
+    uint64_t magic;
+    uint64_t seed;
+    uint32_t segment;
+    uint8_t space;
+    uint8_t class;
+    uint16_t zero;
+    uint64_t checksum;
+};
+
+struct format_item {
+    uint32_t checksum;
+    uint32_t database;
+    uint64_t version;
+    uint16_t key_len;
+    uint16_t payload_len;
+    uint8_t type;
+    uint8_t flags;
+    uint16_t zero;
+};
+
+struct format_extent {
+    uint32_t page;
+    uint32_t length;
+    uint64_t checksum;
+};
+
+struct format_root {
+    uint64_t length;
+    uint32_t count;
+    uint32_t depth;
+    struct format_extent extents[];
+};
+
+struct format_long_key {
+    uint64_t hashes[2];
+    uint16_t slot;
+    uint16_t zero[3];
+};
+
+struct format_tree {
+    uint64_t count;
+    uint32_t root;
+    uint16_t height;
+    uint16_t has_outside;
+};
+
+struct format_trees {
+    uint64_t collection;
+    uint16_t home;
+    uint8_t count;
+    uint8_t zero[5];
+    struct format_tree trees[];
+};
+
+struct format_node {
+    struct format_item item;
+    uint64_t collection;
+    uint8_t level;
+    uint8_t shared;
+    uint16_t count;
+    uint16_t heap;
+    uint16_t garbage;
+    uint16_t first;
+    uint16_t zero;
+};
+
+struct format_cell { /* of a leaf */
+    uint16_t offset, hint;
+};
+
+struct format_child {
+    uint32_t count;
+    uint32_t page;
+    uint16_t separator;
+    uint16_t separator_len;
+    uint32_t
+        head; /* the separator's first bytes, as a number in the order of the keys but for ties */
+};
+
+/* A value outside of its node: an item of its own under this key. */
+struct format_outside_key {
+    uint64_t collection;
+    uint64_t element; /* never used twice */
+    uint16_t slot;    /* hash slot that the index has it in */
+    uint16_t zero[3];
+};
+
+struct format_outside {
+    uint64_t element;
+    uint64_t length;
+    uint16_t slot;
+    uint16_t zero[3];
+};
+
+struct format_range { /* of a PATCH */
+    uint16_t offset, length;
+};
+
+struct format_group {
+    uint64_t magic;
+    uint64_t epoch;
+    uint64_t sequence;
+    uint64_t first_commit;
+    uint32_t record_count;
+    uint32_t length;
+    uint64_t previous;
+    uint64_t seed;
+    uint64_t durable_commit;
+    uint64_t checksum;
+};
+
+struct format_record {
+    uint32_t length;
+    uint32_t op_count;
+};
+
+struct format_operation {
+    uint8_t kind;
+    uint8_t space;
+    uint16_t length;
+    uint32_t page;
+    uint8_t slot;
+    uint8_t zero[7];
+};
+
+/* The logical databases' current ids: SWAPDB exchanges two, FLUSHDB gives a new one. */
+struct format_databases {
+    uint32_t ids[STORE_DB_COUNT];
+    uint32_t next_id;
+    uint32_t zero;
+};
+
+struct format_superblock {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t partition_count;
+    uint8_t store_id[16];
+    uint64_t seed; /* of checksums: bytes a client wrote never pass for an item */
+    uint64_t journal_bytes;
+    uint64_t sequence;      /* the valid copy with the higher one counts */
+    uint64_t epoch;         /* of the running or last start */
+    uint64_t tail_position; /* where in the journal redo begins */
+    uint64_t tail_sequence; /* of the group expected there */
+    uint64_t tail_previous; /* its `previous` */
+    uint64_t tail_commit;   /* its first commit's number */
+    uint64_t clock_ms;      /* highest time seen: expiry never runs backwards */
+    uint32_t clean;         /* 1: stopped in order, the journal is empty */
+    uint32_t zero;
+    struct format_databases databases; /* as of the tail */
+    uint64_t checksum;                 /* XXH3-64 of what is before */
+};
+
+struct format_index_head {
+    uint64_t magic;
+    uint8_t store_id[16];
+    uint64_t epoch;          /* that was stopped */
+    uint64_t commit;         /* the first that is not in it */
+    uint64_t previous;       /* the superblock's tail_previous */
+    uint64_t super_sequence; /* of the superblock that says `clean` */
+    uint32_t version;
+    uint32_t partition_count;
+};
+
+struct format_index_block {
+    uint64_t checksum;
+    uint32_t number;
+    uint32_t length;
+};
+
+struct format_index_count {
+    uint64_t keys, expires, expiries; /* as in struct database_count */
+};
+
+struct format_index_space {
+    uint32_t segment_count;
+    uint32_t segment_assigned;
+    uint64_t entries;
+    uint64_t expiries;
+    int64_t expiry_base_ms;
+    uint32_t is_swept; /* 0: entries of flushed databases may still be among them */
+    uint32_t zero;
+    struct format_index_count databases[STORE_DB_COUNT + 1];
+};
+
+struct format_index_cells {
+    uint32_t table; /* hash slot, or number of the expiry table */
+    uint32_t count;
+};
+
+static_assert(sizeof(struct format_segment) == 32, "on disk");
+static_assert(sizeof(struct format_index_head) == 64, "on disk");
+static_assert(sizeof(struct format_index_block) == 16, "on disk");
+static_assert(sizeof(struct format_index_space) == 40 + 24 * (STORE_DB_COUNT + 1), "on disk");
+static_assert(sizeof(struct format_index_cells) == 8, "on disk");
+static_assert(sizeof(struct format_item) == 24, "on disk");
+static_assert(sizeof(struct format_extent) == 16, "on disk");
+static_assert(sizeof(struct format_root) == 16, "on disk");
+static_assert(sizeof(struct format_long_key) == 24, "on disk");
+static_assert(sizeof(struct format_tree) == 16, "on disk");
+static_assert(sizeof(struct format_trees) == 16, "on disk");
+static_assert(offsetof(struct format_node, zero) == 42, "on disk");
+static_assert(sizeof(struct format_cell) == 4, "on disk");
+static_assert(sizeof(struct format_child) == 16, "on disk");
+static_assert(sizeof(struct format_outside_key) == 24, "on disk");
+static_assert(sizeof(struct format_outside) == 24, "on disk");
+static_assert(sizeof(struct format_range) == 4, "on disk");
+static_assert(sizeof(struct format_group) == 72, "on disk");
+static_assert(sizeof(struct format_record) == 8, "on disk");
+static_assert(sizeof(struct format_operation) == 16, "on disk");
+static_assert(sizeof(struct format_databases) == 72, "on disk");
+static_assert(sizeof(struct format_superblock) == 192, "on disk");
+
+/* Size classes of slabs: as many equal slots as a page divides into. Class 0 is 'unassigned'. */
+#define FORMAT_SLAB_CLASSES 26u
+/* Classes of extents are FORMAT_RUN_CLASS + pages in a run, 1 .. FORMAT_EXTENT_PAGES. */
+#define FORMAT_RUN_CLASS 64u
+
+uint32_t format_class_slots(uint32_t class);  /* slots in a page */
+uint32_t format_class_size(uint32_t class);   /* bytes in a slot */
+uint32_t format_class_for(uint32_t item_len); /* smallest class that holds it */
+uint32_t format_run_class_for(uint32_t bytes);
+
+#define FORMAT_ITEM_MAX PAGE_SIZE
+
+/* Ties an item to its place, so that a misdirected or copied page is noticed. */
+uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);
+uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
+
+/* A node's checksum is a sum over its words, so that a change of a few bytes need not look at the
+ * whole page: take away what the words were worth that hold [offset, offset + length), add what
+ * they are worth. Odd factors make each step a bijection, so that no change of one word alone gets
+ * lost before the upper half is taken; the number keeps words from changing places. */
+#define FORMAT_WORD 8u
+static inline uint32_t format_word_checksum(uint64_t word, uint32_t number)
+{
+    uint64_t mixed = (word ^ (number + 1ull) * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    return (uint32_t)((mixed ^ mixed >> 32) * 0x94d049bb133111ebull >> 32);
+}
+static inline uint32_t format_words_checksum(const void *node, uint32_t offset, uint32_t length)
+{
+    uint32_t sum = 0, last = (offset + length - 1) / FORMAT_WORD;
+    for (uint32_t number = offset / FORMAT_WORD; number <= last; number++) {
+        uint64_t word;
+        memcpy(&word, (const char *)node + number * FORMAT_WORD, sizeof word);
+        sum += format_word_checksum(word, number);
+    }
+    return sum;
+}
+/* Of all of it but the checksum itself, the first half of the first word. */
+static inline uint32_t format_node_checksum(const void *node)
+{
+    uint64_t first;
+    memcpy(&first, node, sizeof first);
+    return format_word_checksum(first >> 32, 0) +
+           format_words_checksum(node, FORMAT_WORD, PAGE_SIZE - FORMAT_WORD);
+}
+
+/* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
+uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);
+
+/* Whether an extent's length can be true, or it is a hole; of its page the space knows. */
+bool format_extent_is_sound(const struct format_extent *extent);
+/* Whether what the item says of what it names can be true. A right checksum does not mean that:
+ * what was damaged in memory is written with one. */
+bool format_item_is_sound(const struct format_item *item);
+
+/* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
+ * collide in the index. It is in no file, only what it is made of is. Of long keys it is a
+ * keyed_hash(), and the second hash is one with another key: the two of them tell keys apart. */
+#define FORMAT_SECRET_WORDS 24u
+struct format_secret {
+    _Alignas(64) uint64_t words[FORMAT_SECRET_WORDS];
+    uint64_t long_keys[2][2];
+};
+void format_make_secret(const struct format_superblock *super, struct format_secret *secret);
+uint64_t format_hash(const struct format_secret *secret, const char *data, size_t len);
+uint64_t format_second_hash(const struct format_secret *secret, const char *data, size_t len);
+uint64_t format_checksum(const void *data, size_t len);
+
+static inline uint32_t format_head_length(const struct format_item *item)
+{
+    return (uint32_t)sizeof *item + (item->flags & FORMAT_HAS_EXPIRY ? 8u : 0u);
+}
+static inline const char *format_key(const struct format_item *item)
+{
+    return (const char *)item + format_head_length(item);
+}
+static inline const char *format_payload(const struct format_item *item)
+{
+    return format_key(item) + item->key_len;
+}
+int64_t format_expiry(const struct format_item *item); /* or STORE_NO_EXPIRY */
+
+/* What stands for the item's long key, and the root of its bytes. */
+static inline const char *format_key_root(const struct format_item *item)
+{
+    return format_key(item) + sizeof(struct format_long_key);
+}
+static inline uint32_t format_key_root_length(const struct format_item *item)
+{
+    return item->key_len - (uint32_t)sizeof(struct format_long_key);
+}
+/* Of any key that a client gave. */
+uint64_t format_key_hash(const struct format_secret *secret, const struct format_item *item);
+uint32_t format_key_slot(const struct format_item *item);
+
+#endif

@@ -1,0 +1,323 @@
+#include "storage/journal/journal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/txn/engine.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static bool make_buffer(struct journal_buffer *buffer)
+{
+    buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
+    buffer->memory = disk_alloc(buffer->capacity);
+    return buffer->memory != NULL;
+}
+
+bool journal_init(struct journal *journal, struct store *engine, uint64_t size)
+{
+    memset(journal, 0, sizeof *journal);
+    pthread_mutex_init(&journal->lock, NULL);
+    journal->engine = engine;
+    journal->size = size;
+    bool made = make_buffer(&journal->filling);
+    for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++) {
+        journal->flights[i].journal = journal;
+        made = make_buffer(&journal->flights[i].group) && made;
+    }
+    return made;
+}
+
+void journal_free(struct journal *journal)
+{
+    for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++)
+        free(journal->flights[i].group.memory);
+    free(journal->filling.memory);
+    pthread_mutex_destroy(&journal->lock);
+}
+
+void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch)
+{
+    journal->epoch = epoch;
+    journal->sequence = mark->sequence;
+    journal->previous = mark->previous;
+    journal->position = mark->position;
+    journal->used = 0;
+    journal->next_commit = mark->commit;
+    journal->databases = journal->sealed_databases = mark->databases;
+    journal->durable = mark->commit - 1;
+    journal->appended = mark->commit - 1;
+}
+
+/* One record takes no more of the ring. */
+static uint64_t record_limit(const struct journal *journal)
+{
+    return journal->size / JOURNAL_RECORD_SHARE;
+}
+
+/* Bytes of the ring that a group of `length` takes, with what is left over where it must wrap. */
+static uint64_t ring_cost(const struct journal *journal, uint64_t length)
+{
+    uint64_t padded = journal_padded(length);
+    uint64_t left = journal->size - journal->position;
+    return padded <= left ? padded : left + padded;
+}
+
+static bool make_room(struct store *engine, struct journal_buffer *buffer, uint64_t length)
+{
+    uint64_t needed = journal_padded(buffer->length + length);
+    if (needed <= buffer->capacity)
+        return true;
+    uint64_t capacity = journal_padded(needed + needed / 2);
+    char *memory = disk_alloc(capacity);
+    if (!memory)
+        return false;
+    memcpy(memory, buffer->memory, buffer->length);
+    free(buffer->memory);
+    buffer->memory = memory;
+    memory_note_growth(engine, capacity - buffer->capacity);
+    buffer->capacity = capacity;
+    return true;
+}
+
+/* The ring or the buffer is full; or, under `everysec`, a group takes so long that what has
+ * gathered behind it is a second old: no more is to be acknowledged that could be lost. */
+static bool must_wait(struct journal *journal, uint64_t group_length)
+{
+    if (journal->filling.length > JOURNAL_GROUP_LIMIT ||
+        journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size)
+        return true;
+    return (journal->flight_count > 0 || journal->annex_unwritten > 0) &&
+           journal->filling.length > 0 &&
+           atomic_load_explicit(&journal->engine->sync, memory_order_relaxed) ==
+               STORE_SYNC_EVERYSEC &&
+           engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
+}
+
+enum store_result journal_begin(struct journal *journal, uint64_t length, char **record,
+                                uint64_t *commit)
+{
+    assert(length % 8 == 0 && length >= sizeof(struct format_record));
+    if (length > record_limit(journal))
+        return STORE_TOO_LARGE;
+    pthread_mutex_lock(&journal->lock);
+    struct journal_buffer *filling = &journal->filling;
+    uint64_t before = filling->length ? filling->length : sizeof(struct format_group);
+    enum store_result result = STORE_OK;
+    if (engine_failed(journal->engine))
+        result = STORE_REFUSED;
+    else if (must_wait(journal, before + length))
+        result = STORE_WAIT;
+    else if (!make_room(journal->engine, filling, length + (before - filling->length)))
+        result = STORE_NO_MEMORY;
+    if (result != STORE_OK) {
+        pthread_mutex_unlock(&journal->lock);
+        return result;
+    }
+    if (filling->length == 0) {
+        filling->length = before;
+        filling->first_commit = journal->next_commit;
+        filling->record_count = 0;
+        journal->oldest_ms = engine_clock_ms();
+    }
+    *record = filling->memory + filling->length;
+    *commit = journal->next_commit++;
+    filling->length += length;
+    filling->record_count++;
+    return STORE_OK;
+}
+
+void journal_end(struct journal *journal, const struct format_databases *databases)
+{
+    if (databases)
+        journal->databases = *databases;
+    atomic_store_explicit(&journal->appended, journal->next_commit - 1, memory_order_release);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+uint64_t journal_group_checksum(const struct format_group *header, const char *records)
+{
+    uint64_t head = XXH3_64bits(header, offsetof(struct format_group, checksum));
+    return XXH3_64bits_withSeed(records, header->length - sizeof *header, head);
+}
+
+/* ---- writing a group ---- */
+
+/* After a long record: what most groups do not need is given back. */
+static void shrink(struct journal_buffer *buffer)
+{
+    char *memory =
+        buffer->capacity > JOURNAL_BUFFER_KEPT ? disk_alloc(2 * JOURNAL_GROUP_TARGET) : NULL;
+    if (!memory)
+        return;
+    free(buffer->memory);
+    buffer->memory = memory;
+    buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
+}
+
+/* Groups that have arrived, up to the first that has not. Returns whether there was one. */
+static bool land(struct journal *journal)
+{
+    uint32_t before = journal->flight_count;
+    while (journal->flight_count > 0) {
+        struct journal_flight *flight = &journal->flights[journal->oldest_flight];
+        struct journal_buffer *group = &flight->group;
+        if (!flight->arrived)
+            break;
+        if (!engine_failed(journal->engine))
+            atomic_store_explicit(&journal->durable, group->first_commit + group->record_count - 1,
+                                  memory_order_release);
+        group->length = 0;
+        shrink(group);
+        journal->oldest_flight = (journal->oldest_flight + 1) % JOURNAL_FLIGHTS;
+        journal->flight_count--;
+    }
+    return journal->flight_count < before;
+}
+
+static void written(struct disk_op *op)
+{
+    struct journal_flight *flight = op->arg;
+    struct journal *journal = flight->journal;
+    if (op->error)
+        engine_fail(journal->engine, "writing the journal", op->error);
+    pthread_mutex_lock(&journal->lock);
+    const struct disk_queue *here = flight->queue;
+    flight->arrived = true;
+    bool landed = land(journal);
+    pthread_mutex_unlock(&journal->lock);
+    if (landed)
+        engine_durable_advanced(journal->engine, here);
+}
+
+static void seal(struct journal *journal, const struct journal_buffer *group)
+{
+    struct format_group *header = (struct format_group *)group->memory;
+    *header = (struct format_group){.magic = FORMAT_GROUP_MAGIC,
+                                    .epoch = journal->epoch,
+                                    .sequence = journal->sequence++,
+                                    .first_commit = group->first_commit,
+                                    .record_count = group->record_count,
+                                    .length = (uint32_t)group->length,
+                                    .previous = journal->previous,
+                                    .seed = journal->engine->super.seed,
+                                    .durable_commit = atomic_load(&journal->durable)};
+    header->checksum = journal_group_checksum(header, (const char *)(header + 1));
+    journal->previous = header->checksum;
+}
+
+/* Where there is no room for it up to the ring's end, it goes to its start. */
+static void queue_write(struct journal_flight *flight, struct disk_queue *queue, uint64_t padded)
+{
+    struct journal *journal = flight->journal;
+    journal->used += ring_cost(journal, flight->group.length);
+    if (padded > journal->size - journal->position)
+        journal->position = 0;
+    flight->vector = (struct iovec){flight->group.memory, padded};
+    flight->operation = (struct disk_op){.kind = DISK_WRITE,
+                                         .durable = true,
+                                         .file = journal->file,
+                                         .vectors = &flight->vector,
+                                         .vector_count = 1,
+                                         .offset = journal->position,
+                                         .done = written,
+                                         .arg = flight};
+    journal->position += padded;
+    if (journal->position == journal->size) /* as recovery goes on: it may begin here */
+        journal->position = 0;
+    flight->queue = queue;
+    disk_queue_op(queue, &flight->operation);
+    atomic_fetch_add_explicit(&journal->bytes_written, padded, memory_order_relaxed);
+    atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
+}
+
+/* The records gathered become the group of a free flight, whose buffer is filled next. */
+static struct journal_flight *board(struct journal *journal)
+{
+    uint32_t next = (journal->oldest_flight + journal->flight_count++) % JOURNAL_FLIGHTS;
+    struct journal_flight *flight = &journal->flights[next];
+    struct journal_buffer empty = flight->group;
+    flight->group = journal->filling;
+    flight->arrived = false;
+    journal->filling = empty;
+    journal->sealed_databases = journal->databases;
+    return flight;
+}
+
+/* Behind a group in flight another sets off only when it is as long: many short ones would cost
+ * more than waiting. */
+static bool may_set_off(const struct journal *journal, uint64_t least)
+{
+    if (journal->flight_count > 0) {
+        uint32_t newest = (journal->oldest_flight + journal->flight_count - 1) % JOURNAL_FLIGHTS;
+        if (least < journal->flights[newest].group.length)
+            least = journal->flights[newest].group.length;
+    }
+    return journal->flight_count < JOURNAL_FLIGHTS && journal->filling.length > 0 &&
+           journal->annex_unwritten == 0 && journal->filling.length >= least &&
+           !engine_failed(journal->engine);
+}
+
+void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)
+{
+    pthread_mutex_lock(&journal->lock);
+    if (may_set_off(journal, least)) {
+        struct journal_flight *flight = board(journal);
+        uint64_t length = flight->group.length, padded = journal_padded(length);
+        memset(flight->group.memory + length, 0, padded - length);
+        seal(journal, &flight->group);
+        queue_write(flight, queue, padded);
+    }
+    pthread_mutex_unlock(&journal->lock);
+}
+
+int64_t journal_age(struct journal *journal, int64_t now_ms)
+{
+    pthread_mutex_lock(&journal->lock);
+    int64_t age = journal->filling.length ? now_ms - journal->oldest_ms : -1;
+    pthread_mutex_unlock(&journal->lock);
+    return age;
+}
+
+uint64_t journal_buffer_bytes(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    uint64_t bytes = journal->filling.capacity;
+    for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++)
+        bytes += journal->flights[i].group.capacity;
+    pthread_mutex_unlock(&journal->lock);
+    return bytes;
+}
+
+/* ---- checkpoints ---- */
+
+void journal_mark(struct journal *journal, struct journal_mark *mark)
+{
+    pthread_mutex_lock(&journal->lock);
+    *mark = (struct journal_mark){.position = journal->position,
+                                  .sequence = journal->sequence,
+                                  .previous = journal->previous,
+                                  .commit = journal->filling.length ? journal->filling.first_commit
+                                                                    : journal->next_commit,
+                                  .databases = journal->sealed_databases};
+    pthread_mutex_unlock(&journal->lock);
+}
+
+void journal_release(struct journal *journal, const struct journal_mark *mark)
+{
+    pthread_mutex_lock(&journal->lock);
+    journal->used = journal->position >= mark->position
+                        ? journal->position - mark->position
+                        : journal->size - mark->position + journal->position;
+    pthread_mutex_unlock(&journal->lock);
+}
+
+bool journal_needs_checkpoint(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    bool needed = journal->used > journal->size / 8 * 5;
+    pthread_mutex_unlock(&journal->lock);
+    return needed;
+}

@@ -1,0 +1,128 @@
+/*
+ * The redo journal: one ring of groups for the whole store. Every commit is a record in it; records
+ * are collected in memory and written as a group. While one group is on its way to the device the
+ * next may set off: a device does two writes in less time than one after the other.
+ *
+ * Invariants
+ * 1. Commit numbers are consecutive in the order of records; so are the sequence numbers of groups.
+ * 2. At most JOURNAL_FLIGHTS groups are in flight. They may arrive in any order; `durable` is the
+ * last commit of the last group that arrived and has none in flight before it. It never goes back.
+ * So after a power cut fewer than JOURNAL_FLIGHTS groups may stand behind a missing one: they were
+ * acknowledged to nobody, and recovery ends at the missing one.
+ * 3. From the tail (the last checkpoint) to `position` the ring holds every group, unbroken: an
+ * append that would reach the tail is refused until a checkpoint moves it.
+ * 4. A group is sealed only when what its records name outside of the ring (annex.c) is durable.
+ * 5. After a failed write nothing is appended, written or acknowledged any more.
+ *
+ *     append: filling --start--> in flight --written--> durable --checkpoint--> forgotten
+ *
+ * Threads: all functions lock inside (a leaf lock). Between journal_begin and journal_end the lock
+ * is held. The write runs on the queue of whoever started it; journal_written is called there.
+ */
+#ifndef VELLUM_STORE_JOURNAL_H
+#define VELLUM_STORE_JOURNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "storage/base/disk.h"
+#include "storage/format/format.h"
+
+#define JOURNAL_MIN_BYTES (8u << 20)
+#define JOURNAL_MAX_BYTES (8ull << 30)    /* lengths of records fit 32 bits */
+#define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
+#define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for a group to arrive */
+#define JOURNAL_FLIGHTS 2u
+#define JOURNAL_OVERDUE_MS 1000
+/* Longer buffers are given back when their group is durable. */
+#define JOURNAL_BUFFER_KEPT (8u << 20)
+#define JOURNAL_RECORD_SHARE 8u /* of the ring, the most that one record takes */
+
+struct store;
+
+struct journal_buffer {
+    char *memory;
+    uint64_t capacity;
+    uint64_t length; /* header included; 0: no record yet */
+    uint64_t first_commit;
+    uint32_t record_count;
+};
+
+/* A group on its way. */
+struct journal_flight {
+    struct journal *journal;
+    struct journal_buffer group;
+    bool arrived;
+    struct disk_queue *queue; /* on which it is */
+    struct disk_op operation;
+    struct iovec vector;
+};
+
+/* A group boundary: where redo can begin. */
+struct journal_mark {
+    uint64_t position, sequence, previous, commit;
+    struct format_databases databases;
+};
+
+struct journal {
+    pthread_mutex_t lock;
+    struct store *engine;
+    struct disk_file *file;
+    uint64_t size;
+    uint64_t epoch;
+    uint64_t sequence; /* of the next group to be sealed */
+    uint64_t previous; /* checksum of the last sealed group */
+    uint64_t position; /* where the next group goes */
+    uint64_t used;     /* from the tail to position */
+    uint64_t next_commit;
+    int64_t oldest_ms; /* when the oldest record of `filling` came (monotonic clock) */
+    struct journal_buffer filling;
+    struct journal_flight flights[JOURNAL_FLIGHTS]; /* a ring: flight_count from the oldest on */
+    uint32_t oldest_flight, flight_count;
+    struct format_databases databases, sealed_databases;
+    struct annex *annexes, *annexes_last; /* of commits behind the tail (annex.c) */
+    uint32_t annex_unwritten;             /* of records in `filling`, which waits for them */
+    _Atomic uint64_t durable;
+    _Atomic uint64_t appended;
+    _Atomic uint64_t bytes_written, groups;
+};
+
+STORE_MUST_CHECK bool journal_init(struct journal *journal, struct store *engine, uint64_t size);
+void journal_free(struct journal *journal);
+/* Begins a new history at `mark`, after recovery or on a new store. */
+void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch);
+
+/* Room for a record of exactly `length` bytes (a multiple of 8), and its commit number. STORE_WAIT:
+ * the ring or the buffers are full, or the device is too slow for `everysec`. STORE_TOO_LARGE.
+ * STORE_REFUSED: the journal has failed. On STORE_OK the lock is held until journal_end. */
+STORE_MUST_CHECK enum store_result journal_begin(struct journal *journal, uint64_t length,
+                                                 char **record, uint64_t *commit);
+/* databases: the new map if the record changes it, or NULL. */
+void journal_end(struct journal *journal, const struct format_databases *databases);
+
+/* Starts writing what has gathered, if it is at least `least` bytes and there is a free flight. */
+void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least);
+/* Milliseconds since the oldest record that is not in flight or durable came; -1: there is none. */
+int64_t journal_age(struct journal *journal, int64_t now_ms);
+uint64_t journal_buffer_bytes(struct journal *journal);
+
+void journal_mark(struct journal *journal, struct journal_mark *mark);
+/* A checkpoint at `mark` is durable: the ring before it may be reused. */
+void journal_release(struct journal *journal, const struct journal_mark *mark);
+bool journal_needs_checkpoint(struct journal *journal);
+
+/* Checks and checksums, shared with recovery. */
+uint64_t journal_group_checksum(const struct format_group *header, const char *records);
+
+static inline uint64_t journal_padded(uint64_t length)
+{
+    return (length + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+}
+
+/* Bytes of the longest group there can be: up to the limit, and then one record more. */
+static inline uint64_t journal_group_most(uint64_t size)
+{
+    return journal_padded(JOURNAL_GROUP_LIMIT + size / JOURNAL_RECORD_SHARE);
+}
+
+#endif

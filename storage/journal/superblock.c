@@ -1,0 +1,248 @@
+/*
+ * The superblock: who this directory is, and where redo begins. Two copies, written in turn and
+ * durably, so that a torn write leaves the other; the valid one with the higher sequence counts.
+ */
+#include "storage/txn/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static uint64_t checksum_of(const struct format_superblock *super)
+{
+    return format_checksum(super, offsetof(struct format_superblock, checksum));
+}
+
+int superblock_write(struct store *store, struct disk_queue *queue)
+{
+    struct format_superblock *super = &store->super;
+    super->sequence++;
+    super->checksum = checksum_of(super);
+    memset(store->super_page, 0, PAGE_SIZE);
+    memcpy(store->super_page, super, sizeof *super);
+    return disk_write(queue, store->super_file, store->super_page, PAGE_SIZE,
+                      super->sequence % 2 * PAGE_SIZE, true);
+}
+
+/* ---- a new directory ---- */
+
+static enum store_result creation_failed(const char *name, int error, char *message)
+{
+    snprintf(message, STORE_MESSAGE_MAX, "Cannot create %s in the data directory: %s", name,
+             strerror(error));
+    return error == ENOSPC ? STORE_FULL : STORE_IO;
+}
+
+static enum store_result create_file(struct store *store, const char *name, uint64_t size,
+                                     char *message)
+{
+    struct disk_file *file;
+    int error = store->disk->ops->open(store->disk, name, true, &file);
+    if (error == EEXIST) /* left by a creation that did not get as far as the superblock */
+        error = store->disk->ops->open(store->disk, name, false, &file);
+    if (!error) {
+        error = store->disk->ops->extend(file, size);
+        store->disk->ops->close(file);
+    }
+    return error ? creation_failed(name, error, message) : STORE_OK;
+}
+
+static bool fill_random(void *to, size_t len)
+{
+    return getrandom(to, len, 0) == (ssize_t)len;
+}
+
+/* The superblock file comes last: without it, or while it is blank, the directory counts as new. */
+enum store_result superblock_create(struct store *store, const struct store_options *options,
+                                    char *message)
+{
+    uint32_t partitions = options->partition_count;
+    uint64_t journal = (options->journal_bytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES * SEGMENT_BYTES;
+    if (partitions == 0 || partitions > FORMAT_PARTITION_MAX || partitions & (partitions - 1)) {
+        snprintf(message, STORE_MESSAGE_MAX, "partitions must be a power of two up to %u",
+                 FORMAT_PARTITION_MAX);
+        return STORE_INVALID;
+    }
+    if (journal < JOURNAL_MIN_BYTES || journal > JOURNAL_MAX_BYTES) {
+        snprintf(message, STORE_MESSAGE_MAX, "journal-size must be from %u MB to %llu MB",
+                 JOURNAL_MIN_BYTES >> 20, JOURNAL_MAX_BYTES >> 20);
+        return STORE_INVALID;
+    }
+    enum store_result result = create_file(store, "journal", journal, message);
+    for (uint32_t i = 0; i < partitions && result == STORE_OK; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "slabs-%02x", i);
+        result = create_file(store, name, SEGMENT_BYTES, message);
+    }
+    if (result == STORE_OK)
+        result = create_file(store, "extents", SEGMENT_BYTES, message);
+    if (result != STORE_OK)
+        return result;
+    struct format_superblock *super = &store->super;
+    *super = (struct format_superblock){.magic = FORMAT_SUPERBLOCK_MAGIC,
+                                        .version = FORMAT_VERSION,
+                                        .partition_count = partitions,
+                                        .journal_bytes = journal,
+                                        .tail_commit = 1,
+                                        .clean = 1};
+    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+        super->databases.ids[db] = db + 1;
+    super->databases.next_id = STORE_DB_COUNT + 1;
+    if (!fill_random(super->store_id, sizeof super->store_id) ||
+        !fill_random(&super->seed, sizeof super->seed))
+        return creation_failed("superblock", errno, message);
+    format_make_secret(super, &store->secret);
+    int error = store->disk->ops->sync_directory(store->disk);
+    if (!error && !store->super_file)
+        error = store->disk->ops->open(store->disk, "superblock", true, &store->super_file);
+    if (!error)
+        error = store->disk->ops->extend(store->super_file, 2 * PAGE_SIZE);
+    if (!error)
+        error = superblock_write(store, store->keeper_queue);
+    if (!error)
+        error = store->disk->ops->sync_directory(store->disk);
+    return error ? creation_failed("superblock", error, message) : STORE_OK;
+}
+
+/* ---- an existing one ---- */
+
+static bool better(const struct format_superblock *candidate, const struct format_superblock *best)
+{
+    return candidate->magic == FORMAT_SUPERBLOCK_MAGIC &&
+           candidate->checksum == checksum_of(candidate) &&
+           (best->magic == 0 || candidate->sequence > best->sequence);
+}
+
+/* A copy is one sector, so that a crash leaves it old or new; blank: not written yet. */
+static bool is_damaged(const struct format_superblock *copy)
+{
+    static const struct format_superblock blank;
+    return memcmp(copy, &blank, sizeof blank) != 0 &&
+           (copy->magic != FORMAT_SUPERBLOCK_MAGIC || copy->checksum != checksum_of(copy));
+}
+
+static enum store_result judge(const struct format_superblock *found, uint64_t magic,
+                               uint32_t version, char *message)
+{
+    if (magic != FORMAT_SUPERBLOCK_MAGIC && found->magic == 0) {
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "The file `superblock` is not Vellum's: choose another directory with --dir");
+        return STORE_FOREIGN;
+    }
+    if (found->magic == 0 && version == FORMAT_VERSION) {
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "Both copies of the superblock are damaged: restore the directory from a backup");
+        return STORE_CORRUPT;
+    }
+    if (found->magic == 0 || found->version != FORMAT_VERSION) {
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "The data directory has format version %u; this server knows version %u only",
+                 found->magic ? found->version : version, FORMAT_VERSION);
+        return STORE_VERSION;
+    }
+    return STORE_OK;
+}
+
+static bool is_blank(const char *bytes, size_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+/* Nothing was ever committed here: the power failed while the directory was made. */
+static bool journal_is_blank(struct store *store)
+{
+    struct disk_file *file;
+    int error = store->disk->ops->open(store->disk, "journal", false, &file);
+    if (error)
+        return error == ENOENT;
+    char *page = disk_alloc(PAGE_SIZE);
+    bool blank = store->disk->ops->size(file) < PAGE_SIZE ||
+                 (page && disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0 &&
+                  is_blank(page, PAGE_SIZE));
+    free(page);
+    store->disk->ops->close(file);
+    return blank;
+}
+
+enum store_result superblock_missing(struct store *store, char *message)
+{
+    if (journal_is_blank(store))
+        return STORE_ABSENT;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The file `superblock` is missing, blank or cut short, but the journal next to it is "
+             "in use: nothing was changed. Restore the directory from a backup");
+    return STORE_CORRUPT;
+}
+
+/* Both copies, or as much of the file as there is. STORE_ABSENT: it is to be made. */
+static enum store_result read_copies(struct store *store, char *pages, char *message)
+{
+    uint64_t size = store->disk->ops->size(store->super_file);
+    uint64_t length = size < 2 * PAGE_SIZE ? size / PAGE_SIZE * PAGE_SIZE : 2 * PAGE_SIZE;
+    memset(pages, 0, 2 * PAGE_SIZE);
+    int error = length ? disk_read(store->keeper_queue, store->super_file, pages, length, 0) : 0;
+    if (error) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot read the superblock: %s", strerror(error));
+        return STORE_IO;
+    }
+    bool blank = size % PAGE_SIZE == 0 && is_blank(pages, 2 * PAGE_SIZE);
+    if (length == 2 * PAGE_SIZE && !blank)
+        return STORE_OK;
+    enum store_result result = superblock_missing(store, message);
+    if (result != STORE_ABSENT || blank)
+        return result;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The file `superblock` is not Vellum's: choose another directory with --dir");
+    return STORE_FOREIGN;
+}
+
+enum store_result superblock_read(struct store *store, char *message)
+{
+    char *pages = disk_alloc(2 * PAGE_SIZE);
+    if (!pages) {
+        snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
+        return STORE_NO_MEMORY;
+    }
+    enum store_result result = read_copies(store, pages, message);
+    if (result != STORE_OK) {
+        free(pages);
+        return result;
+    }
+    struct format_superblock copies[2], best = {0};
+    memcpy(&copies[0], pages, sizeof copies[0]);
+    memcpy(&copies[1], pages + PAGE_SIZE, sizeof copies[1]);
+    free(pages);
+    for (int i = 0; i < 2; i++)
+        if (better(&copies[i], &best))
+            best = copies[i];
+    bool ours = copies[0].magic == FORMAT_SUPERBLOCK_MAGIC;
+    result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
+    if (result == STORE_OK) {
+        store->super_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
+        store->super_in_turn = copies[0].sequence + 1 == copies[1].sequence ||
+                               copies[1].sequence + 1 == copies[0].sequence;
+        if (store->super_damaged)
+            engine_log(store, STORE_LOG_WARNING,
+                       "A copy of the superblock is damaged: the other one is used");
+        if (memcmp(best.store_id, store->super.store_id, sizeof best.store_id) != 0)
+            format_make_secret(&best, &store->secret); /* once: a reload leaves it to its readers */
+        store->super = best;
+        engine_set_clock(store, (int64_t)best.clock_ms);
+    }
+    return result;
+}
+
+/* From what only the superblock knows; mixed, so that what is made of it tells nothing of the seed.
+ */
+struct store_secret store_secret(const struct store *store)
+{
+    const struct format_superblock *super = &store->super;
+    XXH128_hash_t mixed =
+        XXH3_128bits_withSeed(super->store_id, sizeof super->store_id, super->seed);
+    return (struct store_secret){{mixed.low64, mixed.high64}};
+}

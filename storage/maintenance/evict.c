@@ -1,0 +1,263 @@
+/*
+ * Eviction: which keys go when there is no more room on disk, or in memory for anything but them.
+ *
+ * Who finds no free slot wants room of one class in one partition, or a run of one class among the
+ * extents: nothing else would help, for a segment changes its class only when all of it is free.
+ * Then a hand goes on through the partition's index, which is in the order of the keys' hashes: so
+ * whatever it meets next is a sample of all. Of `samples` keys that would make room one goes: the
+ * one used longest ago, least often, or due first. Like expiry it names them, and removal.c
+ * deletes.
+ *
+ * Invariant: a class that is wanted has its bit in the partition's (or the extents') eviction, and
+ * the worker that wanted it has evict_due set, until evict_step has looked for it.
+ */
+#include <string.h>
+
+#include "storage/exec/removal.h"
+#include "storage/cache/use.h"
+
+#define BATCH 16u          /* keys that go in one step of a partition */
+#define UNDER_WAY_MOST 64u /* per worker */
+#define SAMPLE_FACTOR 4u   /* candidates per sample asked for: they make up for Redis's pool */
+#define WALK_ENTRIES 20000u
+#define ANY_CLASS 0u
+
+struct candidate {
+    uint64_t rank; /* the smallest goes first */
+    uint32_t slot, tag, page, item_slot;
+};
+
+struct choice {
+    struct store *store;
+    struct partition *partition;
+    uint32_t class;
+    int64_t now_ms;
+    uint64_t looked_at;
+    uint32_t seen, most_seen;
+    uint32_t count;
+    struct candidate best[BATCH]; /* by rank */
+};
+
+/* ---- what is wanted ---- */
+
+static uint64_t bit_of(uint32_t class)
+{
+    return 1ull << (class > FORMAT_RUN_CLASS ? class - FORMAT_RUN_CLASS : class);
+}
+
+static enum store_evict evicts(const struct store *store)
+{
+    return (enum store_evict)atomic_load_explicit(&store->policy.evicts, memory_order_relaxed);
+}
+
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t class)
+{
+    struct store *store = worker->store;
+    struct eviction *eviction = space->id == FORMAT_EXTENT_SPACE
+                                    ? &store->extents_eviction
+                                    : &store->partitions[space->id].eviction;
+    if (evicts(store) == STORE_EVICT_NOTHING)
+        return false;
+    if (eviction->barren & bit_of(class)) {
+        eviction->barren &= ~bit_of(class); /* who asks again may have more luck */
+        return false;
+    }
+    eviction->wanted |= bit_of(class);
+    if (!atomic_exchange_explicit(&worker->evict_due, true, memory_order_relaxed))
+        request_notify(worker);
+    return true;
+}
+
+void evict_for_memory(struct store *store)
+{
+    if (evicts(store) == STORE_EVICT_NOTHING)
+        return;
+    pthread_mutex_lock(&store->keeper_lock);
+    for (uint32_t i = 0; i < store->worker_count; i++) {
+        struct store_worker *worker = store->workers[i];
+        if (worker && !atomic_exchange(&worker->evict_due, true))
+            request_notify(worker);
+    }
+    pthread_mutex_unlock(&store->keeper_lock);
+}
+
+/* ---- choosing ---- */
+
+/* Of an item in memory it is known which runs it has. Of another the removal finds out, and brings
+ * it into memory by that: so those that would be of no use are not asked over and over. */
+static bool may_give_run(const struct choice *choice, uint64_t entry)
+{
+    const struct space *space = &choice->partition->space;
+    uint32_t page = index_page(entry), number = space->table[page];
+    const struct frame *frame = number ? arena_frame(space->arena, number) : NULL;
+    if (!frame || frame->state != FRAME_VALID)
+        return true;
+    uint32_t size = format_class_size(space_class_of(space, page));
+    const struct format_item *item =
+        (const void *)(arena_memory(space->arena, number) + index_item_slot(entry) * size);
+    return item->database == FORMAT_DAMAGED ||
+           removal_gives_run(choice->store, item, choice->class);
+}
+
+/* Nodes of collections are whole pages: one that is taken apart gives those. */
+static bool makes_room(const struct choice *choice, uint64_t entry)
+{
+    uint32_t class = choice->class, traits = index_traits(entry);
+    if (class == ANY_CLASS)
+        return true;
+    if (class > FORMAT_RUN_CLASS)
+        return traits & INDEX_LARGE && may_give_run(choice, entry);
+    return space_class_of(&choice->partition->space, index_page(entry)) == class ||
+           (class == format_class_for(PAGE_SIZE) && traits & INDEX_TREES);
+}
+
+static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
+{
+    const struct partition *partition = choice->partition;
+    switch (evicts(choice->store)) {
+    case STORE_EVICT_TTL:
+        return ttl_unit(&partition->ttl, slot, index_tag(entry));
+    case STORE_EVICT_LRU:
+    case STORE_EVICT_LFU:
+        return use_rank(choice->store, &partition->space, index_page(entry), index_item_slot(entry),
+                        choice->now_ms);
+    default: /* at random is as they come */
+        return choice->seen;
+    }
+}
+
+static void insert(struct choice *choice, const struct candidate *fresh)
+{
+    uint32_t at = choice->count;
+    if (choice->count < BATCH)
+        choice->count++;
+    else if (choice->best[--at].rank <= fresh->rank)
+        return;
+    for (; at > 0 && choice->best[at - 1].rank > fresh->rank; at--)
+        choice->best[at] = choice->best[at - 1];
+    choice->best[at] = *fresh;
+}
+
+static bool consider(void *arg, uint32_t slot, uint64_t entry)
+{
+    struct choice *choice = arg;
+    if (choice->seen >= choice->most_seen)
+        return false;
+    choice->looked_at++;
+    bool may_go = index_traits(entry) & INDEX_EXPIRES ||
+                  !atomic_load_explicit(&choice->store->policy.only_expiring, memory_order_relaxed);
+    if (!may_go || !makes_room(choice, entry))
+        return true;
+    struct candidate fresh = {.rank = rank(choice, slot, entry),
+                              .slot = slot,
+                              .tag = index_tag(entry),
+                              .page = index_page(entry),
+                              .item_slot = index_item_slot(entry)};
+    choice->seen++;
+    insert(choice, &fresh);
+    return true;
+}
+
+/* The next candidates; how many of them are to go. The partition's lock is held. */
+static uint32_t choose(struct choice *choice)
+{
+    struct eviction *eviction = &choice->partition->eviction;
+    struct index *index = &choice->partition->index;
+    uint32_t samples = atomic_load_explicit(&choice->store->policy.samples, memory_order_relaxed);
+    choice->most_seen = BATCH * samples * SAMPLE_FACTOR;
+    if (eviction->at.slot < index->first_slot)
+        eviction->at = (struct index_cursor){.slot = index->first_slot};
+    if (!index_scan(index, &eviction->at, WALK_ENTRIES, consider, choice))
+        eviction->at = (struct index_cursor){.slot = index->first_slot};
+    uint32_t goes = (choice->seen + samples * SAMPLE_FACTOR - 1) / (samples * SAMPLE_FACTOR);
+    return goes < choice->count ? goes : choice->count;
+}
+
+/* Twice around without any: there is nothing. */
+static void note_fruit(const struct choice *choice)
+{
+    struct eviction *eviction = &choice->partition->eviction;
+    eviction->fruitless = choice->seen ? 0 : eviction->fruitless + choice->looked_at + 1;
+    if (choice->seen && choice->class == ANY_CLASS)
+        atomic_store(&choice->store->nothing_goes, false);
+    if (eviction->fruitless <= 2 * index_count(&choice->partition->index) + BATCH)
+        return;
+    eviction->fruitless = 0;
+    if (choice->class == ANY_CLASS)
+        atomic_store(&choice->store->nothing_goes, true);
+    else if (choice->class < FORMAT_RUN_CLASS)
+        eviction->barren |= bit_of(choice->class);
+}
+
+static void evict_from(struct store_worker *worker, struct partition *partition, uint32_t class)
+{
+    struct store *store = worker->store;
+    struct choice choice = {
+        .store = store, .partition = partition, .class = class, .now_ms = store_clock_ms(store)};
+    pthread_mutex_lock(&partition->space.lock);
+    uint32_t goes = choose(&choice);
+    note_fruit(&choice);
+    pthread_mutex_unlock(&partition->space.lock);
+    for (uint32_t i = 0; i < goes; i++) {
+        const struct candidate *candidate = &choice.best[i];
+        struct removal_name name = {.cause = STORE_BY_EVICTION,
+                                    .slot = candidate->slot,
+                                    .tag = candidate->tag,
+                                    .page = candidate->page,
+                                    .item_slot = candidate->item_slot,
+                                    .class = class > FORMAT_RUN_CLASS ? class : 0};
+        removal_begin(worker, &name);
+    }
+}
+
+/* ---- steps ---- */
+
+static bool may_begin(const struct store_worker *worker)
+{
+    return !worker->stopping && removal_count(worker, STORE_BY_EVICTION) < UNDER_WAY_MOST;
+}
+
+static uint64_t take_wanted(pthread_mutex_t *lock, struct eviction *eviction)
+{
+    pthread_mutex_lock(lock);
+    uint64_t wanted = eviction->wanted;
+    eviction->wanted = 0;
+    pthread_mutex_unlock(lock);
+    return wanted;
+}
+
+static struct partition *next_partition(struct store *store)
+{
+    uint32_t turn = atomic_fetch_add_explicit(&store->evict_turn, 1, memory_order_relaxed);
+    return &store->partitions[turn % store->partition_count];
+}
+
+static void evict_large(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    uint64_t wanted = take_wanted(&store->extents.lock, &store->extents_eviction);
+    for (; wanted; wanted &= wanted - 1) {
+        uint32_t class = FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted);
+        for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++)
+            evict_from(worker, next_partition(store), class);
+    }
+}
+
+void evict_step(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    if (evicts(store) == STORE_EVICT_NOTHING)
+        return;
+    for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++) {
+        struct partition *partition = &store->partitions[i];
+        uint64_t wanted = take_wanted(&partition->space.lock, &partition->eviction);
+        for (; wanted; wanted &= wanted - 1)
+            evict_from(worker, partition, (uint32_t)__builtin_ctzll(wanted));
+    }
+    if (may_begin(worker))
+        evict_large(worker);
+    for (uint32_t i = 0; i < store->partition_count && may_begin(worker) &&
+                         atomic_load_explicit(&store->over_memory, memory_order_relaxed);
+         i++)
+        evict_from(worker, next_partition(store), ANY_CLASS);
+}

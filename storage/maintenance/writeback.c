@@ -1,0 +1,205 @@
+/*
+ * Write-behind and checkpoints, by the keeper thread.
+ *
+ * A checkpoint notes where the journal stands (its mark), then goes once over every space in page
+ * order and writes what is dirty, neighbours in one operation, flushes the files and moves the
+ * journal's tail to the mark. Pages are dirtied on meanwhile; what was dirty at the mark is
+ * written.
+ *
+ * Invariants
+ * 1. A page is written only when the newest commit in its frame is durable in the journal.
+ * 2. While its write is in flight the frame is referenced and marked `writing`: nobody changes it.
+ * 3. The tail moves only after all of that is flushed, and the superblock that says so is durable.
+ */
+#include "storage/maintenance/writeback.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/value/annex.h"
+
+#define BATCH_WRITES 32u
+
+struct page_write {
+    struct disk_op op;
+    uint32_t page, count;
+    uint32_t frames[SPACE_BATCH_PAGES];
+    struct iovec vectors[SPACE_BATCH_PAGES];
+};
+
+struct batch {
+    uint32_t count;
+    uint64_t newest; /* commit in any of its frames */
+    struct page_write writes[BATCH_WRITES];
+};
+
+struct batch *writeback_batch(void)
+{
+    return malloc(sizeof(struct batch));
+}
+
+/* ---- gathering ---- */
+
+/* The first dirty page from `page` on; UINT32_MAX: none. */
+static uint32_t next_dirty(const struct space *space, uint32_t page)
+{
+    uint32_t end = space->segment_count * SEGMENT_PAGES;
+    while (page < end) {
+        uint64_t word = space->dirty[page / 64] >> (page % 64);
+        if (word)
+            return page + (uint32_t)__builtin_ctzll(word);
+        page = (page / 64 + 1) * 64;
+    }
+    return UINT32_MAX;
+}
+
+static void add_page(struct space *space, struct batch *batch, uint32_t page)
+{
+    struct page_write *write = batch->count ? &batch->writes[batch->count - 1] : NULL;
+    if (!write || write->page + write->count != page || write->count == SPACE_BATCH_PAGES) {
+        write = &batch->writes[batch->count++];
+        write->page = page;
+        write->count = 0;
+    }
+    uint32_t number = space->table[page];
+    struct frame *frame = arena_frame(space->arena, number);
+    if (frame->commit > batch->newest)
+        batch->newest = frame->commit;
+    space_mark_clean(space, number);
+    space_ref(space, number);
+    frame->writing = true;
+    write->frames[write->count] = number;
+    write->vectors[write->count++] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+}
+
+/* A frame that is still being written (by an earlier batch) cannot be dirty: a change replaced it.
+ */
+static void gather(struct space *space, struct batch *batch, uint32_t *cursor)
+{
+    batch->count = 0;
+    batch->newest = 0;
+    uint32_t page;
+    while ((page = next_dirty(space, *cursor)) != UINT32_MAX) {
+        const struct page_write *last = batch->count ? &batch->writes[batch->count - 1] : NULL;
+        bool extends = last && last->page + last->count == page && last->count < SPACE_BATCH_PAGES;
+        if (batch->count == BATCH_WRITES && !extends)
+            break;
+        add_page(space, batch, page);
+        *cursor = page + 1;
+    }
+}
+
+/* ---- writing ---- */
+
+static void counted(struct disk_op *op)
+{
+    --*(uint32_t *)op->arg;
+}
+
+static int write_batch(struct store *store, struct space *space, struct batch *batch)
+{
+    uint32_t left = batch->count;
+    int error = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct page_write *write = &batch->writes[i];
+        write->op = (struct disk_op){.kind = DISK_WRITE,
+                                     .file = space->file,
+                                     .vectors = write->vectors,
+                                     .vector_count = (int)write->count,
+                                     .offset = (uint64_t)write->page * PAGE_SIZE,
+                                     .done = counted,
+                                     .arg = &left};
+        disk_queue_op(store->keeper_queue, &write->op);
+    }
+    while (left > 0) {
+        store->disk->ops->submit(store->keeper_queue);
+        store->disk->ops->reap(store->keeper_queue, left);
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        atomic_fetch_add_explicit(&store->pages_written, batch->writes[i].count,
+                                  memory_order_relaxed);
+        if (batch->writes[i].op.error)
+            error = batch->writes[i].op.error;
+    }
+    return error;
+}
+
+/* After a failed write the frames are dirty again, so that what they hold is not evicted. */
+static void release(struct space *space, struct batch *batch, bool failed)
+{
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < batch->count; i++)
+        for (uint32_t j = 0; j < batch->writes[i].count; j++) {
+            uint32_t number = batch->writes[i].frames[j];
+            struct frame *frame = arena_frame(space->arena, number);
+            frame->writing = false;
+            if (failed && frame->state == FRAME_VALID)
+                space_mark_dirty(space, number, frame->commit);
+            space_unref(space, number);
+        }
+    pthread_mutex_unlock(&space->lock);
+}
+
+bool writeback_step(struct store *store, struct space *space, struct batch *batch, uint32_t *cursor)
+{
+    pthread_mutex_lock(&space->lock);
+    gather(space, batch, cursor);
+    pthread_mutex_unlock(&space->lock);
+    if (batch->count == 0)
+        return false;
+    bool durable = batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);
+    int error = durable ? write_batch(store, space, batch) : 0;
+    if (error)
+        engine_fail(store, "writing pages", error);
+    release(space, batch, error || !durable);
+    return !engine_failed(store);
+}
+
+/* ---- the journal ---- */
+
+bool writeback_sync(struct store *store, uint64_t commit)
+{
+    while (store_durable(store) < commit && !engine_failed(store)) {
+        annex_write(store);
+        journal_kick(&store->journal, store->keeper_queue, 0);
+        store->disk->ops->submit(store->keeper_queue);
+        if (store->keeper_queue->in_flight)
+            store->disk->ops->reap(store->keeper_queue, 1);
+        else
+            keeper_nap(store, 1); /* a worker's group is in flight */
+    }
+    return !engine_failed(store);
+}
+
+/* ---- checkpoints ---- */
+
+static int flush_files(struct store *store)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < store->partition_count && !error; i++)
+        error = disk_flush(store->keeper_queue, store->partitions[i].space.file);
+    return error ? error : disk_flush(store->keeper_queue, store->extents.file);
+}
+
+int writeback_finish(struct store *store, const struct journal_mark *mark, bool clean)
+{
+    int error = flush_files(store);
+    struct format_superblock *super = &store->super;
+    super->tail_position = mark->position;
+    super->tail_sequence = mark->sequence;
+    super->tail_previous = mark->previous;
+    super->tail_commit = mark->commit;
+    super->databases = mark->databases;
+    super->clean = clean;
+    super->clock_ms = (uint64_t)store_clock_ms(store);
+    if (!error)
+        error = superblock_write(store, store->keeper_queue);
+    if (error) {
+        engine_fail(store, "a checkpoint", error);
+        return error;
+    }
+    journal_release(&store->journal, mark);
+    annex_release(store, mark->commit);
+    atomic_fetch_add_explicit(&store->checkpoints, 1, memory_order_relaxed);
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* Write-behind and checkpoints, by the keeper thread. Private to storage/. */
+#ifndef VELLUM_STORE_WRITEBACK_H
+#define VELLUM_STORE_WRITEBACK_H
+
+#include "storage/txn/engine.h"
+
+struct batch;
+struct batch *writeback_batch(void); /* NULL: no memory; release with free() */
+
+/* Writes the next dirty pages of the space from *cursor on. false: there are none, or it failed. */
+bool writeback_step(struct store *store, struct space *space, struct batch *batch,
+                    uint32_t *cursor);
+
+/* Waits until the commit is durable; false: the store has failed. */
+bool writeback_sync(struct store *store, uint64_t commit);
+
+/* Everything that was dirty at the mark is written: flush, and move the journal's tail. 0 or errno.
+ */
+int writeback_finish(struct store *store, const struct journal_mark *mark, bool clean);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * Collections as a whole: from each item that is one down to every entry, and back, whether a node
+ * or a value beside a node was left over that no entry leads to.
+ */
+#include "storage/recovery/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/tree/tree.h"
+
+/* One tree on its way. */
+struct walk {
+    struct check *check;
+    const struct seen_owner *owner;
+    uint64_t entries; /* so far */
+    char last[NODE_ENTRY_MAX];
+    uint32_t last_len;
+    bool is_bad; /* said once for a tree */
+};
+
+static void say(struct walk *walk, uint32_t page, const char *what)
+{
+    if (!walk->is_bad)
+        engine_log(walk->check->store, STORE_LOG_WARNING,
+                   "The collection in partition %u, page %u, slot %u is damaged: %s (page %u of "
+                   "partition %u)",
+                   walk->owner->partition, walk->owner->page, walk->owner->slot, what, page,
+                   walk->owner->home);
+    walk->is_bad = true;
+}
+
+/* ---- what was seen, by name ---- */
+
+static int node_order(const void *a, const void *b)
+{
+    const struct seen_node *x = a, *y = b;
+    if (x->partition != y->partition)
+        return x->partition < y->partition ? -1 : 1;
+    return (x->page > y->page) - (x->page < y->page);
+}
+
+static int outside_order(const void *a, const void *b)
+{
+    const struct seen_outside *x = a, *y = b;
+    if (x->collection != y->collection)
+        return x->collection < y->collection ? -1 : 1;
+    return (x->element > y->element) - (x->element < y->element);
+}
+
+static int owner_order(const void *a, const void *b)
+{
+    uint64_t x = ((const struct seen_owner *)a)->collection;
+    uint64_t y = ((const struct seen_owner *)b)->collection;
+    return (x > y) - (x < y);
+}
+
+static void sort(struct found_list *list, size_t size, int (*order)(const void *, const void *))
+{
+    if (list->count)
+        qsort(list->at, list->count, size, order);
+}
+
+static void *find(const struct found_list *list, const void *key, size_t size,
+                  int (*order)(const void *, const void *))
+{
+    return list->count ? bsearch(key, list->at, list->count, size, order) : NULL;
+}
+
+/* ---- down ---- */
+
+static bool read_node(struct walk *walk, uint32_t page, uint32_t level, struct format_node *node)
+{
+    struct check *check = walk->check;
+    struct seen_node key = {.partition = walk->owner->home, .page = page};
+    struct seen_node *seen = find(&check->nodes, &key, sizeof key, node_order);
+    if (!seen || seen->collection != walk->owner->collection) {
+        say(walk, page, "a node is missing");
+        return false;
+    }
+    if (seen->is_reached) {
+        say(walk, page, "a node is in two places");
+        return false;
+    }
+    seen->is_reached = true;
+    if (disk_read(check->store->keeper_queue, check->store->partitions[key.partition].space.file,
+                  node, PAGE_SIZE, (uint64_t)page * PAGE_SIZE) != 0) {
+        check->result = STORE_IO;
+        return false;
+    }
+    if (node->level != level)
+        say(walk, page, "a node is of another level");
+    return node->level == level;
+}
+
+static void reach_outside(struct walk *walk, uint32_t page, const char *value)
+{
+    struct format_outside name;
+    memcpy(&name, value, sizeof name);
+    struct seen_outside key = {.collection = walk->owner->collection, .element = name.element};
+    struct seen_outside *seen = find(&walk->check->outside, &key, sizeof key, outside_order);
+    if (!seen || seen->length != name.length)
+        say(walk, page, "an element's value is missing");
+    else
+        seen->is_reached = true;
+}
+
+static void walk_leaf(struct walk *walk, uint32_t page, const struct format_node *leaf)
+{
+    for (uint32_t i = 0; i < leaf->count; i++) {
+        struct node_entry entry;
+        leaf_get(leaf, i, &entry);
+        if (walk->entries++ &&
+            node_compare(walk->last, walk->last_len, entry.key, entry.key_len) > 0)
+            say(walk, page, "entries are not in order");
+        walk->last_len = entry.key_len < NODE_ENTRY_MAX ? entry.key_len : NODE_ENTRY_MAX;
+        memcpy(walk->last, entry.key, walk->last_len);
+        if (entry.outside)
+            reach_outside(walk, page, entry.value);
+    }
+}
+
+static void walk_node(struct walk *walk, uint32_t page, uint32_t level)
+{
+    struct format_node *node = disk_alloc(PAGE_SIZE);
+    if (!node)
+        walk->check->result = STORE_NO_MEMORY;
+    if (node && read_node(walk, page, level, node)) {
+        if (level == 0)
+            walk_leaf(walk, page, node);
+        for (uint32_t i = 0; level > 0 && i < node->count; i++) {
+            uint64_t before = walk->entries;
+            walk_node(walk, inner_page(node, i), level - 1);
+            if (walk->entries - before != inner_count(node, i))
+                say(walk, page, "a node counts other entries than there are");
+        }
+    }
+    free(node);
+}
+
+static void walk_tree(struct check *check, const struct seen_owner *owner,
+                      const struct format_tree *tree)
+{
+    struct walk walk = {.check = check, .owner = owner};
+    if (tree->height > 0)
+        walk_node(&walk, tree->root, tree->height - 1u);
+    if (walk.entries != tree->count)
+        say(&walk, tree->root, "it has other entries than it counts");
+}
+
+/* ---- and back ---- */
+
+static bool is_owned(const struct check *check, uint64_t collection)
+{
+    struct seen_owner key = {.collection = collection};
+    return find(&check->owners, &key, sizeof key, owner_order) != NULL;
+}
+
+static void find_left_over(struct check *check)
+{
+    const struct seen_node *nodes = check->nodes.at;
+    const struct seen_outside *outside = check->outside.at;
+    for (uint64_t i = 0; i < check->nodes.count; i++)
+        if (!nodes[i].is_reached && is_owned(check, nodes[i].collection))
+            engine_log(check->store, STORE_LOG_WARNING,
+                       "Page %u of partition %u is a node that its collection does not lead to",
+                       nodes[i].page, nodes[i].partition);
+    for (uint64_t i = 0; i < check->outside.count; i++)
+        if (!outside[i].is_reached && is_owned(check, outside[i].collection))
+            engine_log(check->store, STORE_LOG_WARNING,
+                       "A value of collection %llx (element %llx) has no entry",
+                       (unsigned long long)outside[i].collection,
+                       (unsigned long long)outside[i].element);
+}
+
+void check_trees(struct check *check)
+{
+    sort(&check->owners, sizeof(struct seen_owner), owner_order);
+    sort(&check->nodes, sizeof(struct seen_node), node_order);
+    sort(&check->outside, sizeof(struct seen_outside), outside_order);
+    const struct seen_owner *owners = check->owners.at;
+    for (uint64_t i = 0; i < check->owners.count; i++) {
+        if (i > 0 && owners[i - 1].collection == owners[i].collection)
+            engine_log(check->store, STORE_LOG_WARNING, "Two items are one collection (%llx)",
+                       (unsigned long long)owners[i].collection);
+        for (uint32_t j = 0; j < owners[i].tree_count; j++)
+            walk_tree(check, &owners[i], &owners[i].trees[j]);
+    }
+    find_left_over(check);
+}

@@ -1,0 +1,200 @@
+/*
+ * Loading the index checkpoint. Whatever is not as it must be puts all of it in doubt; then nothing
+ * of it stays, and the start goes on with a scan.
+ */
+#include "storage/format/index_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loading {
+    struct store *store;
+    struct index_stream stream;
+    uint64_t *cells; /* of one table */
+    uint32_t capacity;
+    bool out_of_memory;
+    char *message;
+    bool is_cut; /* a file has lost segments: it says so */
+};
+
+/* ---- cells ---- */
+
+static bool get_cells(struct loading *loading, uint32_t count)
+{
+    if (count > loading->capacity) {
+        uint64_t *grown = realloc(loading->cells, (size_t)count * sizeof *grown);
+        if (!grown) {
+            loading->out_of_memory = true;
+            return false;
+        }
+        loading->cells = grown;
+        loading->capacity = count;
+    }
+    return index_stream_get(&loading->stream, loading->cells, (size_t)count * sizeof(uint64_t));
+}
+
+/* An entry names a slot that there is and that is in use. */
+static bool names_used_slot(const struct space *space, uint64_t entry)
+{
+    uint32_t page = index_page(entry), slot = index_item_slot(entry);
+    if (page % SEGMENT_PAGES == 0 || page >= space->segment_assigned * SEGMENT_PAGES)
+        return false;
+    uint32_t class = space_class_of(space, page);
+    return class != 0 && slot < format_class_slots(class) && !(space->free_slots[page] >> slot & 1);
+}
+
+static bool load_entries(struct loading *loading, struct partition *partition, uint64_t left)
+{
+    struct index *index = &partition->index;
+    struct format_index_cells head;
+    while (left > 0) {
+        if (!index_stream_get(&loading->stream, &head, sizeof head) || head.count == 0 ||
+            head.count > left || head.table - index->first_slot >= index->slot_count ||
+            index_slot_count(index, head.table) > 0 || !get_cells(loading, head.count))
+            return false;
+        for (uint32_t i = 0; i < head.count; i++)
+            if (!names_used_slot(&partition->space, loading->cells[i]) ||
+                (i > 0 && index_tag(loading->cells[i]) < index_tag(loading->cells[i - 1])))
+                return false;
+        if (!index_load_slot(index, head.table, loading->cells, head.count)) {
+            loading->out_of_memory = true;
+            return false;
+        }
+        left -= head.count;
+    }
+    return true;
+}
+
+static bool load_expiries(struct loading *loading, struct partition *partition, uint64_t left)
+{
+    struct format_index_cells head;
+    while (left > 0) {
+        if (!index_stream_get(&loading->stream, &head, sizeof head) || head.count == 0 ||
+            head.count > left || !get_cells(loading, head.count) ||
+            !ttl_can_load(&partition->ttl, head.table, loading->cells, head.count))
+            return false;
+        if (!ttl_load(&partition->ttl, head.table, loading->cells, head.count)) {
+            loading->out_of_memory = true;
+            return false;
+        }
+        left -= head.count;
+    }
+    return true;
+}
+
+/* ---- spaces ---- */
+
+/* A scan would find nothing amiss: of what is gone nothing else knows. */
+static void report_cut(struct loading *loading, const struct space *space,
+                       const struct format_index_space *head)
+{
+    char name[16] = "extents";
+    if (space->id != FORMAT_EXTENT_SPACE)
+        snprintf(name, sizeof name, "slabs-%02x", space->id);
+    loading->is_cut = true;
+    snprintf(loading->message, STORE_MESSAGE_MAX,
+             "The file %s was cut short since the server stopped: %u of its %u MB are left, and "
+             "what was in the others is missing. Nothing was changed. Restore the directory from a "
+             "backup; or remove the file `index`, and the server starts with what is left",
+             name, space->segment_count, head->segment_count);
+}
+
+static bool load_segments(struct loading *loading, struct space *space,
+                          const struct format_index_space *head)
+{
+    uint64_t masks[SEGMENT_PAGES];
+    uint32_t words = space->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
+    if (head->segment_assigned > space->segment_count)
+        report_cut(loading, space, head);
+    if (head->segment_count != space->segment_count ||
+        head->segment_assigned > space->segment_count)
+        return false;
+    uint8_t *classes = malloc(head->segment_assigned + 1);
+    bool good = classes && index_stream_get(&loading->stream, classes, head->segment_assigned);
+    loading->out_of_memory = !classes;
+    space->segment_assigned = head->segment_assigned;
+    for (uint32_t i = 0; i < head->segment_assigned && good; i++) {
+        if (classes[i] == 0)
+            continue;
+        good = index_stream_get(&loading->stream, masks, words * sizeof *masks) &&
+               space_load_segment(space, i, classes[i], masks, words);
+    }
+    free(classes);
+    for (uint32_t i = 0; i < space->segment_count && good; i++)
+        if (space->segment_class[i] == 0)
+            space_add_blank(space, i);
+    return good;
+}
+
+static bool load_partition(struct loading *loading, struct partition *partition)
+{
+    struct format_index_space head;
+    if (!index_stream_get(&loading->stream, &head, sizeof head) ||
+        !load_segments(loading, &partition->space, &head))
+        return false;
+    partition->ttl.base_ms = head.expiry_base_ms;
+    uint64_t keys = 0;
+    for (uint32_t db = 0; db <= STORE_DB_COUNT; db++) {
+        const struct format_index_count *from = &head.databases[db];
+        struct database_count *to = &partition->databases[db];
+        counter_set(&to->keys, from->keys);
+        counter_set(&to->expires, from->expires);
+        counter_set(&to->expiries, from->expiries);
+        keys += from->keys;
+        loading->store->recovered_items += db < STORE_DB_COUNT ? from->keys : 0;
+    }
+    if (!head.is_swept)
+        atomic_store(&loading->store->sweep_asked, true);
+    return (head.is_swept ? keys == head.entries : keys <= head.entries) &&
+           load_entries(loading, partition, head.entries) &&
+           load_expiries(loading, partition, head.expiries);
+}
+
+/* ---- all of it ---- */
+
+static bool load_all(struct loading *loading, const struct format_index_head *expected)
+{
+    struct store *store = loading->store;
+    struct format_index_head head;
+    struct format_index_space extents;
+    uint64_t end;
+    if (!index_stream_get(&loading->stream, &head, sizeof head) ||
+        memcmp(&head, expected, sizeof head) != 0)
+        return false;
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        if (!load_partition(loading, &store->partitions[i]))
+            return false;
+    return index_stream_get(&loading->stream, &extents, sizeof extents) &&
+           load_segments(loading, &store->extents, &extents) &&
+           index_stream_get(&loading->stream, &end, sizeof end) && end == FORMAT_INDEX_END;
+}
+
+static enum store_result why_not(const struct loading *loading)
+{
+    if (loading->is_cut)
+        return STORE_CORRUPT;
+    engine_log(loading->store, STORE_LOG_NOTICE,
+               "The index checkpoint cannot be used: the slabs are read instead");
+    return loading->out_of_memory ? STORE_NO_MEMORY : STORE_ABSENT;
+}
+
+enum store_result index_load(struct store *store, const struct format_superblock *super,
+                             char *message)
+{
+    struct format_index_head head = index_head(super);
+    struct loading loading = {.store = store, .message = message};
+    struct disk_file *file;
+    if (store->disk->ops->open(store->disk, "index", false, &file) != 0)
+        return STORE_ABSENT;
+    bool good = index_stream_open(&loading.stream, store, file, &head);
+    loading.out_of_memory = !good;
+    good = good && load_all(&loading, &head);
+    index_stream_close(&loading.stream);
+    store->disk->ops->close(file);
+    free(loading.cells);
+    if (good)
+        return STORE_OK;
+    engine_forget(store);
+    return why_not(&loading);
+}

@@ -1,0 +1,618 @@
+/*
+ * Recovery: from what the files say to a store that can be served.
+ *
+ *   1. (redo.c) Read the journal from the last checkpoint's tail up to the first group that is
+ * missing or of another history; collect its operations, for each slot the last ones.
+ *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
+ * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
+ *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
+ *   After a stop in order there is nothing to redo, and an index checkpoint (index_file.h) may say
+ *      what the scan would find.
+ *   3. Everything durable: begin a new epoch with an empty journal.
+ *
+ * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
+ * crash during recovery changes nothing: doing it again gives the same pages.
+ */
+#include "storage/recovery/redo.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "storage/format/index_file.h"
+#include "storage/recovery/recover_trees.h"
+
+#define READ_AHEAD 8u
+#define NODES_STEP 64u
+#define WRITE_GAP 4u /* unchanged pages that one write of changed ones goes over */
+#define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
+
+/* A segment on its way through memory. */
+struct segment_buffer {
+    char *bytes;
+    uint32_t pending; /* operations in flight */
+    int error;
+    uint64_t changed[SEGMENT_PAGES / 64]; /* pages that are not as on disk */
+    struct disk_op read, writes[WRITES_MOST];
+    struct iovec read_vector, write_vectors[WRITES_MOST];
+};
+
+/* One thread's share. */
+struct scan {
+    struct store *store;
+    const struct redo_log *journal;
+    struct disk_queue *queue;
+    pthread_t thread;
+    uint32_t first; /* partition; then every thread_count-th */
+    uint32_t step;
+    struct segment_buffer buffers[READ_AHEAD];
+    enum store_result result;
+    int error;
+    struct format_extent *nodes; /* of large values of more than one level */
+    uint32_t node_count, node_capacity;
+    struct found_trees trees;
+    uint64_t items, damaged;
+};
+
+/* ---- large values ---- */
+
+/* A run that a root or node names is in use; false: it is no such run. */
+static bool keep_extent(struct scan *scan, const struct format_extent *extent)
+{
+    struct space *space = &scan->store->extents;
+    if (extent->page == 0)
+        return true;
+    pthread_mutex_lock(&space->lock);
+    bool kept = format_extent_is_sound(extent) && space_try_keep_run(space, extent);
+    pthread_mutex_unlock(&space->lock);
+    if (!kept) {
+        scan->damaged++;
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "A large value names page %u of `extents`, which is not its own: damaged",
+                   extent->page);
+    }
+    return kept;
+}
+
+static bool remember_node(struct scan *scan, const struct format_extent *node)
+{
+    if (scan->node_count == scan->node_capacity) {
+        uint32_t capacity = scan->node_capacity + NODES_STEP;
+        struct format_extent *grown = realloc(scan->nodes, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        scan->nodes = grown;
+        scan->node_capacity = capacity;
+    }
+    scan->nodes[scan->node_count++] = *node;
+    return true;
+}
+
+static bool keep_root(struct scan *scan, const char *at)
+{
+    struct format_root root;
+    memcpy(&root, at, sizeof root);
+    at += sizeof root;
+    for (uint32_t i = 0; i < root.count; i++, at += sizeof(struct format_extent)) {
+        struct format_extent extent;
+        memcpy(&extent, at, sizeof extent);
+        bool kept = keep_extent(scan, &extent);
+        if (root.depth > 0 && extent.page && kept && !remember_node(scan, &extent))
+            return false;
+    }
+    return true;
+}
+
+static void keep_node(struct scan *scan, const struct format_extent *node,
+                      const struct format_extent extents[FORMAT_NODE_FANOUT])
+{
+    if (node->length != PAGE_SIZE || format_checksum(extents, PAGE_SIZE) != node->checksum) {
+        scan->damaged++;
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "Page %u of `extents` is damaged: a large value cannot be read", node->page);
+        return;
+    }
+    for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
+        (void)keep_extent(scan, &extents[i]);
+}
+
+/* One that cannot be read now might be some other time: its extents must not be taken for free. */
+static enum store_result keep_nodes(struct scan *scan)
+{
+    struct format_extent *extents = disk_alloc(PAGE_SIZE);
+    enum store_result result = extents ? STORE_OK : STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < scan->node_count && result == STORE_OK; i++) {
+        const struct format_extent *node = &scan->nodes[i];
+        scan->error = disk_read(scan->queue, scan->store->extents.file, extents, PAGE_SIZE,
+                                (uint64_t)node->page * PAGE_SIZE);
+        if (scan->error)
+            result = STORE_IO;
+        else
+            keep_node(scan, node, extents);
+    }
+    free(extents);
+    return result;
+}
+
+/* ---- slabs ---- */
+
+/* The hash slot that the index has an item in; STORE_SLOT_COUNT: none that could be. */
+static uint32_t hash_slot_of(const struct store *store, const struct partition *partition,
+                             const struct format_item *item)
+{
+    struct format_outside_key key;
+    if (item->database != FORMAT_HIDDEN)
+        return format_key_slot(item);
+    if (item->key_len != sizeof key)
+        return STORE_SLOT_COUNT;
+    memcpy(&key, format_key(item), sizeof key);
+    return key.slot >> store->slot_shift == partition->space.id ? key.slot : STORE_SLOT_COUNT;
+}
+
+/* What belongs to an item elsewhere is in use. */
+static bool keep_roots(struct scan *scan, const struct format_item *item)
+{
+    if (item->flags & FORMAT_LARGE && !keep_root(scan, format_payload(item)))
+        return false;
+    if (item->flags & FORMAT_LONG_KEY && !keep_root(scan, format_key_root(item)))
+        return false;
+    if (item->flags & FORMAT_TREES && !found_owner(&scan->trees, item))
+        return false;
+    return item->database != FORMAT_HIDDEN || found_outside(&scan->trees, item);
+}
+
+/* A valid item, if it is of a living database. */
+static enum store_result enter_item(struct scan *scan, struct partition *partition, uint32_t page,
+                                    uint32_t slot, const struct format_item *item)
+{
+    struct store *store = scan->store;
+    bool hidden = item->database == FORMAT_HIDDEN;
+    int db = hidden ? STORE_HIDDEN_DB : databases_logical(store, item->database);
+    uint32_t hash_slot = hash_slot_of(store, partition, item);
+    if (db < 0 || hash_slot == STORE_SLOT_COUNT)
+        return STORE_OK;
+    uint32_t tag = engine_tag(format_key_hash(&store->secret, item), item->database);
+    int64_t expiry = format_expiry(item);
+    bool expires = expiry != STORE_NO_EXPIRY;
+    uint32_t traits = engine_traits(item->flags);
+    if (!index_insert(&partition->index, hash_slot, tag, page, slot, traits) ||
+        (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) || !keep_roots(scan, item))
+        return STORE_NO_MEMORY;
+    space_keep_slot(&partition->space, page, slot);
+    databases_count_key(partition, (uint32_t)db, expiry);
+    scan->items += !hidden;
+    return STORE_OK;
+}
+
+/* Enters what is in a slot, if it is valid. */
+static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
+                               uint32_t slot, const struct format_item *item)
+{
+    struct store *store = scan->store;
+    struct space *space = &partition->space;
+    enum slot_state state = verify_slot(space, page, slot, item);
+    if (state == SLOT_BLANK || state == SLOT_REMAINS)
+        return STORE_OK;
+    if (state == SLOT_DAMAGED) {
+        engine_log(store, STORE_LOG_WARNING,
+                   "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page,
+                   slot);
+        scan->damaged++;
+        space_keep_slot(space, page, slot);
+        return STORE_OK;
+    }
+    if (item->version >= scan->journal->commit)
+        return STORE_CORRUPT; /* its commit was durable before the page was written */
+    if (item->flags & FORMAT_NODE)
+        return found_node(&scan->trees, space->id, page, item) ? STORE_OK : STORE_NO_MEMORY;
+    return enter_item(scan, partition, page, slot, item);
+}
+
+static void mark_changed(struct segment_buffer *buffer, uint32_t page)
+{
+    buffer->changed[page / 64] |= 1ull << (page % 64);
+}
+
+/* The journal has its own checksum: what it says of ranges is believed but for its bounds. */
+static void lay_patch(struct segment_buffer *buffer, const struct format_operation *operation,
+                      char *slot, uint32_t page, uint32_t slot_size)
+{
+    const char *at = (const char *)(operation + 1), *end = at + operation->length;
+    struct format_range range;
+    while (at + sizeof range <= end) {
+        memcpy(&range, at, sizeof range);
+        at += sizeof range;
+        if (range.length > end - at || range.offset + range.length > slot_size)
+            return;
+        if (memcmp(slot + range.offset, at, range.length) != 0) {
+            memcpy(slot + range.offset, at, range.length);
+            mark_changed(buffer, page);
+        }
+        at += range.length;
+    }
+}
+
+static void lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t page,
+                uint32_t slot_size)
+{
+    static const struct format_item blank;
+    char *slot = buffer->bytes + (size_t)page * PAGE_SIZE + redo->slot * slot_size;
+    if (redo->operation->kind == FORMAT_PATCH) {
+        lay_patch(buffer, redo->operation, slot, page, slot_size);
+        return;
+    }
+    bool put = redo->operation->kind == FORMAT_PUT;
+    const void *image = put ? (const void *)(redo->operation + 1) : &blank;
+    uint32_t length = put ? redo->operation->length : (uint32_t)sizeof blank;
+    if (memcmp(slot, image, length) == 0)
+        return;
+    memcpy(slot, image, length);
+    mark_changed(buffer, page);
+}
+
+/* Lays the journal's operations over a segment. */
+static void overlay(struct scan *scan, struct space *space, uint32_t segment,
+                    struct segment_buffer *buffer)
+{
+    uint32_t first = segment * SEGMENT_PAGES;
+    uint32_t size = format_class_size(space->segment_class[segment]);
+    if (scan->journal->redo_count == 0)
+        return;
+    const struct redo *end = scan->journal->redo + scan->journal->redo_count;
+    const struct redo *redo = redo_first(scan->journal, space->id, first);
+    for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++)
+        lay(buffer, redo, redo->page - first, size);
+}
+
+/* The class of a segment: the journal's word for it (already in segment_class), or its header's; 0:
+ * none. Whether the header is to be written anew. */
+static int class_of(struct scan *scan, struct space *space, uint32_t segment, const char *header,
+                    bool *anew)
+{
+    bool whole;
+    int class = space_segment_class(space, segment, header, &whole);
+    bool journaled = redo_assigns(scan->store, scan->journal, space, segment);
+    *anew = journaled || (class > 0 && !whole);
+    if (journaled)
+        return space->segment_class[segment];
+    if (class < 0)
+        scan->damaged++;
+    if (class < 0 || !whole)
+        engine_log(scan->store, STORE_LOG_WARNING,
+                   "The header of segment %u of space %u is damaged: %s", segment, space->id,
+                   class < 0 ? "its items are not served" : "its copy is used, and it is mended");
+    return class;
+}
+
+static void arrived(struct disk_op *op)
+{
+    struct segment_buffer *buffer = op->arg;
+    buffer->pending--;
+    if (op->error)
+        buffer->error = op->error;
+}
+
+static void wait_for(struct scan *scan, struct segment_buffer *buffer)
+{
+    while (buffer->pending) {
+        scan->queue->disk->ops->submit(scan->queue); /* also what a short transfer has left */
+        scan->queue->disk->ops->reap(scan->queue, 1);
+    }
+}
+
+static uint32_t next_changed(const struct segment_buffer *buffer, uint32_t page)
+{
+    while (page < SEGMENT_PAGES && !(buffer->changed[page / 64] >> (page % 64) & 1))
+        page++;
+    return page;
+}
+
+/* Starts writing the changed pages; the buffer is used again only when they are written. */
+static void write_changed(struct scan *scan, struct space *space, uint32_t segment,
+                          struct segment_buffer *buffer)
+{
+    uint32_t count = 0, page = next_changed(buffer, 0);
+    while (page < SEGMENT_PAGES) {
+        uint32_t first = page, last = page, next;
+        while ((next = next_changed(buffer, last + 1)) < SEGMENT_PAGES && next - last <= WRITE_GAP)
+            last = next;
+        assert(count < WRITES_MOST);
+        buffer->write_vectors[count] = (struct iovec){buffer->bytes + (size_t)first * PAGE_SIZE,
+                                                      (size_t)(last - first + 1) * PAGE_SIZE};
+        buffer->writes[count] =
+            (struct disk_op){.kind = DISK_WRITE,
+                             .file = space->file,
+                             .vectors = &buffer->write_vectors[count],
+                             .vector_count = 1,
+                             .offset = ((uint64_t)segment * SEGMENT_PAGES + first) * PAGE_SIZE,
+                             .done = arrived,
+                             .arg = buffer};
+        disk_queue_op(scan->queue, &buffer->writes[count++]);
+        buffer->pending++;
+        page = next;
+    }
+    scan->queue->disk->ops->submit(scan->queue);
+}
+
+/* One that is damaged is nobody's; one that has lost its class may still be full of what was in it,
+ * and is blank. */
+static void pass_over(struct scan *scan, struct space *space, uint32_t segment, int class,
+                      bool emptied)
+{
+    struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
+    if (class == 0)
+        space_add_blank(space, segment);
+    if (class == 0 && emptied) {
+        memset(buffer->bytes, 0, SEGMENT_BYTES);
+        memset(buffer->changed, 0xff, sizeof buffer->changed);
+        write_changed(scan, space, segment, buffer);
+    }
+}
+
+static enum store_result scan_segment(struct scan *scan, struct partition *partition,
+                                      uint32_t segment, struct segment_buffer *buffer)
+{
+    struct space *space = &partition->space;
+    bool anew;
+    memset(buffer->changed, 0, sizeof buffer->changed);
+    int class = class_of(scan, space, segment, buffer->bytes, &anew);
+    if (class <= 0) {
+        pass_over(scan, space, segment, class, anew);
+        return STORE_OK;
+    }
+    space_assign(space, segment, (uint32_t) class);
+    if (anew) {
+        space_segment_header(space, segment, buffer->bytes);
+        mark_changed(buffer, 0);
+    }
+    overlay(scan, space, segment, buffer);
+    write_changed(scan, space, segment, buffer);
+    uint32_t size = format_class_size((uint32_t) class);
+    uint32_t count = format_class_slots((uint32_t) class);
+    for (uint32_t page = 1; page < SEGMENT_PAGES; page++)
+        for (uint32_t slot = 0; slot < count; slot++) {
+            const char *at = buffer->bytes + (size_t)page * PAGE_SIZE + slot * size;
+            enum store_result result = enter(scan, partition, segment * SEGMENT_PAGES + page, slot,
+                                             (const struct format_item *)at);
+            if (result != STORE_OK)
+                return result;
+        }
+    return STORE_OK;
+}
+
+/* Before a buffer is used again, what was changed in it is on its way no more. */
+static enum store_result start_read(struct scan *scan, struct space *space, uint32_t segment)
+{
+    struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
+    wait_for(scan, buffer);
+    if ((scan->error = buffer->error))
+        return STORE_IO;
+    buffer->read_vector = (struct iovec){buffer->bytes, SEGMENT_BYTES};
+    buffer->read = (struct disk_op){.kind = DISK_READ,
+                                    .file = space->file,
+                                    .vectors = &buffer->read_vector,
+                                    .vector_count = 1,
+                                    .offset = (uint64_t)segment * SEGMENT_BYTES,
+                                    .done = arrived,
+                                    .arg = buffer};
+    buffer->pending++;
+    disk_queue_op(scan->queue, &buffer->read);
+    scan->queue->disk->ops->submit(scan->queue);
+    return STORE_OK;
+}
+
+static enum store_result scan_next(struct scan *scan, struct partition *partition, uint32_t segment,
+                                   uint32_t *started)
+{
+    struct space *space = &partition->space;
+    struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
+    while (*started < space->segment_count && *started < segment + READ_AHEAD) {
+        enum store_result result = start_read(scan, space, (*started)++);
+        if (result != STORE_OK)
+            return result;
+    }
+    wait_for(scan, buffer);
+    if ((scan->error = buffer->error))
+        return STORE_IO;
+    return scan_segment(scan, partition, segment, buffer);
+}
+
+/* Segment by segment, with the next ones being read meanwhile. */
+static enum store_result scan_partition(struct scan *scan, struct partition *partition)
+{
+    struct space *space = &partition->space;
+    uint32_t started = 0;
+    enum store_result result = STORE_OK;
+    for (uint32_t segment = 0; segment < space->segment_count && result == STORE_OK; segment++)
+        result = scan_next(scan, partition, segment, &started);
+    for (uint32_t i = 0; i < READ_AHEAD; i++) {
+        wait_for(scan, &scan->buffers[i]);
+        if (scan->buffers[i].error && result == STORE_OK) {
+            scan->error = scan->buffers[i].error;
+            result = STORE_IO;
+        }
+    }
+    if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))
+        result = STORE_IO;
+    return result;
+}
+
+static void *scan_thread(void *arg)
+{
+    struct scan *scan = arg;
+    struct store *store = scan->store;
+    for (uint32_t i = scan->first; i < store->partition_count && scan->result == STORE_OK;
+         i += scan->step)
+        scan->result = scan_partition(scan, &store->partitions[i]);
+    if (scan->result == STORE_OK)
+        scan->result = keep_nodes(scan);
+    return NULL;
+}
+
+/* ---- extents: only their headers; what is used the roots tell ---- */
+
+static enum store_result scan_extent_headers(struct scan *scan)
+{
+    struct space *space = &scan->store->extents;
+    for (uint32_t segment = 0; segment < space->segment_count; segment++) {
+        char *header = scan->buffers[0].bytes;
+        uint64_t offset = (uint64_t)segment * SEGMENT_BYTES;
+        bool anew;
+        if ((scan->error = disk_read(scan->queue, space->file, header, PAGE_SIZE, offset)))
+            return STORE_IO;
+        int class = class_of(scan, space, segment, header, &anew);
+        if (class > 0)
+            space_assign(space, segment, (uint32_t) class);
+        else if (class == 0)
+            space_add_blank(space, segment);
+        if (!anew)
+            continue;
+        space_segment_header(space, segment, header);
+        if ((scan->error = disk_write(scan->queue, space->file, header, PAGE_SIZE, offset, true)))
+            return STORE_IO;
+    }
+    return STORE_OK;
+}
+
+/* ---- all of it ---- */
+
+static bool prepare_scan(struct scan *scan, struct store *store, const struct redo_log *journal)
+{
+    scan->store = store;
+    scan->journal = journal;
+    for (uint32_t i = 0; i < READ_AHEAD; i++)
+        if (!(scan->buffers[i].bytes = disk_alloc(SEGMENT_BYTES)))
+            return false;
+    return store->disk->ops->queue_create(store->disk, 64, &scan->queue) == 0;
+}
+
+static void end_scan(struct scan *scan)
+{
+    for (uint32_t i = 0; i < READ_AHEAD; i++)
+        free(scan->buffers[i].bytes);
+    free(scan->nodes);
+    found_free(&scan->trees);
+    if (scan->queue)
+        scan->queue->disk->ops->queue_free(scan->queue);
+}
+
+/* One scan per thread; the first runs here. */
+static enum store_result scan_all(struct store *store, struct scan *scans, uint32_t count,
+                                  const struct redo_log *journal, int *error)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        scans[i].first = i;
+        scans[i].step = count;
+        if (!prepare_scan(&scans[i], store, journal))
+            return STORE_NO_MEMORY;
+    }
+    result = scan_extent_headers(&scans[0]);
+    *error = scans[0].error;
+    if (result != STORE_OK)
+        return result;
+    uint32_t started = 1;
+    while (started < count &&
+           pthread_create(&scans[started].thread, NULL, scan_thread, &scans[started]) == 0)
+        started++;
+    scan_thread(&scans[0]);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(scans[i].thread, NULL);
+    for (uint32_t i = started; i < count; i++)
+        scan_thread(&scans[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        store->recovered_items += scans[i].items;
+        atomic_fetch_add(&store->damaged, scans[i].damaged);
+        if (scans[i].result != STORE_OK && result == STORE_OK) {
+            result = scans[i].result;
+            *error = scans[i].error;
+        }
+    }
+    for (uint32_t i = 1; i < count && result == STORE_OK; i++)
+        if (!found_merge(&scans[0].trees, &scans[i].trees))
+            result = STORE_NO_MEMORY;
+    if (result == STORE_OK && !found_settle(store, &scans[0].trees))
+        result = STORE_NO_MEMORY;
+    return result;
+}
+
+/* Only a stop in order leaves an index checkpoint, and both superblocks must speak for it: where
+ * one is lost, it may be the one that said that the store has gone on. */
+static bool was_clean(const struct store *store, const struct redo_log *journal)
+{
+    return store->super.clean && !store->super_damaged && store->super_in_turn &&
+           journal->commits == 0;
+}
+
+/* From here on the old journal is history, and so is the index checkpoint. */
+static int begin_epoch(struct store *store, const struct redo_log *scan)
+{
+    struct journal_mark mark = {
+        .sequence = scan->sequence, .commit = scan->commit, .databases = store->databases};
+    if (getrandom(&mark.previous, sizeof mark.previous, 0) != sizeof mark.previous)
+        return EIO;
+    struct format_superblock *super = &store->super;
+    super->epoch++;
+    atomic_store(&store->tree_ids, 1);
+    super->tail_position = mark.position;
+    super->tail_sequence = mark.sequence;
+    super->tail_previous = mark.previous;
+    super->tail_commit = mark.commit;
+    super->databases = store->databases;
+    super->clean = 0;
+    super->clock_ms = (uint64_t)store_clock_ms(store);
+    journal_start_at(&store->journal, &mark, super->epoch);
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        store->partitions[i].last_removal = mark.commit - 1;
+    return superblock_write(store, store->keeper_queue);
+}
+
+static void explain(enum store_result result, int error, char *message)
+{
+    if (result == STORE_IO)
+        snprintf(message, STORE_MESSAGE_MAX, "Recovery failed: %s",
+                 error ? strerror(error) : "the journal cannot be read");
+    else if (result == STORE_NO_MEMORY)
+        snprintf(message, STORE_MESSAGE_MAX, "Out of memory during recovery");
+    else if (result == STORE_CORRUPT)
+        snprintf(
+            message, STORE_MESSAGE_MAX,
+            "Journal and slabs do not belong together, or commits that were durable are missing "
+            "from a damaged journal: restore the directory from a backup");
+}
+
+enum store_result recover(struct store *store, char *message)
+{
+    int64_t start = engine_clock_ms();
+    struct redo_log journal = {0};
+    uint32_t threads =
+        store->scan_threads < store->partition_count ? store->scan_threads : store->partition_count;
+    struct scan *scans = calloc(threads, sizeof *scans);
+    int error = 0;
+    message[0] = 0;
+    enum store_result result = scans ? redo_read(store, &journal, message) : STORE_NO_MEMORY;
+    enum store_result loaded = STORE_ABSENT;
+    store->stopped = store->super;
+    store->was_clean = result == STORE_OK && was_clean(store, &journal);
+    if (store->was_clean && !store->scans)
+        loaded = index_load(store, &store->stopped, message);
+    store->is_loaded = loaded == STORE_OK;
+    if (result == STORE_OK && loaded == STORE_ABSENT)
+        result = scan_all(store, scans, threads, &journal, &error);
+    else if (result == STORE_OK)
+        result = loaded;
+    if (result == STORE_OK && (error = begin_epoch(store, &journal)))
+        result = STORE_IO;
+    store->recovered_commits = journal.commits;
+    store->recovery_ms = (uint64_t)(engine_clock_ms() - start);
+    for (uint32_t i = 0; scans && i < threads; i++)
+        end_scan(&scans[i]);
+    free(scans);
+    redo_free(&journal);
+    if (result != STORE_OK && !message[0])
+        explain(result, error, message);
+    return result;
+}

@@ -1,0 +1,114 @@
+/*
+ * Trees at recovery. A node does not say whether it is of use: that is so if an item names its
+ * collection, which may come much later in the scan, or have come long before. So nodes are noted,
+ * in runs of pages, and judged in the end. Collections that were given up but not yet taken apart
+ * when the store stopped are thereby gone without a trace.
+ */
+#include "storage/recovery/recover_trees.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *found_add(struct found_list *list, size_t size)
+{
+    if (list->count == list->capacity) {
+        uint64_t capacity = list->capacity ? 2 * list->capacity : 64;
+        void *grown = realloc(list->at, capacity * size);
+        if (!grown)
+            return NULL;
+        list->at = grown;
+        list->capacity = capacity;
+    }
+    return (char *)list->at + list->count++ * size;
+}
+
+bool found_owner(struct found_trees *found, const struct format_item *item)
+{
+    uint64_t *id = found_add(&found->owners, sizeof *id);
+    if (id)
+        memcpy(id, format_payload(item), sizeof *id);
+    return id != NULL;
+}
+
+bool found_node(struct found_trees *found, uint32_t partition, uint32_t page,
+                const struct format_item *item)
+{
+    uint64_t id = ((const struct format_node *)item)->collection;
+    struct found_nodes *last = found->nodes.at;
+    last = found->nodes.count ? last + found->nodes.count - 1 : NULL;
+    if (last && last->collection == id && last->partition == partition &&
+        last->page + last->count == page && last->count < UINT16_MAX) {
+        last->count++;
+        return true;
+    }
+    struct found_nodes *run = found_add(&found->nodes, sizeof *run);
+    if (run)
+        *run = (struct found_nodes){id, page, (uint16_t)partition, 1};
+    return run != NULL;
+}
+
+bool found_outside(struct found_trees *found, const struct format_item *item)
+{
+    struct format_outside_key *key = found_add(&found->outside, sizeof *key);
+    if (key)
+        memcpy(key, format_key(item), sizeof *key);
+    return key != NULL;
+}
+
+void found_free(struct found_trees *found)
+{
+    free(found->owners.at);
+    free(found->nodes.at);
+    free(found->outside.at);
+    *found = (struct found_trees){0};
+}
+
+static bool append(struct found_list *to, const struct found_list *from, size_t size)
+{
+    for (uint64_t i = 0; i < from->count; i++) {
+        void *place = found_add(to, size);
+        if (!place)
+            return false;
+        memcpy(place, (const char *)from->at + i * size, size);
+    }
+    return true;
+}
+
+bool found_merge(struct found_trees *found, struct found_trees *other)
+{
+    bool done = append(&found->owners, &other->owners, sizeof(uint64_t)) &&
+                append(&found->nodes, &other->nodes, sizeof(struct found_nodes)) &&
+                append(&found->outside, &other->outside, sizeof(struct format_outside_key));
+    found_free(other);
+    return done;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool is_named(const struct found_trees *found, uint64_t id)
+{
+    return found->owners.count &&
+           bsearch(&id, found->owners.at, found->owners.count, sizeof id, by_id) != NULL;
+}
+
+bool found_settle(struct store *store, struct found_trees *found)
+{
+    const struct found_nodes *nodes = found->nodes.at;
+    const struct format_outside_key *outside = found->outside.at;
+    if (found->owners.count)
+        qsort(found->owners.at, found->owners.count, sizeof(uint64_t), by_id);
+    for (uint64_t i = 0; i < found->nodes.count; i++) {
+        struct space *space = &store->partitions[nodes[i].partition].space;
+        bool keeps = is_named(found, nodes[i].collection);
+        for (uint32_t j = 0; keeps && j < nodes[i].count; j++)
+            space_keep_slot(space, nodes[i].page + j, 0);
+    }
+    for (uint64_t i = 0; i < found->outside.count; i++)
+        if (!is_named(found, outside[i].collection) && !tree_bury_outside(store, &outside[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,395 @@
+/*
+ * Reading the journal at start: group by group from the tail, as long as each follows the one
+ * before.
+ *
+ * Where none follows, the history has ended: or a group is damaged, and what came behind it would
+ * be lost without a word. A group is written only when the one before it is durable, and an epoch
+ * begins only when the superblock says so. So whatever a crash may do, it leaves no group with a
+ * higher number than the one that is missing, and none of a later epoch: if there is one, something
+ * was durable and is so no longer, and the store is not opened.
+ */
+#include "storage/recovery/redo.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/value/annex.h"
+
+static bool add_redo(struct redo_log *log, const struct format_operation *operation)
+{
+    if (log->redo_count == log->redo_capacity) {
+        uint64_t capacity = log->redo_capacity ? 2 * log->redo_capacity : 4096;
+        struct redo *grown = realloc(log->redo, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        log->redo = grown;
+        log->redo_capacity = capacity;
+    }
+    log->redo[log->redo_count] = (struct redo){.page = operation->page,
+                                               .space = operation->space,
+                                               .slot = operation->slot,
+                                               .operation = operation,
+                                               .order = log->order};
+    log->redo_count++;
+    return true;
+}
+
+static uint32_t number_of(const struct store *store, uint32_t space)
+{
+    return space == FORMAT_EXTENT_SPACE ? store->partition_count : space;
+}
+
+bool redo_assigns(const struct store *store, const struct redo_log *log, const struct space *space,
+                  uint32_t segment)
+{
+    const uint64_t *assigned = log->assigned[number_of(store, space->id)];
+    return assigned && assigned[segment] > 0;
+}
+
+static bool note_assigned(const struct store *store, struct redo_log *log, struct space *space,
+                          const struct format_operation *operation)
+{
+    uint64_t **assigned = &log->assigned[number_of(store, space->id)];
+    uint32_t segment = operation->page / SEGMENT_PAGES;
+    if (!*assigned && !(*assigned = calloc(space->segment_count, sizeof **assigned)))
+        return false;
+    (*assigned)[segment] = log->order;
+    space->segment_class[segment] = operation->slot;
+    return true;
+}
+
+static struct space *space_of(struct store *store, uint32_t id)
+{
+    if (id == FORMAT_EXTENT_SPACE)
+        return &store->extents;
+    return id < store->partition_count ? &store->partitions[id].space : NULL;
+}
+
+static enum store_result apply_operation(struct store *store, struct redo_log *log,
+                                         const struct format_operation *operation)
+{
+    struct space *space = space_of(store, operation->space);
+    if (operation->kind == FORMAT_DATABASES) {
+        memcpy(&store->databases, operation + 1, sizeof store->databases);
+        return STORE_OK;
+    }
+    if (!space || operation->page >= space->segment_count * SEGMENT_PAGES)
+        return STORE_CORRUPT;
+    log->order++;
+    bool done = operation->kind == FORMAT_ASSIGN ? note_assigned(store, log, space, operation)
+                                                 : add_redo(log, operation);
+    return done ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static enum store_result apply_operations(struct store *store, struct redo_log *log, const char *at,
+                                          const char *end)
+{
+    while (at < end) {
+        const struct format_operation *operation = (const void *)at;
+        enum store_result result = apply_operation(store, log, operation);
+        if (result != STORE_OK)
+            return result;
+        at += sizeof *operation + ((operation->length + 7u) & ~7u);
+    }
+    return at == end ? STORE_OK : STORE_CORRUPT;
+}
+
+/* What the log refers to lives as long as it. */
+static bool keep_memory(struct redo_log *log, char *bytes)
+{
+    struct group_memory *memory = malloc(sizeof *memory);
+    if (!memory) {
+        free(bytes);
+        return false;
+    }
+    *memory = (struct group_memory){log->groups, bytes};
+    log->groups = memory;
+    return true;
+}
+
+static enum store_result apply_record(struct store *store, struct redo_log *log, const char *at)
+{
+    const struct format_record *record = (const void *)at;
+    const struct format_operation *first = (const void *)(record + 1);
+    if (record->op_count == 0 || first->kind != FORMAT_ANNEX)
+        return apply_operations(store, log, (const char *)first, at + record->length);
+    char *bytes;
+    uint64_t length;
+    enum store_result result = annex_read(store, record, &bytes, &length);
+    if (bytes && !keep_memory(log, bytes))
+        return STORE_NO_MEMORY;
+    return result == STORE_OK ? apply_operations(store, log, bytes, bytes + length) : result;
+}
+
+static bool follows(const struct store *store, const struct redo_log *log,
+                    const struct format_group *group)
+{
+    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
+           group->epoch == store->super.epoch && group->sequence == log->sequence &&
+           group->previous == log->previous && group->first_commit == log->commit &&
+           group->length >= sizeof *group &&
+           journal_padded(group->length) <= store->super.journal_bytes - log->position;
+}
+
+/* The group at the log's position, if it is the next one; STORE_ABSENT. */
+static enum store_result read_group(struct store *store, struct redo_log *log,
+                                    struct format_group **group)
+{
+    char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    struct disk_queue *queue = store->keeper_queue;
+    if (disk_read(queue, store->journal.file, head, PAGE_SIZE, log->position) != 0)
+        return STORE_IO;
+    struct format_group *header = (struct format_group *)head;
+    if (!follows(store, log, header))
+        return STORE_ABSENT;
+    uint64_t length = journal_padded(header->length);
+    char *bytes = disk_alloc(length);
+    if (!bytes || !keep_memory(log, bytes))
+        return STORE_NO_MEMORY;
+    if (disk_read(queue, store->journal.file, bytes, length, log->position) != 0)
+        return STORE_IO;
+    *group = (struct format_group *)bytes;
+    uint64_t sum = journal_group_checksum(*group, bytes + sizeof **group);
+    return sum == (*group)->checksum && memcmp(*group, header, sizeof *header) == 0 ? STORE_OK
+                                                                                    : STORE_ABSENT;
+}
+
+static enum store_result apply_group(struct store *store, struct redo_log *log,
+                                     const struct format_group *group)
+{
+    const char *at = (const char *)(group + 1), *end = (const char *)group + group->length;
+    for (uint32_t i = 0; i < group->record_count; i++) {
+        const struct format_record *record = (const void *)at;
+        if (end - at < (ptrdiff_t)sizeof *record || record->length > end - at)
+            return STORE_CORRUPT;
+        enum store_result result = apply_record(store, log, at);
+        if (result != STORE_OK)
+            return result;
+        at += record->length;
+    }
+    log->sequence++;
+    log->previous = group->checksum;
+    log->commit += group->record_count;
+    log->commits += group->record_count;
+    log->position += journal_padded(group->length);
+    if (log->position == store->super.journal_bytes)
+        log->position = 0;
+    return STORE_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct redo *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space < y->space ? -1 : 1;
+    if (x->page != y->page)
+        return x->page < y->page ? -1 : 1;
+    if (x->slot != y->slot)
+        return x->slot < y->slot ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+static bool same_place(const struct redo *a, const struct redo *b)
+{
+    return a->space == b->space && a->page == b->page && a->slot == b->slot;
+}
+
+/* What a segment held before it was emptied is of no class that it has now. */
+static void leave_out_emptied(const struct store *store, struct redo_log *log)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < log->redo_count; i++) {
+        const struct redo *redo = &log->redo[i];
+        const uint64_t *assigned = log->assigned[number_of(store, redo->space)];
+        if (!assigned || redo->order > assigned[redo->page / SEGMENT_PAGES])
+            log->redo[kept++] = *redo;
+    }
+    log->redo_count = kept;
+}
+
+/* Sorted by place; of each place the last operation that says all about it, and the patches that
+ * came behind it, are kept. */
+static void settle(const struct store *store, struct redo_log *log)
+{
+    uint64_t kept = 0, begin = 0; /* of the place, in what is kept */
+    leave_out_emptied(store, log);
+    if (log->redo_count)
+        qsort(log->redo, log->redo_count, sizeof *log->redo, by_place);
+    for (uint64_t i = 0; i < log->redo_count; i++) {
+        if (i > 0 && !same_place(&log->redo[i - 1], &log->redo[i]))
+            begin = kept;
+        if (log->redo[i].operation->kind != FORMAT_PATCH)
+            kept = begin;
+        log->redo[kept++] = log->redo[i];
+    }
+    log->redo_count = kept;
+}
+
+/* The next group, at the ring's start if there was no room for it up to the end; STORE_ABSENT
+ * where the history ends. */
+static enum store_result next_group(struct store *store, struct redo_log *log,
+                                    struct format_group **group)
+{
+    uint64_t position = log->position;
+    enum store_result result = read_group(store, log, group);
+    if (result != STORE_ABSENT || position == 0)
+        return result;
+    log->position = 0;
+    result = read_group(store, log, group);
+    if (result == STORE_ABSENT)
+        log->position = position;
+    return result;
+}
+
+/* ---- what is behind the end ---- */
+
+/* Seen from the end of the history, does this header tell of more that was durable? Of groups that
+ * were in flight together a power cut may leave the later one. */
+static bool is_later(const struct store *store, const struct redo_log *log,
+                     const struct format_group *group)
+{
+    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
+           (group->epoch > store->super.epoch ||
+            (group->epoch == store->super.epoch && group->sequence > log->sequence &&
+             group->durable_commit >= log->commit));
+}
+
+static bool is_whole(struct store *store, const struct format_group *header, uint64_t position)
+{
+    uint64_t length = journal_padded(header->length);
+    if (header->length < sizeof *header || length > store->super.journal_bytes - position)
+        return false;
+    char *bytes = disk_alloc(length);
+    bool whole =
+        bytes && disk_read(store->keeper_queue, store->journal.file, bytes, length, position) == 0;
+    const struct format_group *group = (const struct format_group *)bytes;
+    whole = whole && memcmp(group, header, sizeof *header) == 0 &&
+            journal_group_checksum(group, bytes + sizeof *group) == group->checksum;
+    free(bytes);
+    return whole;
+}
+
+/* Looks through [from, to), a piece in memory at a time. STORE_ABSENT: there is nothing. */
+static enum store_result look_for_later(struct store *store, const struct redo_log *log,
+                                        uint64_t from, uint64_t to, struct format_group *found)
+{
+    char *piece = disk_alloc(SEGMENT_BYTES);
+    enum store_result result = piece ? STORE_ABSENT : STORE_NO_MEMORY;
+    while (result == STORE_ABSENT && from < to) {
+        uint64_t length = to - from < SEGMENT_BYTES ? to - from : SEGMENT_BYTES;
+        if (disk_read(store->keeper_queue, store->journal.file, piece, length, from) != 0)
+            result = STORE_IO;
+        for (uint64_t at = 0; at < length && result == STORE_ABSENT; at += PAGE_SIZE) {
+            memcpy(found, piece + at, sizeof *found);
+            if (is_later(store, log, found) && is_whole(store, found, from + at))
+                result = STORE_OK;
+        }
+        from += length;
+    }
+    free(piece);
+    return result;
+}
+
+/* A group that cannot have been in flight together with a damaged one begins at most the length of
+ * JOURNAL_FLIGHTS groups further on, or that far from the ring's start, where there may also be one
+ * of a later epoch. */
+static enum store_result look_behind(struct store *store, const struct redo_log *log, char *message)
+{
+    struct format_group found;
+    uint64_t size = store->super.journal_bytes,
+             reach = JOURNAL_FLIGHTS * journal_group_most(size) + PAGE_SIZE;
+    uint64_t to = size - log->position < reach ? size : log->position + reach;
+    enum store_result result = look_for_later(store, log, log->position, to, &found);
+    if (result == STORE_ABSENT)
+        result =
+            look_for_later(store, log, 0, reach < log->position ? reach : log->position, &found);
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The journal is damaged at byte %llu: commits from %llu on were durable and cannot be "
+             "read any more, though later ones are there (%llu). Nothing was changed. Restore the "
+             "directory from a backup",
+             (unsigned long long)log->position, (unsigned long long)log->commit,
+             (unsigned long long)found.first_commit);
+    return STORE_CORRUPT;
+}
+
+/* ---- whose journal it is ---- */
+
+/* A whole group of another store: the file, or the superblock, has come from another directory.
+ * Read as our own it would have nothing to tell. */
+static enum store_result check_owner_at(struct store *store, uint64_t position, char *message)
+{
+    char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    const struct format_group *header = (const struct format_group *)head;
+    if (disk_read(store->keeper_queue, store->journal.file, head, PAGE_SIZE, position) != 0)
+        return STORE_OK; /* who needs what stands there will say so */
+    if (header->magic != FORMAT_GROUP_MAGIC || header->seed == store->super.seed ||
+        !is_whole(store, header, position))
+        return STORE_OK;
+    snprintf(message, STORE_MESSAGE_MAX,
+             "The journal and the superblock are not of the same data directory. Nothing was "
+             "changed. Put back the file that was exchanged, or restore the directory from a "
+             "backup");
+    return STORE_FOREIGN;
+}
+
+static enum store_result check_owner(struct store *store, char *message)
+{
+    enum store_result result = check_owner_at(store, 0, message);
+    return result == STORE_OK ? check_owner_at(store, store->super.tail_position, message) : result;
+}
+
+enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
+{
+    enum store_result owned = check_owner(store, message);
+    if (owned != STORE_OK)
+        return owned;
+    log->position = store->super.tail_position;
+    log->sequence = store->super.tail_sequence;
+    log->previous = store->super.tail_previous;
+    log->commit = store->super.tail_commit;
+    store->databases = store->super.databases;
+    for (;;) {
+        struct format_group *group;
+        enum store_result result = next_group(store, log, &group);
+        if (result == STORE_ABSENT)
+            break;
+        if (result == STORE_OK)
+            result = apply_group(store, log, group);
+        if (result != STORE_OK)
+            return result;
+    }
+    settle(store, log);
+    bool orderly = store->super.clean && !store->super_damaged;
+    return orderly ? STORE_OK : look_behind(store, log, message);
+}
+
+void redo_free(struct redo_log *log)
+{
+    while (log->groups) {
+        struct group_memory *group = log->groups;
+        log->groups = group->next;
+        free(group->bytes);
+        free(group);
+    }
+    free(log->redo);
+    for (uint32_t i = 0; i <= FORMAT_PARTITION_MAX; i++)
+        free(log->assigned[i]);
+}
+
+const struct redo *redo_first(const struct redo_log *log, uint32_t space, uint32_t page)
+{
+    uint64_t low = 0, high = log->redo_count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        const struct redo *redo = &log->redo[middle];
+        if (redo->space < space || (redo->space == space && redo->page < page))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &log->redo[low];
+}

@@ -1,0 +1,154 @@
+/*
+ * Reloading: all that is known in memory is forgotten and found again in the files, as after a
+ * start, while the workers stay attached. For tests of recovery on a living server.
+ *
+ * Nothing is written back first but the journal: what was only in dirty pages must come from it.
+ *
+ *   in a request of scope STORE_SCOPE_ALL:
+ *   hold the barrier, let go of the locks -> stop the keeper -> journal durable -> take the locks
+ *   -> forget -> recover -> start the keeper
+ *
+ * Invariants
+ * 1. From the barrier to the end nothing is committed: requests with keys wait behind it, and the
+ *    keeper, whose segments and sweeps would change things, does not run.
+ * 2. While anything is forgotten or found, the locks of all partitions are held. Other threads may
+ *    have reads of pages under way: such a page was not in memory, so the file has its newest
+ *    state, recovery leaves that as it is, and the frame stays to become valid.
+ * 3. No stream or snapshot is open, so nobody reads runs that the deferred list would have kept;
+ * and no upload, so nobody writes to runs that no item names.
+ */
+#include "storage/txn/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "storage/value/annex.h"
+#include "storage/cache/use.h"
+#include "storage/maintenance/writeback.h"
+
+/* ---- standing still ---- */
+
+/* By streams or snapshots; and nobody uploads to runs that recovery would find free. */
+static bool is_in_use(struct store *store)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    bool any = store->readers || store->open_uploads || store->snapshots;
+    pthread_mutex_unlock(&store->extents.lock);
+    return any;
+}
+
+/* The keeper may be waiting for a group of the journal that this thread has to reap. */
+static void drain(struct disk_queue *queue)
+{
+    while (queue->in_flight || queue->queued) {
+        queue->disk->ops->submit(queue);
+        queue->disk->ops->reap(queue, 1);
+    }
+}
+
+static bool stand_still(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    request_hold_barrier(txn);
+    request_unlock(txn);
+    drain(txn->worker->queue);
+    keeper_halt(store);
+    bool durable = writeback_sync(store, atomic_load(&store->journal.appended));
+    request_lock(txn);
+    return durable;
+}
+
+/* ---- forgetting ---- */
+
+static void forget_space(struct space *space)
+{
+    for (uint32_t page = 0; page < space->segment_count * SEGMENT_PAGES; page++) {
+        uint32_t number = space->table[page];
+        if (number && arena_frame(space->arena, number)->state == FRAME_VALID)
+            space_drop(space, page);
+    }
+    assert(space->dirty_count == 0);
+    memset(space->free_slots, 0,
+           (size_t)space->segment_room * SEGMENT_PAGES * sizeof *space->free_slots);
+    memset(space->segment_class, 0, space->segment_room * sizeof *space->segment_class);
+    memset(space->segment_blank, 0, space->segment_room * sizeof *space->segment_blank);
+    memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
+    memset(space->classes, 0, sizeof space->classes);
+    use_drop(space);
+    space->segment_assigned = space->blank_count = 0;
+}
+
+static void forget_partition(struct store *store, struct partition *partition)
+{
+    uint32_t slots = STORE_SLOT_COUNT / store->partition_count;
+    uint32_t first = partition->space.id * slots;
+    assert(partition->claim_count == 0);
+    forget_space(&partition->space);
+    index_clear(&partition->index);
+    ttl_clear(&partition->ttl);
+    ttl_init(&partition->ttl, first, slots, store_clock_ms(store));
+    memset(partition->databases, 0, sizeof partition->databases);
+}
+
+void engine_forget(struct store *store)
+{
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        forget_partition(store, &store->partitions[i]);
+    pthread_mutex_lock(&store->free_lock);
+    pthread_mutex_lock(&store->extents.lock);
+    extent_forget_deferred(store);
+    annex_forget(store);
+    forget_space(&store->extents);
+    pthread_mutex_unlock(&store->extents.lock);
+    pthread_mutex_unlock(&store->free_lock);
+    store->generation++;
+    tree_forget_graves(store);
+    atomic_store(&store->sweep_asked, false);
+    store->sweeping = false;
+    store->recovered_items = 0;
+}
+
+/* ---- all of it ---- */
+
+static enum store_result recover_again(struct store *store, char *message)
+{
+    int64_t latest = store_clock_ms(store);
+    engine_forget(store);
+    enum store_result result = superblock_read(store, message);
+    engine_set_clock(store, latest); /* that of the last checkpoint is older */
+    if (result == STORE_OK)
+        result = recover(store, message);
+    if (result == STORE_OK)
+        return STORE_OK;
+    engine_log(store, STORE_LOG_WARNING, "Reloading failed: %s", message);
+    return result == STORE_ABSENT ? STORE_CORRUPT : result;
+}
+
+enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE_MAX])
+{
+    struct store *store = txn->store;
+    assert(txn->request->scope == STORE_SCOPE_ALL && txn->write_count == 0);
+    if (is_in_use(store)) {
+        snprintf(message, STORE_MESSAGE_MAX,
+                 "A large value is being sent to a client or received, or a snapshot made");
+        return STORE_LOCKED;
+    }
+    snprintf(message, STORE_MESSAGE_MAX, "Writing to the device has failed");
+    enum store_result result = STORE_REFUSED;
+    if (stand_still(txn))
+        result = recover_again(store, message);
+    int error = keeper_start(store);
+    if (error && result == STORE_OK) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
+        result = STORE_NO_MEMORY;
+    }
+    if (result == STORE_OK)
+        engine_log(store, STORE_LOG_NOTICE, "Reloaded %llu items and %llu commits of the journal",
+                   (unsigned long long)store->recovered_items,
+                   (unsigned long long)store->recovered_commits);
+    else
+        engine_fail(store, "reloading", EIO);
+    return result;
+}

@@ -1,0 +1,409 @@
+/*
+ * Taking collections apart that nobody names any more: deleted, overwritten, expired, flushed.
+ *
+ * Nothing is written for it but the deletion of values outside of nodes: at recovery a node is free
+ * if no item names its collection. So a grave is in memory only, and a store that stops halfway has
+ * lost nothing but the work.
+ *
+ * A grave is dug by a worker, one node per transaction: the nodes above the leaves are read, and
+ * the leaves themselves only where values lie outside. The pages become free when all are found.
+ *
+ * Invariants
+ * 1. A grave belongs to the list, or to the one worker that works on it.
+ * 2. What a transaction of it finds is remembered when that has committed (`dug`), not before: it
+ * may run several times.
+ * 3. A grave of another generation is void: all pages were freed, or found anew by recovery.
+ *    `generation` changes under all partitions' locks.
+ * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays,
+ * since what was in the slot before the node may be on disk still.
+ */
+#include "storage/tree/tree.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_AT_ONCE 16u /* transactions of a round */
+#define PAGES_AT_ONCE 1024u
+#define OUTSIDE_AT_ONCE 32u
+
+struct page_list {
+    uint32_t *at;
+    uint32_t count, capacity;
+};
+
+/* A node to be looked at. */
+struct dig {
+    uint32_t page, level;
+};
+
+struct dig_list {
+    struct dig *at;
+    uint32_t count, capacity;
+};
+
+struct grave {
+    struct store_request request; /* first */
+    struct grave *next;
+    struct store_worker *worker;
+    uint64_t generation;
+    uint64_t collection;
+    uint32_t home;
+    bool has_outside;
+    bool is_running, is_done;
+    struct store_key key; /* in the home partition: its lock, and a place behind barriers */
+    struct format_outside_key key_bytes;
+    struct dig_list digs;
+    struct page_list pages;
+    struct format_outside_key *outside; /* of no node: found by recovery */
+    uint32_t outside_count, outside_capacity;
+    /* of the transaction under way */
+    uint32_t found[PAGE_SIZE / sizeof(struct format_child)];
+    uint32_t found_count, found_level;
+};
+
+/* ---- lists ---- */
+
+static bool add_page(struct page_list *list, uint32_t page)
+{
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
+        uint32_t *grown = realloc(list->at, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        list->at = grown;
+        list->capacity = capacity;
+    }
+    list->at[list->count++] = page;
+    return true;
+}
+
+static bool add_dig(struct dig_list *list, uint32_t page, uint32_t level)
+{
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
+        struct dig *grown = realloc(list->at, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        list->at = grown;
+        list->capacity = capacity;
+    }
+    list->at[list->count++] = (struct dig){page, level};
+    return true;
+}
+
+static void free_grave(struct grave *grave)
+{
+    free(grave->digs.at);
+    free(grave->pages.at);
+    free(grave->outside);
+    free(grave);
+}
+
+/* A node that is known by now; leaves need not be looked at unless they name values outside. */
+static bool note_node(struct grave *grave, uint32_t page, uint32_t level)
+{
+    if (!add_page(&grave->pages, page))
+        return false;
+    return (level == 0 && !grave->has_outside) || add_dig(&grave->digs, page, level);
+}
+
+/* ---- burying ---- */
+
+static void enlist(struct store *store, struct grave *grave)
+{
+    pthread_mutex_lock(&store->graves_lock);
+    grave->next = store->graves;
+    store->graves = grave;
+    atomic_fetch_add_explicit(&store->grave_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->graves_lock);
+}
+
+static struct grave *take_grave(struct store *store)
+{
+    pthread_mutex_lock(&store->graves_lock);
+    struct grave *grave = store->graves;
+    if (grave)
+        store->graves = grave->next;
+    pthread_mutex_unlock(&store->graves_lock);
+    return grave;
+}
+
+static struct grave *new_grave(struct store *store, uint64_t collection, uint32_t home)
+{
+    struct grave *grave = calloc(1, sizeof *grave);
+    if (!grave)
+        return NULL;
+    grave->generation = store->generation;
+    grave->collection = collection;
+    grave->home = home;
+    grave->key_bytes = (struct format_outside_key){.collection = collection,
+                                                   .slot = (uint16_t)(home << store->slot_shift)};
+    grave->key =
+        (struct store_key){.data = (const char *)&grave->key_bytes,
+                           .len = sizeof grave->key_bytes,
+                           .slot = grave->key_bytes.slot,
+                           .db = STORE_HIDDEN_DB,
+                           .mode = STORE_EXCLUSIVE,
+                           .hash = format_hash(&store->secret, (const char *)&grave->key_bytes,
+                                               sizeof grave->key_bytes)};
+    return grave;
+}
+
+void tree_bury(struct store *store, const struct format_trees *roots)
+{
+    tree_bury_of(store, roots, store->generation);
+}
+
+void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation)
+{
+    struct grave *grave = new_grave(store, roots->collection, roots->home);
+    bool noted = grave != NULL;
+    if (grave)
+        grave->generation = generation;
+    for (uint32_t i = 0; noted && i < roots->count; i++)
+        grave->has_outside |= roots->trees[i].has_outside != 0;
+    for (uint32_t i = 0; noted && i < roots->count; i++)
+        if (roots->trees[i].height)
+            noted = note_node(grave, roots->trees[i].root, roots->trees[i].height - 1u);
+    if (noted && grave->pages.count) {
+        enlist(store, grave);
+        return;
+    }
+    if (!noted)
+        atomic_store(&store->scan_wanted, true);
+    if (!noted)
+        engine_log(store, STORE_LOG_WARNING,
+                   "Out of memory: the space of a deleted collection comes back with the next "
+                   "start");
+    if (grave)
+        free_grave(grave);
+}
+
+/* From an item in its page. */
+void tree_bury_item(struct store *store, const struct format_item *item)
+{
+    struct format_trees *roots = malloc(item->payload_len);
+    if (!roots) {
+        atomic_store(&store->scan_wanted, true);
+        return;
+    }
+    memcpy(roots, format_payload(item), item->payload_len);
+    tree_bury(store, roots);
+    free(roots);
+}
+
+bool tree_bury_outside(struct store *store, const struct format_outside_key *key)
+{
+    uint32_t home = key->slot >> store->slot_shift;
+    struct grave *grave = store->graves;
+    if (!grave || !grave->outside || grave->home != home) {
+        grave = new_grave(store, key->collection, home);
+        if (!grave)
+            return false;
+        enlist(store, grave);
+    }
+    if (grave->outside_count == grave->outside_capacity) {
+        uint32_t capacity = grave->outside_capacity ? 2 * grave->outside_capacity : 16;
+        struct format_outside_key *grown = realloc(grave->outside, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        grave->outside = grown;
+        grave->outside_capacity = capacity;
+    }
+    grave->outside[grave->outside_count++] = *key;
+    return true;
+}
+
+void tree_forget_graves(struct store *store)
+{
+    struct grave *grave;
+    while ((grave = take_grave(store))) {
+        atomic_fetch_sub_explicit(&store->grave_count, 1, memory_order_relaxed);
+        free_grave(grave);
+    }
+}
+
+/* ---- digging: one transaction ---- */
+
+static enum store_result delete_outside(struct store_txn *txn,
+                                        const struct format_outside_key *from)
+{
+    struct format_outside_key *bytes = store_alloc(txn, sizeof *bytes);
+    struct store_key key;
+    if (!bytes)
+        return STORE_NO_MEMORY;
+    *bytes = *from;
+    tree_outside_key(txn->store, &key, bytes);
+    return store_delete(txn, &key);
+}
+
+/* The values outside that a leaf names. */
+static enum store_result empty_leaf(struct store_txn *txn, const struct grave *grave,
+                                    const struct format_node *leaf)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < leaf->count && result == STORE_OK; i++) {
+        struct node_entry entry;
+        struct format_outside outside;
+        leaf_get(leaf, i, &entry);
+        if (!entry.outside)
+            continue;
+        memcpy(&outside, entry.value, sizeof outside);
+        struct format_outside_key key = {
+            .collection = grave->collection, .element = outside.element, .slot = outside.slot};
+        uint32_t partition = (uint32_t)key.slot >> txn->store->slot_shift;
+        if (partition == grave->home)
+            result = delete_outside(txn, &key);
+    }
+    return result;
+}
+
+static enum store_result dig_node(struct store_txn *txn, struct grave *grave)
+{
+    struct dig dig = grave->digs.at[grave->digs.count - 1];
+    struct space *space = &txn->store->partitions[grave->home].space;
+    uint32_t frame;
+    grave->found_count = 0;
+    enum store_result result = load_page(txn, space, dig.page, &frame);
+    if (result == STORE_WAIT)
+        return result;
+    if (result != STORE_OK) { /* below it nothing is found */
+        atomic_store(&txn->store->scan_wanted, true);
+        return STORE_OK;
+    }
+    const struct format_node *node = (const void *)arena_memory(space->arena, frame);
+    if (node->item.database != FORMAT_HIDDEN || node->collection != grave->collection ||
+        node->level != dig.level)
+        return STORE_OK;
+    if (dig.level == 0)
+        return empty_leaf(txn, grave, node);
+    for (uint32_t i = 0; i < node->count; i++)
+        grave->found[i] = inner_page(node, i);
+    grave->found_count = node->count;
+    grave->found_level = dig.level - 1;
+    return STORE_OK;
+}
+
+static enum store_result dig_outside(struct store_txn *txn, const struct grave *grave)
+{
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < OUTSIDE_AT_ONCE && i < grave->outside_count && result == STORE_OK; i++)
+        result = delete_outside(txn, &grave->outside[grave->outside_count - 1 - i]);
+    return result;
+}
+
+/* Its slots are free; the nodes' bytes may stay where they are. */
+static void give_pages(struct space *space, struct grave *grave)
+{
+    for (uint32_t i = 0; i < PAGES_AT_ONCE && grave->pages.count; i++) {
+        uint32_t page = grave->pages.at[--grave->pages.count];
+        bool is_free = space->free_slots[page] & 1;
+        uint32_t frame = space->table[page];
+        if (is_free)
+            continue;
+        if (frame && !arena_frame(space->arena, frame)->dirty &&
+            arena_frame(space->arena, frame)->state == FRAME_VALID)
+            space_drop(space, page);
+        space_give_slot(space, page, 0);
+    }
+}
+
+static enum store_result dig(struct store_txn *txn, struct store_request *request)
+{
+    struct grave *grave = (struct grave *)request;
+    if (grave->generation != txn->store->generation) {
+        grave->is_done = true;
+        return STORE_OK;
+    }
+    if (grave->outside_count)
+        return dig_outside(txn, grave);
+    if (grave->digs.count)
+        return dig_node(txn, grave);
+    give_pages(&txn->store->partitions[grave->home].space, grave);
+    grave->is_done = grave->pages.count == 0;
+    return STORE_OK;
+}
+
+/* ---- digging: one after the other ---- */
+
+/* The rest comes back with the next start. */
+static void give_up(struct grave *grave)
+{
+    grave->is_done = true;
+    atomic_store(&grave->worker->store->scan_wanted, true);
+}
+
+static void remember(struct grave *grave)
+{
+    bool noted = true;
+    if (grave->outside_count) {
+        grave->outside_count -=
+            grave->outside_count < OUTSIDE_AT_ONCE ? grave->outside_count : OUTSIDE_AT_ONCE;
+        grave->is_done = grave->outside_count == 0;
+        return;
+    }
+    if (grave->digs.count == 0)
+        return;
+    grave->digs.count--;
+    for (uint32_t i = 0; noted && i < grave->found_count; i++)
+        noted = note_node(grave, grave->found[i], grave->found_level);
+    grave->found_count = 0;
+    if (!noted)
+        give_up(grave);
+}
+
+static void dug(struct grave *grave, enum store_result result)
+{
+    struct store_worker *worker = grave->worker;
+    grave->is_running = false;
+    if (result != STORE_OK)
+        give_up(grave);
+    else if (!grave->is_done)
+        remember(grave);
+    if (grave->is_done) {
+        worker->grave = NULL;
+        atomic_fetch_sub_explicit(&worker->store->grave_count, 1, memory_order_relaxed);
+        free_grave(grave);
+    }
+}
+
+static void on_done(struct store_request *request, enum store_result result)
+{
+    struct grave *grave = (struct grave *)request;
+    request_notify(grave->worker);
+    dug(grave, result);
+}
+
+void tree_dig(struct store_worker *worker)
+{
+    struct store *store = worker->store;
+    for (uint32_t i = 0; i < NODES_AT_ONCE && !worker->stopping; i++) {
+        struct grave *grave = worker->grave;
+        if (!grave)
+            grave = worker->grave = take_grave(store);
+        if (!grave || grave->is_running)
+            return;
+        grave->worker = worker;
+        grave->is_running = true;
+        grave->request = (struct store_request){
+            .run = dig, .done = on_done, .keys = &grave->key, .key_count = 1};
+        enum store_result result = store_execute(worker, &grave->request);
+        if (result == STORE_WAIT)
+            return;
+        dug(grave, result);
+    }
+    if (worker->grave)
+        request_notify(worker);
+}
+
+void tree_leave_grave(struct store_worker *worker)
+{
+    struct grave *grave = worker->grave;
+    worker->grave = NULL;
+    if (!grave)
+        return;
+    assert(!grave->is_running);
+    atomic_fetch_sub_explicit(&worker->store->grave_count, 1, memory_order_relaxed);
+    enlist(worker->store, grave);
+}

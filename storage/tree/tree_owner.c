@@ -1,0 +1,160 @@
+/*
+ * Items that have trees, within a transaction: opened, made, written again with what has changed in
+ * their roots, given another name or expiry.
+ *
+ * Invariants
+ * 1. One struct collection per collection id: whatever the transaction reads or changes of it goes
+ *    through its `roots`, which every write of its item names as the bytes to be written.
+ * 2. The lock of the collection's home is held from its opening on: where it was not, the run is
+ *    discarded, and begins again with that lock among its own.
+ */
+#include "storage/tree/tree.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define EPOCH_SHIFT 40
+
+uint64_t tree_next_id(struct store *store)
+{
+    uint64_t number = atomic_fetch_add_explicit(&store->tree_ids, 1, memory_order_relaxed);
+    return store->super.epoch << EPOCH_SHIFT | number;
+}
+
+struct collection *tree_known(const struct store_txn *txn, uint64_t id)
+{
+    struct collection *collection = txn->trees.collections;
+    while (collection && collection->roots->collection != id)
+        collection = collection->next;
+    return collection;
+}
+
+static struct collection *add(struct store_txn *txn, const struct store_key *key, uint32_t length)
+{
+    struct collection *collection = store_alloc(txn, sizeof *collection);
+    struct format_trees *roots = store_alloc(txn, length);
+    if (!collection || !roots)
+        return NULL;
+    *collection = (struct collection){.roots = roots, .length = length, .key = *key};
+    for (uint32_t i = 0; i < STORE_TREES; i++)
+        collection->trees[i] =
+            (struct store_tree){.txn = txn, .collection = collection, .root = &roots->trees[i]};
+    collection->next = txn->trees.collections;
+    txn->trees.collections = collection;
+    return collection;
+}
+
+struct collection *tree_add_known(struct store_txn *txn, const struct format_trees *roots,
+                                  uint32_t length)
+{
+    static const struct store_key no_key;
+    struct collection *collection = add(txn, &no_key, length);
+    if (collection)
+        memcpy(collection->roots, roots, length);
+    return collection;
+}
+
+enum store_result store_tree_create(struct store_txn *txn, const struct store_key *key,
+                                    uint8_t type, uint32_t count, int64_t expire_ms)
+{
+    assert(count > 0 && count <= STORE_TREES);
+    uint32_t length = (uint32_t)(sizeof(struct format_trees) + count * sizeof(struct format_tree));
+    struct collection *collection = add(txn, key, length);
+    if (!collection)
+        return STORE_NO_MEMORY;
+    memset(collection->roots, 0, length);
+    collection->roots->collection = tree_next_id(txn->store);
+    collection->roots->home = engine_partition(txn->store, key->slot)->space.id;
+    collection->roots->count = (uint8_t)count;
+    return txn_put_trees(txn, key, collection, type, expire_ms);
+}
+
+static struct collection *add_found(struct store_txn *txn, const struct store_key *key,
+                                    const struct store_item *item)
+{
+    const struct format_item *found = item->origin;
+    struct collection *collection = add(txn, key, found->payload_len);
+    if (!collection)
+        return NULL;
+    memcpy(collection->roots, format_payload(found), found->payload_len);
+    collection->type = item->type;
+    collection->expire_ms = item->expire_ms;
+    return collection;
+}
+
+enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
+                            const struct store_item *item, struct collection **result)
+{
+    struct collection *collection;
+    if (item->version == 0) {
+        collection = (struct collection *)item->origin;
+    } else {
+        const struct format_item *found = item->origin;
+        struct format_trees roots;
+        memcpy(&roots, format_payload(found), sizeof roots);
+        if (roots.home >= txn->store->partition_count || roots.count > STORE_TREES)
+            return STORE_DAMAGED;
+        collection = tree_known(txn, roots.collection);
+        if (!collection)
+            collection = add_found(txn, key, item);
+        if (!collection)
+            return STORE_NO_MEMORY;
+    }
+    *result = collection;
+    return request_lock_too(txn, collection->roots->home);
+}
+
+enum store_result store_tree_open(struct store_txn *txn, const struct store_key *key,
+                                  const struct store_item *item, uint32_t which,
+                                  struct store_tree **tree)
+{
+    assert(which < item->trees);
+    struct collection *collection;
+    enum store_result result = tree_find(txn, key, item, &collection);
+    if (result == STORE_OK)
+        *tree = &collection->trees[which];
+    return result;
+}
+
+enum store_result store_tree_set_type(struct store_txn *txn, const struct store_key *key,
+                                      const struct store_item *item, uint8_t type)
+{
+    struct collection *collection;
+    enum store_result result = tree_find(txn, key, item, &collection);
+    return result == STORE_OK ? txn_put_trees(txn, key, collection, type, item->expire_ms) : result;
+}
+
+enum store_result tree_touch(struct store_tree *tree)
+{
+    struct collection *collection = tree->collection;
+    if (collection->is_written)
+        return STORE_OK;
+    return txn_put_trees(tree->txn, &collection->key, collection, collection->type,
+                         collection->expire_ms);
+}
+
+/* What no write of the transaction keeps is given up: nothing of it needs to be committed. */
+enum store_result tree_settle(struct store_txn *txn)
+{
+    if (txn->trees.is_settled)
+        return STORE_OK;
+    for (struct collection *c = txn->trees.collections; c; c = c->next)
+        c->is_given_up = true;
+    for (uint32_t i = 0; i < txn->write_count; i++)
+        if (txn->writes[i].kind == WRITE_PUT && txn->writes[i].trees)
+            txn->writes[i].trees->is_given_up = false;
+    enum store_result result = STORE_OK;
+    for (struct collection *c = txn->trees.collections; c && result == STORE_OK; c = c->next)
+        for (struct outside_write *o = c->is_given_up ? c->outside : NULL; o; o = o->next)
+            if (store_delete(txn, &o->key) != STORE_OK)
+                result = STORE_NO_MEMORY;
+    tree_settle_edits(txn);
+    txn->trees.is_settled = true;
+    return result;
+}
+
+bool tree_is_kept(const struct store_txn *txn, uint64_t collection)
+{
+    const struct collection *found = tree_known(txn, collection);
+    return found && !found->is_given_up;
+}

@@ -1,0 +1,781 @@
+/*
+ * The engine's inner structures. Private to storage/.
+ *
+ * WHO RUNS. Worker threads execute requests; any worker may execute any request, under the locks of
+ * the partitions it touches. One keeper thread does what needs no client: it grows files, writes
+ * dirty pages back, makes checkpoints, keeps the everysec promise.
+ *
+ * LOCKS, outermost first; a thread takes further ones only downwards in this list
+ *   1. partitions' locks (struct space.lock), in rising order of their numbers
+ *   2. free_lock
+ *   3. extents.lock
+ *   4. barrier_lock
+ *   5. throttle_lock
+ *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, keeper_lock, graves_lock
+ * Only eviction looks sideways, with trylock.
+ *
+ * A TRANSACTION'S WAY (request.c)
+ *
+ *   store_execute --keys are free--> RUN --run() is OK--> COMMIT --committed--> finished
+ *         |                          ^ ^ |                  ^ |
+ *         | keys are claimed         | | | STORE_WAIT       | | slot's page, extents, journal,
+ *         v                  granted | | v loads            | v dirty limit
+ *       parked ----------------------+ parked              parked
+ *   Parked, it holds its keys' claims, so that what it has read stays true until it has committed.
+ *   A run may also end with the step of a building: then that is committed, in the same way, and
+ * the next run follows (building.c).
+ */
+#ifndef VELLUM_STORE_ENGINE_H
+#define VELLUM_STORE_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "storage/cache/arena.h"
+#include "storage/base/counter.h"
+#include "storage/base/disk.h"
+#include "storage/format/format.h"
+#include "storage/index/index.h"
+#include "storage/journal/journal.h"
+#include "storage/value/patches.h"
+#include "storage/cache/space.h"
+#include "storage/store.h"
+#include "storage/index/ttl.h"
+
+#define STORE_HIDDEN_DB STORE_DB_COUNT /* store_key.db of the engine's own items: FORMAT_HIDDEN */
+#define EXPIRY_UNIT_MS 128u
+#define RERUN_LIMIT 3u /* then a run waits for the disk in place */
+#define QUEUE_DEPTH 512u
+#define CLAIM_BUCKETS 1024u
+
+/* ---- order per key (admission.c) ---- */
+
+/* A parked transaction's place in the queue of one key. Queues are found by the key's hash: a
+ * collision makes two keys share one, which delays but does no harm. */
+struct claim {
+    struct claim *next, *previous; /* in the same key's queue */
+    struct store_txn *txn;
+    uint64_t hash;
+    uint16_t partition;
+    bool exclusive;
+    bool granted; /* nobody ahead holds it up; or it is refused, and only has to leave */
+    bool in_turn; /* granted because it was its turn */
+    struct {
+        struct claim *next_bucket; /* first of the next key's queue */
+        struct claim *last;
+        struct claim *waiting;                       /* the first that is not in turn */
+        uint32_t exclusive_ahead, exclusive_from_it; /* claims before `waiting`; from it on */
+    } queue;                                         /* kept by the first claim of a queue */
+};
+
+/* ---- partitions ---- */
+
+/* What a logical database has in one partition. */
+struct database_count {
+    counter keys, expires;
+    counter expiries; /* their sum, in units of EXPIRY_UNIT_MS */
+};
+
+/* Room that is wanted of a partition, or of the extents (evict.c). */
+struct eviction {
+    uint64_t wanted;        /* classes, a bit each */
+    uint64_t barren;        /* those of them in which nothing could be found that may go */
+    struct index_cursor at; /* the hand: where to look on */
+    uint64_t fruitless;     /* entries looked at since the last that might have gone */
+};
+
+struct partition {
+    struct space space; /* its lock is the partition's */
+    struct index index;
+    struct ttl ttl;
+    struct claim *claims[CLAIM_BUCKETS];
+    uint32_t claim_count;
+    uint64_t last_removal; /* newest commit that made a key absent: what an absence shows */
+    struct database_count databases[STORE_DB_COUNT + 1]; /* the last one's: STORE_HIDDEN_DB */
+    counter expired; /* items deleted because their time had come */
+    counter evicted; /* for room */
+    struct eviction eviction;
+} __attribute__((aligned(64)));
+
+/* ---- transactions ---- */
+
+enum write_kind { WRITE_PUT, WRITE_DELETE };
+
+/* A large value to be written: what stays of `base`, with patches over it (extent.c). */
+struct large_write {
+    uint64_t length;
+    const struct format_root *base; /* a copy of the old root, or NULL */
+    struct patches *patches;        /* or NULL */
+    struct format_root *root;       /* the result, once all extents are durable */
+    uint32_t root_bytes;
+    struct staging *staging;     /* in progress */
+    struct store_upload *upload; /* whose runs `base` names, or NULL */
+};
+
+/* A change buffered by the transaction. */
+struct write {
+    struct store_key key;
+    uint32_t place; /* of the transaction's databases */
+    enum write_kind kind;
+    uint8_t type;
+    int64_t expire_ms;
+    const char *bytes; /* small value */
+    uint32_t len;
+    struct large_write *large;
+    struct collection *trees;  /* `bytes` are its roots */
+    struct long_key *long_key; /* found when it is staged; NULL: the key stands in the item */
+    uint32_t use;              /* what is to be remembered of its use; 0: that it was now (use.h) */
+
+    /* found by prepare, all anew at each attempt */
+    uint32_t database;
+    uint32_t tag;
+    uint32_t old_page, old_slot; /* old_page 0: the key is not there */
+    uint32_t old_frame, new_frame;
+    uint32_t item_len;
+    const struct format_root *old_root;   /* of a large value that goes with this write */
+    const struct format_trees *old_trees; /* of a collection that does */
+    const struct format_root *old_key;    /* of the bytes of a long key, if they are not kept */
+    bool reserved;                        /* room in the index */
+    /* kept between attempts */
+    uint32_t new_page, new_slot;
+    bool slot_taken;
+};
+
+/* What the transaction makes of the databases (databases.c). A place is a database's contents:
+ * those below STORE_DB_COUNT are the store's as they were, STORE_HIDDEN_DB always stays what it is,
+ * each flush makes another. */
+#define PLACE_FRESH (STORE_HIDDEN_DB + 1)
+struct arrangement {
+    bool changed; /* otherwise places[db] is db, and not written down */
+    uint32_t flushes;
+    uint32_t places[STORE_DB_COUNT];
+    /* for the commit */
+    uint8_t origins[STORE_DB_COUNT];   /* the place, or whose flush made it */
+    struct format_databases databases; /* the store's new map */
+    uint32_t
+        doomed; /* so many of the writes, the first, come before it: deletions in the old one */
+};
+
+struct pin {
+    struct space *space;
+    uint32_t frame;
+};
+
+enum txn_phase { TXN_RUN, TXN_BUILD, TXN_COMMIT };
+
+#define TOUCHED_MOST 64u
+struct touched {
+    struct space *space;
+    uint32_t page;
+};
+
+/* Trees opened by the transaction, and their nodes that it changes (tree.h). */
+struct tree_txn {
+    struct collection *collections;
+    struct tree_edit *edits;
+    struct tree_edit **table; /* edits by place */
+    uint32_t table_size, edit_count;
+    bool is_settled;
+};
+
+struct store_txn {
+    struct store *store;
+    struct store_worker *worker;
+    struct store_request *request;
+    struct store_txn *next; /* in the worker's free list, its ready list, or the barrier */
+    struct store_txn *next_throttled;
+    enum store_cause cause; /* of its changes, for observers */
+    bool throttled;         /* in store->throttled, under its lock */
+
+    enum txn_phase phase;
+    enum store_result failure; /* to be returned once nothing is waited for any more */
+    bool parked;
+    bool in_place;     /* waits for the disk instead of returning STORE_WAIT */
+    bool scouts;       /* reads are begun, and not waited for */
+    bool is_behind;    /* it waits for its turn, and has not run but as a scout (scout.c) */
+    bool is_unscouted; /* nor so, and stands in the worker's list */
+    bool found_absent; /* its last run as a scout has begun a read */
+    uint32_t scout_runs;
+    struct store_txn *previous_unscouted, *next_unscouted;
+    uint64_t life;      /* changes when it is used for another request */
+    bool out_of_memory; /* for its claims */
+    bool holds_barrier;
+    bool counts_active; /* has claims: an exclusive request must wait for it */
+    bool refuses;       /* others that need its keys; under their partitions' locks */
+    uint32_t reruns;
+    uint32_t frame_waits;
+    int64_t room_since_ms; /* since when it waits for room on disk; 0: it does not */
+    bool starved;          /* this attempt found no frame */
+    bool leaves_no_trace;  /* what it reads counts for no use of it */
+    uint8_t used_space, used_slot;
+    uint32_t used_page;     /* the item whose use was counted last; 0: none */
+    _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
+    uint64_t shown;
+    uint64_t locked[2]; /* partitions whose locks this attempt holds */
+    uint64_t more[2];   /* those it needs besides its keys' */
+    bool again;         /* this run ended only to begin again: no rerun for a page's sake */
+    bool stepped;       /* so that others have their turn */
+    bool rests;         /* and is not to be run before store_rouse */
+
+    struct write *writes;
+    uint32_t write_count, write_capacity;
+    uint32_t *write_table; /* open addressing over writes, when there are many; 0: empty */
+    uint32_t write_table_size, write_table_room;
+    uint32_t staged_count; /* writes, the first, whose large values are durable */
+
+    struct pin *pins;
+    uint32_t pin_count, pin_capacity;
+    struct claim *claims;
+    uint32_t claim_count, claim_capacity;
+    _Atomic uint32_t ungranted;   /* of its claims */
+    struct claim summons;         /* the key it was called to; its txn NULL: none, or no more */
+    bool is_enlisted;             /* has not run yet: see summon.c */
+    struct store_stream *streams; /* opened by this run */
+    int stage_error;              /* to be returned once the writes in flight are done */
+    struct whole *wholes;         /* large values being gathered for store_load */
+    struct tree_txn trees;
+    uint32_t leavings; /* how often load_leave_pages was called */
+
+    struct space *failed_space; /* a load that failed since the last attempt */
+    uint32_t failed_page;
+    struct arrangement arrangement;
+    struct store_building *building; /* its step is to be committed, or is being */
+    struct annex *annex; /* where its operations go if they are too long for the journal */
+
+    struct memory_block *blocks; /* store_alloc's */
+    uint64_t block_bytes;        /* theirs */
+    int64_t noted_bytes;         /* of its memory, as store_note_memory was told */
+    uint64_t copied_bytes;       /* of items that this run has read in place */
+    uint64_t random;             /* of the wait build */
+#ifdef VELLUM_WAIT
+    uint32_t touched_count; /* pages that it has looked at since load_leave_pages */
+    struct touched touched[TOUCHED_MOST];
+#endif
+};
+
+/* ---- workers ---- */
+
+#define EXPIRED_NOTES 16u
+
+struct expired_name { /* a hint: see expire.c */
+    uint16_t slot;
+    uint32_t tag;
+};
+
+struct unreadable_name { /* of a key whose bytes are damaged */
+    uint16_t slot;
+    uint32_t tag;
+    int64_t since_ms;
+};
+
+struct store_worker {
+    struct store *store;
+    uint32_t index;
+    struct disk_queue *queue;
+    struct disk_queue *sync_queue; /* for waiting in place: nothing else completes on it */
+    int fd;
+    struct store_txn *unscouted, *unscouted_last;
+    uint32_t scouted;    /* that are still behind */
+    uint32_t scout_luck; /* how often scouts that went on came upon another page, lately */
+    struct load *patient,
+        *patient_last;      /* reads of writers, not handed to the queue yet (load.c) */
+    uint32_t patient_reads; /* those that were */
+    struct store_txn *free_txns;
+    struct store_txn *ready, *ready_last;       /* to be attempted by this thread */
+    struct store_txn *summoned, *summoned_last; /* likewise, before those */
+    bool answers;                               /* is in store_answer_summons */
+    uint32_t steps; /* that requests have made; for comparison with itself */
+    uint32_t parked;
+    bool polling;
+    bool stopping;                            /* being detached: begins nothing of its own */
+    uint32_t removals[STORE_BY_EVICTION + 1]; /* under way, by cause (removal.c) */
+    uint64_t removal_bytes;                   /* of their long keys */
+    struct unreadable_name unreadable[EXPIRED_NOTES]; /* the last ones, in turn */
+    uint32_t unreadable_count;
+    _Atomic bool expire_due; /* set by the keeper's clock */
+    _Atomic bool evict_due;  /* somebody wants room */
+    struct expired_name noted[EXPIRED_NOTES];
+    uint32_t noted_count;
+    struct grave *grave; /* that it digs in (tree_free.c) */
+
+    pthread_mutex_t inbox_lock;
+    struct store_txn *inbox, *inbox_last; /* made ready by other threads */
+};
+
+/* ---- the store ---- */
+
+struct deferred_free { /* free.c: runs to be free once `commit` is durable and unseen */
+    struct deferred_free *next;
+    uint64_t commit;
+    uint32_t count, depth;
+    struct format_extent extents[];
+};
+
+/* Somebody reads a version without holding its key's claim: runs given up since stay. */
+struct run_reader {
+    struct run_reader *next, *previous;
+    uint64_t seen; /* commits up to this were made when it began */
+};
+
+/* Which keys may go, and which go first: as store_set_policy was told. */
+struct policy {
+    _Atomic int evicts; /* enum store_evict */
+    _Atomic bool only_expiring;
+    _Atomic uint32_t samples, log_factor, decay_minutes;
+};
+
+struct observer { /* change.c */
+    store_observer *call;
+    void *arg;
+};
+
+struct store {
+    struct disk *disk;
+    struct disk_queue *keeper_queue;
+    struct disk_file *super_file;
+    struct format_superblock super;
+    struct format_secret secret; /* made of it */
+    char *super_page;
+    bool super_damaged;               /* one of its copies was, when it was read */
+    bool super_in_turn;               /* its copies were the last two that were written */
+    struct format_superblock stopped; /* as the start found it */
+    bool was_clean;                   /* so that an index checkpoint may belong to it */
+    uint32_t scan_threads;
+    bool scans; /* at the start, whatever the index checkpoint says */
+    struct arena arena;
+    struct journal journal;
+    uint64_t record_most; /* longer ones go to an annex (annex.c) */
+    struct partition *partitions;
+    uint32_t partition_count;
+    uint32_t slot_shift; /* hash slot >> slot_shift = partition */
+    struct space extents;
+    struct format_databases databases; /* changed under all partitions' locks */
+    uint64_t databases_commit;         /* by which; likewise */
+    uint32_t observer_count;           /* likewise; read at every commit */
+    struct observer observers[STORE_OBSERVER_MAX];
+    struct store_snapshot *snapshots; /* open; changed under those and extents.lock */
+
+    struct store_worker **workers;
+    uint32_t worker_count;
+    _Atomic int sync;
+    _Atomic uint32_t durable_awaited; /* store_await_durable's sum */
+    _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
+    _Atomic bool failed, full;
+    _Atomic int64_t taken_bytes;  /* by all but frames, as of the last measurement */
+    _Atomic int64_t noted_bytes;  /* store_note_memory's sum */
+    _Atomic int64_t noted_before; /* as it was at that measurement */
+    uint64_t (*process_bytes)(void *arg);
+    void *process_arg;
+    _Atomic int64_t memory_measured_ms;
+    _Atomic bool over_memory;  /* index and buffers leave frames too little */
+    _Atomic bool nothing_goes; /* and there is no key that may go */
+    _Atomic bool room_wanted;  /* by one who waits for what was given up to become free */
+    struct policy policy;
+    struct eviction extents_eviction; /* under extents.lock */
+    _Atomic uint32_t evict_turn;      /* the partition that is to give room next */
+    _Atomic uint32_t use_state;       /* enum use_kind, and above two bits a number (use.h) */
+    _Atomic int64_t use_base_ms;
+    _Atomic bool walks_expired; /* store_set_active_expiry */
+    _Atomic uint32_t dirty_frames;
+    _Atomic int64_t clock_ms;       /* the latest time seen, or gone on from it */
+    _Atomic int64_t clock_moved_ms; /* when that was, by engine_clock_ms() */
+    _Atomic uint64_t tree_ids;      /* given out in this epoch (tree_owner.c) */
+    _Atomic uint32_t stream_pages;  /* pinned by streams */
+    _Atomic uint64_t loaded_bytes;  /* of values in one piece, while their requests last */
+
+    pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
+    struct store_txn *barrier, *barrier_last;
+    struct store_txn *barrier_holder;
+    _Atomic uint32_t barrier_count; /* queued, and the holder */
+    _Atomic uint32_t active;        /* parked transactions with claims */
+    _Atomic uint32_t refusing;      /* of them and the barrier's holder: those that refuse others */
+
+    pthread_mutex_t throttle_lock; /* transactions that wait for the keeper, the oldest first */
+    struct store_txn *throttled, *throttled_last; /* linked by next_throttled */
+    _Atomic uint64_t throttle_count, reruns, in_place_runs;
+
+    pthread_mutex_t free_lock;                      /* taken before extents.lock */
+    struct deferred_free *deferred, *deferred_last; /* under extents.lock */
+    struct run_reader *readers;                     /* under extents.lock */
+    struct store_upload *open_uploads;              /* likewise */
+    _Atomic uint32_t upload_pages;                  /* frames they hold */
+    _Atomic int64_t apart_bytes;                    /* memory of runs beside them (run_write.c) */
+
+    pthread_mutex_t graves_lock; /* a leaf */
+    struct grave *graves;        /* collections to be taken apart (tree_free.c) */
+    _Atomic uint32_t grave_count;
+    uint64_t generation; /* of what is in memory: changes when all of it is dropped */
+
+    pthread_t keeper;
+    bool keeper_running;
+    pthread_mutex_t keeper_lock;
+    pthread_cond_t keeper_wake;
+    bool keeper_stop, keeper_asked;
+    _Atomic int64_t grow_retry_ms; /* after ENOSPC */
+    _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
+    bool sweeping;                 /* the keeper's own, with where it is */
+    uint32_t sweep_partition, sweep_segment;
+
+    _Atomic uint64_t segments_reclaimed;
+    _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
+    _Atomic uint64_t damaged;
+    _Atomic bool scan_wanted;                    /* space was lost that only a scan gives back */
+    bool is_loaded;                              /* from the index checkpoint */
+    _Atomic uint64_t hits_before, misses_before; /* the counters were reset */
+    _Atomic uint64_t expired_before, evicted_before;
+    uint64_t recovered_items, recovered_commits, recovery_ms;
+
+    void (*log)(void *arg, enum store_log_level level, const char *line);
+    void *log_arg;
+};
+
+/* ---- store.c ---- */
+
+void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int64_t engine_clock_ms(void); /* monotonic */
+void engine_set_clock(struct store *store,
+                      int64_t latest_ms); /* store_clock_ms goes on from there */
+/* After this nothing is committed any more. */
+void engine_fail(struct store *store, const char *doing, int error);
+static inline bool engine_failed(const struct store *store)
+{
+    return atomic_load_explicit(&store->failed, memory_order_relaxed);
+}
+/* Wakes who waits for it. here: the queue whose completions this thread is looking at. */
+void engine_durable_advanced(struct store *store, const struct disk_queue *here);
+void engine_wake_workers(struct store *store);
+
+static inline struct partition *engine_partition(struct store *store, uint32_t slot)
+{
+    return &store->partitions[slot >> store->slot_shift];
+}
+
+static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
+{
+    uint64_t mixed = (key_hash ^ database * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    return (uint32_t)(mixed >> (64 - INDEX_TAG_BITS));
+}
+
+/* What the index knows of an item, by its flags. */
+static inline uint32_t engine_traits(uint32_t flags)
+{
+    return (flags & FORMAT_TREES ? INDEX_TREES : 0u) |
+           (flags & (FORMAT_LARGE | FORMAT_LONG_KEY) ? INDEX_LARGE : 0u) |
+           (flags & FORMAT_HAS_EXPIRY ? INDEX_EXPIRES : 0u);
+}
+
+static inline uint32_t engine_database(const struct store *store, uint32_t db)
+{
+    return db == STORE_HIDDEN_DB ? FORMAT_HIDDEN : store->databases.ids[db];
+}
+
+/* The store as the disk has it, recovered, with no thread running yet. Frees the disk if it fails.
+ */
+STORE_MUST_CHECK enum store_result engine_recover_on(struct disk *disk,
+                                                     const struct store_options *options,
+                                                     struct store **store,
+                                                     char message[STORE_MESSAGE_MAX]);
+void engine_destroy(struct store *store);
+
+/* ---- memory.c ---- */
+
+void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
+/* The store itself has grown: frames make room before the next measurement. Takes no locks. */
+void memory_note_growth(struct store *store, uint64_t bytes);
+/* Measures now and then; frames beyond the limit go. No space's lock is held. */
+void memory_keep(struct store *store);
+
+/* ---- superblock.c ---- */
+
+STORE_MUST_CHECK enum store_result
+superblock_create(struct store *store, const struct store_options *options, char *message);
+/* STORE_ABSENT: the directory was never finished, and holds nothing. */
+STORE_MUST_CHECK enum store_result superblock_read(struct store *store, char *message);
+/* The same where there is no such file; otherwise it was lost, which the message says. */
+STORE_MUST_CHECK enum store_result superblock_missing(struct store *store, char *message);
+STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *queue);
+
+/* ---- recover.c ---- */
+
+STORE_MUST_CHECK enum store_result recover(struct store *store, char *message);
+
+/* ---- reload.c ---- */
+
+void engine_forget(struct store *store); /* all that recovery finds out */
+
+/* ---- verify.c ---- */
+
+enum slot_state {
+    SLOT_BLANK,
+    SLOT_ITEM,
+    SLOT_REMAINS, /* of a database that is gone: torn perhaps, which is no damage */
+    SLOT_DAMAGED,
+};
+enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t slot,
+                            const struct format_item *item);
+
+/* ---- load.c: pages into the cache ---- */
+
+/* The page's valid frame: STORE_OK; STORE_WAIT after starting to read it, with txn waiting for it;
+ * STORE_IO. The space's lock is held. The frame stays while the lock is held, and if the
+ * transaction waits until it is finished. */
+STORE_MUST_CHECK enum store_result load_page(struct store_txn *txn, struct space *space,
+                                             uint32_t page, uint32_t *frame);
+/* Starts reading [page, page + count) where it is not resident; txn may be NULL (prefetch). */
+STORE_MUST_CHECK enum store_result load_pages(struct store_txn *txn, struct space *space,
+                                              uint32_t page, uint32_t count);
+void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page);
+/* No frame is to be had: STORE_WAIT for the keeper, or in the end STORE_NO_MEMORY. */
+STORE_MUST_CHECK enum store_result load_no_frame(struct store_txn *txn);
+/* From here on what the run has seen of pages may be gone. The test build sees to it that it is. */
+void load_leave_pages(struct store_txn *txn);
+void load_release_pins(struct store_txn *txn);
+void load_release_extent_pins(struct store_txn *txn); /* of pages that have arrived */
+
+/* ---- txn.c ---- */
+
+struct found {
+    const struct format_item *item; /* NULL: absent */
+    uint32_t page, slot, frame;
+};
+/* Looks the key up in the committed database of this id and verifies it on the page. Expired items
+ * are found too. */
+STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct store_key *key,
+                                            uint32_t database, struct found *found);
+/* The transaction's own change of the key, or NULL. */
+struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
+
+/* What store_alloc gives from now on comes from `blocks`, NULL to begin with; returns those that it
+ * came from before. For what is needed for a part of a run only: then it is freed by itself. */
+struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks);
+void txn_memory_free(struct store_txn *txn, struct memory_block *blocks);
+/* What the transaction itself has put; NULL: it is gone, deleted or expired. */
+const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
+                                            struct store_item *item);
+/* A committed item, as run functions and observers see it; valid as long as `found`. */
+void txn_describe(const struct format_item *found, struct store_item *item);
+/* An aligned copy of a committed large item's root, that outlives its page; or NULL. */
+struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item);
+void txn_begin(struct store_txn *txn, struct store_request *request);
+void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
+void txn_reset(struct store_txn *txn);   /* everything: finished */
+/* The key's item is to be this collection. */
+STORE_MUST_CHECK enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *key,
+                                                 struct collection *collection, uint8_t type,
+                                                 int64_t expire_ms);
+void txn_free(struct store_txn *txn);
+
+/* ---- commit.c ---- */
+
+/* STORE_OK: committed and applied. STORE_WAIT: to be called again when the waits are over. */
+STORE_MUST_CHECK enum store_result commit(struct store_txn *txn);
+void commit_abandon(struct store_txn *txn); /* gives back what was reserved */
+/* ---- databases.c ---- */
+
+/* One key more or less; the partition's lock is held. */
+void databases_count_key(struct partition *partition, uint32_t db, int64_t expire_ms);
+void databases_uncount_key(struct partition *partition, uint32_t db, int64_t expire_ms);
+
+static inline uint32_t databases_place(const struct store_txn *txn, uint32_t db)
+{
+    return txn->arrangement.changed && db < STORE_DB_COUNT ? txn->arrangement.places[db] : db;
+}
+/* The id under which a place's items are committed; 0: it has none. */
+static inline uint32_t databases_committed(const struct store_txn *txn, uint32_t place)
+{
+    return place <= STORE_HIDDEN_DB ? engine_database(txn->store, place) : 0;
+}
+/* The run is over: brings writes, flushes and swaps into an order in which they can be applied, the
+ * doomed writes, then the new map, then the others. */
+void databases_settle(struct store_txn *txn);
+/* Applies the new map. All partitions' locks are held, here and in databases_reclaim, which gives
+ * back what the flushes emptied. How many keys are dead now. */
+uint64_t databases_change(struct store_txn *txn, uint64_t commit);
+void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
+/* An id that no logical database has any more: its items are garbage. */
+bool databases_is_dead(const struct store *store, uint32_t id);
+/* An id that was in use once, or 0. A page that held such items and is used anew is written over
+ * without them: where the power fails in between, an item may be torn. */
+bool databases_is_past(const struct store *store, uint32_t id);
+/* Logical database of an id, or -1. */
+int databases_logical(const struct store *store, uint32_t id);
+
+/* ---- admission.c ---- */
+
+bool admission_conflicts(const struct partition *partition, uint64_t hash, bool exclusive);
+/* Whether somebody in the key's queue refuses others. */
+bool admission_is_awaited(const struct store_txn *txn); /* no lock is held */
+bool admission_refuses(const struct partition *partition, uint64_t hash);
+/* Those that wait in the queues of the transaction's keys and may be refused, are. */
+void admission_refuse_waiting(struct store_txn *txn);
+/* Room for its claims, of which it has none yet; false: no memory. */
+STORE_MUST_CHECK bool admission_reserve(struct store_txn *txn);
+STORE_MUST_CHECK bool
+admission_claim(struct store_txn *txn); /* queues all keys; false: no memory */
+void admission_release(struct store_txn *txn, struct store_worker *from);
+/* It is to be the next on this key, whose partition's lock is held. */
+void admission_summon(struct store_txn *txn, const struct store_key *key,
+                      struct store_worker *from);
+/* And on that of its keys, likewise. Its room was reserved. */
+void admission_keep(struct store_txn *txn, uint32_t index, struct store_worker *from);
+/* Then claims its other keys, ahead of whoever does not run yet. */
+void admission_claim_ahead(struct store_txn *txn, struct store_worker *from);
+
+/* ---- request.c ---- */
+
+void request_wait(struct store_txn *txn); /* one more thing to wait for */
+void request_wake(struct store_txn *txn, struct store_worker *from); /* one less; from: this
+                                                                        thread's worker or NULL */
+void request_notify(struct store_worker *worker); /* makes its eventfd readable */
+void request_run_ready(struct store_worker *worker);
+struct store_txn *request_new_txn(struct store_worker *worker); /* NULL: out of memory */
+void request_run_again(struct store_txn *txn);
+void request_lock(struct store_txn *txn);
+void request_unlock(struct store_txn *txn);
+/* An exclusive request goes on holding everything, also without locks; they are held now. */
+void request_hold_barrier(struct store_txn *txn);
+bool request_holds(const struct store_txn *txn, uint32_t partition);
+/* STORE_WAIT: the run is to end, and begins again with this lock too. */
+STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
+
+/* ---- scout.c ---- */
+
+/* It was queued behind others, and its partitions' locks are held: runs it ahead, now or later. */
+void scout_begin(struct store_txn *txn);
+void scout_end(struct store_txn *txn);        /* its own run begins */
+void scout_more(struct store_worker *worker); /* those that had no room, without locks */
+/* A page that it came upon as a scout is there; by its worker, without locks. */
+void scout_on(struct store_txn *txn);
+
+/* ---- keeper.c ---- */
+
+STORE_MUST_CHECK int keeper_start(struct store *store);
+void keeper_finish(struct store *store); /* final checkpoint, then the thread ends */
+void keeper_halt(struct store *store);   /* the thread ends as it is */
+void keeper_ask(struct store *store);    /* there is work */
+/* The transaction waits until the keeper has made progress, or the journal has. */
+void keeper_throttle(struct store_txn *txn);
+void keeper_release(struct store *store);         /* all that wait so try again */
+void keeper_nap(struct store *store, int64_t ms); /* the keeper's thread; asking ends it */
+
+/* ---- extent.c ---- */
+
+/* Goes on writing the large values of the transaction; STORE_OK when all are durable. */
+STORE_MUST_CHECK enum store_result extent_stage(struct store_txn *txn);
+void extent_abandon(struct store_txn *txn);
+STORE_MUST_CHECK enum store_result extent_read(struct store_txn *txn,
+                                               const struct format_root *root, uint64_t offset,
+                                               uint64_t len, char *to);
+void extent_drop_loads(struct store_txn *txn);
+/* The descriptor of the value's extent number i; a hole's where there is none. */
+STORE_MUST_CHECK enum store_result extent_locate(struct store_txn *txn,
+                                                 const struct format_root *root, uint32_t i,
+                                                 struct format_extent *extent);
+/* Makes the extent's pages resident, verified and pinned; extents.lock is held. */
+STORE_MUST_CHECK enum store_result extent_fetch(struct store_txn *txn,
+                                                const struct format_extent *extent);
+/* Bytes of one extent; zeros where it is a hole or shorter. */
+STORE_MUST_CHECK enum store_result extent_copy(struct store_txn *txn,
+                                               const struct format_extent *extent, uint32_t offset,
+                                               uint32_t len, char *to);
+/* Descriptors of a node, which must have the length of one. */
+STORE_MUST_CHECK enum store_result extent_copy_node(struct store_txn *txn,
+                                                    const struct format_extent *node,
+                                                    uint32_t offset, uint32_t len,
+                                                    struct format_extent *to);
+/* Logs and counts it. */
+enum store_result extent_damaged(struct store *store, const struct format_extent *extent);
+/* As store_load_within, for a committed large item. */
+STORE_MUST_CHECK enum store_result extent_load(struct store_txn *txn, const struct store_item *item,
+                                               uint64_t most, const char **bytes);
+/* The bytes of the long key of a committed item whose partition's lock is held. It need not be
+ * claimed. */
+STORE_MUST_CHECK enum store_result
+extent_load_key(struct store_txn *txn, const struct format_item *item, const char **bytes);
+void extent_drop_keys(struct store_txn *txn); /* that were loaded so */
+/* Such bytes are the caller's now, to be freed. */
+char *extent_take_key(struct store_txn *txn, const char *bytes);
+
+/* ---- tree_owner.c ---- */
+
+uint64_t tree_next_id(struct store *store); /* never given out twice, over restarts either */
+/* The collection that the item is; its partition's lock is held then. */
+STORE_MUST_CHECK enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
+                                             const struct store_item *item,
+                                             struct collection **collection);
+/* Before a commit: finds out which collections the transaction gives up. */
+STORE_MUST_CHECK enum store_result tree_settle(struct store_txn *txn);
+/* Whether a write of the transaction names this collection. */
+bool tree_is_kept(const struct store_txn *txn, uint64_t collection);
+
+/* ---- tree_outside.c ---- */
+
+void tree_outside_key(const struct store *store, struct store_key *key,
+                      const struct format_outside_key *bytes);
+
+/* ---- tree_free.c ---- */
+
+/* The collection is no longer named by any item; the home's lock need not be held. */
+void tree_bury(struct store *store, const struct format_trees *roots);
+/* One of an earlier generation, perhaps, of which nothing is left then. */
+void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation);
+void tree_bury_item(struct store *store, const struct format_item *item);
+/* At recovery: a value that no node can name. */
+STORE_MUST_CHECK bool tree_bury_outside(struct store *store, const struct format_outside_key *key);
+void tree_forget_graves(struct store *store);
+void tree_dig(struct store_worker *worker); /* some of the work */
+void tree_leave_grave(struct store_worker *worker);
+
+/* ---- tree_edit.c: a commit's part that changes nodes ---- */
+
+void tree_settle_edits(struct store_txn *txn);
+STORE_MUST_CHECK enum store_result tree_prepare(struct store_txn *txn);
+uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count);
+char *tree_put_and_apply(struct store_txn *txn, char *at, uint64_t commit);
+void tree_release(struct store_txn *txn); /* frames of an attempt */
+void tree_discard(struct store_txn *txn);
+void tree_forget(struct store_txn *txn);
+
+/* ---- free.c: runs given up by a commit are free once it is durable and nobody reads them ---- */
+
+void extent_free_root(struct store *store, const struct format_root *root, uint64_t commit);
+void extent_free_list(struct store *store, const struct format_extent *extents, uint32_t count,
+                      uint32_t depth, uint64_t commit);
+/* The extents and nodes that patches replaced. */
+void extent_free_patched(struct store_txn *txn, uint64_t commit);
+/* All runs of an item in the page; its commit is the newest that was made. */
+void extent_free_item(struct store *store, const struct format_item *item);
+void extent_forget_deferred(struct store *store);
+bool extent_free_due(struct store *store); /* the keeper's; may read; whether there was any */
+/* Whether something will be free as soon as its commit is durable; extents.lock is held. */
+bool extent_free_is_near(const struct store *store);
+void extent_free_all(struct store *store, uint64_t commit);
+
+/* ---- stream.c ---- */
+
+void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen);
+void run_reader_end(struct store *store, struct run_reader *reader);
+void stream_leave(struct store_stream *stream); /* no longer the run's, but the caller's */
+
+/* ---- sweep.c: items of flushed databases, where others live on ---- */
+
+void sweep_ask(struct store *store);
+bool sweep_step(struct store *store); /* the keeper's; false: nothing is left to do */
+
+/* ---- expire.c ---- */
+
+void expire_step(struct store_worker *worker); /* some of what the tables say is due */
+/* A read came upon what has expired: to be deleted at the end of the round. */
+void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag);
+void expire_noted(struct store_worker *worker);
+
+/* ---- evict.c ---- */
+
+/* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t class);
+void evict_step(struct store_worker *worker); /* some of what is wanted */
+/* Index and buffers leave too little: keys are to go, or no more to come. */
+void evict_for_memory(struct store *store);
+
+#endif

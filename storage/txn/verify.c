@@ -1,0 +1,42 @@
+/*
+ * Whether the bytes of a slot are an item as it was written, in this place. What an item says of
+ * lengths and counts is used unchecked elsewhere: here it is checked.
+ */
+#include "storage/txn/engine.h"
+
+#include <string.h>
+
+static bool is_as_written(const struct space *space, uint32_t page, uint32_t slot,
+                          const struct format_item *item, uint32_t length)
+{
+    uint32_t mix = format_place_mix(space->engine->super.seed, space->id, page, slot);
+    return length && item->checksum == format_item_checksum(item, length, mix);
+}
+
+/* The id alone is damaged: with that of a living database everything fits. */
+static bool was_living(const struct space *space, uint32_t page, uint32_t slot,
+                       const struct format_item *item, uint32_t length)
+{
+    char bytes[FORMAT_ITEM_MAX] __attribute__((aligned(8)));
+    struct format_item *copy = (struct format_item *)bytes;
+    memcpy(bytes, item, length);
+    for (uint32_t db = 0; length && db < STORE_DB_COUNT; db++) {
+        copy->database = space->engine->databases.ids[db];
+        if (is_as_written(space, page, slot, copy, length))
+            return true;
+    }
+    return false;
+}
+
+enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t slot,
+                            const struct format_item *item)
+{
+    static const struct format_item blank;
+    if (memcmp(item, &blank, sizeof blank) == 0)
+        return SLOT_BLANK;
+    uint32_t length = format_item_length(item, format_class_size(space_class_of(space, page)));
+    if (is_as_written(space, page, slot, item, length))
+        return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;
+    bool past = databases_is_past(space->engine, item->database);
+    return past && !was_living(space, page, slot, item, length) ? SLOT_REMAINS : SLOT_DAMAGED;
+}

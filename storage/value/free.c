@@ -1,0 +1,239 @@
+/*
+ * Giving back the runs of large values. A commit that gives some up defers them here; the keeper
+ * frees them when two things are true:
+ * 1. the commit is durable: until then a crash brings the old value back, with its extents;
+ * 2. no stream or snapshot is open that began before it: they read versions after the transaction
+ *    that has given them up.
+ *
+ * A run is in at most one entry: free_lock keeps the keeper's freeing and a flush of everything,
+ * which lists all runs in use, apart.
+ */
+#include "storage/txn/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/value/annex.h"
+#include "storage/exec/snapshot.h"
+#include "storage/value/stream.h"
+#include "storage/exec/upload.h"
+
+static void defer(struct store *store, struct deferred_free *entry)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    if (store->deferred)
+        store->deferred_last->next = entry;
+    else
+        store->deferred = entry;
+    store->deferred_last = entry;
+    pthread_mutex_unlock(&store->extents.lock);
+}
+
+void extent_free_list(struct store *store, const struct format_extent *extents, uint32_t count,
+                      uint32_t depth, uint64_t commit)
+{
+    if (count == 0)
+        return;
+    struct deferred_free *entry = malloc(sizeof *entry + count * sizeof *extents);
+    if (!entry) {
+        atomic_store(&store->scan_wanted, true);
+        engine_log(store, STORE_LOG_WARNING,
+                   "Out of memory: the space of a deleted value comes back with the next start");
+        return;
+    }
+    *entry = (struct deferred_free){.commit = commit, .count = count, .depth = depth};
+    memcpy(entry->extents, extents, count * sizeof *extents);
+    defer(store, entry);
+}
+
+void extent_free_root(struct store *store, const struct format_root *root, uint64_t commit)
+{
+    extent_free_list(store, root->extents, root->count, root->depth, commit);
+}
+
+static void free_root_at(struct store *store, const char *at, uint32_t length)
+{
+    struct format_root *root = malloc(length);
+    if (!root) {
+        atomic_store(&store->scan_wanted, true);
+        return;
+    }
+    memcpy(root, at, length);
+    extent_free_root(store, root, atomic_load(&store->journal.appended));
+    free(root);
+}
+
+void extent_free_item(struct store *store, const struct format_item *item)
+{
+    if (item->flags & FORMAT_LARGE)
+        free_root_at(store, format_payload(item), item->payload_len);
+    if (item->flags & FORMAT_LONG_KEY)
+        free_root_at(store, format_key_root(item), format_key_root_length(item));
+}
+
+void extent_forget_deferred(struct store *store)
+{
+    while (store->deferred) {
+        struct deferred_free *entry = store->deferred;
+        store->deferred = entry->next;
+        free(entry);
+    }
+}
+
+/* Every run that is in use now, those given up before included: all databases were emptied. What
+ * uploads have is not in any yet, and redo may still need annexes. */
+void extent_free_all(struct store *store, uint64_t commit)
+{
+    struct space *space = &store->extents;
+    pthread_mutex_lock(&store->free_lock);
+    pthread_mutex_lock(&space->lock);
+    extent_forget_deferred(store);
+    upload_set_apart(store, true);
+    annex_set_apart(store, true);
+    uint32_t used = space_used_runs(space, NULL);
+    struct format_extent *runs = malloc((used + 1) * sizeof *runs);
+    if (runs)
+        space_used_runs(space, runs);
+    annex_set_apart(store, false);
+    upload_set_apart(store, false);
+    pthread_mutex_unlock(&space->lock);
+    if (!runs)
+        atomic_store(&store->scan_wanted, true);
+    if (!runs)
+        engine_log(store, STORE_LOG_WARNING,
+                   "Out of memory: the space of large values comes back with the next start");
+    else
+        extent_free_list(store, runs, used, 0, commit);
+    pthread_mutex_unlock(&store->free_lock);
+    free(runs);
+}
+
+/* What the next start's scan finds is right again. */
+static void report_damage(struct store *store, const struct format_extent *run)
+{
+    atomic_store(&store->scan_wanted, true);
+    atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
+    engine_log(store, STORE_LOG_WARNING,
+               "A deleted large value names page %u of `extents`, which is not its own: damaged, "
+               "the page stays in use",
+               run->page);
+}
+
+/* Somebody waits for one of its pages: it is another value's, too. */
+static bool is_awaited(const struct space *space, const struct format_extent *run)
+{
+    uint32_t pages = space_run_pages(space_class_of(space, run->page));
+    for (uint32_t i = 0; i < pages; i++) {
+        uint32_t frame = space->table[run->page + i];
+        if (frame && arena_frame(space->arena, frame)->waiters)
+            return true;
+    }
+    return false;
+}
+
+/* What a root or node on disk says is not believed: a run given back that is free, or none, would
+ * be another value's soon. extents.lock is held. */
+static void free_extent(struct space *space, const struct format_extent *run)
+{
+    if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run)) {
+        report_damage(space->engine, run);
+        return;
+    }
+    uint32_t pages = space_run_pages(space_class_of(space, run->page));
+    for (uint32_t i = 0; i < pages; i++)
+        space_drop(space, run->page + i);
+    space_give_slot(space, run->page, 0);
+}
+
+/* A segment whose header is damaged has no class, which was told at the start: what was in it is
+ * not used again. */
+static bool has_no_class(const struct space *space, uint32_t page)
+{
+    return page / SEGMENT_PAGES < space->segment_count && space_class_of(space, page) == 0;
+}
+
+static void free_extents(struct space *space, const struct format_extent *extents, uint32_t count)
+{
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < count; i++)
+        if (extents[i].page != 0 && !has_no_class(space, extents[i].page))
+            free_extent(space, &extents[i]);
+    pthread_mutex_unlock(&space->lock);
+}
+
+static bool has_run(struct store *store, const struct format_extent *run)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    bool there = space_has_run(&store->extents, run);
+    pthread_mutex_unlock(&store->extents.lock);
+    return there;
+}
+
+/* The node is read past the cache. One that cannot be read, or is none, stays with its extents for
+ * the next start: false. */
+static bool free_node(struct store *store, const struct format_extent *node)
+{
+    struct format_extent *extents = disk_alloc(PAGE_SIZE);
+    bool there = has_run(store, node);
+    bool read = there && extents &&
+                disk_read(store->keeper_queue, store->extents.file, extents, PAGE_SIZE,
+                          (uint64_t)node->page * PAGE_SIZE) == 0;
+    bool good =
+        read && node->length == PAGE_SIZE && format_checksum(extents, PAGE_SIZE) == node->checksum;
+    if (good)
+        free_extents(&store->extents, extents, FORMAT_NODE_FANOUT);
+    else if (read || !there)
+        report_damage(store, node);
+    else
+        atomic_store(&store->scan_wanted, true);
+    free(extents);
+    return good;
+}
+
+/* Nobody reads the version any more that has these runs. */
+static bool is_unread(const struct store *store, const struct deferred_free *entry)
+{
+    return entry->commit <= stream_oldest(store) && entry->commit <= snapshot_oldest(store);
+}
+
+bool extent_free_is_near(const struct store *store)
+{
+    return store->deferred && is_unread(store, store->deferred);
+}
+
+static struct deferred_free *take_due(struct store *store)
+{
+    uint64_t durable = store_durable(store);
+    pthread_mutex_lock(&store->extents.lock);
+    struct deferred_free *entry = store->deferred;
+    if (entry && entry->commit <= durable && is_unread(store, entry))
+        store->deferred = entry->next;
+    else
+        entry = NULL;
+    pthread_mutex_unlock(&store->extents.lock);
+    return entry;
+}
+
+static bool free_one(struct store *store)
+{
+    pthread_mutex_lock(&store->free_lock);
+    struct deferred_free *entry = take_due(store);
+    if (entry) {
+        for (uint32_t i = 0; entry->depth == 1 && i < entry->count; i++)
+            if (entry->extents[i].page && !free_node(store, &entry->extents[i]))
+                entry->extents[i].page = 0;
+        free_extents(&store->extents, entry->extents, entry->count);
+    }
+    pthread_mutex_unlock(&store->free_lock);
+    bool any = entry != NULL;
+    free(entry);
+    return any;
+}
+
+bool extent_free_due(struct store *store)
+{
+    bool any = false;
+    while (free_one(store))
+        any = true;
+    return any;
+}

@@ -1,0 +1,106 @@
+/*
+ * Long keys. Two keys are held to be the same when both keyed hashes, length and hash slot are:
+ * 128 bits that nobody can foresee without the store's secret, which no reply and no time of a
+ * reply depends on but by them. To compare bytes would be a read of the whole key for each use.
+ *
+ * Invariant: each item with FORMAT_LONG_KEY has runs of its own for its key. A write that replaces
+ * one under the same key takes them over; whatever else makes it go gives them up.
+ */
+#include "storage/value/long_key.h"
+
+#include <assert.h>
+
+static uint32_t divided(uint32_t value, uint32_t by)
+{
+    return (value + by - 1) / by;
+}
+
+/* The root that staging makes of bytes written at once. */
+uint32_t long_key_room(uint32_t len)
+{
+    uint32_t count = divided(len, FORMAT_EXTENT_BYTES);
+    if (count > FORMAT_ROOT_EXTENTS)
+        count = divided(count, FORMAT_NODE_FANOUT);
+    return (uint32_t)(sizeof(struct format_long_key) + sizeof(struct format_root) +
+                      count * sizeof(struct format_extent));
+}
+
+uint64_t long_key_length(const struct format_item *item)
+{
+    uint64_t length = item->key_len;
+    if (item->flags & FORMAT_LONG_KEY)
+        memcpy(&length, format_key_root(item), sizeof length);
+    return length;
+}
+
+bool long_key_matches(const struct store *store, const struct format_item *item,
+                      const struct store_key *key)
+{
+    struct format_long_key head;
+    memcpy(&head, format_key(item), sizeof head);
+    return long_key_length(item) == key->len && head.hashes[0] == key->hash &&
+           head.slot == key->slot &&
+           head.hashes[1] == format_second_hash(&store->secret, key->data, key->len);
+}
+
+/* ---- writing ---- */
+
+static enum store_result find_bytes(struct store_txn *txn, const struct write *write,
+                                    struct large_write *bytes)
+{
+    uint32_t database = databases_committed(txn, write->place);
+    struct found found = {0};
+    enum store_result result = STORE_OK;
+    if (database)
+        result = txn_find(txn, &write->key, database, &found);
+    if (result == STORE_DAMAGED) /* what was damaged stays aside, with its bytes */
+        return STORE_OK;
+    if (result != STORE_OK || !found.item)
+        return result;
+    uint32_t length = format_key_root_length(found.item);
+    struct format_root *root = store_alloc(txn, length);
+    if (!root)
+        return STORE_NO_MEMORY;
+    bytes->base = memcpy(root, format_key_root(found.item), length);
+    return STORE_OK;
+}
+
+enum store_result long_key_begin(struct store_txn *txn, struct write *write)
+{
+    const struct store_key *key = &write->key;
+    struct long_key *long_key = store_alloc(txn, sizeof *long_key);
+    if (!long_key)
+        return STORE_NO_MEMORY;
+    *long_key = (struct long_key){.bytes = {.length = key->len}};
+    enum store_result result = find_bytes(txn, write, &long_key->bytes);
+    if (result != STORE_OK)
+        return result;
+    long_key->head = (struct format_long_key){
+        .hashes = {key->hash, format_second_hash(&txn->store->secret, key->data, key->len)},
+        .slot = key->slot};
+    if (!long_key->bytes.base &&
+        !patches_lay(txn, &long_key->bytes.patches, 0, key->data, key->len))
+        return STORE_NO_MEMORY;
+    write->long_key = long_key;
+    return STORE_OK;
+}
+
+char *long_key_put(char *to, const struct write *write)
+{
+    const struct long_key *long_key = write->long_key;
+    const struct large_write *bytes = &long_key->bytes;
+    assert(sizeof long_key->head + bytes->root_bytes == long_key_room(write->key.len));
+    memcpy(to, &long_key->head, sizeof long_key->head);
+    memcpy(to + sizeof long_key->head, bytes->root, bytes->root_bytes);
+    return to + sizeof long_key->head + bytes->root_bytes;
+}
+
+/* ---- reading ---- */
+
+enum store_result long_key_get(struct store_txn *txn, const struct format_item *item,
+                               const char **data, uint32_t *len)
+{
+    *data = format_key(item);
+    *len = (uint32_t)long_key_length(item);
+    return item->flags & FORMAT_LONG_KEY ? extent_load_key(txn, item, data) : STORE_OK;
+}

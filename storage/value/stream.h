@@ -1,0 +1,17 @@
+/* Streams, see store.h. Private to storage/. */
+#ifndef VELLUM_STORE_STREAM_H
+#define VELLUM_STORE_STREAM_H
+
+#include "storage/txn/engine.h"
+
+/* Commits up to this number are seen by all open streams and other readers: what they gave up may
+ * be freed. extents.lock is held. */
+uint64_t stream_oldest(const struct store *store);
+
+/* A stream of the value with this root (a copy is made) that no run owns. Something else already
+ * keeps what commits after `seen` gave up. */
+STORE_MUST_CHECK enum store_result stream_open_root(struct store_worker *worker,
+                                                    const char *root_bytes, uint32_t length,
+                                                    uint64_t seen, struct store_stream **stream);
+
+#endif
