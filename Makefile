@@ -551,8 +551,9 @@ test: all unit $(RDMA_TEST_PROGRAMS)
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
 
-check:
+check: server
 	tests/check/check.sh
+	tests/check/rooms.py $(BUILD)
 
 # Faults that .clang-tidy asks for; sources of the programs, not of the tests.
 TIDY_FOLDERS := protocol storage server benchmarks $(if $(VERBS),rdma-ext clients)
