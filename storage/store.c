@@ -219,6 +219,16 @@ static enum store_result open_journal(struct store *store, char *message)
     return STORE_OK;
 }
 
+/* The power may have failed between the superblock and the directory's flush, when it was made. */
+static enum store_result sync_names(struct store *store, char *message)
+{
+    int error = store->disk->ops->sync_directory(store->disk);
+    if (error)
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot flush the data directory: %s",
+                 strerror(error));
+    return error ? STORE_IO : STORE_OK;
+}
+
 static enum store_result open_superblock(struct store *store, const struct store_options *options,
                                          char *message)
 {
@@ -240,7 +250,7 @@ static enum store_result open_superblock(struct store *store, const struct store
     }
     if (error && error != ENOENT)
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
-    return result;
+    return result == STORE_OK ? sync_names(store, message) : result;
 }
 
 static enum store_result open_files(struct store *store, const struct store_options *options,

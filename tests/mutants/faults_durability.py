@@ -6,6 +6,11 @@ from fault import (Faults, ANNEX, BUILDING, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE
 ALL = Faults()
 fault = ALL.add
 
+fault("names-not-durable", "storage/store.c",
+      "a directory whose making was cut off before its last flush is used as it is",
+      ("int error = store->disk->ops->sync_directory(store->disk);", "int error = 0;"),
+      by=[POWERCUT])
+
 # ---- the journal ----
 
 fault("journal-not-durable", "storage/journal/journal.c",
