@@ -496,9 +496,9 @@ enum store_result members_scan(struct call *call, struct members *members, struc
                                uint64_t *cursor, uint64_t count, member_visit *visit, void *arg)
 {
     uint64_t start, end, next = 0;
-    if (members->tree == NULL) {
+    if (members->tree == NULL || (members->type & ITEM_BIG) == 0) {
         *cursor = 0;
-        return enough(each_packed(members, gather, visit, arg));
+        return members_each(call, members, gather, true, visit, arg);
     }
     enum store_result result = cursor_rank(members, *cursor, &start);
     if (result == STORE_OK)

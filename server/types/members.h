@@ -106,7 +106,8 @@ STORE_MUST_CHECK enum store_result members_pick(struct call *call, struct member
                                                 member_visit *visit, void *arg);
 
 /* Those from a cursor of SCAN's kind on, about `count` of them; *cursor becomes where to go on, 0
- * at the end. What is packed comes whole. Like members_each otherwise. */
+ * at the end. What Redis would keep packed (not ITEM_BIG) comes whole, whatever the cursor and the
+ * count, as it does there. Like members_each otherwise. */
 STORE_MUST_CHECK enum store_result members_scan(struct call *call, struct members *members,
                                                 struct gather *gather, uint64_t *cursor,
                                                 uint64_t count, member_visit *visit, void *arg);

@@ -94,6 +94,34 @@ def test_a_scan_meets_what_stays(client):
     assert len(seen) == len(set(seen)) == 3000
 
 
+def scan_forms(client, members):
+    """{type: (encoding, length of the first part, cursor)} of collections of these, COUNT 10."""
+    numbers = range(len(members))
+    fill_set(client, "s", members)
+    client.sadd("i", *numbers)
+    client.hset("h", mapping={m: n for n, m in enumerate(members)})
+    client.zadd("z", {m: n for n, m in enumerate(members)})
+    parts = {"s": client.sscan("s", 0, count=10), "i": client.sscan("i", 0, count=10),
+             "h": client.hscan("h", 0, count=10), "z": client.zscan("z", 0, count=10)}
+    return {key: (client.object("encoding", key), len(part), cursor)
+            for key, (cursor, part) in parts.items()}
+
+
+def test_a_scan_of_what_redis_packs_comes_whole(client):
+    """Over 2000 bytes and more: whatever form it has on the device. BullMQ counts on it."""
+    members = [b"%050d" % n for n in range(65)]
+    found = scan_forms(client, members)
+    assert found["i"] == (b"intset", 65, 0)
+    assert found["h"] == (b"listpack", 65, 0) and found["z"] == (b"listpack", 65, 0)
+    assert found["s"][1:] == (65, 0) or harness.IS_REDIS  # no listpacks in 7.0
+    cursor, part = client.hscan("h", 17, match="*7", count=1)
+    assert cursor == 0 and set(part) == {m for m in members if m.endswith(b"7")}
+    client.flushall()
+    found = scan_forms(client, [b"%050d" % n for n in range(600)])
+    assert {encoding for encoding, _, _ in found.values()} == {b"hashtable", b"skiplist"}
+    assert all(length < 600 and cursor != 0 for _, length, cursor in found.values())
+
+
 @pytest.mark.vellum
 def test_collections_beyond_the_cache(make_server):
     """Some 60 MB in a cache that has to give way to the replies: each is still that of a plain
