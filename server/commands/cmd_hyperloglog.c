@@ -4,6 +4,7 @@
 #include "server/commands/commands.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
@@ -233,32 +234,57 @@ enum store_result cmd_pfdebug(struct call *call)
     return write_own(call, call->keys, &value, hll);
 }
 
-/* Sparse and dense registers must be the same, and the estimate within four of its standard errors,
- * from the first element to many. */
+/* What PFSELFTEST keeps from step to step. */
+struct selftest {
+    uint64_t done; /* elements */
+    struct hll sparse, dense;
+};
+
+static struct selftest *selftest_of(struct call *call)
+{
+    struct selftest *test = call->progress;
+    if (test == NULL && (test = malloc(sizeof *test)) != NULL) {
+        test->done = 0;
+        hll_make(&test->sparse);
+        hll_make(&test->dense);
+        hll_make_dense(&test->dense);
+        call->progress = test;
+        call->progress_free = free;
+    }
+    return test;
+}
+
+/* Sparse and dense registers must be the same, and the estimate within four of its standard
+ * errors. */
+static bool selftest_is_right(const struct selftest *test)
+{
+    const double error = 4 * 1.04 / 128;
+    uint8_t a[HLL_REGISTERS] = {0}, b[HLL_REGISTERS] = {0};
+    if (hll_collect(a, hll_slice(&test->sparse)) != HLL_GOOD ||
+        hll_collect(b, hll_slice(&test->dense)) != HLL_GOOD || memcmp(a, b, sizeof a) != 0)
+        return false;
+    double off = hll_estimate(b) / (double)test->done - 1;
+    return off <= error && off >= -error;
+}
+
+/* From the first element to many; a step is some milliseconds. */
 enum store_result cmd_pfselftest(struct call *call)
 {
-    enum { ELEMENTS = 60000, LOOK = 1000 };
-    const double error = 4 * 1.04 / 128;
-    struct hll *sparse = store_alloc(call->txn, sizeof *sparse);
-    struct hll *dense = store_alloc(call->txn, sizeof *dense);
-    if (sparse == NULL || dense == NULL)
+    enum { ELEMENTS = 60000, LOOK = 1000, STEP = 200 };
+    struct selftest *test = selftest_of(call);
+    if (test == NULL)
         return STORE_NO_MEMORY;
-    hll_make(sparse);
-    hll_make(dense);
-    hll_make_dense(dense);
-    for (uint64_t i = 1; i <= ELEMENTS; i++) {
+    while (test->done < ELEMENTS) {
+        uint64_t i = ++test->done;
         struct resp_slice element = {(const char *)&i, sizeof i};
-        bool same = hll_add(sparse, element, HLL_BYTES_MAX) == hll_add(dense, element, 0);
-        uint8_t a[HLL_REGISTERS] = {0}, b[HLL_REGISTERS] = {0};
-        if (same && i % LOOK != 0)
-            continue;
-        bool whole = hll_collect(a, hll_slice(sparse)) == HLL_GOOD &&
-                     hll_collect(b, hll_slice(dense)) == HLL_GOOD;
-        double off = (double)hll_estimate(b) / (double)i - 1;
-        if (!same || !whole || memcmp(a, b, sizeof a) != 0 || off > error || off < -error) {
+        bool same =
+            hll_add(&test->sparse, element, HLL_BYTES_MAX) == hll_add(&test->dense, element, 0);
+        if (!same || (i % LOOK == 0 && !selftest_is_right(test))) {
             resp_errorf(call->reply, "TESTFAILED after %d elements", (int)i);
             return STORE_OK;
         }
+        if (i % STEP == 0 && i < ELEMENTS)
+            return store_step(call->txn);
     }
     resp_ok(call->reply);
     return STORE_OK;

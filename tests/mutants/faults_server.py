@@ -196,3 +196,7 @@ fault("script-reads-what-it-likes", "storage/value/extent.c",
       "a script reads long strings whole, whatever memory there is",
       ("if (loaded + length > most) return NULL;", ""),
       by=["test_long_strings.py::test_scripts_read_no_more_of_long_strings_than_memory_has_room_for"])
+fault("selftest-in-one-go", "server/commands/cmd_hyperloglog.c",
+      "PFSELFTEST holds its worker from its beginning to its end",
+      ("if (i % STEP == 0 && i < ELEMENTS) return store_step(call->txn);", ""),
+      by=["test_concurrency.py::test_the_selftest_of_hyperloglogs_lets_others_in"])
