@@ -303,6 +303,9 @@ UNIT_TESTS := \
 	test_runner \
 	test_sha1 \
 	test_ttl
+ifneq ($(VERBS),)
+UNIT_TESTS += test_rdma_link test_rdma_service
+endif
 
 test_blocked_LINK = $(FIXTURE_TEST_LINK)
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
@@ -326,6 +329,8 @@ test_keyed_hash_LINK = $(call objects,storage/base/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
+test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
+test_rdma_service_LINK = $(call objects,rdma-ext/service.c)
 test_rdma_loop_LINK = $(call objects,server/loop/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)

@@ -349,7 +349,8 @@ size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count
     rdma_place_write(payload, &place);
     link->place_number = link->posted;
     link->is_placing = true;
-    send_one(link, RDMA_FRAME_PLACED, payload, sizeof payload);
+    if (!link->has_failed) /* else the client would take old bytes for the value */
+        send_one(link, RDMA_FRAME_PLACED, payload, sizeof payload);
     return place.length;
 }
 

@@ -105,7 +105,6 @@ void rdma_look_at_port(struct rdma_service *service)
     service->device.lid = port.lid;
     service->device.mtu = port.mtu;
     service->is_active = port.is_active;
-    service->is_looking = false;
     service->looked_ns = rdma_clock_ns();
     pthread_mutex_unlock(&service->lock);
 }
@@ -114,6 +113,9 @@ static void job_look(struct rdma_service *service, struct rdma_job *job)
 {
     (void)job;
     rdma_look_at_port(service);
+    pthread_mutex_lock(&service->lock);
+    service->is_looking = false; /* not before: the job would be in the list twice */
+    pthread_mutex_unlock(&service->lock);
 }
 
 /* Not every device tells of every change: who asks is told what was seen last, and has the helper

@@ -1,0 +1,213 @@
+/*
+ * The helper's list of jobs, on a device that has only a port to look at.
+ */
+#include "rdma-ext/private.h"
+
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- in place of the rest ---- */
+
+static struct ibv_context context;
+
+bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
+                      char message[RDMA_MESSAGE_MAX])
+{
+    (void)choice;
+    (void)message;
+    context.async_fd = eventfd(0, EFD_NONBLOCK);
+    *device = (struct rdma_device){
+        .context = &context, .name = "device", .port = 1, .max_cqe = 65536, .max_srq_wr = 65536};
+    return context.async_fd >= 0;
+}
+
+void rdma_device_close(struct rdma_device *device)
+{
+    close(device->context->async_fd);
+}
+
+uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size)
+{
+    (void)device;
+    (void)size;
+    memset(gids[0], 0, sizeof gids[0]);
+    return 1;
+}
+
+bool rdma_device_look(const struct rdma_device *device, struct rdma_port *port)
+{
+    (void)device;
+    port->is_active = true;
+    return true;
+}
+
+uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
+{
+    return 128u << mtu;
+}
+
+bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX])
+{
+    (void)service;
+    (void)message;
+    return true;
+}
+
+bool rdma_take_events(struct rdma_service *service)
+{
+    (void)service;
+    return true;
+}
+
+void rdma_resolvers_stop(struct rdma_service *service)
+{
+    (void)service;
+}
+
+void rdma_pages_free(struct rdma_service *service)
+{
+    free(service->regions);
+}
+
+struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct worker *owner)
+{
+    (void)service;
+    (void)owner;
+    return NULL;
+}
+
+void rdma_worker_free(struct rdma_worker *worker)
+{
+    (void)worker;
+}
+
+bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request)
+{
+    (void)worker;
+    (void)request;
+    return false;
+}
+
+bool rdma_worker_poll(struct rdma_worker *worker)
+{
+    (void)worker;
+    return false;
+}
+
+bool rdma_worker_sleep(struct rdma_worker *worker)
+{
+    (void)worker;
+    return true;
+}
+
+bool rdma_worker_woken(struct rdma_worker *worker)
+{
+    (void)worker;
+    return true;
+}
+
+struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp)
+{
+    (void)channel;
+    (void)tcp;
+    return NULL;
+}
+
+bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats)
+{
+    (void)transport;
+    (void)stats;
+    return false;
+}
+
+void rdma_end_channel(struct rdma_channel *channel)
+{
+    (void)channel;
+}
+
+/* ---- jobs that take as long as the test wants ---- */
+
+struct slow_job {
+    struct rdma_job job; /* first */
+    bool looks;          /* like one that connects */
+    sem_t begun, let_go, done;
+};
+
+static void run(struct rdma_service *service, struct rdma_job *job)
+{
+    struct slow_job *slow = (struct slow_job *)job;
+    sem_post(&slow->begun);
+    sem_wait(&slow->let_go);
+    if (slow->looks)
+        rdma_look_at_port(service);
+    sem_post(&slow->done);
+}
+
+static void submit(struct rdma_service *service, struct slow_job *slow, bool looks)
+{
+    slow->job.run = run;
+    slow->looks = looks;
+    sem_init(&slow->begun, 0, 0);
+    sem_init(&slow->let_go, 0, 0);
+    sem_init(&slow->done, 0, 0);
+    rdma_submit(service, &slow->job);
+}
+
+static bool has_ended(struct slow_job *slow)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    return sem_timedwait(&slow->done, &until) == 0;
+}
+
+/* Long enough for what was seen of the port to be old. */
+static void grow_old(void)
+{
+    const struct timespec time = {.tv_sec = 1, .tv_nsec = 100 * 1000 * 1000};
+    nanosleep(&time, NULL);
+}
+
+/* Figures are asked for again and again, and the helper is slow: it looks at the port by itself
+ * while it is still to look for those who have asked. */
+static void no_job_is_lost(void **state)
+{
+    (void)state;
+    const struct rdma_options options = {.device = "", .gid_index = -1, .max_channels = 16};
+    struct rdma_info figures;
+    char message[RDMA_ERROR_MAX];
+    struct rdma_service *service = rdma_verbs_ops.start(&options, message);
+    assert_non_null(service);
+    static struct slow_job connecting, other, last;
+    submit(service, &connecting, true);
+    submit(service, &other, false);
+    grow_old();
+    rdma_verbs_ops.info(service, &figures);
+    submit(service, &last, false);
+    sem_post(&connecting.let_go);
+    sem_wait(&other.begun);
+    grow_old();
+    rdma_verbs_ops.info(service, &figures);
+    sem_post(&other.let_go);
+    sem_post(&last.let_go);
+    assert_true(has_ended(&last));
+    rdma_verbs_ops.halt(service);
+    rdma_verbs_ops.stop(service);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_job_is_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
