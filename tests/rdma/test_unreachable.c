@@ -126,7 +126,7 @@ static void the_server_ends(void **state)
 {
     (void)state;
     ask_for_the_dead(false);
-    while (figure(device.tcp, "rdma_channels") < DEAD)
+    for (int i = 0; i < 100 && figure(device.tcp, "rdma_channels") < DEAD; i++)
         pause_ms(10);
     long began = now_s();
     assert_int_equal(kill(atoi(getenv("VELLUM_PID")), SIGTERM), 0);
