@@ -616,7 +616,7 @@ struct store_mark {
     const void *block, *collection, *stream;
     size_t used;
     uint64_t copied_bytes;
-    uint32_t write_count;
+    uint32_t write_count, tree_buffers;
 };
 void store_mark(const struct store_txn *txn, struct store_mark *mark);
 bool store_forget(struct store_txn *txn, const struct store_mark *mark);

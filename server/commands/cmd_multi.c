@@ -187,6 +187,20 @@ static enum store_result may_run(struct call *call, bool *may)
     return STORE_OK;
 }
 
+/* A read may take much memory of the transaction's, and a queue may hold thousands of them: none
+ * needs it any more when it has answered. */
+static enum store_result run_next(struct nested *nested, struct call *exec)
+{
+    const uint32_t flags = nested->call.command->flags;
+    bool is_read = (flags & CMD_READONLY) != 0 && (flags & CMD_REMEMBERS) == 0;
+    struct store_mark mark;
+    store_mark(exec->txn, &mark);
+    enum store_result result = nested_run(nested, exec->reply);
+    if (result == STORE_OK && is_read)
+        (void)store_forget(exec->txn, &mark);
+    return result;
+}
+
 enum store_result cmd_exec(struct call *call)
 {
     bool may;
@@ -200,7 +214,7 @@ enum store_result cmd_exec(struct call *call)
             nested_defer(nested);
             continue;
         }
-        result = nested_run(nested, call->reply);
+        result = run_next(nested, call);
         if (result != STORE_OK)
             return result;
     }

@@ -100,6 +100,7 @@ void store_mark(const struct store_txn *txn, struct store_mark *mark)
                                 .used = txn->blocks ? txn->blocks->used : 0,
                                 .copied_bytes = txn->copied_bytes,
                                 .write_count = txn->write_count,
+                                .tree_buffers = txn->trees.buffers,
                                 .collection = txn->trees.collections,
                                 .stream = txn->streams};
 }
@@ -107,7 +108,7 @@ void store_mark(const struct store_txn *txn, struct store_mark *mark)
 bool store_forget(struct store_txn *txn, const struct store_mark *mark)
 {
     if (txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
-        txn->streams != mark->stream || txn->building)
+        txn->trees.buffers != mark->tree_buffers || txn->streams != mark->stream || txn->building)
         return false;
     while (txn->blocks != mark->block) {
         struct memory_block *next = txn->blocks->next;

@@ -190,8 +190,12 @@ static enum store_result keep(struct store_tree *tree, struct node_entry *entry)
 {
     if (!tree->txn->in_place)
         return STORE_OK;
-    if (!tree->buffer && !(tree->buffer = store_alloc(tree->txn, NODE_ENTRY_MAX)))
-        return STORE_NO_MEMORY;
+    if (!tree->buffer) {
+        tree->buffer = store_alloc(tree->txn, NODE_ENTRY_MAX);
+        if (!tree->buffer)
+            return STORE_NO_MEMORY;
+        tree->txn->trees.buffers++;
+    }
     memcpy(tree->buffer, entry->key, entry->key_len + entry->value_len);
     entry->key = tree->buffer;
     entry->value = tree->buffer + entry->key_len;

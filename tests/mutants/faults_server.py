@@ -36,6 +36,14 @@ fault("slowlog-unbounded", "server/exec/slowlog.c",
       "entries of SLOWLOG take as much memory as there are",
       ("(slowlog->bytes > most_bytes && slowlog->count > 1)", "false"),
       by=["test_slowlog.py::test_it_takes_a_sixteenth_of_memory_at_most"])
+fault("reads-of-exec-kept", "server/commands/cmd_multi.c",
+      "what a read of EXEC's has taken stays until the last command of all",
+      ("if (result == STORE_OK && is_read)", "if (false)"),
+      by=["test_multi.py::test_reads_leave_no_memory_behind"])
+fault("tree-buffer-forgotten", "storage/exec/txn.c",
+      "a tree goes on with a buffer that was given back with the command that had asked for it",
+      ("txn->trees.buffers != mark->tree_buffers ||", ""),
+      by=["test_script.py::test_trees_are_read_by_many_commands_of_one_run"])
 fault("names-uncounted", "server/net/conn.c",
       "the names of clients are in nobody's account",
       (" + conn->session.text_bytes;", ";"),

@@ -126,6 +126,16 @@ def test_replies_of_any_size_in_their_places(raw):
                           b"$-1\r\n" + by_one[2] + ping)
 
 
+def test_reads_leave_no_memory_behind(server, raw):
+    """A queue of them takes what one of them takes."""
+    raw.call("SETRANGE", "holes", 99_999, "x")
+    raw.call("SET", "long", "x" * 50_000)
+    before = server.peak_memory(reset=True)
+    reply = run(raw, *["BITCOUNT holes", "BITCOUNT long"] * 2000)
+    assert reply == b"*4000\r\n" + b":4\r\n:200000\r\n" * 2000
+    assert server.peak_memory() < before + (100 << 20)
+
+
 def test_own_writes_are_seen(raw):
     assert run(raw, "SET a 1", "INCR a", "GET a", "DEL a", "EXISTS a", "SET a 3",
                "RENAME a b", "GET b") == (

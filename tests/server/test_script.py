@@ -332,6 +332,30 @@ def test_time_and_chance_stand_still(raw):
         raw.call("EVAL", "return math.random(1e9)", 0)
 
 
+@pytest.mark.vellum
+def test_trees_are_read_by_many_commands_of_one_run(make_server):
+    """A run that has waited often reads in place, and its trees keep a buffer from then on."""
+    server = make_server(maxmemory="64mb", partitions=4, journal_size="32mb")
+    client, count = server.client(), 20_000
+    names = [f"m{n:06}-" + "y" * 150 for n in range(count)]
+    for at in range(0, count, 1000):
+        client.zadd("z", {names[n * 7919 % count]: n * 7919 % count
+                          for n in range(at, at + 1000)})
+    server.stop()
+    server.start()
+    script = """
+        for i = 0, 1999 do
+            redis.call('ZSCORE', KEYS[1], string.format('m%06d-', i * 997 % 20000) .. ARGV[1])
+        end
+        return {redis.call('ZRANGE', KEYS[1], 1, 3), redis.call('ZPOPMIN', KEYS[1], 10),
+                redis.call('ZRANGE', KEYS[1], 0, 9)}
+    """
+    seen, popped, left = server.client().eval(script, 1, "z", "y" * 150)
+    assert seen == [name.encode() for name in names[1:4]]
+    assert popped[::2] == [name.encode() for name in names[:10]]
+    assert left == [name.encode() for name in names[10:20]]
+
+
 # ---- isolation ----
 
 def test_scripts_are_atomic(server):
