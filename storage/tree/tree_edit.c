@@ -169,7 +169,7 @@ static enum store_result copy_node(struct store_tree *tree, uint32_t page, uint3
     return STORE_OK;
 }
 
-/* From here on the edit has a copy. */
+/* From here on the edit has a copy, also where a read has asked for it. */
 static enum store_result make_copy(struct store_tree *tree, struct tree_edit *edit, uint32_t level)
 {
     struct format_node *copy;
@@ -177,6 +177,7 @@ static enum store_result make_copy(struct store_tree *tree, struct tree_edit *ed
     if (result != STORE_OK)
         return result;
     edit->copy = copy;
+    tree->txn->trees.buffers++;
     return STORE_OK;
 }
 

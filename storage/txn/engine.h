@@ -175,7 +175,7 @@ struct tree_txn {
     struct tree_edit *edits;
     struct tree_edit **table; /* edits by place */
     uint32_t table_size, edit_count;
-    uint32_t buffers; /* that trees have been given, of the transaction's memory */
+    uint32_t buffers; /* that reads of trees were given, of the transaction's memory */
     bool is_settled;
 };
 

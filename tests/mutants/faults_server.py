@@ -44,6 +44,11 @@ fault("tree-buffer-forgotten", "storage/exec/txn.c",
       "a tree goes on with a buffer that was given back with the command that had asked for it",
       ("txn->trees.buffers != mark->tree_buffers ||", ""),
       by=["test_script.py::test_trees_are_read_by_many_commands_of_one_run"])
+fault("node-copy-forgotten", "storage/tree/tree_edit.c",
+      "a changed node goes on with a copy that was given back with the read that had asked for it",
+      ("    tree->txn->trees.buffers++;\n", ""),
+      by=["test_script.py::test_reads_between_writes_of_a_collection",
+          "test_multi.py::test_reads_between_writes_of_a_collection"])
 fault("names-uncounted", "server/net/conn.c",
       "the names of clients are in nobody's account",
       (" + conn->session.text_bytes;", ";"),

@@ -136,6 +136,20 @@ def test_reads_leave_no_memory_behind(server, raw):
     assert server.peak_memory() < before + (100 << 20)
 
 
+def test_reads_between_writes_of_a_collection(raw):
+    """A node that one command has changed and others read, with yet others between."""
+    raw.call("ZADD", "z", *[word for n in range(3000) for word in (n, f"m{n:04}")])
+    raw.call("SET", "long", "x" * 100_000)
+    queue = []
+    for n in range(20):
+        queue += [f"ZADD z {n}.5 n{n}"] + [f"ZSCORE z m{n:04}", "GETRANGE long 0 5000"] * 3
+    shown = b"$5001\r\n" + b"x" * 5001 + b"\r\n"
+    assert run(raw, *queue) == b"*140\r\n" + b"".join(
+        b":1\r\n" + (b"$%d\r\n%d\r\n" % (len(str(n)), n) + shown) * 3 for n in range(20))
+    assert raw.call("ZRANGE", "z", 0, 3) == (
+        b"*4\r\n$5\r\nm0000\r\n$2\r\nn0\r\n$5\r\nm0001\r\n$2\r\nn1\r\n")
+
+
 def test_own_writes_are_seen(raw):
     assert run(raw, "SET a 1", "INCR a", "GET a", "DEL a", "EXISTS a", "SET a 3",
                "RENAME a b", "GET b") == (

@@ -356,6 +356,30 @@ def test_trees_are_read_by_many_commands_of_one_run(make_server):
     assert left == [name.encode() for name in names[10:20]]
 
 
+def test_reads_between_writes_of_a_collection(raw):
+    """A node that one command has changed and others read, with yet others between."""
+    count = 3000
+    raw.call("ZADD", "z", *[word for n in range(count) for word in (n, f"m{n:04}")])
+    raw.call("SET", "long", "x" * 100_000)
+    script = """
+        local scores = {}
+        for i = 0, 19 do
+            redis.call('ZADD', 'z', i + 0.5, 'n' .. i)
+            for j = 1, 3 do
+                scores[#scores + 1] = redis.call('ZSCORE', 'z', string.format('m%04d', i))
+                redis.call('GETRANGE', 'long', 0, 5000)
+            end
+        end
+        return scores
+    """
+    reply = raw.call("EVAL", script, 2, "z", "long")
+    assert reply == b"*60\r\n" + b"".join(
+        b"$%d\r\n%d\r\n" % (len(str(n)), n) * 3 for n in range(20))
+    assert raw.call("ZRANGE", "z", 0, 3) == (
+        b"*4\r\n$5\r\nm0000\r\n$2\r\nn0\r\n$5\r\nm0001\r\n$2\r\nn1\r\n")
+    assert raw.call("ZCARD", "z") == b":%d\r\n" % (count + 20)
+
+
 # ---- isolation ----
 
 def test_scripts_are_atomic(server):
