@@ -537,12 +537,22 @@ static bool can_receive(const struct conn *conn)
     return conn->spool == NULL && can_read(conn);
 }
 
+static bool can_begin_spool(const struct conn *conn)
+{
+    return conn->transport->ops->refers == NULL && !conn->input_ended && !can_read(conn) &&
+           runner_is_stuck(conn);
+}
+
 static bool can_set_aside(const struct conn *conn)
 {
-    if (conn->transport->ops->refers != NULL)
-        return false;
-    return conn->spool != NULL ? spool_has_room(conn->spool)
-                               : !conn->input_ended && !can_read(conn) && runner_is_stuck(conn);
+    return conn->spool != NULL ? spool_has_room(conn->spool) : can_begin_spool(conn);
+}
+
+static bool awaits_input(const struct conn *conn)
+{
+    if (conn->spool != NULL)
+        return spool_is_open(conn->spool);
+    return can_receive(conn) || can_begin_spool(conn);
 }
 
 static void set_aside(struct conn *conn)
@@ -600,7 +610,7 @@ static bool is_over(const struct conn *conn)
 
 unsigned conn_wants(const struct conn *conn)
 {
-    unsigned wanted = can_receive(conn) || can_set_aside(conn) ? TRANSPORT_READABLE : 0;
+    unsigned wanted = awaits_input(conn) ? TRANSPORT_READABLE : 0;
     if (conn->send_blocked || conn->send_yielded || can_go_back(conn))
         wanted |= TRANSPORT_WRITABLE;
     return wanted;

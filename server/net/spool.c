@@ -69,8 +69,10 @@ static void count(struct spool *spool, uint64_t more)
 static void drop_stream(struct spool *spool)
 {
     struct chunk *chunk = spool->first;
-    if (chunk->stream != NULL)
+    if (chunk->stream != NULL) {
         store_stream_close(chunk->stream);
+        spool->waits_to_read = false; /* a closed stream does not call back */
+    }
     chunk->stream = NULL;
     spool->vector_count = 0;
     spool->vector_at = 0;
@@ -144,15 +146,34 @@ static size_t tail_length(const struct spool *spool)
     return spool->tail_end - spool->tail_start;
 }
 
+/* The last has nothing yet but room for the tail, as long as it is now. */
+static bool is_begun(const struct spool *spool)
+{
+    return spool->last != NULL && !spool->last->is_sealed && spool->last->length == 0;
+}
+
+/* Each short tail becomes a chunk. Once these take as much memory as a piece does, whole pieces
+ * take less. */
+static size_t tail_most(const struct spool *spool)
+{
+    bool is_short = client_memory_is_short(spool->conn->worker);
+    return is_short && spool->chunk_count < PIECE / CHUNK_COST ? TAIL_SHORT : PIECE;
+}
+
 static bool tail_is_due(const struct spool *spool)
 {
-    size_t most = client_memory_is_short(spool->conn->worker) ? TAIL_SHORT : PIECE;
-    return tail_length(spool) >= most || is_partly_filled(spool);
+    return tail_length(spool) >= tail_most(spool) || is_partly_filled(spool) || is_begun(spool);
 }
 
 bool spool_has_room(const struct spool *spool)
 {
     return !spool->has_ended && !spool->waits_to_write && !tail_is_due(spool);
+}
+
+bool spool_is_open(const struct spool *spool)
+{
+    bool is_refused = spool->refusal != STORE_OK && tail_is_due(spool);
+    return !spool->has_ended && !spool->waits_to_write && !is_refused;
 }
 
 static void move_to_front(struct spool *spool)
@@ -320,12 +341,18 @@ static enum store_result open_first(struct spool *spool)
     return result;
 }
 
+/* What is to be read next is not whole yet. */
+static bool awaits_writer(const struct spool *spool)
+{
+    return spool->first == spool->last && is_partly_filled(spool);
+}
+
 static enum store_result load_piece(struct spool *spool)
 {
     if (spool->vector_count > 0)
         return STORE_OK;
-    if (spool->first == spool->last && is_partly_filled(spool))
-        return STORE_WAIT; /* for the writer */
+    if (awaits_writer(spool))
+        return STORE_WAIT;
     enum store_result result = open_first(spool);
     if (result == STORE_OK)
         result = store_stream_next(spool->first->stream, &spool->vectors, &spool->vector_count);
@@ -377,7 +404,7 @@ ssize_t spool_read(struct spool *spool, void *to, size_t size)
             continue;
         }
         enum store_result result = load_piece(spool);
-        spool->waits_to_read = result == STORE_WAIT;
+        spool->waits_to_read = result == STORE_WAIT && !awaits_writer(spool);
         if (result != STORE_OK && result != STORE_WAIT)
             fail(spool, result);
         if (result != STORE_OK)
@@ -395,7 +422,8 @@ ssize_t spool_read(struct spool *spool, void *to, size_t size)
 
 bool spool_is_ready(const struct spool *spool)
 {
-    return !spool->waits_to_read && (spool->has_ended || !spool_is_empty(spool));
+    return !spool->waits_to_read && !awaits_writer(spool) &&
+           (spool->has_ended || !spool_is_empty(spool));
 }
 
 bool spool_is_empty(const struct spool *spool)

@@ -37,6 +37,9 @@ void spool_free(struct spool *spool);       /* or NULL */
 
 /* Whether more can be received now. */
 bool spool_has_room(const struct spool *spool);
+/* Likewise, or after the connection's next turn, which writes what has become due: memory may have
+ * become short since the last one. */
+bool spool_is_open(const struct spool *spool);
 /* Where it goes, if there is room; NULL: out of memory. */
 char *spool_room(struct spool *spool, size_t *size);
 void spool_received(struct spool *spool, size_t len);

@@ -121,6 +121,10 @@ fault("spool-keeps-its-room", "server/net/spool.c",
       "what was read keeps its place on the device",
       ("store_upload_close(chunk->upload); count(", "count("),
       by=["test_pipelines.py::test_the_room_comes_back"])
+fault("spool-in-short-parts", "server/net/spool.c",
+      "where memory is short, input goes to the device in short parts however long it is",
+      ("is_short && spool->chunk_count < PIECE / CHUNK_COST ?", "is_short ?"),
+      by=["test_pipelines.py::test_many_long_pipelines_at_once"])
 fault("spool-without-a-wait", "server/net/spool.c",
       "more is received while the device has to catch up",
       ("!spool->waits_to_write && !tail_is_due(spool);", "true;"),

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redis
@@ -283,6 +284,32 @@ def test_many_who_read_late(make_server):
     finally:
         for raw in raws:
             raw.close()
+
+
+@pytest.mark.sockets("the proxy reads and writes side by side")
+def test_many_long_pipelines_at_once(make_server):
+    """Together they hold much memory from early on, so that each sets its input aside in short
+    parts, and stops and begins to read it again and again. None of them hangs or is closed."""
+    server = make_server(**SMALL)
+    client = server.client()
+    commands, replies = filling(LONG, b"many")
+    raws = [server.raw() for _ in range(12)]
+
+    def read(raw):
+        for at in range(0, len(replies), MB):
+            assert raw.exactly(len(replies[at:at + MB])) == replies[at:at + MB]
+        assert raw.call("ECHO", "the last") == bulk(b"the last")
+
+    try:
+        with ThreadPoolExecutor(len(raws)) as threads:
+            list(threads.map(lambda raw: raw.send(commands), raws))
+            assert IS_REDIS or spooled(client) > 64 * MB
+            list(threads.map(read, raws))
+        assert client.info("stats").get("evicted_clients", 0) == 0
+    finally:
+        for raw in raws:
+            raw.close()
+    eventually(lambda: spooled(client) == 0)
 
 
 @pytest.mark.slow
