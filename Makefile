@@ -511,7 +511,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
-	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports conformance install clean help FORCE
+	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients checker
@@ -544,7 +544,7 @@ help:
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
 	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-hitrate, bench-datatypes,'
-	@echo '                  bench-stalls, bench-space; BENCH=... for options'
+	@echo '                  bench-stalls, bench-space, bench-instructions; BENCH=... for options'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
 	@echo 'make clean        removes build/'
@@ -618,11 +618,11 @@ fuzz:
 
 # Each by itself; a figure is the median of several rounds. BENCH holds more options.
 BENCH_BUILD := $(if $(VARIANT)$(WAIT)$(LTO),$(BUILD),build/lto)
-bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports
+bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports
 
 bench-tools: server $(BENCH_PROGRAMS)
 
-bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-transports: bench-%:
+bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports: bench-%:
 	$(MAKE) $(if $(filter $(BUILD),$(BENCH_BUILD)),,LTO=1) bench-tools
 	$(PYTHON) benchmarks/$*.py --build $(BENCH_BUILD) $(BENCH)
 
