@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -43,9 +44,10 @@ struct worker_private {
     _Atomic(struct worker_message *) inbox;  /* newest first */
     struct worker_message *held, *last_held; /* taken out of it, but not visited, oldest first */
     int wake_fd;
+    int second_fd; /* while a timer is pending, libevent reads its clock twice a round */
     struct event *woken, *store_ready, *second, *pulse;
     uint64_t durable_seen; /* as of the last look at worker->undurable */
-    bool is_ticking;       /* `second` is pending */
+    bool is_ticking;       /* the timer of `second_fd` is armed */
     bool is_settled;       /* counted out of server->workers_busy */
 };
 
@@ -218,9 +220,11 @@ static void on_store_ready(evutil_socket_t fd, short what, void *arg)
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
     (void)what;
     struct worker *worker = arg;
+    uint64_t expirations;
+    if (read(fd, &expirations, sizeof expirations) != sizeof expirations)
+        return;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
         conn_tick(conn);
     watch_registry_rest(worker->server->watches);
@@ -234,11 +238,9 @@ static void keep_ticking(struct worker *worker)
     bool is_wanted = worker->conns != NULL;
     if (is_wanted == private->is_ticking)
         return;
-    const struct timeval second = {.tv_sec = 1};
-    if (is_wanted)
-        event_add(private->second, &second);
-    else
-        event_del(private->second);
+    const struct timespec second = {.tv_sec = is_wanted ? 1 : 0};
+    const struct itimerspec timer = {.it_interval = second, .it_value = second};
+    if (timerfd_settime(private->second_fd, 0, &timer, NULL) == 0)
     private->is_ticking = is_wanted;
 }
 
@@ -488,17 +490,17 @@ static bool make_events(struct worker *worker)
 {
     struct worker_private *private = worker->private;
     worker->base = new_base();
-    if (worker->base == NULL || private->wake_fd < 0)
+    if (worker->base == NULL || private->wake_fd < 0 || private->second_fd < 0)
         return false;
     const short readable = EV_READ | EV_PERSIST;
     private->woken = event_new(worker->base, private->wake_fd, readable, on_woken, worker);
     private->store_ready =
         event_new(worker->base, store_worker_fd(worker->store), readable, on_store_ready, worker);
-    private->second = event_new(worker->base, -1, EV_PERSIST, on_second, worker);
+    private->second = event_new(worker->base, private->second_fd, readable, on_second, worker);
     private->pulse = event_new(worker->base, -1, 0, on_pulse, worker);
     return private->woken != NULL && private->store_ready != NULL && private->second != NULL &&
            private->pulse != NULL && event_add(private->woken, NULL) == 0 &&
-           event_add(private->store_ready, NULL) == 0;
+           event_add(private->store_ready, NULL) == 0 && event_add(private->second, NULL) == 0;
 }
 
 void worker_visit_rest(struct worker *worker)
@@ -519,6 +521,8 @@ void worker_free(struct worker *worker)
                 event_free(events[i]);
         if (private->wake_fd >= 0)
             close(private->wake_fd);
+        if (private->second_fd >= 0)
+            close(private->second_fd);
     }
     if (worker->base != NULL)
         event_base_free(worker->base);
@@ -552,8 +556,10 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
     worker->late_bytes = malloc(WORKER_LATE_BYTES);
     worker->private = calloc(1, sizeof *worker->private);
-    if (worker->private != NULL)
+    if (worker->private != NULL) {
         worker->private->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        worker->private->second_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    }
     if (getrandom(&worker->random_state, sizeof worker->random_state, 0) < 0 ||
         worker->random_state == 0)
         worker->random_state = 0x9e3779b97f4a7c15 + index; /* any but 0 */
