@@ -19,6 +19,7 @@ POWERCUT_LETTERS ?= 3
 KILL_CYCLES ?= 200
 CUT_BOOTS ?= 10
 RDMA_MODES ?= send write
+TEST_LANES ?= 2
 
 # ---- sources ----
 
@@ -554,7 +555,7 @@ help:
 test: all unit $(RDMA_TEST_PROGRAMS)
 	$(MAKE) WAIT=1 server checker $(addprefix build/wait/tests/,$(WAIT_TESTS))
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
-	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run
+	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --lanes $(TEST_LANES)
 
 check: server
 	tests/check/check.sh

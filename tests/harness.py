@@ -47,9 +47,11 @@ def stock_redis():
     if found:
         return found
     link = os.path.join(TEMPORARY, "redis-server")
-    if not os.path.exists(link):
-        os.makedirs(TEMPORARY, exist_ok=True)
+    os.makedirs(TEMPORARY, exist_ok=True)
+    try:
         os.symlink(shutil.which("redis-check-rdb"), link)
+    except FileExistsError:
+        pass
     return link
 
 

@@ -81,3 +81,25 @@ def test_a_part_that_counts_its_cases(module, tmp_path, good, output, passed, fa
     script.write_text(COUNTED.format(seen=tmp_path / "seen", good=good, output=output))
     result = module.counted("it", ["sh", str(script)], "build", again=True)
     assert (result.passed, result.failed, result.unsteady) == (passed, failed, unsteady)
+
+
+PART = """#!/usr/bin/python3
+import sys
+print("unsteady, passed when run again: a_case" if sys.argv[-1] == "good" else "nothing")
+print("3 passed, 0 failed" if sys.argv[-1] != "silent" else "")
+sys.exit(sys.argv[-1] == "bad")
+"""
+
+
+@pytest.mark.parametrize("parts,passed,failed", [
+    (["good"], 3, 0), (["good", "good", "good"], 9, 0), (["good", "silent"], 3, 1),
+    (["bad", "good"], 6, 1)])
+def test_parts_side_by_side(module, tmp_path, monkeypatch, capsys, parts, passed, failed):
+    script = tmp_path / "part"
+    script.write_text(PART)
+    monkeypatch.setattr(module, "__file__", str(script))
+    result = module.run_lanes("build", parts, 2)
+    assert (result.passed, result.failed) == (passed, failed)
+    assert result.unsteady == ["a_case"] * parts.count("good")
+    printed = capsys.readouterr().out
+    assert all(f"---- {part} ----" in printed for part in parts)
