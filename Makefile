@@ -214,8 +214,10 @@ SERVER_SRC := \
 	server/commands/command_table.c \
 	server/commands/info.c \
 	server/commands/multi_pop.c \
+	server/loop/conn_turn.c \
 	server/loop/listener.c \
 	server/loop/rdma_loop.c \
+	server/loop/worker_loop.c \
 	server/main.c
 
 # RDMA channels: the server's side, and what both ends share.

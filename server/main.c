@@ -25,7 +25,7 @@
 #include "server/exec/slowlog.h"
 #include "server/exec/watch.h"
 #include "server/loop/rdma_loop.h"
-#include "server/core/worker.h"
+#include "server/loop/worker_loop.h"
 
 #define SCAN_THREADS_MOST 4
 

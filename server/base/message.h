@@ -13,7 +13,7 @@ struct worker;
 struct worker_message {
     void (*visit)(struct worker *worker, struct worker_message *message);
     struct worker_message *next;
-    bool is_urgent; /* not to wait for a script that runs for long: see worker_serve_aside */
+    bool is_urgent; /* not to wait for a script that runs for long: see loop_hooks */
 };
 
 /* Calls message->visit on the thread of `to` in its next round; messages of one thread arrive in

@@ -14,7 +14,6 @@
 #include "server/config/config_directive.h"
 #include "server/base/glob.h"
 #include "server/commands/info.h"
-#include "server/loop/listener.h"
 #include "server/pubsub/notice.h"
 #include "server/config/process.h"
 #include "server/core/server.h"
@@ -256,7 +255,7 @@ static bool try_listener(struct call *call, const struct change *changes, size_t
     config_text(config, CONFIG_BIND, before, sizeof before);
     if (port == config_number(config, CONFIG_PORT) && strcmp(addresses, before) == 0)
         return true;
-    return listener_move(call->server->listener, (int)port, addresses) ||
+    return call->worker->hooks->move_listener(call->server->listener, (int)port, addresses) ||
            refuse(call, call->argv[2 + at * 2],
                   changes[at].row == CONFIG_PORT
                       ? "Unable to listen on this port. Check server logs."

@@ -10,7 +10,6 @@
 #include "protocol/rdma_frame.h"
 #include "server/net/conn.h"
 #include "server/net/rdma.h"
-#include "server/loop/rdma_loop.h"
 #include "server/exec/runner.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
@@ -261,8 +260,7 @@ enum store_result cmd_rdma_connect(struct call *call)
     connecting->request.has_address =
         gid_of_name(conn_local_name(call->session->conn), connecting->request.address);
     connecting->request.done = on_connected;
-    struct rdma_worker *worker = rdma_loop_worker(call->worker->rdma);
-    if (call->server->rdma_ops->connect(worker, &connecting->request)) {
+    if (call->server->rdma_ops->connect(call->worker->rdma_worker, &connecting->request)) {
         call->session->conn->connecting = &connecting->request;
         return STORE_WAIT;
     }

@@ -23,9 +23,12 @@ struct event_base;
 struct block;
 struct conn;
 struct rdma_loop;
+struct rdma_worker;
 struct request;
 struct script_state;
 struct waiter;
+struct worker_inbox;
+struct worker_loop;
 
 /* Counters are written by their worker alone (relaxed atomics) and summed by INFO. */
 struct worker_counters {
@@ -68,6 +71,15 @@ struct late_reply {
 
 /* Whether commands are taken although much is unsent. */
 enum client_hold { CLIENTS_GO_ON, CLIENTS_ARE_HELD, CLIENTS_ARE_TOO_SLOW };
+
+/* What lower rooms ask of the loop: the one way to call upward. See server/README.md. */
+struct loop_hooks {
+    /* A small round from inside a command that runs for long on `apart`, which is left alone: new
+     * connections are taken in, input is read, BUSY is answered; everything else waits for the
+     * command's end. The command holds no lock of the store. */
+    void (*serve_aside)(struct worker *worker, struct conn *apart);
+    bool (*move_listener)(struct listener *listener, int port, const char *addresses);
+};
 
 struct worker {
     struct server *server;
@@ -115,10 +127,13 @@ struct worker {
 
     struct script_state *scripts; /* NULL: none has run here yet */
     struct script_shown script;
-    bool is_choked;                 /* see pubsub_chokes */
-    bool is_aside;                  /* in worker_serve_aside: only CMD_ALLOW_BUSY commands run */
-    struct rdma_loop *rdma;         /* NULL: no RDMA here */
-    struct worker_private *private; /* the loop's own, in worker.c */
+    bool is_choked;         /* see pubsub_chokes */
+    bool is_aside;          /* in hooks->serve_aside: only CMD_ALLOW_BUSY commands run */
+    struct rdma_loop *rdma; /* NULL: no RDMA here */
+    struct rdma_worker *rdma_worker;
+    const struct loop_hooks *hooks;
+    struct worker_inbox *inbox; /* see worker.c */
+    struct worker_loop *loop;   /* see worker_loop.c */
 };
 
 /* Seeds for commands; by the worker's thread. */
@@ -132,22 +147,20 @@ static inline uint64_t worker_random(struct worker *worker)
     return x;
 }
 
-/* All workers are made before the first is started, and all joined before the first is freed:
- * they know each other through server->workers. */
-STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
-                                  char message[STORE_MESSAGE_MAX]);
-STORE_MUST_CHECK bool worker_start(struct worker *worker);
-void worker_round(struct worker *worker, bool may_block); /* for tests, instead of worker_start */
-void worker_wake(struct worker *worker);                  /* from any thread */
-uint64_t worker_busy_usec(const struct worker *worker);   /* its thread's time, from any thread */
-void worker_join(struct worker *worker);                  /* waits for its end */
-void worker_visit_rest(struct worker *worker);            /* what it was sent after that */
-void worker_free(struct worker *worker);
+void worker_wake(struct worker *worker);                /* from any thread */
+uint64_t worker_busy_usec(const struct worker *worker); /* its thread's time, from any thread */
 
-/* A small round from inside a command that runs for long on `apart`, which is left alone: new
- * connections are taken in, input is read, BUSY is answered; everything else waits for the
- * command's end. The command holds no lock of the store. */
-void worker_serve_aside(struct worker *worker, struct conn *apart);
+/* The inbox. False: out of memory or descriptors; it is to be closed nevertheless, when it is empty
+ * and nobody posts any more. Its descriptor is readable when something has been posted. */
+STORE_MUST_CHECK bool worker_open_inbox(struct worker *worker);
+void worker_close_inbox(struct worker *worker);
+int worker_inbox_fd(const struct worker *worker);
+bool worker_has_messages(const struct worker *worker);
+/* Messages for so many subscribers may have come that their connections have to have turns in
+ * between, in which they send, and count what they hold: then some are left. */
+void worker_visit_inbox(struct worker *worker);
+void worker_visit_urgent(struct worker *worker); /* holds the others, in their order */
+void worker_visit_rest(struct worker *worker);   /* all that it was sent, when it has ended */
 
 /* Clients that the command before has woken are served, if they are this worker's: behind each
  * command, so that they need not wait for those that come after it. */

@@ -28,7 +28,7 @@
 
 #include <event2/event.h>
 
-#include "server/net/conn.h"
+#include "server/loop/conn_turn.h"
 #include "server/config/log.h"
 #include "server/net/transport.h"
 #include "server/core/worker.h"

@@ -100,7 +100,7 @@ bool rdma_loop_make(struct worker *worker)
     worker->rdma = loop;
     loop->ops = server->rdma_ops;
     loop->config = &server->config;
-    loop->worker = loop->ops->attach(server->rdma, worker);
+    worker->rdma_worker = loop->worker = loop->ops->attach(server->rdma, worker);
     if (loop->worker == NULL)
         return false;
     loop->woken = event_new(worker->base, loop->ops->descriptor(loop->worker), EV_READ | EV_PERSIST,
@@ -117,9 +117,4 @@ void rdma_loop_free(struct worker *worker)
         event_free(loop->woken);
     free(loop);
     worker->rdma = NULL;
-}
-
-struct rdma_worker *rdma_loop_worker(struct rdma_loop *loop)
-{
-    return loop->worker;
 }

@@ -27,6 +27,4 @@ enum rdma_turn {
 };
 enum rdma_turn rdma_loop_turn(struct rdma_loop *loop);
 
-struct rdma_worker *rdma_loop_worker(struct rdma_loop *loop);
-
 #endif

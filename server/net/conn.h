@@ -1,6 +1,6 @@
 /*
  * A connection: a session, its transport, unfinished input and unsent output. What its commands do
- * is the runner's business (runner.h).
+ * is the runner's business (runner.h), its turns are the loop's (conn_turn.h).
  *
  * Threads: a connection belongs to its worker's thread.
  */
@@ -88,9 +88,6 @@ struct conn {
     bool kill;          /* to be closed, without waiting for anything */
 };
 
-/* Takes over the transport, also on failure. */
-void conn_open(struct worker *worker, struct transport *transport);
-
 /* Puts it on the list of connections to be looked at in this round. */
 void conn_attend(struct conn *conn);
 
@@ -102,18 +99,9 @@ void conn_kill(struct conn *conn);
 /* Reads what was set aside, or else from its transport: as a transport does. */
 ssize_t conn_read(struct conn *conn, void *to, size_t size);
 ssize_t conn_read_vectors(struct conn *conn, const struct iovec *vectors, int count);
+/* Reads from its transport, whatever was set aside. */
+ssize_t conn_receive(struct conn *conn, void *to, size_t size);
 
-/* What its transport is to tell of: a set of enum transport_ready. */
-unsigned conn_wants(const struct conn *conn);
-
-/* One turn of a connection on the attention list. */
-void conn_turn(struct conn *conn);
-
-/* Once a second: idle clients, output over its soft limit. */
-void conn_tick(struct conn *conn);
-
-/* Nothing more is to be done for it: a stopping worker may end. */
-bool conn_settled(const struct conn *conn);
 /* Nobody waits for a channel that is being made for it. */
 void conn_give_up_channel(struct conn *conn);
 

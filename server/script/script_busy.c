@@ -44,7 +44,7 @@ static void pause_run(struct script_state *state)
     if (!store_pause(call->txn, is_busy))
         return;
     if (is_busy)
-        worker_serve_aside(worker, call->session->conn);
+        worker->hooks->serve_aside(worker, call->session->conn);
     if (worker->server->worker_count > 1) {
         const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
         nanosleep(&pause, NULL);

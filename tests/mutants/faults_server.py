@@ -109,7 +109,7 @@ fault("flowed-and-forgotten", "server/net/conn_output.c",
 
 # ---- input that is set aside ----
 
-fault("input-left-where-it-is", "server/net/conn.c",
+fault("input-left-where-it-is", "server/loop/conn_turn.c",
       "a client that does not read its replies is not read from either",
       ("!conn->input_ended && !can_read(conn) && runner_is_stuck(conn);", "false;"),
       by=["test_pipelines.py::test_the_end_of_input_is_behind_what_was_set_aside"])

@@ -14,6 +14,8 @@
 #include "server/net/client_memory.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/watch.h"
+#include "server/loop/conn_turn.h"
+#include "server/loop/worker_loop.h"
 #include "tests/model/model_store.h"
 
 /* ---- a transport of memory ---- */

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "server/exec/blocked.h"
+#include "server/loop/worker_loop.h"
 #include "tests/unit/fixture.h"
 
 #define ROUNDS 40 /* the model leaves half of what is ready for another time */

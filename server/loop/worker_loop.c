@@ -1,0 +1,442 @@
+/*
+ * A worker's thread and loop. The outer loop is ours: libevent tells which descriptors are ready,
+ * everything else of a round happens in worker_round.
+ *
+ *     running -> draining (the server stops: nothing new starts) -> settled (nothing of ours runs,
+ *     every worker's is waited for, because a tour may still come by) -> ended
+ *
+ * Invariants:
+ * 1. Between rounds worker->attention is empty, all replies that may leave have, as far as clients
+ *    take them, and everything submitted to the store has been handed to the kernel.
+ * 2. The thread blocks only when its inbox is empty or its eventfd readable.
+ * 3. A worker leaves its loop only when server->workers_busy is 0.
+ */
+#include "server/loop/worker_loop.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "server/base/block.h"
+#include "server/exec/blocked.h"
+#include "server/net/client_memory.h"
+#include "server/loop/conn_turn.h"
+#include "server/config/log.h"
+#include "server/exec/outflow.h"
+#include "server/loop/listener.h"
+#include "server/loop/rdma_loop.h"
+#include "server/exec/request.h"
+#include "server/script/script_state.h"
+#include "server/net/transport.h"
+#include "server/exec/watch.h"
+
+#define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
+
+struct worker_loop {
+    int second_fd; /* while a timer is pending, libevent reads its clock twice a round */
+    struct event *woken, *store_ready, *second, *pulse;
+    uint64_t durable_seen; /* as of the last look at worker->undurable */
+    bool is_ticking;       /* the timer of `second_fd` is armed */
+    bool is_settled;       /* counted out of server->workers_busy */
+};
+
+static void free_parser(struct resp_parser *parser)
+{
+    if (parser != NULL)
+        resp_parser_free(parser);
+    free(parser);
+}
+
+static void on_woken(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    uint64_t count;
+    ssize_t got = read((int)fd, &count, sizeof count);
+    (void)got; /* the inbox tells what there is */
+    worker_visit_inbox(arg);
+}
+
+/* ---- rounds ---- */
+
+static void on_store_ready(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct worker *worker = arg;
+    store_poll(worker->store);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct worker *worker = arg;
+    uint64_t expirations;
+    if (read(fd, &expirations, sizeof expirations) != sizeof expirations)
+        return;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+        conn_tick(conn);
+    watch_registry_rest(worker->server->watches);
+    blocked_rest(worker->server->blocked);
+}
+
+/* The seconds tick only for connections: a worker without any sleeps. */
+static void keep_ticking(struct worker *worker)
+{
+    struct worker_loop *loop = worker->loop;
+    bool is_wanted = worker->conns != NULL;
+    if (is_wanted == loop->is_ticking)
+        return;
+    const struct timespec second = {.tv_sec = is_wanted ? 1 : 0};
+    const struct itimerspec timer = {.it_interval = second, .it_value = second};
+    if (timerfd_settime(loop->second_fd, 0, &timer, NULL) == 0)
+        loop->is_ticking = is_wanted;
+}
+
+static void on_pulse(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    outflow_pulse(arg);
+}
+
+static void keep_pulsing(struct worker *worker)
+{
+    const struct timeval pulse = {.tv_usec = OUTFLOW_PULSE_MS * 1000};
+    struct event *event = worker->loop->pulse;
+    if (worker->resting != NULL && !event_pending(event, EV_TIMEOUT, NULL))
+        event_add(event, &pulse);
+}
+
+/* Connections whose replies or commands wait for the journal, when it has moved or never will. */
+static void look_at_undurable(struct worker *worker)
+{
+    if (worker->undurable == NULL && worker->awaiting == NULL)
+        return;
+    uint64_t durable = store_durable(worker->server->store);
+    if (durable == worker->loop->durable_seen && !store_has_failed(worker->server->store))
+        return;
+    worker->loop->durable_seen = durable;
+    struct conn *next = worker->undurable;
+    worker->undurable = NULL;
+    for (struct conn *conn; (conn = next) != NULL;) {
+        next = conn->undurable_next;
+        conn->is_undurable = false;
+        conn_attend(conn);
+    }
+    blocked_note_durable(worker);
+}
+
+/* `apart`: whose turn is to come later; or NULL. */
+static void give_turns_but(struct worker *worker, struct conn *apart)
+{
+    bool is_owed = false;
+    for (struct conn *conn; (conn = worker->attention) != NULL;) {
+        worker->attention = conn->attention_next;
+        conn->wants_attention = false;
+        if (conn == apart)
+            is_owed = true;
+        else
+            conn_turn(conn);
+    }
+    if (is_owed)
+        conn_attend(apart);
+}
+
+static void give_turns(struct worker *worker)
+{
+    give_turns_but(worker, NULL);
+}
+
+/* Whom sending has found closed, or full, needs a turn, too. */
+static void send_replies(struct worker *worker, struct conn *apart)
+{
+    while (worker->late_count > 0) {
+        conn_output_send_late(worker);
+        give_turns_but(worker, apart);
+    }
+}
+
+/* ---- from inside a command that runs for long ---- */
+
+/* What its connections take turns with; the one apart is in the middle of its own. */
+struct shared {
+    struct resp_parser *parser, scout;
+    struct block *input;
+    struct resp_writer output;
+    uint32_t output_replies;
+};
+
+static void set_shared_apart(struct worker *worker, struct shared *shared)
+{
+    *shared = (struct shared){.parser = worker->parser,
+                              .scout = worker->scout,
+                              .input = worker->input,
+                              .output = worker->output,
+                              .output_replies = worker->output_replies};
+    worker->parser = NULL;
+    worker->input = NULL;
+    worker->output_replies = 0;
+    resp_parser_init(&worker->scout, shared->scout.limits);
+    resp_writer_init(&worker->output, 2);
+}
+
+static void put_shared_back(struct worker *worker, const struct shared *shared)
+{
+    assert(worker->output.len == 0);
+    free_parser(worker->parser);
+    resp_parser_free(&worker->scout);
+    block_release(worker->input);
+    resp_writer_free(&worker->output);
+    worker->parser = shared->parser;
+    worker->scout = shared->scout;
+    worker->input = shared->input;
+    worker->output = shared->output;
+    worker->output_replies = shared->output_replies;
+}
+
+/* Sockets are asked directly: libevent's loop is not to be entered twice. */
+static void serve_sockets(struct worker *worker, const struct conn *apart)
+{
+    uint32_t room = atomic_load_explicit(&worker->connection_count, memory_order_relaxed);
+    struct pollfd *sockets = calloc(room + 1, sizeof *sockets);
+    struct conn **conns = calloc(room + 1, sizeof *conns);
+    nfds_t count = 0;
+    if (sockets == NULL || conns == NULL)
+        goto out;
+    for (struct conn *conn = worker->conns; conn != NULL && count < room; conn = conn->next) {
+        unsigned wanted = conn_wants(conn);
+        if (conn == apart || wanted == 0 || conn_fd(conn) < 0)
+            continue;
+        conns[count] = conn;
+        sockets[count++] =
+            (struct pollfd){.fd = conn_fd(conn),
+                            .events = (short)(((wanted & TRANSPORT_READABLE) != 0 ? POLLIN : 0) |
+                                              ((wanted & TRANSPORT_WRITABLE) != 0 ? POLLOUT : 0))};
+    }
+    if (poll(sockets, count, 0) <= 0)
+        goto out;
+    for (nfds_t i = 0; i < count; i++) {
+        unsigned ready = ((sockets[i].revents & POLLOUT) != 0 ? TRANSPORT_WRITABLE : 0) |
+                         ((sockets[i].revents & ~POLLOUT) != 0 ? TRANSPORT_READABLE : 0);
+        struct transport *transport = conns[i]->transport;
+        if (ready != 0)
+            transport->ready(transport->arg, ready);
+    }
+out:
+    free(sockets);
+    free(conns);
+}
+
+static void serve_aside(struct worker *worker, struct conn *apart)
+{
+    struct shared shared;
+    conn_output_send_late(worker);
+    set_shared_apart(worker, &shared);
+    worker->is_aside = true;
+    worker->now_ms = 0;
+    worker_visit_urgent(worker);
+    serve_sockets(worker, apart);
+    look_at_undurable(worker);
+    give_turns_but(worker, apart);
+    send_replies(worker, apart);
+    worker->is_aside = false;
+    put_shared_back(worker, &shared);
+}
+
+/* The server stops: connections with nothing in progress are closed, and when none is left, the
+ * worker tells so, once. */
+static void drain(struct worker *worker)
+{
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+        conn_give_up_channel(conn);
+        if (conn_settled(conn))
+            conn_kill(conn);
+    }
+    give_turns(worker);
+    if (worker->loop->is_settled || worker->running > 0 || worker->conns != NULL)
+        return;
+    worker->loop->is_settled = true;
+    struct server *server = worker->server;
+    if (atomic_fetch_sub(&server->workers_busy, 1) > 1)
+        return;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        worker_wake(server->workers[i]);
+}
+
+void worker_round(struct worker *worker, bool may_block)
+{
+    counter_add(&worker->counters.cycles, 1);
+    enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
+    bool blocks = may_block && turn == RDMA_TURN_SLEEP;
+    if (blocks)
+        worker->now_ms = 0;
+    if (turn !=
+        RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
+        event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
+    look_at_undurable(worker);
+    pubsub_hear_again(worker);
+    client_memory_let_go(worker);
+    give_turns(worker);
+    client_memory_keep_bound(worker);
+    give_turns(worker);
+    /* What it has posted to itself, above all: clients that wake each other, before a command is
+     * read that was sent when the first of them had been woken. */
+    for (int i = 0; i < WAKE_CHAIN_MAX && worker_has_messages(worker); i++) {
+        worker_visit_inbox(worker);
+        give_turns(worker);
+    }
+    if (worker_has_messages(worker))
+        worker_wake(worker);
+    send_replies(worker, NULL);
+    store_submit(worker->store);
+    if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
+        drain(worker);
+    keep_ticking(worker);
+    keep_pulsing(worker);
+    worker->now_ms = 0;
+    if (turn != RDMA_TURN_SLEEP) /* the command that is polled for need not look at the clock */
+        worker_now(worker);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *worker = arg;
+    clockid_t clock;
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0)
+        atomic_store_explicit(&worker->processor_clock, clock, memory_order_release);
+    char name[16];
+    snprintf(name, sizeof name, "worker-%u", worker->index);
+    pthread_setname_np(pthread_self(), name);
+    while (atomic_load(&worker->server->workers_busy) > 0)
+        worker_round(worker, true);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static struct event_base *new_base(void)
+{
+    struct event_config *config = event_config_new();
+    if (config == NULL)
+        return NULL;
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+    struct event_base *base = event_base_new_with_config(config);
+    event_config_free(config);
+    return base;
+}
+
+static bool make_events(struct worker *worker)
+{
+    struct worker_loop *loop = worker->loop;
+    worker->base = new_base();
+    if (worker->base == NULL || loop->second_fd < 0)
+        return false;
+    const short readable = EV_READ | EV_PERSIST;
+    loop->woken = event_new(worker->base, worker_inbox_fd(worker), readable, on_woken, worker);
+    loop->store_ready =
+        event_new(worker->base, store_worker_fd(worker->store), readable, on_store_ready, worker);
+    loop->second = event_new(worker->base, loop->second_fd, readable, on_second, worker);
+    loop->pulse = event_new(worker->base, -1, 0, on_pulse, worker);
+    return loop->woken != NULL && loop->store_ready != NULL && loop->second != NULL &&
+           loop->pulse != NULL && event_add(loop->woken, NULL) == 0 &&
+           event_add(loop->store_ready, NULL) == 0 && event_add(loop->second, NULL) == 0;
+}
+
+void worker_free(struct worker *worker)
+{
+    struct worker_loop *loop = worker->loop;
+    rdma_loop_free(worker);
+    if (worker->inbox != NULL)
+        worker_visit_rest(worker);
+    if (loop != NULL) {
+        struct event *events[] = {loop->woken, loop->store_ready, loop->second, loop->pulse};
+        for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+            if (events[i] != NULL)
+                event_free(events[i]);
+        if (loop->second_fd >= 0)
+            close(loop->second_fd);
+    }
+    worker_close_inbox(worker);
+    if (worker->base != NULL)
+        event_base_free(worker->base);
+    if (worker->store != NULL)
+        store_detach(worker->store);
+    if (worker->parser != NULL)
+        free_parser(worker->parser);
+    while (worker->spare_parser_count > 0)
+        free_parser(worker->spare_parsers[--worker->spare_parser_count]);
+    request_free_spares(worker);
+    script_state_free(worker->scripts);
+    block_release(worker->input);
+    resp_writer_free(&worker->output);
+    resp_parser_free(&worker->scout);
+    free(worker->command_counters);
+    free(worker->late_bytes);
+    free(worker->loop);
+    free(worker);
+}
+
+static const struct loop_hooks hooks = {.serve_aside = serve_aside, .move_listener = listener_move};
+
+static struct worker *new_worker(struct server *server, uint32_t index)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (worker == NULL)
+        return NULL;
+    worker->server = server;
+    worker->index = index;
+    worker->hooks = &hooks;
+    resp_writer_init(&worker->output, 2);
+    resp_parser_init(&worker->scout,
+                     (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});
+    worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
+    worker->late_bytes = malloc(WORKER_LATE_BYTES);
+    bool has_inbox = worker_open_inbox(worker);
+    worker->loop = calloc(1, sizeof *worker->loop);
+    if (worker->loop != NULL)
+        worker->loop->second_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (getrandom(&worker->random_state, sizeof worker->random_state, 0) < 0 ||
+        worker->random_state == 0)
+        worker->random_state = 0x9e3779b97f4a7c15 + index; /* any but 0 */
+    if (worker->command_counters != NULL && worker->late_bytes != NULL && has_inbox &&
+        worker->loop != NULL)
+        return worker;
+    worker_free(worker);
+    return NULL;
+}
+
+bool worker_make(struct server *server, uint32_t index, char message[STORE_MESSAGE_MAX])
+{
+    snprintf(message, STORE_MESSAGE_MAX, "worker %u: out of memory or descriptors", index);
+    struct worker *worker = new_worker(server, index);
+    if (worker == NULL)
+        return false;
+    server->workers[index] = worker;
+    if (store_attach(server->store, index, &worker->store, message) != STORE_OK)
+        goto fail;
+    if (!make_events(worker) || !rdma_loop_make(worker))
+        goto fail;
+    return true;
+fail:
+    server->workers[index] = NULL;
+    worker_free(worker);
+    return false;
+}
+
+bool worker_start(struct worker *worker)
+{
+    return pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+}
+
+void worker_join(struct worker *worker)
+{
+    int error = pthread_join(worker->thread, NULL);
+    assert(error == 0);
+    (void)error;
+}
