@@ -17,6 +17,8 @@ FUZZ_SECONDS ?= 60
 POWERCUT_SECONDS ?= 600
 POWERCUT_LETTERS ?= 3
 KILL_CYCLES ?= 200
+MEMORY_SECONDS ?= 300
+MEMORY_CLIENTS ?= 200
 CUT_BOOTS ?= 10
 RDMA_MODES ?= send write
 TEST_LANES ?= 2
@@ -513,7 +515,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest cuttest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -539,6 +541,8 @@ help:
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
 	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
+	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
+	@echo '                  memory they take at maxmemory 64mb'
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
@@ -594,6 +598,9 @@ powercut: $(POWERCUT_TESTS)
 
 killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)
+
+memtest: server
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/memory --seconds $(MEMORY_SECONDS) --clients $(MEMORY_CLIENTS)
 
 cuttest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/cut --boots $(CUT_BOOTS) --cuts 100 --seconds 30
