@@ -20,6 +20,7 @@ KILL_CYCLES ?= 200
 MEMORY_SECONDS ?= 300
 MEMORY_CLIENTS ?= 200
 CUT_BOOTS ?= 10
+LONG_SECONDS ?= 3600
 RDMA_MODES ?= send write
 TEST_LANES ?= 2
 
@@ -515,7 +516,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -540,6 +541,7 @@ help:
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
 	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
+	@echo 'make longtest     random commands beside stock Redis, then spoiled ones, for LONG_SECONDS (3600) each'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
 	@echo '                  memory they take at maxmemory 64mb'
@@ -601,6 +603,11 @@ killtest: server $(CHECKER)
 
 memtest: server
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/memory --seconds $(MEMORY_SECONDS) --clients $(MEMORY_CLIENTS)
+
+# Random and spoiled commands, for LONG_SECONDS each: stock Redis beside ours, and attackers.
+longtest: server $(CHECKER)
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/differential/run --seconds $(LONG_SECONDS)
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/hostile --seconds $(LONG_SECONDS)
 
 cuttest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/cut --boots $(CUT_BOOTS) --cuts 100 --seconds 30

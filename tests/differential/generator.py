@@ -95,7 +95,9 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
         words = [name if self.chance(0.9) else self.any_case(name)]
         words += getattr(self, name)()
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        if name not in AS_THEY_ARE and self.chance(0.04):
+        # Members of one score: by-lex ranges of others are unspecified.
+        keeps_scores = any(word in (b"y0", b"y1") for word in words)
+        if name not in AS_THEY_ARE and not keeps_scores and self.chance(0.04):
             return self.spoiled(words)
         return words
 
