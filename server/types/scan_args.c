@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/base/glob.h"
 
@@ -24,13 +25,15 @@ bool scan_matches(const struct scan_filter *filter, struct resp_slice name)
            glob_match(filter->pattern.data, filter->pattern.len, name.data, name.len, false);
 }
 
-/* As liberal as Redis: a sign is taken, a negative number wraps, nothing at all is 0. */
+/* As liberal as Redis: a sign is taken, a negative number wraps, nothing at all is 0, a zero byte
+ * ends it. */
 bool scan_read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor)
 {
-    bool is_signed = arg.len > 1 && (arg.data[0] == '-' || arg.data[0] == '+');
+    size_t len = arg.len > 0 ? strnlen(arg.data, arg.len) : 0;
+    bool is_signed = len > 1 && (arg.data[0] == '-' || arg.data[0] == '+');
     bool valid = true;
     *cursor = 0;
-    for (size_t i = is_signed; valid && i < arg.len; i++) {
+    for (size_t i = is_signed; valid && i < len; i++) {
         uint64_t digit = (uint64_t)(unsigned char)arg.data[i] - '0';
         valid = digit <= 9 && *cursor <= (UINT64_MAX - digit) / 10;
         *cursor = *cursor * 10 + digit;

@@ -109,6 +109,8 @@ def same_object(words, stock, ours):
             return ours in (LISTPACK, HASHTABLE)
         if stock == b"$9\r\nquicklist\r\n":
             return ours == b"$8\r\nlistpack\r\n"
+        if stock == b"$3\r\nint\r\n":  # what INCRBYFLOAT has written, after DEBUG RELOAD
+            return ours == b"$6\r\nembstr\r\n"
         return stock == b"$3\r\nraw\r\n" and ours in (b"$3\r\nint\r\n", b"$6\r\nembstr\r\n")
     if what == b"REFCOUNT":
         return integer(stock) is not None and integer(ours) is not None

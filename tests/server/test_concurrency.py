@@ -313,7 +313,8 @@ def test_scan_ends_and_filters(server):
     assert len(set(client.scan_iter(_type="string"))) == 600
     assert list(client.scan_iter(_type="hash")) == []
     with server.raw() as raw:
-        assert raw.call("SCAN", "x") == b"-ERR invalid cursor\r\n"
+        assert raw.call("SCAN", "x") == raw.call("SCAN", "0x") == b"-ERR invalid cursor\r\n"
+        assert raw.call("SSCAN", "nosuch", b"\0\xff") == raw.call("SSCAN", "nosuch", "")
         assert raw.call("SCAN", "0", "COUNT", "0") == b"-ERR syntax error\r\n"
 
 
