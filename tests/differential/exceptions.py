@@ -95,12 +95,13 @@ def both_some_key(_words, stock, ours):
     return stock[:1] == b"$" and ours[:1] == b"$" and stock != b"$-1\r\n" != ours
 
 
+STRINGS = (b"$3\r\nint\r\n", b"$6\r\nembstr\r\n", b"$3\r\nraw\r\n")
 LISTPACK, HASHTABLE = b"$8\r\nlistpack\r\n", b"$9\r\nhashtable\r\n"
 
 
 def same_object(words, stock, ours):
-    """OBJECT: all lists of stock Redis are quicklists. It has raw from an APPEND of nothing, ours goes
-    by the value there; it shares small integers; its idle time is a clock's."""
+    """OBJECT: all lists of stock Redis are quicklists; it shares small integers; its idle time is a
+    clock's."""
     what = words[1].upper() if len(words) > 1 else b""
     if what == b"ENCODING":
         if stock in (LISTPACK, HASHTABLE):
@@ -109,9 +110,8 @@ def same_object(words, stock, ours):
             return ours in (LISTPACK, HASHTABLE)
         if stock == b"$9\r\nquicklist\r\n":
             return ours == b"$8\r\nlistpack\r\n"
-        if stock == b"$3\r\nint\r\n":  # what INCRBYFLOAT has written, after DEBUG RELOAD
-            return ours == b"$6\r\nembstr\r\n"
-        return stock == b"$3\r\nraw\r\n" and ours in (b"$3\r\nint\r\n", b"$6\r\nembstr\r\n")
+        # What INCRBYFLOAT or APPEND has written; DEBUG RELOAD has stock Redis encode it anew.
+        return stock in STRINGS and ours in STRINGS
     if what == b"REFCOUNT":
         return integer(stock) is not None and integer(ours) is not None
     if what == b"IDLETIME":
