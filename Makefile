@@ -37,7 +37,6 @@ STORAGE_SRC := \
 	storage/base/cell_pool.c \
 	storage/base/disk.c \
 	storage/base/disk_file.c \
-	storage/base/disk_readonly.c \
 	storage/base/hash_slot.c \
 	storage/base/keyed_hash.c \
 	storage/base/ordered_table.c \
@@ -62,7 +61,6 @@ STORAGE_SRC := \
 	storage/value/patches.c \
 	storage/value/run_write.c \
 	storage/value/stage.c \
-	storage/value/stream.c \
 	storage/tree/building.c \
 	storage/tree/tree.c \
 	storage/tree/tree_change.c \
@@ -79,6 +77,7 @@ STORAGE_SRC := \
 	storage/exec/scan.c \
 	storage/exec/scout.c \
 	storage/exec/snapshot.c \
+	storage/exec/stream.c \
 	storage/exec/summon.c \
 	storage/exec/txn.c \
 	storage/exec/upload.c \
@@ -92,6 +91,7 @@ STORAGE_SRC := \
 	storage/maintenance/writeback.c \
 	storage/recovery/check.c \
 	storage/recovery/check_trees.c \
+	storage/recovery/disk_readonly.c \
 	storage/recovery/index_load.c \
 	storage/recovery/recover.c \
 	storage/recovery/recover_trees.c \

@@ -29,7 +29,7 @@
 
 #include "storage/exec/change.h"
 #include "storage/value/long_key.h"
-#include "storage/value/stream.h"
+#include "storage/exec/stream.h"
 
 #define POSITION_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 #define BATCH_MOST 64u /* index entries of one step, but see batch_limit */

@@ -2,7 +2,7 @@
  * Writing the index checkpoint, at the end of a stop in order. The file is made long enough first,
  * so that a full disk shows before anything is written, and is kept for the next time.
  */
-#include "storage/format/index_file.h"
+#include "storage/maintenance/index_file.h"
 
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "storage/value/annex.h"
-#include "storage/format/index_file.h"
+#include "storage/maintenance/index_file.h"
 #include "storage/maintenance/reclaim.h"
 #include "storage/cache/use.h"
 #include "storage/maintenance/writeback.h"

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/base/disk_readonly.h"
-#include "storage/format/index_file.h"
+#include "storage/recovery/disk_readonly.h"
+#include "storage/maintenance/index_file.h"
 #include "storage/value/long_key.h"
 
 /* ---- large values ---- */

@@ -2,7 +2,7 @@
  * Loading the index checkpoint. Whatever is not as it must be puts all of it in doubt; then nothing
  * of it stays, and the start goes on with a scan.
  */
-#include "storage/format/index_file.h"
+#include "storage/maintenance/index_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "storage/format/index_file.h"
+#include "storage/maintenance/index_file.h"
 #include "storage/recovery/recover_trees.h"
 
 #define READ_AHEAD 8u

@@ -15,8 +15,46 @@
 
 #include "storage/value/annex.h"
 #include "storage/exec/snapshot.h"
-#include "storage/value/stream.h"
 #include "storage/exec/upload.h"
+
+/* ---- who reads versions ---- */
+
+/* Commits up to this number are seen by all open streams and other readers: what they gave up may
+ * be freed. extents.lock is held. */
+static uint64_t oldest_reader(const struct store *store)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (const struct run_reader *reader = store->readers; reader; reader = reader->next)
+        if (reader->seen < oldest)
+            oldest = reader->seen;
+    return oldest;
+}
+
+void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen)
+{
+    reader->seen = seen;
+    reader->previous = NULL;
+    pthread_mutex_lock(&store->extents.lock);
+    reader->next = store->readers;
+    if (reader->next)
+        reader->next->previous = reader;
+    store->readers = reader;
+    pthread_mutex_unlock(&store->extents.lock);
+}
+
+void run_reader_end(struct store *store, struct run_reader *reader)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    if (reader->previous)
+        reader->previous->next = reader->next;
+    else
+        store->readers = reader->next;
+    if (reader->next)
+        reader->next->previous = reader->previous;
+    pthread_mutex_unlock(&store->extents.lock);
+}
+
+/* ---- giving back ---- */
 
 static void defer(struct store *store, struct deferred_free *entry)
 {
@@ -193,7 +231,7 @@ static bool free_node(struct store *store, const struct format_extent *node)
 /* Nobody reads the version any more that has these runs. */
 static bool is_unread(const struct store *store, const struct deferred_free *entry)
 {
-    return entry->commit <= stream_oldest(store) && entry->commit <= snapshot_oldest(store);
+    return entry->commit <= oldest_reader(store) && entry->commit <= snapshot_oldest(store);
 }
 
 bool extent_free_is_near(const struct store *store)

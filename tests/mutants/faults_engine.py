@@ -392,7 +392,7 @@ fault("upload-hogs-the-cache", "storage/exec/upload.c",
       ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
        "RUN_WRITE_MAY_BE_APART;"),
       by=[UPLOAD])
-fault("aside-gone-with-its-command", "storage/value/stream.c",
+fault("aside-gone-with-its-command", "storage/exec/stream.c",
       "what was put aside is free when its command has ended, although it is still read",
       ("upload_hold(upload);", ""), ("upload_release(stream->upload);", ""),
       by=[UPLOAD])
@@ -446,7 +446,7 @@ fault("run-free-before-durable", "storage/value/free.c",
       by=[CUTS, POWERCUT])
 fault("run-free-under-a-stream", "storage/value/free.c",
       "the run of an old value is used again while it is being streamed",
-      ("entry->commit <= stream_oldest(store) && entry->commit <= snapshot_oldest(store)",
+      ("entry->commit <= oldest_reader(store) && entry->commit <= snapshot_oldest(store)",
        "entry->commit <= snapshot_oldest(store)"),
       by=[RANDOM, CUTS, POWERCUT])
 fault("renamed-value-freed", "storage/exec/commit.c",

@@ -153,7 +153,7 @@ fault("rest-without-claims-seen", "storage/txn/admission.c",
       ("awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;",
        "awaited = false;"),
       by=["test_outflow.py::test_who_waits_for_a_client_that_does_not_read"])
-fault("stream-from-its-extent", "storage/value/stream.c",
+fault("stream-from-its-extent", "storage/exec/stream.c",
       "a stream that begins within an extent begins with it",
       ("stream->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
       by=["test_outflow.py::test_long_values_of_fields_and_elements"])
@@ -205,7 +205,7 @@ fault("range-to-the-end", "server/exec/request.c",
       "the stream of a long range goes on to the end of its value",
       ("if (part != NULL && !is_tail(part))", "if (false)"),
       by=["test_long_strings.py::test_long_ranges_are_read"])
-fault("own-stream-without-its-upload", "storage/value/stream.c",
+fault("own-stream-without-its-upload", "storage/exec/stream.c",
       "a stream of what its transaction has put does not keep the upload",
       ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
       by=["test_long_strings.py::test_what_a_transaction_has_set_and_deleted_it_still_sends"])

@@ -4,7 +4,7 @@
  *
  * Operations are carried out when they are submitted, and given back when they are reaped.
  */
-#include "storage/base/disk_readonly.h"
+#include "storage/recovery/disk_readonly.h"
 
 #include <assert.h>
 #include <errno.h>

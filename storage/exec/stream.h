@@ -4,10 +4,6 @@
 
 #include "storage/txn/engine.h"
 
-/* Commits up to this number are seen by all open streams and other readers: what they gave up may
- * be freed. extents.lock is held. */
-uint64_t stream_oldest(const struct store *store);
-
 /* A stream of the value with this root (a copy is made) that no run owns. Something else already
  * keeps what commits after `seen` gave up. */
 STORE_MUST_CHECK enum store_result stream_open_root(struct store_worker *worker,

@@ -10,7 +10,7 @@
  *     IDLE --next: request--> LOADING --done--> LOADED --next--> handed out, IDLE ...
  *                                          (a request that needs no wait goes straight through)
  */
-#include "storage/value/stream.h"
+#include "storage/exec/stream.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -47,39 +47,6 @@ struct store_stream {
 };
 
 static const char zeros[PAGE_SIZE];
-
-uint64_t stream_oldest(const struct store *store)
-{
-    uint64_t oldest = UINT64_MAX;
-    for (const struct run_reader *reader = store->readers; reader; reader = reader->next)
-        if (reader->seen < oldest)
-            oldest = reader->seen;
-    return oldest;
-}
-
-void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen)
-{
-    reader->seen = seen;
-    reader->previous = NULL;
-    pthread_mutex_lock(&store->extents.lock);
-    reader->next = store->readers;
-    if (reader->next)
-        reader->next->previous = reader;
-    store->readers = reader;
-    pthread_mutex_unlock(&store->extents.lock);
-}
-
-void run_reader_end(struct store *store, struct run_reader *reader)
-{
-    pthread_mutex_lock(&store->extents.lock);
-    if (reader->previous)
-        reader->previous->next = reader->next;
-    else
-        store->readers = reader->next;
-    if (reader->next)
-        reader->next->previous = reader->previous;
-    pthread_mutex_unlock(&store->extents.lock);
-}
 
 /* ---- life ---- */
 
