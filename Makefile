@@ -53,7 +53,10 @@ STORAGE_SRC := \
 	storage/txn/databases.c \
 	storage/txn/load.c \
 	storage/txn/memory.c \
+	storage/txn/room_wanted.c \
+	storage/txn/txn_memory.c \
 	storage/txn/verify.c \
+	storage/txn/wait.c \
 	storage/value/annex.c \
 	storage/value/extent.c \
 	storage/value/free.c \

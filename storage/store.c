@@ -13,6 +13,7 @@
 
 #include "storage/value/annex.h"
 #include "storage/cache/use.h"
+#include "storage/txn/wait.h"
 
 #define FRAMES_AT_FIRST 256u
 #define KEEPER_DEPTH 64u
@@ -74,23 +75,6 @@ void engine_set_clock(struct store *store, int64_t latest_ms)
     atomic_store(&store->clock_ms, latest_ms);
 }
 
-/* `here`: the queue of this thread, or NULL. A worker in the middle of store_poll is awake. */
-static void wake_workers(struct store *store, const struct disk_queue *here)
-{
-    pthread_mutex_lock(&store->keeper_lock);
-    for (uint32_t i = 0; i < store->worker_count; i++) {
-        struct store_worker *worker = store->workers[i];
-        if (worker && (worker->queue != here || !worker->polling))
-            request_notify(worker);
-    }
-    pthread_mutex_unlock(&store->keeper_lock);
-}
-
-void engine_wake_workers(struct store *store)
-{
-    wake_workers(store, NULL);
-}
-
 void engine_fail(struct store *store, const char *doing, int error)
 {
     atomic_fetch_add(&store->write_errors, 1);
@@ -107,7 +91,7 @@ void engine_durable_advanced(struct store *store, const struct disk_queue *here)
 {
     if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS ||
         atomic_load(&store->durable_awaited) > 0)
-        wake_workers(store, here);
+        wait_wake_workers(store, here);
     keeper_release(store);
 }
 

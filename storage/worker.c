@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "storage/txn/wait.h"
+
 static enum store_result queue_failed(int error, char *message)
 {
     if (error == EAGAIN)

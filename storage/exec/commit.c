@@ -20,6 +20,8 @@
 #include "storage/exec/change.h"
 #include "storage/value/long_key.h"
 #include "storage/cache/use.h"
+#include "storage/txn/wait.h"
+#include "storage/txn/room_wanted.h"
 
 #define ROOM_WAIT_MS 2000 /* then a full disk is full */
 #define FREE_LEAST 16u    /* slots or runs of a class */

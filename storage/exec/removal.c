@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "storage/value/long_key.h"
+#include "storage/txn/wait.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
 #define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */

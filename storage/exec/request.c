@@ -18,100 +18,12 @@
 #include <unistd.h>
 
 #include "storage/tree/building.h"
+#include "storage/txn/wait.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */
 #define READY_MORE 256u      /* in a round, behind those that were ready when it began */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
-
-/* ---- waiting and waking ---- */
-
-void request_wait(struct store_txn *txn)
-{
-    atomic_fetch_add_explicit(&txn->waits, 1, memory_order_relaxed);
-}
-
-void request_notify(struct store_worker *worker)
-{
-    uint64_t one = 1;
-    if (write(worker->fd, &one, sizeof one) < 0) {
-        /* the counter is at its maximum: it is readable all the same */
-    }
-}
-
-static void append(struct store_txn **first, struct store_txn **last, struct store_txn *txn)
-{
-    txn->next = NULL;
-    if (*first)
-        (*last)->next = txn;
-    else
-        *first = txn;
-    *last = txn;
-}
-
-void request_wake(struct store_txn *txn, struct store_worker *from)
-{
-    if (atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel) != 1)
-        return;
-    struct store_worker *worker = txn->worker;
-    if (worker == from) {
-        if (txn->is_enlisted)
-            append(&worker->summoned, &worker->summoned_last, txn);
-        else
-            append(&worker->ready, &worker->ready_last, txn);
-        if (!worker->polling)
-            request_notify(worker);
-        return;
-    }
-    pthread_mutex_lock(&worker->inbox_lock);
-    append(&worker->inbox, &worker->inbox_last, txn);
-    request_notify(worker); /* under the lock: store_detach takes it last */
-    pthread_mutex_unlock(&worker->inbox_lock);
-}
-
-/* ---- locks ---- */
-
-bool request_holds(const struct store_txn *txn, uint32_t partition)
-{
-    return txn->locked[partition / 64] >> (partition % 64) & 1;
-}
-
-void request_lock(struct store_txn *txn)
-{
-    struct store *store = txn->store;
-    const struct store_request *request = txn->request;
-    txn->locked[0] = txn->more[0];
-    txn->locked[1] = txn->more[1];
-    for (uint32_t i = 0; i < request->key_count; i++) {
-        uint32_t partition = request->keys[i].slot >> store->slot_shift;
-        txn->locked[partition / 64] |= 1ull << (partition % 64);
-    }
-    if (request->scope == STORE_SCOPE_ALL)
-        for (uint32_t i = 0; i < store->partition_count; i++)
-            txn->locked[i / 64] |= 1ull << (i % 64);
-    for (uint32_t word = 0; word < 2; word++)
-        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
-            pthread_mutex_lock(
-                &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
-}
-
-enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
-{
-    if (request_holds(txn, partition))
-        return STORE_OK;
-    txn->more[partition / 64] |= 1ull << (partition % 64);
-    txn->again = true;
-    return STORE_WAIT;
-}
-
-void request_unlock(struct store_txn *txn)
-{
-    for (uint32_t word = 0; word < 2; word++)
-        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
-            pthread_mutex_unlock(
-                &txn->store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
-    txn->locked[0] = txn->locked[1] = 0;
-}
 
 /* ---- the barrier ---- */
 
@@ -120,7 +32,7 @@ static void barrier_queue(struct store_txn *txn)
     struct store *store = txn->store;
     request_wait(txn);
     pthread_mutex_lock(&store->barrier_lock);
-    append(&store->barrier, &store->barrier_last, txn);
+    wait_append(&store->barrier, &store->barrier_last, txn);
     atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&store->barrier_lock);
 }
@@ -170,12 +82,6 @@ static void barrier_open(struct store *store, struct store_worker *from)
 }
 
 /* ---- attempts ---- */
-
-enum store_result store_step(struct store_txn *txn)
-{
-    txn->again = txn->stepped = true;
-    return STORE_WAIT;
-}
 
 enum store_result store_rest(struct store_txn *txn)
 {
@@ -500,7 +406,7 @@ void request_run_ready(struct store_worker *worker)
     while (inbox) {
         struct store_txn *txn = inbox;
         inbox = txn->next;
-        append(&worker->ready, &worker->ready_last, txn);
+        wait_append(&worker->ready, &worker->ready_last, txn);
     }
     store_answer_summons(worker);
     run_ready_once(worker);
@@ -524,7 +430,7 @@ static void refuse_behind_barrier(struct store_txn *txn)
     for (struct store_txn *waiting; (waiting = next) != NULL;) {
         next = waiting->next;
         if (!waiting->request->may_be_refused) {
-            append(&store->barrier, &store->barrier_last, waiting);
+            wait_append(&store->barrier, &store->barrier_last, waiting);
             continue;
         }
         waiting->failure = STORE_BUSY;

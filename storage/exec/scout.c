@@ -12,6 +12,8 @@
 
 #include <assert.h>
 
+#include "storage/txn/wait.h"
+
 #define WINDOW_SHARE 16u /* of the cache, a page for each */
 #define WINDOW_LEAST 8u
 #define WINDOW_MOST 256u /* the device is busy with less */

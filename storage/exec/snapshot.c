@@ -30,6 +30,7 @@
 #include "storage/exec/change.h"
 #include "storage/value/long_key.h"
 #include "storage/exec/stream.h"
+#include "storage/txn/wait.h"
 
 #define POSITION_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 #define BATCH_MOST 64u /* index entries of one step, but see batch_limit */

@@ -18,6 +18,8 @@
 
 #include <assert.h>
 
+#include "storage/txn/wait.h"
+
 enum store_result store_enlist(struct store_txn *txn)
 {
     struct store_request *request = txn->request;

@@ -17,128 +17,12 @@
 #include "storage/value/long_key.h"
 #include "storage/exec/upload.h"
 #include "storage/cache/use.h"
+#include "storage/txn/txn_memory.h"
 
 #define COPY_SHARE 4u /* of memory: what a run may have copied in place */
 #define COPY_LEAST (4u << 20)
-#define BLOCK_SIZE 16384u
-#define KEPT_ENTRIES 1024u     /* longer arrays are not kept for the next transaction */
-#define NOTE_STEP (256u << 10) /* of a change that frames need not make room for at once */
-#define WRITES_SEARCHED 8u     /* a longer list gets a table */
-#define WRITE_CELLS 4u         /* of the table, for each */
-
-struct memory_block {
-    struct memory_block *next;
-    size_t used, size;
-    char bytes[];
-};
-
-/* ---- memory ---- */
-
-/* What has changed of the memory that the transaction takes, if it is much. */
-static void note_memory(struct store_txn *txn)
-{
-    uint64_t entry = sizeof *txn->writes + WRITE_CELLS * sizeof *txn->write_table;
-    int64_t held = (int64_t)(txn->block_bytes + txn->write_capacity * entry);
-    int64_t change = held - txn->noted_bytes;
-    if (change < NOTE_STEP && change > -NOTE_STEP)
-        return;
-    txn->noted_bytes = held;
-    store_note_memory(txn->store, change);
-}
-
-static void free_block(struct store_txn *txn, struct memory_block *block)
-{
-    txn->block_bytes -= block->size;
-    note_memory(txn);
-    free(block);
-}
-
-void *store_alloc(struct store_txn *txn, size_t size)
-{
-    size = (size + 15) & ~(size_t)15;
-    struct memory_block *block = txn->blocks;
-    if (!block || block->size - block->used < size) {
-        size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        struct memory_block *fresh = malloc(sizeof *fresh + room);
-        if (!fresh)
-            return NULL;
-        *fresh = (struct memory_block){.next = block, .size = room};
-        txn->blocks = block = fresh;
-        txn->block_bytes += room;
-        note_memory(txn);
-    }
-    void *memory = block->bytes + block->used;
-    block->used += size;
-    return memory;
-}
-
-struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks)
-{
-    struct memory_block *before = txn->blocks;
-    txn->blocks = blocks;
-    return before;
-}
-
-void txn_memory_free(struct store_txn *txn, struct memory_block *blocks)
-{
-    while (blocks) {
-        struct memory_block *next = blocks->next;
-        free_block(txn, blocks);
-        blocks = next;
-    }
-}
-
-uint64_t store_memory(const struct store_txn *txn)
-{
-    return txn->block_bytes + (uint64_t)txn->write_count * sizeof *txn->writes +
-           (uint64_t)txn->write_table_size * sizeof *txn->write_table;
-}
-
-void store_mark(const struct store_txn *txn, struct store_mark *mark)
-{
-    *mark = (struct store_mark){.block = txn->blocks,
-                                .used = txn->blocks ? txn->blocks->used : 0,
-                                .copied_bytes = txn->copied_bytes,
-                                .write_count = txn->write_count,
-                                .tree_buffers = txn->trees.buffers,
-                                .collection = txn->trees.collections,
-                                .stream = txn->streams};
-}
-
-bool store_forget(struct store_txn *txn, const struct store_mark *mark)
-{
-    if (txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
-        txn->trees.buffers != mark->tree_buffers || txn->streams != mark->stream || txn->building)
-        return false;
-    while (txn->blocks != mark->block) {
-        struct memory_block *next = txn->blocks->next;
-        if (!next && !mark->block)
-            break; /* the first is kept, as ever */
-        free_block(txn, txn->blocks);
-        txn->blocks = next;
-    }
-    if (txn->blocks)
-        txn->blocks->used = txn->blocks == mark->block ? mark->used : 0;
-    txn->copied_bytes = mark->copied_bytes;
-    return true;
-}
-
-/* Keeps the first block: a transaction that is used again rarely needs another. */
-static void release_memory(struct store_txn *txn)
-{
-    while (txn->blocks && txn->blocks->next) {
-        struct memory_block *next = txn->blocks->next;
-        free_block(txn, txn->blocks);
-        txn->blocks = next;
-    }
-    if (txn->blocks && txn->blocks->size > BLOCK_SIZE) {
-        free_block(txn, txn->blocks);
-        txn->blocks = NULL;
-    }
-    if (txn->blocks)
-        txn->blocks->used = 0;
-    txn->copied_bytes = 0;
-}
+#define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
+#define WRITES_SEARCHED 8u /* a longer list gets a table */
 
 /* ---- life ---- */
 
@@ -152,7 +36,7 @@ static void trim(struct store_txn *txn)
         txn->writes = NULL;
         txn->write_table = NULL;
         txn->write_capacity = txn->write_table_room = 0;
-        note_memory(txn);
+        txn_memory_note(txn);
     }
     if (txn->pin_capacity > KEPT_ENTRIES) {
         free(txn->pins);
@@ -200,7 +84,7 @@ void txn_discard(struct store_txn *txn)
     txn->arrangement.changed = false;
     txn->shown = 0;
     txn->cause = STORE_BY_REQUEST;
-    release_memory(txn);
+    txn_memory_release(txn);
 }
 
 void txn_reset(struct store_txn *txn)
@@ -211,7 +95,7 @@ void txn_reset(struct store_txn *txn)
     txn->write_table_size = 0;
     txn->staged_count = 0;
     txn->arrangement.changed = false;
-    release_memory(txn);
+    txn_memory_release(txn);
     extent_drop_loads(txn);
     if (txn->pin_count)
         load_release_pins(txn);
@@ -232,7 +116,7 @@ void txn_reset(struct store_txn *txn)
 
 void txn_free(struct store_txn *txn)
 {
-    release_memory(txn);
+    txn_memory_release(txn);
     free(txn->blocks);
     free(txn->writes);
     free(txn->write_table);
@@ -525,7 +409,7 @@ static bool grow_writes(struct store_txn *txn)
         return false;
     txn->writes = grown;
     txn->write_capacity = capacity;
-    note_memory(txn);
+    txn_memory_note(txn);
     return true;
 }
 

@@ -7,14 +7,12 @@
  * whatever it meets next is a sample of all. Of `samples` keys that would make room one goes: the
  * one used longest ago, least often, or due first. Like expiry it names them, and removal.c
  * deletes.
- *
- * Invariant: a class that is wanted has its bit in the partition's (or the extents') eviction, and
- * the worker that wanted it has evict_due set, until evict_step has looked for it.
  */
 #include <string.h>
 
 #include "storage/exec/removal.h"
 #include "storage/cache/use.h"
+#include "storage/txn/room_wanted.h"
 
 #define BATCH 16u          /* keys that go in one step of a partition */
 #define UNDER_WAY_MOST 64u /* per worker */
@@ -37,49 +35,6 @@ struct choice {
     uint32_t count;
     struct candidate best[BATCH]; /* by rank */
 };
-
-/* ---- what is wanted ---- */
-
-static uint64_t bit_of(uint32_t class)
-{
-    return 1ull << (class > FORMAT_RUN_CLASS ? class - FORMAT_RUN_CLASS : class);
-}
-
-static enum store_evict evicts(const struct store *store)
-{
-    return (enum store_evict)atomic_load_explicit(&store->policy.evicts, memory_order_relaxed);
-}
-
-bool evict_for(struct store_worker *worker, struct space *space, uint32_t class)
-{
-    struct store *store = worker->store;
-    struct eviction *eviction = space->id == FORMAT_EXTENT_SPACE
-                                    ? &store->extents_eviction
-                                    : &store->partitions[space->id].eviction;
-    if (evicts(store) == STORE_EVICT_NOTHING)
-        return false;
-    if (eviction->barren & bit_of(class)) {
-        eviction->barren &= ~bit_of(class); /* who asks again may have more luck */
-        return false;
-    }
-    eviction->wanted |= bit_of(class);
-    if (!atomic_exchange_explicit(&worker->evict_due, true, memory_order_relaxed))
-        request_notify(worker);
-    return true;
-}
-
-void evict_for_memory(struct store *store)
-{
-    if (evicts(store) == STORE_EVICT_NOTHING)
-        return;
-    pthread_mutex_lock(&store->keeper_lock);
-    for (uint32_t i = 0; i < store->worker_count; i++) {
-        struct store_worker *worker = store->workers[i];
-        if (worker && !atomic_exchange(&worker->evict_due, true))
-            request_notify(worker);
-    }
-    pthread_mutex_unlock(&store->keeper_lock);
-}
 
 /* ---- choosing ---- */
 
@@ -114,7 +69,7 @@ static bool makes_room(const struct choice *choice, uint64_t entry)
 static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
 {
     const struct partition *partition = choice->partition;
-    switch (evicts(choice->store)) {
+    switch (room_policy(choice->store)) {
     case STORE_EVICT_TTL:
         return ttl_unit(&partition->ttl, slot, index_tag(entry));
     case STORE_EVICT_LRU:
@@ -186,7 +141,7 @@ static void note_fruit(const struct choice *choice)
     if (choice->class == ANY_CLASS)
         atomic_store(&choice->store->nothing_goes, true);
     else if (choice->class < FORMAT_RUN_CLASS)
-        eviction->barren |= bit_of(choice->class);
+        eviction->barren |= room_bit(choice->class);
 }
 
 static void evict_from(struct store_worker *worker, struct partition *partition, uint32_t class)
@@ -246,7 +201,7 @@ static void evict_large(struct store_worker *worker)
 void evict_step(struct store_worker *worker)
 {
     struct store *store = worker->store;
-    if (evicts(store) == STORE_EVICT_NOTHING)
+    if (room_policy(store) == STORE_EVICT_NOTHING)
         return;
     for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++) {
         struct partition *partition = &store->partitions[i];

@@ -17,6 +17,7 @@
 #include "storage/maintenance/reclaim.h"
 #include "storage/cache/use.h"
 #include "storage/maintenance/writeback.h"
+#include "storage/txn/wait.h"
 
 #define TICK_MS 100
 #define GROW_LEAST 4u /* segments */
@@ -25,14 +26,6 @@
 #define NO_SYNC_AGE_MS 30000
 
 /* ---- asking and waiting ---- */
-
-void keeper_ask(struct store *store)
-{
-    pthread_mutex_lock(&store->keeper_lock);
-    store->keeper_asked = true;
-    pthread_cond_signal(&store->keeper_wake);
-    pthread_mutex_unlock(&store->keeper_lock);
-}
 
 /* keeper_lock is held. */
 static void wait_ms(struct store *store, int64_t ms)
@@ -52,36 +45,6 @@ void keeper_nap(struct store *store, int64_t ms)
     while ((left = end - engine_clock_ms()) > 0 && !store->keeper_stop)
         wait_ms(store, left);
     pthread_mutex_unlock(&store->keeper_lock);
-}
-
-void keeper_throttle(struct store_txn *txn)
-{
-    struct store *store = txn->store;
-    pthread_mutex_lock(&store->throttle_lock);
-    if (!txn->throttled) {
-        request_wait(txn);
-        txn->throttled = true;
-        txn->next_throttled = NULL;
-        *(store->throttled ? &store->throttled_last->next_throttled : &store->throttled) = txn;
-        store->throttled_last = txn;
-    }
-    pthread_mutex_unlock(&store->throttle_lock);
-    atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);
-    keeper_ask(store);
-}
-
-void keeper_release(struct store *store)
-{
-    pthread_mutex_lock(&store->throttle_lock);
-    struct store_txn *waiting = store->throttled;
-    store->throttled = NULL;
-    while (waiting) {
-        struct store_txn *txn = waiting;
-        waiting = txn->next_throttled;
-        txn->throttled = false;
-        request_wake(txn, NULL);
-    }
-    pthread_mutex_unlock(&store->throttle_lock);
 }
 
 /* ---- growing files ---- */

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "storage/txn/wait.h"
+
 void sweep_ask(struct store *store)
 {
     atomic_store(&store->sweep_asked, true);

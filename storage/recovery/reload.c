@@ -27,6 +27,7 @@
 #include "storage/value/annex.h"
 #include "storage/cache/use.h"
 #include "storage/maintenance/writeback.h"
+#include "storage/txn/wait.h"
 
 /* ---- standing still ---- */
 

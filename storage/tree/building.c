@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "storage/tree/tree.h"
+#include "storage/txn/wait.h"
 
 struct store_building {
     struct store *store;

@@ -23,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/txn/wait.h"
+
 #define NODES_AT_ONCE 16u /* transactions of a round */
 #define PAGES_AT_ONCE 1024u
 #define OUTSIDE_AT_ONCE 32u

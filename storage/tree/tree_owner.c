@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "storage/txn/wait.h"
+
 #define EPOCH_SHIFT 40
 
 uint64_t tree_next_id(struct store *store)

@@ -19,6 +19,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "storage/txn/wait.h"
+
 static struct claim **bucket_of(struct partition *partition, uint64_t hash)
 {
     return &partition->claims[hash % CLAIM_BUCKETS];

@@ -445,7 +445,6 @@ static inline bool engine_failed(const struct store *store)
 }
 /* Wakes who waits for it. here: the queue whose completions this thread is looking at. */
 void engine_durable_advanced(struct store *store, const struct disk_queue *here);
-void engine_wake_workers(struct store *store);
 
 static inline struct partition *engine_partition(struct store *store, uint32_t slot)
 {
@@ -547,10 +546,6 @@ STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct 
 /* The transaction's own change of the key, or NULL. */
 struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
 
-/* What store_alloc gives from now on comes from `blocks`, NULL to begin with; returns those that it
- * came from before. For what is needed for a part of a run only: then it is freed by itself. */
-struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks);
-void txn_memory_free(struct store_txn *txn, struct memory_block *blocks);
 /* What the transaction itself has put; NULL: it is gone, deleted or expired. */
 const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
                                             struct store_item *item);
@@ -625,20 +620,11 @@ void admission_claim_ahead(struct store_txn *txn, struct store_worker *from);
 
 /* ---- request.c ---- */
 
-void request_wait(struct store_txn *txn); /* one more thing to wait for */
-void request_wake(struct store_txn *txn, struct store_worker *from); /* one less; from: this
-                                                                        thread's worker or NULL */
-void request_notify(struct store_worker *worker); /* makes its eventfd readable */
 void request_run_ready(struct store_worker *worker);
 struct store_txn *request_new_txn(struct store_worker *worker); /* NULL: out of memory */
 void request_run_again(struct store_txn *txn);
-void request_lock(struct store_txn *txn);
-void request_unlock(struct store_txn *txn);
 /* An exclusive request goes on holding everything, also without locks; they are held now. */
 void request_hold_barrier(struct store_txn *txn);
-bool request_holds(const struct store_txn *txn, uint32_t partition);
-/* STORE_WAIT: the run is to end, and begins again with this lock too. */
-STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
 
 /* ---- scout.c ---- */
 
@@ -652,12 +638,8 @@ void scout_on(struct store_txn *txn);
 /* ---- keeper.c ---- */
 
 STORE_MUST_CHECK int keeper_start(struct store *store);
-void keeper_finish(struct store *store); /* final checkpoint, then the thread ends */
-void keeper_halt(struct store *store);   /* the thread ends as it is */
-void keeper_ask(struct store *store);    /* there is work */
-/* The transaction waits until the keeper has made progress, or the journal has. */
-void keeper_throttle(struct store_txn *txn);
-void keeper_release(struct store *store);         /* all that wait so try again */
+void keeper_finish(struct store *store);          /* final checkpoint, then the thread ends */
+void keeper_halt(struct store *store);            /* the thread ends as it is */
 void keeper_nap(struct store *store, int64_t ms); /* the keeper's thread; asking ends it */
 
 /* ---- extent.c ---- */
@@ -773,10 +755,6 @@ void expire_noted(struct store_worker *worker);
 
 /* ---- evict.c ---- */
 
-/* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
-bool evict_for(struct store_worker *worker, struct space *space, uint32_t class);
 void evict_step(struct store_worker *worker); /* some of what is wanted */
-/* Index and buffers leave too little: keys are to go, or no more to come. */
-void evict_for_memory(struct store *store);
 
 #endif

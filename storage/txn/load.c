@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/txn/wait.h"
+
 #define PATIENT_DEPTH 64u
 #define FRAME_WAIT_LIMIT 400u /* of the keeper's rounds, about a millisecond each */
 

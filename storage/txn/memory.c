@@ -9,6 +9,9 @@
  */
 #include "storage/txn/engine.h"
 
+#include "storage/txn/room_wanted.h"
+#include "storage/txn/wait.h"
+
 #define FRAMES_LEAST 256u
 #define LEAST_SHARE 32u /* of the memory that frames get in any case */
 #define INDEX_SHARE 8u  /* an index of less than that is not worth deleting keys for */

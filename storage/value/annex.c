@@ -21,6 +21,7 @@
 
 #include "storage/exec/commit.h"
 #include "storage/value/run_write.h"
+#include "storage/txn/wait.h"
 
 #define RUNS_IN_OPERATION 2048u /* an operation's length has 16 bits */
 #define WRITES_AT_ONCE 16u

@@ -19,6 +19,7 @@
 #include "storage/value/long_key.h"
 #include "storage/value/run_write.h"
 #include "storage/exec/upload.h"
+#include "storage/txn/wait.h"
 
 #define WINDOW 4u /* extents of a value being written at once */
 

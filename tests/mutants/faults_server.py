@@ -40,7 +40,7 @@ fault("reads-of-exec-kept", "server/commands/cmd_multi.c",
       "what a read of EXEC's has taken stays until the last command of all",
       ("if (result == STORE_OK && is_read)", "if (false)"),
       by=["test_multi.py::test_reads_leave_no_memory_behind"])
-fault("tree-buffer-forgotten", "storage/exec/txn.c",
+fault("tree-buffer-forgotten", "storage/txn/txn_memory.c",
       "a tree goes on with a buffer that was given back with the command that had asked for it",
       ("txn->trees.buffers != mark->tree_buffers ||", ""),
       by=["test_script.py::test_trees_are_read_by_many_commands_of_one_run"])

@@ -11,6 +11,7 @@
 
 #include "storage/txn/engine.h"
 #include "tests/storage/fault_disk.h"
+#include "storage/txn/wait.h"
 
 #define SEGMENTS 6u
 

@@ -1,0 +1,40 @@
+/*
+ * Asking for room, on disk or in memory, that eviction is to make (evict.c).
+ *
+ * Invariant: a class that is wanted has its bit in the partition's (or the extents') eviction, and
+ * the worker that wanted it has evict_due set, until evict_step has looked for it.
+ */
+#include "storage/txn/room_wanted.h"
+
+#include "storage/txn/wait.h"
+
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t class)
+{
+    struct store *store = worker->store;
+    struct eviction *eviction = space->id == FORMAT_EXTENT_SPACE
+                                    ? &store->extents_eviction
+                                    : &store->partitions[space->id].eviction;
+    if (room_policy(store) == STORE_EVICT_NOTHING)
+        return false;
+    if (eviction->barren & room_bit(class)) {
+        eviction->barren &= ~room_bit(class); /* who asks again may have more luck */
+        return false;
+    }
+    eviction->wanted |= room_bit(class);
+    if (!atomic_exchange_explicit(&worker->evict_due, true, memory_order_relaxed))
+        request_notify(worker);
+    return true;
+}
+
+void evict_for_memory(struct store *store)
+{
+    if (room_policy(store) == STORE_EVICT_NOTHING)
+        return;
+    pthread_mutex_lock(&store->keeper_lock);
+    for (uint32_t i = 0; i < store->worker_count; i++) {
+        struct store_worker *worker = store->workers[i];
+        if (worker && !atomic_exchange(&worker->evict_due, true))
+            request_notify(worker);
+    }
+    pthread_mutex_unlock(&store->keeper_lock);
+}

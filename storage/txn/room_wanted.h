@@ -1,0 +1,23 @@
+/* Asking for room that eviction is to make. Private to storage/. */
+#ifndef VELLUM_STORE_ROOM_WANTED_H
+#define VELLUM_STORE_ROOM_WANTED_H
+
+#include "storage/txn/engine.h"
+
+/* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t class);
+/* Index and buffers leave too little: keys are to go, or no more to come. */
+void evict_for_memory(struct store *store);
+
+/* Of struct eviction's `wanted` and `barren`. */
+static inline uint64_t room_bit(uint32_t class)
+{
+    return 1ull << (class > FORMAT_RUN_CLASS ? class - FORMAT_RUN_CLASS : class);
+}
+
+static inline enum store_evict room_policy(const struct store *store)
+{
+    return (enum store_evict)atomic_load_explicit(&store->policy.evicts, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * A transaction's own memory: blocks that are given back together, when its run is forgotten or it
+ * is finished.
+ *
+ * Invariant: `block_bytes` is the sum of the blocks' sizes, of those put aside by txn_memory_swap,
+ * too.
+ */
+#include "storage/txn/txn_memory.h"
+
+#include <stdlib.h>
+
+#define BLOCK_SIZE 16384u
+#define NOTE_STEP (256u << 10) /* of a change that frames need not make room for at once */
+
+struct memory_block {
+    struct memory_block *next;
+    size_t used, size;
+    char bytes[];
+};
+
+void txn_memory_note(struct store_txn *txn)
+{
+    uint64_t entry = sizeof *txn->writes + WRITE_CELLS * sizeof *txn->write_table;
+    int64_t held = (int64_t)(txn->block_bytes + txn->write_capacity * entry);
+    int64_t change = held - txn->noted_bytes;
+    if (change < NOTE_STEP && change > -NOTE_STEP)
+        return;
+    txn->noted_bytes = held;
+    store_note_memory(txn->store, change);
+}
+
+static void free_block(struct store_txn *txn, struct memory_block *block)
+{
+    txn->block_bytes -= block->size;
+    txn_memory_note(txn);
+    free(block);
+}
+
+void *store_alloc(struct store_txn *txn, size_t size)
+{
+    size = (size + 15) & ~(size_t)15;
+    struct memory_block *block = txn->blocks;
+    if (!block || block->size - block->used < size) {
+        size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        struct memory_block *fresh = malloc(sizeof *fresh + room);
+        if (!fresh)
+            return NULL;
+        *fresh = (struct memory_block){.next = block, .size = room};
+        txn->blocks = block = fresh;
+        txn->block_bytes += room;
+        txn_memory_note(txn);
+    }
+    void *memory = block->bytes + block->used;
+    block->used += size;
+    return memory;
+}
+
+struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks)
+{
+    struct memory_block *before = txn->blocks;
+    txn->blocks = blocks;
+    return before;
+}
+
+void txn_memory_free(struct store_txn *txn, struct memory_block *blocks)
+{
+    while (blocks) {
+        struct memory_block *next = blocks->next;
+        free_block(txn, blocks);
+        blocks = next;
+    }
+}
+
+uint64_t store_memory(const struct store_txn *txn)
+{
+    return txn->block_bytes + (uint64_t)txn->write_count * sizeof *txn->writes +
+           (uint64_t)txn->write_table_size * sizeof *txn->write_table;
+}
+
+void store_mark(const struct store_txn *txn, struct store_mark *mark)
+{
+    *mark = (struct store_mark){.block = txn->blocks,
+                                .used = txn->blocks ? txn->blocks->used : 0,
+                                .copied_bytes = txn->copied_bytes,
+                                .write_count = txn->write_count,
+                                .tree_buffers = txn->trees.buffers,
+                                .collection = txn->trees.collections,
+                                .stream = txn->streams};
+}
+
+bool store_forget(struct store_txn *txn, const struct store_mark *mark)
+{
+    if (txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
+        txn->trees.buffers != mark->tree_buffers || txn->streams != mark->stream || txn->building)
+        return false;
+    while (txn->blocks != mark->block) {
+        struct memory_block *next = txn->blocks->next;
+        if (!next && !mark->block)
+            break; /* the first is kept, as ever */
+        free_block(txn, txn->blocks);
+        txn->blocks = next;
+    }
+    if (txn->blocks)
+        txn->blocks->used = txn->blocks == mark->block ? mark->used : 0;
+    txn->copied_bytes = mark->copied_bytes;
+    return true;
+}
+
+void txn_memory_release(struct store_txn *txn)
+{
+    while (txn->blocks && txn->blocks->next) {
+        struct memory_block *next = txn->blocks->next;
+        free_block(txn, txn->blocks);
+        txn->blocks = next;
+    }
+    if (txn->blocks && txn->blocks->size > BLOCK_SIZE) {
+        free_block(txn, txn->blocks);
+        txn->blocks = NULL;
+    }
+    if (txn->blocks)
+        txn->blocks->used = 0;
+    txn->copied_bytes = 0;
+}

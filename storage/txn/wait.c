@@ -1,0 +1,154 @@
+/*
+ * Waiting: for reads, for claims, for the keeper; and the locks of a transaction's partitions.
+ *
+ * Invariants
+ * 1. A transaction is put into the ready list by the one who takes its `waits` to 0: once, and
+ * never while it is being attempted, which counts as one more.
+ * 2. Whoever stands in `throttled` asked the keeper first, and the keeper wakes all of them after
+ *    each of its rounds.
+ */
+#include "storage/txn/wait.h"
+
+#include <unistd.h>
+
+/* ---- waiting and waking ---- */
+
+void request_wait(struct store_txn *txn)
+{
+    atomic_fetch_add_explicit(&txn->waits, 1, memory_order_relaxed);
+}
+
+void request_notify(struct store_worker *worker)
+{
+    uint64_t one = 1;
+    if (write(worker->fd, &one, sizeof one) < 0) {
+        /* the counter is at its maximum: it is readable all the same */
+    }
+}
+
+void request_wake(struct store_txn *txn, struct store_worker *from)
+{
+    if (atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel) != 1)
+        return;
+    struct store_worker *worker = txn->worker;
+    if (worker == from) {
+        if (txn->is_enlisted)
+            wait_append(&worker->summoned, &worker->summoned_last, txn);
+        else
+            wait_append(&worker->ready, &worker->ready_last, txn);
+        if (!worker->polling)
+            request_notify(worker);
+        return;
+    }
+    pthread_mutex_lock(&worker->inbox_lock);
+    wait_append(&worker->inbox, &worker->inbox_last, txn);
+    request_notify(worker); /* under the lock: store_detach takes it last */
+    pthread_mutex_unlock(&worker->inbox_lock);
+}
+
+/* `here`: the queue of this thread, or NULL. A worker in the middle of store_poll is awake. */
+void wait_wake_workers(struct store *store, const struct disk_queue *here)
+{
+    pthread_mutex_lock(&store->keeper_lock);
+    for (uint32_t i = 0; i < store->worker_count; i++) {
+        struct store_worker *worker = store->workers[i];
+        if (worker && (worker->queue != here || !worker->polling))
+            request_notify(worker);
+    }
+    pthread_mutex_unlock(&store->keeper_lock);
+}
+
+void engine_wake_workers(struct store *store)
+{
+    wait_wake_workers(store, NULL);
+}
+
+/* ---- locks ---- */
+
+bool request_holds(const struct store_txn *txn, uint32_t partition)
+{
+    return txn->locked[partition / 64] >> (partition % 64) & 1;
+}
+
+void request_lock(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    const struct store_request *request = txn->request;
+    txn->locked[0] = txn->more[0];
+    txn->locked[1] = txn->more[1];
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        uint32_t partition = request->keys[i].slot >> store->slot_shift;
+        txn->locked[partition / 64] |= 1ull << (partition % 64);
+    }
+    if (request->scope == STORE_SCOPE_ALL)
+        for (uint32_t i = 0; i < store->partition_count; i++)
+            txn->locked[i / 64] |= 1ull << (i % 64);
+    for (uint32_t word = 0; word < 2; word++)
+        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
+            pthread_mutex_lock(
+                &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+}
+
+enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
+{
+    if (request_holds(txn, partition))
+        return STORE_OK;
+    txn->more[partition / 64] |= 1ull << (partition % 64);
+    txn->again = true;
+    return STORE_WAIT;
+}
+
+void request_unlock(struct store_txn *txn)
+{
+    for (uint32_t word = 0; word < 2; word++)
+        for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
+            pthread_mutex_unlock(
+                &txn->store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+    txn->locked[0] = txn->locked[1] = 0;
+}
+
+enum store_result store_step(struct store_txn *txn)
+{
+    txn->again = txn->stepped = true;
+    return STORE_WAIT;
+}
+
+/* ---- the keeper ---- */
+
+void keeper_ask(struct store *store)
+{
+    pthread_mutex_lock(&store->keeper_lock);
+    store->keeper_asked = true;
+    pthread_cond_signal(&store->keeper_wake);
+    pthread_mutex_unlock(&store->keeper_lock);
+}
+
+void keeper_throttle(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    pthread_mutex_lock(&store->throttle_lock);
+    if (!txn->throttled) {
+        request_wait(txn);
+        txn->throttled = true;
+        txn->next_throttled = NULL;
+        *(store->throttled ? &store->throttled_last->next_throttled : &store->throttled) = txn;
+        store->throttled_last = txn;
+    }
+    pthread_mutex_unlock(&store->throttle_lock);
+    atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);
+    keeper_ask(store);
+}
+
+void keeper_release(struct store *store)
+{
+    pthread_mutex_lock(&store->throttle_lock);
+    struct store_txn *waiting = store->throttled;
+    store->throttled = NULL;
+    while (waiting) {
+        struct store_txn *txn = waiting;
+        waiting = txn->next_throttled;
+        txn->throttled = false;
+        request_wake(txn, NULL);
+    }
+    pthread_mutex_unlock(&store->throttle_lock);
+}
