@@ -519,7 +519,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test check tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test check figures tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -536,7 +536,8 @@ unit: $(UNIT_PROGRAMS)
 help:
 	@echo 'make              the server: build/bin/vellum-server, and the libraries in build/lib'
 	@echo 'make test         every test; the last line sums the test cases'
-	@echo 'make check        layers, format, sizes, walks: what a reviewer should not have to look for'
+	@echo 'make check        layers, format, sizes, names in documents: what a reviewer should not have to look for'
+	@echo 'make figures      sizes of rooms and functions, circles of calls, widest headers, asserts'
 	@echo 'make tidy         faults that clang-tidy finds'
 	@echo 'make compile_commands'
 	@echo '                  build/compile_commands.json, for clangd'
@@ -571,6 +572,10 @@ test: all unit $(RDMA_TEST_PROGRAMS)
 check: server
 	tests/check/check.sh
 	tests/check/rooms.py $(BUILD)
+
+# The shape of the code, in figures; judges nothing.
+figures: all
+	@tests/check/figures.py $(BUILD)
 
 # Faults that .clang-tidy asks for; sources of the programs, not of the tests.
 TIDY_FOLDERS := protocol storage server benchmarks $(if $(VERBS),rdma-ext clients)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rules of the house that can be read off the text: layers, sizes, walks, names.
+"""The rules of the house that can be read off the text: layers, sizes, names in
+the documents.
 
 Usage: rules.py FILE... (paths relative to the working directory, the top of the tree).
 Prints a line per breach; exit code 1 if there is any.
@@ -8,6 +9,10 @@ Prints a line per breach; exit code 1 if there is any.
 import os
 import re
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import documents  # noqa: E402
 
 FILE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
@@ -62,7 +67,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
 MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK|stub|not implemented)\b")
 # Paths of somebody's machine.
 PLACE = re.compile(r"(?<![\w.])/(root|home|work)/")
-WALK = re.compile(r"^\s*[-*] `?([\w./-]+\.[ch]):(\w+)`?")
 
 
 class Source:
@@ -176,28 +180,6 @@ def list_breaches(paths):
             yield f"Makefile: lists {path}, which is not there"
 
 
-def walk_breaches(sources):
-    """`file.c:function` at the beginning of a list line of ARCHITECTURE.md names a function that
-    is defined there."""
-    if not os.path.exists("ARCHITECTURE.md"):
-        return
-    defined = {s.path: {name for name, _, _ in s.functions()} for s in sources}
-    walks = 0
-    with open("ARCHITECTURE.md", encoding="utf-8") as f:
-        for number, line in enumerate(f, 1):
-            found = WALK.match(line)
-            if not found:
-                continue
-            walks += 1
-            path, name = found.groups()
-            if path not in defined:
-                yield f"ARCHITECTURE.md:{number}: no file {path}"
-            elif name not in defined[path]:
-                yield f"ARCHITECTURE.md:{number}: {path} does not define {name}"
-    if not walks:
-        yield "ARCHITECTURE.md: holds no walk that could be checked"
-
-
 def breaches(paths):
     sources = [Source(path) for path in paths if path.endswith((".c", ".h"))]
     for source in sources:
@@ -208,7 +190,8 @@ def breaches(paths):
         yield from text_breaches(path)
     yield from top_level_breaches(paths)
     yield from list_breaches(paths)
-    yield from walk_breaches(sources)
+    defined = {source.path: {name for name, _, _ in source.functions()} for source in sources}
+    yield from documents.breaches(paths, defined)
 
 
 def main(paths):

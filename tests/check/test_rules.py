@@ -12,11 +12,13 @@ import rules  # noqa: E402
 
 SOUND = {
     "Makefile": "SRC := storage/a.c server/b.c\n",
-    "ARCHITECTURE.md": "# Walk\n\n- storage/a.c:a_read: reads\n",
+    "ARCHITECTURE.md": "# Walk\n\n- `storage/a.c:a_read` reads\n",
     "storage/a.h": "int a_read(int fd);\n",
     "storage/a.c": '#include "storage/a.h"\n\n#include <libaio.h>\n#include <xxhash.h>\n\n'
                    "int a_read(int fd)\n{\n    return fd;\n}\n",
-    "storage/store.h": "",
+    "storage/store.h": "int store_get(void);\n",
+    "storage/README.md": "`a.c`, `storage/a.h`, `../server/b.c`, `*.h`, `a_read()`, `storage/`, `store.h:store_get`,\n"
+                         "[the walk](../ARCHITECTURE.md#walk), `GET key`, `db0/x`, [web](https://a.b/c)\n",
     "server/b.c": '#include "storage/store.h"\n#include <event2/event.h>\n'
                   "#include <sys/socket.h>\n",
 }
@@ -34,9 +36,15 @@ PLANTED = [
      "far has 72 lines"),
     ({"server/d.c": ""}, "server/d.c: in no list"),
     ({"Makefile": "SRC := storage/a.c server/b.c server/e.c\n"}, "lists server/e.c"),
-    ({"ARCHITECTURE.md": "- storage/a.c:a_write\n"}, "does not define a_write"),
-    ({"ARCHITECTURE.md": "- storage/z.c:a_read\n"}, "no file storage/z.c"),
-    ({"ARCHITECTURE.md": "Nothing.\n"}, "no walk"),
+    ({"ARCHITECTURE.md": "# Walk\n- `storage/a.c:a_write` writes\n"}, "storage/a.c does not define a_write"),
+    ({"ARCHITECTURE.md": "# Walk\n- `a.h:a_write` writes\n"}, "a.h does not define a_write"),
+    ({"ARCHITECTURE.md": "# Walk\n- `storage/z.c:a_read` reads\n"}, "no file storage/z.c"),
+    ({"storage/README.md": "Read in `z.c`.\n"}, "storage/README.md:1: no file z.c"),
+    ({"storage/README.md": "One of `z_*.c`.\n"}, "no file z_*.c"),
+    ({"storage/README.md": "See `txn/`.\n"}, "no folder txn/"),
+    ({"storage/README.md": "Call `a_write()`.\n"}, "no function a_write"),
+    ({"storage/README.md": "[a](../NONE.md)\n"}, "leads nowhere: ../NONE.md"),
+    ({"storage/README.md": "[a](../ARCHITECTURE.md#run)\n"}, "leads nowhere: ../ARCHITECTURE.md#run"),
     ({"server/b.c": "/* TODO: more */\n"}, "a mark left behind"),
     ({"server/b.c": "/* see /" "root/notes */\n"}, "a path of somebody's machine"),
     ({"utils.h": ""}, "utils.h: not one of the given names"),

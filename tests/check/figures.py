@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Figures of the code's shape: how large rooms and functions are, and what hangs together.
+
+Usage: figures.py BUILD (at the top of the tree; BUILD holds the objects)
+Prints tables and judges nothing: rooms.py and rules.py hold the limits. `lines` are those of the
+function's body with its braces. A circle is a set of sources each of which calls, directly or through
+others, all of the set (symbols of the objects); `widest header` is the one of the folder's own, but
+for `storage/store.h`, that most of its sources include, directly or through other headers.
+"""
+
+import os
+import re
+import statistics
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import rooms  # noqa: E402
+import rules  # noqa: E402
+
+FOLDERS = ("protocol", "storage", "server", "rdma-ext", "clients")
+ASSERT = re.compile(r"\b(?:assert|static_assert|_Static_assert)\s*\(")
+
+
+def circles(edges):
+    """The strongly connected sets of a graph {node: nodes it leads to}, the largest first. Tarjan's
+    algorithm with a stack of its own."""
+    order, low, stack, found = {}, {}, [], []
+    for start in sorted(edges):
+        if start in order:
+            continue
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        work = [(start, iter(sorted(edges[start])))]
+        while work:
+            node, rest = work[-1]
+            for target in rest:
+                if target not in order:
+                    order[target] = low[target] = len(order)
+                    stack.append(target)
+                    work.append((target, iter(sorted(edges.get(target, ())))))
+                    break
+                if target in stack:
+                    low[node] = min(low[node], order[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == order[node]:
+                    cut = stack.index(node)
+                    found.append(sorted(stack[cut:]))
+                    del stack[cut:]
+    return sorted(found, key=lambda c: (-len(c), c))
+
+
+def call_graph(folder, build):
+    edges = {path: set() for path in folder.files if path.endswith(".c")}
+    for path, target, _ in folder.calls(build):
+        edges[path].add(target)
+    return edges
+
+
+def includes_of(path):
+    with open(path, encoding="utf-8") as file:
+        for target in rooms.INCLUDE.findall(file.read()):
+            if "/" not in target:
+                target = os.path.join(os.path.dirname(path), target)
+            if os.path.exists(target):
+                yield target
+
+
+def reached_headers(path):
+    """Every header of the tree that a source sees."""
+    seen, work = set(), [path]
+    while work:
+        for target in includes_of(work.pop()):
+            if target not in seen:
+                seen.add(target)
+                work.append(target)
+    return seen
+
+
+def widest_header(name, paths):
+    """(header, how many of the sources see it), of the folder's own headers but its public one."""
+    seen = {}
+    for path in paths:
+        for header in reached_headers(path) - rooms.PUBLIC:
+            if header.startswith(name + "/"):
+                seen[header] = seen.get(header, 0) + 1
+    return min(seen.items(), key=lambda item: (-item[1], item[0])) if seen else ("-", 0)
+
+
+class Shape:
+    """Of some files: functions with their lines, asserts."""
+
+    def __init__(self, paths):
+        self.functions, self.asserts = [], 0
+        for path in paths:
+            source = rules.Source(path)
+            self.functions += [(last - first + 1, name, path) for name, first, last in source.functions()]
+            self.asserts += sum(len(ASSERT.findall(line)) for line in source.lines)
+
+    def median(self):
+        return statistics.median(length for length, _, _ in self.functions) if self.functions else 0
+
+    def longest(self):
+        return max(self.functions, default=(0, "-", "-"))
+
+    def asserts_per_function(self):
+        return self.asserts / len(self.functions) if self.functions else 0.0
+
+
+def print_folder(folder, build):
+    sources = [path for path in folder.files if path.endswith(".c")]
+    graph = call_graph(folder, build)
+    circle = [c for c in circles(graph) if len(c) > 1]
+    header, seen = widest_header(folder.name, sources)
+    shape = Shape(folder.files)
+    length, name, path = shape.longest()
+    print(f"{folder.name}/")
+    print(f"  sources            {len(sources)}, headers {len(folder.files) - len(sources)}")
+    print(f"  largest circle     {len(circle[0]) if circle else 0} sources"
+          f" ({len(circle)} circles, {sum(map(len, circle))} sources in them)")
+    print(f"  widest header      {header}: {seen} of {len(sources)} sources see it")
+    print(f"  functions          {len(shape.functions)}: median {shape.median():g} lines,"
+          f" longest {length} ({name} in {path})")
+    print(f"  asserts            {shape.asserts}: {shape.asserts_per_function():.2f} per function")
+
+
+def print_rooms(folder):
+    print(f"  {'room':<18} {'.c':>4} {'.h':>4} {'functions':>10} {'median':>7} {'asserts each':>13}")
+    for room in folder.rooms + [""]:
+        paths = [path for path in folder.files if folder.room(path) == room]
+        shape = Shape(paths)
+        sources = sum(path.endswith(".c") for path in paths)
+        print(f"  {room + '/' if room else '(top)':<18} {sources:>4} {len(paths) - sources:>4}"
+              f" {len(shape.functions):>10} {shape.median():>7g} {shape.asserts_per_function():>13.2f}")
+
+
+class Plain(rooms.Folder):
+    """A folder without rooms."""
+
+    def __init__(self, name):
+        self.name, self.rooms, self.files = name, [], rooms.sources(name)
+
+
+def main(arguments):
+    build = arguments[0]
+    for name in FOLDERS:
+        if not os.path.isdir(name):
+            continue
+        folder = rooms.Folder(name) if name in rooms.FOLDERS else Plain(name)
+        print_folder(folder, build)
+        if folder.rooms:
+            print_rooms(folder)
+    known = rooms.known()
+    calls = sum(" uses " in line for line in known)
+    print(f"upward calls that are excused: {calls}, upward includes: {len(known) - calls}"
+          " (tests/check/known_breaches.txt)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
