@@ -120,6 +120,7 @@ SERVER_SRC := \
 	server/core/command_syntax.c \
 	server/core/commandstats.c \
 	server/core/errorstats.c \
+	server/core/round_clock.c \
 	server/core/server.c \
 	server/core/worker.c \
 	server/net/client_memory.c \

@@ -16,6 +16,7 @@
 #include "server/net/conn.h"
 #include "server/base/glob.h"
 #include "server/types/rdb.h"
+#include "server/core/round_clock.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/net/transport.h"
@@ -88,6 +89,15 @@ enum store_result cmd_debug_quicklist_packed_threshold(struct call *call)
 {
     if (debug_is_allowed(call))
         resp_ok(call->reply);
+    return STORE_OK;
+}
+
+/* ---- LOOP-GAP ---- */
+
+enum store_result cmd_debug_loop_gap(struct call *call)
+{
+    if (debug_is_allowed(call))
+        resp_integer(call->reply, (int64_t)(round_clock_longest(call->server) / 1000));
     return STORE_OK;
 }
 
@@ -425,6 +435,9 @@ enum store_result cmd_debug_help(struct call *call)
         "    The same as RELOAD.",
         "LOG <message>",
         "    A line in the log.",
+        "LOOP-GAP",
+        "    The longest time between two looks of a worker at its clients since the last call, in",
+        "    microseconds of its processor time. The first call begins to measure.",
         "OBJECT <key>",
         "    How a value is kept.",
         "POPULATE <count> [<prefix>] [<size>]",

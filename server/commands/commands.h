@@ -46,6 +46,7 @@ command_fn cmd_debug_error;
 command_fn cmd_debug_help;
 command_fn cmd_debug_loadaof;
 command_fn cmd_debug_log;
+command_fn cmd_debug_loop_gap;
 command_fn cmd_debug_object;
 command_fn cmd_debug_populate;
 command_fn cmd_debug_protocol;

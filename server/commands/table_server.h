@@ -172,6 +172,8 @@ COMMAND("debug|loadaof", cmd_debug_loadaof, 2, ADMIN | CMD_ALL_KEYS | CMD_NO_MUL
         .summary = "The same as DEBUG RELOAD.")
 COMMAND("debug|log", cmd_debug_log, 3, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server", "O(1)",
         .summary = "Writes a line into the log.", .syntax = "message")
+COMMAND("debug|loop-gap", cmd_debug_loop_gap, 2, ADMIN | LOCAL, 0, 0, 0, NULL, "1.0.0", "server",
+        "O(1)", .summary = "Tells how long a worker did not look at its clients.")
 COMMAND("debug|object", cmd_debug_object, 3, ADMIN | R | CMD_NO_TOUCH, 2, 2, 1, NULL, "1.0.0",
         "server", "O(1)", .summary = "Tells how a value is kept.", .syntax = "key",
         .key_flags = "RO")

@@ -76,6 +76,7 @@ struct server {
     _Atomic int64_t trim_peak; /* of client_bytes and script_bytes since malloc gave memory back */
     _Atomic int64_t trim_next_ms;  /* when it may be asked again */
     _Atomic bool stopping;         /* set by server_stop alone */
+    _Atomic bool measures_gaps;    /* DEBUG LOOP-GAP */
     _Atomic bool scripts_may_all;  /* DEBUG SET-DISABLE-DENY-SCRIPTS */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
     int stop_fd;                   /* eventfd: readable from server_stop on */

@@ -115,6 +115,13 @@ struct worker {
     char *late_bytes;       /* WORKER_LATE_BYTES */
     struct conn *attention; /* connections to be looked at before the round ends */
     struct conn *undurable; /* connections whose replies wait for the journal */
+    struct conn *put_off;   /* connections with commands left for the next round */
+
+    /* see round_clock.h */
+    uint32_t round_weight;
+    uint64_t round_began_nsec; /* as first seen; 0: not yet */
+    uint64_t looked_up_nsec;   /* of the thread's processor time; 0: never */
+    _Atomic uint64_t longest_gap_nsec;
 
     /* the runner's: see runner.c */
     struct request *free_requests;

@@ -588,6 +588,7 @@ static void start_held(struct request *request)
     call->reply = &request->reply;
     call->reply->version = call->session->resp_version;
     enum store_result result = start(request);
+    conn_note_command(request->conn, request->named);
     if (result == STORE_WAIT) {
         set_off(request);
         return;
@@ -622,7 +623,7 @@ bool runner_may_take(const struct conn *conn)
     uint32_t most = !client_memory_is_short(conn->worker)       ? RUNNER_IN_FLIGHT_MAX
                     : conn->request_bytes < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
                                                                 : 1;
-    return conn->request_count < most &&
+    return conn->request_count < most && !conn->is_put_off &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
            !(conn->has_published && pubsub_chokes(conn->worker));
@@ -681,6 +682,7 @@ static uint32_t take_first(struct conn *conn, struct request *request, struct bl
     request->reply_start = output->len;
     enum store_result result = start(request);
     uint32_t taken = row_length(call);
+    conn_note_command(conn, request->named);
     if (result != STORE_WAIT) {
         request->result = result;
         answer(request);
@@ -753,8 +755,8 @@ void runner_refuse(struct conn *conn, const char *text)
 
 bool runner_can_advance(const struct conn *conn)
 {
-    return conn->first_parked != NULL && !output_is_full(conn) && !is_ending(conn) &&
-           may_start(conn, conn->first_parked);
+    return conn->first_parked != NULL && !conn->is_put_off && !output_is_full(conn) &&
+           !is_ending(conn) && may_start(conn, conn->first_parked);
 }
 
 void runner_advance(struct conn *conn)

@@ -155,7 +155,7 @@ static void close_conn(struct conn *conn)
 static void free_closed(struct conn *conn)
 {
     runner_abandon(conn);
-    if (conn->running > 0 || conn->is_undurable || conn->wants_attention)
+    if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->wants_attention)
         return;
     assert(conn->requests == NULL && conn->output == NULL && conn->input == NULL);
     free(conn->refusal);

@@ -25,6 +25,7 @@
 
 #include "server/base/block.h"
 #include "server/exec/blocked.h"
+#include "server/core/round_clock.h"
 #include "server/net/client_memory.h"
 #include "server/loop/conn_turn.h"
 #include "server/config/log.h"
@@ -130,6 +131,18 @@ static void look_at_undurable(struct worker *worker)
         conn_attend(conn);
     }
     blocked_note_durable(worker);
+}
+
+/* Connections that were put off in the round before. */
+static void take_up_again(struct worker *worker)
+{
+    struct conn *next = worker->put_off;
+    worker->put_off = NULL;
+    for (struct conn *conn; (conn = next) != NULL;) {
+        next = conn->put_off_next;
+        conn->is_put_off = false;
+        conn_attend(conn);
+    }
 }
 
 /* `apart`: whose turn is to come later; or NULL. */
@@ -241,8 +254,10 @@ static void serve_aside(struct worker *worker, struct conn *apart)
     worker->is_aside = true;
     worker->now_ms = 0;
     worker_visit_urgent(worker);
+    round_clock_restart(worker);
     serve_sockets(worker, apart);
     look_at_undurable(worker);
+    take_up_again(worker);
     give_turns_but(worker, apart);
     send_replies(worker, apart);
     worker->is_aside = false;
@@ -273,13 +288,14 @@ void worker_round(struct worker *worker, bool may_block)
 {
     counter_add(&worker->counters.cycles, 1);
     enum rdma_turn turn = worker->rdma != NULL ? rdma_loop_turn(worker->rdma) : RDMA_TURN_SLEEP;
-    bool blocks = may_block && turn == RDMA_TURN_SLEEP;
+    bool blocks = may_block && turn == RDMA_TURN_SLEEP && worker->put_off == NULL;
     if (blocks)
         worker->now_ms = 0;
     if (turn !=
         RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
+    take_up_again(worker);
     pubsub_hear_again(worker);
     client_memory_let_go(worker);
     give_turns(worker);
@@ -300,6 +316,8 @@ void worker_round(struct worker *worker, bool may_block)
     keep_ticking(worker);
     keep_pulsing(worker);
     worker->now_ms = 0;
+    round_clock_restart(worker);
+    round_clock_look_up(worker);
     if (turn != RDMA_TURN_SLEEP) /* the command that is polled for need not look at the clock */
         worker_now(worker);
 }

@@ -23,6 +23,15 @@ void conn_attend(struct conn *conn)
     conn->worker->attention = conn;
 }
 
+void conn_put_off(struct conn *conn)
+{
+    if (conn->is_put_off)
+        return;
+    conn->is_put_off = true;
+    conn->put_off_next = conn->worker->put_off;
+    conn->worker->put_off = conn;
+}
+
 void conn_kill(struct conn *conn)
 {
     conn->kill = true;

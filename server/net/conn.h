@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "protocol/resp.h"
+#include "server/core/round_clock.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
 
@@ -78,8 +79,9 @@ struct conn {
     uint64_t newest_written;     /* newest commit shown by those that may write */
     int64_t soft_limit_since_ms; /* 0: under the soft limit */
 
-    struct conn *attention_next, *undurable_next;
+    struct conn *attention_next, *undurable_next, *put_off_next;
     bool wants_attention, is_undurable;
+    bool is_put_off;    /* no command is taken before the next round: on worker->put_off */
     bool has_late;      /* replies of its last turn are in worker->late */
     bool send_blocked;  /* the transport took less than it was given */
     bool send_yielded;  /* it would take more: the other connections' turn */
@@ -90,6 +92,17 @@ struct conn {
 
 /* Puts it on the list of connections to be looked at in this round. */
 void conn_attend(struct conn *conn);
+
+/* The round has taken long: the connection takes no more commands in it, and goes on in the next.
+ */
+void conn_put_off(struct conn *conn);
+
+/* A command of the connection has run; NULL: one that is not known. */
+static inline void conn_note_command(struct conn *conn, const struct command *command)
+{
+    if (round_clock_note(conn->worker, round_clock_weight(command)))
+        conn_put_off(conn);
+}
 
 /* Closes at the end of the round, unsent replies lost: safe in the middle of anything, and for the
  * connection of the running command (which should use session.close_after_reply instead, so that

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "server/core/commandstats.h"
+#include "server/core/round_clock.h"
 #include "server/config/config.h"
 #include "server/config/log.h"
 #include "server/script/script_state.h"
@@ -92,6 +93,7 @@ void script_look_up(lua_State *lua)
     if (state->is_over)
         raise_end(lua, state->result);
     look_at_clock(state);
+    round_clock_look_up(state->worker);
     if (atomic_load_explicit(&state->worker->server->stopping, memory_order_relaxed))
         script_leave(lua, STORE_REFUSED); /* half of its writes must not stay */
     /* One that writes while it is being killed from another worker is not ended half-way. */

@@ -11,6 +11,20 @@ fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),
       by=["test_life.py::test_kill_9_loses_nothing_acknowledged"])
+fault("round-without-end", "server/core/round_clock.c",
+      "a pipeline of long commands runs in one round, however long that takes",
+      ("return now - worker->round_began_nsec > ROUND_NSEC_MAX;", "return false;"),
+      by=["test_gaps.py::test_a_pipeline_of_long_commands_is_many_rounds"])
+fault("parked-without-a-look", "server/exec/runner.c",
+      "commands that have waited behind another one run in one round, however long that takes",
+      ("enum store_result result = start(request); conn_note_command(request->conn, request->named); "
+       "if (result", "enum store_result result = start(request); if (result"),
+      by=["test_gaps.py::test_commands_behind_one_that_waits_are_many_rounds"])
+fault("put-off-for-ever", "server/loop/worker_loop.c",
+      "a connection that was put off to the next round has no turn in it",
+      ("look_at_undurable(worker); take_up_again(worker); pubsub_hear_again(worker);",
+       "look_at_undurable(worker); pubsub_hear_again(worker);"),
+      by=["test_gaps.py::test_every_client_of_a_long_round_goes_on"])
 fault("sigterm-insists", "server/config/process.c",
       "a second SIGTERM ends the server at once",
       ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),

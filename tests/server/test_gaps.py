@@ -1,0 +1,77 @@
+"""How long a worker keeps its clients waiting: the longest time between two looks at them, in the
+processor time of its thread (DEBUG LOOP-GAP), so that a busy machine does not count."""
+
+import threading
+
+import pytest
+
+import harness
+
+LIMIT_USEC = 30_000  # thrice what is wanted: the machine may be in another one, or a sanitizer's
+# A third of a millisecond, and a short reply.
+LONG = harness.encode("COMMAND", "LIST", "FILTERBY", "PATTERN", "*a*a*a*a*a*b")
+
+pytestmark = [
+    pytest.mark.vellum,
+    pytest.mark.skipif(bool(harness.PROXY), reason="a worker spins for its channels"),
+]
+
+
+@pytest.fixture
+def server():
+    """One worker: when a reply is there, and the next command runs, the round before has ended."""
+    made = harness.Server(1, enable_debug_command="yes")
+    made.start()
+    yield made
+    try:
+        made.stop()
+    finally:
+        made.remove()
+
+
+def longest(raw):
+    return int(raw.call("DEBUG", "LOOP-GAP")[1:])
+
+
+def gap_of(server, pipeline, replies):
+    """The longest gap while the commands run, all sent at once."""
+    with server.raw() as beside, server.raw() as raw:
+        longest(beside)
+        sender = threading.Thread(target=raw.send, args=(pipeline,))
+        sender.start()
+        for _ in range(replies):
+            raw.reply()
+        sender.join()
+        return longest(beside)
+
+
+def test_a_pipeline_of_long_commands_is_many_rounds(server):
+    assert gap_of(server, LONG * 700, 700) < LIMIT_USEC
+
+
+def test_commands_behind_one_that_waits_are_many_rounds(server):
+    with server.raw() as other:
+        wait = harness.encode("BLPOP", "list", "0")
+        with server.raw() as raw:
+            raw.send(wait + LONG * 400)
+            while b"cmd=blpop" not in other.call("CLIENT", "LIST"):
+                pass
+            longest(other)
+            other.call("RPUSH", "list", "x")
+            for _ in range(401):
+                raw.reply()
+            assert longest(other) < LIMIT_USEC
+
+
+def test_every_client_of_a_long_round_goes_on(server):
+    """Those that are put off are not forgotten, whatever they have sent behind it."""
+    opened = [server.raw() for _ in range(8)]
+    for i, raw in enumerate(opened):
+        raw.send(LONG * 50 + harness.encode("ECHO", i) + harness.encode("QUIT"))
+    for i, raw in enumerate(opened):
+        for _ in range(50):
+            assert raw.reply() == b"*0\r\n"
+        assert raw.reply() == b"$1\r\n%d\r\n" % i
+        assert raw.reply() == b"+OK\r\n"
+        assert raw.closed()
+        raw.close()
