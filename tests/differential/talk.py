@@ -109,7 +109,9 @@ class Talk:
             lambda: ["GET", "nosuch"], lambda: ["X"]])()
 
     def COMMAND(self):
-        other = [w for w in self.single(self.scripted_names)]
+        other = self.single(self.scripted_names)
+        if len(other) == 1:  # 7.2 takes it in a transaction, 7.0 does not
+            other = other + ["x"]
         return self.random.choice([
             ["GETKEYS"] + other, ["GETKEYS"] + other, ["GETKEYSANDFLAGS"] + other, ["GETKEYS"],
             ["COUNT"], ["INFO", "get"], ["INFO", "nosuch"], ["LIST", "FILTERBY", "PATTERN", "zrangeby*"],
