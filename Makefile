@@ -37,6 +37,7 @@ STORAGE_SRC := \
 	storage/base/cell_pool.c \
 	storage/base/disk.c \
 	storage/base/disk_file.c \
+	storage/base/env.c \
 	storage/base/hash_slot.c \
 	storage/base/keyed_hash.c \
 	storage/base/ordered_table.c \

@@ -18,75 +18,6 @@
 #define FRAMES_AT_FIRST 256u
 #define KEEPER_DEPTH 64u
 
-/* ---- small things all files use ---- */
-
-void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
-{
-    char line[STORE_MESSAGE_MAX];
-    va_list arguments;
-    if (!store->log)
-        return;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    store->log(store->log_arg, level, line);
-}
-
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
-}
-
-int64_t engine_clock_ms(void)
-{
-    return clock_ms(CLOCK_MONOTONIC_COARSE);
-}
-
-/* The machine's clock was set back. Not to wait until it has caught up, or nothing would expire
- * meanwhile, time goes on from the latest that was seen; a little slower, so that it does. */
-static int64_t go_on_slowly(struct store *store)
-{
-    int64_t here = engine_clock_ms(), moved = atomic_load(&store->clock_moved_ms);
-    int64_t step = (here - moved) / 8 * 7;
-    if (step <= 0 || !atomic_compare_exchange_strong(&store->clock_moved_ms, &moved, here))
-        return atomic_load(&store->clock_ms);
-    return atomic_fetch_add(&store->clock_ms, step) + step;
-}
-
-int64_t store_clock_ms(struct store *store)
-{
-    int64_t now = clock_ms(CLOCK_REALTIME);
-    int64_t latest = atomic_load_explicit(&store->clock_ms, memory_order_relaxed);
-    if (now == latest)
-        return now;
-    while (now > latest) /* which is read again */
-        if (atomic_compare_exchange_weak(&store->clock_ms, &latest, now)) {
-            atomic_store(&store->clock_moved_ms, engine_clock_ms());
-            return now;
-        }
-    return go_on_slowly(store);
-}
-
-void engine_set_clock(struct store *store, int64_t latest_ms)
-{
-    atomic_store(&store->clock_moved_ms, engine_clock_ms());
-    atomic_store(&store->clock_ms, latest_ms);
-}
-
-void engine_fail(struct store *store, const char *doing, int error)
-{
-    atomic_fetch_add(&store->write_errors, 1);
-    if (atomic_exchange(&store->failed, true))
-        return;
-    engine_log(store, STORE_LOG_WARNING,
-               "An error occurred while %s: %s. Nothing more is written or acknowledged; reads go "
-               "on. Repair the device and start again",
-               doing, strerror(error));
-    engine_wake_workers(store);
-}
-
 void engine_durable_advanced(struct store *store, const struct disk_queue *here)
 {
     if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS ||
@@ -107,7 +38,12 @@ void store_await_durable(struct store *store, int change)
 
 bool store_has_failed(const struct store *store)
 {
-    return engine_failed(store);
+    return env_failed(&store->env);
+}
+
+int64_t store_clock_ms(struct store *store)
+{
+    return env_now_ms(&store->env);
 }
 
 /* ---- options ---- */
@@ -221,9 +157,9 @@ static enum store_result open_superblock(struct store *store, const struct store
                                : error         ? STORE_IO
                                                : superblock_read(store, message);
     if (result == STORE_ABSENT) {
-        engine_log(store, STORE_LOG_NOTICE,
-                   "Making a new data directory: %u partitions, journal %llu MB",
-                   options->partition_count, (unsigned long long)options->journal_bytes >> 20);
+        env_log(&store->env, STORE_LOG_NOTICE,
+                "Making a new data directory: %u partitions, journal %llu MB",
+                options->partition_count, (unsigned long long)options->journal_bytes >> 20);
         return superblock_create(store, options, message);
     }
     if (error == EBUSY) {
@@ -263,14 +199,21 @@ static enum store_result open_files(struct store *store, const struct store_opti
     return result;
 }
 
+static void on_failure(void *arg)
+{
+    engine_wake_workers(arg);
+}
+
 static struct store *new_store(const struct store_options *options)
 {
     struct store *store = aligned_alloc(_Alignof(struct store), sizeof *store);
     if (!store)
         return NULL;
     memset(store, 0, sizeof *store);
-    store->log = options->log;
-    store->log_arg = options->log_arg;
+    store->env.log = options->log;
+    store->env.log_arg = options->log_arg;
+    store->env.on_failure = on_failure;
+    store->env.arg = store;
     store->process_bytes = options->process_bytes;
     store->process_arg = options->process_arg;
     store->worker_count = options->worker_count;
@@ -339,15 +282,15 @@ void engine_destroy(struct store *store)
 static enum store_result start(struct store *store, char *message)
 {
     if (!store->disk->ops->direct(store->disk))
-        engine_log(store, STORE_LOG_WARNING,
-                   "The file system does not support O_DIRECT: the kernel caches the data once "
-                   "more, outside of maxmemory");
+        env_log(&store->env, STORE_LOG_WARNING,
+                "The file system does not support O_DIRECT: the kernel caches the data once "
+                "more, outside of maxmemory");
     engine_adjust_memory(store);
-    engine_log(store, STORE_LOG_NOTICE,
-               "%s %llu items and %llu commits of the journal in %.3f seconds",
-               store->is_loaded ? "Loaded the index checkpoint:" : "Recovered",
-               (unsigned long long)store->recovered_items,
-               (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
+    env_log(&store->env, STORE_LOG_NOTICE,
+            "%s %llu items and %llu commits of the journal in %.3f seconds",
+            store->is_loaded ? "Loaded the index checkpoint:" : "Recovered",
+            (unsigned long long)store->recovered_items,
+            (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
     if (keeper_start(store) != 0) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
         return STORE_NO_MEMORY;
@@ -401,7 +344,7 @@ enum store_result store_close(struct store *store)
 {
     assert(!store->open_uploads);
     keeper_finish(store);
-    bool failed = engine_failed(store);
+    bool failed = env_failed(&store->env);
     engine_destroy(store);
     return failed ? STORE_REFUSED : STORE_OK;
 }
@@ -447,7 +390,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->exclusive_runs = atomic_load(&s->in_place_runs);
     stats->throttled_commits = atomic_load(&s->throttle_count);
     stats->read_errors = atomic_load(&s->read_errors);
-    stats->write_errors = atomic_load(&s->write_errors);
+    stats->write_errors = atomic_load(&s->env.write_errors);
     stats->damaged_items = atomic_load(&s->damaged);
     stats->recovered_items = s->recovered_items;
     stats->recovered_commits = s->recovered_commits;
@@ -456,7 +399,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->worker_count = s->worker_count;
     stats->direct_io = s->disk->ops->direct(s->disk);
     stats->is_loaded = s->is_loaded;
-    stats->failed = engine_failed(s);
+    stats->failed = env_failed(&s->env);
     stats->full = atomic_load(&s->full);
     stats->over_memory = atomic_load(&s->over_memory);
 }
@@ -470,7 +413,7 @@ void store_reset_counters(struct store *store)
     atomic_fetch_add(&store->expired_before, stats.expired_keys);
     atomic_fetch_add(&store->evicted_before, stats.evicted_keys);
     _Atomic uint64_t *counters[] = {&store->pages_read,     &store->pages_written,
-                                    &store->read_errors,    &store->write_errors,
+                                    &store->read_errors,    &store->env.write_errors,
                                     &store->checkpoints,    &store->throttle_count,
                                     &store->reruns,         &store->in_place_runs,
                                     &store->journal.groups, &store->journal.bytes_written};

@@ -18,7 +18,7 @@ void use_want(struct store *store, enum use_kind kind)
     uint32_t state = atomic_load(&store->use_state);
     if ((state & 3) == (uint32_t)kind)
         return;
-    atomic_store(&store->use_base_ms, store_clock_ms(store) - (int64_t)FIRST_TIME * USE_UNIT_MS);
+    atomic_store(&store->use_base_ms, env_now_ms(&store->env) - (int64_t)FIRST_TIME * USE_UNIT_MS);
     atomic_store(&store->use_state, ((state >> 2) + 1) << 2 | (uint32_t)kind);
 }
 

@@ -50,7 +50,7 @@ static enum store_result wait_for_room(struct store_txn *txn, struct space *spac
 {
     struct store *store = txn->store;
     bool extents = space->id == FORMAT_EXTENT_SPACE;
-    int64_t now = engine_clock_ms();
+    int64_t now = env_clock_ms();
     if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
         return STORE_WAIT; /* the keeper is about to look */
     bool hope = evict_for(txn->worker, space, class);
@@ -701,7 +701,7 @@ enum store_result commit(struct store_txn *txn)
 {
     if (txn->write_count == 0 && !changes_databases(txn) && txn->phase != TXN_BUILD)
         return STORE_OK;
-    if (engine_failed(txn->store))
+    if (env_failed(&txn->store->env))
         return STORE_REFUSED;
     if (over_dirty_limit(txn->store)) {
         keeper_throttle(txn);

@@ -129,7 +129,7 @@ static bool count_long_key(struct removal *removal, uint64_t length)
 static void note_unreadable(struct store_worker *worker, const struct removal_name *name)
 {
     worker->unreadable[worker->unreadable_count++ % EXPIRED_NOTES] =
-        (struct unreadable_name){(uint16_t)name->slot, name->tag, engine_clock_ms()};
+        (struct unreadable_name){(uint16_t)name->slot, name->tag, env_clock_ms()};
 }
 
 /* It would be named over and over, and the damage told each time. */
@@ -139,7 +139,7 @@ static bool is_unreadable(const struct store_worker *worker, const struct remova
     for (uint32_t i = 0; i < count && i < EXPIRED_NOTES; i++) {
         const struct unreadable_name *known = &worker->unreadable[i];
         if (known->slot == name->slot && known->tag == name->tag &&
-            engine_clock_ms() - known->since_ms < UNREADABLE_MS)
+            env_clock_ms() - known->since_ms < UNREADABLE_MS)
             return true;
     }
     return false;
@@ -225,7 +225,7 @@ void removal_begin(struct store_worker *worker, const struct removal_name *name)
     removal->request = (struct store_request){.run = find_key,
                                               .done = key_found,
                                               .scope = STORE_SCOPE_NONE,
-                                              .now_ms = store_clock_ms(worker->store)};
+                                              .now_ms = env_now_ms(&worker->store->env)};
     enum store_result result = store_execute(worker, &removal->request);
     if (result != STORE_WAIT)
         key_found(&removal->request, result);

@@ -203,7 +203,7 @@ static enum store_result reserve(struct store_txn *txn, struct store_request *re
     uint32_t length = left < FORMAT_EXTENT_BYTES ? (uint32_t)left : FORMAT_EXTENT_BYTES;
     if (upload->put_length > 0)
         length = upload->put_length;
-    if (engine_failed(txn->store))
+    if (env_failed(&txn->store->env))
         return STORE_REFUSED;
     if (upload->is_closed)
         return STORE_ABSENT;

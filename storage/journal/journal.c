@@ -93,7 +93,7 @@ static bool must_wait(struct journal *journal, uint64_t group_length)
            journal->filling.length > 0 &&
            atomic_load_explicit(&journal->engine->sync, memory_order_relaxed) ==
                STORE_SYNC_EVERYSEC &&
-           engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
+           env_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
 }
 
 enum store_result journal_begin(struct journal *journal, uint64_t length, char **record,
@@ -106,7 +106,7 @@ enum store_result journal_begin(struct journal *journal, uint64_t length, char *
     struct journal_buffer *filling = &journal->filling;
     uint64_t before = filling->length ? filling->length : sizeof(struct format_group);
     enum store_result result = STORE_OK;
-    if (engine_failed(journal->engine))
+    if (env_failed(&journal->engine->env))
         result = STORE_REFUSED;
     else if (must_wait(journal, before + length))
         result = STORE_WAIT;
@@ -120,7 +120,7 @@ enum store_result journal_begin(struct journal *journal, uint64_t length, char *
         filling->length = before;
         filling->first_commit = journal->next_commit;
         filling->record_count = 0;
-        journal->oldest_ms = engine_clock_ms();
+        journal->oldest_ms = env_clock_ms();
     }
     *record = filling->memory + filling->length;
     *commit = journal->next_commit++;
@@ -166,7 +166,7 @@ static bool land(struct journal *journal)
         struct journal_buffer *group = &flight->group;
         if (!flight->arrived)
             break;
-        if (!engine_failed(journal->engine))
+        if (!env_failed(&journal->engine->env))
             atomic_store_explicit(&journal->durable, group->first_commit + group->record_count - 1,
                                   memory_order_release);
         group->length = 0;
@@ -182,7 +182,7 @@ static void written(struct disk_op *op)
     struct journal_flight *flight = op->arg;
     struct journal *journal = flight->journal;
     if (op->error)
-        engine_fail(journal->engine, "writing the journal", op->error);
+        env_fail(&journal->engine->env, "writing the journal", op->error);
     pthread_mutex_lock(&journal->lock);
     const struct disk_queue *here = flight->queue;
     flight->arrived = true;
@@ -257,7 +257,7 @@ static bool may_set_off(const struct journal *journal, uint64_t least)
     }
     return journal->flight_count < JOURNAL_FLIGHTS && journal->filling.length > 0 &&
            journal->annex_unwritten == 0 && journal->filling.length >= least &&
-           !engine_failed(journal->engine);
+           !env_failed(&journal->engine->env);
 }
 
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)

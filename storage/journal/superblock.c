@@ -227,12 +227,12 @@ enum store_result superblock_read(struct store *store, char *message)
         store->super_in_turn = copies[0].sequence + 1 == copies[1].sequence ||
                                copies[1].sequence + 1 == copies[0].sequence;
         if (store->super_damaged)
-            engine_log(store, STORE_LOG_WARNING,
-                       "A copy of the superblock is damaged: the other one is used");
+            env_log(&store->env, STORE_LOG_WARNING,
+                    "A copy of the superblock is damaged: the other one is used");
         if (memcmp(best.store_id, store->super.store_id, sizeof best.store_id) != 0)
             format_make_secret(&best, &store->secret); /* once: a reload leaves it to its readers */
         store->super = best;
-        engine_set_clock(store, (int64_t)best.clock_ms);
+        env_set_clock(&store->env, (int64_t)best.clock_ms);
     }
     return result;
 }

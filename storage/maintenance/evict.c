@@ -148,7 +148,7 @@ static void evict_from(struct store_worker *worker, struct partition *partition,
 {
     struct store *store = worker->store;
     struct choice choice = {
-        .store = store, .partition = partition, .class = class, .now_ms = store_clock_ms(store)};
+        .store = store, .partition = partition, .class = class, .now_ms = env_now_ms(&store->env)};
     pthread_mutex_lock(&partition->space.lock);
     uint32_t goes = choose(&choice);
     note_fruit(&choice);

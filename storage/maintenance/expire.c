@@ -67,7 +67,7 @@ void expire_step(struct store_worker *worker)
         names->count = 0;
         pthread_mutex_lock(&partition->space.lock);
         if (ttl_count(&partition->ttl) > 0)
-            ttl_step(&partition->ttl, store_clock_ms(store), WALK_ENTRIES, note_due, names);
+            ttl_step(&partition->ttl, env_now_ms(&store->env), WALK_ENTRIES, note_due, names);
         pthread_mutex_unlock(&partition->space.lock);
         for (uint32_t j = 0; j < names->count && may_begin(worker); j++)
             begin(worker, names->at[j].slot, names->at[j].tag);

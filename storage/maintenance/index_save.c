@@ -178,7 +178,7 @@ void index_save(struct store *store)
     if (error == ENOSPC)
         reason = "there is no room for it (maxstore or the file system)";
     if (reason || error)
-        engine_log(store, STORE_LOG_NOTICE,
-                   "No index checkpoint was written: %s. The next start reads the slabs",
-                   reason ? reason : strerror(error));
+        env_log(&store->env, STORE_LOG_NOTICE,
+                "No index checkpoint was written: %s. The next start reads the slabs",
+                reason ? reason : strerror(error));
 }

@@ -40,9 +40,9 @@ static void wait_ms(struct store *store, int64_t ms)
 
 void keeper_nap(struct store *store, int64_t ms)
 {
-    int64_t end = engine_clock_ms() + ms, left;
+    int64_t end = env_clock_ms() + ms, left;
     pthread_mutex_lock(&store->keeper_lock);
-    while ((left = end - engine_clock_ms()) > 0 && !store->keeper_stop)
+    while ((left = end - env_clock_ms()) > 0 && !store->keeper_stop)
         wait_ms(store, left);
     pthread_mutex_unlock(&store->keeper_lock);
 }
@@ -65,15 +65,16 @@ static uint32_t growth(const struct store *store, const struct space *space)
 static void note_full(struct store *store, int error)
 {
     if (!atomic_exchange(&store->full, true))
-        engine_log(store, STORE_LOG_WARNING, "No room for more data: %s. Deletes and reads go on",
-                   error ? strerror(error) : "maxstore is reached");
-    atomic_store(&store->grow_retry_ms, engine_clock_ms() + RETRY_MS);
+        env_log(&store->env, STORE_LOG_WARNING,
+                "No room for more data: %s. Deletes and reads go on",
+                error ? strerror(error) : "maxstore is reached");
+    atomic_store(&store->grow_retry_ms, env_clock_ms() + RETRY_MS);
 }
 
 static void note_room(struct store *store)
 {
     if (atomic_exchange(&store->full, false))
-        engine_log(store, STORE_LOG_NOTICE, "There is room for data again");
+        env_log(&store->env, STORE_LOG_NOTICE, "There is room for data again");
 }
 
 static void grow(struct store *store, struct space *space)
@@ -123,7 +124,7 @@ static void sync_by_age(struct store *store)
 {
     int sync = atomic_load(&store->sync);
     int64_t limit = sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS : 1000 - TICK_MS;
-    if (journal_age(&store->journal, engine_clock_ms()) >= limit)
+    if (journal_age(&store->journal, env_clock_ms()) >= limit)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
@@ -150,7 +151,7 @@ static void meanwhile(struct store *store)
 
 static void grow_what_asked(struct store *store)
 {
-    if (atomic_load(&store->full) && engine_clock_ms() < atomic_load(&store->grow_retry_ms))
+    if (atomic_load(&store->full) && env_clock_ms() < atomic_load(&store->grow_retry_ms))
         return;
     for (uint32_t i = 0; i <= store->partition_count; i++) {
         struct space *space =
@@ -182,7 +183,7 @@ static bool write_space(struct store *store, struct space *space, struct batch *
         grow_what_asked(store);
         meanwhile(store);
     }
-    return !engine_failed(store);
+    return !env_failed(&store->env);
 }
 
 static void checkpoint(struct store *store, bool clean)
@@ -229,10 +230,10 @@ static void tick(struct store *store)
 static void *keep(void *arg)
 {
     struct store *store = arg;
-    int64_t next_tick = engine_clock_ms() + TICK_MS;
+    int64_t next_tick = env_clock_ms() + TICK_MS;
     for (;;) {
         pthread_mutex_lock(&store->keeper_lock);
-        int64_t left = next_tick - engine_clock_ms();
+        int64_t left = next_tick - env_clock_ms();
         if (!store->keeper_stop && !store->keeper_asked && left > 0)
             wait_ms(store, left);
         bool stop = store->keeper_stop;
@@ -245,13 +246,13 @@ static void *keep(void *arg)
         sync_by_age(store);
         hurry_room(store);
         bool busy = extent_free_due(store);
-        if (checkpoint_due(store) && !engine_failed(store))
+        if (checkpoint_due(store) && !env_failed(&store->env))
             checkpoint(store, false);
         busy |= sweep_step(store);
         memory_keep(store);
         keeper_release(store);
-        if (engine_clock_ms() >= next_tick) {
-            next_tick = engine_clock_ms() + TICK_MS;
+        if (env_clock_ms() >= next_tick) {
+            next_tick = env_clock_ms() + TICK_MS;
             tick(store);
         } else if (!busy) {
             keeper_nap(store, 1); /* who asks again at once finds nothing new */
@@ -285,12 +286,12 @@ void keeper_finish(struct store *store)
         return;
     keeper_halt(store);
     /* A flush or a swap of databases dirties no page that would take the last group along. */
-    if (!engine_failed(store) && writeback_sync(store, atomic_load(&store->journal.appended)))
+    if (!env_failed(&store->env) && writeback_sync(store, atomic_load(&store->journal.appended)))
         checkpoint(store, false);
-    if (!engine_failed(store))
+    if (!env_failed(&store->env))
         checkpoint(store, true); /* the first one's own last records included */
     extent_free_due(store);
-    if (!engine_failed(store))
+    if (!env_failed(&store->env))
         index_save(store);
     while (store->keeper_queue->in_flight || store->keeper_queue->queued) { /* after a failure */
         store->disk->ops->submit(store->keeper_queue);

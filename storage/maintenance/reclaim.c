@@ -110,7 +110,7 @@ uint32_t reclaim_segments(struct store *store, struct space *space)
     int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;
     free(zeros);
     if (error) {
-        engine_fail(store, "emptying segments", error);
+        env_fail(&store->env, "emptying segments", error);
         return 0;
     }
     pthread_mutex_lock(&space->lock);

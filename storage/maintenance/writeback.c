@@ -150,16 +150,16 @@ bool writeback_step(struct store *store, struct space *space, struct batch *batc
     bool durable = batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);
     int error = durable ? write_batch(store, space, batch) : 0;
     if (error)
-        engine_fail(store, "writing pages", error);
+        env_fail(&store->env, "writing pages", error);
     release(space, batch, error || !durable);
-    return !engine_failed(store);
+    return !env_failed(&store->env);
 }
 
 /* ---- the journal ---- */
 
 bool writeback_sync(struct store *store, uint64_t commit)
 {
-    while (store_durable(store) < commit && !engine_failed(store)) {
+    while (store_durable(store) < commit && !env_failed(&store->env)) {
         annex_write(store);
         journal_kick(&store->journal, store->keeper_queue, 0);
         store->disk->ops->submit(store->keeper_queue);
@@ -168,7 +168,7 @@ bool writeback_sync(struct store *store, uint64_t commit)
         else
             keeper_nap(store, 1); /* a worker's group is in flight */
     }
-    return !engine_failed(store);
+    return !env_failed(&store->env);
 }
 
 /* ---- checkpoints ---- */
@@ -191,11 +191,11 @@ int writeback_finish(struct store *store, const struct journal_mark *mark, bool 
     super->tail_commit = mark->commit;
     super->databases = mark->databases;
     super->clean = clean;
-    super->clock_ms = (uint64_t)store_clock_ms(store);
+    super->clock_ms = (uint64_t)env_now_ms(&store->env);
     if (!error)
         error = superblock_write(store, store->keeper_queue);
     if (error) {
-        engine_fail(store, "a checkpoint", error);
+        env_fail(&store->env, "a checkpoint", error);
         return error;
     }
     journal_release(&store->journal, mark);

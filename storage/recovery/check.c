@@ -71,9 +71,9 @@ static void check_extent(struct check *check, const struct format_item *item,
     if (extent->page == 0 && format_extent_is_sound(extent))
         return;
     if (!extent_is_whole(check, extent)) {
-        engine_log(check->store, STORE_LOG_WARNING,
-                   "Damaged extent at page %u of the large values: part of %s", extent->page,
-                   name_of(check, item, name));
+        env_log(&check->store->env, STORE_LOG_WARNING,
+                "Damaged extent at page %u of the large values: part of %s", extent->page,
+                name_of(check, item, name));
     } else if (to && extent->length <= to->length - to->filled) {
         memcpy(to->bytes + to->filled, check->extent, extent->length);
         to->filled += extent->length;
@@ -131,8 +131,8 @@ static void check_long_key(struct check *check, const struct format_item *item)
         if (head.hashes[0] != format_hash(secret, key.bytes, key.length) ||
             head.hashes[1] != format_second_hash(secret, key.bytes, key.length) ||
             head.slot != store_hash_slot(key.bytes, key.length))
-            engine_log(check->store, STORE_LOG_WARNING,
-                       "The bytes of the long key %s are those of another", check->long_key);
+            env_log(&check->store->env, STORE_LOG_WARNING,
+                    "The bytes of the long key %s are those of another", check->long_key);
     }
     free(key.bytes);
 }
@@ -190,9 +190,9 @@ static bool see_owner(struct check *check, uint32_t partition, uint32_t page, ui
                                  .slot = slot};
     if (roots.count > STORE_TREES || roots.home >= check->store->partition_count ||
         item->payload_len != sizeof roots + roots.count * sizeof(struct format_tree)) {
-        engine_log(check->store, STORE_LOG_WARNING,
-                   "The collection in partition %u, page %u, slot %u names no trees", partition,
-                   page, slot);
+        env_log(&check->store->env, STORE_LOG_WARNING,
+                "The collection in partition %u, page %u, slot %u names no trees", partition, page,
+                slot);
         owner->tree_count = 0;
         return true;
     }
@@ -212,9 +212,9 @@ static bool see_key(struct check *check, uint32_t partition, const struct format
         format_key_hash(&check->store->secret, item) ^ (item->database + 1) * 0x9e3779b97f4a7c15ull;
     check->found->items++;
     if (slot >> check->store->slot_shift != partition)
-        engine_log(check->store, STORE_LOG_WARNING,
-                   "%s is in partition %u, where it does not belong", name_of(check, item, name),
-                   partition);
+        env_log(&check->store->env, STORE_LOG_WARNING,
+                "%s is in partition %u, where it does not belong", name_of(check, item, name),
+                partition);
     return true;
 }
 
@@ -266,9 +266,9 @@ static void find_twins(struct check *check, uint32_t partition)
         qsort(check->keys.at, check->keys.count, sizeof *keys, by_number);
     for (uint64_t i = 1; i < check->keys.count; i++)
         if (keys[i] == keys[i - 1])
-            engine_log(check->store, STORE_LOG_WARNING,
-                       "Partition %u has two items of one key (hash %016llx)", partition,
-                       (unsigned long long)keys[i]);
+            env_log(&check->store->env, STORE_LOG_WARNING,
+                    "Partition %u has two items of one key (hash %016llx)", partition,
+                    (unsigned long long)keys[i]);
     check->keys.count = 0;
 }
 
@@ -380,8 +380,8 @@ static void report_lost_index(struct store *store)
     if (store->disk->ops->open(store->disk, "index", false, &file) != 0)
         return;
     if (!was_never_begun(store, file) && !is_of_another_stop(store, file))
-        engine_log(store, STORE_LOG_WARNING,
-                   "The index checkpoint is damaged, or was not written to its end");
+        env_log(&store->env, STORE_LOG_WARNING,
+                "The index checkpoint is damaged, or was not written to its end");
     store->disk->ops->close(file);
 }
 
@@ -398,7 +398,7 @@ static void check_index(struct check *check)
     char message[STORE_MESSAGE_MAX];
     enum store_result result = index_load(store, &store->stopped, message);
     if (result == STORE_CORRUPT)
-        engine_log(store, STORE_LOG_WARNING, "%s", message);
+        env_log(&store->env, STORE_LOG_WARNING, "%s", message);
     if (result == STORE_NO_MEMORY)
         check->result = result;
     if (result == STORE_ABSENT)
@@ -410,9 +410,9 @@ static void check_index(struct check *check)
         memcmp(found, loaded, (store->partition_count + 1) * sizeof *found) == 0;
     for (uint32_t i = 0; i <= store->partition_count; i++)
         if (memcmp(&found[i], &loaded[i], sizeof found[i]) != 0)
-            engine_log(store, STORE_LOG_WARNING,
-                       "The index checkpoint is wrong about %s %u: remove the file `index`",
-                       i < store->partition_count ? "partition" : "large values, space", i);
+            env_log(&store->env, STORE_LOG_WARNING,
+                    "The index checkpoint is wrong about %s %u: remove the file `index`",
+                    i < store->partition_count ? "partition" : "large values, space", i);
 }
 
 /* ---- all of it ---- */

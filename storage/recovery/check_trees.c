@@ -22,11 +22,11 @@ struct walk {
 static void say(struct walk *walk, uint32_t page, const char *what)
 {
     if (!walk->is_bad)
-        engine_log(walk->check->store, STORE_LOG_WARNING,
-                   "The collection in partition %u, page %u, slot %u is damaged: %s (page %u of "
-                   "partition %u)",
-                   walk->owner->partition, walk->owner->page, walk->owner->slot, what, page,
-                   walk->owner->home);
+        env_log(&walk->check->store->env, STORE_LOG_WARNING,
+                "The collection in partition %u, page %u, slot %u is damaged: %s (page %u of "
+                "partition %u)",
+                walk->owner->partition, walk->owner->page, walk->owner->slot, what, page,
+                walk->owner->home);
     walk->is_bad = true;
 }
 
@@ -162,15 +162,15 @@ static void find_left_over(struct check *check)
     const struct seen_outside *outside = check->outside.at;
     for (uint64_t i = 0; i < check->nodes.count; i++)
         if (!nodes[i].is_reached && is_owned(check, nodes[i].collection))
-            engine_log(check->store, STORE_LOG_WARNING,
-                       "Page %u of partition %u is a node that its collection does not lead to",
-                       nodes[i].page, nodes[i].partition);
+            env_log(&check->store->env, STORE_LOG_WARNING,
+                    "Page %u of partition %u is a node that its collection does not lead to",
+                    nodes[i].page, nodes[i].partition);
     for (uint64_t i = 0; i < check->outside.count; i++)
         if (!outside[i].is_reached && is_owned(check, outside[i].collection))
-            engine_log(check->store, STORE_LOG_WARNING,
-                       "A value of collection %llx (element %llx) has no entry",
-                       (unsigned long long)outside[i].collection,
-                       (unsigned long long)outside[i].element);
+            env_log(&check->store->env, STORE_LOG_WARNING,
+                    "A value of collection %llx (element %llx) has no entry",
+                    (unsigned long long)outside[i].collection,
+                    (unsigned long long)outside[i].element);
 }
 
 void check_trees(struct check *check)
@@ -181,8 +181,8 @@ void check_trees(struct check *check)
     const struct seen_owner *owners = check->owners.at;
     for (uint64_t i = 0; i < check->owners.count; i++) {
         if (i > 0 && owners[i - 1].collection == owners[i].collection)
-            engine_log(check->store, STORE_LOG_WARNING, "Two items are one collection (%llx)",
-                       (unsigned long long)owners[i].collection);
+            env_log(&check->store->env, STORE_LOG_WARNING, "Two items are one collection (%llx)",
+                    (unsigned long long)owners[i].collection);
         for (uint32_t j = 0; j < owners[i].tree_count; j++)
             walk_tree(check, &owners[i], &owners[i].trees[j]);
     }

@@ -174,8 +174,8 @@ static enum store_result why_not(const struct loading *loading)
 {
     if (loading->is_cut)
         return STORE_CORRUPT;
-    engine_log(loading->store, STORE_LOG_NOTICE,
-               "The index checkpoint cannot be used: the slabs are read instead");
+    env_log(&loading->store->env, STORE_LOG_NOTICE,
+            "The index checkpoint cannot be used: the slabs are read instead");
     return loading->out_of_memory ? STORE_NO_MEMORY : STORE_ABSENT;
 }
 

@@ -70,9 +70,9 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
     pthread_mutex_unlock(&space->lock);
     if (!kept) {
         scan->damaged++;
-        engine_log(scan->store, STORE_LOG_WARNING,
-                   "A large value names page %u of `extents`, which is not its own: damaged",
-                   extent->page);
+        env_log(&scan->store->env, STORE_LOG_WARNING,
+                "A large value names page %u of `extents`, which is not its own: damaged",
+                extent->page);
     }
     return kept;
 }
@@ -111,8 +111,8 @@ static void keep_node(struct scan *scan, const struct format_extent *node,
 {
     if (node->length != PAGE_SIZE || format_checksum(extents, PAGE_SIZE) != node->checksum) {
         scan->damaged++;
-        engine_log(scan->store, STORE_LOG_WARNING,
-                   "Page %u of `extents` is damaged: a large value cannot be read", node->page);
+        env_log(&scan->store->env, STORE_LOG_WARNING,
+                "Page %u of `extents` is damaged: a large value cannot be read", node->page);
         return;
     }
     for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
@@ -197,9 +197,8 @@ static enum store_result enter(struct scan *scan, struct partition *partition, u
     if (state == SLOT_BLANK || state == SLOT_REMAINS)
         return STORE_OK;
     if (state == SLOT_DAMAGED) {
-        engine_log(store, STORE_LOG_WARNING,
-                   "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page,
-                   slot);
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page, slot);
         scan->damaged++;
         space_keep_slot(space, page, slot);
         return STORE_OK;
@@ -281,9 +280,9 @@ static int class_of(struct scan *scan, struct space *space, uint32_t segment, co
     if (class < 0)
         scan->damaged++;
     if (class < 0 || !whole)
-        engine_log(scan->store, STORE_LOG_WARNING,
-                   "The header of segment %u of space %u is damaged: %s", segment, space->id,
-                   class < 0 ? "its items are not served" : "its copy is used, and it is mended");
+        env_log(&scan->store->env, STORE_LOG_WARNING,
+                "The header of segment %u of space %u is damaged: %s", segment, space->id,
+                class < 0 ? "its items are not served" : "its copy is used, and it is mended");
     return class;
 }
 
@@ -563,7 +562,7 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
     super->tail_commit = mark.commit;
     super->databases = store->databases;
     super->clean = 0;
-    super->clock_ms = (uint64_t)store_clock_ms(store);
+    super->clock_ms = (uint64_t)env_now_ms(&store->env);
     journal_start_at(&store->journal, &mark, super->epoch);
     for (uint32_t i = 0; i < store->partition_count; i++)
         store->partitions[i].last_removal = mark.commit - 1;
@@ -586,7 +585,7 @@ static void explain(enum store_result result, int error, char *message)
 
 enum store_result recover(struct store *store, char *message)
 {
-    int64_t start = engine_clock_ms();
+    int64_t start = env_clock_ms();
     struct redo_log journal = {0};
     uint32_t threads =
         store->scan_threads < store->partition_count ? store->scan_threads : store->partition_count;
@@ -607,7 +606,7 @@ enum store_result recover(struct store *store, char *message)
     if (result == STORE_OK && (error = begin_epoch(store, &journal)))
         result = STORE_IO;
     store->recovered_commits = journal.commits;
-    store->recovery_ms = (uint64_t)(engine_clock_ms() - start);
+    store->recovery_ms = (uint64_t)(env_clock_ms() - start);
     for (uint32_t i = 0; scans && i < threads; i++)
         end_scan(&scans[i]);
     free(scans);

@@ -89,7 +89,7 @@ static void forget_partition(struct store *store, struct partition *partition)
     forget_space(&partition->space);
     index_clear(&partition->index);
     ttl_clear(&partition->ttl);
-    ttl_init(&partition->ttl, first, slots, store_clock_ms(store));
+    ttl_init(&partition->ttl, first, slots, env_now_ms(&store->env));
     memset(partition->databases, 0, sizeof partition->databases);
 }
 
@@ -115,15 +115,15 @@ void engine_forget(struct store *store)
 
 static enum store_result recover_again(struct store *store, char *message)
 {
-    int64_t latest = store_clock_ms(store);
+    int64_t latest = env_now_ms(&store->env);
     engine_forget(store);
     enum store_result result = superblock_read(store, message);
-    engine_set_clock(store, latest); /* that of the last checkpoint is older */
+    env_set_clock(&store->env, latest); /* that of the last checkpoint is older */
     if (result == STORE_OK)
         result = recover(store, message);
     if (result == STORE_OK)
         return STORE_OK;
-    engine_log(store, STORE_LOG_WARNING, "Reloading failed: %s", message);
+    env_log(&store->env, STORE_LOG_WARNING, "Reloading failed: %s", message);
     return result == STORE_ABSENT ? STORE_CORRUPT : result;
 }
 
@@ -146,10 +146,11 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
         result = STORE_NO_MEMORY;
     }
     if (result == STORE_OK)
-        engine_log(store, STORE_LOG_NOTICE, "Reloaded %llu items and %llu commits of the journal",
-                   (unsigned long long)store->recovered_items,
-                   (unsigned long long)store->recovered_commits);
+        env_log(&store->env, STORE_LOG_NOTICE,
+                "Reloaded %llu items and %llu commits of the journal",
+                (unsigned long long)store->recovered_items,
+                (unsigned long long)store->recovered_commits);
     else
-        engine_fail(store, "reloading", EIO);
+        env_fail(&store->env, "reloading", EIO);
     return result;
 }

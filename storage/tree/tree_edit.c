@@ -92,9 +92,9 @@ static enum store_result damaged(struct store_tree *tree, uint32_t page,
     struct store *store = tree->txn->store;
     if (node && node->item.database == FORMAT_DAMAGED) /* counted when it was read */
         return STORE_DAMAGED;
-    engine_log(store, STORE_LOG_WARNING,
-               "Damaged collection: page %u of partition %u is not the node it should be", page,
-               tree->collection->roots->home);
+    env_log(&store->env, STORE_LOG_WARNING,
+            "Damaged collection: page %u of partition %u is not the node it should be", page,
+            tree->collection->roots->home);
     atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
     return STORE_DAMAGED;
 }

@@ -175,9 +175,9 @@ void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_
     if (!noted)
         atomic_store(&store->scan_wanted, true);
     if (!noted)
-        engine_log(store, STORE_LOG_WARNING,
-                   "Out of memory: the space of a deleted collection comes back with the next "
-                   "start");
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Out of memory: the space of a deleted collection comes back with the next "
+                "start");
     if (grave)
         free_grave(grave);
 }

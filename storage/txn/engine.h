@@ -34,6 +34,7 @@
 #include "storage/cache/arena.h"
 #include "storage/base/counter.h"
 #include "storage/base/disk.h"
+#include "storage/base/env.h"
 #include "storage/format/format.h"
 #include "storage/index/index.h"
 #include "storage/journal/journal.h"
@@ -331,6 +332,7 @@ struct observer { /* change.c */
 };
 
 struct store {
+    struct env env;
     struct disk *disk;
     struct disk_queue *keeper_queue;
     struct disk_file *super_file;
@@ -361,7 +363,7 @@ struct store {
     _Atomic int sync;
     _Atomic uint32_t durable_awaited; /* store_await_durable's sum */
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
-    _Atomic bool failed, full;
+    _Atomic bool full;
     _Atomic int64_t taken_bytes;  /* by all but frames, as of the last measurement */
     _Atomic int64_t noted_bytes;  /* store_note_memory's sum */
     _Atomic int64_t noted_before; /* as it was at that measurement */
@@ -378,11 +380,9 @@ struct store {
     _Atomic int64_t use_base_ms;
     _Atomic bool walks_expired; /* store_set_active_expiry */
     _Atomic uint32_t dirty_frames;
-    _Atomic int64_t clock_ms;       /* the latest time seen, or gone on from it */
-    _Atomic int64_t clock_moved_ms; /* when that was, by engine_clock_ms() */
-    _Atomic uint64_t tree_ids;      /* given out in this epoch (tree_owner.c) */
-    _Atomic uint32_t stream_pages;  /* pinned by streams */
-    _Atomic uint64_t loaded_bytes;  /* of values in one piece, while their requests last */
+    _Atomic uint64_t tree_ids;     /* given out in this epoch (tree_owner.c) */
+    _Atomic uint32_t stream_pages; /* pinned by streams */
+    _Atomic uint64_t loaded_bytes; /* of values in one piece, while their requests last */
 
     pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
     struct store_txn *barrier, *barrier_last;
@@ -418,31 +418,17 @@ struct store {
     uint32_t sweep_partition, sweep_segment;
 
     _Atomic uint64_t segments_reclaimed;
-    _Atomic uint64_t pages_read, pages_written, read_errors, write_errors, checkpoints;
+    _Atomic uint64_t pages_read, pages_written, read_errors, checkpoints;
     _Atomic uint64_t damaged;
     _Atomic bool scan_wanted;                    /* space was lost that only a scan gives back */
     bool is_loaded;                              /* from the index checkpoint */
     _Atomic uint64_t hits_before, misses_before; /* the counters were reset */
     _Atomic uint64_t expired_before, evicted_before;
     uint64_t recovered_items, recovered_commits, recovery_ms;
-
-    void (*log)(void *arg, enum store_log_level level, const char *line);
-    void *log_arg;
 };
 
 /* ---- store.c ---- */
 
-void engine_log(const struct store *store, enum store_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-int64_t engine_clock_ms(void); /* monotonic */
-void engine_set_clock(struct store *store,
-                      int64_t latest_ms); /* store_clock_ms goes on from there */
-/* After this nothing is committed any more. */
-void engine_fail(struct store *store, const char *doing, int error);
-static inline bool engine_failed(const struct store *store)
-{
-    return atomic_load_explicit(&store->failed, memory_order_relaxed);
-}
 /* Wakes who waits for it. here: the queue whose completions this thread is looking at. */
 void engine_durable_advanced(struct store *store, const struct disk_queue *here);
 

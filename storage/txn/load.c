@@ -112,9 +112,9 @@ static void verify_items(struct space *space, uint32_t page, char *memory)
         if (empty || verify_slot(space, page, slot, item) != SLOT_DAMAGED)
             continue;
         if (item->database != FORMAT_DAMAGED) {
-            engine_log(space->engine, STORE_LOG_WARNING,
-                       "Damaged item in partition %u, page %u, slot %u: it is not served",
-                       space->id, page, slot);
+            env_log(&space->engine->env, STORE_LOG_WARNING,
+                    "Damaged item in partition %u, page %u, slot %u: it is not served", space->id,
+                    page, slot);
             atomic_fetch_add_explicit(&space->engine->damaged, 1, memory_order_relaxed);
         }
         item->database = FORMAT_DAMAGED;
@@ -211,8 +211,8 @@ static void loaded(struct disk_op *op)
     atomic_fetch_add_explicit(&store->pages_read, load->count, memory_order_relaxed);
     if (op->error) {
         atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
-        engine_log(store, STORE_LOG_WARNING, "Reading page %u of space %u failed: %s", load->page,
-                   space->id, strerror(op->error));
+        env_log(&store->env, STORE_LOG_WARNING, "Reading page %u of space %u failed: %s",
+                load->page, space->id, strerror(op->error));
     }
     pthread_mutex_lock(&space->lock);
     for (uint32_t i = 0; i < load->count; i++)

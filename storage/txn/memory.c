@@ -92,7 +92,7 @@ void memory_note_growth(struct store *store, uint64_t bytes)
 /* Whether it is the caller's turn to measure. */
 static bool measure_is_due(struct store *store, int64_t after_ms)
 {
-    int64_t now = engine_clock_ms(), before = atomic_load(&store->memory_measured_ms);
+    int64_t now = env_clock_ms(), before = atomic_load(&store->memory_measured_ms);
     return now - before >= after_ms &&
            atomic_compare_exchange_strong(&store->memory_measured_ms, &before, now);
 }

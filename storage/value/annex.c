@@ -268,10 +268,10 @@ static void note_written(struct journal *journal, struct annex *annex)
 void annex_write(struct store *store)
 {
     struct annex *annex;
-    while (!engine_failed(store) && (annex = first_unwritten(&store->journal)) != NULL) {
+    while (!env_failed(&store->env) && (annex = first_unwritten(&store->journal)) != NULL) {
         int error = write_one(store, annex);
         if (error) {
-            engine_fail(store, "writing a long commit", error);
+            env_fail(&store->env, "writing a long commit", error);
             return;
         }
         note_written(&store->journal, annex);

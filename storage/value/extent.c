@@ -28,8 +28,8 @@ static const char *page_memory(struct space *space, uint32_t page)
 
 enum store_result extent_damaged(struct store *store, const struct format_extent *extent)
 {
-    engine_log(store, STORE_LOG_WARNING,
-               "Damaged extent at page %u of the large values: it is not served", extent->page);
+    env_log(&store->env, STORE_LOG_WARNING,
+            "Damaged extent at page %u of the large values: it is not served", extent->page);
     atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
     return STORE_DAMAGED;
 }

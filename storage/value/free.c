@@ -75,8 +75,8 @@ void extent_free_list(struct store *store, const struct format_extent *extents, 
     struct deferred_free *entry = malloc(sizeof *entry + count * sizeof *extents);
     if (!entry) {
         atomic_store(&store->scan_wanted, true);
-        engine_log(store, STORE_LOG_WARNING,
-                   "Out of memory: the space of a deleted value comes back with the next start");
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Out of memory: the space of a deleted value comes back with the next start");
         return;
     }
     *entry = (struct deferred_free){.commit = commit, .count = count, .depth = depth};
@@ -138,8 +138,8 @@ void extent_free_all(struct store *store, uint64_t commit)
     if (!runs)
         atomic_store(&store->scan_wanted, true);
     if (!runs)
-        engine_log(store, STORE_LOG_WARNING,
-                   "Out of memory: the space of large values comes back with the next start");
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Out of memory: the space of large values comes back with the next start");
     else
         extent_free_list(store, runs, used, 0, commit);
     pthread_mutex_unlock(&store->free_lock);
@@ -151,10 +151,10 @@ static void report_damage(struct store *store, const struct format_extent *run)
 {
     atomic_store(&store->scan_wanted, true);
     atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
-    engine_log(store, STORE_LOG_WARNING,
-               "A deleted large value names page %u of `extents`, which is not its own: damaged, "
-               "the page stays in use",
-               run->page);
+    env_log(&store->env, STORE_LOG_WARNING,
+            "A deleted large value names page %u of `extents`, which is not its own: damaged, "
+            "the page stays in use",
+            run->page);
 }
 
 /* Somebody waits for one of its pages: it is another value's, too. */

@@ -236,7 +236,7 @@ static bool is_durable(struct run_write *write)
     struct store *store = write->store;
     int error = write->op.error;
     if (error)
-        engine_fail(store, "writing a large value", error);
+        env_fail(&store->env, "writing a large value", error);
     atomic_fetch_add_explicit(&store->pages_written, write->op.vector_count, memory_order_relaxed);
     return error == 0;
 }

@@ -29,7 +29,7 @@ fault("group-overtakes", "storage/journal/journal.c",
       by=[POWERCUT])
 fault("failed-group-acknowledged", "storage/journal/journal.c",
       "a group whose write failed counts as durable",
-      ("if (!engine_failed(journal->engine)) atomic_store_explicit(&journal->durable,",
+      ("if (!env_failed(&journal->engine->env)) atomic_store_explicit(&journal->durable,",
        "atomic_store_explicit(&journal->durable,"),
       by=[FAULTS])
 fault("ring-left-at-its-end", "storage/journal/journal.c",
@@ -38,7 +38,7 @@ fault("ring-left-at-its-end", "storage/journal/journal.c",
       by=[POWERCUT])
 fault("everysec-overdue", "storage/journal/journal.c",
       "writers go on for as long as a flush takes",
-      ("engine_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;", "false;"),
+      ("env_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;", "false;"),
       by=[STALLS])
 fault("ring-overruns-its-tail", "storage/journal/journal.c",
       "groups are written over those that recovery still needs",

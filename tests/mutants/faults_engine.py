@@ -309,25 +309,25 @@ fault("read-error-ignored", "storage/txn/load.c",
 
 # ---- the clock ----
 
-fault("clock-stands-still", "storage/store.c",
+fault("clock-stands-still", "storage/base/env.c",
       "nothing expires while the machine's clock is behind",
       ("(here - moved) / 8 * 7;", "0 * (here - moved);"),
       by=[CLOCK])
-fault("clock-followed-back", "storage/store.c",
+fault("clock-followed-back", "storage/base/env.c",
       "the store's clock is set back with the machine's",
-      ("return go_on_slowly(store);", "return (void)go_on_slowly, now;"),
+      ("return go_on_slowly(env);", "return (void)go_on_slowly, now;"),
       by=[CLOCK])
 fault("clock-lost-by-a-stop", "storage/maintenance/writeback.c",
       "the time of a stop is not kept",
-      ("super->clock_ms = (uint64_t)store_clock_ms(store);", ""),
+      ("super->clock_ms = (uint64_t)env_now_ms(&store->env);", ""),
       by=[CLOCK])
 fault("clock-lost-by-a-start", "storage/recovery/recover.c",
       "the time of a start is not kept",
-      ("super->clock_ms = (uint64_t)store_clock_ms(store);", ""),
+      ("super->clock_ms = (uint64_t)env_now_ms(&store->env);", ""),
       by=[CLOCK])
 fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
-      ("engine_set_clock(store, (int64_t)best.clock_ms);", ""),
+      ("env_set_clock(&store->env, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
 fault("everysec-late", "storage/maintenance/keeper.c",
       "a second is three",

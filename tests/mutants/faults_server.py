@@ -78,7 +78,7 @@ fault("bind-refused-and-gone", "server/loop/listener.c",
       by=["test_admin.py::test_a_port_that_is_taken_is_refused_and_nothing_changes"])
 fault("everysec-never", "storage/maintenance/keeper.c",
       "nothing is written by the clock",
-      ("if (journal_age(&store->journal, engine_clock_ms()) >= limit)", "if (false)"),
+      ("if (journal_age(&store->journal, env_clock_ms()) >= limit)", "if (false)"),
       by=["test_life.py::test_kill_9_keeps_a_prefix"])
 
 fault("no-means-never", "storage/maintenance/keeper.c",
