@@ -49,6 +49,7 @@ STORAGE_SRC := \
 	storage/index/index.c \
 	storage/index/ttl.c \
 	storage/journal/journal.c \
+	storage/journal/record.c \
 	storage/journal/superblock.c \
 	storage/txn/admission.c \
 	storage/txn/databases.c \
@@ -61,10 +62,14 @@ STORAGE_SRC := \
 	storage/value/annex.c \
 	storage/value/extent.c \
 	storage/value/free.c \
+	storage/value/large_value.c \
 	storage/value/long_key.c \
+	storage/value/lookup.c \
 	storage/value/patches.c \
 	storage/value/run_write.c \
+	storage/value/slot_alloc.c \
 	storage/value/stage.c \
+	storage/value/write_set.c \
 	storage/tree/building.c \
 	storage/tree/tree.c \
 	storage/tree/tree_change.c \

@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "storage/value/lookup.h"
+
 void change_lock_all(struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count; i++)

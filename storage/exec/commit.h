@@ -1,28 +1,11 @@
-/*
- * Parts of committing that trees share. Private to storage/.
- */
+/* Committing a transaction. Private to storage/. */
 #ifndef VELLUM_STORE_COMMIT_H
 #define VELLUM_STORE_COMMIT_H
 
 #include "storage/txn/engine.h"
 
-/* Reserves a slot of the class. STORE_WAIT: for the keeper. */
-STORE_MUST_CHECK enum store_result commit_take_slot(struct store_txn *txn, struct space *space,
-                                                    uint32_t class, uint32_t *page, uint32_t *slot);
-/* The frame of a reserved slot's page; a page with nothing else on it need not be read. */
-STORE_MUST_CHECK enum store_result commit_slot_frame(struct store_txn *txn, struct space *space,
-                                                     uint32_t page, uint32_t slot, uint32_t *frame);
-/* A frame that may be changed, referenced. */
-STORE_MUST_CHECK enum store_result commit_hold(struct store_txn *txn, struct space *space,
-                                               uint32_t *frame);
-
-static inline uint64_t commit_padded(uint64_t length)
-{
-    return (length + 7) & ~7ull;
-}
-
-/* Begins an operation in the record at `at`; where its bytes go. */
-char *commit_add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
-                           uint32_t slot, uint32_t length);
+/* STORE_OK: committed and applied. STORE_WAIT: to be called again when the waits are over. */
+STORE_MUST_CHECK enum store_result commit(struct store_txn *txn);
+void commit_abandon(struct store_txn *txn); /* gives back what was reserved */
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "storage/value/long_key.h"
 #include "storage/txn/wait.h"
+#include "storage/value/lookup.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
 #define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */

@@ -19,6 +19,7 @@
 
 #include "storage/tree/building.h"
 #include "storage/txn/wait.h"
+#include "storage/exec/commit.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */

@@ -21,15 +21,6 @@ static void begin(struct store_worker *worker, uint32_t slot, uint32_t tag)
     removal_begin(worker, &name);
 }
 
-void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag)
-{
-    uint32_t count = worker->noted_count;
-    const struct expired_name *last = count ? &worker->noted[count - 1] : NULL;
-    bool is_known = last && last->slot == slot && last->tag == tag; /* by the run before a rerun */
-    if (count < EXPIRED_NOTES && !is_known)
-        worker->noted[worker->noted_count++] = (struct expired_name){(uint16_t)slot, tag};
-}
-
 void expire_noted(struct store_worker *worker)
 {
     uint32_t count = worker->noted_count;

@@ -114,6 +114,10 @@ STORE_MUST_CHECK enum store_result tree_previous_leaf(struct store_cursor *curso
 
 /* ---- tree_owner.c ---- */
 
+/* The key's item is to be this collection. */
+STORE_MUST_CHECK enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *key,
+                                                 struct collection *collection, uint8_t type,
+                                                 int64_t expire_ms);
 /* The collection of this id, if the transaction knows it. */
 struct collection *tree_known(const struct store_txn *txn, uint64_t id);
 /* One more, with a copy of its roots; NULL: no memory. */

@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/exec/commit.h"
+#include "storage/journal/record.h"
+#include "storage/value/slot_alloc.h"
 
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "storage/txn/wait.h"
+#include "storage/value/write_set.h"
 
 #define EPOCH_SHIFT 40
 
@@ -54,6 +55,19 @@ struct collection *tree_add_known(struct store_txn *txn, const struct format_tre
     if (collection)
         memcpy(collection->roots, roots, length);
     return collection;
+}
+
+enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *key,
+                                struct collection *collection, uint8_t type, int64_t expire_ms)
+{
+    const char *roots = (const char *)collection->roots;
+    enum store_result result = write_set_put(txn, key, type, roots, collection->length, expire_ms);
+    if (result != STORE_OK)
+        return result;
+    txn_find_write(txn, key)->trees = collection;
+    collection->key = *key;
+    collection->is_written = true;
+    return STORE_OK;
 }
 
 enum store_result store_tree_create(struct store_txn *txn, const struct store_key *key,

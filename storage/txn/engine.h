@@ -38,7 +38,6 @@
 #include "storage/format/format.h"
 #include "storage/index/index.h"
 #include "storage/journal/journal.h"
-#include "storage/value/patches.h"
 #include "storage/cache/space.h"
 #include "storage/store.h"
 #include "storage/index/ttl.h"
@@ -521,38 +520,11 @@ void load_release_extent_pins(struct store_txn *txn); /* of pages that have arri
 
 /* ---- txn.c ---- */
 
-struct found {
-    const struct format_item *item; /* NULL: absent */
-    uint32_t page, slot, frame;
-};
-/* Looks the key up in the committed database of this id and verifies it on the page. Expired items
- * are found too. */
-STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct store_key *key,
-                                            uint32_t database, struct found *found);
-/* The transaction's own change of the key, or NULL. */
-struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
-
-/* What the transaction itself has put; NULL: it is gone, deleted or expired. */
-const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
-                                            struct store_item *item);
-/* A committed item, as run functions and observers see it; valid as long as `found`. */
-void txn_describe(const struct format_item *found, struct store_item *item);
-/* An aligned copy of a committed large item's root, that outlives its page; or NULL. */
-struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item);
 void txn_begin(struct store_txn *txn, struct store_request *request);
 void txn_discard(struct store_txn *txn); /* writes, memory, streams: before a rerun */
 void txn_reset(struct store_txn *txn);   /* everything: finished */
-/* The key's item is to be this collection. */
-STORE_MUST_CHECK enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *key,
-                                                 struct collection *collection, uint8_t type,
-                                                 int64_t expire_ms);
 void txn_free(struct store_txn *txn);
 
-/* ---- commit.c ---- */
-
-/* STORE_OK: committed and applied. STORE_WAIT: to be called again when the waits are over. */
-STORE_MUST_CHECK enum store_result commit(struct store_txn *txn);
-void commit_abandon(struct store_txn *txn); /* gives back what was reserved */
 /* ---- databases.c ---- */
 
 /* One key more or less; the partition's lock is held. */
@@ -735,8 +707,6 @@ bool sweep_step(struct store *store); /* the keeper's; false: nothing is left to
 /* ---- expire.c ---- */
 
 void expire_step(struct store_worker *worker); /* some of what the tables say is due */
-/* A read came upon what has expired: to be deleted at the end of the round. */
-void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag);
 void expire_noted(struct store_worker *worker);
 
 /* ---- evict.c ---- */

@@ -19,9 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/exec/commit.h"
 #include "storage/value/run_write.h"
 #include "storage/txn/wait.h"
+#include "storage/value/slot_alloc.h"
+#include "storage/journal/record.h"
 
 #define RUNS_IN_OPERATION 2048u /* an operation's length has 16 bits */
 #define WRITES_AT_ONCE 16u

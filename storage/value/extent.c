@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/value/large_value.h"
+#include "storage/value/patches.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -10,6 +10,9 @@
 
 #include <assert.h>
 
+#include "storage/value/lookup.h"
+#include "storage/value/patches.h"
+
 static uint32_t divided(uint32_t value, uint32_t by)
 {
     return (value + by - 1) / by;

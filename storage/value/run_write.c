@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/exec/commit.h"
+#include "storage/value/slot_alloc.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -20,6 +20,7 @@
 #include "storage/value/run_write.h"
 #include "storage/exec/upload.h"
 #include "storage/txn/wait.h"
+#include "storage/value/patches.h"
 
 #define WINDOW 4u /* extents of a value being written at once */
 

@@ -8,18 +8,18 @@ fault = ALL.add
 
 # ---- commits ----
 
-fault("page-bytes-committed", "storage/exec/txn.c",
+fault("page-bytes-committed", "storage/value/write_set.c",
       "a small value that was read from a page is taken from there when the commit comes",
-      ("outlives_pages(txn, &bytes, len) ? new_write(txn, key, WRITE_PUT) : NULL;",
-       "new_write(txn, key, WRITE_PUT);"),
+      ("write_set_outlives_pages(txn, &bytes, len) ? write_set_add(txn, key, WRITE_PUT) : NULL;",
+       "write_set_add(txn, key, WRITE_PUT);"),
       by=[BORROWED, "wait/test_borrowed"], quick=True)
-fault("page-bytes-staged", "storage/exec/txn.c",
+fault("page-bytes-staged", "storage/value/large_value.c",
       "so is what is laid over a large value",
-      ("!outlives_pages(txn, &bytes, len) ||", ""),
+      ("!write_set_outlives_pages(txn, &bytes, len) ||", ""),
       by=[BORROWED])
-fault("page-bytes-as-name", "storage/exec/txn.c",
+fault("page-bytes-as-name", "storage/value/write_set.c",
       "so is a key's name",
-      ("return outlives_pages(txn, &write->key.data, key->len) ? write : NULL;", "return write;"),
+      ("return write_set_outlives_pages(txn, &write->key.data, key->len) ? write : NULL;", "return write;"),
       by=[BORROWED])
 fault("older-bytes-on-top", "storage/value/patches.c",
       "what is laid over a part of a large value leaves older bytes behind it",
@@ -29,7 +29,7 @@ fault("node-kept-over-a-pause", "storage/tree/tree_edit.c",
       "a run looks for a node where it was before its pause",
       ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
       by=[BORROWED])
-fault("segment-takes-a-page", "storage/exec/commit.c",
+fault("segment-takes-a-page", "storage/value/slot_alloc.c",
       "a run that needs a segment takes the frame of a page that it has read",
       ("space_add_frame_beside(space, page)", "space_add_frame(space, page, true)"),
       by=[BORROWED])
@@ -81,23 +81,23 @@ fault("expiry-entry-kept", "storage/exec/commit.c",
       ("if (expiry != STORE_NO_EXPIRY) "
        "ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);", ""),
       by=[RANDOM])
-fault("absence-shows-nothing", "storage/exec/txn.c",
+fault("absence-shows-nothing", "storage/value/lookup.c",
       "an absence does not wait for the durability of the delete that made it",
       ("show(txn, engine_partition(txn->store, key->slot)->last_removal);", ""),
       by=[RANDOM])
-fault("value-shows-nothing", "storage/exec/txn.c",
+fault("value-shows-nothing", "storage/value/lookup.c",
       "a value does not wait for the durability of the commit that made it",
       ("show(txn, found.item->version); show(", "show("),
       by=[RANDOM])
-fault("swap-shows-nothing", "storage/exec/txn.c",
+fault("swap-shows-nothing", "storage/value/lookup.c",
       "what a swap of databases has brought does not wait for its durability",
       ("show(txn, txn->store->databases_commit);", ""),
       by=[RANDOM])
-fault("expiry-ignored", "storage/exec/txn.c",
+fault("expiry-ignored", "storage/value/lookup.c",
       "an expired item is served",
       ("if (expired(txn, expiry)) { expire_note(", "if (false) { expire_note("),
       by=[RANDOM], quick=True)
-fault("own-writes-unseen", "storage/exec/txn.c",
+fault("own-writes-unseen", "storage/value/lookup.c",
       "a transaction does not see what it has written",
       ("if (txn->write_count) { const struct write *write = txn_find_write(txn, key);",
        "if (false) { const struct write *write = txn_find_write(txn, key);"),
@@ -278,7 +278,7 @@ fault("dirty-page-evicted", "storage/cache/space.c",
       ("frame->dirty = true; queue_remove(space, number);", "frame->dirty = true;"),
       ("frame->visited = false; queue_add(space, number);", "frame->visited = false;"),
       by=[RANDOM, CONCURRENT])
-fault("files-grow-late", "storage/exec/commit.c",
+fault("files-grow-late", "storage/value/slot_alloc.c",
       "a file is made longer when it is all but full",
       ("uint32_t least = space->segment_count / 16;", "uint32_t least = 0;"),
       by=[STALLS])
