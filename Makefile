@@ -3,11 +3,13 @@
 # One tree per variant, so that they do not disturb each other: VARIANT=clang|asan|tsan|ubsan builds
 # in build/VARIANT; WAIT=1 makes the store's reads wait at random, in build/wait or
 # build/VARIANT-wait; LTO=1 optimizes more, and over all files at once when it links, which takes
-# long and makes a command up to a fifth cheaper, in build/lto: what benchmarks measure. Every source
-# file stands in a list below (`make check` sees to it).
+# long and makes a command up to a fifth cheaper, in build/lto: what benchmarks measure; COVERAGE=1
+# counts what runs, in build/coverage. Every source file stands in a list below (`make check` sees to
+# it).
 
 VARIANT ?=
 LTO ?=
+COVERAGE ?=
 # The one switch: RDMA is built where libibverbs can be compiled against; VERBS= leaves it out.
 VERBS ?= $(wildcard /usr/include/infiniband/verbs.h)
 WAIT ?=
@@ -21,6 +23,7 @@ MEMORY_SECONDS ?= 300
 MEMORY_CLIENTS ?= 200
 CUT_BOOTS ?= 10
 LONG_SECONDS ?= 3600
+COVERAGE_PARTS ?= unit server
 RDMA_MODES ?= send write
 TEST_LANES ?= 2
 
@@ -492,9 +495,17 @@ LDFLAGS += -flto=auto
 AR := gcc-ar
 endif
 
+ifneq ($(COVERAGE),)
+ifneq ($(VARIANT)$(WAIT)$(LTO),)
+$(error COVERAGE=1 is for gcc: without VARIANT, WAIT and LTO)
+endif
+CFLAGS := $(subst -O2,-O0,$(CFLAGS)) --coverage -fprofile-update=atomic
+LDFLAGS += --coverage
+endif
+
 empty :=
 space := $(empty) $(empty)
-BUILD := $(subst $(space),/,$(strip build $(subst $(space),-,$(strip $(VARIANT) $(if $(WAIT),wait) $(if $(LTO),lto)))))
+BUILD := $(subst $(space),/,$(strip build $(subst $(space),-,$(strip $(VARIANT) $(if $(WAIT),wait) $(if $(LTO),lto) $(if $(COVERAGE),coverage)))))
 OBJ := $(BUILD)/obj
 LIB := $(BUILD)/lib
 BIN := $(BUILD)/bin
@@ -526,7 +537,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test check figures tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test check figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -545,6 +556,8 @@ help:
 	@echo 'make test         every test; the last line sums the test cases'
 	@echo 'make check        layers, format, sizes, names in documents: what a reviewer should not have to look for'
 	@echo 'make figures      sizes of rooms and functions, circles of calls, widest headers, asserts'
+	@echo 'make coverage     lines and branches by room that COVERAGE_PARTS (unit server) run, and the lines of'
+	@echo '                  error paths that no test ran'
 	@echo 'make tidy         faults that clang-tidy finds'
 	@echo 'make compile_commands'
 	@echo '                  build/compile_commands.json, for clangd'
@@ -583,6 +596,13 @@ check: server
 # The shape of the code, in figures; judges nothing.
 figures: all
 	@tests/check/figures.py $(BUILD)
+
+# The counts of earlier runs are thrown away: they would be of other sources.
+coverage:
+	$(MAKE) COVERAGE=1 all unit
+	find build/coverage -name '*.gcda' -delete
+	-VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --build build/coverage $(COVERAGE_PARTS)
+	@tests/check/coverage.py build/coverage
 
 # Faults that .clang-tidy asks for; sources of the programs, not of the tests.
 TIDY_FOLDERS := protocol storage server benchmarks $(if $(VERBS),rdma-ext clients)

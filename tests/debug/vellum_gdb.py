@@ -1,0 +1,231 @@
+"""Pretty-printers and commands for gdb: what a stopped server or a core holds.
+
+    gdb -p PID -x tests/debug/vellum_gdb.py
+    gdb build/bin/vellum-server CORE -x tests/debug/vellum_gdb.py
+
+Printers: struct format_item (with its key), struct frame, struct claim (a key lock), struct store_txn,
+struct conn. Commands, which find the server by the frames of its threads:
+
+    vellum connections     each connection: its client, last command, requests, unsent bytes
+    vellum locks           each queue of key locks, with the transactions that hold or await them
+    vellum frames          page frames by state
+    vellum item ADDRESS    the item whose header stands there
+
+Needs debugging information (`-g`, which every build has). FIELDS names all that is read: tests/debug/
+test_gdb.py fails where a structure has lost one of them.
+"""
+
+import gdb
+
+FIELDS = {
+    "format_item": ["database", "version", "key_len", "payload_len", "type", "flags"],
+    "frame": ["page", "space", "state", "refs", "commit", "dirty", "writing", "visited", "waiters"],
+    "claim": ["next", "txn", "hash", "partition", "exclusive", "granted", "queue"],
+    "store_txn": ["phase", "waits", "reruns", "parked", "in_place", "scouts", "rests", "again", "starved",
+                  "throttled", "holds_barrier", "claim_count", "ungranted", "write_count", "pin_count", "shown"],
+    "conn": ["session", "transport", "next", "request_count", "running", "output_bytes", "waiter",
+             "is_flowing", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
+    "session": ["id", "db", "resp_version", "last_command", "name", "multi", "watch"],
+    "server": ["workers", "worker_count", "store"],
+    "worker": ["server", "conns", "index"],
+    "store": ["partitions", "partition_count", "arena"],
+    "partition": ["claims", "claim_count"],
+    "arena": ["frames", "memory", "chunk_count"],
+}
+TXN_FLAGS = ("parked", "in_place", "scouts", "rests", "again", "starved", "throttled", "holds_barrier")
+CONN_FLAGS = ("is_flowing", "is_undurable", "send_blocked", "input_ended", "kill")
+CHUNK_FRAMES = 1 << 14  # ARENA_CHUNK_FRAMES
+HAS_EXPIRY, LONG_KEY = 1, 16  # of enum format_flags
+
+
+def text_of(pointer):
+    """A C string as Python's, or "-"."""
+    return pointer.string(errors="replace") if int(pointer) else "-"
+
+
+def number(value):
+    """An integer, also of an _Atomic one."""
+    return int(value.cast(value.type.strip_typedefs().unqualified()))
+
+
+def flags(value, names):
+    set_ones = [name for name in names if value[name]]
+    return " " + " ".join(set_ones) if set_ones else ""
+
+
+def key_of(item):
+    """The key behind an item's header."""
+    length = int(item["key_len"])
+    if item.address is None:
+        return f"{length} bytes"
+    start = int(item.address) + item.type.sizeof + (8 if int(item["flags"]) & HAS_EXPIRY else 0)
+    if int(item["flags"]) & LONG_KEY:
+        return "(stands elsewhere)"
+    raw = bytes(gdb.selected_inferior().read_memory(start, min(length, 64)))
+    return repr(raw)[1:] + ("..." if length > 64 else "")
+
+
+class Printer:
+    """Says what a structure holds in one line."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def to_string(self):
+        return WORDING[self.value.type.strip_typedefs().unqualified().tag](self.value)
+
+
+def say_item(item):
+    return (f"item key={key_of(item)} database={int(item['database'])} commit={int(item['version'])}"
+            f" payload={int(item['payload_len'])} type={int(item['type'])} flags={int(item['flags']):#x}")
+
+
+def frame_state(frame):
+    name = str(frame["state"].cast(gdb.lookup_type("enum frame_state")))
+    return name.removeprefix("FRAME_").lower()
+
+
+def say_frame(frame):
+    return (f"frame page={int(frame['page'])} of space {int(frame['space'])} {frame_state(frame)}"
+            f" refs={int(frame['refs'])} commit={int(frame['commit'])}"
+            f"{flags(frame, ('dirty', 'writing', 'visited'))}"
+            f"{' awaited' if int(frame['waiters']) else ''}")
+
+
+def say_claim(claim):
+    return (f"claim hash={int(claim['hash']):#x} partition={int(claim['partition'])}"
+            f" {'exclusive' if claim['exclusive'] else 'shared'}"
+            f" {'granted' if claim['granted'] else 'waits'} txn={int(claim['txn']):#x}")
+
+
+def say_txn(txn):
+    return (f"txn {txn['phase']} waits={number(txn['waits'])} claims={int(txn['claim_count'])}"
+            f" (not granted: {number(txn['ungranted'])}) writes={int(txn['write_count'])}"
+            f" pins={int(txn['pin_count'])} reruns={int(txn['reruns'])} shown={int(txn['shown'])}"
+            f"{flags(txn, TXN_FLAGS)}")
+
+
+def say_conn(conn):
+    session = conn["session"]
+    return (f"conn id={int(session['id'])} name={text_of(session['name'])} db={int(session['db'])}"
+            f" resp={int(session['resp_version'])} cmd={text_of(session['last_command'])}"
+            f" requests={int(conn['request_count'])} running={int(conn['running'])}"
+            f" unsent={int(conn['output_bytes'])}"
+            f"{' blocked' if int(conn['waiter']) else ''}{' multi' if int(session['multi']) else ''}"
+            f"{' watch' if int(session['watch']) else ''}{flags(conn, CONN_FLAGS)}"
+            f"{'' if int(conn['transport']) else ' closed'}")
+
+
+WORDING = {"format_item": say_item, "frame": say_frame, "claim": say_claim, "store_txn": say_txn,
+           "conn": say_conn}
+
+
+def printer_for(value):
+    kind = value.type.strip_typedefs().unqualified()
+    if kind.code == gdb.TYPE_CODE_STRUCT and kind.tag in WORDING:
+        return Printer(value)
+    return None
+
+
+def find_server():
+    """The server, which some frame of some thread knows."""
+    for thread in gdb.selected_inferior().threads():
+        thread.switch()
+        frame = gdb.newest_frame()
+        while frame is not None:
+            if found := server_in(frame):
+                return found
+            frame = frame.older()
+    raise gdb.GdbError("no thread of a server is here")
+
+
+def server_in(frame):
+    try:
+        block = frame.block()
+    except RuntimeError:  # no debugging information: a library's
+        return None
+    for symbol in block:
+        if not (symbol.is_argument or symbol.is_variable):
+            continue
+        value = symbol.value(frame)
+        if value.is_optimized_out or str(symbol.type) not in ("struct server *", "struct worker *"):
+            continue
+        if int(value):
+            return value if str(symbol.type) == "struct server *" else value["server"]
+    return None
+
+
+def chain(first, link="next"):
+    while int(first):
+        yield first.dereference()
+        first = first[link]
+
+
+class Vellum(gdb.Command):
+    """vellum connections | locks | frames | item ADDRESS"""
+
+    def __init__(self):
+        super().__init__("vellum", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        words = argument.split()
+        if words[:1] == ["item"] and len(words) == 2:
+            address = gdb.parse_and_eval(words[1])
+            kind = gdb.lookup_type("struct format_item").pointer()
+            print(say_item(address.cast(kind).dereference()))
+            return
+        shown = {"connections": connections, "locks": locks, "frames": frames}.get(argument.strip())
+        if shown is None:
+            raise gdb.GdbError("usage: " + self.__doc__)
+        thread = gdb.selected_thread()
+        try:
+            shown(find_server())
+        finally:
+            if thread is not None:
+                thread.switch()
+
+    def complete(self, text, word):
+        return [name for name in ("connections", "locks", "frames", "item") if name.startswith(word)]
+
+
+def connections(server):
+    for index in range(int(server["worker_count"])):
+        worker = server["workers"][index]
+        for conn in chain(worker["conns"]):
+            print(f"worker {index}: {say_conn(conn)}")
+
+
+def locks(server):
+    """The first claim of each queue of a bucket leads to the next key's queue."""
+    store = server["store"]
+    for index in range(int(store["partition_count"])):
+        partition = store["partitions"][index]
+        if not int(partition["claim_count"]):
+            continue
+        first, last = partition["claims"].type.range()
+        for bucket in range(first, last + 1):
+            head = partition["claims"][bucket]
+            while int(head):
+                print(f"queue of key hash {int(head['hash']):#x}, partition {index}")
+                for claim in chain(head):
+                    print(f"  {say_claim(claim)}")
+                    print(f"    {say_txn(claim['txn'].dereference())}")
+                head = head["queue"]["next_bucket"]
+
+
+def frames(server):
+    arena = server["store"]["arena"]
+    states = {}
+    for chunk in range(int(arena["chunk_count"])):
+        if not int(arena["frames"][chunk]):
+            continue
+        for index in range(CHUNK_FRAMES):
+            frame = arena["frames"][chunk][index]
+            kind = frame_state(frame) + flags(frame, ("dirty", "writing"))
+            states[kind] = states.get(kind, 0) + 1
+    for kind, count in sorted(states.items()):
+        print(f"{kind}: {count}")
+
+
+gdb.pretty_printers.append(printer_for)
+Vellum()
