@@ -38,7 +38,7 @@ void multi_refused(struct request *request)
     struct session *session = call->session;
     if (session->multi != NULL)
         session->multi->is_aborted = true;
-    if (request->named == NULL || request->named->run != cmd_exec)
+    if (request->named == NULL || request->named->role != ROLE_EXEC)
         return;
     char why[128];
     const char *error = call->reply->data + request->reply_start + 1;
@@ -112,7 +112,7 @@ enum store_result cmd_discard(struct call *call)
 static void follow_select(const struct call *call, uint32_t *db)
 {
     int64_t number;
-    if (call->command->run == cmd_select &&
+    if (call->command->role == ROLE_SELECT &&
         resp_read_int64(call->argv[1].data, call->argv[1].len, &number) && number >= 0 &&
         number < STORE_DB_COUNT)
         *db = (uint32_t)number;

@@ -245,7 +245,7 @@ static enum store_result read_zset(struct sort *sort)
 static bool is_in_script(const struct call *call)
 {
     const struct call *outer = call->outer;
-    return outer != NULL && outer->command->run != cmd_exec;
+    return outer != NULL && outer->command->role != ROLE_EXEC;
 }
 
 /* *type stays what it was where there is nothing. */

@@ -6,7 +6,7 @@ COMMAND("copy", cmd_copy, -3, W | OOM | CMD_OTHER_DB, 1, 2, 1, "keyspace", "6.2.
         "O(N), N being the length of the value",
         .summary = "Copies a key's value and expiry to another key.",
         .syntax = "source destination#1 [DB destination-db] [REPLACE]",
-        .key_flags = "RO access;OW update")
+        .key_flags = "RO access;OW update", .role = ROLE_COPY)
 COMMAND("del", cmd_del, -2, W, 1, -1, 1, "keyspace", "1.0.0", "generic",
         "O(N), N being the number of keys", .summary = "Deletes keys.", .syntax = "key...",
         .key_flags = "RM delete", .tips = MULTI_SUM)
@@ -93,7 +93,7 @@ COMMAND("sort_ro", cmd_sort_ro, -2, R | CMD_MOVABLE_KEYS, 1, 1, 1, "set sortedse
 COMMAND("touch", cmd_touch, -2, R | FAST, 1, -1, 1, "keyspace", "3.2.1", "generic",
         "O(N), N being the number of keys",
         .summary = "Marks keys as used and counts those that exist.", .syntax = "key...",
-        .key_flags = "RO", .tips = MULTI_SUM)
+        .key_flags = "RO", .tips = MULTI_SUM, .role = ROLE_TOUCH)
 COMMAND("ttl", cmd_ttl, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
         .summary = "Tells in how many seconds a key expires.", .syntax = "key", .key_flags = RO,
         .tips = VARYING)

@@ -5,7 +5,7 @@
 
 COMMAND("auth", cmd_auth, -2, NS | LS | FAST | OPEN | LOCAL, 0, 0, 0, "connection", "1.0.0",
         "connection", "O(1)", .summary = "Proves with a password who the client is.",
-        .syntax = "[username@6.0.0] password")
+        .syntax = "[username@6.0.0] password", .redact = REDACT_ALL)
 COMMAND("client", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.4.0", "connection",
         "Depends on the subcommand.", .summary = "About client connections.")
 COMMAND("client|getname", cmd_client_getname, 2, NS | LS | LOCAL, 0, 0, 0, "connection", "2.6.9",
@@ -37,7 +37,7 @@ COMMAND("client|no-touch", cmd_client_no_touch, 3, NS | LS | LOCAL, 0, 0, 0, "co
         .syntax = "enabled(ON|OFF)")
 COMMAND("client|reply", cmd_client_reply, 3, NS | LS | LOCAL, 0, 0, 0, "connection", "3.2.0",
         "connection", "O(1)", .summary = "Turns replies off, on, or skips the next one.",
-        .syntax = "action(ON|OFF|SKIP)")
+        .syntax = "action(ON|OFF|SKIP)", .role = ROLE_CLIENT_REPLY)
 COMMAND("client|setinfo", cmd_client_setinfo, 4, NS | LS | LOCAL, 0, 0, 0, "connection", "7.2.0",
         "connection", "O(1)", .summary = "Notes the client library's name or version.",
         .syntax = "attr(LIB-NAME libname|LIB-VER libver)")
@@ -52,7 +52,8 @@ COMMAND("echo", cmd_echo, 2, LS | FAST | PLACE, 0, 0, 0, "connection", "1.0.0", 
 COMMAND("hello", cmd_hello, -1, NS | LS | FAST | OPEN | PLACE, 0, 0, 0, "connection", "6.0.0",
         "connection", "O(1)",
         .summary = "Chooses the protocol version and may authenticate and name the client.",
-        .syntax = "[arguments(protover [AUTH auth(username password)] [SETNAME clientname])]")
+        .syntax = "[arguments(protover [AUTH auth(username password)] [SETNAME clientname])]",
+        .redact = REDACT_AFTER_AUTH)
 COMMAND("ping", cmd_ping, -1, FAST | PLACE | SUBSCRIBED, 0, 0, 0, "connection", "1.0.0",
         "connection", "O(1)", .summary = "Answers, to show that the server is there.",
         .syntax = "[message]", .tips = ALL_OK)
@@ -63,7 +64,8 @@ COMMAND("reset", cmd_reset, 1, NS | LS | FAST | OPEN | LOCAL | CMD_QUEUE_APART |
         0, "connection", "6.2.0", "connection", "O(1)",
         .summary = "Puts this connection back to the state of a new one.")
 COMMAND("select", cmd_select, 2, LS | FAST | PLACE, 0, 0, 0, "connection", "1.0.0", "connection",
-        "O(1)", .summary = "Chooses the database of this connection.", .syntax = "index")
+        "O(1)", .summary = "Chooses the database of this connection.", .syntax = "index",
+        .role = ROLE_SELECT)
 
 /* ---- pubsub ---- */
 
@@ -72,7 +74,8 @@ COMMAND("psubscribe", cmd_psubscribe, -2, SUBSCRIBES, 0, 0, 0, NULL, "2.0.0", "p
         .summary = "Listens to all channels whose names match patterns.", .syntax = "pattern...")
 COMMAND("publish", cmd_publish, 3, CMD_PUBSUB | LS | FAST | PLACE, 0, 0, 0, NULL, "2.0.0", "pubsub",
         "O(N+M), N being the number of subscribers and M that of all patterns",
-        .summary = "Sends a message to a channel.", .syntax = "channel message")
+        .summary = "Sends a message to a channel.", .syntax = "channel message",
+        .role = ROLE_PUBLISH)
 COMMAND("pubsub", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.8.0", "pubsub",
         "Depends on the subcommand.", .summary = "About channels and patterns.")
 COMMAND("pubsub|channels", cmd_pubsub_channels, -2, CMD_PUBSUB | LS | PLACE, 0, 0, 0, NULL, "2.8.0",
@@ -97,7 +100,7 @@ COMMAND("punsubscribe", cmd_punsubscribe, -1, SUBSCRIBES, 0, 0, 0, NULL, "2.0.0"
 COMMAND("spublish", cmd_spublish, 3, CMD_PUBSUB | LS | FAST | PLACE, 1, 1, 1, NULL, "7.0.0",
         "pubsub", "O(N), N being the number of subscribers",
         .summary = "Sends a message to a shard channel.", .syntax = "shardchannel message",
-        .key_flags = "not_key")
+        .key_flags = "not_key", .role = ROLE_PUBLISH)
 COMMAND("ssubscribe", cmd_ssubscribe, -2, SUBSCRIBES, 1, -1, 1, NULL, "7.0.0", "pubsub",
         "O(N), N being the number of shard channels", .summary = "Listens to shard channels.",
         .syntax = "shardchannel...", .key_flags = "not_key")
@@ -152,7 +155,8 @@ COMMAND("config|rewrite", cmd_config_rewrite, 2, ADMIN | LOCAL, 0, 0, 0, NULL, "
 COMMAND("config|set", cmd_config_set, -4, ADMIN | LOCAL, 0, 0, 0, NULL, "2.0.0", "server",
         "O(N), N being the number of directives",
         .summary = "Changes directives, all of them or none.", .syntax = "data(parameter value)...",
-        .tips = "request_policy:all_nodes response_policy:all_succeeded")
+        .tips = "request_policy:all_nodes response_policy:all_succeeded",
+        .redact = REDACT_PASSWORDS)
 COMMAND("dbsize", cmd_dbsize, 1, R | FAST | CMD_NO_KEYS, 0, 0, 0, "keyspace", "1.0.0", "server",
         "O(1)", .summary = "Counts the keys of the database.",
         .tips = "request_policy:all_shards response_policy:agg_sum")
@@ -348,7 +352,8 @@ COMMAND("discard", cmd_discard, 1, APART | FAST | CMD_ALLOW_BUSY | LOCAL, 0, 0, 
         .summary = "Forgets the queued commands and the watched keys.")
 COMMAND("exec", cmd_exec, 1, APART | CMD_SKIP_SLOWLOG | CMD_NESTS, 0, 0, 0, "transaction", "1.2.0",
         "transactions", "That of the queued commands",
-        .summary = "Runs the queued commands in one transaction.", .declare = exec_declare)
+        .summary = "Runs the queued commands in one transaction.", .declare = exec_declare,
+        .role = ROLE_EXEC)
 COMMAND("multi", cmd_multi, 1, APART | FAST | CMD_ALLOW_BUSY | LOCAL, 0, 0, 0, "transaction",
         "1.2.0", "transactions", "O(1)", .summary = "Queues the commands from here on, up to EXEC.")
 COMMAND("unwatch", cmd_unwatch, 1, NS | LS | FAST | CMD_ALLOW_BUSY | PLACE, 0, 0, 0, "transaction",

@@ -119,7 +119,7 @@ bool call_counts_use(const struct call *call)
 {
     if ((call->command->flags & CMD_NO_TOUCH) != 0)
         return false;
-    return !call->session->no_touch || strcmp(call->command->name, "touch") == 0;
+    return !call->session->no_touch || call->command->role == ROLE_TOUCH;
 }
 
 bool call_same_name(const struct store_key *a, const struct store_key *b)
@@ -220,7 +220,7 @@ static uint32_t other_db_keys(const struct command *command, size_t argc,
                               uint32_t key_count)
 {
     int64_t db = 0;
-    if (strcmp(command->name, "copy") == 0) {
+    if (command->role == ROLE_COPY) {
         if (key_count == 2 && copy_db(argc, argv, &db))
             keys[1].db = (uint8_t)db;
     } else if (key_count == 1 && argc == 3 && resp_read_int64(argv[2].data, argv[2].len, &db) &&

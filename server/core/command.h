@@ -139,6 +139,25 @@ enum command_flags {
  * request's `keys` and `store` (see request.h). False: out of memory. */
 typedef bool declare_fn(struct call *call);
 
+/* What the rooms below commands/ have to know of a command beyond its flags. */
+enum command_role {
+    ROLE_NONE,
+    ROLE_EXEC,
+    ROLE_SELECT,
+    ROLE_PUBLISH,      /* PUBLISH and SPUBLISH: has an effect beyond its reply */
+    ROLE_TOUCH,        /* looking at a key is a use of it, whatever CLIENT NO-TOUCH says */
+    ROLE_COPY,         /* CMD_OTHER_DB: its option DB names the second key's database */
+    ROLE_CLIENT_REPLY, /* heard although the reply before it was to be skipped */
+};
+
+/* Which of its arguments MONITOR and SLOWLOG do not show. */
+enum command_redact {
+    REDACT_NOTHING,
+    REDACT_ALL,        /* but the name */
+    REDACT_AFTER_AUTH, /* the two behind the word AUTH */
+    REDACT_PASSWORDS,  /* values of directives that are passwords */
+};
+
 struct command {
     const char *name; /* lower case; subcommands stand under their container as "config|get" */
     command_fn *run;  /* NULL for a container that cannot be called by itself */
@@ -167,6 +186,8 @@ struct command {
      * the element at an end of the order. */
     int member_at, score_at;
     bool follows_score, takes_first, takes_last;
+    enum command_role role;
+    enum command_redact redact;
 };
 
 /* All commands, by group; subcommands follow their container. command_count rows. */

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/commands/commands.h"
 #include "server/core/commandstats.h"
 #include "server/pubsub/monitor.h"
 #include "server/exec/request.h"
@@ -374,7 +373,7 @@ enum store_result nested_declare(struct nested *nested)
 static void begin_time(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
-    if (outer->command->run != cmd_exec || nested->slow_from != 0)
+    if (outer->command->role != ROLE_EXEC || nested->slow_from != 0)
         return;
     bool is_first = !outer->nest->wait_is_counted;
     nested->slow_from = is_first ? request_of_call(outer)->began_ns : slowlog_clock(outer->server);

@@ -24,7 +24,6 @@
 
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
-#include "server/commands/commands.h"
 #include "server/core/commandstats.h"
 #include "server/config/log.h"
 #include "server/pubsub/monitor.h"
@@ -480,7 +479,7 @@ static bool is_silenced(struct request *request)
     }
     /* CLIENT REPLY ON is heard although it was to be skipped. */
     bool is_heard = session->reply_mode == SESSION_REPLY_ON && request->call.command != NULL &&
-                    request->call.command->run == cmd_client_reply;
+                    request->call.command->role == ROLE_CLIENT_REPLY;
     return (request->discard && !is_heard) || session->reply_mode == SESSION_REPLY_OFF;
 }
 

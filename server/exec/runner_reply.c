@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/commands/commands.h"
 #include "server/net/conn.h"
 #include "server/config/log.h"
 #include "server/script/script_busy.h"
@@ -168,7 +167,7 @@ static const char *failure_text(const struct call *call, enum store_result resul
 void reply_failure(struct call *call, enum store_result result)
 {
     const char *text = failure_text(call, result);
-    if (call->command->run == cmd_exec)
+    if (call->command->role == ROLE_EXEC)
         resp_errorf(call->reply, "EXECABORT Transaction discarded because of: %s", text);
     else
         resp_error(call->reply, text);

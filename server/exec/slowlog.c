@@ -17,7 +17,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/commands/commands.h"
 #include "server/net/conn.h"
 #include "server/pubsub/monitor.h"
 #include "server/exec/nested.h"
@@ -265,7 +264,7 @@ static void note_call(const struct call *call, uint64_t nsec)
 static void note_request(struct request *request, uint64_t nsec)
 {
     struct call *call = &request->call;
-    if (call->command->run == cmd_exec && call->nest != NULL)
+    if (call->command->role == ROLE_EXEC && call->nest != NULL)
         for (struct nested *each = call->nest->first; each != NULL; each = each->next)
             if (each->has_run)
                 note_call(&each->call, each->took_ns);

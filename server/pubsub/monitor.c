@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "server/core/command.h"
-#include "server/commands/commands.h"
 #include "server/net/conn.h"
 #include "server/pubsub/effects.h"
 #include "server/exec/request.h"
@@ -40,7 +39,7 @@ static void write_quoted(struct resp_writer *line, struct resp_slice text)
 /* The value of a directive that CONFIG SET keeps to itself. */
 static bool is_password(const struct call *call, size_t i)
 {
-    return call->command->run == cmd_config_set && i > 2 && i % 2 == 1 &&
+    return call->command->redact == REDACT_PASSWORDS && i > 2 && i % 2 == 1 &&
            (slice_is(call->argv[i - 1], "requirepass") ||
             slice_is(call->argv[i - 1], "masterauth") ||
             slice_is(call->argv[i - 1], "masteruser") ||
@@ -51,9 +50,9 @@ static bool is_password(const struct call *call, size_t i)
 /* AUTH's arguments, those that follow the word in HELLO, and passwords that are set. */
 static bool is_secret(const struct call *call, size_t i)
 {
-    if (call->command->run == cmd_auth)
+    if (call->command->redact == REDACT_ALL)
         return i > 0;
-    if (call->command->run != cmd_hello)
+    if (call->command->redact != REDACT_AFTER_AUTH)
         return is_password(call, i);
     return (i > 2 && slice_is(call->argv[i - 1], "auth")) ||
            (i > 3 && slice_is(call->argv[i - 2], "auth"));
@@ -72,7 +71,7 @@ struct resp_slice monitor_argument(const struct call *call, size_t i)
 /* Scripts are not the client's own words; EXEC's commands are. */
 static bool is_of_script(const struct call *call)
 {
-    return call->outer != NULL && call->outer->command->run != cmd_exec;
+    return call->outer != NULL && call->outer->command->role != ROLE_EXEC;
 }
 
 static void write_head(struct resp_writer *line, const struct call *call)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/commands/commands.h"
 #include "server/pubsub/effects.h"
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
@@ -102,8 +101,7 @@ static const struct command *find_command(const struct call *outer, size_t argc,
 /* Beyond its reply. */
 static bool has_effect(const struct command *command)
 {
-    return (command->flags & (CMD_WRITE | CMD_REMEMBERS)) != 0 || command->run == cmd_publish ||
-           command->run == cmd_spublish;
+    return (command->flags & (CMD_WRITE | CMD_REMEMBERS)) != 0 || command->role == ROLE_PUBLISH;
 }
 
 static const char *why_not(struct script_state *state, const struct command *command, size_t argc)
