@@ -146,6 +146,7 @@ SERVER_SRC := \
 	server/exec/blocked.c \
 	server/exec/gather.c \
 	server/exec/look_ahead.c \
+	server/exec/multi.c \
 	server/exec/nested.c \
 	server/exec/order.c \
 	server/exec/outflow.c \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
+#include "server/types/string_walk.h"
 
 struct lcs_options {
     bool length_only, ranges, with_match_len;

@@ -8,9 +8,10 @@
 #include <time.h>
 
 #include "server/commands/info.h"
-#include "server/script/script_busy.h"
+#include "server/exec/runner_reply.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
+#include "server/core/worker.h"
 
 /* ---- INFO ---- */
 
@@ -116,7 +117,7 @@ enum store_result cmd_shutdown(struct call *call)
         call_syntax_error(call);
     } else if (abort) {
         resp_error(call->reply, "ERR No shutdown in progress.");
-    } else if (!nosave && script_is_any_busy(call->server)) {
+    } else if (!nosave && worker_any_script_is_busy(call->server)) {
         resp_error(call->reply, SCRIPT_BUSY_TEXT);
     } else {
         server_stop(call->server);

@@ -1,15 +1,10 @@
 #include "server/commands/cmd_string.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "server/commands/commands.h"
 #include "server/core/server.h"
 #include "server/exec/upload.h"
-
-/* Up to this length a part of a large value is copied out instead of loading the whole of it. */
-#define VIEW_COPY_MAX (64 * 1024)
-#define LOADED_SHARE 4 /* of memory: what is loaded so */
 
 /* ---- shared by all string commands ---- */
 
@@ -56,28 +51,6 @@ bool string_fits(struct call *call, uint64_t offset, uint64_t length)
         return true;
     resp_error(call->reply, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     return false;
-}
-
-enum store_result string_view(struct call *call, const struct store_item *item, uint64_t offset,
-                              size_t len, const char **bytes)
-{
-    assert(offset <= item->length && len <= item->length - offset);
-    if (!item->large) {
-        *bytes = item->bytes + offset;
-        return STORE_OK;
-    }
-    if (len > VIEW_COPY_MAX) {
-        uint64_t memory = atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed);
-        enum store_result result = store_load_within(call->txn, item, memory / LOADED_SHARE, bytes);
-        if (result == STORE_OK)
-            *bytes += offset;
-        return result;
-    }
-    char *copy = store_alloc(call->txn, len > 0 ? len : 1);
-    if (copy == NULL)
-        return STORE_NO_MEMORY;
-    *bytes = copy;
-    return store_read(call->txn, item, offset, len, copy);
 }
 
 enum store_result string_write(struct call *call, const struct store_key *key,

@@ -36,10 +36,6 @@ uint64_t string_limit(const struct call *call);
 /* Answers with an error and returns false if `length` bytes at `offset` end beyond the limit. */
 bool string_fits(struct call *call, uint64_t offset, uint64_t length);
 
-/* Bytes [offset, offset + len) of an existing value in one piece, until the request is finished. */
-enum store_result string_view(struct call *call, const struct store_item *item, uint64_t offset,
-                              size_t len, const char **bytes);
-
 /* Overwrites from `offset` on, with zeros before where the string was shorter or absent. Type and
  * expiry stay. `bytes` must live until the request is finished. */
 enum store_result string_write(struct call *call, const struct store_key *key,

@@ -5,6 +5,7 @@
 #include "server/core/command.h"
 
 #include "server/commands/commands.h"
+#include "server/types/probes.h"
 
 #define R CMD_READONLY
 #define W CMD_WRITE

@@ -5,23 +5,24 @@
 COMMAND("hdel", cmd_hdel, -3, W | FAST, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the number of fields named",
         .summary = "Deletes fields of a hash, and the hash with its last one.",
-        .syntax = "key field...", .key_flags = "RW delete", .member_at = 2)
+        .syntax = "key field...", .key_flags = "RW delete", .probes = probes_of, .member_at = 2)
 COMMAND("hexists", cmd_hexists, 3, R | FAST, 1, 1, 1, "hash", "2.0.0", "hash", "O(1)",
         .summary = "Tells whether a hash has a field.", .syntax = "key field", .key_flags = "RO",
-        .member_at = 2)
+        .probes = probes_of, .member_at = 2)
 COMMAND("hget", cmd_hget, 3, R | FAST, 1, 1, 1, "hash", "2.0.0", "hash", "O(1)",
         .summary = "Reads a field of a hash.", .syntax = "key field", .key_flags = RO,
-        .member_at = 2)
+        .probes = probes_of, .member_at = 2)
 COMMAND("hgetall", cmd_hgetall, 2, R, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the size of the hash",
         .summary = "Lists the fields of a hash with their values.", .syntax = "key",
         .key_flags = RO, .tips = VARYING_ORDER)
 COMMAND("hincrby", cmd_hincrby, 4, W | OOM | FAST, 1, 1, 1, "hash", "2.0.0", "hash", "O(1)",
         .summary = "Adds to the integer in a field; a missing one counts as 0.",
-        .syntax = "key field increment", .key_flags = RW, .member_at = 2)
+        .syntax = "key field increment", .key_flags = RW, .probes = probes_of, .member_at = 2)
 COMMAND("hincrbyfloat", cmd_hincrbyfloat, 4, W | OOM | FAST, 1, 1, 1, "hash", "2.6.0", "hash",
         "O(1)", .summary = "Adds a fraction to the number in a field; a missing one counts as 0.",
-        .syntax = "key field increment:double", .key_flags = RW, .member_at = 2)
+        .syntax = "key field increment:double", .key_flags = RW, .probes = probes_of,
+        .member_at = 2)
 COMMAND("hkeys", cmd_hkeys, 2, R, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the size of the hash", .summary = "Lists the fields of a hash.",
         .syntax = "key", .key_flags = RO, .tips = VARYING_ORDER)
@@ -29,11 +30,12 @@ COMMAND("hlen", cmd_hlen, 2, R | FAST, 1, 1, 1, "hash", "2.0.0", "hash", "O(1)",
         .summary = "Counts the fields of a hash.", .syntax = "key", .key_flags = "RO")
 COMMAND("hmget", cmd_hmget, -3, R | FAST, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the number of fields named", .summary = "Reads several fields of a hash.",
-        .syntax = "key field...", .key_flags = RO, .member_at = 2)
+        .syntax = "key field...", .key_flags = RO, .probes = probes_of, .member_at = 2)
 COMMAND("hmset", cmd_hmset, -4, W | OOM | FAST, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the number of fields named", .summary = "Sets several fields of a hash.",
         .syntax = "key data(field value)...", .key_flags = "RW update",
-        .deprecated = "4.0.0 `HSET` with multiple field-value pairs", .member_at = 2)
+        .deprecated = "4.0.0 `HSET` with multiple field-value pairs", .probes = probes_of,
+        .member_at = 2)
 COMMAND("hrandfield", cmd_hrandfield, -2, R, 1, 1, 1, "hash", "6.2.0", "hash",
         "O(N), N being the number of fields wanted", .summary = "Picks fields of a hash by chance.",
         .syntax = "key [options(count [WITHVALUES])]", .key_flags = RO, .tips = VARYING)
@@ -44,13 +46,14 @@ COMMAND("hscan", cmd_hscan, -3, R, 1, 1, 1, "hash", "2.8.0", "hash",
 COMMAND("hset", cmd_hset, -4, W | OOM | FAST, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the number of fields named",
         .summary = "Sets fields of a hash and counts those that are new.",
-        .syntax = "key data(field value)...", .key_flags = "RW update", .member_at = 2)
+        .syntax = "key data(field value)...", .key_flags = "RW update", .probes = probes_of,
+        .member_at = 2)
 COMMAND("hsetnx", cmd_hsetnx, 4, W | OOM | FAST, 1, 1, 1, "hash", "2.0.0", "hash", "O(1)",
         .summary = "Sets a field of a hash if it does not exist.", .syntax = "key field value",
-        .key_flags = "RW insert", .member_at = 2)
+        .key_flags = "RW insert", .probes = probes_of, .member_at = 2)
 COMMAND("hstrlen", cmd_hstrlen, 3, R | FAST, 1, 1, 1, "hash", "3.2.0", "hash", "O(1)",
         .summary = "Tells the length of the value in a field.", .syntax = "key field",
-        .key_flags = "RO", .member_at = 2)
+        .key_flags = "RO", .probes = probes_of, .member_at = 2)
 COMMAND("hvals", cmd_hvals, 2, R, 1, 1, 1, "hash", "2.0.0", "hash",
         "O(N), N being the size of the hash", .summary = "Lists the values of a hash.",
         .syntax = "key", .key_flags = RO, .tips = VARYING_ORDER)
@@ -60,7 +63,7 @@ COMMAND("hvals", cmd_hvals, 2, R, 1, 1, 1, "hash", "2.0.0", "hash",
 COMMAND("sadd", cmd_sadd, -3, W | OOM | FAST, 1, 1, 1, "set", "1.0.0", "set",
         "O(N), N being the number of members named",
         .summary = "Adds members to a set and counts those that are new.",
-        .syntax = "key member...", .key_flags = "RW insert", .member_at = 2)
+        .syntax = "key member...", .key_flags = "RW insert", .probes = probes_of, .member_at = 2)
 COMMAND("scard", cmd_scard, 2, R | FAST, 1, 1, 1, "set", "1.0.0", "set", "O(1)",
         .summary = "Counts the members of a set.", .syntax = "key", .key_flags = "RO")
 COMMAND("sdiff", cmd_sdiff, -2, R, 1, -1, 1, "set", "1.0.0", "set",
@@ -85,14 +88,14 @@ COMMAND("sinterstore", cmd_sinterstore, -3, W | OOM, 1, -1, 1, "set", "1.0.0", "
         .key_flags = "RW update;RO access")
 COMMAND("sismember", cmd_sismember, 3, R | FAST, 1, 1, 1, "set", "1.0.0", "set", "O(1)",
         .summary = "Tells whether a set has a member.", .syntax = "key member", .key_flags = "RO",
-        .member_at = 2)
+        .probes = probes_of, .member_at = 2)
 COMMAND("smembers", cmd_smembers, 2, R, 1, 1, 1, "set", "1.0.0", "set",
         "O(N), N being the size of the set", .summary = "Lists the members of a set.",
         .syntax = "key", .key_flags = RO, .tips = VARYING_ORDER)
 COMMAND("smismember", cmd_smismember, -3, R | FAST, 1, 1, 1, "set", "6.2.0", "set",
         "O(N), N being the number of members named",
         .summary = "Tells of each of several members whether a set has it.",
-        .syntax = "key member...", .key_flags = RO, .member_at = 2)
+        .syntax = "key member...", .key_flags = RO, .probes = probes_of, .member_at = 2)
 COMMAND("smove", cmd_smove, 4, W | FAST, 1, 2, 1, "set", "1.0.0", "set", "O(1)",
         .summary = "Moves a member from one set to another.",
         .syntax = "source destination#1 member", .key_flags = "RW access delete;RW insert")
@@ -107,7 +110,7 @@ COMMAND("srandmember", cmd_srandmember, -2, R, 1, 1, 1, "set", "1.0.0", "set",
 COMMAND("srem", cmd_srem, -3, W | FAST, 1, 1, 1, "set", "1.0.0", "set",
         "O(N), N being the number of members named",
         .summary = "Takes members out of a set, and deletes the set with its last one.",
-        .syntax = "key member...", .key_flags = "RW delete", .member_at = 2)
+        .syntax = "key member...", .key_flags = "RW delete", .probes = probes_of, .member_at = 2)
 COMMAND("sscan", cmd_sscan, -3, R, 1, 1, 1, "set", "2.8.0", "set",
         "O(1) for every call, O(N) for all members",
         .summary = "Walks the members of a set in parts.", .syntax = "key " WALK, .key_flags = RO,
@@ -237,7 +240,8 @@ COMMAND("zadd", cmd_zadd, -4, W | OOM | FAST, 1, 1, 1, "sortedset", "1.2.0", "so
         .summary = "Adds members to a sorted set or changes their scores; options make conditions.",
         .syntax = "key [condition(NX|XX)@3.0.2] [comparison(GT|LT)@6.2.0] [change=CH@3.0.2] "
                   "[increment=INCR@3.0.2] data(score member)...",
-        .key_flags = "RW update", .member_at = 3, .score_at = 2, .follows_score = true)
+        .key_flags = "RW update", .probes = probes_of, .member_at = 3, .score_at = 2,
+        .follows_score = true)
 COMMAND("zcard", cmd_zcard, 2, R | FAST, 1, 1, 1, "sortedset", "1.2.0", "sorted-set", "O(1)",
         .summary = "Counts the members of a sorted set.", .syntax = "key", .key_flags = "RO")
 COMMAND("zcount", cmd_zcount, 4, R | FAST, 1, 1, 1, "sortedset", "2.0.0", "sorted-set", "O(log N)",
@@ -254,7 +258,8 @@ COMMAND("zdiffstore", cmd_zdiffstore, -4, W | OOM | CMD_MOVABLE_KEYS, 1, 1, 1, "
         .key_count_at = 2)
 COMMAND("zincrby", cmd_zincrby, 4, W | OOM | FAST, 1, 1, 1, "sortedset", "1.2.0", "sorted-set",
         "O(log N)", .summary = "Adds to the score of a member, which is made where it is missing.",
-        .syntax = "key increment member", .key_flags = RW, .member_at = 3, .follows_score = true)
+        .syntax = "key increment member", .key_flags = RW, .probes = probes_of, .member_at = 3,
+        .follows_score = true)
 COMMAND("zinter", cmd_zinter, -3, R | CMD_MOVABLE_KEYS, 0, 0, 0, "sortedset", "6.2.0", "sorted-set",
         "O(N*K*log M), N being the size of all sources and K their number",
         .summary = "Shows what all of several sorted sets have.",
@@ -280,15 +285,15 @@ COMMAND("zmpop", cmd_zmpop, -4, W | CMD_MOVABLE_KEYS, 0, 0, 0, "sortedset", "7.0
         .key_count_at = 1)
 COMMAND("zmscore", cmd_zmscore, -3, R | FAST, 1, 1, 1, "sortedset", "6.2.0", "sorted-set",
         "O(log N) for each member, N being their number", .summary = "Shows the scores of members.",
-        .syntax = "key member...", .key_flags = RO, .member_at = 2)
+        .syntax = "key member...", .key_flags = RO, .probes = probes_of, .member_at = 2)
 COMMAND("zpopmax", cmd_zpopmax, -2, W | FAST, 1, 1, 1, "sortedset", "5.0.0", "sorted-set",
         "O(M*log N), M being the number of members taken",
         .summary = "Takes the members with the greatest scores.", .syntax = "key [count]",
-        .key_flags = "RW access delete", .takes_last = true)
+        .key_flags = "RW access delete", .probes = probes_of, .takes_last = true)
 COMMAND("zpopmin", cmd_zpopmin, -2, W | FAST, 1, 1, 1, "sortedset", "5.0.0", "sorted-set",
         "O(M*log N), M being the number of members taken",
         .summary = "Takes the members with the least scores.", .syntax = "key [count]",
-        .key_flags = "RW access delete", .takes_first = true)
+        .key_flags = "RW access delete", .probes = probes_of, .takes_first = true)
 COMMAND("zrandmember", cmd_zrandmember, -2, R, 1, 1, 1, "sortedset", "6.2.0", "sorted-set",
         "O(log N) for each member, N being their number",
         .summary = "Shows one or more members picked by chance.",
@@ -316,11 +321,11 @@ COMMAND("zrangestore", cmd_zrangestore, -5, W | OOM, 1, 2, 1, "sortedset", "6.2.
         .key_flags = "OW update;RO access")
 COMMAND("zrank", cmd_zrank, -3, R | FAST, 1, 1, 1, "sortedset", "2.0.0", "sorted-set", "O(log N)",
         .summary = "Tells how many members are before one.", .syntax = "key member [WITHSCORE]",
-        .key_flags = RO, .member_at = 2, .follows_score = true)
+        .key_flags = RO, .probes = probes_of, .member_at = 2, .follows_score = true)
 COMMAND("zrem", cmd_zrem, -3, W | FAST, 1, 1, 1, "sortedset", "1.2.0", "sorted-set",
         "O(log N) for each member, N being their number",
         .summary = "Removes members from a sorted set.", .syntax = "key member...",
-        .key_flags = "RW delete", .member_at = 2, .follows_score = true)
+        .key_flags = "RW delete", .probes = probes_of, .member_at = 2, .follows_score = true)
 COMMAND("zremrangebylex", cmd_zremrangebylex, 4, W, 1, 1, 1, "sortedset", "2.8.9", "sorted-set",
         "O(log N+M), M being the number of elements removed",
         .summary = "Removes the members in a range, where all have the same score.",
@@ -351,14 +356,15 @@ COMMAND("zrevrangebyscore", cmd_zrevrangebyscore, -4, R, 1, 1, 1, "sortedset", "
         .deprecated = "6.2.0 `ZRANGE` with the `REV` and `BYSCORE` arguments")
 COMMAND("zrevrank", cmd_zrevrank, -3, R | FAST, 1, 1, 1, "sortedset", "2.0.0", "sorted-set",
         "O(log N)", .summary = "Tells how many members are behind one.",
-        .syntax = "key member [WITHSCORE]", .key_flags = RO, .member_at = 2, .follows_score = true)
+        .syntax = "key member [WITHSCORE]", .key_flags = RO, .probes = probes_of, .member_at = 2,
+        .follows_score = true)
 COMMAND("zscan", cmd_zscan, -3, R, 1, 1, 1, "sortedset", "2.8.0", "sorted-set",
         "O(1) for each call, O(N) for a whole walk",
         .summary = "Walks the members of a sorted set, some in each call.", .syntax = "key " WALK,
         .key_flags = RO, .tips = VARYING)
 COMMAND("zscore", cmd_zscore, 3, R | FAST, 1, 1, 1, "sortedset", "1.2.0", "sorted-set", "O(1)",
         .summary = "Shows the score of a member.", .syntax = "key member", .key_flags = RO,
-        .member_at = 2)
+        .probes = probes_of, .member_at = 2)
 COMMAND("zunion", cmd_zunion, -3, R | CMD_MOVABLE_KEYS, 0, 0, 0, "sortedset", "6.2.0", "sorted-set",
         "O(N*K*log M), N being the size of all sources and K their number",
         .summary = "Shows what any of several sorted sets has.",

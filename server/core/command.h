@@ -139,6 +139,13 @@ enum command_flags {
  * request's `keys` and `store` (see request.h). False: out of memory. */
 typedef bool declare_fn(struct call *call);
 
+/* What a command is going to look at in the trees of its key, as far as its arguments tell: fills
+ * `probes`, and returns how many there are. `before`: so many commands may take elements from the
+ * ends first. */
+#define PROBES_MOST 2 /* of one command */
+typedef uint32_t probes_fn(const struct store *store, const struct ahead *ahead, uint32_t before,
+                           struct store_probe probes[PROBES_MOST]);
+
 /* What the rooms below commands/ have to know of a command beyond its flags. */
 enum command_role {
     ROLE_NONE,
@@ -186,6 +193,7 @@ struct command {
      * the element at an end of the order. */
     int member_at, score_at;
     bool follows_score, takes_first, takes_last;
+    probes_fn *probes; /* of these five columns; NULL: none is set */
     enum command_role role;
     enum command_redact redact;
 };

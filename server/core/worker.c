@@ -195,3 +195,11 @@ uint64_t worker_busy_usec(const struct worker *worker)
         return 0;
     return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
 }
+
+bool worker_any_script_is_busy(const struct server *server)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (atomic_load_explicit(&server->workers[i]->script.is_busy, memory_order_relaxed))
+            return true;
+    return false;
+}

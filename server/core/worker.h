@@ -157,6 +157,9 @@ static inline uint64_t worker_random(struct worker *worker)
 void worker_wake(struct worker *worker);                /* from any thread */
 uint64_t worker_busy_usec(const struct worker *worker); /* its thread's time, from any thread */
 
+/* Whether a script runs beyond busy-reply-threshold, on any worker. */
+bool worker_any_script_is_busy(const struct server *server);
+
 /* The inbox. False: out of memory or descriptors; it is to be closed nevertheless, when it is empty
  * and nobody posts any more. Its descriptor is readable when something has been posted. */
 STORE_MUST_CHECK bool worker_open_inbox(struct worker *worker);

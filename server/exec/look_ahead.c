@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "server/net/client_memory.h"
-#include "server/types/probes.h"
 
 #define LEN_MIN 64 /* less is hardly more than one command */
 
@@ -52,8 +51,9 @@ static void probe_trees(const struct look_ahead *look, uint64_t with_trees)
     uint32_t count = 0;
     for (uint32_t i = 0; with_trees != 0 && i < look->count; i++) {
         const struct ahead *ahead = &look->commands[i];
-        if (ahead->key != NULL && (with_trees >> (ahead->key - look->keys) & 1) != 0)
-            count += probes_of(store, ahead, i, probes + count);
+        if (ahead->key != NULL && ahead->command->probes != NULL &&
+            (with_trees >> (ahead->key - look->keys) & 1) != 0)
+            count += ahead->command->probes(store, ahead, i, probes + count);
     }
     if (count > 1)
         store_prefetch_trees(look->worker->store, probes, count);

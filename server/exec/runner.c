@@ -34,7 +34,6 @@
 #include "server/exec/request.h"
 #include "server/exec/row.h"
 #include "server/exec/runner_reply.h"
-#include "server/script/script_busy.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/upload.h"
 
@@ -59,7 +58,7 @@ static bool is_held_up(const struct request *request, const struct command *comm
     if ((command->flags & CMD_ALLOW_BUSY) != 0)
         return false;
     return worker->is_aside ||
-           ((command->flags & CMD_TOUR) != 0 && script_is_any_busy(worker->server));
+           ((command->flags & CMD_TOUR) != 0 && worker_any_script_is_busy(worker->server));
 }
 
 /* What keeps any command from being run now; or NULL. */

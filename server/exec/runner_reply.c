@@ -6,7 +6,6 @@
 
 #include "server/net/conn.h"
 #include "server/config/log.h"
-#include "server/script/script_busy.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
 

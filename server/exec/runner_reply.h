@@ -6,6 +6,9 @@
 
 #include "server/core/command.h"
 
+#define SCRIPT_BUSY_TEXT                                                                           \
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+
 /* The command that is meant, given what its first argument names, if anything; NULL: there is none,
  * or not with so many arguments, and an error was written. */
 const struct command *reply_unless_found(struct call *call, const struct command *command);

@@ -17,14 +17,6 @@
 #define TICKS_BETWEEN_LOOKS 4096
 #define PAUSE_NSEC 50000 /* so that who waits for a lock gets it */
 
-bool script_is_any_busy(const struct server *server)
-{
-    for (uint32_t i = 0; i < server->worker_count; i++)
-        if (atomic_load_explicit(&server->workers[i]->script.is_busy, memory_order_relaxed))
-            return true;
-    return false;
-}
-
 static void note_busy(struct script_state *state, uint64_t ran_nsec)
 {
     struct worker *worker = state->worker;

@@ -12,15 +12,8 @@
 #include <lua.h>
 
 struct call;
-struct server;
-
-#define SCRIPT_BUSY_TEXT                                                                           \
-    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 
 #define SCRIPT_KILLED_TEXT "Script killed by user with SCRIPT KILL."
-
-/* Whether one runs beyond busy-reply-threshold, on any worker. */
-bool script_is_any_busy(const struct server *server);
 
 /* SCRIPT KILL: ends the scripts that run beyond busy-reply-threshold and have written nothing. */
 void script_kill(struct call *call);

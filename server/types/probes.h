@@ -6,10 +6,6 @@
 
 #include "server/exec/look_ahead.h"
 
-#define PROBES_MOST 2 /* of one command */
-
-/* How many there are. `before`: so many commands may take elements from the ends first. */
-uint32_t probes_of(const struct store *store, const struct ahead *ahead, uint32_t before,
-                   struct store_probe probes[PROBES_MOST]);
+probes_fn probes_of;
 
 #endif

@@ -10,7 +10,7 @@
 #ifndef VELLUM_STRING_WALK_H
 #define VELLUM_STRING_WALK_H
 
-#include "server/commands/cmd_string.h"
+#include "server/core/command.h"
 
 /* What a run takes at most: its work is counted in pieces without bytes. */
 #define STRING_STEP_WORK 256
@@ -24,6 +24,10 @@ struct string_walk {
     uint32_t work;    /* that this run has done */
     char *room;       /* this run's */
 };
+
+/* Bytes [offset, offset + len) of an existing value in one piece, until the request is finished. */
+enum store_result string_view(struct call *call, const struct store_item *item, uint64_t offset,
+                              size_t len, const char **bytes);
 
 /* Bytes [from, from + len) of the item, which are in it. `here`: room for one that is not kept.
  * NULL: out of memory. Once in each run. */

@@ -1,0 +1,73 @@
+#include "server/exec/multi.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/exec/nested.h"
+#include "server/exec/runner_reply.h"
+#include "server/exec/watch.h"
+
+void multi_end(struct session *session)
+{
+    nest_free(session->multi);
+    session->multi = NULL;
+    watch_free(session->watch);
+    session->watch = NULL;
+}
+
+int multi_count(const struct session *session)
+{
+    return session->multi == NULL ? -1 : (int)session->multi->count;
+}
+
+uint64_t multi_bytes(const struct session *session)
+{
+    return session->multi == NULL ? 0 : session->multi->bytes;
+}
+
+void multi_refused(struct request *request)
+{
+    struct call *call = &request->call;
+    struct session *session = call->session;
+    if (session->multi != NULL)
+        session->multi->is_aborted = true;
+    if (request->named == NULL || request->named->role != ROLE_EXEC)
+        return;
+    char why[128];
+    const char *error = call->reply->data + request->reply_start + 1;
+    size_t len = call->reply->len - request->reply_start - 1, code = strlen("ERR ");
+    if (strncmp(error, "ERR ", code) != 0)
+        code = 0;
+    snprintf(why, sizeof why, "%.*s", (int)(len - code), error + code);
+    resp_truncate(call->reply, request->reply_start);
+    resp_errorf(call->reply, "EXECABORT Transaction discarded because of: %s", why);
+    multi_end(session);
+}
+
+bool multi_takes(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    struct session *session = call->session;
+    struct nest *nest = session->multi;
+    if ((command->flags & CMD_QUEUE_APART) != 0)
+        return false;
+    session->last_command = command->name;
+    if ((command->flags & CMD_NO_MULTI) != 0) {
+        nest->is_aborted = true;
+        resp_error(call->reply, "ERR Command not allowed inside a transaction");
+        return true;
+    }
+    struct block *block = request->block != NULL ? request->block : request->source;
+    struct nested *nested = NULL;
+    if (!nest->is_aborted) {
+        nested = nest_add(nest, command, call->argc, call->argv, block);
+        nest->is_aborted = nested == NULL;
+        if (nested == NULL) {
+            reply_failure(call, STORE_NO_MEMORY);
+            return true;
+        }
+        nest_take_upload(nest, nested, call);
+    }
+    resp_status(call->reply, "QUEUED");
+    return true;
+}
