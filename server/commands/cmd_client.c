@@ -247,7 +247,7 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         session->pubsub.count[PUBSUB_PATTERN], session->pubsub.count[PUBSUB_SHARD],
         multi_count(session), conn_query_bytes(conn) + (self ? command_bytes(call) : 0),
         conn_query_free(conn), self ? argument_bytes(call) : 0,
-        (unsigned long long)multi_bytes(session), conn_output_list(conn),
+        (unsigned long long)session->queued_bytes, conn_output_list(conn),
         (unsigned long long)conn_output_memory(conn), (unsigned long long)conn_total_memory(conn),
         conn_events(conn),
         self                            ? call->command->name

@@ -87,6 +87,7 @@ bool exec_declare(struct call *call)
     nest->watch = session->watch;
     session->watch = NULL;
     session->multi = NULL;
+    multi_note_memory(session);
     nest_settle(nest, call);
     return nest->is_aborted || declare_queue(request, nest);
 }
@@ -160,6 +161,7 @@ bool watch_declare(struct call *call)
     if (session->multi == NULL) {
         if (session->watch == NULL)
             session->watch = watch_new(call->server->watches);
+        multi_note_memory(session);
         if (session->watch == NULL || !request_reserve_keys(request, call->argc + 1))
             return false;
         count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
@@ -170,9 +172,18 @@ bool watch_declare(struct call *call)
     return true;
 }
 
-enum store_result cmd_watch(struct call *call)
+static bool watch_all(struct call *call, const struct store_item *items, const bool *exists)
 {
     struct watch *watch = call->session->watch;
+    bool is_good = true;
+    for (uint32_t i = 0; i < call->key_count && is_good && !watch_is_dirty(watch); i++)
+        is_good = watch_add(watch, &call->keys[i], exists[i] ? &items[i] : NULL);
+    multi_note_memory(call->session);
+    return is_good;
+}
+
+enum store_result cmd_watch(struct call *call)
+{
     if (call->session->multi != NULL) {
         resp_error(call->reply, "ERR WATCH inside MULTI is not allowed");
         return STORE_OK;
@@ -187,9 +198,8 @@ enum store_result cmd_watch(struct call *call)
             return result;
         exists[i] = result == STORE_OK;
     }
-    for (uint32_t i = 0; i < call->key_count && !watch_is_dirty(watch); i++)
-        if (!watch_add(watch, &call->keys[i], exists[i] ? &items[i] : NULL))
-            return STORE_NO_MEMORY;
+    if (!watch_all(call, items, exists))
+        return STORE_NO_MEMORY;
     resp_ok(call->reply);
     return STORE_OK;
 }
@@ -199,6 +209,7 @@ enum store_result cmd_unwatch(struct call *call)
 {
     watch_free(call->session->watch);
     call->session->watch = NULL;
+    multi_note_memory(call->session);
     resp_ok(call->reply);
     return STORE_OK;
 }

@@ -13,6 +13,7 @@ void multi_end(struct session *session)
     session->multi = NULL;
     watch_free(session->watch);
     session->watch = NULL;
+    multi_note_memory(session);
 }
 
 int multi_count(const struct session *session)
@@ -20,9 +21,10 @@ int multi_count(const struct session *session)
     return session->multi == NULL ? -1 : (int)session->multi->count;
 }
 
-uint64_t multi_bytes(const struct session *session)
+void multi_note_memory(struct session *session)
 {
-    return session->multi == NULL ? 0 : session->multi->bytes;
+    session->queued_bytes = session->multi == NULL ? 0 : session->multi->bytes;
+    session->watched_bytes = watch_bytes(session->watch);
 }
 
 void multi_refused(struct request *request)
@@ -67,6 +69,7 @@ bool multi_takes(struct request *request, const struct command *command)
             return true;
         }
         nest_take_upload(nest, nested, call);
+        multi_note_memory(session);
     }
     resp_status(call->reply, "QUEUED");
     return true;

@@ -21,7 +21,7 @@ void multi_end(struct session *session);
 
 int multi_count(const struct session *session); /* queued commands; -1: there was no MULTI */
 
-/* Memory of the queue. */
-uint64_t multi_bytes(const struct session *session);
+/* To be called when the queue or the watched keys have changed: they count as the connection's. */
+void multi_note_memory(struct session *session);
 
 #endif

@@ -416,7 +416,7 @@ static void check_query_limit(struct conn *conn)
 {
     struct worker *worker = conn->worker;
     int64_t limit = config_number(&worker->server->config, CONFIG_CLIENT_QUERY_BUFFER_LIMIT);
-    uint64_t bytes = conn->input_end - conn->input_start + multi_bytes(&conn->session);
+    uint64_t bytes = conn->input_end - conn->input_start + conn->session.queued_bytes;
     if (limit <= 0 || bytes <= (uint64_t)limit)
         return;
     counter_add(&worker->counters.query_buffer_closed, 1);

@@ -8,11 +8,9 @@
 #include <string.h>
 
 #include "server/base/block.h"
-#include "server/exec/multi.h"
 #include "server/net/rdma.h"
 #include "server/net/spool.h"
 #include "server/net/transport.h"
-#include "server/exec/watch.h"
 
 void conn_attend(struct conn *conn)
 {
@@ -142,8 +140,8 @@ uint64_t conn_output_memory(const struct conn *conn)
 
 uint64_t conn_total_memory(const struct conn *conn)
 {
-    uint64_t total = sizeof *conn + conn_output_memory(conn) + multi_bytes(&conn->session) +
-                     conn->request_bytes + watch_bytes(conn->session.watch) +
+    uint64_t total = sizeof *conn + conn_output_memory(conn) + conn->session.queued_bytes +
+                     conn->request_bytes + conn->session.watched_bytes +
                      conn->session.pubsub.bytes + conn->session.text_bytes;
     if (conn->input != NULL)
         total += sizeof *conn->input + conn->input->capacity;
