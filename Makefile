@@ -123,29 +123,31 @@ SERVER_SRC := \
 	server/config/config_table.c \
 	server/config/config_words.c \
 	server/config/log.c \
-	server/config/process.c \
 	server/core/call.c \
 	server/core/command.c \
 	server/core/command_syntax.c \
 	server/core/commandstats.c \
 	server/core/errorstats.c \
+	server/core/process.c \
 	server/core/round_clock.c \
 	server/core/server.c \
 	server/core/worker.c \
 	server/net/client_memory.c \
 	server/net/conn.c \
 	server/net/conn_output.c \
+	server/net/publication.c \
 	server/net/spool.c \
 	server/net/transport_socket.c \
 	server/pubsub/effects.c \
-	server/pubsub/monitor.c \
 	server/pubsub/notice.c \
 	server/pubsub/notify.c \
 	server/pubsub/pubsub.c \
 	server/exec/aside.c \
 	server/exec/blocked.c \
 	server/exec/gather.c \
+	server/exec/keyspace.c \
 	server/exec/look_ahead.c \
+	server/exec/monitor.c \
 	server/exec/multi.c \
 	server/exec/nested.c \
 	server/exec/order.c \
@@ -425,14 +427,14 @@ COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \
-	server/core/call.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
+	server/core/call.c server/exec/keyspace.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
 	server/commands/cmd_bitfield.c server/commands/cmd_bitmap.c server/commands/cmd_lcs.c server/commands/cmd_string.c \
 	server/commands/cmd_string_number.c server/types/string_build.c server/types/string_walk.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
-	server/core/call.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
+	server/core/call.c server/exec/keyspace.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
 	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c \
 	server/base/dice.c server/exec/gather.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 

@@ -2,6 +2,7 @@
  * vellum-server: reads its configuration, opens the store, starts the workers, accepts until it is
  * told to stop, and undoes all that in the opposite order.
  */
+#include "server/commands/commands.h"
 #include "server/core/server.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "server/loop/listener.h"
 #include "server/config/log.h"
 #include "server/pubsub/notice.h"
-#include "server/config/process.h"
+#include "server/core/process.h"
 #include "server/pubsub/pubsub.h"
 #include "server/script/script.h"
 #include "server/exec/slowlog.h"
@@ -147,6 +148,7 @@ static void warn_of_rdma(void *log, const char *text)
 static bool start_rdma(struct server *server)
 {
     struct config *config = &server->config;
+    _Static_assert(SERVER_PROBLEM_MAX >= RDMA_ERROR_MAX, "where the reason is kept");
     char device[64], *problem = server->rdma_problem;
     int64_t wanted = config_number(config, CONFIG_RDMA);
     config_text(config, CONFIG_RDMA_DEVICE, device, sizeof device);
@@ -291,8 +293,8 @@ static bool run_server(struct server *server)
 {
     log_start(server);
     adjust_oom_score(server);
-    const char *problem =
-        command_index_build(&server->commands, server->config.renames, server->config.rename_count);
+    const char *problem = command_index_build(&server->commands, command_table,
+                                              server->config.renames, server->config.rename_count);
     if (problem != NULL) {
         log_line(&server->log, CONFIG_LOG_WARNING, "rename-command: %s", problem);
         return false;

@@ -6,6 +6,7 @@
 #include "server/commands/commands.h"
 #include "server/types/string_build.h"
 #include "server/types/string_walk.h"
+#include "server/exec/keyspace.h"
 
 /* ---- words ---- */
 

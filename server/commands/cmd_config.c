@@ -15,7 +15,7 @@
 #include "server/base/glob.h"
 #include "server/commands/info.h"
 #include "server/pubsub/notice.h"
-#include "server/config/process.h"
+#include "server/core/process.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 

@@ -11,6 +11,7 @@
 #include "server/exec/multi.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
+#include "server/net/rdma.h"
 
 #define BAD_NAME "ERR Client names cannot contain spaces, newlines or special characters."
 #define HELLO_FIRST                                                                                \

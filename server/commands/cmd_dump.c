@@ -13,6 +13,7 @@
 #include "server/types/rdb.h"
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
+#include "server/exec/keyspace.h"
 
 /* ---- DUMP ---- */
 

@@ -2,6 +2,7 @@
  * Commands on when keys expire.
  */
 #include "server/commands/commands.h"
+#include "server/exec/keyspace.h"
 
 enum expire_condition {
     EXPIRE_NX = 1 << 0, /* only if it has no expiry */

@@ -12,6 +12,7 @@
 #include "server/core/session.h"
 #include "server/types/string_build.h"
 #include "server/types/string_walk.h"
+#include "server/exec/keyspace.h"
 
 #define EMBEDDED_MAX 44 /* longest string that Redis keeps inside its object */
 

@@ -12,6 +12,7 @@
 
 #include "server/commands/cmd_string.h"
 #include "server/types/string_walk.h"
+#include "server/exec/keyspace.h"
 
 struct lcs_options {
     bool length_only, ranges, with_match_len;

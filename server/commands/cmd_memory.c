@@ -4,6 +4,7 @@
 #include "server/commands/commands.h"
 
 #include "server/exec/gather.h"
+#include "server/exec/keyspace.h"
 
 #define ITEM_OVERHEAD 48 /* header, slot's rest, index entry: about */
 #define ENTRY_OVERHEAD 6 /* of a tree's entry, and its share of the nodes above: about */

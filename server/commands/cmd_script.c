@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
 #include "server/script/script.h"

@@ -16,6 +16,7 @@
 
 #include "server/exec/gather.h"
 #include "server/types/set.h"
+#include "server/exec/keyspace.h"
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 

@@ -17,6 +17,7 @@
 #include "server/core/session.h"
 #include "server/types/sort_table.h"
 #include "server/types/zset_order.h"
+#include "server/exec/keyspace.h"
 
 struct sort {
     struct call *call;

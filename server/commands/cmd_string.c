@@ -5,6 +5,7 @@
 #include "server/commands/commands.h"
 #include "server/core/server.h"
 #include "server/exec/upload.h"
+#include "server/exec/keyspace.h"
 
 /* ---- shared by all string commands ---- */
 

@@ -18,6 +18,7 @@
 #include "server/commands/cmd_zset.h"
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
+#include "server/exec/keyspace.h"
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };

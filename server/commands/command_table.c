@@ -51,6 +51,6 @@ const struct command command_table[] = {
 #include "server/commands/table_collections.h"
 #include "server/commands/table_keys.h"
 #include "server/commands/table_server.h"
-};
+    {.name = NULL}};
 
-const size_t command_count = sizeof command_table / sizeof command_table[0];
+const size_t command_count = sizeof command_table / sizeof command_table[0] - 1;

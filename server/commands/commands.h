@@ -6,6 +6,11 @@
 
 #include "server/core/command.h"
 
+/* All commands, by group; subcommands follow their container. command_count rows, and one without
+ * a name. */
+extern const struct command command_table[];
+extern const size_t command_count;
+
 /* ---- connection and server ---- */
 command_fn cmd_auth;
 command_fn cmd_client_getname;

@@ -20,10 +20,13 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/pubsub/notice.h"
-#include "server/config/process.h"
+#include "server/core/process.h"
 #include "server/script/script.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/commands/commands.h"
+#include "server/pubsub/pubsub.h"
+#include "server/net/rdma.h"
 
 #define LOAD(counter) ((unsigned long long)atomic_load_explicit(&(counter), memory_order_relaxed))
 #define U(value) ((unsigned long long)(value))

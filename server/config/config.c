@@ -19,8 +19,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/core/command.h"
-#include "server/pubsub/notify.h"
+#include "server/config/notify_class.h"
 
 /* ---- reading values ---- */
 

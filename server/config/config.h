@@ -110,7 +110,12 @@ struct config_output_limit {
 #define CONFIG_ROW_MAX 256
 #define CONFIG_PASSWORD_MAX 512
 
-struct command_rename;
+#define COMMAND_NAME_MAX 64 /* longest name, renamed ones included */
+
+/* rename-command */
+struct command_rename {
+    const char *from, *to; /* lower case; `to` empty: the command is not to be found at all */
+};
 struct config_note; /* one warning about a directive, kept until the log is open */
 
 struct config {

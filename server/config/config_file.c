@@ -14,8 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "server/core/command.h"
-#include "server/core/server.h"
+#include "server/base/version.h"
 
 #define INCLUDE_DEPTH_MAX 16
 

@@ -127,38 +127,6 @@ bool call_same_name(const struct store_key *a, const struct store_key *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
-enum store_result call_delete(struct call *call, const struct store_key *key)
-{
-    struct store_item item;
-    enum store_result result = store_get(call->txn, key, &item);
-    if (result != STORE_OK)
-        return result == STORE_ABSENT ? STORE_OK : result;
-    call_notify(call, NOTIFY_GENERIC, "del", key);
-    return store_delete(call->txn, key);
-}
-
-enum store_result call_find(struct call *call, const struct store_key *key, struct store_item *item)
-{
-    enum store_result result = store_get(call->txn, key, item);
-    if ((call->command->flags & CMD_READONLY) != 0) {
-        call->hits += result == STORE_OK;
-        call->misses += result == STORE_ABSENT;
-        if (result == STORE_ABSENT && (call->command->flags & CMD_ADMIN) == 0)
-            call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
-    }
-    return result;
-}
-
-enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
-                           struct store_item *item, bool *done)
-{
-    enum store_result result = call_find(call, key, item);
-    *done = result == STORE_OK && item_type(item) != type;
-    if (*done)
-        call_wrong_type(call);
-    return result;
-}
-
 void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                           size_t *begin, size_t *end)
 {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/config/config.h"
+
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -55,33 +57,47 @@ static bool is_subcommand(const struct command *command)
 static void index_add_all(struct command_index *index, const struct command_rename *renames,
                           size_t count)
 {
-    for (size_t row = 0; row < command_count; row++) {
-        const struct command *command = &command_table[row];
+    for (uint32_t row = 0; index->table[row].name != NULL; row++) {
+        const struct command *command = &index->table[row];
         if (!is_subcommand(command) && find_rename(command->name, renames, count) == NULL)
-            index_insert(index, command->name, (uint32_t)row);
+            index_insert(index, command->name, row);
     }
 }
 
-const char *command_index_build(struct command_index *index, const struct command_rename *renames,
-                                size_t rename_count)
+static const struct command *find_row(const struct command *table, const char *name)
+{
+    for (const struct command *row = table; row->name != NULL; row++)
+        if (!is_subcommand(row) && strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+static size_t count_rows(const struct command *table)
+{
+    size_t count = 0;
+    while (table[count].name != NULL)
+        count++;
+    return count;
+}
+
+const char *command_index_build(struct command_index *index, const struct command *table,
+                                const struct command_rename *renames, size_t rename_count)
 {
     /* Half empty at least: a search for an unknown name must meet an empty slot soon. */
-    assert(command_count < COMMAND_INDEX_SLOTS / 2);
+    assert(count_rows(table) < COMMAND_INDEX_SLOTS / 2);
     memset(index, 0, sizeof *index);
+    index->table = table;
     index_add_all(index, renames, rename_count);
     for (size_t i = 0; i < rename_count; i++) {
-        uint32_t row = 0;
-        while (row < command_count && (is_subcommand(&command_table[row]) ||
-                                       strcmp(command_table[row].name, renames[i].from) != 0))
-            row++;
-        if (row == command_count)
+        const struct command *row = find_row(table, renames[i].from);
+        if (row == NULL)
             return "No such command in rename-command";
         const char *to = renames[i].to;
         struct resp_slice name = {.data = to, .len = strlen(to)};
         if (command_find(index, name) != NULL)
             return "Target command name already exists";
         if (name.len > 0)
-            index_insert(index, to, row);
+            index_insert(index, to, (uint32_t)(row - table));
     }
     return NULL;
 }
@@ -96,7 +112,7 @@ const struct command *command_find(const struct command_index *index, struct res
         if (slot->name == NULL)
             return NULL;
         if (is_named(slot, name))
-            return &command_table[slot->row];
+            return &index->table[slot->row];
     }
 }
 
@@ -105,7 +121,7 @@ bool command_is_reachable(const struct command_index *index, const struct comman
     while (is_subcommand(command)) /* reachable as its container is */
         command--;
     for (size_t at = 0; at < COMMAND_INDEX_SLOTS; at++)
-        if (index->slots[at].name != NULL && &command_table[index->slots[at].row] == command)
+        if (index->slots[at].name != NULL && &index->table[index->slots[at].row] == command)
             return true;
     return false;
 }
@@ -115,7 +131,7 @@ const struct command *command_find_sub(const struct command *container, struct r
 {
     assert(command_is_container(container));
     size_t prefix = strlen(container->name);
-    for (const struct command *row = container + 1; row < command_table + command_count; row++) {
+    for (const struct command *row = container + 1; row->name != NULL; row++) {
         if (strncmp(row->name, container->name, prefix) != 0 || row->name[prefix] != '|')
             break;
         if (slice_is(name, row->name + prefix + 1))

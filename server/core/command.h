@@ -16,12 +16,13 @@
 
 #include "protocol/resp.h"
 #include "storage/store.h"
-#include "server/pubsub/notify.h"
+#include "server/config/notify_class.h"
 
 struct server;
 struct worker;
 struct session;
 struct ahead;
+struct command_rename;
 struct command;
 struct effects;
 struct nest;
@@ -198,17 +199,12 @@ struct command {
     enum command_redact redact;
 };
 
-/* All commands, by group; subcommands follow their container. command_count rows. */
-extern const struct command command_table[];
-extern const size_t command_count;
-
 /*
  * Where to find a command by name: an open-addressing hash over the lower-cased names, built once
  * at start (rename-command gives some other names, or none) and read-only from then on. Owned by
  * struct server.
  */
 #define COMMAND_INDEX_SLOTS 1024
-#define COMMAND_NAME_MAX 64 /* longest name, renamed ones included */
 
 struct command_slot {
     const char *name; /* lower case; NULL: empty slot */
@@ -216,15 +212,15 @@ struct command_slot {
 };
 
 struct command_index {
+    const struct command *table;
     struct command_slot slots[COMMAND_INDEX_SLOTS];
 };
 
-/* Subcommands are not in the index; `renames` may be empty. Keeps pointers into the names given.
- * Returns NULL, or what is wrong with the renames. */
-struct command_rename {
-    const char *from, *to; /* lower case; `to` empty: the command is not to be found at all */
-};
+/* `table`: rows, and one without a name behind them. Subcommands are not in the index; `renames`
+ * may be empty. Keeps pointers into the names given, and the table. Returns NULL, or what is wrong
+ * with the renames. */
 STORE_MUST_CHECK const char *command_index_build(struct command_index *index,
+                                                 const struct command *table,
                                                  const struct command_rename *renames,
                                                  size_t rename_count);
 
@@ -302,19 +298,6 @@ bool call_same_name(const struct store_key *a, const struct store_key *b);
 /* The elements from position `from` to `to`, both counted from the end when negative, of a sequence
  * of `total`: *count of them, *first being the first. */
 void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count);
-
-/* Deletes what is at a key, if there is anything, and tells of it. */
-enum store_result call_delete(struct call *call, const struct store_key *key);
-
-/* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others do it by hand).
- */
-enum store_result call_find(struct call *call, const struct store_key *key,
-                            struct store_item *item);
-
-/* call_find and a check of the type: on another type than `type` answers WRONGTYPE, sets *done and
- * returns STORE_OK. */
-enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
-                           struct store_item *item, bool *done);
 
 /*
  * Keyspace notifications (notify-keyspace-events): a command tells with Redis's class and event

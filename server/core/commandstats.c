@@ -5,7 +5,7 @@
 static struct command_counters *counters_of(const struct worker *worker,
                                             const struct command *command)
 {
-    return &worker->command_counters[command - command_table];
+    return &worker->command_counters[command - worker->server->commands.table];
 }
 
 uint64_t commandstats_calls(const struct worker *worker, const struct command *command)

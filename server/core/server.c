@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/config/process.h"
+#include "server/core/process.h"
 
 #define MEMORY_MIN (64ull * 1024 * 1024)
 #define TRIM_SHARE 32 /* of maxmemory */

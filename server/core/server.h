@@ -10,19 +10,17 @@
 #include <stdint.h>
 
 #include "storage/store.h"
+#include "server/base/version.h"
 #include "server/core/command.h"
 #include "server/config/config.h"
 #include "server/config/log.h"
-#include "server/net/rdma.h"
-
-#define VELLUM_VERSION "0.1.0"
-#define VELLUM_REDIS_VERSION "7.2.4" /* the Redis whose semantics we keep: clients gate on it */
-#define VELLUM_REDIS_VERSION_NUM 0x00070204
 
 struct blocked;
 struct listener;
 struct notices;
 struct pubsub;
+struct rdma_ops;
+struct rdma_service;
 struct scripts;
 struct slowlog;
 struct worker;
@@ -34,6 +32,8 @@ struct info_rates {
     _Atomic int64_t taken_ms;
     _Atomic uint64_t totals[RATE_COUNT], per_second[RATE_COUNT];
 };
+
+#define SERVER_PROBLEM_MAX 160
 
 struct server {
     struct config config; /* see config.h for its locking */
@@ -65,7 +65,7 @@ struct server {
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_service *rdma;       /* NULL: none, and the reason for it */
-    char rdma_problem[RDMA_ERROR_MAX];
+    char rdma_problem[SERVER_PROBLEM_MAX];
     _Atomic uint64_t memory_peak;     /* of used_memory, as far as INFO has seen it */
     _Atomic uint64_t client_comfort;  /* of a worker's clients: see client_memory.h */
     _Atomic uint64_t client_limit;    /* of all clients */

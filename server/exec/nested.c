@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "server/core/commandstats.h"
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 #include "server/exec/request.h"
 #include "server/exec/runner_reply.h"
 #include "server/core/session.h"

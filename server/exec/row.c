@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 
 #define REPLY_MOST (16 * 1024) /* then the connection's output is looked at first */
 

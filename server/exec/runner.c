@@ -26,7 +26,7 @@
 #include "server/net/client_memory.h"
 #include "server/core/commandstats.h"
 #include "server/config/log.h"
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 #include "server/exec/multi.h"
 #include "server/exec/nested.h"
 #include "server/exec/order.h"

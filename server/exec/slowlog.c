@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "server/net/conn.h"
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
 #include "server/exec/row.h"

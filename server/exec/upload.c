@@ -12,7 +12,7 @@
 
 #include "server/core/command.h"
 #include "server/net/conn.h"
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 #include "server/core/server.h"
 #include "server/net/transport.h"
 

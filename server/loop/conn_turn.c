@@ -36,6 +36,7 @@
 #include "server/net/spool.h"
 #include "server/net/transport.h"
 #include "server/exec/upload.h"
+#include "server/pubsub/pubsub.h"
 
 #define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
 #define READ_MAX (64 * 1024)    /* one read into it */

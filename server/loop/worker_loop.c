@@ -36,6 +36,8 @@
 #include "server/script/script_state.h"
 #include "server/net/transport.h"
 #include "server/exec/watch.h"
+#include "server/commands/commands.h"
+#include "server/pubsub/pubsub.h"
 
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
 

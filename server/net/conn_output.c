@@ -34,7 +34,7 @@
 
 #include "server/net/client_memory.h"
 #include "server/core/commandstats.h"
-#include "server/pubsub/effects.h"
+#include "server/net/publication.h"
 #include "server/config/log.h"
 #include "server/net/transport.h"
 

@@ -3,8 +3,7 @@
  * gathered during a run, forgotten when the function is run again or fails, and sent in their order
  * once it has succeeded and its writes are committed.
  *
- * Threads: effects belong to the thread of their request. A publication is written by one thread,
- * then read by all that hold it.
+ * Threads: effects belong to the thread of their request.
  */
 #ifndef VELLUM_EFFECTS_H
 #define VELLUM_EFFECTS_H
@@ -13,37 +12,7 @@
 #include "server/config/log.h"
 #include "server/pubsub/pubsub.h"
 #include "server/core/worker.h"
-
-/* One stop of a publication: at a worker with somebody who may want it. */
-struct publication_visit {
-    struct worker_message message;
-    struct publication *publication; /* NULL: it does not stop here */
-};
-
-/*
- * A message on its way, shared by all who get it, of one of the kinds CHANNEL, SHARD and MONITOR.
- * `bytes` are channel and message as two bulk
- * strings, the same for every subscriber; of a line for monitors the whole reply.
- */
-struct publication {
-    _Atomic uint32_t holders;
-    _Atomic uint32_t queued; /* outputs of connections in which it stands as it is */
-    enum pubsub_kind kind;
-    struct publication *next;  /* of the same effects */
-    uint64_t sequence;         /* who subscribed later does not get it: see pubsub.c */
-    uint64_t shown;            /* commit that must be durable before it may leave, see store.h */
-    _Atomic uint64_t *pending; /* counts it until it is delivered everywhere; or NULL */
-    struct resp_slice channel; /* within bytes */
-    size_t len;
-    const char *bytes;
-    struct publication_visit visits[]; /* one per worker; `bytes` stand behind them */
-};
-
-/* Held once. NULL: out of memory. A monitor's line has no channel: {NULL, 0}. */
-struct publication *publication_new(const struct server *server, enum pubsub_kind kind,
-                                    struct resp_slice channel, struct resp_slice message);
-void publication_hold(struct publication *publication);
-void publication_release(struct publication *publication);
+#include "server/net/publication.h"
 
 /* A line for the log. */
 struct effects_line {

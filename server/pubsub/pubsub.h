@@ -13,38 +13,14 @@
 #include <stdint.h>
 
 #include "protocol/resp.h"
+#include "server/core/session.h"
 
 struct conn;
 struct effects;
 struct publication;
 struct pubsub;
 struct server;
-struct subscription;
 struct worker;
-
-/* What is subscribed to. MONITOR is a subscription too: to the one topic of its kind, "". */
-enum pubsub_kind { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD, PUBSUB_MONITOR };
-#define PUBSUB_KINDS 4
-
-/* A session's part, newest subscription first. */
-struct pubsub_session {
-    struct subscription *first[PUBSUB_KINDS];
-    uint32_t count[PUBSUB_KINDS];
-    uint64_t bytes; /* of memory */
-};
-
-static inline bool pubsub_is_subscriber(const struct pubsub_session *session)
-{
-    return (session->count[PUBSUB_CHANNEL] | session->count[PUBSUB_PATTERN] |
-            session->count[PUBSUB_SHARD]) != 0;
-}
-
-/* Not every command is allowed to it: see reply_if_bound. */
-static inline bool pubsub_is_bound(const struct pubsub_session *session)
-{
-    return __builtin_expect(pubsub_is_subscriber(session) || session->count[PUBSUB_MONITOR] != 0,
-                            0);
-}
 
 struct pubsub *pubsub_new(uint32_t worker_count); /* NULL: out of memory */
 void pubsub_free(struct pubsub *pubsub);          /* nobody subscribes any more */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/core/server.h"
+#include "server/exec/keyspace.h"
 
 /* ---- finding ---- */
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "server/types/member_tree.h"
+#include "server/exec/keyspace.h"
 
 /* ---- finding ---- */
 

@@ -14,6 +14,7 @@
 #include "server/types/member_tree.h"
 #include "server/core/server.h"
 #include "server/types/zset_order.h"
+#include "server/exec/keyspace.h"
 
 /* ---- finding ---- */
 

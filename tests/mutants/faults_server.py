@@ -25,7 +25,7 @@ fault("put-off-for-ever", "server/loop/worker_loop.c",
       ("look_at_undurable(worker); take_up_again(worker); pubsub_hear_again(worker);",
        "look_at_undurable(worker); pubsub_hear_again(worker);"),
       by=["test_gaps.py::test_every_client_of_a_long_round_goes_on"])
-fault("sigterm-insists", "server/config/process.c",
+fault("sigterm-insists", "server/core/process.c",
       "a second SIGTERM ends the server at once",
       ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),
       by=["test_life.py::test_a_stop_that_is_asked_for_again_keeps_everything"])

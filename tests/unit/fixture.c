@@ -14,8 +14,10 @@
 #include "server/net/client_memory.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/watch.h"
+#include "server/commands/commands.h"
 #include "server/loop/conn_turn.h"
 #include "server/loop/worker_loop.h"
+#include "server/pubsub/pubsub.h"
 #include "tests/model/model_store.h"
 
 /* ---- a transport of memory ---- */
@@ -90,7 +92,7 @@ int set_up_workers(void **state, uint32_t workers)
     assert_true(config_init(&server->config));
     atomic_store(&server->config.numbers[CONFIG_LOGLEVEL], CONFIG_LOG_WARNING + 1);
     log_init(&server->log, &server->config);
-    assert_null(command_index_build(&server->commands, NULL, 0));
+    assert_null(command_index_build(&server->commands, command_table, NULL, 0));
     struct store_options options = {.directory = "unused",
                                     .partition_count = 1,
                                     .worker_count = workers,

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "server/core/command_syntax.h"
+#include "server/commands/commands.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
@@ -28,7 +29,7 @@ static int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_true(config_init(&fixture->server.config));
-    assert_null(command_index_build(&fixture->server.commands, NULL, 0));
+    assert_null(command_index_build(&fixture->server.commands, command_table, NULL, 0));
     fixture->worker.server = &fixture->server;
     fixture->session =
         (struct session){.id = 7, .conn = &fixture->conn, .resp_version = 2, .authenticated = true};
@@ -219,7 +220,7 @@ static void commands_can_be_renamed(void **state)
     struct command_index *index = &fixture->server.commands;
     const struct command *get = command_find(index, slice("get"));
     const struct command_rename good[] = {{"get", "fetch"}, {"flushall", ""}, {"set", "get"}};
-    assert_null(command_index_build(index, good, 3));
+    assert_null(command_index_build(index, command_table, good, 3));
     assert_ptr_equal(command_find(index, slice("FETCH")), get);
     assert_string_equal(command_find(index, slice("get"))->name, "set");
     assert_null(command_find(index, slice("set")));
@@ -227,10 +228,11 @@ static void commands_can_be_renamed(void **state)
     assert_string_equal(run(fixture, "command list filterby pattern flush*"),
                         "*1\r\n$7\r\nflushdb\r\n");
     const struct command_rename unknown[] = {{"nosuch", "x"}};
-    assert_string_equal(command_index_build(index, unknown, 1),
+    assert_string_equal(command_index_build(index, command_table, unknown, 1),
                         "No such command in rename-command");
     const struct command_rename taken[] = {{"get", "set"}};
-    assert_string_equal(command_index_build(index, taken, 1), "Target command name already exists");
+    assert_string_equal(command_index_build(index, command_table, taken, 1),
+                        "Target command name already exists");
 }
 
 /* ---- replies ---- */

@@ -20,7 +20,13 @@
     }
 
 static const struct command table[] = {
-    ROW("copy", cmd_copy, CMD_WRITE | CMD_OTHER_DB, 1, 2, 1),
+    {.name = "copy",
+     .run = cmd_copy,
+     .flags = CMD_WRITE | CMD_OTHER_DB,
+     .first_key = 1,
+     .last_key = 2,
+     .key_step = 1,
+     .role = ROLE_COPY},
     ROW("dbsize", cmd_dbsize, CMD_READONLY | CMD_NO_KEYS, 0, 0, 0),
     ROW("del", cmd_del, CMD_WRITE, 1, -1, 1),
     ROW("exists", cmd_exists, CMD_READONLY, 1, -1, 1),

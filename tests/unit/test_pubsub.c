@@ -14,6 +14,7 @@
 #include "server/net/conn.h"
 #include "server/pubsub/pubsub.h"
 #include "server/core/server.h"
+#include "server/net/transport.h"
 
 #define CONNS 6
 

@@ -1,4 +1,4 @@
-#include "server/pubsub/monitor.h"
+#include "server/exec/monitor.h"
 
 #include <stdio.h>
 #include <string.h>

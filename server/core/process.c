@@ -1,4 +1,4 @@
-#include "server/config/process.h"
+#include "server/core/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
