@@ -76,12 +76,14 @@ STORAGE_SRC := \
 	storage/tree/building.c \
 	storage/tree/tree.c \
 	storage/tree/tree_change.c \
+	storage/tree/tree_drop.c \
 	storage/tree/tree_edit.c \
-	storage/tree/tree_free.c \
 	storage/tree/tree_outside.c \
 	storage/tree/tree_owner.c \
 	storage/exec/change.c \
 	storage/exec/commit.c \
+	storage/exec/flush.c \
+	storage/exec/hooks.c \
 	storage/exec/prefetch.c \
 	storage/exec/prefetch_trees.c \
 	storage/exec/removal.c \
@@ -100,11 +102,13 @@ STORAGE_SRC := \
 	storage/maintenance/keeper.c \
 	storage/maintenance/reclaim.c \
 	storage/maintenance/sweep.c \
+	storage/maintenance/tree_dig.c \
 	storage/maintenance/writeback.c \
 	storage/recovery/check.c \
 	storage/recovery/check_trees.c \
 	storage/recovery/disk_readonly.c \
 	storage/recovery/index_load.c \
+	storage/recovery/open.c \
 	storage/recovery/recover.c \
 	storage/recovery/recover_trees.c \
 	storage/recovery/redo.c \

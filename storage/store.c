@@ -13,22 +13,12 @@
 
 #include "storage/value/annex.h"
 #include "storage/cache/use.h"
+#include "storage/recovery/open.h"
 #include "storage/txn/wait.h"
-
-#define FRAMES_AT_FIRST 256u
-#define KEEPER_DEPTH 64u
-
-void engine_durable_advanced(struct store *store, const struct disk_queue *here)
-{
-    if (atomic_load_explicit(&store->sync, memory_order_relaxed) == STORE_SYNC_ALWAYS ||
-        atomic_load(&store->durable_awaited) > 0)
-        wait_wake_workers(store, here);
-    keeper_release(store);
-}
 
 uint64_t store_durable(const struct store *store)
 {
-    return atomic_load_explicit(&store->journal.durable, memory_order_acquire);
+    return journal_durable(&store->journal);
 }
 
 void store_await_durable(struct store *store, int change)
@@ -50,7 +40,7 @@ int64_t store_clock_ms(struct store *store)
 
 void store_set_sync(struct store *store, enum store_sync sync)
 {
-    atomic_store(&store->sync, (int)sync);
+    atomic_store(&store->journal.sync, (int)sync);
     engine_wake_workers(store);
 }
 
@@ -82,203 +72,6 @@ void store_set_policy(struct store *store, const struct store_policy *policy)
 
 /* ---- opening ---- */
 
-static enum store_result open_space(struct store *store, struct space *space, const char *name,
-                                    uint8_t id, char *message)
-{
-    if (!space_init(space, store, id))
-        return STORE_NO_MEMORY;
-    int error = store->disk->ops->open(store->disk, name, false, &space->file);
-    if (error) {
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot open %s of the data directory: %s", name,
-                 strerror(error));
-        return error == ENOENT ? STORE_CORRUPT : STORE_IO;
-    }
-    uint64_t size = store->disk->ops->size(space->file);
-    if (!space_make_room(space, (uint32_t)(size / SEGMENT_BYTES)))
-        return STORE_NO_MEMORY;
-    space->segment_count = (uint32_t)(size / SEGMENT_BYTES);
-    atomic_fetch_add(&store->store_bytes, size);
-    return STORE_OK;
-}
-
-static enum store_result open_partitions(struct store *store, char *message)
-{
-    uint32_t count = store->super.partition_count;
-    uint32_t slots = STORE_SLOT_COUNT / count;
-    store->partition_count = count;
-    store->slot_shift = (uint32_t)__builtin_ctz(slots);
-    store->partitions = aligned_alloc(64, count * sizeof *store->partitions);
-    if (!store->partitions)
-        return STORE_NO_MEMORY;
-    memset(store->partitions, 0, count * sizeof *store->partitions);
-    for (uint32_t i = 0; i < count; i++) {
-        struct partition *partition = &store->partitions[i];
-        char name[16];
-        snprintf(name, sizeof name, "slabs-%02x", i);
-        enum store_result result = open_space(store, &partition->space, name, (uint8_t)i, message);
-        if (result != STORE_OK)
-            return result;
-        if (!index_init(&partition->index, i * slots, slots))
-            return STORE_NO_MEMORY;
-        ttl_init(&partition->ttl, i * slots, slots, store_clock_ms(store));
-    }
-    return open_space(store, &store->extents, "extents", FORMAT_EXTENT_SPACE, message);
-}
-
-static enum store_result open_journal(struct store *store, char *message)
-{
-    int error = store->disk->ops->open(store->disk, "journal", false, &store->journal.file);
-    if (!error && store->disk->ops->size(store->journal.file) < store->super.journal_bytes)
-        error = EINVAL;
-    if (error) {
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot open the journal: %s",
-                 error == EINVAL ? "it is shorter than the superblock says" : strerror(error));
-        return error == EINVAL || error == ENOENT ? STORE_CORRUPT : STORE_IO;
-    }
-    atomic_fetch_add(&store->store_bytes, store->super.journal_bytes);
-    return STORE_OK;
-}
-
-/* The power may have failed between the superblock and the directory's flush, when it was made. */
-static enum store_result sync_names(struct store *store, char *message)
-{
-    int error = store->disk->ops->sync_directory(store->disk);
-    if (error)
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot flush the data directory: %s",
-                 strerror(error));
-    return error ? STORE_IO : STORE_OK;
-}
-
-static enum store_result open_superblock(struct store *store, const struct store_options *options,
-                                         char *message)
-{
-    int error = store->disk->ops->open(store->disk, "superblock", false, &store->super_file);
-    enum store_result result = error == ENOENT ? superblock_missing(store, message)
-                               : error         ? STORE_IO
-                                               : superblock_read(store, message);
-    if (result == STORE_ABSENT) {
-        env_log(&store->env, STORE_LOG_NOTICE,
-                "Making a new data directory: %u partitions, journal %llu MB",
-                options->partition_count, (unsigned long long)options->journal_bytes >> 20);
-        return superblock_create(store, options, message);
-    }
-    if (error == EBUSY) {
-        snprintf(message, STORE_MESSAGE_MAX,
-                 "The files of the data directory are in use by another server, perhaps under "
-                 "another name: stop that one, or choose another directory with --dir");
-        return STORE_LOCKED;
-    }
-    if (error && error != ENOENT)
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
-    return result == STORE_OK ? sync_names(store, message) : result;
-}
-
-static enum store_result open_files(struct store *store, const struct store_options *options,
-                                    char *message)
-{
-    int error = store->disk->ops->queue_create(store->disk, KEEPER_DEPTH, &store->keeper_queue);
-    if (error) {
-        snprintf(message, STORE_MESSAGE_MAX,
-                 error == EAGAIN ? "Too few AIO slots: raise /proc/sys/fs/aio-max-nr (sysctl -w "
-                                   "fs.aio-max-nr=1048576)"
-                                 : "Cannot set up asynchronous I/O");
-        return STORE_IO;
-    }
-    if (!(store->super_page = disk_alloc(PAGE_SIZE)))
-        return STORE_NO_MEMORY;
-    enum store_result result = open_superblock(store, options, message);
-    if (result == STORE_OK && !journal_init(&store->journal, store, store->super.journal_bytes))
-        result = STORE_NO_MEMORY;
-    uint64_t most = store->super.journal_bytes / JOURNAL_RECORD_SHARE;
-    uint64_t wanted = options->record_bytes;
-    store->record_most = wanted && wanted < most ? wanted : most;
-    if (result == STORE_OK)
-        result = open_journal(store, message);
-    if (result == STORE_OK)
-        result = open_partitions(store, message);
-    return result;
-}
-
-static void on_failure(void *arg)
-{
-    engine_wake_workers(arg);
-}
-
-static struct store *new_store(const struct store_options *options)
-{
-    struct store *store = aligned_alloc(_Alignof(struct store), sizeof *store);
-    if (!store)
-        return NULL;
-    memset(store, 0, sizeof *store);
-    store->env.log = options->log;
-    store->env.log_arg = options->log_arg;
-    store->env.on_failure = on_failure;
-    store->env.arg = store;
-    store->process_bytes = options->process_bytes;
-    store->process_arg = options->process_arg;
-    store->worker_count = options->worker_count;
-    store->scans = options->scans;
-    store->scan_threads = options->scan_threads ? options->scan_threads : options->worker_count;
-    store->workers = calloc(options->worker_count, sizeof *store->workers);
-    atomic_store(&store->sync, (int)options->sync);
-    atomic_store(&store->memory_bytes, options->memory_bytes);
-    atomic_store(&store->max_store_bytes, options->max_store_bytes);
-    atomic_store(&store->walks_expired, true);
-    arena_init(&store->arena, FRAMES_AT_FIRST);
-    pthread_mutex_init(&store->barrier_lock, NULL);
-    pthread_mutex_init(&store->throttle_lock, NULL);
-    pthread_mutex_init(&store->free_lock, NULL);
-    pthread_mutex_init(&store->graves_lock, NULL);
-    pthread_mutex_init(&store->keeper_lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->keeper_wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return store;
-}
-
-static void close_file(struct store *store, struct disk_file *file)
-{
-    if (file)
-        store->disk->ops->close(file);
-}
-
-void engine_destroy(struct store *store)
-{
-    for (uint32_t i = 0; i < store->partition_count && store->partitions; i++) {
-        close_file(store, store->partitions[i].space.file);
-        index_free(&store->partitions[i].index);
-        ttl_clear(&store->partitions[i].ttl);
-        space_free(&store->partitions[i].space);
-    }
-    close_file(store, store->extents.file);
-    space_free(&store->extents);
-    close_file(store, store->journal.file);
-    if (store->journal.size) {
-        annex_forget(store);
-        journal_free(&store->journal);
-    }
-    close_file(store, store->super_file);
-    if (store->keeper_queue)
-        store->disk->ops->queue_free(store->keeper_queue);
-    if (store->disk)
-        store->disk->ops->free(store->disk);
-    extent_forget_deferred(store);
-    tree_forget_graves(store);
-    free(store->super_page);
-    free(store->partitions);
-    free(store->workers);
-    arena_free(&store->arena);
-    pthread_cond_destroy(&store->keeper_wake);
-    pthread_mutex_destroy(&store->keeper_lock);
-    pthread_mutex_destroy(&store->graves_lock);
-    pthread_mutex_destroy(&store->free_lock);
-    pthread_mutex_destroy(&store->throttle_lock);
-    pthread_mutex_destroy(&store->barrier_lock);
-    free(store);
-}
-
 static enum store_result start(struct store *store, char *message)
 {
     if (!store->disk->ops->direct(store->disk))
@@ -296,27 +89,6 @@ static enum store_result start(struct store *store, char *message)
         return STORE_NO_MEMORY;
     }
     return STORE_OK;
-}
-
-enum store_result engine_recover_on(struct disk *disk, const struct store_options *options,
-                                    struct store **store, char message[STORE_MESSAGE_MAX])
-{
-    snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
-    struct store *s = new_store(options);
-    if (!s || !s->workers) {
-        free(s);
-        disk->ops->free(disk);
-        return STORE_NO_MEMORY;
-    }
-    s->disk = disk;
-    enum store_result result = open_files(s, options, message);
-    if (result == STORE_OK)
-        result = recover(s, message);
-    if (result == STORE_OK)
-        *store = s;
-    else
-        engine_destroy(s);
-    return result;
 }
 
 enum store_result store_open_on(struct disk *disk, const struct store_options *options,

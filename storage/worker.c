@@ -113,20 +113,9 @@ void store_submit(struct store_worker *worker)
     struct store *store = worker->store;
     if (worker->noted_count)
         expire_noted(worker);
-    int sync = atomic_load_explicit(&store->sync, memory_order_relaxed);
+    int sync = atomic_load_explicit(&store->journal.sync, memory_order_relaxed);
     journal_kick(&store->journal, worker->queue,
                  sync == STORE_SYNC_ALWAYS ? 0 : JOURNAL_GROUP_TARGET);
     if (worker->queue->first)
         store->disk->ops->submit(worker->queue);
-}
-
-void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
-               size_t len, enum store_mode mode)
-{
-    *key = (struct store_key){.data = data,
-                              .len = (uint32_t)len,
-                              .slot = (uint16_t)store_hash_slot(data, len),
-                              .db = (uint8_t)db,
-                              .mode = (uint8_t)mode,
-                              .hash = format_hash(&store->secret, data, len)};
 }

@@ -18,6 +18,7 @@
 #include "storage/value/annex.h"
 #include "storage/tree/building.h"
 #include "storage/exec/change.h"
+#include "storage/exec/flush.h"
 #include "storage/value/long_key.h"
 #include "storage/cache/use.h"
 #include "storage/txn/wait.h"

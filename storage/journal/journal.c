@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/txn/engine.h"
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -16,11 +14,11 @@ static bool make_buffer(struct journal_buffer *buffer)
     return buffer->memory != NULL;
 }
 
-bool journal_init(struct journal *journal, struct store *engine, uint64_t size)
+bool journal_init(struct journal *journal, struct env *env, uint64_t size)
 {
     memset(journal, 0, sizeof *journal);
     pthread_mutex_init(&journal->lock, NULL);
-    journal->engine = engine;
+    journal->env = env;
     journal->size = size;
     bool made = make_buffer(&journal->filling);
     for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++) {
@@ -65,7 +63,7 @@ static uint64_t ring_cost(const struct journal *journal, uint64_t length)
     return padded <= left ? padded : left + padded;
 }
 
-static bool make_room(struct store *engine, struct journal_buffer *buffer, uint64_t length)
+static bool make_room(const struct journal *journal, struct journal_buffer *buffer, uint64_t length)
 {
     uint64_t needed = journal_padded(buffer->length + length);
     if (needed <= buffer->capacity)
@@ -77,7 +75,7 @@ static bool make_room(struct store *engine, struct journal_buffer *buffer, uint6
     memcpy(memory, buffer->memory, buffer->length);
     free(buffer->memory);
     buffer->memory = memory;
-    memory_note_growth(engine, capacity - buffer->capacity);
+    journal->on_growth(journal->arg, capacity - buffer->capacity);
     buffer->capacity = capacity;
     return true;
 }
@@ -91,8 +89,7 @@ static bool must_wait(struct journal *journal, uint64_t group_length)
         return true;
     return (journal->flight_count > 0 || journal->annex_unwritten > 0) &&
            journal->filling.length > 0 &&
-           atomic_load_explicit(&journal->engine->sync, memory_order_relaxed) ==
-               STORE_SYNC_EVERYSEC &&
+           atomic_load_explicit(&journal->sync, memory_order_relaxed) == STORE_SYNC_EVERYSEC &&
            env_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
 }
 
@@ -106,11 +103,11 @@ enum store_result journal_begin(struct journal *journal, uint64_t length, char *
     struct journal_buffer *filling = &journal->filling;
     uint64_t before = filling->length ? filling->length : sizeof(struct format_group);
     enum store_result result = STORE_OK;
-    if (env_failed(&journal->engine->env))
+    if (env_failed(journal->env))
         result = STORE_REFUSED;
     else if (must_wait(journal, before + length))
         result = STORE_WAIT;
-    else if (!make_room(journal->engine, filling, length + (before - filling->length)))
+    else if (!make_room(journal, filling, length + (before - filling->length)))
         result = STORE_NO_MEMORY;
     if (result != STORE_OK) {
         pthread_mutex_unlock(&journal->lock);
@@ -166,7 +163,7 @@ static bool land(struct journal *journal)
         struct journal_buffer *group = &flight->group;
         if (!flight->arrived)
             break;
-        if (!env_failed(&journal->engine->env))
+        if (!env_failed(journal->env))
             atomic_store_explicit(&journal->durable, group->first_commit + group->record_count - 1,
                                   memory_order_release);
         group->length = 0;
@@ -182,14 +179,14 @@ static void written(struct disk_op *op)
     struct journal_flight *flight = op->arg;
     struct journal *journal = flight->journal;
     if (op->error)
-        env_fail(&journal->engine->env, "writing the journal", op->error);
+        env_fail(journal->env, "writing the journal", op->error);
     pthread_mutex_lock(&journal->lock);
     const struct disk_queue *here = flight->queue;
     flight->arrived = true;
     bool landed = land(journal);
     pthread_mutex_unlock(&journal->lock);
     if (landed)
-        engine_durable_advanced(journal->engine, here);
+        journal->on_durable(journal->arg, here);
 }
 
 static void seal(struct journal *journal, const struct journal_buffer *group)
@@ -202,7 +199,7 @@ static void seal(struct journal *journal, const struct journal_buffer *group)
                                     .record_count = group->record_count,
                                     .length = (uint32_t)group->length,
                                     .previous = journal->previous,
-                                    .seed = journal->engine->super.seed,
+                                    .seed = journal->seed,
                                     .durable_commit = atomic_load(&journal->durable)};
     header->checksum = journal_group_checksum(header, (const char *)(header + 1));
     journal->previous = header->checksum;
@@ -257,7 +254,7 @@ static bool may_set_off(const struct journal *journal, uint64_t least)
     }
     return journal->flight_count < JOURNAL_FLIGHTS && journal->filling.length > 0 &&
            journal->annex_unwritten == 0 && journal->filling.length >= least &&
-           !env_failed(&journal->engine->env);
+           !env_failed(journal->env);
 }
 
 void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t least)

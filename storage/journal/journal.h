@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 
 #include "storage/base/disk.h"
+#include "storage/base/env.h"
 #include "storage/format/format.h"
 
 #define JOURNAL_MIN_BYTES (8u << 20)
@@ -37,8 +38,6 @@
 /* Longer buffers are given back when their group is durable. */
 #define JOURNAL_BUFFER_KEPT (8u << 20)
 #define JOURNAL_RECORD_SHARE 8u /* of the ring, the most that one record takes */
-
-struct store;
 
 struct journal_buffer {
     char *memory;
@@ -66,7 +65,15 @@ struct journal_mark {
 
 struct journal {
     pthread_mutex_t lock;
-    struct store *engine;
+    struct env *env;
+    /* What the owner sets before the first use: */
+    uint64_t seed;    /* the store's, in every group */
+    _Atomic int sync; /* enum store_sync; any time */
+    /* `durable` has advanced. here: the queue whose completions this thread is looking at. No lock
+     * is held. */
+    void (*on_durable)(void *arg, const struct disk_queue *here);
+    void (*on_growth)(void *arg, uint64_t bytes); /* a buffer has grown; the lock is held */
+    void *arg;
     struct disk_file *file;
     uint64_t size;
     uint64_t epoch;
@@ -87,7 +94,7 @@ struct journal {
     _Atomic uint64_t bytes_written, groups;
 };
 
-STORE_MUST_CHECK bool journal_init(struct journal *journal, struct store *engine, uint64_t size);
+STORE_MUST_CHECK bool journal_init(struct journal *journal, struct env *env, uint64_t size);
 void journal_free(struct journal *journal);
 /* Begins a new history at `mark`, after recovery or on a new store. */
 void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch);
@@ -105,6 +112,12 @@ void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t le
 /* Milliseconds since the oldest record that is not in flight or durable came; -1: there is none. */
 int64_t journal_age(struct journal *journal, int64_t now_ms);
 uint64_t journal_buffer_bytes(struct journal *journal);
+
+/* The last commit that is durable. */
+static inline uint64_t journal_durable(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->durable, memory_order_acquire);
+}
 
 void journal_mark(struct journal *journal, struct journal_mark *mark);
 /* A checkpoint at `mark` is durable: the ring before it may be reused. */

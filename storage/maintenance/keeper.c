@@ -122,7 +122,7 @@ static void find_room(struct store *store, struct space *space)
 
 static void sync_by_age(struct store *store)
 {
-    int sync = atomic_load(&store->sync);
+    int sync = atomic_load(&store->journal.sync);
     int64_t limit = sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS : 1000 - TICK_MS;
     if (journal_age(&store->journal, env_clock_ms()) >= limit)
         writeback_sync(store, atomic_load(&store->journal.appended));

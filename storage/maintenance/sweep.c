@@ -9,12 +9,6 @@
 
 #include "storage/txn/wait.h"
 
-void sweep_ask(struct store *store)
-{
-    atomic_store(&store->sweep_asked, true);
-    keeper_ask(store);
-}
-
 /* An entry is taken out only if it names just this place: a slot that a transaction has reserved
  * but not written may still show what it held before. */
 static bool remove_entry(struct partition *partition, uint32_t slot, uint32_t tag, uint32_t page,

@@ -147,7 +147,8 @@ bool writeback_step(struct store *store, struct space *space, struct batch *batc
     pthread_mutex_unlock(&space->lock);
     if (batch->count == 0)
         return false;
-    bool durable = batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);
+    bool durable =
+        batch->newest <= journal_durable(&store->journal) || writeback_sync(store, batch->newest);
     int error = durable ? write_batch(store, space, batch) : 0;
     if (error)
         env_fail(&store->env, "writing pages", error);
@@ -159,7 +160,7 @@ bool writeback_step(struct store *store, struct space *space, struct batch *batc
 
 bool writeback_sync(struct store *store, uint64_t commit)
 {
-    while (store_durable(store) < commit && !env_failed(&store->env)) {
+    while (journal_durable(&store->journal) < commit && !env_failed(&store->env)) {
         annex_write(store);
         journal_kick(&store->journal, store->keeper_queue, 0);
         store->disk->ops->submit(store->keeper_queue);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "storage/recovery/disk_readonly.h"
+#include "storage/recovery/open.h"
 #include "storage/maintenance/index_file.h"
 #include "storage/value/long_key.h"
 

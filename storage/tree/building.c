@@ -6,7 +6,7 @@
  *         \------------ end, at any time: what is there is taken apart
  *
  * Nothing on disk says that it is unfinished: a node whose collection no item names is free at
- * recovery, as one of a collection that was given up (tree_free.c).
+ * recovery, as one of a collection that was given up (tree_drop.c).
  *
  * Invariants
  * 1. `roots` is what the last step has committed. What a run adds to them is in that run's struct

@@ -17,9 +17,6 @@
  * 2. A void write to one of the store's places is committed nevertheless, as a deletion, if others
  *    remain: its value may live on under another name in another place, and the dead item must not
  *    give the value's space back.
- *
- * When no key is left at all, the dead items' space is given back at once; otherwise the keeper
- * sweeps (sweep.c).
  */
 #include "storage/txn/engine.h"
 
@@ -252,41 +249,4 @@ uint64_t databases_change(struct store_txn *txn, uint64_t commit)
     store->databases = arrangement->databases;
     store->databases_commit = commit;
     return dead;
-}
-
-static bool nothing_left(const struct store *store)
-{
-    for (uint32_t i = 0; i < store->partition_count; i++)
-        for (uint32_t db = 0; db <= STORE_HIDDEN_DB; db++)
-            if (counter_read(&store->partitions[i].databases[db].keys) > 0)
-                return false;
-    return true;
-}
-
-/* No live item, no transaction but this one: every slot is free. */
-static void empty_partition(struct partition *partition)
-{
-    struct space *space = &partition->space;
-    index_clear(&partition->index);
-    ttl_clear(&partition->ttl);
-    for (uint32_t class = 0; class < SPACE_CLASS_MAX; class ++)
-        space->classes[class] = (struct space_class){0};
-    memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
-    for (uint32_t segment = 0; segment < space->segment_assigned; segment++)
-        if (space->segment_class[segment])
-            space_assign(space, segment, space->segment_class[segment]);
-}
-
-void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit)
-{
-    struct store *store = txn->store;
-    bool shown = store->snapshots != NULL; /* a snapshot still needs the dead items */
-    if (dead > 0 && nothing_left(store) && txn->write_count == 0 && !shown) {
-        store->generation++;
-        for (uint32_t i = 0; i < store->partition_count; i++)
-            empty_partition(&store->partitions[i]);
-        extent_free_all(store, commit);
-    } else if (dead > 0) {
-        sweep_ask(store);
-    }
 }

@@ -40,6 +40,7 @@
 #include "storage/journal/journal.h"
 #include "storage/cache/space.h"
 #include "storage/store.h"
+#include "storage/txn/hooks.h"
 #include "storage/index/ttl.h"
 
 #define STORE_HIDDEN_DB STORE_DB_COUNT /* store_key.db of the engine's own items: FORMAT_HIDDEN */
@@ -297,7 +298,7 @@ struct store_worker {
     _Atomic bool evict_due;  /* somebody wants room */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
-    struct grave *grave; /* that it digs in (tree_free.c) */
+    struct grave *grave; /* that it digs in (tree_dig.c) */
 
     pthread_mutex_t inbox_lock;
     struct store_txn *inbox, *inbox_last; /* made ready by other threads */
@@ -332,6 +333,7 @@ struct observer { /* change.c */
 
 struct store {
     struct env env;
+    const struct hooks *hooks;
     struct disk *disk;
     struct disk_queue *keeper_queue;
     struct disk_file *super_file;
@@ -359,7 +361,6 @@ struct store {
 
     struct store_worker **workers;
     uint32_t worker_count;
-    _Atomic int sync;
     _Atomic uint32_t durable_awaited; /* store_await_durable's sum */
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
     _Atomic bool full;
@@ -402,7 +403,7 @@ struct store {
     _Atomic int64_t apart_bytes;                    /* memory of runs beside them (run_write.c) */
 
     pthread_mutex_t graves_lock; /* a leaf */
-    struct grave *graves;        /* collections to be taken apart (tree_free.c) */
+    struct grave *graves;        /* collections to be taken apart (tree_drop.c) */
     _Atomic uint32_t grave_count;
     uint64_t generation; /* of what is in memory: changes when all of it is dropped */
 
@@ -428,9 +429,6 @@ struct store {
 
 /* ---- store.c ---- */
 
-/* Wakes who waits for it. here: the queue whose completions this thread is looking at. */
-void engine_durable_advanced(struct store *store, const struct disk_queue *here);
-
 static inline struct partition *engine_partition(struct store *store, uint32_t slot)
 {
     return &store->partitions[slot >> store->slot_shift];
@@ -454,14 +452,6 @@ static inline uint32_t engine_database(const struct store *store, uint32_t db)
 {
     return db == STORE_HIDDEN_DB ? FORMAT_HIDDEN : store->databases.ids[db];
 }
-
-/* The store as the disk has it, recovered, with no thread running yet. Frees the disk if it fails.
- */
-STORE_MUST_CHECK enum store_result engine_recover_on(struct disk *disk,
-                                                     const struct store_options *options,
-                                                     struct store **store,
-                                                     char message[STORE_MESSAGE_MAX]);
-void engine_destroy(struct store *store);
 
 /* ---- memory.c ---- */
 
@@ -543,10 +533,8 @@ static inline uint32_t databases_committed(const struct store_txn *txn, uint32_t
 /* The run is over: brings writes, flushes and swaps into an order in which they can be applied, the
  * doomed writes, then the new map, then the others. */
 void databases_settle(struct store_txn *txn);
-/* Applies the new map. All partitions' locks are held, here and in databases_reclaim, which gives
- * back what the flushes emptied. How many keys are dead now. */
+/* Applies the new map; all partitions' locks are held. How many keys are dead now. */
 uint64_t databases_change(struct store_txn *txn, uint64_t commit);
-void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */
 bool databases_is_dead(const struct store *store, uint32_t id);
 /* An id that was in use once, or 0. A page that held such items and is used anew is written over
@@ -655,7 +643,7 @@ bool tree_is_kept(const struct store_txn *txn, uint64_t collection);
 void tree_outside_key(const struct store *store, struct store_key *key,
                       const struct format_outside_key *bytes);
 
-/* ---- tree_free.c ---- */
+/* ---- tree_drop.c, tree_dig.c ---- */
 
 /* The collection is no longer named by any item; the home's lock need not be held. */
 void tree_bury(struct store *store, const struct format_trees *roots);
@@ -701,7 +689,6 @@ void stream_leave(struct store_stream *stream); /* no longer the run's, but the 
 
 /* ---- sweep.c: items of flushed databases, where others live on ---- */
 
-void sweep_ask(struct store *store);
 bool sweep_step(struct store *store); /* the keeper's; false: nothing is left to do */
 
 /* ---- expire.c ---- */

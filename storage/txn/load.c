@@ -221,7 +221,7 @@ static void loaded(struct disk_op *op)
     if (load->patient)
         let_one_go(load->worker);
     if (load->scout && load->scout->life == load->scout_life && !op->error)
-        scout_on(load->scout);
+        store->hooks->page_arrived(load->scout);
     free(load);
 }
 

@@ -22,13 +22,17 @@
 #define SHRINK_STEP 16u /* frames of a space at a time */
 
 /* What cannot go, as far as it is counted. */
-static uint64_t fixed_bytes(const struct store *store, uint64_t *index_bytes)
+static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
 {
-    struct store_stats stats;
-    store_stats(store, &stats);
     int64_t noted = atomic_load_explicit(&store->noted_bytes, memory_order_relaxed);
-    *index_bytes = stats.index_bytes;
-    return stats.index_bytes + stats.table_bytes + stats.journal_buffer_bytes +
+    uint64_t tables = space_table_bytes(&store->extents);
+    *index_total = 0;
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        const struct partition *partition = &store->partitions[i];
+        *index_total += index_bytes(&partition->index) + ttl_bytes(&partition->ttl);
+        tables += space_table_bytes(&partition->space);
+    }
+    return *index_total + tables + journal_buffer_bytes(&store->journal) +
            (uint64_t)(noted > 0 ? noted : 0);
 }
 

@@ -152,3 +152,9 @@ void keeper_release(struct store *store)
     }
     pthread_mutex_unlock(&store->throttle_lock);
 }
+
+void sweep_ask(struct store *store)
+{
+    atomic_store(&store->sweep_asked, true);
+    keeper_ask(store);
+}

@@ -23,6 +23,7 @@ bool request_holds(const struct store_txn *txn, uint32_t partition);
 STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
 
 void keeper_ask(struct store *store); /* there is work */
+void sweep_ask(struct store *store);  /* dead items are in the index */
 /* The transaction waits until the keeper has made progress, or the journal has. */
 void keeper_throttle(struct store_txn *txn);
 void keeper_release(struct store *store); /* all that wait so try again */

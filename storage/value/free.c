@@ -14,8 +14,6 @@
 #include <string.h>
 
 #include "storage/value/annex.h"
-#include "storage/exec/snapshot.h"
-#include "storage/exec/upload.h"
 
 /* ---- who reads versions ---- */
 
@@ -126,14 +124,14 @@ void extent_free_all(struct store *store, uint64_t commit)
     pthread_mutex_lock(&store->free_lock);
     pthread_mutex_lock(&space->lock);
     extent_forget_deferred(store);
-    upload_set_apart(store, true);
+    store->hooks->set_uploads_apart(store, true);
     annex_set_apart(store, true);
     uint32_t used = space_used_runs(space, NULL);
     struct format_extent *runs = malloc((used + 1) * sizeof *runs);
     if (runs)
         space_used_runs(space, runs);
     annex_set_apart(store, false);
-    upload_set_apart(store, false);
+    store->hooks->set_uploads_apart(store, false);
     pthread_mutex_unlock(&space->lock);
     if (!runs)
         atomic_store(&store->scan_wanted, true);
@@ -231,7 +229,8 @@ static bool free_node(struct store *store, const struct format_extent *node)
 /* Nobody reads the version any more that has these runs. */
 static bool is_unread(const struct store *store, const struct deferred_free *entry)
 {
-    return entry->commit <= oldest_reader(store) && entry->commit <= snapshot_oldest(store);
+    return entry->commit <= oldest_reader(store) &&
+           entry->commit <= store->hooks->oldest_snapshot(store);
 }
 
 bool extent_free_is_near(const struct store *store)
@@ -241,7 +240,7 @@ bool extent_free_is_near(const struct store *store)
 
 static struct deferred_free *take_due(struct store *store)
 {
-    uint64_t durable = store_durable(store);
+    uint64_t durable = journal_durable(&store->journal);
     pthread_mutex_lock(&store->extents.lock);
     struct deferred_free *entry = store->deferred;
     if (entry && entry->commit <= durable && is_unread(store, entry))

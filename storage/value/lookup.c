@@ -14,6 +14,17 @@
 #define COPY_SHARE 4u /* of memory: what a run may have copied in place */
 #define COPY_LEAST (4u << 20)
 
+void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
+               size_t len, enum store_mode mode)
+{
+    *key = (struct store_key){.data = data,
+                              .len = (uint32_t)len,
+                              .slot = (uint16_t)store_hash_slot(data, len),
+                              .db = (uint8_t)db,
+                              .mode = (uint8_t)mode,
+                              .hash = format_hash(&store->secret, data, len)};
+}
+
 enum store_result txn_find(struct store_txn *txn, const struct store_key *key, uint32_t database,
                            struct found *found)
 {

@@ -18,7 +18,6 @@
 
 #include "storage/value/long_key.h"
 #include "storage/value/run_write.h"
-#include "storage/exec/upload.h"
 #include "storage/txn/wait.h"
 #include "storage/value/patches.h"
 
@@ -119,7 +118,7 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
         extent_free_list(txn->store, large->staging->replaced.at, large->staging->replaced.count, 0,
                          commit);
         if (large->upload)
-            upload_hand_over(large->upload);
+            txn->store->hooks->upload_handed_over(large->upload);
         end(large);
     }
 }

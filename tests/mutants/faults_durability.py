@@ -6,7 +6,7 @@ from fault import (Faults, ANNEX, BUILDING, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE
 ALL = Faults()
 fault = ALL.add
 
-fault("names-not-durable", "storage/store.c",
+fault("names-not-durable", "storage/recovery/open.c",
       "a directory whose making was cut off before its last flush is used as it is",
       ("int error = store->disk->ops->sync_directory(store->disk);", "int error = 0;"),
       by=[POWERCUT])
@@ -29,7 +29,7 @@ fault("group-overtakes", "storage/journal/journal.c",
       by=[POWERCUT])
 fault("failed-group-acknowledged", "storage/journal/journal.c",
       "a group whose write failed counts as durable",
-      ("if (!env_failed(&journal->engine->env)) atomic_store_explicit(&journal->durable,",
+      ("if (!env_failed(journal->env)) atomic_store_explicit(&journal->durable,",
        "atomic_store_explicit(&journal->durable,"),
       by=[FAULTS])
 fault("ring-left-at-its-end", "storage/journal/journal.c",
@@ -196,7 +196,7 @@ fault("step-commits-the-run", "storage/tree/building.c",
       ("if (is_beside(&txn->writes[i], id)) txn->writes[kept++] = txn->writes[i];",
        "txn->writes[kept++] = txn->writes[i];"),
       by=[BUILDING])
-fault("building-of-the-past", "storage/tree/tree_free.c",
+fault("building-of-the-past", "storage/tree/tree_drop.c",
       "of a collection that a flush has freed the pages are given back once more",
       ("grave->generation = generation;", ";"),
       by=[BUILDING])
@@ -333,7 +333,7 @@ fault("tail-before-flush", "storage/maintenance/writeback.c",
       by=[CUTS, POWERCUT])
 fault("page-before-its-commit", "storage/maintenance/writeback.c",
       "a page is written before its newest commit is durable",
-      ("batch->newest <= store_durable(store) || writeback_sync(store, batch->newest);", "true;"),
+      ("batch->newest <= journal_durable(&store->journal) || writeback_sync(store, batch->newest);", "true;"),
       by=[CUTS, POWERCUT])
 fault("page-skipped", "storage/maintenance/writeback.c",
       "a checkpoint leaves out the page behind each one it writes",

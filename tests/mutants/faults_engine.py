@@ -147,11 +147,11 @@ fault("nodes-taken-for-free", "storage/recovery/recover_trees.c",
       ("bool keeps = is_named(found, nodes[i].collection);", "bool keeps = false;"),
       by=[CUTS, *TREES])
 
-fault("dirty-node-dropped", "storage/tree/tree_free.c",
+fault("dirty-node-dropped", "storage/maintenance/tree_dig.c",
       "the page of a node that is given up stays as it was before the node",
       ("if (frame && !arena_frame(space->arena, frame)->dirty &&", "if (frame &&"),
       by=TREES)
-fault("grave-outlives-a-flush", "storage/txn/databases.c",
+fault("grave-outlives-a-flush", "storage/exec/flush.c",
       "pages are freed once more after a flush of everything",
       ("store->generation++;", ""),
       by=TREES)
@@ -381,7 +381,7 @@ fault("upload-put-too-early", "storage/exec/upload.c",
       by=[UPLOAD])
 fault("upload-flushed-away", "storage/value/free.c",
       "a flush of everything frees what uploads are writing to",
-      ("upload_set_apart(store, true);", ""), ("upload_set_apart(store, false);", ""),
+      ("store->hooks->set_uploads_apart(store, true);", ""), ("store->hooks->set_uploads_apart(store, false);", ""),
       by=[UPLOAD])
 fault("upload-leaks", "storage/exec/upload.c",
       "the space of an upload that was given up does not come back",
@@ -446,8 +446,8 @@ fault("run-free-before-durable", "storage/value/free.c",
       by=[CUTS, POWERCUT])
 fault("run-free-under-a-stream", "storage/value/free.c",
       "the run of an old value is used again while it is being streamed",
-      ("entry->commit <= oldest_reader(store) && entry->commit <= snapshot_oldest(store)",
-       "entry->commit <= snapshot_oldest(store)"),
+      ("entry->commit <= oldest_reader(store) && entry->commit <= store->hooks->oldest_snapshot(store)",
+       "entry->commit <= store->hooks->oldest_snapshot(store)"),
       by=[RANDOM, CUTS, POWERCUT])
 fault("renamed-value-freed", "storage/exec/commit.c",
       "the extents of a value that lives on under another name are given up",

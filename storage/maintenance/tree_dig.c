@@ -17,214 +17,16 @@
  * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays,
  * since what was in the slot before the node may be on disk still.
  */
-#include "storage/tree/tree.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/tree/tree_drop.h"
 #include "storage/txn/wait.h"
 
 #define NODES_AT_ONCE 16u /* transactions of a round */
 #define PAGES_AT_ONCE 1024u
 #define OUTSIDE_AT_ONCE 32u
-
-struct page_list {
-    uint32_t *at;
-    uint32_t count, capacity;
-};
-
-/* A node to be looked at. */
-struct dig {
-    uint32_t page, level;
-};
-
-struct dig_list {
-    struct dig *at;
-    uint32_t count, capacity;
-};
-
-struct grave {
-    struct store_request request; /* first */
-    struct grave *next;
-    struct store_worker *worker;
-    uint64_t generation;
-    uint64_t collection;
-    uint32_t home;
-    bool has_outside;
-    bool is_running, is_done;
-    struct store_key key; /* in the home partition: its lock, and a place behind barriers */
-    struct format_outside_key key_bytes;
-    struct dig_list digs;
-    struct page_list pages;
-    struct format_outside_key *outside; /* of no node: found by recovery */
-    uint32_t outside_count, outside_capacity;
-    /* of the transaction under way */
-    uint32_t found[PAGE_SIZE / sizeof(struct format_child)];
-    uint32_t found_count, found_level;
-};
-
-/* ---- lists ---- */
-
-static bool add_page(struct page_list *list, uint32_t page)
-{
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
-        uint32_t *grown = realloc(list->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        list->at = grown;
-        list->capacity = capacity;
-    }
-    list->at[list->count++] = page;
-    return true;
-}
-
-static bool add_dig(struct dig_list *list, uint32_t page, uint32_t level)
-{
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
-        struct dig *grown = realloc(list->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        list->at = grown;
-        list->capacity = capacity;
-    }
-    list->at[list->count++] = (struct dig){page, level};
-    return true;
-}
-
-static void free_grave(struct grave *grave)
-{
-    free(grave->digs.at);
-    free(grave->pages.at);
-    free(grave->outside);
-    free(grave);
-}
-
-/* A node that is known by now; leaves need not be looked at unless they name values outside. */
-static bool note_node(struct grave *grave, uint32_t page, uint32_t level)
-{
-    if (!add_page(&grave->pages, page))
-        return false;
-    return (level == 0 && !grave->has_outside) || add_dig(&grave->digs, page, level);
-}
-
-/* ---- burying ---- */
-
-static void enlist(struct store *store, struct grave *grave)
-{
-    pthread_mutex_lock(&store->graves_lock);
-    grave->next = store->graves;
-    store->graves = grave;
-    atomic_fetch_add_explicit(&store->grave_count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&store->graves_lock);
-}
-
-static struct grave *take_grave(struct store *store)
-{
-    pthread_mutex_lock(&store->graves_lock);
-    struct grave *grave = store->graves;
-    if (grave)
-        store->graves = grave->next;
-    pthread_mutex_unlock(&store->graves_lock);
-    return grave;
-}
-
-static struct grave *new_grave(struct store *store, uint64_t collection, uint32_t home)
-{
-    struct grave *grave = calloc(1, sizeof *grave);
-    if (!grave)
-        return NULL;
-    grave->generation = store->generation;
-    grave->collection = collection;
-    grave->home = home;
-    grave->key_bytes = (struct format_outside_key){.collection = collection,
-                                                   .slot = (uint16_t)(home << store->slot_shift)};
-    grave->key =
-        (struct store_key){.data = (const char *)&grave->key_bytes,
-                           .len = sizeof grave->key_bytes,
-                           .slot = grave->key_bytes.slot,
-                           .db = STORE_HIDDEN_DB,
-                           .mode = STORE_EXCLUSIVE,
-                           .hash = format_hash(&store->secret, (const char *)&grave->key_bytes,
-                                               sizeof grave->key_bytes)};
-    return grave;
-}
-
-void tree_bury(struct store *store, const struct format_trees *roots)
-{
-    tree_bury_of(store, roots, store->generation);
-}
-
-void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation)
-{
-    struct grave *grave = new_grave(store, roots->collection, roots->home);
-    bool noted = grave != NULL;
-    if (grave)
-        grave->generation = generation;
-    for (uint32_t i = 0; noted && i < roots->count; i++)
-        grave->has_outside |= roots->trees[i].has_outside != 0;
-    for (uint32_t i = 0; noted && i < roots->count; i++)
-        if (roots->trees[i].height)
-            noted = note_node(grave, roots->trees[i].root, roots->trees[i].height - 1u);
-    if (noted && grave->pages.count) {
-        enlist(store, grave);
-        return;
-    }
-    if (!noted)
-        atomic_store(&store->scan_wanted, true);
-    if (!noted)
-        env_log(&store->env, STORE_LOG_WARNING,
-                "Out of memory: the space of a deleted collection comes back with the next "
-                "start");
-    if (grave)
-        free_grave(grave);
-}
-
-/* From an item in its page. */
-void tree_bury_item(struct store *store, const struct format_item *item)
-{
-    struct format_trees *roots = malloc(item->payload_len);
-    if (!roots) {
-        atomic_store(&store->scan_wanted, true);
-        return;
-    }
-    memcpy(roots, format_payload(item), item->payload_len);
-    tree_bury(store, roots);
-    free(roots);
-}
-
-bool tree_bury_outside(struct store *store, const struct format_outside_key *key)
-{
-    uint32_t home = key->slot >> store->slot_shift;
-    struct grave *grave = store->graves;
-    if (!grave || !grave->outside || grave->home != home) {
-        grave = new_grave(store, key->collection, home);
-        if (!grave)
-            return false;
-        enlist(store, grave);
-    }
-    if (grave->outside_count == grave->outside_capacity) {
-        uint32_t capacity = grave->outside_capacity ? 2 * grave->outside_capacity : 16;
-        struct format_outside_key *grown = realloc(grave->outside, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        grave->outside = grown;
-        grave->outside_capacity = capacity;
-    }
-    grave->outside[grave->outside_count++] = *key;
-    return true;
-}
-
-void tree_forget_graves(struct store *store)
-{
-    struct grave *grave;
-    while ((grave = take_grave(store))) {
-        atomic_fetch_sub_explicit(&store->grave_count, 1, memory_order_relaxed);
-        free_grave(grave);
-    }
-}
 
 /* ---- digging: one transaction ---- */
 
@@ -349,7 +151,7 @@ static void remember(struct grave *grave)
         return;
     grave->digs.count--;
     for (uint32_t i = 0; noted && i < grave->found_count; i++)
-        noted = note_node(grave, grave->found[i], grave->found_level);
+        noted = grave_note_node(grave, grave->found[i], grave->found_level);
     grave->found_count = 0;
     if (!noted)
         give_up(grave);
@@ -366,7 +168,7 @@ static void dug(struct grave *grave, enum store_result result)
     if (grave->is_done) {
         worker->grave = NULL;
         atomic_fetch_sub_explicit(&worker->store->grave_count, 1, memory_order_relaxed);
-        free_grave(grave);
+        grave_free(grave);
     }
 }
 
@@ -383,7 +185,7 @@ void tree_dig(struct store_worker *worker)
     for (uint32_t i = 0; i < NODES_AT_ONCE && !worker->stopping; i++) {
         struct grave *grave = worker->grave;
         if (!grave)
-            grave = worker->grave = take_grave(store);
+            grave = worker->grave = grave_take(store);
         if (!grave || grave->is_running)
             return;
         grave->worker = worker;
@@ -407,5 +209,5 @@ void tree_leave_grave(struct store_worker *worker)
         return;
     assert(!grave->is_running);
     atomic_fetch_sub_explicit(&worker->store->grave_count, 1, memory_order_relaxed);
-    enlist(worker->store, grave);
+    grave_enlist(worker->store, grave);
 }

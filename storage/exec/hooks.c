@@ -1,0 +1,11 @@
+#include "storage/exec/hooks.h"
+
+#include "storage/exec/snapshot.h"
+#include "storage/exec/upload.h"
+
+const struct hooks exec_hooks = {
+    .page_arrived = scout_on,
+    .oldest_snapshot = snapshot_oldest,
+    .set_uploads_apart = upload_set_apart,
+    .upload_handed_over = upload_hand_over,
+};

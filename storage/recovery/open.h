@@ -1,0 +1,15 @@
+/* A store without its threads. Private to storage/. */
+#ifndef VELLUM_STORE_OPEN_H
+#define VELLUM_STORE_OPEN_H
+
+#include "storage/txn/engine.h"
+
+/* The store as the disk has it, recovered, with no thread running yet. Frees the disk if it fails.
+ */
+STORE_MUST_CHECK enum store_result engine_recover_on(struct disk *disk,
+                                                     const struct store_options *options,
+                                                     struct store **store,
+                                                     char message[STORE_MESSAGE_MAX]);
+void engine_destroy(struct store *store);
+
+#endif

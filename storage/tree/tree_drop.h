@@ -1,0 +1,48 @@
+/* Graves: collections to be taken apart. Private to storage/. */
+#ifndef VELLUM_STORE_TREE_DROP_H
+#define VELLUM_STORE_TREE_DROP_H
+
+#include "storage/tree/tree.h"
+
+struct page_list {
+    uint32_t *at;
+    uint32_t count, capacity;
+};
+
+/* A node to be looked at. */
+struct dig {
+    uint32_t page, level;
+};
+
+struct dig_list {
+    struct dig *at;
+    uint32_t count, capacity;
+};
+
+struct grave {
+    struct store_request request; /* first */
+    struct grave *next;
+    struct store_worker *worker;
+    uint64_t generation;
+    uint64_t collection;
+    uint32_t home;
+    bool has_outside;
+    bool is_running, is_done;
+    struct store_key key; /* in the home partition: its lock, and a place behind barriers */
+    struct format_outside_key key_bytes;
+    struct dig_list digs;
+    struct page_list pages;
+    struct format_outside_key *outside; /* of no node: found by recovery */
+    uint32_t outside_count, outside_capacity;
+    /* of the transaction under way */
+    uint32_t found[PAGE_SIZE / sizeof(struct format_child)];
+    uint32_t found_count, found_level;
+};
+
+/* A node that is known by now; leaves need not be looked at unless they name values outside. */
+STORE_MUST_CHECK bool grave_note_node(struct grave *grave, uint32_t page, uint32_t level);
+void grave_enlist(struct store *store, struct grave *grave);
+struct grave *grave_take(struct store *store); /* NULL: there is none */
+void grave_free(struct grave *grave);
+
+#endif

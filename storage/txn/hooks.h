@@ -1,0 +1,26 @@
+/*
+ * What lower rooms call in higher ones. exec/hooks.c names the functions; a store has them from its
+ * beginning to its end. Private to storage/.
+ */
+#ifndef VELLUM_STORE_HOOKS_H
+#define VELLUM_STORE_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store;
+struct store_txn;
+struct store_upload;
+
+struct hooks {
+    /* load.c: a page that the transaction came upon as a scout is there; no lock is held. */
+    void (*page_arrived)(struct store_txn *txn);
+    /* free.c, with extents.lock held: commits up to this number are seen by all open snapshots. */
+    uint64_t (*oldest_snapshot)(const struct store *store);
+    /* free.c, likewise: the runs of all open uploads show as free, or as used again. */
+    void (*set_uploads_apart)(struct store *store, bool apart);
+    /* stage.c: a commit has put the upload under a key. */
+    void (*upload_handed_over)(struct store_upload *upload);
+};
+
+#endif
