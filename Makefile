@@ -249,6 +249,8 @@ LINK_SRC := \
 	rdma-ext/verbs.c
 RDMA_SRC := \
 	rdma-ext/channel.c \
+	rdma-ext/choose.c \
+	rdma-ext/devices.c \
 	rdma-ext/engine.c \
 	rdma-ext/failure.c \
 	rdma-ext/pages.c \
@@ -275,6 +277,7 @@ RDMA_TESTS := \
 	test_channel \
 	test_client \
 	test_deaths \
+	test_devices \
 	test_failures \
 	test_hostile \
 	test_invalidation \
@@ -772,7 +775,7 @@ $(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_failures test_hostile test_invalidation test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_devices test_failures test_hostile test_invalidation test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

@@ -29,7 +29,7 @@ static bool pin(struct rdma_service *service, size_t size, int access, struct ib
     }
     *mr = ibv_reg_mr(service->device.pd, memory, size, access);
     if (*mr != NULL) {
-        atomic_fetch_add(&service->pinned_bytes, size);
+        atomic_fetch_add(&service->totals->pinned_bytes, size);
         return true;
     }
     service->error = errno;
@@ -46,7 +46,7 @@ static void unpin(struct rdma_service *service, struct ibv_mr **mr)
     ibv_dereg_mr(*mr);
     munmap(memory, size);
     *mr = NULL;
-    atomic_fetch_sub(&service->pinned_bytes, size);
+    atomic_fetch_sub(&service->totals->pinned_bytes, size);
 }
 
 bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX])
@@ -100,7 +100,7 @@ void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
 
 static bool may_pin(struct rdma_service *service, size_t size)
 {
-    return atomic_load(&service->pinned_bytes) + size <= service->max_pinned_bytes;
+    return atomic_load(&service->totals->pinned_bytes) + size <= service->totals->max_pinned_bytes;
 }
 
 /* NULL, or what is wrong. */
@@ -281,8 +281,8 @@ static const char *make_own(struct rdma_service *service, struct rdma_channel *c
         return problem;
     rdma_look_at_port(service);
     channel->speaker = service->device;
-    if (request->has_address && !service->is_gid_fixed)
-        rdma_device_speak_from(&channel->speaker, request->address);
+    if (request->path.has_local && !service->is_gid_fixed)
+        rdma_device_speak_from(&channel->speaker, request->path.local);
     rdma_qp_describe(&channel->speaker, channel->qp, random_psn(), &request->ours);
     request->ours.mode = request->theirs.mode;
     return NULL;

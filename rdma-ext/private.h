@@ -1,5 +1,6 @@
 /*
- * The server's side of channels, inside. A channel's life, and who acts on it:
+ * The server's side of channels, inside: a service for each port of a device (devices.c), with a
+ * helper thread and its part in each worker. A channel's life, and who acts on it:
  *
  *     worker            helper thread           worker
  *     rdma_worker_connect   rdma_job_connect   rdma_on_made: it may use the queues and memory
@@ -51,6 +52,9 @@
 #define WR_OWN (1ull << 61)
 #define WR_BIND WR_OWN /* among sends: of the window to the ring */
 #define WR_PLACE(wr_id) (((wr_id) & ~(WR_DRAIN | WR_BIND)) >> 32)
+
+struct rdma_service;
+struct rdma_worker;
 
 struct rdma_job {
     void (*run)(struct rdma_service *service, struct rdma_job *job);
@@ -174,10 +178,19 @@ struct rdma_resolving {
     uint32_t channels; /* given to resolvers, and not back yet */
 };
 
+/* Of all devices together. */
+struct rdma_totals {
+    uint32_t max_channels;
+    uint64_t max_pinned_bytes;
+    _Atomic uint32_t channel_count;
+    _Atomic uint64_t pinned_bytes;
+};
+
+/* One port of a device, in use. */
 struct rdma_service {
     struct rdma_device device;
+    struct rdma_totals *totals;
     uint32_t max_channels, chunks_max;
-    uint64_t max_pinned_bytes;
     uint32_t max_held_bytes;         /* of each channel */
     bool is_gid_fixed;               /* all channels speak from the device's */
     uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as the helper has seen them last */
@@ -189,7 +202,6 @@ struct rdma_service {
     void (*warn)(void *arg, const char *text);
     void *warn_arg;
     _Atomic uint32_t channel_count;
-    _Atomic uint64_t pinned_bytes;
     _Atomic uint64_t failures; /* calls refused, queues and devices that failed */
     _Atomic uint64_t said_ns;  /* when what a client can bring about was logged last */
     _Atomic bool is_lost;      /* the device has failed, or has gone */
@@ -219,7 +231,38 @@ struct rdma_service {
     bool has_warned; /* of that */
 };
 
+/* ---- devices.c ---- */
+
+/* A worker's queues with each device, in the order in which these came into use. */
+struct rdma_poll_group {
+    struct rdma_devices *devices;
+    struct worker *owner;
+    int epoll_fd; /* of the workers' completion channels */
+    struct rdma_worker *workers[RDMA_DEVICES_MAX];
+    uint32_t worker_count;
+};
+
+/* ---- choose.c ---- */
+
+/* Which of these serves a channel of that path best. NULL: there is none. */
+struct rdma_service *rdma_choose(struct rdma_service *const *services, uint32_t count,
+                                 const struct rdma_path *path);
+
 /* ---- service.c ---- */
+
+/* Opens a device and begins to serve. NULL: none fits, and message tells why. */
+struct rdma_service *rdma_service_open(const struct rdma_options *options,
+                                       const struct rdma_choice *choice, struct rdma_totals *totals,
+                                       char message[RDMA_ERROR_MAX]);
+/* As rdma_ops has them, of one device. */
+void rdma_service_halt(struct rdma_service *service);
+void rdma_service_free(struct rdma_service *service);
+struct rdma_worker *rdma_service_attach(struct rdma_service *service, struct worker *owner);
+/* What it is like, the GIDs that its channels may speak from, and what it adds to the counts. By
+ * any thread. */
+void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *port);
+void rdma_service_gids(struct rdma_service *service, struct rdma_info *info);
+void rdma_service_count(struct rdma_service *service, struct rdma_info *info);
 
 void rdma_submit(struct rdma_service *service, struct rdma_job *job);
 void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job); /* the lock is held */

@@ -1,5 +1,5 @@
 /*
- * The process's part: the device, and the helper thread that makes all verbs calls which take long.
+ * A device's port, and the helper thread that makes all verbs calls about it which take long.
  *
  * Invariants:
  * 1. Jobs run one after the other, in the order they were submitted; delayed ones when they are
@@ -175,11 +175,10 @@ static void set_limits(struct rdma_service *service, const struct rdma_options *
     if (service->max_channels > by_receives)
         service->max_channels = by_receives;
     service->chunks_max = service->max_channels / CHUNK_CHANNELS + 2;
-    service->max_pinned_bytes = options->max_pinned_bytes;
     service->max_held_bytes = options->max_client_bytes;
 }
 
-static void free_service(struct rdma_service *service)
+void rdma_service_free(struct rdma_service *service)
 {
     for (uint32_t i = 0; i < service->worker_count; i++)
         rdma_worker_free(service->workers[i]);
@@ -194,47 +193,58 @@ static void free_service(struct rdma_service *service)
     free(service);
 }
 
-static struct rdma_service *start(const struct rdma_options *options, char message[RDMA_ERROR_MAX])
+static struct rdma_service *new_service(const struct rdma_options *options,
+                                        struct rdma_totals *totals)
 {
     struct rdma_service *service = calloc(1, sizeof *service);
-    struct rdma_choice choice = {
-        .name = options->device, .port = options->port, .gid_index = options->gid_index};
-    snprintf(message, RDMA_ERROR_MAX, "out of memory or descriptors");
     if (service == NULL)
         return NULL;
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->resolving.wake, NULL);
+    service->totals = totals;
+    service->is_gid_fixed = options->gid_index >= 0;
     service->pages_around = options->pages_around;
     service->pages_arg = options->pages_arg;
     service->warn = options->warn;
     service->warn_arg = options->warn_arg;
     service->regions = calloc(REGIONS_MAX, sizeof(struct ibv_mr *));
     service->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (service->wake_fd < 0 || service->regions == NULL ||
-        !rdma_device_open(&service->device, &choice, message)) {
-        free_service(service);
-        return NULL;
-    }
+    return service;
+}
+
+/* What the device is like, before the helper starts. */
+static bool begin(struct rdma_service *service, const struct rdma_options *options,
+                  char message[RDMA_ERROR_MAX])
+{
+    int events = service->device.context->async_fd;
     set_limits(service, options);
-    service->is_gid_fixed = options->gid_index >= 0;
     memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
     service->gid_count = 1;
     rdma_look_at_gids(service);
     rdma_look_at_port(service);
-    if (!rdma_may_pin_at_all(service, message)) {
-        free_service(service);
-        return NULL;
-    }
-    int flags = fcntl(service->device.context->async_fd, F_GETFL);
-    fcntl(service->device.context->async_fd, F_SETFL, flags | O_NONBLOCK);
-    if (pthread_create(&service->helper, NULL, help, service) == 0)
-        return service;
+    fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
+    if (!rdma_may_pin_at_all(service, message))
+        return false;
     snprintf(message, RDMA_ERROR_MAX, "cannot start a thread");
-    free_service(service);
+    return pthread_create(&service->helper, NULL, help, service) == 0;
+}
+
+struct rdma_service *rdma_service_open(const struct rdma_options *options,
+                                       const struct rdma_choice *choice, struct rdma_totals *totals,
+                                       char message[RDMA_ERROR_MAX])
+{
+    struct rdma_service *service = new_service(options, totals);
+    snprintf(message, RDMA_ERROR_MAX, "out of memory or descriptors");
+    if (service == NULL)
+        return NULL;
+    if (service->wake_fd >= 0 && service->regions != NULL &&
+        rdma_device_open(&service->device, choice, message) && begin(service, options, message))
+        return service;
+    rdma_service_free(service);
     return NULL;
 }
 
-static void halt(struct rdma_service *service)
+void rdma_service_halt(struct rdma_service *service)
 {
     pthread_mutex_lock(&service->lock);
     service->is_stopping = true;
@@ -245,7 +255,7 @@ static void halt(struct rdma_service *service)
     rdma_resolvers_stop(service);
 }
 
-static struct rdma_worker *attach(struct rdma_service *service, struct worker *owner)
+struct rdma_worker *rdma_service_attach(struct rdma_service *service, struct worker *owner)
 {
     struct rdma_worker *worker = rdma_worker_new(service, owner);
     if (worker == NULL)
@@ -264,70 +274,55 @@ static struct rdma_worker *attach(struct rdma_service *service, struct worker *o
     return NULL;
 }
 
-static int descriptor(const struct rdma_worker *worker)
-{
-    return worker->events->fd;
-}
-
 /* ---- figures ---- */
 
 #define LOAD(counter) atomic_load_explicit(&(counter), memory_order_relaxed)
 
-static void info(struct rdma_service *service, struct rdma_info *to)
+void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *port)
 {
     const struct rdma_device *device = &service->device;
-    *to = (struct rdma_info){
+    *port = (struct rdma_port_info){
         .port = device->port,
         .is_ethernet = device->is_ethernet,
         .modes = 1u << RDMA_MODE_SEND | (unsigned)device->has_windows << RDMA_MODE_WRITE,
         .end = {.frame_bytes = FRAME_BYTES, .credits = CREDITS},
         .channels = LOAD(service->channel_count),
-        .max_channels = service->max_channels,
-        .pinned_bytes = LOAD(service->pinned_bytes),
-        .max_pinned_bytes = service->max_pinned_bytes,
-        .max_client_bytes = service->max_held_bytes,
-        .registered_bytes = LOAD(service->registered_bytes),
-        .failures = LOAD(service->failures),
     };
-    snprintf(to->device, sizeof to->device, "%s", device->name);
-    memcpy(to->end.gid, device->gid.raw, sizeof to->end.gid);
+    snprintf(port->device, sizeof port->device, "%s", device->name);
+    memcpy(port->end.gid, device->gid.raw, sizeof port->end.gid);
     pthread_mutex_lock(&service->lock);
     keep_looking(service);
-    to->is_active = service->is_active && !LOAD(service->is_lost);
-    to->end.lid = device->lid;
-    to->end.mtu = rdma_mtu_bytes(device->mtu);
-    memcpy(to->gids, service->gids, sizeof to->gids);
-    to->gid_count = service->gid_count;
+    port->is_active = service->is_active && !LOAD(service->is_lost);
+    port->end.lid = device->lid;
+    port->end.mtu = rdma_mtu_bytes(device->mtu);
     pthread_mutex_unlock(&service->lock);
-    for (uint32_t i = 0; i < service->worker_count; i++) {
-        const struct rdma_counters *counters = &service->workers[i]->counters;
-        to->opened += LOAD(counters->opened);
-        to->refused += LOAD(counters->refused);
-        to->breaches += LOAD(counters->breaches);
-        to->broken += LOAD(counters->broken);
-        to->frames_in += LOAD(counters->frames_in);
-        to->frames_out += LOAD(counters->frames_out);
-        to->bytes_in += LOAD(counters->bytes_in);
-        to->bytes_out += LOAD(counters->bytes_out);
-        to->copied_bytes += LOAD(counters->copied_bytes);
-        to->placed_bytes += LOAD(counters->placed_bytes);
-        to->held_bytes += LOAD(counters->held_bytes);
-        to->pulled_bytes += LOAD(counters->pulled_bytes);
-    }
 }
 
-const struct rdma_ops rdma_verbs_ops = {
-    .start = start,
-    .halt = halt,
-    .stop = free_service,
-    .info = info,
-    .attach = attach,
-    .descriptor = descriptor,
-    .poll = rdma_worker_poll,
-    .sleep = rdma_worker_sleep,
-    .woken = rdma_worker_woken,
-    .connect = rdma_worker_connect,
-    .wrap = rdma_channel_wrap,
-    .drop = rdma_end_channel,
-    .stats = rdma_channel_stats,
-};
+void rdma_service_gids(struct rdma_service *service, struct rdma_info *info)
+{
+    pthread_mutex_lock(&service->lock);
+    memcpy(info->gids, service->gids, sizeof info->gids);
+    info->gid_count = service->gid_count;
+    pthread_mutex_unlock(&service->lock);
+}
+
+void rdma_service_count(struct rdma_service *service, struct rdma_info *info)
+{
+    info->registered_bytes += LOAD(service->registered_bytes);
+    info->failures += LOAD(service->failures);
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        const struct rdma_counters *counters = &service->workers[i]->counters;
+        info->opened += LOAD(counters->opened);
+        info->refused += LOAD(counters->refused);
+        info->breaches += LOAD(counters->breaches);
+        info->broken += LOAD(counters->broken);
+        info->frames_in += LOAD(counters->frames_in);
+        info->frames_out += LOAD(counters->frames_out);
+        info->bytes_in += LOAD(counters->bytes_in);
+        info->bytes_out += LOAD(counters->bytes_out);
+        info->copied_bytes += LOAD(counters->copied_bytes);
+        info->placed_bytes += LOAD(counters->placed_bytes);
+        info->held_bytes += LOAD(counters->held_bytes);
+        info->pulled_bytes += LOAD(counters->pulled_bytes);
+    }
+}

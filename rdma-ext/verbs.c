@@ -56,6 +56,13 @@ static bool choose_gid(struct rdma_device *device, const struct rdma_choice *cho
     return best >= 0;
 }
 
+static bool is_left_out(const struct rdma_choice *choice, const struct rdma_device *device,
+                        uint8_t port)
+{
+    return choice->is_left_out != NULL &&
+           choice->is_left_out(choice->arg, device->name, device->index, port);
+}
+
 static bool choose_port(struct rdma_device *device, const struct rdma_choice *choice)
 {
     struct ibv_device_attr limits;
@@ -75,7 +82,8 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
     device->max_read_atomic = limits.max_qp_rd_atom;
     for (int number = 1; number <= limits.phys_port_cnt; number++) {
         struct ibv_port_attr port;
-        if (choice->port != 0 && choice->port != number)
+        if ((choice->port != 0 && choice->port != number) ||
+            is_left_out(choice, device, (uint8_t)number))
             continue;
         if (ibv_query_port(device->context, (uint8_t)number, &port) != 0 ||
             port.state != IBV_PORT_ACTIVE)
@@ -97,7 +105,18 @@ static bool is_any(const struct rdma_choice *choice)
 
 static bool is_called(struct ibv_device *candidate, const struct rdma_choice *choice)
 {
-    return is_any(choice) || strcmp(choice->name, ibv_get_device_name(candidate)) == 0;
+    static const char separators[] = " ,";
+    const char *name = ibv_get_device_name(candidate), *at = choice->name;
+    size_t length = strlen(name);
+    if (is_any(choice))
+        return true;
+    while (*at != '\0') {
+        size_t here = strcspn(at, separators);
+        if (here == length && memcmp(at, name, length) == 0)
+            return true;
+        at += here + strspn(at + here, separators);
+    }
+    return false;
 }
 
 static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
@@ -107,6 +126,7 @@ static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
     if (device->context == NULL)
         return false;
     device->name = ibv_get_device_name(device->context->device);
+    device->index = ibv_get_device_index(device->context->device);
     if (choose_port(device, choice)) {
         device->pd = ibv_alloc_pd(device->context);
         if (device->pd != NULL)

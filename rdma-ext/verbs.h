@@ -19,6 +19,7 @@ struct rdma_device {
     struct ibv_context *context;
     struct ibv_pd *pd;
     const char *name; /* the context's */
+    int index;        /* the system's: another when a device of this name comes back; -1: unknown */
     uint8_t port;
     bool is_ethernet;
     bool has_windows;  /* of type 2: bound to a queue pair */
@@ -32,12 +33,16 @@ struct rdma_device {
 
 /* What to look for. */
 struct rdma_choice {
-    const char *name;       /* NULL or empty: any device */
+    const char *name;       /* names, separated by spaces or commas; NULL or empty: any device */
     int port;               /* 0: the first that is active */
     int gid_index;          /* -1: the best there is */
     const uint8_t *address; /* 16 bytes that the GID must be; NULL: any */
+    /* Whether the port is not to be looked at. NULL: none is. */
+    bool (*is_left_out)(void *arg, const char *name, int index, uint8_t port);
+    void *arg;
 };
 
+/* The first that fits. False: none does, and message tells why. */
 bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
                       char message[RDMA_MESSAGE_MAX]);
 void rdma_device_close(struct rdma_device *device);

@@ -445,25 +445,53 @@ static bool is_out_of_order(struct rdma_worker *worker)
            atomic_load(&worker->service->is_lost);
 }
 
+static bool take_one(_Atomic uint32_t *count, uint32_t most)
+{
+    bool has_room = atomic_fetch_add(count, 1) < most;
+    if (!has_room)
+        atomic_fetch_sub(count, 1);
+    return has_room;
+}
+
+/* Among the channels of this device, and of all. */
+static bool take_place(struct rdma_service *service)
+{
+    struct rdma_totals *totals = service->totals;
+    if (!take_one(&totals->channel_count, totals->max_channels))
+        return false;
+    if (take_one(&service->channel_count, service->max_channels))
+        return true;
+    atomic_fetch_sub(&totals->channel_count, 1);
+    return false;
+}
+
+static void give_place_back(struct rdma_service *service)
+{
+    atomic_fetch_sub(&service->channel_count, 1);
+    atomic_fetch_sub(&service->totals->channel_count, 1);
+}
+
+static bool refuse(struct rdma_worker *worker, struct rdma_request *request, const char *problem)
+{
+    rdma_count(&worker->counters.refused, 1);
+    snprintf(request->error, sizeof request->error, "%s", problem);
+    return false;
+}
+
 bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request)
 {
     struct rdma_service *service = worker->service;
-    const char *problem = "too many channels are open (rdma-max-channels)";
-    struct rdma_channel *channel = NULL;
-    if (is_out_of_order(worker)) {
-        rdma_count(&worker->counters.refused, 1);
-        snprintf(request->error, sizeof request->error, "%s", out_of_order);
-        return false;
-    }
-    if (atomic_fetch_add(&service->channel_count, 1) < service->max_channels) {
-        problem = "out of memory";
-        channel = new_channel(worker, request);
-    }
+    struct rdma_channel *channel;
+    if (is_out_of_order(worker))
+        return refuse(worker, request, out_of_order);
+    if (request->theirs.mode == RDMA_MODE_WRITE && !service->device.has_windows)
+        return refuse(worker, request, "the mode offered to this connection is send");
+    if (!take_place(service))
+        return refuse(worker, request, "too many channels are open (rdma-max-channels)");
+    channel = new_channel(worker, request);
     if (channel == NULL) {
-        atomic_fetch_sub(&service->channel_count, 1);
-        rdma_count(&worker->counters.refused, 1);
-        snprintf(request->error, sizeof request->error, "%s", problem);
-        return false;
+        give_place_back(service);
+        return refuse(worker, request, "out of memory");
     }
     if (request->theirs.mode == RDMA_MODE_SEND) {
         channel->makes_chunk =
@@ -493,7 +521,7 @@ static void forget(struct rdma_channel *channel)
     assert(!has_stage(channel));
     worker->channels[channel->place] = NULL;
     worker->channel_count--;
-    atomic_fetch_sub(&worker->service->channel_count, 1);
+    give_place_back(worker->service);
     unlist(channel);
     free(channel);
     if (worker->channel_count == 0)

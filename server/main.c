@@ -149,7 +149,7 @@ static bool start_rdma(struct server *server)
 {
     struct config *config = &server->config;
     _Static_assert(SERVER_PROBLEM_MAX >= RDMA_ERROR_MAX, "where the reason is kept");
-    char device[64], *problem = server->rdma_problem;
+    char device[RDMA_DEVICES_MAX * RDMA_NAME_MAX], *problem = server->rdma_problem;
     int64_t wanted = config_number(config, CONFIG_RDMA);
     config_text(config, CONFIG_RDMA_DEVICE, device, sizeof device);
     struct rdma_options options = {

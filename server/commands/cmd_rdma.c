@@ -41,17 +41,19 @@ static bool gid_of_name(const char *name, uint8_t gid[16])
     return inet_pton(AF_INET, text, gid + 12) == 1;
 }
 
-/* What is offered to this connection: its channel would speak from the GID that is the address
- * which it has come to. */
+static void find_path(const struct call *call, struct rdma_path *path)
+{
+    const struct conn *conn = call->session->conn;
+    path->has_local = gid_of_name(conn_local_name(conn), path->local);
+    path->has_peer = gid_of_name(conn_peer_name(conn), path->peer);
+}
+
+/* What is offered to this connection. */
 static void ask_info(struct call *call, struct rdma_info *info)
 {
-    uint8_t gid[16];
-    call->server->rdma_ops->info(call->server->rdma, info);
-    if (!gid_of_name(conn_local_name(call->session->conn), gid))
-        return;
-    for (uint32_t i = 0; i < info->gid_count; i++)
-        if (memcmp(info->gids[i], gid, sizeof gid) == 0)
-            memcpy(info->end.gid, gid, sizeof gid);
+    struct rdma_path path;
+    find_path(call, &path);
+    call->server->rdma_ops->info(call->server->rdma, &path, info);
 }
 
 /* ---- INFO ---- */
@@ -99,27 +101,46 @@ static void reply_gids(struct call *call, const struct rdma_info *info)
     }
 }
 
+#define PORT_FIELDS 7
+
+static void reply_port(struct call *call, const struct rdma_port_info *port)
+{
+    char value[RDMA_END_TEXT_MAX];
+    reply_text(call, "device", port->device);
+    reply_number(call, "port", port->port);
+    reply_text(call, "state", port->is_active ? "active" : "down");
+    reply_text(call, "link-layer", port->is_ethernet ? "ethernet" : "infiniband");
+    rdma_end_print(&port->end, 0, value);
+    reply_text(call, "gid", value);
+    reply_number(call, "lid", port->end.lid);
+    reply_number(call, "mtu", port->end.mtu);
+}
+
+static void reply_devices(struct call *call, const struct rdma_info *info)
+{
+    resp_bulk_string(call->reply, "devices");
+    resp_array(call->reply, info->port_count);
+    for (uint32_t i = 0; i < info->port_count; i++) {
+        resp_map(call->reply, PORT_FIELDS + 1);
+        reply_port(call, &info->ports[i]);
+        reply_number(call, "channels", info->ports[i].channels);
+    }
+}
+
 enum store_result cmd_rdma_info(struct call *call)
 {
     struct rdma_info info;
-    char value[RDMA_END_TEXT_MAX];
     if (!is_offered(call))
         return STORE_OK;
     ask_info(call, &info);
-    resp_map(call->reply, 15);
+    resp_map(call->reply, PORT_FIELDS + 9);
     reply_number(call, "version", RDMA_VERSION);
-    reply_modes(call, info.modes);
-    reply_text(call, "device", info.device);
-    reply_number(call, "port", info.port);
-    reply_text(call, "state", info.is_active ? "active" : "down");
-    reply_text(call, "link-layer", info.is_ethernet ? "ethernet" : "infiniband");
-    rdma_end_print(&info.end, 0, value);
-    reply_text(call, "gid", value);
+    reply_modes(call, info.chosen.modes);
+    reply_port(call, &info.chosen);
     reply_gids(call, &info);
-    reply_number(call, "lid", info.end.lid);
-    reply_number(call, "mtu", info.end.mtu);
-    reply_number(call, "frame", info.end.frame_bytes);
-    reply_number(call, "credits", info.end.credits);
+    reply_devices(call, &info);
+    reply_number(call, "frame", info.chosen.end.frame_bytes);
+    reply_number(call, "credits", info.chosen.end.credits);
     reply_number(call, "channels", info.channels);
     reply_number(call, "max-channels", info.max_channels);
     reply_number(call, "pinned-bytes", info.pinned_bytes);
@@ -159,27 +180,25 @@ static bool parse_end(struct call *call, struct rdma_end *end)
 
 /* A client may only bring in its own address: else it could have us send to anybody. On InfiniBand
  * a GID is no IP address, and the fabric's partitions decide. */
-static bool is_peers_gid(struct call *call, const struct rdma_end *end)
+static bool is_peers_gid(struct call *call, const struct rdma_info *info,
+                         const struct rdma_end *end)
 {
     struct conn *conn = call->session->conn;
-    struct rdma_info info;
     uint8_t gid[16];
     if (config_number(&call->server->config, CONFIG_RDMA_CHECK_PEER) == 0 || conn_is_unix(conn))
         return true;
-    call->server->rdma_ops->info(call->server->rdma, &info);
-    if (!info.is_ethernet)
+    if (!info->chosen.is_ethernet)
         return true;
     return gid_of_name(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
 }
 
 /* An IPv4 address does not reach an IPv6 one. */
-static bool is_our_kind(struct call *call, const struct rdma_end *end)
+static bool is_our_kind(const struct rdma_info *info, const struct rdma_end *end)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
-    struct rdma_info info;
-    ask_info(call, &info);
-    return !info.is_ethernet || (memcmp(end->gid, mapped, sizeof mapped) == 0) ==
-                                    (memcmp(info.end.gid, mapped, sizeof mapped) == 0);
+    return !info->chosen.is_ethernet ||
+           (memcmp(end->gid, mapped, sizeof mapped) == 0) ==
+               (memcmp(info->chosen.end.gid, mapped, sizeof mapped) == 0);
 }
 
 /* Answers what is offered, if that is not. */
@@ -187,15 +206,31 @@ static bool read_mode(struct call *call, enum rdma_mode *mode)
 {
     struct rdma_info info;
     struct resp_slice name = call->argv[3];
-    call->server->rdma_ops->info(call->server->rdma, &info);
-    if (rdma_mode_read(mode, name.data, name.len) && (info.modes & 1u << *mode) != 0)
+    ask_info(call, &info);
+    if (rdma_mode_read(mode, name.data, name.len) && (info.chosen.modes & 1u << *mode) != 0)
         return true;
-    return refuse(call, (info.modes & 1u << RDMA_MODE_WRITE) != 0
+    return refuse(call, (info.chosen.modes & 1u << RDMA_MODE_WRITE) != 0
                             ? "the modes offered here are send and write"
                             : "the mode offered here is send");
 }
 
-static bool may_connect(struct call *call, struct rdma_end *end)
+/* Between the address that the connection has come to and the one that the client has told. */
+static bool is_allowed(struct call *call, const struct rdma_end *end, struct rdma_path *path)
+{
+    struct rdma_info info;
+    find_path(call, path);
+    memcpy(path->peer, end->gid, sizeof path->peer);
+    path->has_peer = true;
+    call->server->rdma_ops->info(call->server->rdma, path, &info);
+    if (!is_peers_gid(call, &info, end))
+        return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
+    if (!is_our_kind(&info, end))
+        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered to this "
+                            "connection (rdma-gid-index)");
+    return true;
+}
+
+static bool may_connect(struct call *call, struct rdma_end *end, struct rdma_path *path)
 {
     struct rdma_stats stats;
     if (!is_offered(call))
@@ -208,12 +243,7 @@ static bool may_connect(struct call *call, struct rdma_end *end)
         return false;
     if (call->server->rdma_ops->stats(call->session->conn->transport, &stats))
         return refuse(call, "this connection has a channel");
-    if (!is_peers_gid(call, end))
-        return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
-    if (!is_our_kind(call, end))
-        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered to this "
-                            "connection (rdma-gid-index)");
-    return true;
+    return is_allowed(call, end, path);
 }
 
 static void reply_connected(struct call *call, const struct rdma_end *ours)
@@ -248,7 +278,8 @@ static void on_connected(struct rdma_request *request)
 enum store_result cmd_rdma_connect(struct call *call)
 {
     struct rdma_end theirs = {.present = 0};
-    if (!may_connect(call, &theirs))
+    struct rdma_path path;
+    if (!may_connect(call, &theirs, &path))
         return STORE_OK;
     struct connecting *connecting = calloc(1, sizeof *connecting);
     if (connecting == NULL)
@@ -257,10 +288,9 @@ enum store_result cmd_rdma_connect(struct call *call)
     call->progress_free = free;
     connecting->call = call;
     connecting->request.theirs = theirs;
-    connecting->request.has_address =
-        gid_of_name(conn_local_name(call->session->conn), connecting->request.address);
+    connecting->request.path = path;
     connecting->request.done = on_connected;
-    if (call->server->rdma_ops->connect(call->worker->rdma_worker, &connecting->request)) {
+    if (call->server->rdma_ops->connect(call->worker->rdma_group, &connecting->request)) {
         call->session->conn->connecting = &connecting->request;
         return STORE_WAIT;
     }

@@ -578,13 +578,19 @@ static void write_engine(FILE *to, struct server *server)
 
 static void write_rdma(FILE *to, struct server *server)
 {
-    struct rdma_info info = {.port = 0};
+    struct rdma_info info = {.port_count = 0};
     if (server->rdma != NULL)
-        server->rdma_ops->info(server->rdma, &info);
+        server->rdma_ops->info(server->rdma, NULL, &info);
     fprintf(to, "# RDMA\r\n");
     fprintf(to, "rdma_offered:%d\r\n", server->rdma != NULL);
-    fprintf(to, "rdma_device:%s\r\n", info.device);
-    fprintf(to, "rdma_port:%u\r\nrdma_port_active:%d\r\n", info.port, info.is_active);
+    fprintf(to, "rdma_device:%s\r\n", info.chosen.device);
+    fprintf(to, "rdma_port:%u\r\n", info.chosen.port);
+    fprintf(to, "rdma_port_active:%d\r\n", info.chosen.is_active);
+    fprintf(to, "rdma_devices:%u\r\n", info.port_count);
+    for (uint32_t i = 0; i < info.port_count; i++)
+        fprintf(to, "rdma_device%u:name=%s,port=%u,active=%d,channels=%llu\r\n", i,
+                info.ports[i].device, info.ports[i].port, info.ports[i].is_active,
+                U(info.ports[i].channels));
     fprintf(to, "rdma_channels:%llu\r\n", U(info.channels));
     fprintf(to, "rdma_max_channels:%llu\r\n", U(info.max_channels));
     fprintf(to, "rdma_pinned_bytes:%llu\r\n", U(info.pinned_bytes));

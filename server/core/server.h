@@ -20,7 +20,7 @@ struct listener;
 struct notices;
 struct pubsub;
 struct rdma_ops;
-struct rdma_service;
+struct rdma_devices;
 struct scripts;
 struct slowlog;
 struct worker;
@@ -64,7 +64,7 @@ struct server {
     _Atomic uint64_t gathered_bytes;   /* by the commands that work in steps: see gather.h */
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
-    struct rdma_service *rdma;       /* NULL: none, and the reason for it */
+    struct rdma_devices *rdma;       /* NULL: none, and the reason for it */
     char rdma_problem[SERVER_PROBLEM_MAX];
     _Atomic uint64_t memory_peak;     /* of used_memory, as far as INFO has seen it */
     _Atomic uint64_t client_comfort;  /* of a worker's clients: see client_memory.h */

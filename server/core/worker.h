@@ -23,7 +23,7 @@ struct event_base;
 struct block;
 struct conn;
 struct rdma_loop;
-struct rdma_worker;
+struct rdma_poll_group;
 struct request;
 struct script_state;
 struct waiter;
@@ -137,7 +137,7 @@ struct worker {
     bool is_choked;         /* see pubsub_chokes */
     bool is_aside;          /* in hooks->serve_aside: only CMD_ALLOW_BUSY commands run */
     struct rdma_loop *rdma; /* NULL: no RDMA here */
-    struct rdma_worker *rdma_worker;
+    struct rdma_poll_group *rdma_group;
     const struct loop_hooks *hooks;
     struct worker_inbox *inbox; /* see worker.c */
     struct worker_loop *loop;   /* see worker_loop.c */

@@ -19,7 +19,7 @@
 
 struct rdma_loop {
     const struct rdma_ops *ops;
-    struct rdma_worker *worker;
+    struct rdma_poll_group *group;
     const struct config *config;
     struct event *woken;
     bool is_spinning; /* something has moved since the last sleep */
@@ -66,7 +66,7 @@ static void note_wait(struct rdma_loop *loop)
 enum rdma_turn rdma_loop_turn(struct rdma_loop *loop)
 {
     for (int i = loop->is_spinning ? POLLS_PER_LOOK : 1; i > 0; i--) {
-        if (!loop->ops->poll(loop->worker))
+        if (!loop->ops->poll(loop->group))
             continue;
         if (loop->is_timed)
             note_wait(loop);
@@ -77,7 +77,7 @@ enum rdma_turn rdma_loop_turn(struct rdma_loop *loop)
     if (loop->is_spinning)
         return RDMA_TURN_IDLE;
     loop->has_slept = loop->is_timed;
-    return loop->ops->sleep(loop->worker) ? RDMA_TURN_SLEEP : RDMA_TURN_SKIP;
+    return loop->ops->sleep(loop->group) ? RDMA_TURN_SLEEP : RDMA_TURN_SKIP;
 }
 
 static void on_woken(evutil_socket_t fd, short what, void *arg)
@@ -85,8 +85,7 @@ static void on_woken(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct rdma_loop *loop = arg;
-    if (!loop->ops->woken(loop->worker))
-        event_del(loop->woken);
+    loop->ops->woken(loop->group);
 }
 
 bool rdma_loop_make(struct worker *worker)
@@ -100,10 +99,10 @@ bool rdma_loop_make(struct worker *worker)
     worker->rdma = loop;
     loop->ops = server->rdma_ops;
     loop->config = &server->config;
-    worker->rdma_worker = loop->worker = loop->ops->attach(server->rdma, worker);
-    if (loop->worker == NULL)
+    worker->rdma_group = loop->group = loop->ops->attach(server->rdma, worker);
+    if (loop->group == NULL)
         return false;
-    loop->woken = event_new(worker->base, loop->ops->descriptor(loop->worker), EV_READ | EV_PERSIST,
+    loop->woken = event_new(worker->base, loop->ops->descriptor(loop->group), EV_READ | EV_PERSIST,
                             on_woken, loop);
     return loop->woken != NULL && event_add(loop->woken, NULL) == 0;
 }

@@ -6,7 +6,7 @@
  * A channel is made beside a connection's TCP transport and then wraps it: bytes go by TCP until
  * the client's first frame comes, from then on by the channel. When TCP ends, the channel does.
  *
- * Threads: a channel_worker and its channels belong to their worker's thread. What takes long
+ * Threads: a poll group and its channels belong to their worker's thread. What takes long
  * happens on a thread of the implementation's own. `info` may be asked by any thread.
  */
 #ifndef VELLUM_RDMA_H
@@ -20,16 +20,18 @@
 #include "server/net/transport.h"
 
 struct rdma_channel;
-struct rdma_service; /* one per process */
-struct rdma_worker;  /* one per worker */
+struct rdma_devices;    /* all that the process uses */
+struct rdma_poll_group; /* a worker's queues with all of them */
 
 #define RDMA_ERROR_MAX 160
 #define RDMA_GIDS_MAX 64
+#define RDMA_DEVICES_MAX 16 /* ports of devices that are used at a time */
+#define RDMA_NAME_MAX 64    /* bytes of a device's name, with its zero byte */
 
 struct rdma_options {
-    const char *device;        /* empty: the first that fits */
-    int port, gid_index;       /* 0, -1: the first that fits */
-    uint32_t max_channels;     /* of all workers together */
+    const char *device;        /* names, separated by spaces or commas; empty: all that fit */
+    int port, gid_index;       /* of each device; 0, -1: all that fit */
+    uint32_t max_channels;     /* of all workers and devices together */
     uint64_t max_pinned_bytes; /* likewise */
     uint32_t
         max_client_bytes; /* of the store's pages that one channel's transfers hold at a time */
@@ -43,15 +45,23 @@ struct rdma_options {
     void *warn_arg;
 };
 
-struct rdma_info {
-    char device[64];
+/* A port of a device. */
+struct rdma_port_info {
+    char device[RDMA_NAME_MAX]; /* empty: none is in use */
     uint32_t port;
     bool is_active, is_ethernet;
     unsigned modes;      /* bit n: enum rdma_mode n is offered */
     struct rdma_end end; /* gid, lid, mtu, frame_bytes, credits */
-    /* What channels speak from: the one that is their connection's address, else end.gid. */
+    uint64_t channels;
+};
+
+struct rdma_info {
+    struct rdma_port_info chosen; /* by the connection that was asked for */
+    /* What its channels speak from: the one that is their connection's address, else end.gid. */
     uint8_t gids[RDMA_GIDS_MAX][16];
     uint32_t gid_count;
+    struct rdma_port_info ports[RDMA_DEVICES_MAX]; /* all in use */
+    uint32_t port_count;
     uint64_t channels, max_channels, pinned_bytes, max_pinned_bytes;
     uint64_t opened, refused, breaches, broken;
     uint64_t failures; /* of the device: calls refused, queues that ended */
@@ -67,11 +77,17 @@ struct rdma_stats {
     uint64_t frames_in, frames_out, bytes_in, bytes_out;
 };
 
+/* Between which addresses a channel is to run, as GIDs: IPv4 in its mapped form. */
+struct rdma_path {
+    uint8_t local[16]; /* at which the connection has arrived */
+    uint8_t peer[16];
+    bool has_local, has_peer;
+};
+
 /* RDMA CONNECT. Must live until done() is called, on the worker's thread. */
 struct rdma_request {
     struct rdma_end theirs, ours;
-    uint8_t address[16]; /* at which the connection has arrived, as a GID */
-    bool has_address;
+    struct rdma_path path;
     struct rdma_channel *channel; /* NULL: it failed */
     char error[RDMA_ERROR_MAX];
     /* Nobody waits for the channel any more: one that is not being connected yet will fail. */
@@ -80,28 +96,30 @@ struct rdma_request {
 };
 
 struct rdma_ops {
-    /* Opens the device. NULL: message tells why. */
-    struct rdma_service *(*start)(const struct rdma_options *options, char message[RDMA_ERROR_MAX]);
+    /* Opens the devices. NULL: there is none that fits, and message tells why. */
+    struct rdma_devices *(*start)(const struct rdma_options *options, char message[RDMA_ERROR_MAX]);
     /* When all workers' threads have ended: nothing is posted to them any more. */
-    void (*halt)(struct rdma_service *service);
-    /* When what was posted has been visited: frees everything, the rdma_workers too. */
-    void (*stop)(struct rdma_service *service);
-    void (*info)(struct rdma_service *service, struct rdma_info *info);
+    void (*halt)(struct rdma_devices *devices);
+    /* When what was posted has been visited: frees everything, the poll groups too. */
+    void (*stop)(struct rdma_devices *devices);
+    /* `path`: of the connection that would have a channel; NULL: of none. */
+    void (*info)(struct rdma_devices *devices, const struct rdma_path *path,
+                 struct rdma_info *info);
 
-    struct rdma_worker *(*attach)(struct rdma_service *service, struct worker *worker);
+    struct rdma_poll_group *(*attach)(struct rdma_devices *devices, struct worker *worker);
     /* Becomes readable when something has come after sleep(). */
-    int (*descriptor)(const struct rdma_worker *worker);
+    int (*descriptor)(const struct rdma_poll_group *group);
     /* Takes up what has completed and calls the transports that are ready. True: something moved,
      * or there is more to do. */
-    bool (*poll)(struct rdma_worker *worker);
+    bool (*poll)(struct rdma_poll_group *group);
     /* Nothing will be polled until the descriptor is readable. False: poll once more first. */
-    bool (*sleep)(struct rdma_worker *worker);
+    bool (*sleep)(struct rdma_poll_group *group);
 
-    /* The descriptor is readable. False: it is of no use any more, and always will be. */
-    bool (*woken)(struct rdma_worker *worker);
+    /* The descriptor is readable. */
+    void (*woken)(struct rdma_poll_group *group);
 
     /* False: refused at once; error tells why, done() is not called. */
-    bool (*connect)(struct rdma_worker *worker, struct rdma_request *request);
+    bool (*connect)(struct rdma_poll_group *group, struct rdma_request *request);
     /* The connection's new transport, like `tcp`, which belongs to it from now on. NULL: out of
      * memory; nothing has changed. */
     struct transport *(*wrap)(struct rdma_channel *channel, struct transport *tcp);

@@ -18,28 +18,28 @@
 #define SPIN_US 50000 /* more than a busy machine keeps a thread waiting */
 #define WAITS 6       /* more than it takes to learn from them */
 
-struct rdma_worker {
+struct rdma_poll_group {
     int pipe[2];
     bool has_come; /* the next poll finds it */
     bool is_armed;
     uint32_t polls;
 };
 
-static struct rdma_worker device;
+static struct rdma_poll_group device;
 
-static struct rdma_worker *attach(struct rdma_service *service, struct worker *worker)
+static struct rdma_poll_group *attach(struct rdma_devices *devices, struct worker *worker)
 {
-    (void)service;
+    (void)devices;
     (void)worker;
     return &device;
 }
 
-static int descriptor(const struct rdma_worker *worker)
+static int descriptor(const struct rdma_poll_group *worker)
 {
     return worker->pipe[0];
 }
 
-static bool poll_device(struct rdma_worker *worker)
+static bool poll_device(struct rdma_poll_group *worker)
 {
     bool has_come = worker->has_come;
     worker->has_come = false;
@@ -48,7 +48,7 @@ static bool poll_device(struct rdma_worker *worker)
     return has_come;
 }
 
-static bool arm(struct rdma_worker *worker)
+static bool arm(struct rdma_poll_group *worker)
 {
     bool was_armed = worker->is_armed;
     worker->is_armed = true;
@@ -65,12 +65,12 @@ static int set_up(void **state)
 {
     (void)state;
     server = calloc(1, sizeof *server);
-    device = (struct rdma_worker){.polls = 0};
+    device = (struct rdma_poll_group){.polls = 0};
     assert_int_equal(pipe(device.pipe), 0);
     assert_true(config_init(&server->config));
     atomic_store(&server->config.numbers[CONFIG_RDMA_SPIN_US], SPIN_US);
     server->rdma_ops = &ops;
-    server->rdma = (struct rdma_service *)&device;
+    server->rdma = (struct rdma_devices *)&device;
     worker = (struct worker){.server = server, .base = event_base_new()};
     assert_true(rdma_loop_make(&worker));
     return 0;

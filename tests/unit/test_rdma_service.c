@@ -90,50 +90,6 @@ void rdma_worker_free(struct rdma_worker *worker)
     (void)worker;
 }
 
-bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request)
-{
-    (void)worker;
-    (void)request;
-    return false;
-}
-
-bool rdma_worker_poll(struct rdma_worker *worker)
-{
-    (void)worker;
-    return false;
-}
-
-bool rdma_worker_sleep(struct rdma_worker *worker)
-{
-    (void)worker;
-    return true;
-}
-
-bool rdma_worker_woken(struct rdma_worker *worker)
-{
-    (void)worker;
-    return true;
-}
-
-struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp)
-{
-    (void)channel;
-    (void)tcp;
-    return NULL;
-}
-
-bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats)
-{
-    (void)transport;
-    (void)stats;
-    return false;
-}
-
-void rdma_end_channel(struct rdma_channel *channel)
-{
-    (void)channel;
-}
-
 /* ---- jobs that take as long as the test wants ---- */
 
 struct slow_job {
@@ -183,25 +139,27 @@ static void no_job_is_lost(void **state)
 {
     (void)state;
     const struct rdma_options options = {.device = "", .gid_index = -1, .max_channels = 16};
-    struct rdma_info figures;
+    const struct rdma_choice choice = {.gid_index = -1};
+    struct rdma_totals totals = {.max_channels = 16};
+    struct rdma_port_info figures;
     char message[RDMA_ERROR_MAX];
-    struct rdma_service *service = rdma_verbs_ops.start(&options, message);
+    struct rdma_service *service = rdma_service_open(&options, &choice, &totals, message);
     assert_non_null(service);
     static struct slow_job connecting, other, last;
     submit(service, &connecting, true);
     submit(service, &other, false);
     grow_old();
-    rdma_verbs_ops.info(service, &figures);
+    rdma_service_describe(service, &figures);
     submit(service, &last, false);
     sem_post(&connecting.let_go);
     sem_wait(&other.begun);
     grow_old();
-    rdma_verbs_ops.info(service, &figures);
+    rdma_service_describe(service, &figures);
     sem_post(&other.let_go);
     sem_post(&last.let_go);
     assert_true(has_ended(&last));
-    rdma_verbs_ops.halt(service);
-    rdma_verbs_ops.stop(service);
+    rdma_service_halt(service);
+    rdma_service_free(service);
 }
 
 int main(void)
