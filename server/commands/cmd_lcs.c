@@ -5,14 +5,22 @@
  * it is kept, and for the walk back one bit per cell, which tells the way out of a cell whose bytes
  * differ; where they are equal the way is always over the diagonal. Rows run over the shorter
  * string, so that the row stays small beside the bits.
+ *
+ * A large table is filled in steps, and long strings are copied in steps before: what there is so
+ * far is kept in call->progress, counted with what other commands keep (gathered_set).
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
-#include "server/types/string_walk.h"
+#include "server/exec/gather.h"
 #include "server/exec/keyspace.h"
+#include "server/types/string_walk.h"
+
+#define LCS_STEP_CELLS (512 * 1024) /* a millisecond or two */
 
 struct lcs_options {
     bool length_only, ranges, with_match_len;
@@ -24,6 +32,13 @@ struct lcs {
     bool swapped;    /* rows run over a, not over b */
     uint32_t length; /* of the longest common subsequence */
     uint8_t *way;    /* a bit per cell: go to the previous byte of a, or else of b */
+    uint32_t *row;   /* one cell more than the shorter string has bytes */
+    size_t next;     /* the first row that is not filled yet */
+
+    /* of a table that is filled in steps */
+    struct gathered gathered;
+    char *bytes; /* of both strings, a's first; they are kept, or read in each run */
+    size_t loaded;
 };
 
 struct lcs_match {
@@ -70,13 +85,15 @@ static size_t cell_of(const struct lcs *lcs, size_t in_a, size_t in_b)
     return lcs->swapped ? in_b * lcs->a.len + in_a : in_a * lcs->b.len + in_b;
 }
 
-/* Fills the table; `row` has one more cell than the shorter string has bytes, all zero. */
-static void fill(struct lcs *lcs, uint32_t *row)
+/* Fills rows of the table, `most` cells or some more. False: there are more rows. */
+static bool fill(struct lcs *lcs, size_t most)
 {
     struct resp_slice outer = lcs->swapped ? lcs->b : lcs->a;
     struct resp_slice inner = lcs->swapped ? lcs->a : lcs->b;
-    size_t cell = 0;
-    for (size_t i = 0; i < outer.len; i++) {
+    uint32_t *row = lcs->row;
+    size_t cell = lcs->next * inner.len, end = cell + most;
+    for (; lcs->next < outer.len && cell < end; lcs->next++) {
+        size_t i = lcs->next;
         uint32_t diagonal = 0;
         for (size_t j = 0; j < inner.len; j++, cell++) {
             uint32_t above = row[j + 1], left = row[j];
@@ -91,27 +108,17 @@ static void fill(struct lcs *lcs, uint32_t *row)
         }
     }
     lcs->length = row[inner.len];
+    return lcs->next == outer.len;
 }
 
-static enum store_result compute(struct call *call, struct lcs *lcs, bool walk_back)
+static size_t row_bytes(const struct lcs *lcs)
 {
-    size_t cells = lcs->a.len * lcs->b.len;
-    lcs->length = 0;
-    lcs->way = NULL;
-    if (cells == 0)
-        return STORE_OK;
-    lcs->swapped = lcs->a.len < lcs->b.len;
-    size_t row_bytes = ((lcs->swapped ? lcs->a.len : lcs->b.len) + 1) * sizeof(uint32_t);
-    uint32_t *row = store_alloc(call->txn, row_bytes);
-    if (walk_back)
-        lcs->way = store_alloc(call->txn, cells / 8 + 1);
-    if (row == NULL || (walk_back && lcs->way == NULL))
-        return STORE_NO_MEMORY;
-    memset(row, 0, row_bytes);
-    if (walk_back)
-        memset(lcs->way, 0, cells / 8 + 1);
-    fill(lcs, row);
-    return STORE_OK;
+    return ((lcs->swapped ? lcs->a.len : lcs->b.len) + 1) * sizeof *lcs->row;
+}
+
+static size_t way_bytes(const struct lcs *lcs)
+{
+    return lcs->a.len * lcs->b.len / 8 + 1;
 }
 
 /* The next match before (*a_end, *b_end): bytes equal in both strings, as many in a row as there
@@ -204,11 +211,152 @@ static enum store_result find_both(struct call *call, struct string_value values
     return STORE_OK;
 }
 
+/* ---- in one run ---- */
+
 static enum store_result load(struct call *call, const struct string_value *value,
                               struct resp_slice *bytes)
 {
-    bytes->len = value->length;
     return string_view(call, &value->item, 0, value->length, &bytes->data);
+}
+
+static enum store_result compute_at_once(struct call *call, struct lcs *lcs,
+                                         const struct string_value values[2], bool walk_back)
+{
+    enum store_result result = load(call, &values[0], &lcs->a);
+    if (result == STORE_OK)
+        result = load(call, &values[1], &lcs->b);
+    if (result != STORE_OK)
+        return result;
+    lcs->row = store_alloc(call->txn, row_bytes(lcs));
+    if (walk_back)
+        lcs->way = store_alloc(call->txn, way_bytes(lcs));
+    if (lcs->row == NULL || (walk_back && lcs->way == NULL))
+        return STORE_NO_MEMORY;
+    memset(lcs->row, 0, row_bytes(lcs));
+    if (walk_back)
+        memset(lcs->way, 0, way_bytes(lcs));
+    bool is_full = fill(lcs, SIZE_MAX / 2);
+    assert(is_full);
+    (void)is_full;
+    return STORE_OK;
+}
+
+/* ---- in steps ---- */
+
+static void free_kept(void *progress)
+{
+    struct lcs *lcs = progress;
+    gathered_set(&lcs->gathered, 0);
+    free(lcs->bytes);
+    free(lcs->row);
+    free(lcs->way);
+    free(lcs);
+}
+
+/* The first run's; NULL: out of memory. */
+static struct lcs *new_kept(struct call *call, const struct lcs *lcs, bool walk_back)
+{
+    struct lcs *kept = malloc(sizeof *kept);
+    if (kept == NULL)
+        return NULL;
+    *kept = *lcs;
+    kept->gathered.server = call->server;
+    call->progress = kept;
+    call->progress_free = free_kept;
+    size_t len = lcs->a.len + lcs->b.len;
+    if (!gathered_set(&kept->gathered, len + row_bytes(lcs) + (walk_back ? way_bytes(lcs) : 0)))
+        return NULL;
+    kept->bytes = malloc(len);
+    kept->row = calloc(1, row_bytes(lcs));
+    if (walk_back)
+        kept->way = calloc(1, way_bytes(lcs));
+    if (kept->bytes == NULL || kept->row == NULL || (walk_back && kept->way == NULL))
+        return NULL;
+    kept->a.data = kept->bytes;
+    kept->b.data = kept->bytes + lcs->a.len;
+    return kept;
+}
+
+/* Copies of one string what is left, or a piece. */
+static enum store_result copy_piece(struct call *call, struct lcs *kept,
+                                    const struct string_value *value, uint64_t at, char **room,
+                                    uint32_t *work)
+{
+    struct store_piece piece = {.length = value->length - at};
+    enum store_result result;
+    if (value->item.large && value->length > STRING_SHORT) {
+        if (*room == NULL && (*room = store_alloc(call->txn, STORE_STREAM_PIECE)) == NULL)
+            return STORE_NO_MEMORY;
+        result = store_read_piece(call->txn, &value->item, at, *room, &piece);
+    } else {
+        result = string_view(call, &value->item, at, piece.length, &piece.bytes);
+    }
+    if (result != STORE_OK)
+        return result;
+    if (piece.length > value->length - at)
+        piece.length = value->length - at;
+    if (piece.bytes != NULL)
+        memcpy(kept->bytes + kept->loaded, piece.bytes, piece.length);
+    else
+        memset(kept->bytes + kept->loaded, 0, piece.length);
+    kept->loaded += piece.length;
+    *work += STRING_PIECE_WORK;
+    return STORE_OK;
+}
+
+static enum store_result copy_both(struct call *call, struct lcs *kept,
+                                   const struct string_value values[2])
+{
+    char *room = NULL;
+    uint32_t work = 0;
+    while (kept->loaded < kept->a.len + kept->b.len) {
+        size_t before = kept->loaded < kept->a.len ? 0 : kept->a.len;
+        if (string_step_is_full(call, work))
+            return store_step(call->txn);
+        enum store_result result = copy_piece(call, kept, &values[before == 0 ? 0 : 1],
+                                              kept->loaded - before, &room, &work);
+        if (result != STORE_OK)
+            return result;
+    }
+    return STORE_OK;
+}
+
+static enum store_result compute_in_steps(struct call *call, struct lcs *lcs,
+                                          const struct string_value values[2], bool walk_back)
+{
+    struct lcs *kept = call->progress;
+    /* What came before it in its transaction has failed since. */
+    if (kept != NULL && (kept->a.len != lcs->a.len || kept->b.len != lcs->b.len))
+        call_drop_progress(call);
+    if (call->progress == NULL)
+        kept = new_kept(call, lcs, walk_back);
+    if (kept == NULL) {
+        call_drop_progress(call);
+        return STORE_NO_MEMORY;
+    }
+    enum store_result result = copy_both(call, kept, values);
+    if (result != STORE_OK)
+        return result;
+    if (!fill(kept, LCS_STEP_CELLS * (call->outer != NULL ? STRING_NESTED_STEPS : 1)))
+        return store_step(call->txn);
+    *lcs = *kept;
+    return STORE_OK;
+}
+
+static enum store_result compute(struct call *call, struct lcs *lcs,
+                                 const struct string_value values[2], bool walk_back)
+{
+    lcs->a.len = values[0].length;
+    lcs->b.len = values[1].length;
+    size_t cells = lcs->a.len * lcs->b.len;
+    if (cells == 0) {
+        lcs->a.len = lcs->b.len = 0;
+        return STORE_OK;
+    }
+    lcs->swapped = lcs->a.len < lcs->b.len;
+    bool many = cells > LCS_STEP_CELLS || lcs->a.len + lcs->b.len > STRING_SHORT;
+    return many ? compute_in_steps(call, lcs, values, walk_back)
+                : compute_at_once(call, lcs, values, walk_back);
 }
 
 enum store_result cmd_lcs(struct call *call)
@@ -222,13 +370,7 @@ enum store_result cmd_lcs(struct call *call)
         return result;
     if (!read_options(call, &options) || !table_fits(call, values[0].length, values[1].length))
         return STORE_OK;
-    bool is_empty = values[0].length == 0 || values[1].length == 0;
-    if (!is_empty)
-        result = load(call, &values[0], &lcs.a);
-    if (result == STORE_OK && !is_empty)
-        result = load(call, &values[1], &lcs.b);
-    if (result == STORE_OK)
-        result = compute(call, &lcs, !options.length_only);
+    result = compute(call, &lcs, values, !options.length_only);
     if (result != STORE_OK)
         return result;
     if (options.ranges)

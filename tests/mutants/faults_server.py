@@ -25,6 +25,11 @@ fault("put-off-for-ever", "server/loop/worker_loop.c",
       ("look_at_undurable(worker); take_up_again(worker); pubsub_hear_again(worker);",
        "look_at_undurable(worker); pubsub_hear_again(worker);"),
       by=["test_gaps.py::test_every_client_of_a_long_round_goes_on"])
+fault("lcs-at-once", "server/commands/cmd_lcs.c",
+      "a table of 128 million cells is filled in one run",
+      ("if (!fill(kept, LCS_STEP_CELLS * (call->outer != NULL ? STRING_NESTED_STEPS : 1)))",
+       "if (!fill(kept, SIZE_MAX / 2))"),
+      by=["test_gaps.py::test_lcs_of_long_strings"])
 fault("sigterm-insists", "server/core/process.c",
       "a second SIGTERM ends the server at once",
       ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),

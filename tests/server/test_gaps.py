@@ -75,3 +75,52 @@ def test_every_client_of_a_long_round_goes_on(server):
         assert raw.reply() == b"+OK\r\n"
         assert raw.closed()
         raw.close()
+
+
+def lcs_length(a, b):
+    """By whole rows of the table as bits of one number (Hyyro)."""
+    where = {}
+    for byte in set(b):
+        others = bytes(range(256)).replace(bytes([byte]), b"")
+        ones = bytes.maketrans(others + bytes([byte]), b"0" * 255 + b"1")
+        where[byte] = int(a[::-1].translate(ones), 2)
+    mask = (1 << len(a)) - 1
+    row = mask
+    for byte in b:
+        same = row & where[byte]
+        row = ((row + same) | (row - same)) & mask
+    return len(a) - bin(row).count("1")
+
+
+def is_subsequence(part, whole):
+    at = 0
+    for byte in part:
+        at = whole.find(byte, at) + 1
+        if at == 0:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("lengths", [(6000, 6000), (90, 400_000)])
+def test_lcs_of_long_strings(server, lengths):
+    random = harness.chance()
+    a, b = (bytes(random.choices(b"abcd", k=length)) for length in lengths)
+    client = server.client()
+    client.mset({"a": a, "b": b})
+    length = lcs_length(a, b)
+    with server.raw() as raw:
+        longest(raw)
+        assert client.execute_command("LCS", "a", "b", "LEN") == length
+        assert longest(raw) < LIMIT_USEC
+        found = client.execute_command("LCS", "a", "b")
+        assert longest(raw) < LIMIT_USEC
+    assert len(found) == length and is_subsequence(found, a) and is_subsequence(found, b)
+    pipe = client.pipeline(transaction=True)
+    pipe.set("before", 1)
+    pipe.execute_command("LCS", "a", "b", "LEN")
+    pipe.execute_command("LCS", "b", "a")
+    pipe.get("before")
+    done, nested, turned, before = pipe.execute()
+    assert (done, nested, before) == (True, length, b"1")
+    assert len(turned) == length and is_subsequence(turned, a) and is_subsequence(turned, b)
+    assert client.eval("return redis.call('LCS', 'a', 'b', 'LEN')", 2, "a", "b") == length
