@@ -548,7 +548,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients checker unit test check figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
-	mutants rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
+	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients checker
@@ -571,6 +571,7 @@ help:
 	@echo 'make tidy         faults that clang-tidy finds'
 	@echo 'make compile_commands'
 	@echo '                  build/compile_commands.json, for clangd'
+	@echo 'make gaptest      how long each command keeps a worker from its other clients'
 	@echo 'make asan | tsan | ubsan'
 	@echo '                  unit and server tests with a sanitizer'
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
@@ -635,6 +636,10 @@ clang-warnings:
 asan tsan ubsan:
 	$(MAKE) VARIANT=$@ all unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --build build/$@ unit server
+
+# Every command on large values and collections: how long the worker did not look at its clients.
+gaptest: server
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/gaps
 
 # The long run: random cuts, then every point of random short scripts, and those in which space changes
 # hands, each for POWERCUT_SECONDS; then all scripts of up to POWERCUT_LETTERS operations.
