@@ -151,7 +151,7 @@ static void parse_transports(struct bench_options *options, char *text)
         bench_give_up("--transport wants a name");
 }
 
-/* What is found out too late otherwise: when all has been measured. */
+/* Checked early: otherwise these errors would appear after the whole measurement. */
 static void check_plot(const char *file)
 {
     if (system("command -v gnuplot >/dev/null 2>&1") != 0)
@@ -167,7 +167,7 @@ static void check_plot(const char *file)
         unlink(file);
 }
 
-/* Requests: 0 where -n was not given. */
+/* Number of requests; 0 if -n was not given. */
 static void check_load(struct bench_options *options)
 {
     if (options->requests > 0 && options->seconds > 0)
@@ -275,7 +275,7 @@ static void take_uri(struct bench_options *o, char *uri)
     o->host = host;
 }
 
-/* What to connect to, and how. False: not one of these. */
+/* Options about the connection. False: not one of these. */
 static bool take_connection(struct bench_options *o, int option, char *value)
 {
     switch (option) {
@@ -314,7 +314,7 @@ static bool take_connection(struct bench_options *o, int option, char *value)
     }
 }
 
-/* What to do there. */
+/* Options about the workload. */
 static bool take_load(struct bench_options *o, int option, char *value)
 {
     switch (option) {
@@ -390,7 +390,7 @@ static bool take_output(struct bench_options *o, int option, char *value)
     }
 }
 
-/* The standard input, whole, as the command's last word. */
+/* Reads all of standard input as the command's last word. */
 static void take_last_word(struct bench_options *options)
 {
     size_t count = (size_t)options->word_count, room = 0;
@@ -419,7 +419,7 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
     int option;
     bool is_piped = false;
     *status = EXIT_SUCCESS;
-    /* "+": a command's own words may look like options. */
+    /* "+": stop at the first non-option, as a command's words may look like options. */
     while ((option = getopt_long(argc, argv, "+h:p:s:a:u:c:n:d:P:r:t:qlIxv", LONG, NULL)) != -1) {
         if (option == HELP || option == VERSION || option == 'v') {
             fputs(option == HELP ? USAGE : "vellum-benchmark " VELLUM_VERSION "\n", stdout);
@@ -441,7 +441,7 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
     return true;
 }
 
-/* A reply of the beginning; by_name: the transport. */
+/* Checks a reply to a command of the set-up; by_name: the transport. */
 static void expect_good(struct vellum *vellum, redisReply *reply, const char *by_name)
 {
     if (reply == NULL)

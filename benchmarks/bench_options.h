@@ -17,7 +17,8 @@
 struct bench_transport {
     const char *name;
     bool is_unix, is_rdma;
-    bool by_reference; /* the server reads values from the client's memory, and writes them there */
+    bool by_reference; /* by reference: the server READs values from the client's memory and WRITEs
+                          them there */
     enum vellum_rdma_mode mode;
 };
 
@@ -37,14 +38,14 @@ struct bench_options {
     const struct bench_transport *transports[BENCH_TRANSPORTS_MAX];
     uint32_t transport_count;
     const char *tests; /* names with commas; NULL: the usual ones */
-    int word_count;    /* a command of the user's own */
+    int word_count;    /* the user's own command */
     const char **words;
     enum bench_format format;
     const char *plot; /* a file; NULL: none */
     bool repeats, only_waits;
 };
 
-/* False: the command line is wrong, or nothing but help was wanted; *status is the exit code. */
+/* False: the command line is wrong, or asked for help only; *status is the exit code. */
 bool bench_options_parse(struct bench_options *options, int argc, char **argv, int *status);
 
 /* A client by a transport, logged in, its database selected. Gives up if that fails. */

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #define FIGURES 3
-/* Between the highest and the lowest bar: more is seen with logarithms only. */
+/* Ratio of the highest to the lowest bar above which the axis is logarithmic. */
 #define LINEAR_MAX 50
 
 static const char *const TITLES[FIGURES] = {"operations per second",
@@ -28,7 +28,7 @@ static void write_size(FILE *to, uint64_t size)
     fprintf(to, "\\n%llu %s", (unsigned long long)size, units[unit]);
 }
 
-/* Tests go along the axis, transports side by side: rows come test by test. */
+/* Tests along the axis, transports side by side; rows arrive test by test. */
 static void write_data(FILE *to, const struct bench_options *options, const struct bench_row *rows,
                        uint32_t count)
 {
@@ -60,7 +60,7 @@ static void write_axis(FILE *to, const struct bench_row *rows, uint32_t count, i
         fprintf(to, "unset logscale y\nset yrange [0:*]\n");
 }
 
-/* Bars of one figure of those that each transport has. */
+/* Draws the bars of one figure, per transport. */
 static void write_panel(FILE *to, const struct bench_options *options, const struct bench_row *rows,
                         uint32_t count, int figure)
 {

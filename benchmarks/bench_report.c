@@ -41,7 +41,7 @@ static double client_us(const struct bench_row *row)
     return per_operation(row, row->result.client_cpu_s * 1e6);
 }
 
-/* "-" where the server does not tell. */
+/* "-" if the server does not report it. */
 static void print_copied(char text[32], const struct bench_row *row, const char *unknown)
 {
     if (row->has_copied)
@@ -111,7 +111,7 @@ static void print_quiet(const struct bench_options *options, const struct bench_
     printf(": %.2f requests per second, p50=%.3f msec\n", row->rate, percentile_ms(row, 50));
 }
 
-/* What makes the figures mean something else than they seem to. */
+/* Warns of whatever makes the figures misleading. */
 static void warn(const struct bench_row *row)
 {
     const struct bench_result *result = &row->result;

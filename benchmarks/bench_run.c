@@ -39,7 +39,7 @@ struct client {
     char *room_bytes;
     struct operation *ring;
     uint32_t first, count;
-    bool is_stirred; /* has done something since it was last put to sleep */
+    bool is_stirred; /* has been active since it last slept */
     bool writes;     /* watched for room as well */
 };
 
@@ -100,7 +100,7 @@ static void append_with_key(struct thread *thread, struct client *client,
     append(thread, client, command);
 }
 
-/* False: too many are under way. */
+/* False: too many are in flight. */
 static bool take_insert(struct bench_inserts *inserts, uint64_t *key)
 {
     pthread_mutex_lock(&inserts->lock);
@@ -213,7 +213,7 @@ static void end(struct thread *thread, struct client *client, const redisReply *
         begin_batch(thread, client, thread->moved_ns);
 }
 
-/* Sends and takes what can be now. */
+/* Sends and receives what is possible now. */
 static bool serve(struct thread *thread, struct client *client)
 {
     bool has_moved = false;
@@ -250,8 +250,8 @@ static struct client *find_free(struct thread *thread)
     return NULL;
 }
 
-/* Begins what is due, as far as there are clients for it. Returns when there is something to be
- * done next: INT64_MAX when a reply has to come before. */
+/* Begins the operations that are due, as far as clients are free. Returns when the next one is due:
+ * INT64_MAX if a reply has to arrive first. */
 static int64_t begin_due(struct thread *thread)
 {
     int64_t due;
@@ -276,7 +276,7 @@ static void watch(struct thread *thread, struct client *client, int descriptor, 
         bench_give_up("epoll: %s", strerror(errno));
 }
 
-/* False: it has something to do. */
+/* False: there is work to do. */
 static bool put_to_sleep(struct thread *thread, struct client *client)
 {
     struct vellum_wait wait;

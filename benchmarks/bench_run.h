@@ -10,7 +10,7 @@
 #include "benchmarks/bench_tests.h"
 #include "benchmarks/histogram.h"
 
-/* Keys that are inserted while others are read: which are there to be read. */
+/* Keys inserted while others are read: tracks which exist already. */
 #define BENCH_INSERTS_WINDOW 65536
 
 struct bench_inserts {
@@ -39,8 +39,8 @@ struct bench_run {
 struct bench_result {
     struct histogram latencies;
     uint64_t operations, commands;
-    uint64_t absent; /* nothing was there to be read or taken */
-    uint64_t odd;    /* a value or array of another length than the test says */
+    uint64_t absent; /* the key was missing or empty */
+    uint64_t odd;    /* a value or array of another length than the test expects */
     double seconds, client_cpu_s;
 };
 

@@ -1,5 +1,5 @@
 /*
- * What the server under test tells of itself: its INFO, before and after a run.
+ * What the server under test reports about itself: its INFO, before and after a run.
  */
 #ifndef VELLUM_BENCH_SERVER_H
 #define VELLUM_BENCH_SERVER_H
@@ -14,8 +14,8 @@
 struct bench_figures {
     double cpu_s;        /* of the whole process */
     double copied_bytes; /* by channels */
-    bool has_copied;     /* it tells */
-    uint64_t calls;      /* of the commands asked for */
+    bool has_copied;     /* it reports this */
+    uint64_t calls;      /* of the requested commands */
 };
 
 /* `names`: of commands, as INFO commandstats has them. Gives up if it cannot. */

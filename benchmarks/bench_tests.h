@@ -9,18 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a mix comes about, in percent; the rest are reads. */
+/* Composition of a mix, in percent; the rest are reads. */
 struct bench_mix {
-    uint32_t updates, inserts, changes; /* a change reads, then updates */
+    uint32_t updates, inserts, changes; /* a read-modify-write: reads, then updates */
     bool reads_latest;
 };
 
-/* What has to be there before a test can measure what it says. */
+/* Data that must exist before a test can measure what it claims. */
 enum bench_need {
     BENCH_NOTHING,
     BENCH_EVERY_KEY,     /* `fill` for each key of the key space */
     BENCH_EVERY_REQUEST, /* `fill` for as many as will be made */
-    BENCH_LONG_LIST,     /* `fill` as often as the longest LRANGE asks for */
+    BENCH_LONG_LIST,     /* `fill` as often as the longest LRANGE reads */
 };
 
 struct bench_test {
@@ -37,7 +37,7 @@ struct bench_test {
 #define BENCH_READ "GET key:__rand_int__"
 #define BENCH_UPDATE "SET key:__rand_int__ __data__"
 
-const struct bench_test *bench_test_at(size_t index); /* NULL: behind the last */
+const struct bench_test *bench_test_at(size_t index); /* NULL: after the last */
 
 /* "ping" calls both, "lrange" all four. */
 bool bench_test_is_called(const struct bench_test *test, const char *name, size_t length);

@@ -29,7 +29,7 @@
 
 #define DEPTH_MAX 1024u
 #define STALL_S 60
-#define SUBMIT_EVERY 8 /* the device begins while the rest is being started */
+#define SUBMIT_EVERY 8 /* the device starts while the rest is being submitted */
 #define VALUE_MAX 65536u
 
 struct job {
@@ -147,7 +147,7 @@ static void start_request(struct bench *b, struct slot *slot)
         executed(b, slot, result);
 }
 
-/* Out of the order of their commits only by requests that show an older one: those wait too. */
+/* Only requests that show an older commit are out of order: those wait, too. */
 static void release_durable(struct bench *b)
 {
     uint64_t durable = store_durable(b->store);
@@ -289,7 +289,8 @@ static void do_job(struct bench *b)
 
 /* ---- between jobs ---- */
 
-/* Serves the store for `ms`; what it does for itself, like ending a journal write, goes on. */
+/* Serves the store for `ms`, so that its own work, such as completing a journal write, continues.
+ */
 static void idle(struct bench *b, int ms)
 {
     int64_t until = bench_now_ns() + ms * 1000000ll;

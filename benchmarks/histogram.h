@@ -20,10 +20,10 @@ struct histogram {
 void histogram_clear(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t ns, uint64_t times);
 
-/* What `more` has counted is counted by `h` too. */
+/* Adds the counts of `more` to `h`. */
 void histogram_merge(struct histogram *h, const struct histogram *more);
 
-/* The smallest latency that `percent` of all did not exceed; 0 where nothing was counted. */
+/* The smallest latency that `percent` of all did not exceed; 0 if nothing was counted. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 
 /* "p50_us=... p99_us=... p999_us=... max_us=..." without an end of line. */

@@ -138,14 +138,14 @@ static bool send_batch(struct load *load, struct conn *conn)
 
 /* ---- replies ---- */
 
-/* A value has come whole: a reply, or the next element of one. */
+/* A whole value has arrived: a reply, or the next element of one. */
 static uint32_t end_value(struct conn *conn)
 {
     conn->elements -= conn->elements > 0;
     return conn->elements == 0;
 }
 
-/* A whole line stands in conn->line; whether a reply ends with it. */
+/* Handles the whole line in conn->line; returns whether it ends a reply. */
 static uint32_t take_line(struct load *load, struct conn *conn)
 {
     const char *line = conn->line;

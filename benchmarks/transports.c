@@ -119,7 +119,7 @@ struct figures {
     double cpu_s, softirq_s, copied_bytes, pinned_bytes;
 };
 
-/* Of what /proc/NAME/FILE holds, the number that `format` takes; 0 without one. */
+/* The number that `format` reads from /proc/NAME/FILE; 0 if there is none. */
 static double number_in(const char *name, const char *file, const char *format)
 {
     char path[300];
@@ -281,7 +281,7 @@ static void prepare(const struct options *options, struct client *client)
     }
 }
 
-/* What is asked for the server's figures is no client of the measurement. */
+/* The connection that asks for the server's figures is not one of the measured clients. */
 static void measure(const struct options *options)
 {
     static struct histogram histogram;
@@ -293,7 +293,7 @@ static void measure(const struct options *options)
     for (int i = 0; i < options->clients; i++)
         dial(options, &clients[i]);
     prepare(options, &clients[0]);
-    if (options->command == NONE) /* until nobody spins any more */
+    if (options->command == NONE) /* until no worker spins any more */
         sleep_until(clock_ns() + 1000000000u);
     struct figures before = figures_of(options, watcher.vellum);
     uint64_t began_ns = clock_ns(), count = 0;

@@ -235,7 +235,7 @@ static void run_once(struct plan *plan, struct bout *bout, struct bench_row *row
     bench_figures_take(&after, plan->control, bout->name_count, bout->names);
     bench_team_free(team);
     bout->rates[transport * options->rounds + round] = (double)result->operations / result->seconds;
-    /* Sockets are copied by the kernel; what channels copy is the server's to tell. */
+    /* For sockets the kernel copies; what is copied for channels the server reports. */
     rows[transport].has_copied = run->transport->is_rdma && after.has_copied;
     add_result(&rows[transport], result, &before, &after);
     free(result);
@@ -304,7 +304,7 @@ static void measure_all(struct plan *plan)
         measure(plan, NULL, options->sizes[j]);
 }
 
-/* Connections that do nothing, by every transport, until somebody ends them. */
+/* Opens idle connections by every transport, until interrupted. */
 static void wait_idly(const struct bench_options *options)
 {
     printf("%u connections by each transport do nothing; to be ended by a signal\n",

@@ -28,7 +28,7 @@
 #include "clients/upgrade.h"
 #include "clients/vellum_private.h"
 
-#define REPLIES_PER_TURN 1000 /* then others in the loop have theirs */
+#define REPLIES_PER_TURN 1000 /* then others in the loop get their turn */
 
 enum state { DIALLING, LOGGING_IN, LOOKING, ASKING, OPEN, PAUSING };
 
@@ -108,7 +108,7 @@ static void call_back(struct vellum_async *async, vellum_reply_fn *fn, redisRepl
     async->depth--;
 }
 
-/* Those that wait for replies that will not come. */
+/* Fails the calls whose replies will not arrive. */
 static void fail_calls(struct vellum_async *async)
 {
     struct call *calls = async->calls;
@@ -154,7 +154,7 @@ static void lose(struct vellum_async *async)
     bool was_open = async->state == OPEN;
     bool again = async->events.reconnect_ms > 0 && !async->is_ending;
     forget_connection(async);
-    async->state = PAUSING; /* what callbacks give waits for the next connection */
+    async->state = PAUSING; /* commands given in callbacks wait for the next connection */
     async->is_ending = !again;
     if (async->early != NULL)
         sdsclear(async->early);
@@ -184,7 +184,7 @@ static bool watch(struct vellum_async *async)
     return false;
 }
 
-/* The loop calls when the time to connect is over. */
+/* Called by the loop when connecting has timed out. */
 static void arm_deadline(struct vellum_async *async)
 {
     uint64_t now_us = clock_us();
@@ -200,7 +200,7 @@ static bool is_late(const struct vellum_async *async)
     return async->deadline_us != 0 && async->state != OPEN && clock_us() >= async->deadline_us;
 }
 
-/* False: failed, as the connection's error tells. */
+/* False: failed; see the connection's error. */
 static bool dial(struct vellum_async *async)
 {
     struct vellum *vellum = async->vellum;
@@ -247,7 +247,7 @@ static bool look(struct vellum_async *async)
     return vellum_append(vellum, CLIENT_UPGRADE_LOOK) == REDIS_OK;
 }
 
-/* What the server has said of channels. */
+/* Handles the server's answer about channels. */
 static bool ask(struct vellum_async *async, const redisReply *reply)
 {
     struct vellum *vellum = async->vellum;

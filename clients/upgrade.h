@@ -8,8 +8,8 @@
 
 #include "clients/channel.h"
 
-/* Asks the server for a channel. NULL: there is none, as `message` tells; the connection goes on as
- * it was, unless tcp->err is set. */
+/* Asks the server for a channel. NULL: there is none, for the reason in `message`; the connection
+ * continues as before, unless tcp->err is set. */
 struct client_channel *client_upgrade(redisContext *tcp,
                                       const struct client_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX]);
@@ -17,7 +17,7 @@ struct client_channel *client_upgrade(redisContext *tcp,
 /* What a connection begins with that wants a channel: whether there are any, and for this client. A
  * stranger's connection would not survive CONNECT, which has more words than strangers may say. */
 #define CLIENT_UPGRADE_LOOK "RDMA INFO"
-/* False: not, as `message` tells. */
+/* False: no channel, for the reason in `message`. */
 bool client_upgrade_is_offered(const redisReply *reply, char message[RDMA_MESSAGE_MAX]);
 
 /* After that, the same in two steps, between which others wait: the question is appended to what

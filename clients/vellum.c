@@ -64,7 +64,7 @@ static redisContext *dial(const struct vellum_options *options)
     if (tcp != NULL && tcp->err == 0 && options->timeout_ms > 0)
         redisSetTimeout(tcp, limit);
     if (tcp != NULL && tcp->err == 0 && options->path == NULL)
-        redisEnableKeepAlive(tcp); /* an idle channel notices nothing itself */
+        redisEnableKeepAlive(tcp); /* an idle channel does not notice a dead peer */
     return tcp;
 }
 
@@ -91,7 +91,7 @@ struct client_channel_options vellum_channel_options(const struct vellum *vellum
         .spin_us = vellum->options.spin_us};
 }
 
-/* NULL: there is none, as `reason` tells. */
+/* NULL: there is none, for the reason in `reason`. */
 void vellum_take_channel(struct vellum *vellum, struct client_channel *channel)
 {
     vellum->channel = channel;
@@ -224,14 +224,15 @@ static int wait_until(struct vellum *vellum, long long *limit_ms)
     return REDIS_OK;
 }
 
-/* There is no need to wait. */
+/* Nothing to wait for. */
 static bool can_move(const struct vellum *vellum)
 {
     return client_channel_readable(vellum->channel) ||
            (vellum_can_send(vellum) && client_channel_writable(vellum->channel));
 }
 
-/* Sends and receives in turns: a server whose replies nobody takes stops taking commands. */
+/* Sends and receives alternately: a server stops reading commands while its replies are not read.
+ */
 static int get_from_channel(struct vellum *vellum, redisReply **reply)
 {
     long long limit_ms = 0;
@@ -338,7 +339,7 @@ int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length)
     return result(vellum, redisAppendFormattedCommand(vellum->tcp, bytes, length));
 }
 
-/* hiredis would have the process ended by a signal where the server has gone. */
+/* hiredis's write would raise SIGPIPE if the server is gone. */
 static int flush_socket(struct vellum *vellum)
 {
     while (vellum_has_output(vellum))

@@ -36,7 +36,7 @@ enum vellum_rdma {
     VELLUM_RDMA_ONLY, /* else an error */
 };
 
-/* How a channel's frames travel: as messages, or written into the other end's ring. */
+/* How a channel transfers frames: as messages, or written into the other end's ring. */
 enum vellum_rdma_mode { VELLUM_RDMA_SEND, VELLUM_RDMA_WRITE };
 
 struct vellum_options {
@@ -47,52 +47,53 @@ struct vellum_options {
     enum vellum_rdma rdma;
     enum vellum_rdma_mode mode;
     const char *device; /* NULL: the one that has the connection's address */
-    unsigned spin_us; /* how long to wait for replies busily, before sleeping: 0 for a usual time */
-    int timeout_ms;   /* to connect, and for each reply; 0: none */
+    unsigned spin_us;   /* how long to poll for replies before sleeping; 0: the default */
+    int timeout_ms;     /* to connect, and for each reply; 0: none */
 };
 
-/* Never NULL unless memory is out: look at vellum_error(). */
+/* NULL only when memory is exhausted. Check vellum_error(). */
 struct vellum *vellum_connect(const struct vellum_options *options);
 void vellum_free(struct vellum *vellum);
 
-/* Once more, with the same options, after an error or without one: replies that have not come are
- * lost, and nobody knows whether their commands were done. What is registered stays so; whether the
- * transport is the same must be asked again. REDIS_OK, or REDIS_ERR: see vellum_error(). */
+/* Connects again with the same options, after an error or without one. Outstanding replies are
+ * lost, and whether their commands were executed is unknown. Registered memory stays registered;
+ * the transport may have changed: ask again. REDIS_OK, or REDIS_ERR: see vellum_error(). */
 int vellum_reconnect(struct vellum *vellum);
 
-/* NULL: all is well. After an error the connection is of no more use until vellum_reconnect(). */
+/* NULL: no error. After an error the connection is unusable until vellum_reconnect(). */
 const char *vellum_error(const struct vellum *vellum);
 
 const char *vellum_transport(const struct vellum *vellum); /* "tcp", "unix" or "rdma" */
 const char *vellum_reason(const struct vellum *vellum);    /* why it is not "rdma"; else "" */
 
-/* By a channel: when the server's right to reach memory that was referred to ends. "reply": before
- * the reply is returned, and it is for those bytes alone; "unregister": the device has no memory
- * windows, and the right lasts as long as the memory is registered. By others: "". */
+/* By a channel: when the server's access to the caller's memory ends. "reply": before the reply is
+ * returned, and it covers those bytes alone; "unregister": the device has no memory windows, and
+ * access lasts as long as the memory is registered. By other transports: "". */
 const char *vellum_revoking(const struct vellum *vellum);
 
-/* One command and its reply; NULL on an error. Earlier replies must have been fetched. */
+/* Executes one command and returns its reply; NULL on an error. Earlier replies must have been
+ * fetched. */
 redisReply *vellum_command(struct vellum *vellum, const char *format, ...);
 redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments);
 redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **argv,
                                 const size_t *lengths);
 
-/* Pipelines: commands are gathered and sent when a reply is asked for. REDIS_OK or REDIS_ERR. */
+/* Pipelines: commands are buffered and sent when a reply is requested. REDIS_OK or REDIS_ERR. */
 int vellum_append(struct vellum *vellum, const char *format, ...);
 int vellum_vappend(struct vellum *vellum, const char *format, va_list arguments);
 int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const size_t *lengths);
-/* Whole commands, as they are sent. */
+/* Appends whole commands in RESP form. */
 int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t length);
 int vellum_get_reply(struct vellum *vellum, redisReply **reply);
 
 /*
- * Values from the caller's own memory, without copying them here. By a channel the server reads
- * them out of the memory (which is pinned as long as it is registered), by TCP they are sent. The
- * bytes must not change until the reply has come. NULL: failed, see vellum_error().
+ * Values from the caller's own memory, without a copy here. By a channel the server READs them
+ * from that memory (pinned while it is registered), by TCP they are sent. The bytes must not
+ * change until the reply has arrived. NULL: failed, see vellum_error().
  */
 struct vellum_memory;
 struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size);
-void vellum_unregister(struct vellum_memory *memory); /* before vellum_free */
+void vellum_unregister(struct vellum_memory *memory); /* call before vellum_free */
 
 /* SET key to `length` bytes at `offset` of the memory, registered with this connection. Earlier
  * replies must have been fetched. */
@@ -109,9 +110,9 @@ int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_le
 redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t size);
 
-/* The same in a pipeline, which stops there: by a channel the command is sent when all replies
- * before it have been taken, and what is behind it when its own has come. Not in one pipeline with
- * commands of subscriptions. */
+/* The same in a pipeline, which it interrupts: by a channel the command is sent when all replies
+ * before it have been taken, and later commands when its own reply has arrived. Not to be mixed
+ * with subscription commands in one pipeline. */
 int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t size);
 
@@ -123,9 +124,9 @@ struct vellum_pool;
 struct vellum_pool *vellum_pool_new(struct vellum *vellum, size_t buffer_bytes, size_t count);
 void vellum_pool_free(struct vellum_pool *pool);
 void *vellum_pool_take(struct vellum_pool *pool);             /* NULL: none is free */
-int vellum_pool_give(struct vellum_pool *pool, void *buffer); /* REDIS_ERR: it was not taken here */
+int vellum_pool_give(struct vellum_pool *pool, void *buffer); /* REDIS_ERR: not of this pool */
 
-/* Where a buffer is, as vellum_set_from() asks. */
+/* The memory and offset of a buffer, for vellum_set_from(). */
 const struct vellum_memory *vellum_pool_memory(const struct vellum_pool *pool);
 size_t vellum_pool_offset(const struct vellum_pool *pool, const void *buffer);
 
@@ -138,12 +139,12 @@ size_t vellum_pool_offset(const struct vellum_pool *pool, const void *buffer);
 struct vellum_wait {
     int descriptor; /* of the socket */
     int channel;    /* -1: there is none */
-    bool writes;    /* the socket should also take more */
+    bool writes;    /* wait for the socket to be writable, too */
 };
 int vellum_try(struct vellum *vellum, redisReply **reply);
 bool vellum_sleep(struct vellum *vellum, struct vellum_wait *wait);
 
-/* What is gathered is sent, as far as the server takes it, without waiting for replies. */
+/* Sends what is buffered, as far as the server accepts it, without waiting for replies. */
 int vellum_flush(struct vellum *vellum);
 
 #ifdef __cplusplus

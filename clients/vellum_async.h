@@ -30,7 +30,7 @@ struct vellum_async;
  * the command was done. */
 typedef void vellum_reply_fn(struct vellum_async *async, redisReply *reply, void *data);
 
-/* Any may be NULL. */
+/* Each may be NULL. */
 struct vellum_async_events {
     /* REDIS_OK: commands go; vellum_async_transport() tells how. REDIS_ERR: see
      * vellum_async_error(); without `reconnect_ms` the connection is freed after this returns. */
@@ -41,13 +41,13 @@ struct vellum_async_events {
      * `reconnect_ms` is set. */
     void (*disconnected)(struct vellum_async *async, int status, void *data);
 
-    /* What is no reply to a command: messages of subscriptions, lines of MONITOR. */
+    /* Pushed data: messages of subscriptions, lines of MONITOR. */
     void (*message)(struct vellum_async *async, redisReply *reply, void *data);
 
-    int reconnect_ms; /* pause before a lost connection is made again; 0: it is not */
+    int reconnect_ms; /* pause before reconnecting; 0: do not reconnect */
 };
 
-/* NULL: out of memory. Whatever else fails is told to `connected`. */
+/* NULL: out of memory. Other failures are reported to `connected`. */
 struct vellum_async *vellum_async_connect(struct event_base *base,
                                           const struct vellum_options *options,
                                           const struct vellum_async_events *events, void *data);
@@ -73,13 +73,13 @@ int vellum_async_get_into(struct vellum_async *async, vellum_reply_fn *fn, void 
                           size_t offset, size_t size);
 struct vellum *vellum_async_connection(struct vellum_async *async);
 
-/* Ends when all replies have come. */
+/* Disconnects when all replies have arrived. */
 void vellum_async_disconnect(struct vellum_async *async);
 
-/* Ends now: callbacks that wait get NULL. In a callback: when it has returned. */
+/* Disconnects now: pending callbacks get NULL. From a callback: after it has returned. */
 void vellum_async_free(struct vellum_async *async);
 
-const char *vellum_async_error(const struct vellum_async *async); /* NULL: all is well */
+const char *vellum_async_error(const struct vellum_async *async); /* NULL: no error */
 const char *vellum_async_transport(const struct vellum_async *async);
 const char *vellum_async_reason(const struct vellum_async *async); /* why it is not "rdma" */
 

@@ -26,7 +26,7 @@ struct vellum_memory {
 enum vellum_splice_kind {
     SPLICE_PULL, /* bytes of the application's memory stand here */
     SPLICE_INTO, /* the next reply may be written into it: sent when it is the next */
-    SPLICE_HOLD, /* nothing is sent until that has come */
+    SPLICE_HOLD, /* nothing is sent until that has arrived */
 };
 
 struct vellum_splice {
@@ -39,7 +39,7 @@ struct vellum_splice {
 struct vellum_into; /* see into.c */
 
 struct vellum {
-    struct vellum_options options; /* its texts are ours */
+    struct vellum_options options; /* owns its strings */
     redisContext *tcp;
     struct client_channel *channel; /* NULL: by TCP */
     const char *transport;
@@ -49,7 +49,7 @@ struct vellum {
     uint64_t appended, answered; /* commands; those whose replies were taken */
     struct vellum_into *intos, **intos_end;
     struct vellum_memory *memories;
-    bool has_slept; /* the server's end may have shown by TCP */
+    bool has_slept; /* TCP may have shown that the server closed */
     char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
 };
 
@@ -65,10 +65,10 @@ bool vellum_has_output(const struct vellum *vellum);
 /* That, and no reply has to be taken first. */
 bool vellum_can_send(const struct vellum *vellum);
 
-/* Something that stands in the output where it ends now. */
+/* Adds a splice at the current end of the output. */
 int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
                   const struct client_span *span);
-/* Bytes of a command that is counted otherwise. */
+/* Appends bytes of a command that is counted elsewhere. */
 int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length);
 
 /* ---- into.c ---- */
@@ -85,7 +85,7 @@ bool vellum_into_begin(struct vellum *vellum);
 redisReply *vellum_answered(struct vellum *vellum, redisReply *reply);
 void vellum_into_forget(struct vellum *vellum);
 
-/* Registered memory, before a channel goes and after another has come. */
+/* Deregisters memory before a channel closes; registers it again with the next. */
 void vellum_unpin_all(struct vellum *vellum);
 bool vellum_pin_all(struct vellum *vellum);
 
@@ -97,13 +97,13 @@ void vellum_close(struct vellum *vellum);
 struct client_channel_options vellum_channel_options(const struct vellum *vellum);
 void vellum_take_channel(struct vellum *vellum, struct client_channel *channel);
 
-/* Moves what can be moved now; REDIS_ERR when the connection is closed. */
+/* Sends and receives what is possible now; REDIS_ERR: the connection is closed. */
 int vellum_send_some(struct vellum *vellum);
 
 /* By a socket: waits for room, as long as the connection's time limit allows. */
 int vellum_send_some_waiting(struct vellum *vellum);
 
-/* REDIS_ERR: nothing will come behind what the reader has. */
+/* REDIS_ERR: nothing follows what the reader has. */
 int vellum_receive_some(struct vellum *vellum);
 
 /* Waits for the reply to what was appended last, with that result; NULL: it has failed. */

@@ -35,7 +35,7 @@ static bool bind(struct client_windows *windows, struct client_window *window,
                                                           .mw_access_flags = access};
     if (ibv_post_send(windows->qp, &request, &bad) != 0)
         return false;
-    window->mw->rkey = request.bind_mw.rkey; /* not every provider keeps it */
+    window->mw->rkey = request.bind_mw.rkey; /* not every provider sets it */
     window->is_bound = true;
     return true;
 }

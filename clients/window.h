@@ -56,14 +56,14 @@ bool client_windows_pull(struct client_windows *windows, const struct client_spa
 bool client_windows_grant(struct client_windows *windows, const struct client_span *span,
                           struct rdma_reference *reference);
 
-/* The server has ended a key itself. */
+/* The server has invalidated a key itself. */
 void client_windows_ended_by_server(struct client_windows *windows, uint32_t key);
-/* The oldest pull is over: it is closed, unless the server has. False: there is none, or it cannot
- * be closed. */
+/* The oldest pull has completed: closes its window, unless the server did. False: there is none, or
+ * closing failed. */
 bool client_windows_release(struct client_windows *windows);
 bool client_windows_end_grant(struct client_windows *windows);
 
-/* What was closed here is, as the completion with this wr_id tells. */
+/* The completion with this wr_id has confirmed a window closed here. */
 void client_windows_ended(struct client_windows *windows, uint64_t wr_id);
 
 void client_windows_free(struct client_windows *windows);

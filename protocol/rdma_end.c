@@ -8,11 +8,11 @@
 
 #define SEND_ATTRIBUTES 7
 
-/* The GID comes first, and is no number. */
+/* The GID is the first attribute and not a number. */
 struct attribute {
     const char *name;
     size_t offset;
-    uint64_t min, max; /* no more than 32 bits: the field has no more */
+    uint64_t min, max; /* at most 32 bits, the width of the field */
 };
 
 static const struct attribute attributes[RDMA_END_ATTRIBUTES] = {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How frames travel; the names are those of RDMA CONNECT. */
+/* How frames are transferred; named as in RDMA CONNECT. */
 enum rdma_mode {
     RDMA_MODE_SEND,  /* as messages */
     RDMA_MODE_WRITE, /* written into the other end's ring */
@@ -36,11 +36,12 @@ struct rdma_end {
 /* How many attributes an end of its mode has: the first ones. */
 uint32_t rdma_end_attributes(const struct rdma_end *end);
 
-/* False: the value is none for this name. Unknown names are passed over: a later version's. */
+/* False: the value is invalid for this name. Unknown names are ignored: a later version may have
+ * them. */
 bool rdma_end_read(struct rdma_end *end, const char *name, size_t name_len, const char *value,
                    size_t value_len);
 
-/* The first attribute that is missing, by name; NULL: none is. */
+/* The name of the first missing attribute; NULL: none is missing. */
 const char *rdma_end_missing(const struct rdma_end *end);
 
 /* Attribute `index`: its name, and its value as text. */

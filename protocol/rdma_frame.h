@@ -14,7 +14,7 @@
 #define RDMA_VERSION 1
 #define RDMA_HEADER_BYTES 8
 
-/* What an end may announce for what it receives. */
+/* Bounds of what an end may announce for its receives. */
 #define RDMA_FRAME_BYTES_MIN 256
 #define RDMA_FRAME_BYTES_MAX (64 * 1024)
 #define RDMA_CREDITS_MIN 4
@@ -24,16 +24,16 @@ enum rdma_frame_type {
     RDMA_FRAME_DATA = 1,   /* bytes of the stream of commands or replies */
     RDMA_FRAME_CREDIT = 2, /* nothing but the header */
     RDMA_FRAME_PULL = 3,   /* client: the next bytes of the stream are to be READ from its memory */
-    RDMA_FRAME_GRANT = 4,  /* client: a value may be written into its memory; or no longer */
+    RDMA_FRAME_GRANT = 4,  /* client: a value may be written into its memory; or that right ends */
     RDMA_FRAME_PLACED = 5, /* server: the next bytes of the stream were written there */
-    RDMA_FRAME_END = 6,    /* server: nothing will follow */
+    RDMA_FRAME_END = 6,    /* server: the last frame */
     RDMA_FRAME_RELEASE = 7, /* server: the oldest PULL by a window has been READ */
 };
 
 struct rdma_frame {
     enum rdma_frame_type type;
-    uint32_t credits; /* receives posted again since the last frame */
-    uint32_t length;  /* of what follows the header */
+    uint32_t credits; /* receives reposted since the last frame */
+    uint32_t length;  /* of the payload */
 };
 
 /* A frame's header as the immediate word of a write: type, credits and length from the top. Its
@@ -41,12 +41,12 @@ struct rdma_frame {
 uint32_t rdma_word_write(const struct rdma_frame *frame);
 bool rdma_word_read(struct rdma_frame *frame, uint32_t word);
 
-/* Memory of the peer's: the payload of PULL and GRANT. */
+/* Memory of the peer: the payload of PULL and GRANT. */
 #define RDMA_REFERENCE_BYTES 24
 struct rdma_reference {
     uint64_t address, length;
     uint32_t rkey;
-    bool is_window; /* the key is for this once: its end is told, or brought about */
+    bool is_window; /* the key is for one use: its end is reported, or caused by invalidation */
 };
 
 /* A part of granted memory: the payload of PLACED. */
@@ -61,33 +61,34 @@ void rdma_frame_write(char to[RDMA_HEADER_BYTES], const struct rdma_frame *frame
 bool rdma_frame_read(struct rdma_frame *frame, const char *data, size_t len);
 
 void rdma_reference_write(char to[RDMA_REFERENCE_BYTES], const struct rdma_reference *reference);
-/* False: it goes beyond the end of the address space, or is empty. */
+/* False: it is empty or exceeds the address space. */
 bool rdma_reference_read(struct rdma_reference *reference, const char from[RDMA_REFERENCE_BYTES]);
 
 void rdma_place_write(char to[RDMA_PLACE_BYTES], const struct rdma_place *place);
-/* False: it lies outside of the memory, or is empty. */
+/* False: it is empty or outside the memory. */
 bool rdma_place_read(struct rdma_place *place, const char from[RDMA_PLACE_BYTES],
                      const struct rdma_reference *memory);
 
 /*
- * One end's count of credits. Each end has posted `window` receives for the other. The last credit
- * is for telling of receives posted again, nothing else: so neither end can be out of credits while
- * the other waits to hear of some.
+ * One end's account of credits. Each end has posted `window` receives for the other. The last
+ * credit is reserved for frames that return credits, so that the two ends cannot deadlock, each
+ * out of credits and waiting for the other's.
  */
 struct rdma_flow {
-    uint32_t window;      /* receives that we keep posted */
+    uint32_t window;      /* receives that this end keeps posted */
     uint32_t expected;    /* frames that the peer may still send */
-    uint32_t owed;        /* receives posted again that the peer does not know of */
+    uint32_t owed;        /* reposted receives not yet reported to the peer */
     uint32_t peer_window; /* receives that the peer keeps posted */
-    uint32_t credits;     /* frames that we may still send */
+    uint32_t credits;     /* frames that this end may still send */
 };
 
 void rdma_flow_begin(struct rdma_flow *flow, uint32_t window, uint32_t peer_window);
 
-/* A frame has come. False: the peer had no credit for it, or gives more than we have used. */
+/* A frame has arrived. False: the peer had no credit for it, or returns more credits than were
+ * used. */
 bool rdma_flow_received(struct rdma_flow *flow, const struct rdma_frame *frame);
 
-/* The receive that a frame came in is posted again. */
+/* The receive of a frame has been reposted. */
 void rdma_flow_reposted(struct rdma_flow *flow);
 
 /* How many frames that carry something may be sent now. */
@@ -96,13 +97,13 @@ static inline uint32_t rdma_flow_room(const struct rdma_flow *flow)
     return flow->credits > 1 ? flow->credits - 1 : 0;
 }
 
-/* So much is owed that a frame must go out for it alone; and it may. */
+/* Whether so many credits are owed that a frame must be sent for them alone, and may be. */
 static inline bool rdma_flow_must_tell(const struct rdma_flow *flow)
 {
     return flow->owed >= flow->window / 2 && flow->credits > 0;
 }
 
-/* A frame goes out: uses a credit, returns what the frame tells. */
+/* A frame is sent: uses a credit and returns the credits that the frame reports. */
 uint32_t rdma_flow_send(struct rdma_flow *flow);
 
 #endif

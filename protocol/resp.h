@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes owned by somebody else. */
+/* A view of bytes; does not own them. */
 struct resp_slice {
     const char *data;
     size_t len;

@@ -38,7 +38,7 @@ enum parser_state {
 };
 
 #define ARGS_MIN 16
-#define ARGS_KEPT 1024 /* a larger array is given back before the next command */
+#define ARGS_KEPT 1024 /* a larger array is freed before the next command */
 #define PLAIN_DIGITS_MAX 9
 
 static const char out_of_memory[] = "out of memory";

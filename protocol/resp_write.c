@@ -96,7 +96,7 @@ static inline char *put_crlf(char *to)
 
 static inline char *put_bytes(char *to, const char *data, size_t len)
 {
-    if (len > 0) /* data may be NULL for nothing */
+    if (len > 0) /* data may be NULL if len is 0 */
         memcpy(to, data, len);
     return to + len;
 }

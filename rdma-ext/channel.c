@@ -11,7 +11,7 @@
 #include <endian.h>
 #include <stdlib.h>
 
-#define PAGE_PIECES 64 /* of the store in one part of a value */
+#define PAGE_PIECES 64 /* store pages in one part of a value */
 
 #define COUNT(channel, field, amount) rdma_count(&(channel)->worker->counters.field, amount)
 
@@ -20,7 +20,7 @@ static struct rdma_transport *self_of(struct transport *transport)
     return (struct rdma_transport *)transport;
 }
 
-/* Bytes go by TCP, as they did. */
+/* Bytes travel by TCP, as before the channel. */
 static void withdraw(struct rdma_transport *self)
 {
     rdma_end_channel(self->channel);
@@ -67,9 +67,9 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
     return ready | (has_room ? TRANSPORT_WRITABLE : 0);
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
-/* No client has a reason to. */
+/* No correct client sends by TCP once the channel is open: a breach. */
 static bool ends_key(struct rdma_channel *channel, const struct ibv_wc *completion)
 {
     if ((completion->wc_flags & channel->worker->service->device.ends_key) == 0)
@@ -116,8 +116,8 @@ static ssize_t read_channel(struct rdma_channel *channel, char *to, size_t size)
     if (channel->is_broken)
         return TRANSPORT_CLOSED;
     size_t taken = rdma_link_read(&channel->link, to, size);
-    rdma_note_touched(channel); /* a request that was refused ends it there */
-    if (channel->link.has_failed && channel->link.post_error == 0) { /* a reference that is none */
+    rdma_note_touched(channel); /* a refused work request has ended the link inside */
+    if (channel->link.has_failed && channel->link.post_error == 0) { /* an invalid reference */
         breach(channel);
         return TRANSPORT_CLOSED;
     }
@@ -136,7 +136,7 @@ static ssize_t transport_read(struct transport *transport, void *to, size_t size
     return count;
 }
 
-/* As pieces of registered memory, as many as are. */
+/* Splits the vectors into pieces of registered memory, up to the first that is not. */
 static int find_pieces(struct rdma_channel *channel, const struct iovec *vectors, int count,
                        struct ibv_sge pieces[PAGE_PIECES])
 {
@@ -160,7 +160,7 @@ static size_t length_of(const struct iovec *vectors, int count)
     return total;
 }
 
-/* Straight into the store's pages, if the client has only referred to the bytes. */
+/* If the next bytes are a reference: READ them straight into the store's pages. */
 static ssize_t transport_read_vectors(struct transport *transport, const struct iovec *vectors,
                                       int count)
 {
@@ -202,9 +202,9 @@ static bool transport_let_go(struct transport *transport, void (*done)(void *arg
     return false;
 }
 
-/* ---- what goes ---- */
+/* ---- sending ---- */
 
-/* Where a request was refused nothing will come that ends the channel: the next poll does. */
+/* A refused request brings no completion that could end the channel: the next poll ends it. */
 static void note_refusal(struct rdma_channel *channel)
 {
     if (channel->link.post_error != 0)
@@ -240,7 +240,7 @@ static ssize_t transport_write(struct transport *transport, const struct iovec *
     return sent > 0 ? (ssize_t)sent : TRANSPORT_AGAIN;
 }
 
-/* Of pages that READs and WRITEs have. */
+/* Pages that READs and WRITEs in flight refer to. */
 void rdma_count_held(struct rdma_channel *channel)
 {
     const struct rdma_pull *pull = &channel->link.pull;
@@ -327,7 +327,7 @@ static void transport_close(struct transport *transport)
     free(self);
 }
 
-/* An open channel's TCP connection says only that the client is there. */
+/* While the channel is open, its TCP connection only shows that the client is alive. */
 static void on_tcp_ready(void *arg, unsigned ready)
 {
     struct rdma_transport *self = arg;

@@ -1,6 +1,6 @@
 /*
- * What takes long: queues, memory and queue pairs made, connected, stopped and destroyed, as jobs
- * of the helper thread.
+ * Slow verbs calls, as jobs of the helper thread: queues, memory and queue pairs are created,
+ * connected, stopped and destroyed here.
  */
 #include "rdma-ext/private.h"
 
@@ -69,7 +69,7 @@ uint32_t rdma_most_completions(const struct rdma_service *service)
            service->max_channels * (CREDITS + RDMA_LINK_SLOTS + 1);
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or an error text. */
 static const char *engine_make(struct rdma_worker *worker, struct rdma_engine *engine)
 {
     struct rdma_service *service = worker->service;
@@ -103,7 +103,7 @@ static bool may_pin(struct rdma_service *service, size_t size)
     return atomic_load(&service->totals->pinned_bytes) + size <= service->totals->max_pinned_bytes;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or an error text. */
 static const char *chunk_make(struct rdma_service *service, struct rdma_chunk *chunk)
 {
     if (!may_pin(service, CHUNK_BYTES))
@@ -146,7 +146,7 @@ static uint32_t random_psn(void)
 {
     uint32_t psn = 0;
     ssize_t got = getrandom(&psn, sizeof psn, 0);
-    (void)got; /* a number that is not random does as well, only worse */
+    (void)got; /* a predictable sequence number is worse, but works */
     return psn & 0xffffff;
 }
 
@@ -162,8 +162,8 @@ static const char *ring_make(struct rdma_service *service, struct rdma_ring *rin
     return NULL;
 }
 
-/* Opens the ring to the client. The worker hears of it when that is done. The window is younger
- * than the queue pair: should the process be killed, the kernel takes it away first, as it must. */
+/* Opens the ring to the client; the worker gets the completion. The window is created after the
+ * queue pair: if the process is killed, the kernel then frees the window first, as it must. */
 static bool ring_open(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_ring *ring = &channel->ring;
@@ -184,11 +184,11 @@ static bool ring_open(struct rdma_service *service, struct rdma_channel *channel
     ours->ring_key = ring->key = bind.bind_mw.rkey;
     if (ibv_post_send(channel->qp, &bind, &bad) != 0)
         return false;
-    ring->window->rkey = bind.bind_mw.rkey; /* not every provider keeps it */
+    ring->window->rkey = bind.bind_mw.rkey; /* not every provider sets it */
     return true;
 }
 
-/* The window goes first: the region cannot before it, and it holds on to the queue pair. */
+/* The window is freed first: it holds references to the region and to the queue pair. */
 void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_ring *ring = &channel->ring;
@@ -204,7 +204,7 @@ void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *c
 
 /* ---- connecting ---- */
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or an error text. */
 static const char *make_queue_pair(struct rdma_service *service, struct rdma_channel *channel)
 {
     const struct rdma_engine *engine = &channel->engine;
@@ -220,7 +220,7 @@ static const char *make_queue_pair(struct rdma_service *service, struct rdma_cha
         attributes.cap.max_recv_wr = CREDITS;
     } else {
         attributes.srq = engine->srq;
-        attributes.cap.max_recv_sge = 0; /* the shared queue's */
+        attributes.cap.max_recv_sge = 0; /* from the shared queue */
     }
     channel->qp =
         rdma_qp_make(&service->device, &attributes, is_write ? IBV_ACCESS_REMOTE_WRITE : 0);
@@ -237,7 +237,7 @@ static const char *make_queue_pair(struct rdma_service *service, struct rdma_cha
     return channel->link.has_failed ? "the channel's queue pair takes nothing" : NULL;
 }
 
-/* With the system's reason, where it has one. Logged once: it will be so again and again. */
+/* Adds the system's reason, if there is one. Logged once: the failure will repeat. */
 static const char *tell(struct rdma_service *service, struct rdma_request *request,
                         const char *problem)
 {
@@ -250,8 +250,8 @@ static const char *tell(struct rdma_service *service, struct rdma_request *reque
     return request->error;
 }
 
-/* What other channels use as well, so the worker has it before this one is connected. NULL, or what
- * is wrong. */
+/* Resources shared by channels: given to the worker before this channel is connected. Returns NULL,
+ * or an error text. */
 static const char *make_shared(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
@@ -266,7 +266,7 @@ static const char *make_shared(struct rdma_service *service, struct rdma_channel
     return problem;
 }
 
-/* NULL, or what is wrong; then the caller takes apart what there is. */
+/* Returns NULL, or an error text; the caller then destroys what was created. */
 static const char *make_own(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_request *request = channel->request;
@@ -294,7 +294,7 @@ static void answer(struct rdma_service *service, struct rdma_channel *channel, c
     if (problem != NULL && problem != request->error)
         snprintf(request->error, sizeof request->error, "%s", problem);
     if (problem != NULL)
-        rdma_channel_dismantle(service, channel); /* nothing was sent by it */
+        rdma_channel_dismantle(service, channel); /* nothing was sent on it */
     send_back(channel, rdma_on_connected);
 }
 
@@ -331,8 +331,8 @@ static void settled(struct rdma_service *service, struct rdma_job *job)
     send_back(channel_of(job), rdma_on_settled);
 }
 
-/* A receive that was being filled may still be given back: not every device tells when the last one
- * was. Queues that have failed tell nothing. */
+/* A receive that was being filled may still complete: not every device reports its last one. Failed
+ * queues report nothing. */
 static void await_drain(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
@@ -342,7 +342,7 @@ static void await_drain(struct rdma_service *service, struct rdma_job *job)
     rdma_delay(service, job, is_over ? SETTLE_NS : DRAIN_LOOK_NS);
 }
 
-/* Everything posted is given back with an error, in order: the last request tells that it was. */
+/* Everything posted completes with an error, in order: the last request marks the end. */
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
@@ -353,7 +353,7 @@ void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
     int problem = ibv_modify_qp(channel->qp, &error, IBV_QP_STATE);
     if (problem == 0)
         problem = ibv_post_send(channel->qp, &last, &bad);
-    if (problem != 0) /* what the queue pair still gives back, nobody can tell */
+    if (problem != 0) /* what the queue pair will still complete is unknown */
         rdma_worker_fail(channel->worker, "the end of a queue pair", problem);
     job->run = await_drain;
     await_drain(service, job);

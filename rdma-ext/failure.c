@@ -32,9 +32,10 @@ static void describe(char text[RDMA_MESSAGE_MAX], const char *what, int error, c
         snprintf(text, RDMA_MESSAGE_MAX, "%s has failed (%s): %s", what, strerror(error), effect);
 }
 
-/* ---- a worker's ---- */
+/* ---- failures of a worker's queues ---- */
 
-/* It is awake now. Without channels there is nothing to end: what has failed is gone, too. */
+/* The worker is awake now. Without channels there is nothing to end: the failed queues are gone,
+ * too. */
 static void on_failing(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
@@ -67,7 +68,7 @@ void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error)
     service->warn(service->warn_arg, text);
 }
 
-/* Channels that the helper is at are refused when it has done. */
+/* Channels on which the helper works are refused when its job ends. */
 static void end_one(struct rdma_channel *channel)
 {
     if (channel->is_gone)
@@ -115,7 +116,7 @@ static void on_trouble(struct worker *owner, struct worker_message *message)
         rdma_break_off(channel);
 }
 
-/* Its worker hears of it before it hears that the queue pair was destroyed. */
+/* The worker gets this message before the one that the queue pair was destroyed. */
 static void queue_pair_failed(const struct ibv_qp *qp)
 {
     struct rdma_channel *channel = qp->qp_context;
@@ -126,7 +127,7 @@ static void queue_pair_failed(const struct ibv_qp *qp)
     worker_post(channel->worker->owner, &channel->trouble);
 }
 
-/* ---- windows that clients ended ---- */
+/* ---- windows that clients invalidated ---- */
 
 struct lost_window {
     struct worker_message message; /* first */
@@ -134,7 +135,7 @@ struct lost_window {
     uint32_t key;
 };
 
-/* Its client would learn of it with its next frame alone. */
+/* Otherwise its client would notice with its next frame only. */
 static void on_lost_window(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
@@ -158,7 +159,7 @@ void rdma_key_ended(struct rdma_worker *worker, uint32_t key)
     rdma_say(service, "a client has sent an invalidation, which none may: its channel is ended");
     for (uint32_t i = 0; i < service->worker_count; i++) {
         struct lost_window *lost = malloc(sizeof *lost);
-        if (lost == NULL) /* its client notices by itself */
+        if (lost == NULL) /* its client notices without help */
             continue;
         *lost = (struct lost_window){
             .message.visit = on_lost_window, .worker = service->workers[i], .key = key};
@@ -168,7 +169,7 @@ void rdma_key_ended(struct rdma_worker *worker, uint32_t key)
 
 /* ---- events ---- */
 
-/* A queue is NULL where the event is about the other kind. */
+/* The queue that the event does not concern is NULL. */
 static void queue_failed(struct rdma_service *service, const struct ibv_cq *cq,
                          const struct ibv_srq *srq)
 {
@@ -226,7 +227,8 @@ static void take_event(struct rdma_service *service, const struct ibv_async_even
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED: /* of one that has gone into error by itself */
+    case IBV_EVENT_QP_LAST_WQE_REACHED: /* of a queue pair that went into the error state by itself
+                                         */
         queue_pair_failed(event->element.qp);
         return;
     case IBV_EVENT_CQ_ERR:
@@ -250,7 +252,7 @@ static void take_event(struct rdma_service *service, const struct ibv_async_even
     case IBV_EVENT_GID_CHANGE:
         rdma_look_at_gids(service);
         return;
-    default: /* unread they would keep queue pairs from ending */
+    default: /* unacknowledged events block the destruction of queue pairs */
         return;
     }
 }

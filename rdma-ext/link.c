@@ -84,7 +84,7 @@ static bool is_to_be_signaled(struct rdma_link *link)
     return true;
 }
 
-/* Where a frame of this size is to be put together. */
+/* Where a frame of this size is assembled. */
 static char *begin_frame(struct rdma_link *link, struct batch *batch, size_t size)
 {
     if (size <= link->max_inline)
@@ -93,7 +93,7 @@ static char *begin_frame(struct rdma_link *link, struct batch *batch, size_t siz
     return link->buffers + (size_t)(link->buffers_taken % link->buffer_count) * link->buffer_bytes;
 }
 
-/* Puts the header where the mode has it. */
+/* Puts the header where the mode expects it. */
 static void add_header(struct rdma_link *link, struct ibv_send_wr *request, char *frame,
                        const struct rdma_frame *header)
 {
@@ -169,16 +169,16 @@ static void send_one(struct rdma_link *link, enum rdma_frame_type type, const ch
     post(link, &batch);
 }
 
-/* ---- keys that are done with ---- */
+/* ---- keys to be invalidated ---- */
 
-/* In mode send the next frame ends it; otherwise the peer does when it hears. */
+/* In mode send the next frame invalidates it; otherwise the peer does, when told. */
 static void end_key(struct rdma_link *link, uint32_t key)
 {
     link->ends_key = link->mode == RDMA_MODE_SEND;
     link->key = key;
 }
 
-/* What follows may be the reply. */
+/* The next message may be the reply. */
 static bool has_released(struct rdma_link *link)
 {
     while (link->release_head != link->release_tail && rdma_link_has_room(link)) {
@@ -190,7 +190,7 @@ static bool has_released(struct rdma_link *link)
 
 /* ---- the stream ---- */
 
-/* What is left of the vectors to be sent. */
+/* The rest of the vectors to be sent. */
 struct source {
     const struct iovec *vectors;
     int count;
@@ -284,8 +284,8 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
 
 /* ---- placing ---- */
 
-/* As much of the pieces as so many requests take, and as may be held, up to `most` bytes. Returns
- * the bytes. */
+/* Takes as much of the pieces as fits into that many requests and the bound on held memory, up to
+ * `most` bytes. Returns the bytes. */
 static size_t cut_pieces(const struct rdma_link *link, struct ibv_sge *pieces, int *count,
                          uint32_t requests, uint64_t most)
 {
@@ -323,7 +323,7 @@ static void post_pieces(struct rdma_link *link, struct ibv_sge *pieces, int coun
             address += pieces[at + i].length;
         at += here;
     }
-    if (opcode == IBV_WR_RDMA_READ) { /* its end is told of by a completion */
+    if (opcode == IBV_WR_RDMA_READ) { /* its completion is signaled */
         requests[posted - 1].send_flags = IBV_SEND_SIGNALED;
         link->unsignaled = 0;
     }
@@ -349,7 +349,7 @@ size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count
     rdma_place_write(payload, &place);
     link->place_number = link->posted;
     link->is_placing = true;
-    if (!link->has_failed) /* else the client would take old bytes for the value */
+    if (!link->has_failed) /* else the client would read stale bytes as the value */
         send_one(link, RDMA_FRAME_PLACED, payload, sizeof payload);
     return place.length;
 }
@@ -365,7 +365,7 @@ static bool accept_frame(struct rdma_link *link, const struct rdma_frame *frame,
     link->bytes_in += frame->length;
     if (frame->type != RDMA_FRAME_CREDIT && frame->type != RDMA_FRAME_END &&
         frame->type != RDMA_FRAME_RELEASE) {
-        assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* credits see to it */
+        assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* by the credits */
         link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] = (struct rdma_received){
             .type = frame->type, .payload = payload, .length = frame->length, .buffer = buffer};
         return true;
@@ -417,7 +417,7 @@ static void post_reads(struct rdma_link *link, struct ibv_sge *pieces, int count
     pull->rest.length -= len;
 }
 
-/* The next part of what is pulled, to memory of the link's. */
+/* READs the next part of a pull into the link's own memory. */
 static void fetch(struct rdma_link *link)
 {
     struct rdma_pull *pull = &link->pull;
@@ -452,7 +452,7 @@ static void end_pull(struct rdma_link *link)
     drop_first(link);
 }
 
-/* Returns 0 when the next part has to come first. */
+/* Returns 0 if the next part has to arrive first. */
 static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
 {
     struct rdma_pull *pull = &link->pull;
@@ -463,7 +463,7 @@ static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
     }
     if (part > size)
         part = size;
-    assert(!pull->is_direct); /* who gave the place goes on with it */
+    assert(!pull->is_direct); /* the owner of the pages continues the READ */
     memcpy(to, pull->memory + pull->taken, part);
     pull->taken += (uint32_t)part;
     if (pull->taken == pull->here && pull->rest.length == 0)
@@ -491,7 +491,7 @@ static struct rdma_received *first_of(struct rdma_link *link)
     return &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
 }
 
-/* A grant takes the place of the one before, or ends it. */
+/* A grant replaces the one before, or ends it. */
 static bool take_grant(struct rdma_link *link)
 {
     const struct rdma_received *first = first_of(link);
@@ -503,8 +503,8 @@ static bool take_grant(struct rdma_link *link)
     return true;
 }
 
-/* What comes to the front is copied once, and checked. False: it is none of what is to be read, or
- * a lie. */
+/* The frame that becomes the first is copied once and then checked. False: it is nothing to be
+ * read, or invalid. */
 static bool begin_first(struct rdma_link *link)
 {
     bool is_good = true;
@@ -527,7 +527,7 @@ size_t rdma_link_read(struct rdma_link *link, char *to, size_t size)
     size_t taken = 0, part = 1;
     while (taken < size && part > 0 && rdma_link_has_input(link) && begin_first(link)) {
         if (taken > 0 && rdma_link_can_pull(link))
-            break; /* the reader may have a place for it, when it has seen this */
+            break; /* the reader may provide memory for it once it has seen this */
         part = take_first(link, to + taken, size - taken);
         taken += part;
     }

@@ -1,6 +1,6 @@
 /*
- * A link: one queue pair with the frames and credits of RDMA.md on it. Both ends of a channel are
- * links; where receives are posted (to a shared queue, to one of its own) is the owner's business.
+ * A link: one queue pair that carries the frames and credits of RDMA.md. Both ends of a channel
+ * are links; the owner decides where receives are posted (a shared queue, or one of its own).
  *
  * Threads: a link belongs to one thread at a time.
  */
@@ -15,17 +15,17 @@
 #include "protocol/rdma_end.h"
 #include "protocol/rdma_frame.h"
 
-#define RDMA_LINK_SLOTS 32   /* sends under way */
+#define RDMA_LINK_SLOTS 32   /* sends in flight */
 #define RDMA_LINK_INLINE 256 /* frames up to this are copied into the work request */
-#define RDMA_LINK_PIECES 8   /* of memory in one work request, where the device has as many */
-#define RDMA_LINK_WINDOW 16  /* most receives that are posted for the peer */
+#define RDMA_LINK_PIECES 8   /* pieces of memory in one work request, if the device takes as many */
+#define RDMA_LINK_WINDOW 16  /* at most so many receives are posted for the peer */
 
-/* Above a send's number in its wr_id: what the owner tells links and receives apart by. */
+/* Bits of wr_id above a send's number: the owner uses them to tell links and receives apart. */
 #define RDMA_LINK_NUMBER_MASK 0xffffffffu
 
 #define RDMA_TAKES(type) (1u << (type))
 
-/* A frame that has not been read: of data, or of what stands for some. */
+/* An unread frame: data, or a reference to data. */
 struct rdma_received {
     enum rdma_frame_type type;
     const char *payload;
@@ -33,25 +33,25 @@ struct rdma_received {
     uint32_t buffer; /* by the owner's count */
 };
 
-/* Bytes being fetched from the peer's memory, a part at a time. */
+/* A value being READ from the peer's memory, part by part. */
 struct rdma_pull {
     struct rdma_reference rest; /* length 0: there is none */
-    char *memory;               /* where parts come to; NULL: not asked for yet */
+    char *memory;               /* the buffer for parts; NULL: not requested yet */
     uint32_t lkey, size;
-    uint32_t number; /* of the last READ under way */
+    uint32_t number; /* of the last READ in flight */
     bool is_under_way;
     bool is_direct;       /* the part goes to the reader's own memory */
-    uint32_t taken, here; /* bytes of the present part: read; come */
+    uint32_t taken, here; /* bytes of the current part: consumed; arrived */
 };
 
 struct rdma_link {
     struct ibv_qp *qp;
     struct rdma_flow flow;
-    uint32_t takes;        /* bit n: frames of type n may come */
-    uint64_t wr_id;        /* the owner's part: its lower 32 bits are 0 */
+    uint32_t takes;        /* bit n: frames of type n are allowed */
+    uint64_t wr_id;        /* the owner's bits; the lower 32 are 0 */
     uint32_t max_inline;   /* bytes */
     uint32_t header_bytes; /* before each payload: 0 where it travels in the immediate word */
-    uint32_t payload_max;  /* what the peer's receives and our buffers hold of it */
+    uint32_t payload_max;  /* payload that fits into the peer's receives and our buffers */
 
     /* buffers for frames that are not inline: a ring, used and given back in order */
     char *buffers;
@@ -68,10 +68,10 @@ struct rdma_link {
     uint32_t posted, done;                 /* sends, counted from the beginning */
     uint32_t buffers_taken, buffers_freed; /* likewise */
     uint32_t taken_after[RDMA_LINK_SLOTS]; /* buffers_taken when that send was posted */
-    uint32_t unsignaled;                   /* posted since the last that tells of its end */
-    bool has_failed;                       /* nothing more can be sent, or what came is a lie */
+    uint32_t unsignaled;                   /* posted since the last signaled one */
+    bool has_failed;                       /* no more can be sent, or the peer broke the protocol */
     int post_error;                        /* a work request was refused: why; else 0 */
-    bool has_ended;                        /* the peer has: nothing will come behind the inbox */
+    bool has_ended; /* the peer has ended the stream: nothing follows the inbox */
 
     struct rdma_received inbox[RDMA_LINK_WINDOW]; /* a ring */
     uint32_t inbox_head, inbox_tail;
@@ -81,19 +81,19 @@ struct rdma_link {
     struct rdma_pull pull;
     struct rdma_reference grant; /* the client's memory for the next value; length 0: none */
     uint32_t max_pieces;         /* of memory in one request; 0: this end places nothing */
-    uint32_t max_held;           /* bytes of memory that reads, or writes, hold at a time */
-    uint32_t place_number;       /* of the frame that tells of the last write */
-    bool is_placing;             /* the memory written from is still needed */
+    uint32_t max_held;           /* bound on the memory that READs, or WRITEs, hold at a time */
+    uint32_t place_number;       /* of the frame that announces the last WRITE */
+    bool is_placing;             /* the source memory must not change yet */
 
     /* at the server: keys of pulls that are over, to be told in this order, a ring; at the client:
      * how many it has been told of */
     uint32_t releases[RDMA_LINK_WINDOW];
     uint32_t release_head, release_tail;
     uint32_t released;
-    bool ends_key; /* the next frame invalidates this key, where it is a message */
+    bool ends_key; /* the next frame invalidates this key, if it is a message */
     uint32_t key;
 
-    bool (*borrow)(struct rdma_link *link); /* fills in pull.memory; false: none is free now */
+    bool (*borrow)(struct rdma_link *link); /* fills in pull.memory; false: no buffer is free */
     void (*give_back)(struct rdma_link *link);
 
     uint64_t frames_in, frames_out, bytes_in, bytes_out, copied_bytes;
@@ -102,8 +102,8 @@ struct rdma_link {
 /* Capacities of the queue pair: one more than the slots, for the owner's last request. */
 struct ibv_qp_cap rdma_link_capacity(void);
 
-/* The queue pair is connected; the peer has told of itself. In mode write `ring` and `slot_bytes`
- * are set. */
+/* To be called when the queue pair is connected and the peer's attributes are known. In mode write
+ * `ring` and `slot_bytes` are set. */
 void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inline,
                      uint32_t window, const struct rdma_end *theirs);
 
@@ -117,7 +117,7 @@ size_t rdma_link_send(struct rdma_link *link, const struct iovec *vectors, int c
 size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count, uint64_t offset,
                        uint64_t total);
 
-/* The other end of it: the next bytes of the stream are in the granted memory. */
+/* At the other end: the next bytes of the stream are in the granted memory. */
 bool rdma_link_take_placed(struct rdma_link *link, struct rdma_place *place);
 
 /* Whether rdma_link_send would take something. */
@@ -130,25 +130,26 @@ bool rdma_link_control(struct rdma_link *link, enum rdma_frame_type type, const 
 /* The last frame: when it is sent, all are. False: there is no room for it. */
 bool rdma_link_end(struct rdma_link *link);
 
-/* Everything posted has been taken by the peer. */
+/* Whether the peer has received everything posted. */
 static inline bool rdma_link_is_flushed(const struct rdma_link *link)
 {
     return link->posted == link->done;
 }
 
-/* Tells the peer of pulls that are over, and of receives posted again when it is time. */
+/* Reports finished pulls to the peer, and reposted receives when enough are owed. */
 void rdma_link_tell(struct rdma_link *link);
 
-/* The send with this wr_id is over, and with it all before. */
+/* The send with this wr_id has completed, and so have all before it. */
 void rdma_link_sent(struct rdma_link *link, uint64_t wr_id);
 
-/* A message has come into a buffer. False: a breach of the protocol, the buffer is the owner's. */
+/* A message has arrived in a buffer. False: a breach of the protocol; the buffer stays the owner's.
+ */
 bool rdma_link_received(struct rdma_link *link, const char *message, size_t len, uint32_t buffer);
 
-/* The same in mode write: only the immediate word has come, what belongs to it is in the ring. */
+/* The same in mode write: the immediate word has arrived, its payload is in the ring. */
 bool rdma_link_written(struct rdma_link *link, uint32_t word, uint32_t buffer);
 
-/* Copies out what has come, and posts receives again: returns how many bytes. */
+/* Copies received bytes out and reposts receives. Returns the number of bytes. */
 size_t rdma_link_read(struct rdma_link *link, char *to, size_t size);
 
 static inline bool rdma_link_has_input(const struct rdma_link *link)
@@ -157,20 +158,20 @@ static inline bool rdma_link_has_input(const struct rdma_link *link)
            link->release_tail - link->release_head < RDMA_LINK_WINDOW;
 }
 
-/* Whether a reference is what is to be read, and no part of it waits in memory of the link's. */
+/* Whether the next thing to be read is a reference of which no part is in the link's own memory. */
 bool rdma_link_can_pull(struct rdma_link *link);
 
-/* Has the next bytes of the reference read into the pieces, registered memory of ours, by as many
- * READs as it takes at once. They stay as they are while is_under_way; rdma_link_pulled then tells
- * how many bytes they were, at most `size` at once. */
+/* READs the next bytes of the reference into the pieces, registered memory of ours, with as many
+ * READs as fit at once. The pieces must not change while is_under_way; rdma_link_pulled then
+ * returns how many bytes arrived, at most `size` at a time. */
 void rdma_link_pull(struct rdma_link *link, struct ibv_sge *pieces, int count);
 size_t rdma_link_pulled(struct rdma_link *link, size_t size);
 
-/* Gives back the memory that a part waits in, which is fetched again when it is asked for. False:
- * it is being filled. */
+/* Releases the memory of a buffered part, which is READ again when needed. False: it is being
+ * filled. */
 bool rdma_link_unfetch(struct rdma_link *link);
 
-/* Posts the receives of what nobody will read. */
+/* Reposts the receives of frames that will never be read. */
 void rdma_link_drop_input(struct rdma_link *link);
 
 #endif

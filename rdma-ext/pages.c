@@ -21,7 +21,7 @@ void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
     if (count == REGIONS_MAX)
         return;
     if (!service->pages_around(service->pages_arg, service->wanted_page, &start, &size)) {
-        atomic_store(&service->is_registering, false); /* a copy of a page, or none */
+        atomic_store(&service->is_registering, false); /* a copy of a page, or not a page */
         return;
     }
     struct ibv_mr *mr = ibv_reg_mr(service->device.pd, start, size, IBV_ACCESS_LOCAL_WRITE);

@@ -39,7 +39,7 @@
 #define SEND_BUFFERS 4   /* per channel */
 #define CHUNK_CHANNELS 8 /* whose memory is registered together */
 #define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
-#define STAGES 4 /* where pulled bytes come to, shared by a worker's channels */
+#define STAGES 4 /* buffers for pulled bytes, shared by a worker's channels */
 #define STAGE_BYTES (32 * 1024)
 #define REGIONS_MAX 4096 /* of the store's pages */
 #define CHANNEL_HASH 256 /* by queue pair number */
@@ -83,30 +83,30 @@ struct rdma_engine {
     struct ibv_mr *staging;
 };
 
-/* What the connection has: TCP, until the channel's first frame comes. */
+/* What carries the connection: TCP, until the channel's first frame arrives. */
 struct rdma_transport {
     struct transport base;
     struct transport *tcp;
-    struct rdma_channel *channel; /* NULL: the connection has gone on by TCP */
+    struct rdma_channel *channel; /* NULL: the connection continued by TCP */
     unsigned wanted;
-    bool is_open; /* bytes go by the channel */
+    bool is_open; /* bytes travel by the channel */
 };
 
 struct rdma_channel {
     struct rdma_worker *worker;
-    struct rdma_transport *transport; /* NULL: not wrapped, or done with */
+    struct rdma_transport *transport; /* NULL: not wrapped yet, or closed */
     struct rdma_link link;
-    struct transport *tcp; /* only while is_ending: closed when the last frame has gone */
-    bool is_ending;        /* the connection has closed it; what was written still leaves */
-    bool is_gone;          /* being taken apart */
-    bool is_broken;        /* the connection is to be told that it is closed */
+    struct transport *tcp; /* only while is_ending: closed when the last frame is sent */
+    bool is_ending;        /* closed by the connection; written bytes are still sent */
+    bool is_gone;          /* being destroyed */
+    bool is_broken;        /* the connection must be notified that it is closed */
     bool is_ready, is_touched, has_block;
-    bool awaits_window;      /* made, but for the window: the client is not told yet */
+    bool awaits_window;      /* complete but for the window: the client has no reply yet */
     _Atomic bool is_drained; /* its last request has completed */
     bool is_bound;
     uint32_t place, block; /* in worker->channels; of send buffers */
 
-    void (*let_go)(void *arg); /* to be called when no READ goes to pages, or NULL */
+    void (*let_go)(void *arg); /* to be called when no READ fills pages any more, or NULL */
     void *let_go_arg;
     struct transport_place *placing; /* its part is being written to the client, or NULL */
     uint64_t placed, held;           /* bytes of that part; as counted in held_bytes */
@@ -122,7 +122,7 @@ struct rdma_channel {
     int resolve_error; /* what the resolver found, or another for the same peer; else 0 */
     struct rdma_engine engine;
     struct ibv_qp *qp;
-    struct worker_message trouble; /* an event told that its queue pair has failed */
+    struct worker_message trouble; /* an event reported that its queue pair failed */
     bool is_troubled;              /* that was posted */
     uint32_t max_inline;
     bool makes_chunk;
@@ -130,7 +130,7 @@ struct rdma_channel {
     struct rdma_ring ring;
 };
 
-/* What INFO shows. Written by one thread each, read by any. */
+/* Counters for INFO. Each is written by one thread, read by any. */
 struct rdma_counters {
     _Atomic uint64_t opened, refused, breaches, broken, frames_in, frames_out, bytes_in, bytes_out,
         copied_bytes, placed_bytes, pulled_bytes, held_bytes;
@@ -142,17 +142,17 @@ struct rdma_worker {
     struct ibv_comp_channel *events;
     bool is_armed;
     _Atomic bool has_failed; /* its queues, or the device: all channels end */
-    bool is_ending_all;      /* the channels have been told of that */
-    bool is_deaf;            /* completions are not told of any more, and never will be */
+    bool is_ending_all;      /* the channels have been ended for that */
+    bool is_deaf;            /* completion events have stopped for good */
 
-    struct rdma_engine engine; /* cq NULL: there is none, or the helper is making it */
+    struct rdma_engine engine; /* cq NULL: none, or being created by the helper */
     struct rdma_chunk *chunks; /* room for service->chunks_max */
     uint32_t chunk_count;
     uint32_t *free_blocks; /* a stack */
     uint32_t free_count;
     struct rdma_channel **channels; /* by place; NULL: free */
-    uint32_t channel_count;         /* those being made or taken apart included */
-    uint32_t connecting, making;    /* of those of mode send: being made; with a new chunk */
+    uint32_t channel_count;         /* including those being created or destroyed */
+    uint32_t connecting, making;    /* of mode send: being created; with a new chunk */
     struct rdma_channel *by_number[CHANNEL_HASH];
     struct rdma_channel *ready, *touched;
     struct rdma_channel *stages[STAGES]; /* who uses it */
@@ -175,7 +175,7 @@ struct rdma_resolving {
     struct rdma_channel *under_way[RESOLVERS_MAX];
     pthread_t threads[RESOLVERS_MAX];
     uint32_t thread_count, idle;
-    uint32_t channels; /* given to resolvers, and not back yet */
+    uint32_t channels; /* with resolvers now */
 };
 
 /* Of all devices together. */
@@ -192,8 +192,8 @@ struct rdma_service {
     struct rdma_totals *totals;
     uint32_t max_channels, chunks_max;
     uint32_t max_held_bytes;         /* of each channel */
-    bool is_gid_fixed;               /* all channels speak from the device's */
-    uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as the helper has seen them last */
+    bool is_gid_fixed;               /* all channels use the device's */
+    uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as last seen by the helper */
     uint32_t gid_count;
     bool is_active;     /* the port; device.lid and device.mtu are its, too */
     bool is_looking;    /* the helper has been asked to look at it */
@@ -203,8 +203,8 @@ struct rdma_service {
     void *warn_arg;
     _Atomic uint32_t channel_count;
     _Atomic uint64_t failures; /* calls refused, queues and devices that failed */
-    _Atomic uint64_t said_ns;  /* when what a client can bring about was logged last */
-    _Atomic bool is_lost;      /* the device has failed, or has gone */
+    _Atomic uint64_t said_ns;  /* last log line of a kind that clients can cause */
+    _Atomic bool is_lost;      /* the device has failed, or was removed */
     struct rdma_worker **workers;
     uint32_t worker_count;
 
@@ -227,7 +227,7 @@ struct rdma_service {
 
     /* the helper's own */
     struct rdma_job *delayed;
-    int error;       /* why memory could not be pinned, or a queue made, the last time */
+    int error;       /* why pinning memory or creating a queue failed the last time */
     bool has_warned; /* of that */
 };
 
@@ -276,26 +276,26 @@ void rdma_look_at_port(struct rdma_service *service);
 
 /* ---- failure.c ---- */
 
-/* A call about the worker's queues was refused (error 0: without a reason), or an event says that
- * they have failed. All its channels end, at the next poll. By the worker's thread or the helper.
- */
+/* A call on the worker's queues failed (error 0: no reason given), or an event reported their
+ * failure. All its channels end at the next poll. Threads: the worker's or the helper. */
 void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error);
-/* The same for one channel: by its worker's thread. */
+/* The same for one channel. Thread: its worker's. */
 void rdma_channel_fail(struct rdma_channel *channel, const char *what, int error);
-/* To be called at the beginning of a poll. True: channels were ended. */
+/* To be called first in each poll. True: channels were ended. */
 bool rdma_worker_end_failed(struct rdma_worker *worker);
-/* A client has ended a key: no client may, and it may have been that of another's ring. */
+/* A client has invalidated a key. No client may: the key may have been that of another client's
+ * ring. */
 void rdma_key_ended(struct rdma_worker *worker, uint32_t key);
-/* Logged once a second at most: clients could fill a disk with it. */
+/* Logs at most once a second: clients could otherwise fill the disk. */
 void rdma_say(struct rdma_service *service, const char *text);
-/* By the helper. False: there is nothing to be read any more. */
+/* Thread: the helper. False: no more events can be read. */
 bool rdma_take_events(struct rdma_service *service);
 
 /* ---- engine.c: on the helper thread; at the end, where there is none any more ---- */
 
-/* Whether what the first channel needs can be pinned; before the helper starts. */
+/* Whether the memory of a first channel can be pinned. Called before the helper starts. */
 bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX]);
-/* What a completion queue has to hold. */
+/* Capacity that a completion queue needs. */
 uint32_t rdma_most_completions(const struct rdma_service *service);
 void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine);
 void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
@@ -309,18 +309,18 @@ void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);
 
 /* ---- resolve.c ---- */
 
-/* By the helper: has the channel's queue pair connected, and submits rdma_job_connected then. */
+/* Thread: the helper. Has the channel's queue pair connected, then submits rdma_job_connected. */
 void rdma_resolve(struct rdma_service *service, struct rdma_channel *channel);
 /* When is_stopping is set and the helper has ended: joins the threads. */
 void rdma_resolvers_stop(struct rdma_service *service);
 
 /* ---- pages.c ---- */
 
-/* The key of the region that holds these bytes of the store's pages. False: none does yet, or ever;
- * the helper has been asked for it. */
+/* The key of the region that holds these bytes of the store's pages. False: none does yet; the
+ * helper has been asked for one and may fail. */
 bool rdma_pages_key(struct rdma_worker *worker, const void *address, size_t len, uint32_t *lkey);
 void rdma_job_register(struct rdma_service *service, struct rdma_job *job);
-void rdma_pages_free(struct rdma_service *service); /* when no queue pair is left */
+void rdma_pages_free(struct rdma_service *service); /* call when no queue pair is left */
 
 /* ---- worker.c ---- */
 
@@ -331,7 +331,7 @@ bool rdma_worker_poll(struct rdma_worker *worker);
 bool rdma_worker_sleep(struct rdma_worker *worker);
 bool rdma_worker_woken(struct rdma_worker *worker);
 
-/* What the helper sends back. */
+/* Messages from the helper. */
 void rdma_on_made(struct worker *owner, struct worker_message *message);
 void rdma_on_connected(struct worker *owner, struct worker_message *message);
 void rdma_on_settled(struct worker *owner, struct worker_message *message);
@@ -341,11 +341,11 @@ void rdma_note_ready(struct rdma_channel *channel);   /* its callback is to be c
 void rdma_note_touched(struct rdma_channel *channel); /* it may owe credits */
 const char *rdma_received_frame(const struct rdma_worker *worker, uint32_t buffer);
 void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer);
-void rdma_end_channel(struct rdma_channel *channel);    /* no connection uses it any more */
-void rdma_break_off(struct rdma_channel *channel);      /* the same as break, and counted */
-void rdma_give_up_window(struct rdma_channel *channel); /* it awaits one: its client is refused */
+void rdma_end_channel(struct rdma_channel *channel);    /* released by its connection */
+void rdma_break_off(struct rdma_channel *channel);      /* as rdma_break, and counted */
+void rdma_give_up_window(struct rdma_channel *channel); /* refuses a waiting client */
 
-/* Of a counter that one thread writes. */
+/* Increments a counter that one thread writes. */
 static inline void rdma_count(_Atomic uint64_t *counter, uint64_t amount)
 {
     uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
@@ -360,10 +360,10 @@ void rdma_post_own_receive(struct rdma_link *link, uint32_t buffer);
 struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp);
 bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats);
 void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion);
-void rdma_channel_pulled(struct rdma_channel *channel); /* no READ goes to pages any more */
-void rdma_channel_placed(struct rdma_channel *channel); /* what it placed is not needed any more */
+void rdma_channel_pulled(struct rdma_channel *channel); /* no READ fills pages any more */
+void rdma_channel_placed(struct rdma_channel *channel); /* placed memory is not needed any more */
 void rdma_count_held(struct rdma_channel *channel);
-void rdma_channel_break(struct rdma_channel *channel); /* nothing more will come or go */
+void rdma_channel_break(struct rdma_channel *channel); /* nothing more is received or sent */
 unsigned rdma_channel_readiness(const struct rdma_channel *channel);
 
 #endif

@@ -97,7 +97,7 @@ static void *resolve(void *arg)
         while ((channel = take_next(service)) != NULL) {
             channel->resolve_error = connect_one(service, channel);
             give_back(service, channel);
-            pthread_cond_broadcast(&resolving->wake); /* its peer's next may go */
+            pthread_cond_broadcast(&resolving->wake); /* start the peer's next */
         }
         if (service->is_stopping && resolving->queue == NULL)
             break;
@@ -109,7 +109,7 @@ static void *resolve(void *arg)
     return NULL;
 }
 
-/* False: there is none, and none can be had, or is to be. */
+/* False: no thread is there, and none can or should be started. */
 static bool has_resolver(struct rdma_service *service)
 {
     struct rdma_resolving *resolving = &service->resolving;
@@ -142,7 +142,7 @@ void rdma_resolve(struct rdma_service *service, struct rdma_channel *channel)
     resolving->channels++;
     if (has_resolver(service)) {
         pthread_cond_signal(&resolving->wake);
-    } else { /* one after the other, then */
+    } else { /* without a thread of its own: one after the other */
         *at = NULL;
         channel->resolve_error = connect_one(service, channel);
         give_back(service, channel);

@@ -84,7 +84,7 @@ static void run_due(struct rdma_service *service)
     }
 }
 
-/* Addresses come and go. */
+/* GIDs change when addresses are added or removed. */
 void rdma_look_at_gids(struct rdma_service *service)
 {
     uint8_t gids[RDMA_GIDS_MAX][16];
@@ -118,8 +118,8 @@ static void job_look(struct rdma_service *service, struct rdma_job *job)
     pthread_mutex_unlock(&service->lock);
 }
 
-/* Not every device tells of every change: who asks is told what was seen last, and has the helper
- * look again. */
+/* Not every device reports every change: INFO gets what was seen last, and asks the helper to look
+ * again. */
 static void keep_looking(struct rdma_service *service)
 {
     if (service->is_looking || rdma_clock_ns() - service->looked_ns < LOOK_NS)
@@ -163,7 +163,7 @@ static void *help(void *arg)
 
 /* ---- life ---- */
 
-/* As many channels as the device's queues have room for. */
+/* Limits the channels to the room in the device's queues. */
 static void set_limits(struct rdma_service *service, const struct rdma_options *options)
 {
     const struct rdma_device *device = &service->device;

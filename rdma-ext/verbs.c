@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #define GIDS_MAX 256
-#define SOFT_ROCE 0xffffff /* as a vendor */
+#define SOFT_ROCE 0xffffff /* as a vendor identifier */
 
 /* A message is sent again after 4.096 us * 2^16, a quarter of a second, six times: a dead peer is
  * known after two seconds. Soft-RoCE and machines that share their processors acknowledge late now
@@ -72,7 +72,7 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
                            (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
     device->ends_key = IBV_WC_WITH_INV;
     if (limits.vendor_id == SOFT_ROCE)
-        device->ends_key |= IBV_WC_IP_CSUM_OK; /* tells by the kernel's bit */
+        device->ends_key |= IBV_WC_IP_CSUM_OK; /* recognized by the kernel's bit */
     device->max_cqe = limits.max_cqe;
     device->max_srq_wr = limits.max_srq_wr;
     device->max_qp_wr = limits.max_qp_wr;
@@ -216,7 +216,7 @@ uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
 
 const char rdma_no_pin[] = "memory cannot be pinned";
 
-/* The kernel says EPERM where nothing at all may be locked. */
+/* The kernel returns EPERM where the limit on locked memory is 0. */
 void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};

@@ -23,7 +23,7 @@ struct rdma_device {
     uint8_t port;
     bool is_ethernet;
     bool has_windows;  /* of type 2: bound to a queue pair */
-    unsigned ends_key; /* of wc_flags: a message has ended a key of this end's */
+    unsigned ends_key; /* in wc_flags: a message has invalidated a key of this end */
     int gid_index;
     union ibv_gid gid;
     uint16_t lid;
@@ -31,12 +31,12 @@ struct rdma_device {
     int max_cqe, max_srq_wr, max_qp_wr, max_read_atomic, max_sge;
 };
 
-/* What to look for. */
+/* Which device to choose. */
 struct rdma_choice {
     const char *name;       /* names, separated by spaces or commas; NULL or empty: any device */
     int port;               /* 0: the first that is active */
     int gid_index;          /* -1: the best there is */
-    const uint8_t *address; /* 16 bytes that the GID must be; NULL: any */
+    const uint8_t *address; /* the GID must be these 16 bytes; NULL: any */
     /* Whether the port is not to be looked at. NULL: none is. */
     bool (*is_left_out)(void *arg, const char *name, int index, uint8_t port);
     void *arg;
@@ -47,10 +47,10 @@ bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choi
                       char message[RDMA_MESSAGE_MAX]);
 void rdma_device_close(struct rdma_device *device);
 
-/* Takes that GID of its port which is this address; stays as it is where there is none. */
+/* Chooses the GID of its port that is this address; unchanged if there is none. */
 void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16]);
 
-/* The GIDs of its port, each once: returns how many, at most `size`. */
+/* Lists the GIDs of its port, each once. Returns how many, at most `size`. */
 uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size);
 
 /* "memory cannot be pinned", or "queues cannot be had", and why, by errno. Queues lie in memory
@@ -59,13 +59,13 @@ uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], 
 extern const char rdma_no_pin[];
 void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error);
 
-/* What the port is like now: whether it can carry anything, its LID and MTU. */
+/* The port's current state: whether it is active, its LID and MTU. */
 struct rdma_port {
     bool is_active;
     uint16_t lid;
     enum ibv_mtu mtu;
 };
-/* False: it cannot be asked, and `port` is left as it was. */
+/* False: the query failed, `port` is unchanged. */
 bool rdma_device_look(const struct rdma_device *device, struct rdma_port *port);
 
 uint32_t rdma_mtu_bytes(enum ibv_mtu mtu);
@@ -77,7 +77,7 @@ uint32_t rdma_mtu_bytes(enum ibv_mtu mtu);
 struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init_attr *attributes,
                             unsigned access);
 
-/* Fills in what the other end must know of this one, but frame_bytes and credits. */
+/* Fills in the attributes that the other end needs, except frame_bytes and credits. */
 void rdma_qp_describe(const struct rdma_device *device, const struct ibv_qp *qp, uint32_t psn,
                       struct rdma_end *end);
 

@@ -1,5 +1,5 @@
 /*
- * A worker's channels: what completes, whose turn it is, and the steps that the helper has done.
+ * A worker's channels: completions, the connections' turns, and messages from the helper.
  */
 #include "rdma-ext/private.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define POLL_BATCH 16
-#define POLL_MAX 64 /* completions before the connections have their turns */
+#define POLL_MAX 64 /* completions taken before the connections get their turns */
 
 /* ---- channels by place and number ---- */
 
@@ -97,7 +97,8 @@ void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer)
         rdma_worker_fail(worker, "ibv_post_srq_recv", error);
 }
 
-/* Those of a channel's share, once: they stay in the queue when it has gone. */
+/* Posts the receives of a channel's share, once: they stay in the queue when the channel is gone.
+ */
 static void post_receives(struct rdma_worker *worker, uint32_t block)
 {
     struct rdma_chunk *chunk = &worker->chunks[block / CHUNK_CHANNELS];
@@ -109,7 +110,7 @@ static void post_receives(struct rdma_worker *worker, uint32_t block)
         rdma_post_receive(worker, block * CREDITS + i);
 }
 
-/* The share that is given out last is posted at once: to spare. */
+/* The share that is used last is posted at once, as a reserve. */
 static void take_chunk(struct rdma_worker *worker, const struct rdma_chunk *chunk)
 {
     uint32_t index = worker->chunk_count++;
@@ -134,7 +135,7 @@ static bool has_stage(const struct rdma_channel *channel)
     return i < STAGES;
 }
 
-/* Who has had its turn and did not read on may not do so for long: its command waits, say. */
+/* A connection that did not read in its turn may not read for long: its command may be waiting. */
 static bool is_free_stage(const struct rdma_worker *worker, uint32_t i)
 {
     struct rdma_channel *holder = worker->stages[i];
@@ -145,7 +146,7 @@ static bool borrow_stage(struct rdma_link *link)
 {
     struct rdma_channel *channel = channel_of_link(link);
     struct rdma_worker *worker = channel->worker;
-    assert(!has_stage(channel)); /* each part's is given back with it */
+    assert(!has_stage(channel)); /* each part's memory is released with it */
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!is_free_stage(worker, i))
             continue;
@@ -221,7 +222,7 @@ static void give_buffers(struct rdma_channel *channel)
                   RDMA_TAKES(RDMA_FRAME_PULL) | RDMA_TAKES(RDMA_FRAME_GRANT);
 }
 
-/* ---- what completes ---- */
+/* ---- completions ---- */
 
 void rdma_break_off(struct rdma_channel *channel)
 {
@@ -257,11 +258,11 @@ static void tell_client(struct rdma_channel *channel, bool has_begun)
     request->done(request);
 }
 
-/* The window is open, or never will be. */
+/* The window was opened, or failed. */
 static void bind_completed(struct rdma_channel *channel, bool is_good)
 {
     channel->is_bound = is_good;
-    if (!channel->awaits_window) { /* has not been announced to us yet */
+    if (!channel->awaits_window) { /* not announced by the helper yet */
         channel->is_broken = channel->is_broken || !is_good;
         return;
     }
@@ -310,7 +311,7 @@ static void send_completed(struct rdma_worker *worker, const struct ibv_wc *comp
     rdma_note_ready(channel);
 }
 
-/* Returns how many there were, at most `limit` and a batch. */
+/* Returns how many completions were taken, at most `limit` and a batch. */
 static uint32_t take_completions(struct rdma_worker *worker, uint32_t limit)
 {
     struct ibv_wc completions[POLL_BATCH];
@@ -343,7 +344,7 @@ static void call_back(struct rdma_channel *channel)
     unsigned ready = rdma_channel_readiness(channel) & (transport->wanted | TRANSPORT_ENDED);
     if (ready != 0)
         transport->base.ready(transport->base.arg, ready);
-    transport = channel->transport; /* it may have been closed */
+    transport = channel->transport; /* the callback may have closed it */
     if (transport != NULL && (rdma_channel_readiness(channel) & transport->wanted) != 0)
         rdma_note_ready(channel);
 }
@@ -375,7 +376,7 @@ static void give_turns(struct rdma_worker *worker)
     tell_credits(worker);
 }
 
-/* Finds nothing most of the time: then it is short. */
+/* Mostly finds nothing, and must then be cheap. */
 bool rdma_worker_poll(struct rdma_worker *worker)
 {
     if (worker->engine.cq == NULL)
@@ -402,7 +403,7 @@ bool rdma_worker_sleep(struct rdma_worker *worker)
     return false;
 }
 
-/* There is one event each time it is armed: asking for more would be a system call for nothing. */
+/* Arming yields one event: asking for a second would waste a system call. */
 bool rdma_worker_woken(struct rdma_worker *worker)
 {
     struct ibv_cq *cq;
@@ -528,7 +529,7 @@ static void forget(struct rdma_channel *channel)
         recycle(worker);
 }
 
-/* False: it has failed, and is being taken apart. */
+/* False: it has failed and is being destroyed. */
 static bool begin(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
@@ -544,7 +545,7 @@ static bool begin(struct rdma_channel *channel)
     else if (channel->is_broken)
         problem = "the channel has failed before it began";
     else if (channel->ring.mr == NULL && worker->free_count == 0)
-        problem = "no memory for the channel"; /* who was to make a chunk has failed */
+        problem = "no memory for the channel"; /* creating a chunk failed */
     if (problem != NULL) {
         snprintf(request->error, sizeof request->error, "%s", problem);
         rdma_end_channel(channel);
@@ -608,7 +609,7 @@ void rdma_on_settled(struct worker *owner, struct worker_message *message)
     struct rdma_channel *channel = channel_of(message);
     struct rdma_worker *worker = channel->worker;
     uint32_t taken,
-        left = rdma_most_completions(worker->service); /* its own are among the oldest */
+        left = rdma_most_completions(worker->service); /* its own receives are among the oldest */
     while ((taken = take_completions(worker, POLL_MAX)) > 0 && taken < left)
         left -= taken;
     unhash(channel, channel->qp->qp_num);
@@ -620,10 +621,10 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
-    give_stage_back(&channel->link); /* nothing comes into it any more */
+    give_stage_back(&channel->link); /* nothing is received into it any more */
     channel->link.pull.is_under_way = false;
     rdma_channel_pulled(channel);
-    rdma_channel_placed(channel); /* or goes out */
+    rdma_channel_placed(channel); /* nor sent */
     if (channel->has_block)
         channel->worker->free_blocks[channel->worker->free_count++] = channel->block;
     forget(channel);
