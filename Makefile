@@ -56,6 +56,7 @@ STORAGE_SRC := \
 	storage/journal/superblock.c \
 	storage/txn/admission.c \
 	storage/txn/databases.c \
+	storage/txn/item_use.c \
 	storage/txn/load.c \
 	storage/txn/memory.c \
 	storage/txn/room_wanted.c \

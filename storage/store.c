@@ -16,6 +16,9 @@
 #include "storage/recovery/open.h"
 #include "storage/txn/wait.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 uint64_t store_durable(const struct store *store)
 {
     return journal_durable(&store->journal);
@@ -59,14 +62,17 @@ void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 void store_set_policy(struct store *store, const struct store_policy *policy)
 {
     struct policy *own = &store->policy;
+    struct use_clock *uses = &store->cache.uses;
     atomic_store(&own->only_expiring, policy->only_expiring);
     atomic_store(&own->samples, policy->samples);
-    atomic_store(&own->log_factor, policy->lfu_log_factor);
-    atomic_store(&own->decay_minutes, policy->lfu_decay_minutes);
+    atomic_store(&uses->log_factor, policy->lfu_log_factor);
+    atomic_store(&uses->decay_minutes, policy->lfu_decay_minutes);
     atomic_store(&own->evicts, (int)policy->evicts);
-    use_want(store, policy->evicts == STORE_EVICT_LRU   ? USE_TIME
-                    : policy->evicts == STORE_EVICT_LFU ? USE_FREQUENCY
-                                                        : USE_IGNORED);
+    use_want(uses,
+             policy->evicts == STORE_EVICT_LRU   ? USE_TIME
+             : policy->evicts == STORE_EVICT_LFU ? USE_FREQUENCY
+                                                 : USE_IGNORED,
+             store_clock_ms(store));
     keeper_ask(store);
 }
 
@@ -146,9 +152,9 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->expired_keys -= atomic_load(&s->expired_before);
     stats->evicted_keys -= atomic_load(&s->evicted_before);
     stats->table_bytes += space_table_bytes(&s->extents);
-    stats->frame_bytes = (uint64_t)atomic_load(&s->arena.used) * PAGE_SIZE;
-    stats->frame_limit_bytes = (uint64_t)atomic_load(&s->arena.limit) * PAGE_SIZE;
-    stats->dirty_bytes = (uint64_t)atomic_load(&s->dirty_frames) * PAGE_SIZE;
+    stats->frame_bytes = (uint64_t)atomic_load(&s->cache.arena.used) * PAGE_SIZE;
+    stats->frame_limit_bytes = (uint64_t)atomic_load(&s->cache.arena.limit) * PAGE_SIZE;
+    stats->dirty_bytes = (uint64_t)atomic_load(&s->cache.dirty_frames) * PAGE_SIZE;
     stats->journal_buffer_bytes = journal_buffer_bytes(&s->journal);
     stats->store_bytes = atomic_load(&s->store_bytes);
     stats->segments_reclaimed = atomic_load(&s->segments_reclaimed);
@@ -191,4 +197,14 @@ void store_reset_counters(struct store *store)
                                     &store->journal.groups, &store->journal.bytes_written};
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         atomic_store(counters[i], 0);
+}
+
+/* From what only the superblock knows; mixed, so that what is made of it tells nothing of the seed.
+ */
+struct store_secret store_secret(const struct store *store)
+{
+    const struct format_superblock *super = &store->superblock.latest;
+    XXH128_hash_t mixed =
+        XXH3_128bits_withSeed(super->store_id, sizeof super->store_id, super->seed);
+    return (struct store_secret){{mixed.low64, mixed.high64}};
 }

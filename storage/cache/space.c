@@ -11,12 +11,12 @@
 
 #define ROOM_STEP 64u
 
-bool space_init(struct space *space, struct store *engine, uint8_t id)
+bool space_init(struct space *space, struct page_cache *cache, uint8_t id)
 {
     memset(space, 0, sizeof *space);
     pthread_mutex_init(&space->lock, NULL);
-    space->engine = engine;
-    space->arena = &engine->arena;
+    space->cache = cache;
+    space->arena = &cache->arena;
     space->id = id;
     return space_make_room(space, ROOM_STEP);
 }
@@ -149,10 +149,9 @@ bool space_evict(struct space *space)
 /* Another space's lock is only tried: spaces are otherwise locked in order. */
 static bool evict_elsewhere(struct space *space)
 {
-    struct store *engine = space->engine;
-    for (uint32_t i = 0; i <= engine->partition_count; i++) {
-        struct space *other =
-            i == engine->partition_count ? &engine->extents : &engine->partitions[i].space;
+    const struct page_cache *cache = space->cache;
+    for (uint32_t i = 0; i < cache->space_count; i++) {
+        struct space *other = cache->spaces[i];
         if (other == space || pthread_mutex_trylock(&other->lock) != 0)
             continue;
         bool evicted = space_evict(other);
@@ -281,7 +280,7 @@ void space_mark_dirty(struct space *space, uint32_t number, uint64_t commit)
     queue_remove(space, number);
     space->dirty[frame->page / 64] |= 1ull << (frame->page % 64);
     space->dirty_count++;
-    atomic_fetch_add_explicit(&space->engine->dirty_frames, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&space->cache->dirty_frames, 1, memory_order_relaxed);
 }
 
 void space_mark_clean(struct space *space, uint32_t number)
@@ -293,7 +292,7 @@ void space_mark_clean(struct space *space, uint32_t number)
     queue_add(space, number);
     space->dirty[frame->page / 64] &= ~(1ull << (frame->page % 64));
     space->dirty_count--;
-    atomic_fetch_sub_explicit(&space->engine->dirty_frames, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&space->cache->dirty_frames, 1, memory_order_relaxed);
 }
 
 /* ---- slots ---- */
@@ -555,7 +554,7 @@ uint32_t space_used_runs(const struct space *space, struct format_extent *runs)
 void space_segment_header(const struct space *space, uint32_t segment, char page[PAGE_SIZE])
 {
     struct format_segment header = {.magic = FORMAT_SEGMENT_MAGIC,
-                                    .seed = space->engine->super.seed,
+                                    .seed = space->cache->seed,
                                     .segment = segment,
                                     .space = space->id,
                                     .class = space->segment_class[segment]};
@@ -575,7 +574,7 @@ static int class_in(const struct space *space, uint32_t segment, const char *at)
     if (memcmp(&header, &blank, sizeof header) == 0)
         return 0;
     bool good =
-        header.magic == FORMAT_SEGMENT_MAGIC && header.seed == space->engine->super.seed &&
+        header.magic == FORMAT_SEGMENT_MAGIC && header.seed == space->cache->seed &&
         header.segment == segment && header.space == space->id &&
         header.checksum == XXH3_64bits(&header, offsetof(struct format_segment, checksum)) &&
         class_exists(space, header.class);

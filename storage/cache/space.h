@@ -49,10 +49,30 @@ struct space_class {
     uint64_t free_count;
 };
 
+enum use_kind { USE_IGNORED, USE_TIME, USE_FREQUENCY };
+
+/* How uses of items are remembered (use.h). */
+struct use_clock {
+    _Atomic uint32_t state; /* enum use_kind, and above two bits a number */
+    _Atomic int64_t base_ms;
+    _Atomic uint32_t log_factor, decay_minutes;
+};
+
+/* What the spaces of a store share. Its owner fills it in; the spaces are the owner's. */
+struct page_cache {
+    struct arena arena;
+    uint64_t seed; /* the store's, in segment headers */
+    struct space **spaces;
+    uint32_t space_count;
+    _Atomic uint32_t dirty_frames;
+    struct use_clock uses;
+};
+
 struct space {
     pthread_mutex_t lock;
-    struct store *engine;
-    struct arena *arena;
+    struct page_cache *cache;
+    struct arena *arena;  /* its */
+    struct store *engine; /* for those that use the space: nothing in this room does */
     struct disk_file *file;
     uint8_t id; /* partition number or FORMAT_EXTENT_SPACE */
 
@@ -64,7 +84,7 @@ struct space {
     uint16_t *segment_free; /* free slots (runs) in each segment */
     uint32_t **uses;        /* by segment, NULL until it is needed: a word per slot (use.h) */
     counter use_bytes;
-    uint32_t use_state;        /* the store's as they were written */
+    uint32_t use_state;        /* the clock's as they were written */
     uint32_t segment_count;    /* in the file */
     uint32_t segment_assigned; /* behind the last that has a class */
     uint32_t blank_count;
@@ -79,7 +99,7 @@ struct space {
     struct space_class classes[SPACE_CLASS_MAX];
 };
 
-STORE_MUST_CHECK bool space_init(struct space *space, struct store *engine, uint8_t id);
+STORE_MUST_CHECK bool space_init(struct space *space, struct page_cache *cache, uint8_t id);
 void space_free(struct space *space);
 void space_check(const struct space *space);
 

@@ -13,13 +13,13 @@
 
 /* ---- the arrays ---- */
 
-void use_want(struct store *store, enum use_kind kind)
+void use_want(struct use_clock *clock, enum use_kind kind, int64_t now_ms)
 {
-    uint32_t state = atomic_load(&store->use_state);
+    uint32_t state = atomic_load(&clock->state);
     if ((state & 3) == (uint32_t)kind)
         return;
-    atomic_store(&store->use_base_ms, env_now_ms(&store->env) - (int64_t)FIRST_TIME * USE_UNIT_MS);
-    atomic_store(&store->use_state, ((state >> 2) + 1) << 2 | (uint32_t)kind);
+    atomic_store(&clock->base_ms, now_ms - (int64_t)FIRST_TIME * USE_UNIT_MS);
+    atomic_store(&clock->state, ((state >> 2) + 1) << 2 | (uint32_t)kind);
 }
 
 void use_drop(struct space *space)
@@ -41,11 +41,13 @@ void use_drop_segment(struct space *space, uint32_t segment)
     counter_add(&space->use_bytes, -slots * sizeof **space->uses);
 }
 
-void use_tidy(struct store *store)
+void use_tidy(struct page_cache *cache)
 {
-    uint32_t state = atomic_load(&store->use_state);
-    for (uint32_t i = 0; i < store->partition_count; i++) {
-        struct space *space = &store->partitions[i].space;
+    uint32_t state = atomic_load(&cache->uses.state);
+    for (uint32_t i = 0; i < cache->space_count; i++) {
+        struct space *space = cache->spaces[i];
+        if (space->id == FORMAT_EXTENT_SPACE) /* which has no items */
+            continue;
         pthread_mutex_lock(&space->lock);
         if (space->use_state != state)
             use_drop(space);
@@ -62,7 +64,7 @@ static size_t place_of(const struct space *space, uint32_t page, uint32_t slot)
 /* NULL: out of memory, nothing is remembered then. */
 static uint32_t *word_at(struct space *space, uint32_t page, uint32_t slot)
 {
-    uint32_t state = atomic_load_explicit(&space->engine->use_state, memory_order_relaxed);
+    uint32_t state = atomic_load_explicit(&space->cache->uses.state, memory_order_relaxed);
     uint32_t **segment = &space->uses[page / SEGMENT_PAGES];
     if (space->use_state != state) {
         use_drop(space);
@@ -81,29 +83,28 @@ static uint32_t *word_at(struct space *space, uint32_t page, uint32_t slot)
 static uint32_t word_of(const struct space *space, uint32_t page, uint32_t slot)
 {
     const uint32_t *segment = space->uses[page / SEGMENT_PAGES];
-    uint32_t state = atomic_load_explicit(&space->engine->use_state, memory_order_relaxed);
+    uint32_t state = atomic_load_explicit(&space->cache->uses.state, memory_order_relaxed);
     return segment && space->use_state == state ? segment[place_of(space, page, slot)] : 0;
 }
 
 /* ---- by time ---- */
 
-static uint32_t time_word(const struct store *store, int64_t now_ms)
+static uint32_t time_word(const struct use_clock *clock, int64_t now_ms)
 {
     int64_t units =
-        (now_ms - atomic_load_explicit(&store->use_base_ms, memory_order_relaxed)) / USE_UNIT_MS;
+        (now_ms - atomic_load_explicit(&clock->base_ms, memory_order_relaxed)) / USE_UNIT_MS;
     return units < 1 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
 }
 
-uint32_t use_by_idle(const struct store *store, int64_t now_ms, int64_t idle_ms)
+uint32_t use_by_idle(const struct use_clock *clock, int64_t now_ms, int64_t idle_ms)
 {
     int64_t most = (int64_t)FIRST_TIME * USE_UNIT_MS;
-    return time_word(store, now_ms - (idle_ms < most ? idle_ms : most));
+    return time_word(clock, now_ms - (idle_ms < most ? idle_ms : most));
 }
 
-int64_t use_idle_ms(const struct store *store, const struct space *space, uint32_t page,
-                    uint32_t slot, int64_t now_ms)
+int64_t use_idle_ms(const struct space *space, uint32_t page, uint32_t slot, int64_t now_ms)
 {
-    uint32_t word = word_of(space, page, slot), now = time_word(store, now_ms);
+    uint32_t word = word_of(space, page, slot), now = time_word(&space->cache->uses, now_ms);
     if (word == 0)
         word = FIRST_TIME;
     return now > word ? (int64_t)(now - word) * USE_UNIT_MS : 0;
@@ -122,9 +123,9 @@ static uint32_t idle_seconds(uint32_t word, int64_t now_ms)
 }
 
 /* The counter with its part, after what it has lost by now. */
-static uint32_t decayed(const struct store *store, uint32_t word, int64_t now_ms)
+static uint32_t decayed(const struct use_clock *clock, uint32_t word, int64_t now_ms)
 {
-    uint32_t decay = atomic_load_explicit(&store->policy.decay_minutes, memory_order_relaxed);
+    uint32_t decay = atomic_load_explicit(&clock->decay_minutes, memory_order_relaxed);
     if (word == 0)
         return USE_FREQUENCY_NEW * STEP;
     uint32_t count = word & COUNT_MASK;
@@ -134,15 +135,15 @@ static uint32_t decayed(const struct store *store, uint32_t word, int64_t now_ms
 }
 
 /* What is less than a part is gone by chance. */
-static uint32_t counted(struct store_txn *txn, uint32_t count)
+static uint32_t counted(const struct use_clock *clock, uint32_t count, uint64_t *random)
 {
-    uint32_t factor = atomic_load_explicit(&txn->store->policy.log_factor, memory_order_relaxed);
+    uint32_t factor = atomic_load_explicit(&clock->log_factor, memory_order_relaxed);
     uint32_t over = count / STEP > USE_FREQUENCY_NEW ? count / STEP - USE_FREQUENCY_NEW : 0;
     uint64_t uses = (uint64_t)over * factor + 1;
     if (count / STEP == FREQUENCY_MAX)
         return count;
-    txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
-    return count + (uint32_t)(STEP / uses) + ((txn->random >> 32) % uses < STEP % uses);
+    *random = *random * 6364136223846793005ull + 1442695040888963407ull;
+    return count + (uint32_t)(STEP / uses) + ((*random >> 32) % uses < STEP % uses);
 }
 
 static uint32_t frequency_word(uint32_t count, int64_t now_ms)
@@ -156,64 +157,52 @@ uint32_t use_by_frequency(int64_t now_ms, uint32_t frequency)
     return word ? word : 1;
 }
 
-uint32_t use_frequency(const struct store *store, const struct space *space, uint32_t page,
-                       uint32_t slot, int64_t now_ms)
+uint32_t use_frequency(const struct space *space, uint32_t page, uint32_t slot, int64_t now_ms)
 {
-    return decayed(store, word_of(space, page, slot), now_ms) / STEP;
+    return decayed(&space->cache->uses, word_of(space, page, slot), now_ms) / STEP;
 }
 
 /* ---- both ---- */
 
-uint64_t use_rank(const struct store *store, const struct space *space, uint32_t page,
-                  uint32_t slot, int64_t now_ms)
+uint64_t use_rank(const struct space *space, uint32_t page, uint32_t slot, int64_t now_ms)
 {
+    const struct use_clock *clock = &space->cache->uses;
     uint32_t word = word_of(space, page, slot);
-    if (use_kind(store) == USE_TIME)
+    if (use_kind(clock) == USE_TIME)
         return word;
     uint64_t recent = word ? SECOND_MASK - idle_seconds(word, now_ms) : 0;
-    return (uint64_t)decayed(store, word, now_ms) << 32 | recent;
+    return (uint64_t)decayed(clock, word, now_ms) << 32 | recent;
 }
 
-static void use_again(struct store_txn *txn, uint32_t *word)
+static void use_again(struct space *space, uint32_t *word, int64_t now_ms, uint64_t *random)
 {
-    int64_t now_ms = txn->request->now_ms;
-    if (use_kind(txn->store) == USE_TIME)
-        *word = time_word(txn->store, now_ms);
+    const struct use_clock *clock = &space->cache->uses;
+    if (use_kind(clock) == USE_TIME)
+        *word = time_word(clock, now_ms);
     else
-        *word = frequency_word(counted(txn, decayed(txn->store, *word, now_ms)), now_ms);
+        *word = frequency_word(counted(clock, decayed(clock, *word, now_ms), random), now_ms);
 }
 
-static bool is_counted(const struct store_txn *txn, const struct space *space, uint32_t page,
-                       uint32_t slot)
+void use_touch(struct space *space, uint32_t page, uint32_t slot, int64_t now_ms, uint64_t *random)
 {
-    return txn->used_page == page && txn->used_slot == slot && txn->used_space == space->id;
-}
-
-void use_touch(struct store_txn *txn, struct space *space, uint32_t page, uint32_t slot)
-{
-    if (is_counted(txn, space, page, slot))
-        return;
-    txn->used_page = page;
-    txn->used_slot = (uint8_t)slot;
-    txn->used_space = space->id;
     uint32_t *word = word_at(space, page, slot);
     if (word)
-        use_again(txn, word);
+        use_again(space, word, now_ms, random);
 }
 
-void use_write(struct store_txn *txn, struct space *space, const struct write *write)
+void use_move(struct space *space, const struct use_move *move, uint64_t *random)
 {
-    uint32_t *old = write->old_page ? word_at(space, write->old_page, write->old_slot) : NULL;
-    uint32_t *fresh = word_at(space, write->new_page, write->new_slot);
+    uint32_t *old = move->old_page ? word_at(space, move->old_page, move->old_slot) : NULL;
+    uint32_t *fresh = word_at(space, move->new_page, move->new_slot);
     uint32_t known = old ? *old : 0;
     if (old)
         *old = 0;
     if (!fresh)
         return;
-    *fresh = write->use ? write->use : known;
-    bool is_new = !write->old_page && use_kind(txn->store) == USE_FREQUENCY;
-    if (!write->use && is_new)
-        *fresh = frequency_word(USE_FREQUENCY_NEW * STEP, txn->request->now_ms);
-    else if (!write->use && !(known && is_counted(txn, space, write->old_page, write->old_slot)))
-        use_again(txn, fresh);
+    *fresh = move->given ? move->given : known;
+    bool is_new = !move->old_page && use_kind(&space->cache->uses) == USE_FREQUENCY;
+    if (!move->given && is_new)
+        *fresh = frequency_word(USE_FREQUENCY_NEW * STEP, move->now_ms);
+    else if (!move->given && !(known && move->is_counted))
+        use_again(space, fresh, move->now_ms, random);
 }

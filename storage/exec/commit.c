@@ -26,6 +26,7 @@
 #include "storage/value/lookup.h"
 #include "storage/value/slot_alloc.h"
 #include "storage/journal/record.h"
+#include "storage/txn/item_use.h"
 
 static bool changes_databases(const struct store_txn *txn)
 {
@@ -273,8 +274,8 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
     if (payload)
         memcpy(to, write->large ? (const char *)write->large->root : write->bytes, payload);
     memset(at + write->item_len, 0, commit_padded(write->item_len) - write->item_len);
-    uint32_t mix =
-        format_place_mix(txn->store->super.seed, space, write->new_page, write->new_slot);
+    uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, space, write->new_page,
+                                    write->new_slot);
     item->checksum = format_item_checksum(item, write->item_len, mix);
     return at + commit_padded(write->item_len);
 }
@@ -355,8 +356,8 @@ static void apply_put(struct store_txn *txn, struct partition *partition, struct
     memcpy(slot_memory(space, frame, write->new_page, write->new_slot), image, write->item_len);
     space_mark_dirty(space, frame, commit);
     count_new(partition, write);
-    if (use_kind(space->engine) != USE_IGNORED)
-        use_write(txn, space, write);
+    if (use_kind(&space->cache->uses) != USE_IGNORED)
+        item_use_write(txn, space, write);
     write->slot_taken = false;
     write->reserved = false;
 }
@@ -551,8 +552,8 @@ static enum store_result journal_and_apply(struct store_txn *txn)
 /* Writers wait while too much of the cache is dirty; readers do not. */
 static bool over_dirty_limit(const struct store *store)
 {
-    uint32_t limit = atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 2;
-    return atomic_load_explicit(&store->dirty_frames, memory_order_relaxed) > limit;
+    uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 2;
+    return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
 enum store_result commit(struct store_txn *txn)

@@ -187,8 +187,8 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
         if (result != STORE_OK)
             break;
         uint32_t size = format_class_size(space_class_of(&partition->space, page));
-        const struct format_item *item =
-            (const void *)(arena_memory(&store->arena, frame) + index_item_slot(entry) * size);
+        const struct format_item *item = (const void *)(arena_memory(&store->cache.arena, frame) +
+                                                        index_item_slot(entry) * size);
         int db = databases_logical(store, item->database);
         if (db < 0 || !is_meant(removal, item, entry))
             continue;

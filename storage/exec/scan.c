@@ -139,7 +139,7 @@ static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_
     struct store_key key = {.data = shown->data,
                             .len = shown->len,
                             .db = (uint8_t)db,
-                            .hash = format_key_hash(&txn->store->secret, item)};
+                            .hash = format_key_hash(&txn->store->superblock.secret, item)};
     return txn_find_write(txn, &key) != NULL;
 }
 

@@ -22,7 +22,7 @@
 
 static uint32_t window(const struct store *store)
 {
-    uint32_t pages = atomic_load_explicit(&store->arena.limit, memory_order_relaxed);
+    uint32_t pages = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
     uint32_t share = pages / WINDOW_SHARE / store->worker_count;
     return share < WINDOW_LEAST ? WINDOW_LEAST : share > WINDOW_MOST ? WINDOW_MOST : share;
 }

@@ -294,7 +294,7 @@ static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
 /* The pages of a step are pinned together: not more than a small part of the cache. */
 static uint32_t batch_limit(const struct store *store)
 {
-    uint32_t limit = atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 16;
+    uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 16;
     return limit > BATCH_MOST ? BATCH_MOST : limit > 0 ? limit : 1;
 }
 

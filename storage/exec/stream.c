@@ -270,7 +270,7 @@ static enum store_result copy_piece(struct store_txn *txn, struct store_stream *
 static bool cache_is_tight(const struct store *store)
 {
     return atomic_load_explicit(&store->stream_pages, memory_order_relaxed) >
-           atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 4;
+           atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 4;
 }
 
 static enum store_result load_piece(struct store_txn *txn, struct store_request *request)
@@ -352,5 +352,5 @@ enum store_result store_stream_next(struct store_stream *stream, const struct io
 
 bool store_hold_pages(struct store *store, const void *address, void **start, size_t *size)
 {
-    return arena_hold_chunk(&store->arena, address, start, size);
+    return arena_hold_chunk(&store->cache.arena, address, start, size);
 }

@@ -153,12 +153,12 @@ enum store_result store_get_use(struct store_txn *txn, const struct store_key *k
     enum store_result result = database ? txn_find(txn, key, database, &found) : STORE_ABSENT;
     if (result != STORE_OK || !found.item)
         return result == STORE_OK ? STORE_ABSENT : result;
-    if (use_kind(store) == USE_IGNORED)
-        use_want(store, USE_TIME);
-    if (use_kind(store) == USE_FREQUENCY)
-        use->frequency = use_frequency(store, space, found.page, found.slot, now_ms);
+    if (use_kind(&store->cache.uses) == USE_IGNORED)
+        use_want(&store->cache.uses, USE_TIME, env_now_ms(&store->env));
+    if (use_kind(&store->cache.uses) == USE_FREQUENCY)
+        use->frequency = use_frequency(space, found.page, found.slot, now_ms);
     else
-        use->idle_ms = use_idle_ms(store, space, found.page, found.slot, now_ms);
+        use->idle_ms = use_idle_ms(space, found.page, found.slot, now_ms);
     return STORE_OK;
 }
 
@@ -166,9 +166,9 @@ void store_set_use(struct store_txn *txn, const struct store_key *key, const str
 {
     struct write *write = txn_find_write(txn, key);
     int64_t now_ms = txn->request->now_ms;
-    if (write && use_kind(txn->store) == USE_TIME)
-        write->use = use_by_idle(txn->store, now_ms, use->idle_ms);
-    else if (write && use_kind(txn->store) == USE_FREQUENCY)
+    if (write && use_kind(&txn->store->cache.uses) == USE_TIME)
+        write->use = use_by_idle(&txn->store->cache.uses, now_ms, use->idle_ms);
+    else if (write && use_kind(&txn->store->cache.uses) == USE_FREQUENCY)
         write->use = use_by_frequency(now_ms, use->frequency);
 }
 

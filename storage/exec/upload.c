@@ -184,7 +184,7 @@ static void wake(struct store_upload *upload)
 static bool cache_is_tight(const struct store *store)
 {
     return atomic_load_explicit(&store->upload_pages, memory_order_relaxed) >
-           atomic_load_explicit(&store->arena.limit, memory_order_relaxed) / 4;
+           atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 4;
 }
 
 /* The list grows with what has come, not with what was announced. */

@@ -2,7 +2,7 @@
  * The superblock: who this directory is, and where redo begins. Two copies, written in turn and
  * durably, so that a torn write leaves the other; the valid one with the higher sequence counts.
  */
-#include "storage/txn/engine.h"
+#include "storage/journal/superblock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,19 +13,21 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "storage/journal/journal.h"
+
 static uint64_t checksum_of(const struct format_superblock *super)
 {
     return format_checksum(super, offsetof(struct format_superblock, checksum));
 }
 
-int superblock_write(struct store *store, struct disk_queue *queue)
+int superblock_write(struct superblock *block)
 {
-    struct format_superblock *super = &store->super;
+    struct format_superblock *super = &block->latest;
     super->sequence++;
     super->checksum = checksum_of(super);
-    memset(store->super_page, 0, PAGE_SIZE);
-    memcpy(store->super_page, super, sizeof *super);
-    return disk_write(queue, store->super_file, store->super_page, PAGE_SIZE,
+    memset(block->page, 0, PAGE_SIZE);
+    memcpy(block->page, super, sizeof *super);
+    return disk_write(block->queue, block->file, block->page, PAGE_SIZE,
                       super->sequence % 2 * PAGE_SIZE, true);
 }
 
@@ -38,16 +40,16 @@ static enum store_result creation_failed(const char *name, int error, char *mess
     return error == ENOSPC ? STORE_FULL : STORE_IO;
 }
 
-static enum store_result create_file(struct store *store, const char *name, uint64_t size,
+static enum store_result create_file(struct superblock *block, const char *name, uint64_t size,
                                      char *message)
 {
     struct disk_file *file;
-    int error = store->disk->ops->open(store->disk, name, true, &file);
+    int error = block->disk->ops->open(block->disk, name, true, &file);
     if (error == EEXIST) /* left by a creation that did not get as far as the superblock */
-        error = store->disk->ops->open(store->disk, name, false, &file);
+        error = block->disk->ops->open(block->disk, name, false, &file);
     if (!error) {
-        error = store->disk->ops->extend(file, size);
-        store->disk->ops->close(file);
+        error = block->disk->ops->extend(file, size);
+        block->disk->ops->close(file);
     }
     return error ? creation_failed(name, error, message) : STORE_OK;
 }
@@ -58,7 +60,7 @@ static bool fill_random(void *to, size_t len)
 }
 
 /* The superblock file comes last: without it, or while it is blank, the directory counts as new. */
-enum store_result superblock_create(struct store *store, const struct store_options *options,
+enum store_result superblock_create(struct superblock *block, const struct store_options *options,
                                     char *message)
 {
     uint32_t partitions = options->partition_count;
@@ -73,17 +75,17 @@ enum store_result superblock_create(struct store *store, const struct store_opti
                  JOURNAL_MIN_BYTES >> 20, JOURNAL_MAX_BYTES >> 20);
         return STORE_INVALID;
     }
-    enum store_result result = create_file(store, "journal", journal, message);
+    enum store_result result = create_file(block, "journal", journal, message);
     for (uint32_t i = 0; i < partitions && result == STORE_OK; i++) {
         char name[16];
         snprintf(name, sizeof name, "slabs-%02x", i);
-        result = create_file(store, name, SEGMENT_BYTES, message);
+        result = create_file(block, name, SEGMENT_BYTES, message);
     }
     if (result == STORE_OK)
-        result = create_file(store, "extents", SEGMENT_BYTES, message);
+        result = create_file(block, "extents", SEGMENT_BYTES, message);
     if (result != STORE_OK)
         return result;
-    struct format_superblock *super = &store->super;
+    struct format_superblock *super = &block->latest;
     *super = (struct format_superblock){.magic = FORMAT_SUPERBLOCK_MAGIC,
                                         .version = FORMAT_VERSION,
                                         .partition_count = partitions,
@@ -96,16 +98,16 @@ enum store_result superblock_create(struct store *store, const struct store_opti
     if (!fill_random(super->store_id, sizeof super->store_id) ||
         !fill_random(&super->seed, sizeof super->seed))
         return creation_failed("superblock", errno, message);
-    format_make_secret(super, &store->secret);
-    int error = store->disk->ops->sync_directory(store->disk);
-    if (!error && !store->super_file)
-        error = store->disk->ops->open(store->disk, "superblock", true, &store->super_file);
+    format_make_secret(super, &block->secret);
+    int error = block->disk->ops->sync_directory(block->disk);
+    if (!error && !block->file)
+        error = block->disk->ops->open(block->disk, "superblock", true, &block->file);
     if (!error)
-        error = store->disk->ops->extend(store->super_file, 2 * PAGE_SIZE);
+        error = block->disk->ops->extend(block->file, 2 * PAGE_SIZE);
     if (!error)
-        error = superblock_write(store, store->keeper_queue);
+        error = superblock_write(block);
     if (!error)
-        error = store->disk->ops->sync_directory(store->disk);
+        error = block->disk->ops->sync_directory(block->disk);
     return error ? creation_failed("superblock", error, message) : STORE_OK;
 }
 
@@ -154,24 +156,24 @@ static bool is_blank(const char *bytes, size_t len)
 }
 
 /* Nothing was ever committed here: the power failed while the directory was made. */
-static bool journal_is_blank(struct store *store)
+static bool journal_is_blank(struct superblock *block)
 {
     struct disk_file *file;
-    int error = store->disk->ops->open(store->disk, "journal", false, &file);
+    int error = block->disk->ops->open(block->disk, "journal", false, &file);
     if (error)
         return error == ENOENT;
     char *page = disk_alloc(PAGE_SIZE);
-    bool blank = store->disk->ops->size(file) < PAGE_SIZE ||
-                 (page && disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0 &&
+    bool blank = block->disk->ops->size(file) < PAGE_SIZE ||
+                 (page && disk_read(block->queue, file, page, PAGE_SIZE, 0) == 0 &&
                   is_blank(page, PAGE_SIZE));
     free(page);
-    store->disk->ops->close(file);
+    block->disk->ops->close(file);
     return blank;
 }
 
-enum store_result superblock_missing(struct store *store, char *message)
+enum store_result superblock_missing(struct superblock *block, char *message)
 {
-    if (journal_is_blank(store))
+    if (journal_is_blank(block))
         return STORE_ABSENT;
     snprintf(message, STORE_MESSAGE_MAX,
              "The file `superblock` is missing, blank or cut short, but the journal next to it is "
@@ -180,12 +182,12 @@ enum store_result superblock_missing(struct store *store, char *message)
 }
 
 /* Both copies, or as much of the file as there is. STORE_ABSENT: it is to be made. */
-static enum store_result read_copies(struct store *store, char *pages, char *message)
+static enum store_result read_copies(struct superblock *block, char *pages, char *message)
 {
-    uint64_t size = store->disk->ops->size(store->super_file);
+    uint64_t size = block->disk->ops->size(block->file);
     uint64_t length = size < 2 * PAGE_SIZE ? size / PAGE_SIZE * PAGE_SIZE : 2 * PAGE_SIZE;
     memset(pages, 0, 2 * PAGE_SIZE);
-    int error = length ? disk_read(store->keeper_queue, store->super_file, pages, length, 0) : 0;
+    int error = length ? disk_read(block->queue, block->file, pages, length, 0) : 0;
     if (error) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot read the superblock: %s", strerror(error));
         return STORE_IO;
@@ -193,7 +195,7 @@ static enum store_result read_copies(struct store *store, char *pages, char *mes
     bool blank = size % PAGE_SIZE == 0 && is_blank(pages, 2 * PAGE_SIZE);
     if (length == 2 * PAGE_SIZE && !blank)
         return STORE_OK;
-    enum store_result result = superblock_missing(store, message);
+    enum store_result result = superblock_missing(block, message);
     if (result != STORE_ABSENT || blank)
         return result;
     snprintf(message, STORE_MESSAGE_MAX,
@@ -201,14 +203,14 @@ static enum store_result read_copies(struct store *store, char *pages, char *mes
     return STORE_FOREIGN;
 }
 
-enum store_result superblock_read(struct store *store, char *message)
+enum store_result superblock_read(struct superblock *block, char *message)
 {
     char *pages = disk_alloc(2 * PAGE_SIZE);
     if (!pages) {
         snprintf(message, STORE_MESSAGE_MAX, "Out of memory");
         return STORE_NO_MEMORY;
     }
-    enum store_result result = read_copies(store, pages, message);
+    enum store_result result = read_copies(block, pages, message);
     if (result != STORE_OK) {
         free(pages);
         return result;
@@ -223,26 +225,16 @@ enum store_result superblock_read(struct store *store, char *message)
     bool ours = copies[0].magic == FORMAT_SUPERBLOCK_MAGIC;
     result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
     if (result == STORE_OK) {
-        store->super_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
-        store->super_in_turn = copies[0].sequence + 1 == copies[1].sequence ||
-                               copies[1].sequence + 1 == copies[0].sequence;
-        if (store->super_damaged)
-            env_log(&store->env, STORE_LOG_WARNING,
+        block->is_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
+        block->is_in_turn = copies[0].sequence + 1 == copies[1].sequence ||
+                            copies[1].sequence + 1 == copies[0].sequence;
+        if (block->is_damaged)
+            env_log(block->env, STORE_LOG_WARNING,
                     "A copy of the superblock is damaged: the other one is used");
-        if (memcmp(best.store_id, store->super.store_id, sizeof best.store_id) != 0)
-            format_make_secret(&best, &store->secret); /* once: a reload leaves it to its readers */
-        store->super = best;
-        env_set_clock(&store->env, (int64_t)best.clock_ms);
+        if (memcmp(best.store_id, block->latest.store_id, sizeof best.store_id) != 0)
+            format_make_secret(&best, &block->secret); /* once: a reload leaves it to its readers */
+        block->latest = best;
+        env_set_clock(block->env, (int64_t)best.clock_ms);
     }
     return result;
-}
-
-/* From what only the superblock knows; mixed, so that what is made of it tells nothing of the seed.
- */
-struct store_secret store_secret(const struct store *store)
-{
-    const struct format_superblock *super = &store->super;
-    XXH128_hash_t mixed =
-        XXH3_128bits_withSeed(super->store_id, sizeof super->store_id, super->seed);
-    return (struct store_secret){{mixed.low64, mixed.high64}};
 }

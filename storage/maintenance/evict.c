@@ -74,7 +74,7 @@ static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
         return ttl_unit(&partition->ttl, slot, index_tag(entry));
     case STORE_EVICT_LRU:
     case STORE_EVICT_LFU:
-        return use_rank(choice->store, &partition->space, index_page(entry), index_item_slot(entry),
+        return use_rank(&partition->space, index_page(entry), index_item_slot(entry),
                         choice->now_ms);
     default: /* at random is as they come */
         return choice->seen;

@@ -151,7 +151,7 @@ static int open_file(struct store *store, struct disk_file **file)
 
 static int write_file(struct store *store, struct disk_file *file)
 {
-    struct format_index_head head = index_head(&store->super);
+    struct format_index_head head = index_head(&store->superblock.latest);
     struct index_stream stream;
     int error = make_room(store, file);
     if (error)

@@ -32,7 +32,7 @@ bool index_stream_open(struct index_stream *stream, struct store *store, struct 
                                     .file = file,
                                     .block = disk_alloc(FORMAT_INDEX_BLOCK),
                                     .size = store->disk->ops->size(file)};
-    stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->super.seed);
+    stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->superblock.latest.seed);
     if (stream->block)
         memset(stream->block, 0, FORMAT_INDEX_BLOCK);
     return stream->block != NULL;

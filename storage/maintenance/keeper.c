@@ -170,8 +170,8 @@ static void grow_what_asked(struct store *store)
 
 static bool checkpoint_due(struct store *store)
 {
-    uint32_t limit = atomic_load_explicit(&store->arena.limit, memory_order_relaxed);
-    return atomic_load_explicit(&store->dirty_frames, memory_order_relaxed) > limit / 4 ||
+    uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
+    return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit / 4 ||
            journal_needs_checkpoint(&store->journal);
 }
 
@@ -224,7 +224,7 @@ static void tick(struct store *store)
         request_notify(worker);
     }
     pthread_mutex_unlock(&store->keeper_lock);
-    use_tidy(store);
+    use_tidy(&store->cache);
 }
 
 static void *keep(void *arg)

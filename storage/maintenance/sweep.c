@@ -31,12 +31,13 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
 {
     uint32_t size = format_class_size(space_class_of(&partition->space, page));
     uint32_t length = format_item_length(item, size);
-    uint32_t mix = format_place_mix(store->super.seed, partition->space.id, page, item_slot);
+    uint32_t mix =
+        format_place_mix(store->superblock.latest.seed, partition->space.id, page, item_slot);
     if (item->database == 0 || !databases_is_dead(store, item->database) || !length ||
         item->checksum != format_item_checksum(item, length, mix))
         return;
     uint32_t slot = format_key_slot(item);
-    uint32_t tag = engine_tag(format_key_hash(&store->secret, item), item->database);
+    uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
     if (slot >> store->slot_shift != partition->space.id ||
         !remove_entry(partition, slot, tag, page, item_slot))
         return;

@@ -185,7 +185,7 @@ static int flush_files(struct store *store)
 int writeback_finish(struct store *store, const struct journal_mark *mark, bool clean)
 {
     int error = flush_files(store);
-    struct format_superblock *super = &store->super;
+    struct format_superblock *super = &store->superblock.latest;
     super->tail_position = mark->position;
     super->tail_sequence = mark->sequence;
     super->tail_previous = mark->previous;
@@ -194,7 +194,7 @@ int writeback_finish(struct store *store, const struct journal_mark *mark, bool 
     super->clean = clean;
     super->clock_ms = (uint64_t)env_now_ms(&store->env);
     if (!error)
-        error = superblock_write(store, store->keeper_queue);
+        error = superblock_write(&store->superblock);
     if (error) {
         env_fail(&store->env, "a checkpoint", error);
         return error;

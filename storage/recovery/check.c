@@ -116,7 +116,7 @@ static void check_root(struct check *check, const struct format_item *item, cons
 /* The bytes must be those of the key that the item stands for. */
 static void check_long_key(struct check *check, const struct format_item *item)
 {
-    const struct format_secret *secret = &check->store->secret;
+    const struct format_secret *secret = &check->store->superblock.secret;
     struct format_long_key head;
     struct gathered key = {.length = long_key_length(item)};
     memcpy(&head, format_key(item), sizeof head);
@@ -209,8 +209,8 @@ static bool see_key(struct check *check, uint32_t partition, const struct format
     uint32_t slot = format_key_slot(item);
     if (!hash)
         return false;
-    *hash =
-        format_key_hash(&check->store->secret, item) ^ (item->database + 1) * 0x9e3779b97f4a7c15ull;
+    *hash = format_key_hash(&check->store->superblock.secret, item) ^
+            (item->database + 1) * 0x9e3779b97f4a7c15ull;
     check->found->items++;
     if (slot >> check->store->slot_shift != partition)
         env_log(&check->store->env, STORE_LOG_WARNING,

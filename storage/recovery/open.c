@@ -19,8 +19,9 @@
 static enum store_result open_space(struct store *store, struct space *space, const char *name,
                                     uint8_t id, char *message)
 {
-    if (!space_init(space, store, id))
+    if (!space_init(space, &store->cache, id))
         return STORE_NO_MEMORY;
+    space->engine = store;
     int error = store->disk->ops->open(store->disk, name, false, &space->file);
     if (error) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open %s of the data directory: %s", name,
@@ -37,9 +38,10 @@ static enum store_result open_space(struct store *store, struct space *space, co
 
 static enum store_result open_partitions(struct store *store, char *message)
 {
-    uint32_t count = store->super.partition_count;
+    uint32_t count = store->superblock.latest.partition_count;
     uint32_t slots = STORE_SLOT_COUNT / count;
     store->partition_count = count;
+    store->cache.seed = store->superblock.latest.seed;
     store->slot_shift = (uint32_t)__builtin_ctz(slots);
     store->partitions = aligned_alloc(64, count * sizeof *store->partitions);
     if (!store->partitions)
@@ -76,8 +78,8 @@ static void on_growth(void *arg, uint64_t bytes)
 static bool make_journal(struct store *store, enum store_sync sync)
 {
     struct journal *journal = &store->journal;
-    bool made = journal_init(journal, &store->env, store->super.journal_bytes);
-    journal->seed = store->super.seed;
+    bool made = journal_init(journal, &store->env, store->superblock.latest.journal_bytes);
+    journal->seed = store->superblock.latest.seed;
     journal->on_durable = on_durable;
     journal->on_growth = on_growth;
     journal->arg = store;
@@ -88,14 +90,15 @@ static bool make_journal(struct store *store, enum store_sync sync)
 static enum store_result open_journal(struct store *store, char *message)
 {
     int error = store->disk->ops->open(store->disk, "journal", false, &store->journal.file);
-    if (!error && store->disk->ops->size(store->journal.file) < store->super.journal_bytes)
+    if (!error &&
+        store->disk->ops->size(store->journal.file) < store->superblock.latest.journal_bytes)
         error = EINVAL;
     if (error) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the journal: %s",
                  error == EINVAL ? "it is shorter than the superblock says" : strerror(error));
         return error == EINVAL || error == ENOENT ? STORE_CORRUPT : STORE_IO;
     }
-    atomic_fetch_add(&store->store_bytes, store->super.journal_bytes);
+    atomic_fetch_add(&store->store_bytes, store->superblock.latest.journal_bytes);
     return STORE_OK;
 }
 
@@ -112,15 +115,15 @@ static enum store_result sync_names(struct store *store, char *message)
 static enum store_result open_superblock(struct store *store, const struct store_options *options,
                                          char *message)
 {
-    int error = store->disk->ops->open(store->disk, "superblock", false, &store->super_file);
-    enum store_result result = error == ENOENT ? superblock_missing(store, message)
+    int error = store->disk->ops->open(store->disk, "superblock", false, &store->superblock.file);
+    enum store_result result = error == ENOENT ? superblock_missing(&store->superblock, message)
                                : error         ? STORE_IO
-                                               : superblock_read(store, message);
+                                               : superblock_read(&store->superblock, message);
     if (result == STORE_ABSENT) {
         env_log(&store->env, STORE_LOG_NOTICE,
                 "Making a new data directory: %u partitions, journal %llu MB",
                 options->partition_count, (unsigned long long)options->journal_bytes >> 20);
-        return superblock_create(store, options, message);
+        return superblock_create(&store->superblock, options, message);
     }
     if (error == EBUSY) {
         snprintf(message, STORE_MESSAGE_MAX,
@@ -131,6 +134,20 @@ static enum store_result open_superblock(struct store *store, const struct store
     if (error && error != ENOENT)
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
     return result == STORE_OK ? sync_names(store, message) : result;
+}
+
+/* Once all spaces are open: eviction looks at them. */
+static bool list_spaces(struct store *store)
+{
+    struct page_cache *cache = &store->cache;
+    cache->spaces = malloc((store->partition_count + 1) * sizeof(struct space *));
+    if (!cache->spaces)
+        return false;
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        cache->spaces[i] = &store->partitions[i].space;
+    cache->spaces[store->partition_count] = &store->extents;
+    cache->space_count = store->partition_count + 1;
+    return true;
 }
 
 static enum store_result open_files(struct store *store, const struct store_options *options,
@@ -144,18 +161,24 @@ static enum store_result open_files(struct store *store, const struct store_opti
                                  : "Cannot set up asynchronous I/O");
         return STORE_IO;
     }
-    if (!(store->super_page = disk_alloc(PAGE_SIZE)))
+    store->superblock = (struct superblock){.disk = store->disk,
+                                            .queue = store->keeper_queue,
+                                            .env = &store->env,
+                                            .page = disk_alloc(PAGE_SIZE)};
+    if (!store->superblock.page)
         return STORE_NO_MEMORY;
     enum store_result result = open_superblock(store, options, message);
     if (result == STORE_OK && !make_journal(store, options->sync))
         result = STORE_NO_MEMORY;
-    uint64_t most = store->super.journal_bytes / JOURNAL_RECORD_SHARE;
+    uint64_t most = store->superblock.latest.journal_bytes / JOURNAL_RECORD_SHARE;
     uint64_t wanted = options->record_bytes;
     store->record_most = wanted && wanted < most ? wanted : most;
     if (result == STORE_OK)
         result = open_journal(store, message);
     if (result == STORE_OK)
         result = open_partitions(store, message);
+    if (result == STORE_OK && !list_spaces(store))
+        result = STORE_NO_MEMORY;
     return result;
 }
 
@@ -184,7 +207,7 @@ static struct store *new_store(const struct store_options *options)
     atomic_store(&store->memory_bytes, options->memory_bytes);
     atomic_store(&store->max_store_bytes, options->max_store_bytes);
     atomic_store(&store->walks_expired, true);
-    arena_init(&store->arena, FRAMES_AT_FIRST);
+    arena_init(&store->cache.arena, FRAMES_AT_FIRST);
     pthread_mutex_init(&store->barrier_lock, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);
     pthread_mutex_init(&store->free_lock, NULL);
@@ -219,17 +242,18 @@ void engine_destroy(struct store *store)
         annex_forget(store);
         journal_free(&store->journal);
     }
-    close_file(store, store->super_file);
+    close_file(store, store->superblock.file);
     if (store->keeper_queue)
         store->disk->ops->queue_free(store->keeper_queue);
     if (store->disk)
         store->disk->ops->free(store->disk);
     extent_forget_deferred(store);
     tree_forget_graves(store);
-    free(store->super_page);
+    free(store->superblock.page);
     free(store->partitions);
+    free(store->cache.spaces);
     free(store->workers);
-    arena_free(&store->arena);
+    arena_free(&store->cache.arena);
     pthread_cond_destroy(&store->keeper_wake);
     pthread_mutex_destroy(&store->keeper_lock);
     pthread_mutex_destroy(&store->graves_lock);

@@ -174,7 +174,7 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
     uint32_t hash_slot = hash_slot_of(store, partition, item);
     if (db < 0 || hash_slot == STORE_SLOT_COUNT)
         return STORE_OK;
-    uint32_t tag = engine_tag(format_key_hash(&store->secret, item), item->database);
+    uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
     int64_t expiry = format_expiry(item);
     bool expires = expiry != STORE_NO_EXPIRY;
     uint32_t traits = engine_traits(item->flags);
@@ -542,8 +542,8 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
  * one is lost, it may be the one that said that the store has gone on. */
 static bool was_clean(const struct store *store, const struct redo_log *journal)
 {
-    return store->super.clean && !store->super_damaged && store->super_in_turn &&
-           journal->commits == 0;
+    return store->superblock.latest.clean && !store->superblock.is_damaged &&
+           store->superblock.is_in_turn && journal->commits == 0;
 }
 
 /* From here on the old journal is history, and so is the index checkpoint. */
@@ -553,7 +553,7 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
         .sequence = scan->sequence, .commit = scan->commit, .databases = store->databases};
     if (getrandom(&mark.previous, sizeof mark.previous, 0) != sizeof mark.previous)
         return EIO;
-    struct format_superblock *super = &store->super;
+    struct format_superblock *super = &store->superblock.latest;
     super->epoch++;
     atomic_store(&store->tree_ids, 1);
     super->tail_position = mark.position;
@@ -566,7 +566,7 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
     journal_start_at(&store->journal, &mark, super->epoch);
     for (uint32_t i = 0; i < store->partition_count; i++)
         store->partitions[i].last_removal = mark.commit - 1;
-    return superblock_write(store, store->keeper_queue);
+    return superblock_write(&store->superblock);
 }
 
 static void explain(enum store_result result, int error, char *message)
@@ -594,7 +594,7 @@ enum store_result recover(struct store *store, char *message)
     message[0] = 0;
     enum store_result result = scans ? redo_read(store, &journal, message) : STORE_NO_MEMORY;
     enum store_result loaded = STORE_ABSENT;
-    store->stopped = store->super;
+    store->stopped = store->superblock.latest;
     store->was_clean = result == STORE_OK && was_clean(store, &journal);
     if (store->was_clean && !store->scans)
         loaded = index_load(store, &store->stopped, message);

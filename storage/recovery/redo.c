@@ -126,11 +126,11 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
 static bool follows(const struct store *store, const struct redo_log *log,
                     const struct format_group *group)
 {
-    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
-           group->epoch == store->super.epoch && group->sequence == log->sequence &&
+    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->superblock.latest.seed &&
+           group->epoch == store->superblock.latest.epoch && group->sequence == log->sequence &&
            group->previous == log->previous && group->first_commit == log->commit &&
            group->length >= sizeof *group &&
-           journal_padded(group->length) <= store->super.journal_bytes - log->position;
+           journal_padded(group->length) <= store->superblock.latest.journal_bytes - log->position;
 }
 
 /* The group at the log's position, if it is the next one; STORE_ABSENT. */
@@ -174,7 +174,7 @@ static enum store_result apply_group(struct store *store, struct redo_log *log,
     log->commit += group->record_count;
     log->commits += group->record_count;
     log->position += journal_padded(group->length);
-    if (log->position == store->super.journal_bytes)
+    if (log->position == store->superblock.latest.journal_bytes)
         log->position = 0;
     return STORE_OK;
 }
@@ -250,16 +250,17 @@ static enum store_result next_group(struct store *store, struct redo_log *log,
 static bool is_later(const struct store *store, const struct redo_log *log,
                      const struct format_group *group)
 {
-    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed &&
-           (group->epoch > store->super.epoch ||
-            (group->epoch == store->super.epoch && group->sequence > log->sequence &&
+    return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->superblock.latest.seed &&
+           (group->epoch > store->superblock.latest.epoch ||
+            (group->epoch == store->superblock.latest.epoch && group->sequence > log->sequence &&
              group->durable_commit >= log->commit));
 }
 
 static bool is_whole(struct store *store, const struct format_group *header, uint64_t position)
 {
     uint64_t length = journal_padded(header->length);
-    if (header->length < sizeof *header || length > store->super.journal_bytes - position)
+    if (header->length < sizeof *header ||
+        length > store->superblock.latest.journal_bytes - position)
         return false;
     char *bytes = disk_alloc(length);
     bool whole =
@@ -298,7 +299,7 @@ static enum store_result look_for_later(struct store *store, const struct redo_l
 static enum store_result look_behind(struct store *store, const struct redo_log *log, char *message)
 {
     struct format_group found;
-    uint64_t size = store->super.journal_bytes,
+    uint64_t size = store->superblock.latest.journal_bytes,
              reach = JOURNAL_FLIGHTS * journal_group_most(size) + PAGE_SIZE;
     uint64_t to = size - log->position < reach ? size : log->position + reach;
     enum store_result result = look_for_later(store, log, log->position, to, &found);
@@ -326,7 +327,7 @@ static enum store_result check_owner_at(struct store *store, uint64_t position, 
     const struct format_group *header = (const struct format_group *)head;
     if (disk_read(store->keeper_queue, store->journal.file, head, PAGE_SIZE, position) != 0)
         return STORE_OK; /* who needs what stands there will say so */
-    if (header->magic != FORMAT_GROUP_MAGIC || header->seed == store->super.seed ||
+    if (header->magic != FORMAT_GROUP_MAGIC || header->seed == store->superblock.latest.seed ||
         !is_whole(store, header, position))
         return STORE_OK;
     snprintf(message, STORE_MESSAGE_MAX,
@@ -339,7 +340,9 @@ static enum store_result check_owner_at(struct store *store, uint64_t position, 
 static enum store_result check_owner(struct store *store, char *message)
 {
     enum store_result result = check_owner_at(store, 0, message);
-    return result == STORE_OK ? check_owner_at(store, store->super.tail_position, message) : result;
+    return result == STORE_OK
+               ? check_owner_at(store, store->superblock.latest.tail_position, message)
+               : result;
 }
 
 enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
@@ -347,11 +350,11 @@ enum store_result redo_read(struct store *store, struct redo_log *log, char *mes
     enum store_result owned = check_owner(store, message);
     if (owned != STORE_OK)
         return owned;
-    log->position = store->super.tail_position;
-    log->sequence = store->super.tail_sequence;
-    log->previous = store->super.tail_previous;
-    log->commit = store->super.tail_commit;
-    store->databases = store->super.databases;
+    log->position = store->superblock.latest.tail_position;
+    log->sequence = store->superblock.latest.tail_sequence;
+    log->previous = store->superblock.latest.tail_previous;
+    log->commit = store->superblock.latest.tail_commit;
+    store->databases = store->superblock.latest.databases;
     for (;;) {
         struct format_group *group;
         enum store_result result = next_group(store, log, &group);
@@ -363,7 +366,7 @@ enum store_result redo_read(struct store *store, struct redo_log *log, char *mes
             return result;
     }
     settle(store, log);
-    bool orderly = store->super.clean && !store->super_damaged;
+    bool orderly = store->superblock.latest.clean && !store->superblock.is_damaged;
     return orderly ? STORE_OK : look_behind(store, log, message);
 }
 

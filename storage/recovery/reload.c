@@ -117,7 +117,7 @@ static enum store_result recover_again(struct store *store, char *message)
 {
     int64_t latest = env_now_ms(&store->env);
     engine_forget(store);
-    enum store_result result = superblock_read(store, message);
+    enum store_result result = superblock_read(&store->superblock, message);
     env_set_clock(&store->env, latest); /* that of the last checkpoint is older */
     if (result == STORE_OK)
         result = recover(store, message);

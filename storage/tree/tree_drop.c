@@ -82,14 +82,14 @@ static struct grave *new_grave(struct store *store, uint64_t collection, uint32_
     grave->home = home;
     grave->key_bytes = (struct format_outside_key){.collection = collection,
                                                    .slot = (uint16_t)(home << store->slot_shift)};
-    grave->key =
-        (struct store_key){.data = (const char *)&grave->key_bytes,
-                           .len = sizeof grave->key_bytes,
-                           .slot = grave->key_bytes.slot,
-                           .db = STORE_HIDDEN_DB,
-                           .mode = STORE_EXCLUSIVE,
-                           .hash = format_hash(&store->secret, (const char *)&grave->key_bytes,
-                                               sizeof grave->key_bytes)};
+    grave->key = (struct store_key){.data = (const char *)&grave->key_bytes,
+                                    .len = sizeof grave->key_bytes,
+                                    .slot = grave->key_bytes.slot,
+                                    .db = STORE_HIDDEN_DB,
+                                    .mode = STORE_EXCLUSIVE,
+                                    .hash = format_hash(&store->superblock.secret,
+                                                        (const char *)&grave->key_bytes,
+                                                        sizeof grave->key_bytes)};
     return grave;
 }
 

@@ -528,7 +528,7 @@ static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *
     struct space *space = tree_space(txn, edit->collection);
     char *page = arena_memory(space->arena, edit->frame);
     uint32_t length = body_length(edit);
-    uint32_t mix = format_place_mix(txn->store->super.seed, space->id, edit->page, 0);
+    uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, space->id, edit->page, 0);
     enum format_op kind = edit->is_freed   ? FORMAT_ERASE
                           : is_patch(edit) ? FORMAT_PATCH
                                            : FORMAT_PUT;

@@ -10,13 +10,13 @@
 void tree_outside_key(const struct store *store, struct store_key *key,
                       const struct format_outside_key *bytes)
 {
-    *key =
-        (struct store_key){.data = (const char *)bytes,
-                           .len = sizeof *bytes,
-                           .slot = bytes->slot,
-                           .db = STORE_HIDDEN_DB,
-                           .mode = STORE_EXCLUSIVE,
-                           .hash = format_hash(&store->secret, (const char *)bytes, sizeof *bytes)};
+    *key = (struct store_key){
+        .data = (const char *)bytes,
+        .len = sizeof *bytes,
+        .slot = bytes->slot,
+        .db = STORE_HIDDEN_DB,
+        .mode = STORE_EXCLUSIVE,
+        .hash = format_hash(&store->superblock.secret, (const char *)bytes, sizeof *bytes)};
 }
 
 static void key_of(const struct store_tree *tree, const char *name, struct store_key *key,

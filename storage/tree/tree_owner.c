@@ -21,7 +21,7 @@
 uint64_t tree_next_id(struct store *store)
 {
     uint64_t number = atomic_fetch_add_explicit(&store->tree_ids, 1, memory_order_relaxed);
-    return store->super.epoch << EPOCH_SHIFT | number;
+    return store->superblock.latest.epoch << EPOCH_SHIFT | number;
 }
 
 struct collection *tree_known(const struct store_txn *txn, uint64_t id)

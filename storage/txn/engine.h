@@ -38,6 +38,7 @@
 #include "storage/format/format.h"
 #include "storage/index/index.h"
 #include "storage/journal/journal.h"
+#include "storage/journal/superblock.h"
 #include "storage/cache/space.h"
 #include "storage/store.h"
 #include "storage/txn/hooks.h"
@@ -323,7 +324,7 @@ struct run_reader {
 struct policy {
     _Atomic int evicts; /* enum store_evict */
     _Atomic bool only_expiring;
-    _Atomic uint32_t samples, log_factor, decay_minutes;
+    _Atomic uint32_t samples;
 };
 
 struct observer { /* change.c */
@@ -336,17 +337,12 @@ struct store {
     const struct hooks *hooks;
     struct disk *disk;
     struct disk_queue *keeper_queue;
-    struct disk_file *super_file;
-    struct format_superblock super;
-    struct format_secret secret; /* made of it */
-    char *super_page;
-    bool super_damaged;               /* one of its copies was, when it was read */
-    bool super_in_turn;               /* its copies were the last two that were written */
+    struct superblock superblock;
     struct format_superblock stopped; /* as the start found it */
     bool was_clean;                   /* so that an index checkpoint may belong to it */
     uint32_t scan_threads;
-    bool scans; /* at the start, whatever the index checkpoint says */
-    struct arena arena;
+    bool scans;              /* at the start, whatever the index checkpoint says */
+    struct page_cache cache; /* its spaces: the partitions', in their order, and the extents */
     struct journal journal;
     uint64_t record_most; /* longer ones go to an annex (annex.c) */
     struct partition *partitions;
@@ -376,13 +372,10 @@ struct store {
     struct policy policy;
     struct eviction extents_eviction; /* under extents.lock */
     _Atomic uint32_t evict_turn;      /* the partition that is to give room next */
-    _Atomic uint32_t use_state;       /* enum use_kind, and above two bits a number (use.h) */
-    _Atomic int64_t use_base_ms;
-    _Atomic bool walks_expired; /* store_set_active_expiry */
-    _Atomic uint32_t dirty_frames;
-    _Atomic uint64_t tree_ids;     /* given out in this epoch (tree_owner.c) */
-    _Atomic uint32_t stream_pages; /* pinned by streams */
-    _Atomic uint64_t loaded_bytes; /* of values in one piece, while their requests last */
+    _Atomic bool walks_expired;       /* store_set_active_expiry */
+    _Atomic uint64_t tree_ids;        /* given out in this epoch (tree_owner.c) */
+    _Atomic uint32_t stream_pages;    /* pinned by streams */
+    _Atomic uint64_t loaded_bytes;    /* of values in one piece, while their requests last */
 
     pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
     struct store_txn *barrier, *barrier_last;
@@ -460,16 +453,6 @@ void engine_adjust_memory(struct store *store); /* what frames may use, after al
 void memory_note_growth(struct store *store, uint64_t bytes);
 /* Measures now and then; frames beyond the limit go. No space's lock is held. */
 void memory_keep(struct store *store);
-
-/* ---- superblock.c ---- */
-
-STORE_MUST_CHECK enum store_result
-superblock_create(struct store *store, const struct store_options *options, char *message);
-/* STORE_ABSENT: the directory was never finished, and holds nothing. */
-STORE_MUST_CHECK enum store_result superblock_read(struct store *store, char *message);
-/* The same where there is no such file; otherwise it was lost, which the message says. */
-STORE_MUST_CHECK enum store_result superblock_missing(struct store *store, char *message);
-STORE_MUST_CHECK int superblock_write(struct store *store, struct disk_queue *queue);
 
 /* ---- recover.c ---- */
 

@@ -93,7 +93,8 @@ void load_release_extent_pins(struct store_txn *txn)
 /* More pages than a run may hold: it goes on in place, which needs no pins. */
 static void check_budget(struct store_txn *txn)
 {
-    uint32_t budget = atomic_load_explicit(&txn->store->arena.limit, memory_order_relaxed) / 8;
+    uint32_t budget =
+        atomic_load_explicit(&txn->store->cache.arena.limit, memory_order_relaxed) / 8;
     if (txn->pin_count > budget)
         txn->in_place = true;
 }

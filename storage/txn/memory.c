@@ -55,14 +55,14 @@ static void set_limit(struct store *store)
     if (frames < least)
         frames = least;
     frames = frames < FRAMES_LEAST ? FRAMES_LEAST : frames > most ? most : frames;
-    atomic_store_explicit(&store->arena.limit, (uint32_t)frames, memory_order_relaxed);
+    atomic_store_explicit(&store->cache.arena.limit, (uint32_t)frames, memory_order_relaxed);
 }
 
 /* What is not frames, of all that the process has. */
 static int64_t measure(struct store *store, uint64_t fixed)
 {
     uint64_t all = store->process_bytes ? store->process_bytes(store->process_arg) : 0;
-    uint64_t frames = (uint64_t)atomic_load(&store->arena.resident) * PAGE_SIZE;
+    uint64_t frames = (uint64_t)atomic_load(&store->cache.arena.resident) * PAGE_SIZE;
     return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
 }
 
@@ -108,7 +108,7 @@ void store_note_memory(struct store *store, int64_t change)
         take_measure(store, 0);
     else
         set_limit(store);
-    if (atomic_load(&store->arena.resident) > atomic_load(&store->arena.limit))
+    if (atomic_load(&store->cache.arena.resident) > atomic_load(&store->cache.arena.limit))
         keeper_ask(store);
 }
 
@@ -132,7 +132,8 @@ bool store_is_over_memory(const struct store *store)
 static void shrink(struct store *store, uint32_t most)
 {
     uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
-    for (uint32_t i = 0; fruitless < spaces && count < most && arena_is_over(&store->arena); i++) {
+    for (uint32_t i = 0; fruitless < spaces && count < most && arena_is_over(&store->cache.arena);
+         i++) {
         struct space *space = i % spaces == store->partition_count
                                   ? &store->extents
                                   : &store->partitions[i % spaces].space;
@@ -144,7 +145,7 @@ static void shrink(struct store *store, uint32_t most)
         fruitless = evicted ? 0 : fruitless + 1;
         count += SHRINK_STEP;
     }
-    arena_trim(&store->arena);
+    arena_trim(&store->cache.arena);
 }
 
 void memory_keep(struct store *store)
@@ -156,7 +157,7 @@ void memory_keep(struct store *store)
 
 void store_give_way(struct store *store, uint64_t bytes)
 {
-    struct arena *arena = &store->arena;
+    struct arena *arena = &store->cache.arena;
     if (atomic_load(&arena->resident) > atomic_load(&arena->limit))
         shrink(store, (uint32_t)(bytes / PAGE_SIZE));
 }
@@ -177,7 +178,7 @@ static bool evict_some(struct store_txn *txn, struct space *space)
 void store_make_room(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    struct arena *arena = &store->arena;
+    struct arena *arena = &store->cache.arena;
     load_leave_pages(txn);
     if (atomic_load_explicit(&arena->resident, memory_order_relaxed) <=
         atomic_load_explicit(&arena->limit, memory_order_relaxed))

@@ -9,7 +9,7 @@
 static bool is_as_written(const struct space *space, uint32_t page, uint32_t slot,
                           const struct format_item *item, uint32_t length)
 {
-    uint32_t mix = format_place_mix(space->engine->super.seed, space->id, page, slot);
+    uint32_t mix = format_place_mix(space->engine->superblock.latest.seed, space->id, page, slot);
     return length && item->checksum == format_item_checksum(item, length, mix);
 }
 

@@ -72,7 +72,7 @@ static enum store_result take_runs(struct store_txn *txn, struct annex *annex)
 /* The frames that the commit changes are to stay beside it. */
 static enum store_result take_memory(struct store *store, struct annex *annex)
 {
-    uint64_t limit = atomic_load_explicit(&store->arena.limit, memory_order_relaxed);
+    uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
     if (annex->length > limit * PAGE_SIZE / 2)
         return STORE_NO_MEMORY;
     if (annex->bytes && annex->length <= annex->capacity)

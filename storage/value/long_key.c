@@ -43,7 +43,7 @@ bool long_key_matches(const struct store *store, const struct format_item *item,
     memcpy(&head, format_key(item), sizeof head);
     return long_key_length(item) == key->len && head.hashes[0] == key->hash &&
            head.slot == key->slot &&
-           head.hashes[1] == format_second_hash(&store->secret, key->data, key->len);
+           head.hashes[1] == format_second_hash(&store->superblock.secret, key->data, key->len);
 }
 
 /* ---- writing ---- */
@@ -79,7 +79,8 @@ enum store_result long_key_begin(struct store_txn *txn, struct write *write)
     if (result != STORE_OK)
         return result;
     long_key->head = (struct format_long_key){
-        .hashes = {key->hash, format_second_hash(&txn->store->secret, key->data, key->len)},
+        .hashes = {key->hash,
+                   format_second_hash(&txn->store->superblock.secret, key->data, key->len)},
         .slot = key->slot};
     if (!long_key->bytes.base &&
         !patches_lay(txn, &long_key->bytes.patches, 0, key->data, key->len))

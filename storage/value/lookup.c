@@ -10,6 +10,7 @@
 #include "storage/txn/txn_memory.h"
 #include "storage/value/long_key.h"
 #include "storage/value/write_set.h"
+#include "storage/txn/item_use.h"
 
 #define COPY_SHARE 4u /* of memory: what a run may have copied in place */
 #define COPY_LEAST (4u << 20)
@@ -22,7 +23,7 @@ void store_key(const struct store *store, struct store_key *key, uint32_t db, co
                               .slot = (uint16_t)store_hash_slot(data, len),
                               .db = (uint8_t)db,
                               .mode = (uint8_t)mode,
-                              .hash = format_hash(&store->secret, data, len)};
+                              .hash = format_hash(&store->superblock.secret, data, len)};
 }
 
 enum store_result txn_find(struct store_txn *txn, const struct store_key *key, uint32_t database,
@@ -43,7 +44,7 @@ enum store_result txn_find(struct store_txn *txn, const struct store_key *key, u
         if (result != STORE_OK)
             return result;
         uint32_t size = format_class_size(space_class_of(&partition->space, found->page));
-        const char *memory = arena_memory(&store->arena, found->frame);
+        const char *memory = arena_memory(&store->cache.arena, found->frame);
         const struct format_item *item = (const void *)(memory + found->slot * size);
         damaged |= item->database == FORMAT_DAMAGED;
         if (item->database == database && long_key_is_of(store, item, key)) {
@@ -163,7 +164,8 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;
     }
-    if (use_kind(txn->store) != USE_IGNORED && !txn->leaves_no_trace)
-        use_touch(txn, &engine_partition(txn->store, key->slot)->space, found.page, found.slot);
+    if (use_kind(&txn->store->cache.uses) != USE_IGNORED && !txn->leaves_no_trace)
+        item_use_touch(txn, &engine_partition(txn->store, key->slot)->space, found.page,
+                       found.slot);
     return item_from_disk(txn, found.item, item);
 }

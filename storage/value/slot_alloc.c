@@ -82,8 +82,8 @@ static enum store_result assign_segment(struct store_txn *txn, struct space *spa
         .kind = FORMAT_ASSIGN, .space = space->id, .page = page, .slot = (uint8_t) class};
     journal_end(&store->journal, NULL);
     space_assign(space, segment, class);
-    space_segment_header(space, segment, arena_memory(&store->arena, frame));
-    arena_frame(&store->arena, frame)->state = FRAME_VALID;
+    space_segment_header(space, segment, arena_memory(&store->cache.arena, frame));
+    arena_frame(&store->cache.arena, frame)->state = FRAME_VALID;
     space_mark_dirty(space, frame, commit_number);
     return STORE_OK;
 }
@@ -132,8 +132,8 @@ enum store_result commit_slot_frame(struct store_txn *txn, struct space *space, 
         uint32_t number = space_add_frame(space, page, true);
         if (!number)
             return load_no_frame(txn);
-        memset(arena_memory(&txn->store->arena, number), 0, PAGE_SIZE);
-        arena_frame(&txn->store->arena, number)->state = FRAME_VALID;
+        memset(arena_memory(&txn->store->cache.arena, number), 0, PAGE_SIZE);
+        arena_frame(&txn->store->cache.arena, number)->state = FRAME_VALID;
     }
     return load_page(txn, space, page, frame);
 }

@@ -77,7 +77,7 @@ static bool build_table(struct store_txn *txn)
 
 bool write_set_outlives_pages(struct store_txn *txn, const char **bytes, size_t len)
 {
-    if (!arena_has(&txn->store->arena, *bytes))
+    if (!arena_has(&txn->store->cache.arena, *bytes))
         return true;
     char *copy = store_alloc(txn, len);
     if (copy)

@@ -56,7 +56,7 @@ fault("group-checksum-unchecked", "storage/recovery/redo.c",
 # Of epoch and chain each would do: a start begins its chain with a random number.
 fault("history-ignored", "storage/recovery/redo.c",
       "groups of a history that was given up are followed",
-      ("group->epoch == store->super.epoch && group->sequence == log->sequence &&",
+      ("group->epoch == store->superblock.latest.epoch && group->sequence == log->sequence &&",
        "group->sequence == log->sequence &&"),
       ("group->previous == log->previous &&", ""),
       by=[FAULTS])
@@ -74,13 +74,13 @@ fault("damaged-group-unnoticed", "storage/recovery/redo.c",
       by=[ROT])
 fault("later-epoch-unnoticed", "storage/recovery/redo.c",
       "what was written after the start that a damaged superblock told of is dropped",
-      ("(group->epoch > store->super.epoch ||", "(false ||"),
+      ("(group->epoch > store->superblock.latest.epoch ||", "(false ||"),
       by=[ROT])
 fault("foreign-group-believed", "storage/recovery/redo.c",
       "bytes that somebody made pass for a group",
-      ("group->magic == FORMAT_GROUP_MAGIC && group->seed == store->super.seed && "
-       "(group->epoch > store->super.epoch ||",
-       "group->magic == FORMAT_GROUP_MAGIC && (group->epoch > store->super.epoch ||"),
+      ("group->magic == FORMAT_GROUP_MAGIC && group->seed == store->superblock.latest.seed && "
+       "(group->epoch > store->superblock.latest.epoch ||",
+       "group->magic == FORMAT_GROUP_MAGIC && (group->epoch > store->superblock.latest.epoch ||"),
       by=[ROT])
 fault("last-group-cut", "storage/recovery/redo.c",
       "recovery drops the last group",
@@ -94,7 +94,7 @@ fault("last-group-cut", "storage/recovery/redo.c",
               next.previous = group->checksum;
               next.commit += group->record_count;
               next.position += journal_padded(group->length);
-              return group->record_count && next.position < store->super.journal_bytes &&
+              return group->record_count && next.position < store->superblock.latest.journal_bytes &&
                      read_group(store, &next, &behind) != STORE_OK;
           }
           enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
@@ -109,7 +109,7 @@ fault("last-group-cut", "storage/recovery/redo.c",
 
 fault("index-of-another-stop", "storage/maintenance/index_stream.c",
       "blocks are not bound to the stop that wrote them",
-      ("stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->super.seed);",
+      ("stream->identity = XXH3_64bits_withSeed(head, sizeof *head, store->superblock.latest.seed);",
        "stream->identity = 1;"),
       by=[INDEX_FILE])
 fault("index-block-unchecked", "storage/maintenance/index_stream.c",
@@ -118,7 +118,7 @@ fault("index-block-unchecked", "storage/maintenance/index_stream.c",
       by=[INDEX_FILE])
 fault("index-by-one-superblock", "storage/recovery/recover.c",
       "the superblock of the stop is believed though the newer one is lost",
-      ("!store->super_damaged && store->super_in_turn &&", ""),
+      ("!store->superblock.is_damaged && store->superblock.is_in_turn &&", ""),
       by=[INDEX_FILE])
 fault("index-half-loaded", "storage/recovery/index_load.c",
       "what was loaded before the doubt is kept",
@@ -267,7 +267,7 @@ fault("unreadable-is-the-end", "storage/recovery/redo.c",
       by=[FAULTS])
 fault("one-superblock-of-a-stop", "storage/recovery/redo.c",
       "a superblock that says `clean` is believed though the newer one is lost",
-      ("store->super.clean && !store->super_damaged;", "store->super.clean;"),
+      ("store->superblock.latest.clean && !store->superblock.is_damaged;", "store->superblock.latest.clean;"),
       by=[ROT])
 fault("redo-not-flushed", "storage/recovery/recover.c",
       "what recovery wrote is not flushed before the journal is given up",
@@ -327,8 +327,8 @@ fault("extent-headers-not-flushed", "storage/maintenance/writeback.c",
 fault("tail-before-flush", "storage/maintenance/writeback.c",
       "the superblock is written before the pages are flushed",
       ("int error = flush_files(store);", "int error = 0;"),
-      ("error = superblock_write(store, store->keeper_queue);",
-       "error = superblock_write(store, store->keeper_queue); "
+      ("error = superblock_write(&store->superblock);",
+       "error = superblock_write(&store->superblock); "
        "if (!error) error = flush_files(store);"),
       by=[CUTS, POWERCUT])
 fault("page-before-its-commit", "storage/maintenance/writeback.c",
@@ -363,9 +363,9 @@ fault("tail-too-far", "storage/maintenance/writeback.c",
       by=[CUTS, POWERCUT])
 fault("ring-released-early", "storage/maintenance/writeback.c",
       "the journal is written over before the superblock says that recovery begins behind",
-      ("if (!error) error = superblock_write(store, store->keeper_queue);",
+      ("if (!error) error = superblock_write(&store->superblock);",
        "journal_release(&store->journal, mark); "
-       "if (!error) error = superblock_write(store, store->keeper_queue);"),
+       "if (!error) error = superblock_write(&store->superblock);"),
       by=[STALLS])
 fault("flush-before-its-commit", "storage/journal/journal.c",
       "a checkpoint has the databases as a commit left them that is not written yet",

@@ -327,7 +327,7 @@ fault("clock-lost-by-a-start", "storage/recovery/recover.c",
       by=[CLOCK])
 fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
-      ("env_set_clock(&store->env, (int64_t)best.clock_ms);", ""),
+      ("env_set_clock(block->env, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
 fault("everysec-late", "storage/maintenance/keeper.c",
       "a second is three",
@@ -381,7 +381,8 @@ fault("upload-put-too-early", "storage/exec/upload.c",
       by=[UPLOAD])
 fault("upload-flushed-away", "storage/value/free.c",
       "a flush of everything frees what uploads are writing to",
-      ("store->hooks->set_uploads_apart(store, true);", ""), ("store->hooks->set_uploads_apart(store, false);", ""),
+      ("store->hooks->set_uploads_apart(store, true);", ""),
+      ("store->hooks->set_uploads_apart(store, false);", ""),
       by=[UPLOAD])
 fault("upload-leaks", "storage/exec/upload.c",
       "the space of an upload that was given up does not come back",

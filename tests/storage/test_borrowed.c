@@ -41,7 +41,7 @@ static void take_pages(struct rig *rig)
         }
         pthread_mutex_unlock(&space->lock);
     }
-    spoil(&rig->store->arena);
+    spoil(&rig->store->cache.arena);
 }
 
 /* Nodes of trees alone. */
@@ -56,7 +56,7 @@ static void take_nodes(struct rig *rig)
             space_drop(space, page);
     }
     pthread_mutex_unlock(&space->lock);
-    spoil(&rig->store->arena);
+    spoil(&rig->store->cache.arena);
 }
 
 /* ---- a request that does something with what is at SOURCE ---- */
@@ -387,7 +387,7 @@ static void pages_stay_while_a_run_adds_others(void **state)
         snprintf(key, sizeof key, "key-%u", i);
         blob_unref(do_get(&rig, key, &result));
     }
-    must(atomic_load(&rig.store->arena.used) >= atomic_load(&rig.store->arena.limit),
+    must(atomic_load(&rig.store->cache.arena.used) >= atomic_load(&rig.store->cache.arena.limit),
          "the cache is not full");
     declare(&job, "tree", "none", 4);
     job.use = plant_apart;

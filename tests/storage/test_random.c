@@ -113,7 +113,7 @@ static void crowd_name(uint32_t number, char name[32])
 
 static uint32_t tag_of(const struct store *store, const char *name)
 {
-    return engine_tag(format_hash(&store->secret, name, strlen(name)), 1);
+    return engine_tag(format_hash(&store->superblock.secret, name, strlen(name)), 1);
 }
 
 /* Two names that the store's index cannot tell apart, in a database whose id is 1. */
