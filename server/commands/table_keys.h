@@ -14,18 +14,18 @@ COMMAND("exists", cmd_exists, -2, R | FAST | CMD_NO_TOUCH, 1, -1, 1, "keyspace",
         "O(N), N being the number of keys", .summary = "Counts how many of the keys exist.",
         .syntax = "key...", .key_flags = "RO", .tips = MULTI_SUM)
 COMMAND("expire", cmd_expire, -3, W | FAST, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
-        .summary = "Lets a key expire after some seconds.", .syntax = "key seconds " EXPIRE_IF,
-        .key_flags = "RW update")
+        .summary = "Sets the expiry of a key, in seconds from now.",
+        .syntax = "key seconds " EXPIRE_IF, .key_flags = "RW update")
 COMMAND("expireat", cmd_expireat, -3, W | FAST, 1, 1, 1, "keyspace", "1.2.0", "generic", "O(1)",
-        .summary = "Lets a key expire at a Unix time in seconds.",
+        .summary = "Sets the expiry of a key to a Unix time in seconds.",
         .syntax = "key unix-time-seconds " EXPIRE_IF, .key_flags = "RW update")
 COMMAND("expiretime", cmd_expiretime, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "7.0.0",
-        "generic", "O(1)", .summary = "Tells the Unix time in seconds at which a key expires.",
+        "generic", "O(1)", .summary = "Returns the expiry of a key as a Unix time in seconds.",
         .syntax = "key", .key_flags = RO)
 COMMAND("dump", cmd_dump, 2, R, 1, 1, 1, "keyspace", "2.6.0", "generic",
         "O(N), N being the size of the value",
-        .summary = "Gives a value in the form in which RESTORE takes it.", .syntax = "key",
-        .key_flags = RO, .tips = VARYING)
+        .summary = "Serializes the value of a key for RESTORE.", .syntax = "key", .key_flags = RO,
+        .tips = VARYING)
 COMMAND("keys", cmd_keys, 2, R | CMD_NO_KEYS, 0, 0, 0, "keyspace dangerous", "1.0.0", "generic",
         "O(N), N being the number of keys in the database",
         .summary = "Lists the keys that match a pattern.", .syntax = "pattern",
@@ -33,75 +33,78 @@ COMMAND("keys", cmd_keys, 2, R | CMD_NO_KEYS, 0, 0, 0, "keyspace dangerous", "1.
 COMMAND("move", cmd_move, 3, W | FAST | CMD_OTHER_DB, 1, 1, 1, "keyspace", "1.0.0", "generic",
         "O(1)", .summary = "Moves a key to another database.", .syntax = "key db", .key_flags = RW)
 COMMAND("object", NULL, -2, CMD_CONTAINER, 0, 0, 0, NULL, "2.2.3", "generic",
-        "Depends on the subcommand.", .summary = "Tells how a key is kept.")
+        "Depends on the subcommand.", .summary = "Inspects the representation of a key's value.")
 COMMAND("object|encoding", cmd_object_encoding, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "2.2.3",
-        "generic", "O(1)", .summary = "Names the encoding of a value.", .syntax = "key",
+        "generic", "O(1)", .summary = "Returns the internal encoding of a value.", .syntax = "key",
         .key_flags = "RO", .tips = VARYING)
 COMMAND("object|freq", cmd_object_freq, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "4.0.0",
-        "generic", "O(1)", .summary = "Tells how often a key is used, on a logarithmic scale.",
+        "generic", "O(1)", .summary = "Returns a key's access frequency, on a logarithmic scale.",
         .syntax = "key", .key_flags = "RO", .tips = VARYING)
 COMMAND("object|help", cmd_object_help, 2, LS | PLACE, 0, 0, 0, "keyspace", "6.2.0", "generic",
-        "O(1)", .summary = "Explains the subcommands.")
+        "O(1)", .summary = "Describes the subcommands.")
 COMMAND("object|idletime", cmd_object_idletime, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "2.2.3",
-        "generic", "O(1)", .summary = "Tells for how many seconds a key has not been used.",
+        "generic", "O(1)", .summary = "Returns the seconds since the last access of a key.",
         .syntax = "key", .key_flags = "RO", .tips = VARYING)
 COMMAND("object|refcount", cmd_object_refcount, 3, R | CMD_NO_TOUCH, 2, 2, 1, "keyspace", "2.2.3",
-        "generic", "O(1)", .summary = "Tells how many references a value has.", .syntax = "key",
+        "generic", "O(1)", .summary = "Returns the reference count of a value.", .syntax = "key",
         .key_flags = "RO", .tips = VARYING)
 COMMAND("persist", cmd_persist, 2, W | FAST, 1, 1, 1, "keyspace", "2.2.0", "generic", "O(1)",
-        .summary = "Lets a key stay for good.", .syntax = "key", .key_flags = "RW update")
+        .summary = "Removes the expiry of a key.", .syntax = "key", .key_flags = "RW update")
 COMMAND("pexpire", cmd_pexpire, -3, W | FAST, 1, 1, 1, "keyspace", "2.6.0", "generic", "O(1)",
-        .summary = "Lets a key expire after some milliseconds.",
+        .summary = "Sets the expiry of a key, in milliseconds from now.",
         .syntax = "key milliseconds " EXPIRE_IF, .key_flags = "RW update")
 COMMAND("pexpireat", cmd_pexpireat, -3, W | FAST, 1, 1, 1, "keyspace", "2.6.0", "generic", "O(1)",
-        .summary = "Lets a key expire at a Unix time in milliseconds.",
+        .summary = "Sets the expiry of a key to a Unix time in milliseconds.",
         .syntax = "key unix-time-milliseconds " EXPIRE_IF, .key_flags = "RW update")
 COMMAND("pexpiretime", cmd_pexpiretime, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "7.0.0",
-        "generic", "O(1)", .summary = "Tells the Unix time in milliseconds at which a key expires.",
+        "generic", "O(1)", .summary = "Returns the expiry of a key as a Unix time in milliseconds.",
         .syntax = "key", .key_flags = RO)
 COMMAND("pttl", cmd_pttl, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "2.6.0", "generic",
-        "O(1)", .summary = "Tells in how many milliseconds a key expires.", .syntax = "key",
-        .key_flags = RO, .tips = VARYING)
+        "O(1)", .summary = "Returns the remaining time to live of a key in milliseconds.",
+        .syntax = "key", .key_flags = RO, .tips = VARYING)
 COMMAND("randomkey", cmd_randomkey, 1, R | CMD_NO_KEYS, 0, 0, 0, "keyspace", "1.0.0", "generic",
-        "O(1)", .summary = "Picks a key of the database by chance.",
+        "O(1)", .summary = "Returns a random key of the database.",
         .tips = "request_policy:all_shards " VARYING)
 COMMAND("rename", cmd_rename, 3, W, 1, 2, 1, "keyspace", "1.0.0", "generic", "O(1)",
-        .summary = "Gives a key another name, over what is there.", .syntax = "key newkey#1",
+        .summary = "Renames a key; overwrites an existing key.", .syntax = "key newkey#1",
         .key_flags = "RW access delete;OW update")
 COMMAND("renamenx", cmd_renamenx, 3, W | FAST, 1, 2, 1, "keyspace", "1.0.0", "generic", "O(1)",
-        .summary = "Gives a key another name if that is free.", .syntax = "key newkey#1",
+        .summary = "Renames a key unless the new name exists.", .syntax = "key newkey#1",
         .key_flags = "RW access delete;OW insert")
 COMMAND("restore", cmd_restore, -4, W | OOM, 1, 1, 1, "keyspace dangerous", "2.6.0", "generic",
-        "O(N), N being the size of the value", .summary = "Makes a key of what DUMP has given.",
+        "O(N), N being the size of the value",
+        .summary = "Creates a key from a value serialized by DUMP.",
         .syntax = "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME "
                   "seconds@5.0.0] [FREQ frequency@5.0.0]",
         .key_flags = "OW update")
 COMMAND("scan", cmd_scan, -2, R | CMD_NO_KEYS, 0, 0, 0, "keyspace", "2.8.0", "generic",
         "O(1) for every call, O(N) for all keys",
-        .summary = "Walks the keys of a database in steps.", .syntax = WALK " [TYPE type@6.0.0]",
+        .summary = "Iterates over the keys of a database.", .syntax = WALK " [TYPE type@6.0.0]",
         .tips = VARYING " request_policy:special")
 COMMAND("sort", cmd_sort, -2, W | OOM | CMD_MOVABLE_KEYS | CMD_STORE_OPTION, 1, 1, 1,
         "set sortedset list dangerous", "1.0.0", "generic",
         "O(N+M*log(M)), N being the number of elements and M that of those replied",
-        .summary = "Sorts a list, a set or a sorted set, by its elements or by what they lead to.",
+        .summary = "Sorts a list, a set or a sorted set by its elements or by external keys; may "
+                   "store the result.",
         .syntax = SORT " [STORE destination#2]", .key_flags = "RO access;?RO access;?OW update")
 COMMAND("sort_ro", cmd_sort_ro, -2, R | CMD_MOVABLE_KEYS, 1, 1, 1, "set sortedset list dangerous",
         "7.0.0", "generic",
         "O(N+M*log(M)), N being the number of elements and M that of those replied",
-        .summary = "The same as SORT, without its STORE.", .syntax = SORT,
+        .summary = "Sorts as SORT does; read-only, without STORE.", .syntax = SORT,
         .key_flags = "RO access;?RO access")
 COMMAND("touch", cmd_touch, -2, R | FAST, 1, -1, 1, "keyspace", "3.2.1", "generic",
         "O(N), N being the number of keys",
-        .summary = "Marks keys as used and counts those that exist.", .syntax = "key...",
-        .key_flags = "RO", .tips = MULTI_SUM, .role = ROLE_TOUCH)
+        .summary = "Updates the access time of keys and counts those that exist.",
+        .syntax = "key...", .key_flags = "RO", .tips = MULTI_SUM, .role = ROLE_TOUCH)
 COMMAND("ttl", cmd_ttl, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "1.0.0", "generic", "O(1)",
-        .summary = "Tells in how many seconds a key expires.", .syntax = "key", .key_flags = RO,
-        .tips = VARYING)
+        .summary = "Returns the remaining time to live of a key in seconds.", .syntax = "key",
+        .key_flags = RO, .tips = VARYING)
 COMMAND("type", cmd_type, 2, R | FAST | CMD_NO_TOUCH, 1, 1, 1, "keyspace", "1.0.0", "generic",
-        "O(1)", .summary = "Names the type of a key's value.", .syntax = "key", .key_flags = "RO")
+        "O(1)", .summary = "Returns the type of a key's value.", .syntax = "key", .key_flags = "RO")
 COMMAND("unlink", cmd_unlink, -2, W | FAST, 1, -1, 1, "keyspace", "4.0.0", "generic",
-        "O(N), N being the number of keys", .summary = "Deletes keys; the space comes back later.",
-        .syntax = "key...", .key_flags = "RM delete", .tips = MULTI_SUM)
+        "O(N), N being the number of keys",
+        .summary = "Deletes keys; their space is reclaimed in the background.", .syntax = "key...",
+        .key_flags = "RM delete", .tips = MULTI_SUM)
 COMMAND("wait", cmd_wait, 3, CMD_BLOCKING | PLACE, 0, 0, 0, "connection", "3.0.0", "generic",
         "O(1)", .summary = "Waits until replicas have acknowledged this connection's writes.",
         .syntax = "numreplicas timeout:integer",
