@@ -297,7 +297,7 @@ def spread(rounds, name):
 
 
 def in_turn(servers, rounds, job):
-    """What job(server) tells, so many times for each, one after the other."""
+    """Collects what job(server) returns, so many times for each server, in turns."""
     measured = {server: [] for server in servers}
     for _ in range(rounds):
         for server in servers:

@@ -186,8 +186,8 @@ def measure_with(place, directory, memory_mb, row, fill_first, opt, account):
 
 
 def device_cpu_us(place, reads, writes):
-    """Of fio, for so many pages read and written at random, handed over in batches: what they cost
-    whoever does them."""
+    """Processor time of fio for so many pages read and written at random, submitted in batches: what they
+    cost any program."""
     if reads + writes < 0.01:
         return 0.0
     path = os.path.join(place.path, "fio.data")

@@ -168,7 +168,7 @@ class Server:
             self.settings = raw.call("CONFIG", "GET", "*")
 
     def _start_proxy(self):
-        """Clients are told the proxy's port from here on."""
+        """From here on clients get the proxy's port."""
         server, self.port = self.own_port, free_port()
         self.proxy = subprocess.Popen([PROXY, "--listen", str(self.port), "--server", PROXIED_HOST,
                                        "--port", str(server),

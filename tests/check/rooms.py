@@ -85,7 +85,7 @@ class Folder:
 
 
 def symbols(path):
-    """(kind, name), as nm tells them; none of a source that this build leaves out."""
+    """(kind, name) pairs from nm; empty for a source that this build leaves out."""
     if not os.path.exists(path):
         return []
     done = subprocess.run(["nm", path], capture_output=True, text=True, check=True)

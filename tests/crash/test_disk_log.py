@@ -1,4 +1,4 @@
-"""Disks made from a log of writes: what is told of in order, and what a cut may leave."""
+"""Disks made from a log of writes: what is reported in order, and what a cut may leave."""
 
 import io
 import os

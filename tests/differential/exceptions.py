@@ -183,7 +183,7 @@ def same_sorted(words, stock, ours):
 
 
 def same_kind(_words, stock, ours):
-    """What tells of the server itself: a bulk string, a map, a number of its own."""
+    """Replies that describe the server itself: a bulk string, a map, a number of its own."""
     kinds = (b"*%", b"$=", b":,", b"+")
     return any(stock[:1] in kind and ours[:1] in kind for kind in kinds)
 

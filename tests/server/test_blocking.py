@@ -314,7 +314,7 @@ def test_who_goes_away_takes_nothing(connect):  # noqa: F811
 
 
 def test_unblock_and_timeouts_while_elements_come(connect):  # noqa: F811
-    """Every element is got once, by whoever, whatever ends the waits."""
+    """Every element is received once, by any client, however the waits end."""
     producers, consumers, killers = 3, 6, 1
     stop, errors, got = threading.Event(), [], []
 

@@ -1,4 +1,4 @@
-"""Bounds: full files and full memory, eviction by each policy, and what is told about it."""
+"""Bounds: full files and full memory, eviction by each policy, and how they are reported."""
 
 import hashlib
 import os
@@ -241,7 +241,7 @@ def test_memory_is_bounded_while_a_thousand_clients_pipeline(watched):
 
 
 def read_all(crowd, each):
-    """So many bytes from each; those who were closed before that."""
+    """Reads so many bytes from each; returns the connections that were closed before that."""
     left, closed = dict.fromkeys(crowd, each), 0
     with selectors.DefaultSelector() as ready:
         for sock in crowd:
@@ -298,7 +298,7 @@ def test_memory_is_bounded_while_long_arguments_arrive(watched):
 
 @pytest.mark.vellum
 def test_memory_is_bounded_while_long_values_have_come_halfway(watched):
-    """They go to the device as they come, and those who stop do not hold up the others."""
+    """Values go to the device while they arrive, and clients that stop sending do not hold up others."""
     client = watched.client()
     assert fill(client, 60000, size=1500)[1] is None
     crowd = connect_many(watched, 1000)

@@ -1,4 +1,4 @@
-"""Scripts that never end: who gets BUSY, what goes on, and how they are ended."""
+"""Scripts that never end: which clients get BUSY, what continues, and how scripts are killed."""
 
 import select
 import signal
@@ -136,7 +136,7 @@ def test_undeclared_keys_are_all_keys(others, busy):
 
 
 def test_who_waits_already_is_refused(connect, others, workers):
-    """Nobody is told before the threshold; then those that wait are, too."""
+    """No client gets BUSY before the threshold; then waiting ones do, too."""
     others[0].call("CONFIG", "SET", "busy-reply-threshold", "300")
     runner = connect()
     runner.send(harness.encode("EVAL", ENDLESS, 1, "k"))

@@ -128,7 +128,7 @@ def test_python_queue(server):
 
 
 def test_python_queue_of_kombu(server):
-    """What Celery stands on: queues by priority, acknowledgements, messages to whoever listens."""
+    """What Celery depends on: queues by priority, acknowledgements, messages to all subscribers."""
     with kombu.Connection(f"redis://127.0.0.1:{server.port}/1") as link:
         jobs = link.SimpleQueue("jobs")
         for i in range(50):

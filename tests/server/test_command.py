@@ -1,4 +1,4 @@
-"""What COMMAND tells of the commands, beside what stock redis-server tells."""
+"""What COMMAND reports of the commands, compared with stock redis-server."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def by_name(documented):
 
 
 def argument_text(argument, name):
-    """All that is told of one, in the notation of a syntax line; its type stands behind a colon."""
+    """An argument in the notation of a syntax line; its type follows a colon."""
     text = name + ":" + argument["type"]
     if "arguments" in argument:
         text += "(" + syntax(argument["arguments"]) + ")"
@@ -211,7 +211,7 @@ def test_command_docs_cover_all(server):
 @pytest.mark.vellum
 @pytest.mark.parametrize("subcommand", ["DOCS", "INFO"])
 def test_more_names_than_anybody_needs(server, subcommand):
-    """What is told of one is many times as long as its name."""
+    """The description of a command is many times as long as its name."""
     with server.raw() as raw:
         asked = raw.call("COMMAND", subcommand, *["client"] * 200)
         assert asked.startswith((b"*200\r\n", b"*400\r\n"))

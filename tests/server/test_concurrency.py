@@ -150,7 +150,7 @@ return run(ARGV[2]) and 1
 
 
 def move_by_watch(raw, take, put):
-    """What has been seen of a token counts only if nobody was faster."""
+    """What was read of a token counts only if no other client was faster."""
     raw.send(b"".join(encode(*words) for words in (
         ("WATCH", take.split()[1], put.split()[1]), ("EVAL", "return 1", "0"))))
     raw.reply(), raw.reply()
@@ -165,7 +165,7 @@ def move_by_watch(raw, take, put):
 
 @pytest.mark.parametrize("size", [10, 2000], ids=["packed", "trees"])
 def test_tokens_go_from_type_to_type(server, size):
-    """By scripts and by optimistic transactions; whoever looks finds each of them in one place."""
+    """By scripts and by optimistic transactions; every reader finds each token in exactly one place."""
     client = server.client()
     for fill, *_ in OF_TYPES.values():
         pipe = client.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""DEBUG: what a reload keeps, who may use it, and what its subcommands say."""
+"""DEBUG: what a reload keeps, which clients may use it, and what its subcommands reply."""
 
 import os
 import threading

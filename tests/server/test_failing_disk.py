@@ -105,8 +105,8 @@ def end_failed(server):
 
 
 def fail_under_way(make_server):
-    """A server whose last group of writes has failed, clients, and a key in that group. When a write
-    fails that is nobody's, no group may be under way: then once more."""
+    """Returns a server whose last group of writes has failed, clients, and a key in that group. If the write
+    that fails is not that of a group, no group may be in flight: then tries again."""
     for _ in range(10):
         server = make_server(appendfsync="always")
         client = server.client()

@@ -1,5 +1,5 @@
-"""Input that nobody sends by accident. The server answers or hangs up; it goes on serving others,
-in bounded time and memory."""
+"""Input that no client sends by accident. The server answers or closes the connection, and goes on serving
+others in bounded time and memory."""
 
 import time
 
@@ -165,7 +165,7 @@ def test_a_client_closed_while_it_waits_and_holds_most(server):
 
 @pytest.mark.sockets("strangers get no channel")
 def test_replies_before_authentication_stay_small(make_server):
-    """A stranger who never reads cannot make the server hold much for him."""
+    """An unauthenticated client that never reads cannot make the server buffer much."""
     server = make_server(requirepass="pass")
     with server.raw(receive_buffer=4096) as raw:
         raw.socket.settimeout(3)

@@ -455,7 +455,7 @@ def test_transfers_keep_the_sum(server):
 
 
 def test_optimistic_increments_lose_nothing(server):
-    """GET, then SET if nobody was faster."""
+    """GET, then SET if no other client was faster."""
     counts = [0] * 4
 
     def job(name):
@@ -475,8 +475,8 @@ def test_optimistic_increments_lose_nothing(server):
 
 
 def test_watchers_of_flushed_and_swapped_databases(server):
-    """A key that is there only together with its twin: whoever sees one of them would see a half
-    of somebody's transaction."""
+    """A key exists only together with its twin: seeing one without the other means seeing half of a
+    transaction."""
     def writer(stop):
         with server.raw() as raw:
             while not stop.is_set():

@@ -174,7 +174,7 @@ def test_messages_between_replies(make_server):
 @pytest.mark.vellum
 @pytest.mark.sockets("the proxy reads and writes side by side")
 def test_the_room_comes_back(make_server):
-    """Of what was read, and of clients that have gone; what it lies in is nobody else's before."""
+    """The space of input that was read, and of closed connections, is freed; it is not reused before."""
     server = make_server(**SMALL)
     client = server.client()
     commands, replies = filling(LONG, b"again")

@@ -1,4 +1,4 @@
-"""Publish and subscribe, over all workers: who gets what, in which order and form."""
+"""Publish and subscribe, over all workers: which client gets which message, in which order and form."""
 
 import hashlib
 import threading

@@ -1,6 +1,5 @@
-"""Alike commands behind one another in a pipeline, on large collections: whatever the server does
-with them together, it is to be seen by nobody. Each test compares with the same commands one by
-one, or names what these give."""
+"""Consecutive similar commands of a pipeline, on large collections: that the server batches them must not be
+observable. Each test compares with the same commands one by one, or names what these give."""
 
 import random
 import re

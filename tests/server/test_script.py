@@ -73,7 +73,7 @@ def test_value(raw, script, reply):
 
 
 def test_info_stands_in_its_turn(raw):
-    """It tells of what was written before it, not of what comes behind it."""
+    """It reports what was written before it, not what follows it."""
     raw.call("FLUSHALL")
     script = ("redis.call('set','a','1') redis.call('setex','b','100','1') local text = "
               "redis.call('info','keyspace') redis.call('set','c','1') "

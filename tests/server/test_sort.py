@@ -1,4 +1,4 @@
-"""SORT by keys that nobody declared; HyperLogLogs between two servers."""
+"""SORT by undeclared keys; HyperLogLogs between two servers."""
 
 import random
 import select

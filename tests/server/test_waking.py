@@ -1,4 +1,4 @@
-"""Who waits for a key gets what is put there, before anybody else: whatever worker serves whom."""
+"""A client that waits for a key gets what is put there before all others, whichever workers serve them."""
 
 import random
 import threading
