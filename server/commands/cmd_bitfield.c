@@ -18,6 +18,8 @@
 
 #include "server/commands/cmd_bitmap.h"
 #include "server/commands/cmd_string.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 #define WINDOW_BYTES 512
 #define WINDOW_STEP 256   /* windows start at multiples of this */

@@ -7,6 +7,8 @@
 #include "server/types/string_build.h"
 #include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 /* ---- words ---- */
 

@@ -5,6 +5,8 @@
 #include "server/commands/cmd_zset.h"
 #include "server/commands/commands.h"
 #include "server/core/server.h"
+#include "server/exec/blocked.h"
+#include "server/core/call.h"
 
 /* ---- elements of lists ---- */
 

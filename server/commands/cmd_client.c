@@ -15,6 +15,7 @@
 #include "server/core/session.h"
 #include "server/exec/watch.h"
 #include "server/core/worker.h"
+#include "server/core/call.h"
 
 bool client_name_good(struct resp_slice name)
 {

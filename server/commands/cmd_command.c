@@ -9,6 +9,7 @@
 #include "server/base/glob.h"
 #include "server/core/server.h"
 #include "server/base/words.h"
+#include "server/core/call.h"
 
 #define WORD_MAX 24
 #define NAMES_SHARE 4 /* asked for at once, of all there are */

@@ -18,6 +18,7 @@
 #include "server/core/process.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/core/call.h"
 
 /* ---- GET ---- */
 

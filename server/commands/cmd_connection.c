@@ -12,6 +12,7 @@
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/net/rdma.h"
+#include "server/core/call.h"
 
 #define BAD_NAME "ERR Client names cannot contain spaces, newlines or special characters."
 #define HELLO_FIRST                                                                                \

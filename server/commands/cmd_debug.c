@@ -20,6 +20,8 @@
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/net/transport.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 /* ---- who may ---- */
 

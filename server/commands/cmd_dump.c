@@ -14,6 +14,9 @@
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/exec/request.h"
+#include "server/core/call.h"
 
 /* ---- DUMP ---- */
 

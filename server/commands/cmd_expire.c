@@ -3,6 +3,8 @@
  */
 #include "server/commands/commands.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 enum expire_condition {
     EXPIRE_NX = 1 << 0, /* only if it has no expiry */

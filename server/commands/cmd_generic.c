@@ -13,6 +13,8 @@
 #include "server/types/string_build.h"
 #include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 #define EMBEDDED_MAX 44 /* longest string that Redis keeps inside its object */
 

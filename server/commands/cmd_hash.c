@@ -6,6 +6,8 @@
 #include <math.h>
 
 #include "server/types/hash.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 /* Finds the hash at the command's key. False: *result is to be returned. */
 static bool find(struct call *call, struct members *hash, enum store_result *result)

@@ -7,6 +7,7 @@
 
 #include "server/types/hash.h"
 #include "server/types/members_reply.h"
+#include "server/core/call.h"
 
 static enum store_result reply_all(struct call *call, enum members_part part, members_head *head)
 {

@@ -10,6 +10,8 @@
 #include "server/commands/cmd_string.h"
 #include "server/types/hyperloglog.h"
 #include "server/core/server.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 static uint64_t sparse_max(const struct call *call)
 {

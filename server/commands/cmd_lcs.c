@@ -19,6 +19,7 @@
 #include "server/exec/gather.h"
 #include "server/exec/keyspace.h"
 #include "server/types/string_walk.h"
+#include "server/core/call.h"
 
 #define LCS_STEP_CELLS (512 * 1024) /* a millisecond or two */
 

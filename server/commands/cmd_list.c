@@ -6,6 +6,10 @@
 #include "server/commands/commands.h"
 #include "server/commands/multi_pop.h"
 #include "server/exec/steps.h"
+#include "server/pubsub/notify.h"
+#include "server/exec/row.h"
+#include "server/exec/request.h"
+#include "server/core/call.h"
 
 #define READ_TOGETHER 32 /* elements */
 

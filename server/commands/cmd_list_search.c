@@ -8,6 +8,7 @@
 
 #include "server/commands/cmd_list.h"
 #include "server/exec/gather.h"
+#include "server/core/call.h"
 
 #define COMPARE_PIECE 4096
 

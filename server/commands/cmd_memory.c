@@ -5,6 +5,7 @@
 
 #include "server/exec/gather.h"
 #include "server/exec/keyspace.h"
+#include "server/core/call.h"
 
 #define ITEM_OVERHEAD 48 /* header, slot's rest, index entry: about */
 #define ENTRY_OVERHEAD 6 /* of a tree's entry, and its share of the nodes above: about */

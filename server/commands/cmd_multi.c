@@ -7,6 +7,7 @@
 #include "server/exec/nested.h"
 #include "server/core/server.h"
 #include "server/exec/watch.h"
+#include "server/core/call.h"
 
 /* ---- MULTI, DISCARD ---- */
 

@@ -15,6 +15,7 @@
 #include "server/core/session.h"
 #include "server/net/transport.h"
 #include "server/core/worker.h"
+#include "server/core/call.h"
 
 /* Answers why there is no RDMA, if there is none. */
 static bool is_offered(struct call *call)

@@ -10,6 +10,7 @@
 #include "server/exec/gather.h"
 #include "server/types/scan_args.h"
 #include "server/core/session.h"
+#include "server/core/call.h"
 
 #define STEP_ENTRIES 128    /* pages that one step may need at once */
 #define RANDOM_CANDIDATES 8 /* RANDOMKEY picks among so many neighbours */

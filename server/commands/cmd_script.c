@@ -17,6 +17,7 @@
 #include "server/script/script_busy.h"
 #include "server/script/script_state.h"
 #include "server/core/server.h"
+#include "server/core/call.h"
 
 /* What is kept over the runs of a call. */
 struct evaluation {

@@ -12,6 +12,7 @@
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
+#include "server/core/call.h"
 
 /* ---- INFO ---- */
 

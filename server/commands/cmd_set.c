@@ -6,6 +6,8 @@
 
 #include "server/types/members_reply.h"
 #include "server/types/set.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 /* Finds the set at the command's key. False: *result is to be returned. */
 static bool find(struct call *call, struct members *set, enum store_result *result)

@@ -17,6 +17,8 @@
 #include "server/exec/gather.h"
 #include "server/types/set.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 

@@ -7,6 +7,8 @@
 
 #include "server/types/members_reply.h"
 #include "server/types/set.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 enum store_result cmd_srandmember(struct call *call)
 {

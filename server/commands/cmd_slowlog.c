@@ -5,6 +5,7 @@
 
 #include "server/core/server.h"
 #include "server/exec/slowlog.h"
+#include "server/core/call.h"
 
 #define USUAL_COUNT 10
 

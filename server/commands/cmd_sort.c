@@ -18,6 +18,8 @@
 #include "server/types/sort_table.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 struct sort {
     struct call *call;

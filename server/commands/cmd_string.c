@@ -6,6 +6,9 @@
 #include "server/core/server.h"
 #include "server/exec/upload.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/exec/request.h"
+#include "server/core/call.h"
 
 /* ---- shared by all string commands ---- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
+#include "server/core/call.h"
 
 /* Stores a number's text over the value, which keeps its expiry. The text is copied: it must live
  * until the request is finished. */

@@ -6,6 +6,8 @@
 #include <math.h>
 
 #include "server/commands/commands.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 /* ---- what the commands on sorted sets share ---- */
 

@@ -19,6 +19,7 @@
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
+#include "server/core/call.h"
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };

@@ -10,6 +10,9 @@
 #include "server/base/dice.h"
 #include "server/commands/multi_pop.h"
 #include "server/types/scan_args.h"
+#include "server/exec/row.h"
+#include "server/exec/request.h"
+#include "server/core/call.h"
 
 /* ---- ZPOPMIN, ZPOPMAX, ZMPOP ---- */
 

@@ -1,4 +1,5 @@
 #include "server/commands/multi_pop.h"
+#include "server/core/call.h"
 
 bool multi_pop_read(struct call *call, size_t at, const char *const words[2], size_t *word,
                     int64_t *count)

@@ -1,7 +1,7 @@
 /*
- * Helpers that command functions share; see command.h.
+ * Helpers that command functions share; see call.h.
  */
-#include "server/core/command.h"
+#include "server/core/call.h"
 
 #include <inttypes.h>
 #include <string.h>

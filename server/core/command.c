@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/config/config.h"
+#include "server/core/call.h"
 
 static char lower(char c)
 {

@@ -16,7 +16,6 @@
 
 #include "protocol/resp.h"
 #include "storage/store.h"
-#include "server/config/notify_class.h"
 
 struct server;
 struct worker;
@@ -243,157 +242,11 @@ static inline bool command_has_keys(const struct command *command)
     return command->first_key != 0 || command->key_count_at != 0;
 }
 
-/* The arguments [*begin, *end) that are the keys which key_count_at announces; none if the count is
- * not what the command will accept. */
-void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
-                          size_t *begin, size_t *end);
-
-/* The argument that is the first key; 0: the table tells of none. It may lie behind the last. */
-size_t command_first_key(const struct command *command, size_t argc, const struct resp_slice *argv);
-
-/* The argument that is the key of CMD_STORE_OPTION; 0: there is none. */
-size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
-
-/* More keys than these call_table_keys does not find. */
-size_t call_most_keys(const struct command *command, size_t argc);
-
-/*
- * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room
- * for call_most_keys) and returns how many there are. `known`: the command_first_key, if it was
- * hashed already, for any database; or NULL.
- */
-uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
-                         const struct resp_slice *argv, uint32_t db, const struct store_key *known,
-                         struct store_key *keys);
-
-enum store_scope command_scope(const struct command *command);
-
-/* What was kept over reruns goes. */
-void call_drop_progress(struct call *call);
-
-/* ---- helpers that command functions share ---- */
-
-const char *call_type_name(uint8_t type); /* of an item, as TYPE names it: "string" */
-
-bool slice_is(struct resp_slice slice, const char *text); /* case-insensitive */
-
-/* Each answers with Redis's error and returns false when the argument is not what it should be. */
-bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-ERR value is not an
-                                                                 integer or out of range" */
-bool call_int64_between(
-    struct call *call, struct resp_slice arg, int64_t least, int64_t most,
-    int64_t *value); /* and "-ERR value is out of range, value must between ..." */
-bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
-                     int64_t *value); /* `error`, whatever is wrong */
-bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
-bool call_syntax_error(struct call *call);                                 /* always false */
-bool call_wrong_type(struct call *call);                                   /* always false */
-
-/* Whether looking at keys is to count as use of them, for eviction. */
-bool call_counts_use(const struct call *call);
-
-/* The names alone, whatever their databases. */
-bool call_same_name(const struct store_key *a, const struct store_key *b);
-
-/* The elements from position `from` to `to`, both counted from the end when negative, of a sequence
- * of `total`: *count of them, *first being the first. */
-void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count);
-
-/*
- * Keyspace notifications (notify-keyspace-events): a command tells with Redis's class and event
- * what it does to a key. It is heard of when the run's writes are committed, in the order of the
- * calls; what a run says that is run again or fails is forgotten. Call it where the change is put
- * into the transaction, and only if there is one. `event` is static text. A test and no more while
- * nobody has asked for the class.
- *
- *     call_notify(call, NOTIFY_LIST, "lpush", call->keys);
- *
- * A key that comes to be is told of first ("new"). A command that knows whether the key exists
- * calls call_notify(call, NOTIFY_NEW, "new", key) if not; one that writes without looking calls
- * call_notify_if_new before it writes, which looks only if somebody has asked, and whose results
- * other than STORE_OK are passed up. Emptying a collection: the event, then NOTIFY_GENERIC "del".
- */
-void call_notify(struct call *call, enum notify_class class, const char *event,
-                 const struct store_key *key);
-STORE_MUST_CHECK enum store_result call_notify_if_new(struct call *call,
-                                                      const struct store_key *key);
-bool call_notifies(const struct call *call, enum notify_class class); /* somebody has asked */
-
-/*
- * A command that finds nothing to do and waits for it (CMD_BLOCKING): it writes the reply that is
- * to be given when the time is up, and returns
- *
- *     resp_null_array(call->reply);
- *     return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
- *
- * Its request waits, and when a commit has left a value of the type at one of the keys, its
- * function runs again as a transaction of its own, the next on that key; calling call_block again
- * it goes on waiting in its old place. timeout_ms counts from the first time; 0: for ever. Inside
- * MULTI and scripts nothing waits: the reply stands. Declared keys only; none: it just waits for
- * the time. call_has_waited: this is not the first look. call_timeout reads seconds, with
- * fractions.
- */
-STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct store_key *keys,
-                                              uint32_t count, enum item_type type,
-                                              int64_t timeout_ms);
-bool call_has_waited(struct call *call);
-bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
-
-/* call_block for no key, but until `commit` is durable (0: just for the time). However it ends,
- * `answer` writes the reply, as it does now. call_written: what this connection has written. */
-STORE_MUST_CHECK enum store_result call_await(struct call *call, uint64_t commit,
-                                              int64_t timeout_ms,
-                                              void (*answer)(struct call *call));
-uint64_t call_written(struct call *call);
-
 /* Of a subcommand that refuses its arguments by itself: "-ERR unknown subcommand or wrong number of
  * arguments ..."; always false. */
 bool call_wrong_subcommand(struct call *call);
 
-/*
- * Goes on with the connection's next command, if that has arrived and is the same one for the same
- * key, with as many arguments: they take the place of call->argv, and its reply is written behind
- * this one's. For a function that has done all for its command, at a key for which nobody can be
- * waiting, and knows that the next one will find what it needs there. False: there is none.
- */
-bool call_next(struct call *call);
-
 /* The answer to a container's HELP: a heading, `lines` (up to NULL), and HELP's own line. */
 void call_help(struct call *call, const char *const *lines);
-
-/* store_step, for commands that write their reply from its first byte into a buffer kept over the
- * steps: what `said` holds may have left for the client afterwards, and then it is empty. */
-STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *said);
-
-/* The server ends, and a long read that only replies would hold that up. Its connection is closed.
- */
-bool call_is_in_vain(struct call *call);
-
-/* Within a step of such a command: puts a large item, from `offset` on, as a bulk string behind
- * what was said, which leaves for the client with it. STORE_ABSENT: it has to be read into `said`;
- * with other results than STORE_OK, too, all is as it was. */
-STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *said,
-                                                const struct store_item *item, uint64_t offset);
-
-/* An upload of this many bytes that goes on while the call rests: what waits for the device goes on
- * by store_rest. */
-STORE_MUST_CHECK enum store_result call_upload_begin(struct call *call, uint64_t length,
-                                                     struct store_upload **upload);
-
-/* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
- * bytes, so that its length never stands in memory. */
-enum store_result call_reply_item(struct call *call, const struct store_item *item);
-/* The same from `offset` on. */
-enum store_result call_reply_part(struct call *call, const struct store_item *item,
-                                  uint64_t offset);
-/* And of `len` bytes. */
-enum store_result call_reply_range(struct call *call, const struct store_item *item,
-                                   uint64_t offset, uint64_t len);
-/* The bytes of a value, and then of a finished upload, in the middle of what is written otherwise;
- * it may be closed when the request is finished. */
-STORE_MUST_CHECK enum store_result call_reply_bytes(struct call *call,
-                                                    const struct store_item *item);
-STORE_MUST_CHECK enum store_result call_reply_upload(struct call *call,
-                                                     struct store_upload *upload);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Commands that wait until a key has something for them (BLPOP, ...), or until a time has passed
- * (WAIT). The command function says so by call_block (command.h); its request then stands in the
+ * (WAIT). The command function says so by call_block; its request then stands in the
  * queues of its keys, in the order of arrival over all workers, and is run again when a commit has
  * left a value of its type there: as the next on this key, before anybody else.
  *
@@ -52,5 +52,33 @@ void blocked_end(struct conn *conn, enum blocked_ending ending);
 
 uint64_t blocked_clients(const struct blocked *blocked);
 uint64_t blocked_keys(const struct blocked *blocked);
+
+/* ---- for command functions ---- */
+
+/*
+ * A command that finds nothing to do and waits for it (CMD_BLOCKING): it writes the reply that is
+ * to be given when the time is up, and returns
+ *
+ *     resp_null_array(call->reply);
+ *     return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
+ *
+ * Its request waits, and when a commit has left a value of the type at one of the keys, its
+ * function runs again as a transaction of its own, the next on that key; calling call_block again
+ * it goes on waiting in its old place. timeout_ms counts from the first time; 0: for ever. Inside
+ * MULTI and scripts nothing waits: the reply stands. Declared keys only; none: it just waits for
+ * the time. call_has_waited: this is not the first look. call_timeout reads seconds, with
+ * fractions.
+ */
+STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct store_key *keys,
+                                              uint32_t count, enum item_type type,
+                                              int64_t timeout_ms);
+bool call_has_waited(struct call *call);
+
+/* call_block for no key, but until `commit` is durable (0: just for the time). However it ends,
+ * `answer` writes the reply, as it does now. call_written: what this connection has written. */
+STORE_MUST_CHECK enum store_result call_await(struct call *call, uint64_t commit,
+                                              int64_t timeout_ms,
+                                              void (*answer)(struct call *call));
+uint64_t call_written(struct call *call);
 
 #endif

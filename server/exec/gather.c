@@ -5,6 +5,7 @@
 
 #include "server/net/client_memory.h"
 #include "server/core/server.h"
+#include "server/exec/outflow.h"
 
 #define FEW_BYTES (64 * 1024)    /* are always to be had */
 #define BUILD_BYTES (256 * 1024) /* with less a collection is made at once */

@@ -1,4 +1,6 @@
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/core/call.h"
 
 enum store_result call_delete(struct call *call, const struct store_key *key)
 {

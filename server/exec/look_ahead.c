@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/net/client_memory.h"
+#include "server/core/call.h"
 
 #define LEN_MIN 64 /* less is hardly more than one command */
 

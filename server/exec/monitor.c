@@ -10,6 +10,7 @@
 #include "server/exec/request.h"
 #include "server/exec/row.h"
 #include "server/exec/upload.h"
+#include "server/core/call.h"
 
 /* In quotes, with escapes for all that is not printed. */
 static void write_quoted(struct resp_writer *line, struct resp_slice text)

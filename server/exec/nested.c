@@ -21,6 +21,7 @@
 #include "server/exec/slowlog.h"
 #include "server/exec/upload.h"
 #include "server/exec/watch.h"
+#include "server/core/call.h"
 
 #define FEW_KEYS 8
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */

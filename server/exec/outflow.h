@@ -47,4 +47,20 @@ void outflow_answered(struct request *request);
 /* The connection's oldest command rests: only its client can make it go on. */
 bool outflow_is_stuck(const struct conn *conn);
 
+/* ---- for command functions ---- */
+
+/* store_step, for commands that write their reply from its first byte into a buffer kept over the
+ * steps: what `said` holds may have left for the client afterwards, and then it is empty. */
+STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *said);
+
+/* The server ends, and a long read that only replies would hold that up. Its connection is closed.
+ */
+bool call_is_in_vain(struct call *call);
+
+/* Within a step of such a command: puts a large item, from `offset` on, as a bulk string behind
+ * what was said, which leaves for the client with it. STORE_ABSENT: it has to be read into `said`;
+ * with other results than STORE_OK, too, all is as it was. */
+STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+                                                const struct store_item *item, uint64_t offset);
+
 #endif

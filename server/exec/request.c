@@ -9,6 +9,7 @@
 #include "server/exec/row.h"
 #include "server/core/server.h"
 #include "server/exec/upload.h"
+#include "server/core/call.h"
 
 #define COPIED_PART (64 * 1024) /* shorter ones are not worth a stream */
 #define COPIED_SHARE 8          /* of memory, for what else is read whole */

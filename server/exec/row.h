@@ -1,7 +1,7 @@
 /*
  * Rows: commands of one pipeline that are alike - one command, one key, as many arguments - and
  * have all arrived. A function that changes a large collection may go on with the next of them
- * (command.h:call_next): one transaction, one look-up of the key, one descent's pages, one record.
+ * (call_next): one transaction, one look-up of the key, one descent's pages, one record.
  *
  * What is to be seen of a row could be seen of its commands one by one: their replies, what they
  * notify and MONITOR shows, in their order; figures count each. So a row goes on only where nobody
@@ -36,5 +36,13 @@ static inline uint32_t row_length(const struct call *call)
 {
     return 1 + call->row_taken;
 }
+
+/*
+ * Goes on with the connection's next command, if that has arrived and is the same one for the same
+ * key, with as many arguments: they take the place of call->argv, and its reply is written behind
+ * this one's. For a function that has done all for its command, at a key for which nobody can be
+ * waiting, and knows that the next one will find what it needs there. False: there is none.
+ */
+bool call_next(struct call *call);
 
 #endif

@@ -36,6 +36,7 @@
 #include "server/exec/runner_reply.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/upload.h"
+#include "server/core/call.h"
 
 #define IN_FLIGHT_SHORT 2               /* of a connection, when clients hold much memory */
 #define LONG_REQUESTS_BYTES (16 * 1024) /* one is enough then */

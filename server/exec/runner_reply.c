@@ -8,6 +8,7 @@
 #include "server/config/log.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
+#include "server/core/call.h"
 
 #define SHOWN_MAX 128 /* how much of a client's words an error repeats */
 

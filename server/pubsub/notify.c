@@ -52,16 +52,16 @@ struct notify_pair notify_publications(const struct server *server, const char *
     return pair;
 }
 
-bool call_notifies(const struct call *call, enum notify_class class)
+bool call_notifies(const struct call *call, enum notify_class kind)
 {
-    return (config_notify_classes(&call->server->config) & class) != 0;
+    return (config_notify_classes(&call->server->config) & kind) != 0;
 }
 
 /* Where memory runs out a notification is lost: it is not worth failing the command. */
-void call_notify(struct call *call, enum notify_class class, const char *event,
+void call_notify(struct call *call, enum notify_class kind, const char *event,
                  const struct store_key *key)
 {
-    if (__builtin_expect(!call_notifies(call, class), 1))
+    if (__builtin_expect(!call_notifies(call, kind), 1))
         return;
     struct notify_pair pair = notify_publications(call->server, event, key);
     if (pair.keyspace != NULL)

@@ -4,6 +4,8 @@
 
 #include "server/types/member_tree.h"
 #include "server/exec/keyspace.h"
+#include "server/pubsub/notify.h"
+#include "server/exec/request.h"
 
 /* ---- finding ---- */
 
@@ -253,22 +255,22 @@ static enum store_result write_form(struct call *call, struct members *members)
                               : result;
 }
 
-static void tell(struct call *call, const struct members *members, enum notify_class class,
+static void tell(struct call *call, const struct members *members, enum notify_class kind,
                  const char *event)
 {
     if (!members->exists)
         call_notify(call, NOTIFY_NEW, "new", members->key);
-    call_notify(call, class, event, members->key);
+    call_notify(call, kind, event, members->key);
     if (members_count(members) == 0)
         call_notify(call, NOTIFY_GENERIC, "del", members->key);
 }
 
-enum store_result members_write(struct call *call, struct members *members, enum notify_class class,
+enum store_result members_write(struct call *call, struct members *members, enum notify_class kind,
                                 const char *event)
 {
     bool is_other_form = members->type != members->item.type;
     if (members->is_changed)
-        tell(call, members, class, event);
+        tell(call, members, kind, event);
     else if (!is_other_form || !members->exists)
         return STORE_OK;
     if (members_count(members) == 0)

@@ -12,6 +12,7 @@
 #include "server/core/command.h"
 #include "server/exec/gather.h"
 #include "server/types/packed.h"
+#include "server/pubsub/notify.h"
 
 struct member;
 
@@ -69,7 +70,7 @@ STORE_MUST_CHECK enum store_result members_remove(struct call *call, struct memb
 
 /* Writes what is to be written, and if anything was changed tells of it: "new", `event`, "del". */
 STORE_MUST_CHECK enum store_result members_write(struct call *call, struct members *members,
-                                                 enum notify_class class, const char *event);
+                                                 enum notify_class kind, const char *event);
 
 /* ---- by rank, and all of them ---- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/base/glob.h"
+#include "server/core/call.h"
 
 #define DEFAULT_COUNT 10 /* as Redis's */
 

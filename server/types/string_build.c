@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/types/string_walk.h"
+#include "server/exec/request.h"
 
 static void free_pieces(struct string_build *build)
 {

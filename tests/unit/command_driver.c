@@ -13,6 +13,8 @@
 
 #include "server/config/config_directive.h"
 #include "server/core/server.h"
+#include "server/exec/request.h"
+#include "server/core/call.h"
 #include "tests/model/model_store.h"
 
 #define KEYS_MAX 64

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/model/model_store.h"
+#include "server/core/call.h"
 
 struct run {
     struct store_request request; /* first: the engine hands it back */

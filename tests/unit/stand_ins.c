@@ -3,6 +3,8 @@
  * ended, and what is long is not put aside.
  */
 #include "server/exec/aside.h"
+#include "server/exec/outflow.h"
+#include "server/exec/request.h"
 #include "tests/model/model_private.h"
 
 enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
