@@ -15,6 +15,8 @@
 #include "storage/cache/use.h"
 #include "storage/recovery/open.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/memory.h"
+#include "storage/maintenance/keeper.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -12,6 +12,11 @@
 #include <unistd.h>
 
 #include "storage/txn/wait.h"
+#include "storage/exec/txn.h"
+#include "storage/exec/request.h"
+#include "storage/maintenance/tree_dig.h"
+#include "storage/maintenance/expire.h"
+#include "storage/maintenance/evict.h"
 
 static enum store_result queue_failed(int error, char *message)
 {

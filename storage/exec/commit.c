@@ -27,6 +27,11 @@
 #include "storage/value/slot_alloc.h"
 #include "storage/journal/record.h"
 #include "storage/txn/item_use.h"
+#include "storage/txn/databases.h"
+#include "storage/value/stage.h"
+#include "storage/tree/tree.h"
+#include "storage/tree/tree_drop.h"
+#include "storage/value/free.h"
 
 static bool changes_databases(const struct store_txn *txn)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "storage/txn/wait.h"
+#include "storage/value/free.h"
 
 static bool nothing_left(const struct store *store)
 {

@@ -2,6 +2,7 @@
 
 #include "storage/exec/snapshot.h"
 #include "storage/exec/upload.h"
+#include "storage/exec/scout.h"
 
 const struct hooks exec_hooks = {
     .page_arrived = scout_on,

@@ -10,6 +10,8 @@
 
 #include <time.h>
 
+#include "storage/txn/load.h"
+
 #define BATCH 16
 #define ITEM_BYTES 256 /* of a longer item the processor fetches the rest as it is copied */
 

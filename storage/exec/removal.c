@@ -12,6 +12,9 @@
 #include "storage/value/long_key.h"
 #include "storage/txn/wait.h"
 #include "storage/value/lookup.h"
+#include "storage/txn/load.h"
+#include "storage/txn/databases.h"
+#include "storage/value/extent.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
 #define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */

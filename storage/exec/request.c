@@ -10,7 +10,7 @@
  *    one. barrier_count changes from 0, and `active` to 0, only under a lock that the other's
  * reader holds too, so that an exclusive request and the last active one cannot miss each other.
  */
-#include "storage/txn/engine.h"
+#include "storage/exec/request.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,6 +20,12 @@
 #include "storage/tree/building.h"
 #include "storage/txn/wait.h"
 #include "storage/exec/commit.h"
+#include "storage/txn/memory.h"
+#include "storage/txn/load.h"
+#include "storage/exec/txn.h"
+#include "storage/txn/databases.h"
+#include "storage/txn/admission.h"
+#include "storage/exec/scout.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */

@@ -15,6 +15,9 @@
 #include "storage/txn/wait.h"
 #include "storage/value/lookup.h"
 #include "storage/value/write_set.h"
+#include "storage/txn/load.h"
+#include "storage/txn/databases.h"
+#include "storage/value/extent.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes of them in a step; one key may be longer */
 #define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)

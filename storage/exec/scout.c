@@ -8,11 +8,13 @@
  * 2. Of a worker's no more than window() have been out and are still behind, so that what they have
  *    read is there at their turn. The others stand in worker->unscouted, in the order they came in.
  */
-#include "storage/txn/engine.h"
+#include "storage/exec/scout.h"
 
 #include <assert.h>
 
 #include "storage/txn/wait.h"
+#include "storage/txn/load.h"
+#include "storage/exec/txn.h"
 
 #define WINDOW_SHARE 16u /* of the cache, a page for each */
 #define WINDOW_LEAST 8u

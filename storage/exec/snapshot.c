@@ -31,6 +31,8 @@
 #include "storage/value/long_key.h"
 #include "storage/exec/stream.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/load.h"
+#include "storage/value/extent.h"
 
 #define POSITION_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 #define BATCH_MOST 64u /* index entries of one step, but see batch_limit */

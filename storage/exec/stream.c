@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "storage/exec/upload.h"
+#include "storage/value/extent.h"
+#include "storage/value/free.h"
 
 enum stream_state { STREAM_IDLE, STREAM_LOADING, STREAM_LOADED };
 

@@ -10,4 +10,6 @@ STORE_MUST_CHECK enum store_result stream_open_root(struct store_worker *worker,
                                                     const char *root_bytes, uint32_t length,
                                                     uint64_t seen, struct store_stream **stream);
 
+void stream_leave(struct store_stream *stream); /* no longer the run's, but the caller's */
+
 #endif

@@ -19,6 +19,9 @@
 #include <assert.h>
 
 #include "storage/txn/wait.h"
+#include "storage/exec/txn.h"
+#include "storage/txn/admission.h"
+#include "storage/exec/request.h"
 
 enum store_result store_enlist(struct store_txn *txn)
 {

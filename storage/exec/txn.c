@@ -3,12 +3,13 @@
  * that join several kinds of value. Changes are buffered (write_set.c), and seen by the
  * transaction's own reads; nothing leaves it before commit.c applies them.
  */
-#include "storage/tree/tree.h"
+#include "storage/exec/txn.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/tree/tree.h"
 #include "storage/value/long_key.h"
 #include "storage/exec/upload.h"
 #include "storage/cache/use.h"
@@ -17,6 +18,10 @@
 #include "storage/value/large_value.h"
 #include "storage/value/lookup.h"
 #include "storage/value/write_set.h"
+#include "storage/txn/load.h"
+#include "storage/txn/databases.h"
+#include "storage/value/extent.h"
+#include "storage/exec/stream.h"
 
 #define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
 

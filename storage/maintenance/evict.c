@@ -8,6 +8,8 @@
  * one used longest ago, least often, or due first. Like expiry it names them, and removal.c
  * deletes.
  */
+#include "storage/maintenance/evict.h"
+
 #include <string.h>
 
 #include "storage/exec/removal.h"

@@ -3,9 +3,11 @@
  * second, names (hash slot, tag) pairs, and so do reads that come upon what has expired, which they
  * treat as absent.
  */
-#include "storage/exec/removal.h"
+#include "storage/maintenance/expire.h"
 
 #include <stdlib.h>
+
+#include "storage/exec/removal.h"
 
 #define EXPIRY_LIMIT 256u   /* under way at once, per worker */
 #define WALK_ENTRIES 20000u /* of the tables, per worker and step */

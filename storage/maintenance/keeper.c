@@ -6,6 +6,8 @@
  * Invariant: whoever waits in `throttled` asked the keeper first, and the keeper wakes all of them
  * after each round: so nobody waits for a keeper that sleeps.
  */
+#include "storage/maintenance/keeper.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +20,9 @@
 #include "storage/cache/use.h"
 #include "storage/maintenance/writeback.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/memory.h"
+#include "storage/value/free.h"
+#include "storage/maintenance/sweep.h"
 
 #define TICK_MS 100
 #define GROW_LEAST 4u /* segments */

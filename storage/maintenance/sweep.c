@@ -3,11 +3,14 @@
  * goes once over all slabs, a segment at a time, and takes out those whose database id is gone. On
  * disk nothing has to be changed: recovery ignores dead ids, and ids are never used twice.
  */
-#include "storage/txn/engine.h"
+#include "storage/maintenance/sweep.h"
 
 #include <stdlib.h>
 
 #include "storage/txn/wait.h"
+#include "storage/txn/databases.h"
+#include "storage/tree/tree_drop.h"
+#include "storage/value/free.h"
 
 /* An entry is taken out only if it names just this place: a slot that a transaction has reserved
  * but not written may still show what it held before. */

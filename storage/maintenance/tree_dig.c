@@ -17,12 +17,16 @@
  * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays,
  * since what was in the slot before the node may be on disk still.
  */
+#include "storage/maintenance/tree_dig.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "storage/tree/tree_drop.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/load.h"
+#include "storage/tree/tree.h"
 
 #define NODES_AT_ONCE 16u /* transactions of a round */
 #define PAGES_AT_ONCE 1024u

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "storage/value/annex.h"
+#include "storage/maintenance/keeper.h"
 
 #define BATCH_WRITES 32u
 

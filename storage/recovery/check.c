@@ -24,6 +24,9 @@
 #include "storage/recovery/open.h"
 #include "storage/maintenance/index_file.h"
 #include "storage/value/long_key.h"
+#include "storage/recovery/reload.h"
+#include "storage/txn/verify.h"
+#include "storage/txn/databases.h"
 
 /* ---- large values ---- */
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/recovery/reload.h"
+
 struct loading {
     struct store *store;
     struct index_stream stream;

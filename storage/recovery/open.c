@@ -12,6 +12,10 @@
 #include "storage/exec/hooks.h"
 #include "storage/value/annex.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/memory.h"
+#include "storage/recovery/recover.h"
+#include "storage/tree/tree_drop.h"
+#include "storage/value/free.h"
 
 #define FRAMES_AT_FIRST 256u
 #define KEEPER_DEPTH 64u

@@ -13,7 +13,7 @@
  * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
  * crash during recovery changes nothing: doing it again gives the same pages.
  */
-#include "storage/recovery/redo.h"
+#include "storage/recovery/recover.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,8 +22,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "storage/recovery/redo.h"
 #include "storage/maintenance/index_file.h"
 #include "storage/recovery/recover_trees.h"
+#include "storage/txn/verify.h"
+#include "storage/txn/databases.h"
 
 #define READ_AHEAD 8u
 #define NODES_STEP 64u

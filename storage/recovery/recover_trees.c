@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/tree/tree_drop.h"
+
 void *found_add(struct found_list *list, size_t size)
 {
     if (list->count == list->capacity) {

@@ -17,7 +17,7 @@
  * 3. No stream or snapshot is open, so nobody reads runs that the deferred list would have kept;
  * and no upload, so nobody writes to runs that no item names.
  */
-#include "storage/txn/engine.h"
+#include "storage/recovery/reload.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,6 +28,11 @@
 #include "storage/cache/use.h"
 #include "storage/maintenance/writeback.h"
 #include "storage/txn/wait.h"
+#include "storage/recovery/recover.h"
+#include "storage/exec/request.h"
+#include "storage/maintenance/keeper.h"
+#include "storage/tree/tree_drop.h"
+#include "storage/value/free.h"
 
 /* ---- standing still ---- */
 

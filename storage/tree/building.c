@@ -23,6 +23,7 @@
 
 #include "storage/tree/tree.h"
 #include "storage/txn/wait.h"
+#include "storage/tree/tree_drop.h"
 
 struct store_building {
     struct store *store;

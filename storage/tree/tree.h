@@ -135,4 +135,23 @@ STORE_MUST_CHECK enum store_result tree_get_outside(struct store_tree *tree, con
                                                     struct store_item *item);
 STORE_MUST_CHECK enum store_result tree_delete_outside(struct store_tree *tree, const char *name);
 
+uint64_t tree_next_id(struct store *store); /* never given out twice, over restarts either */
+/* The collection that the item is; its partition's lock is held then. */
+STORE_MUST_CHECK enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
+                                             const struct store_item *item,
+                                             struct collection **collection);
+/* Before a commit: finds out which collections the transaction gives up. */
+STORE_MUST_CHECK enum store_result tree_settle(struct store_txn *txn);
+/* Whether a write of the transaction names this collection. */
+bool tree_is_kept(const struct store_txn *txn, uint64_t collection);
+void tree_outside_key(const struct store *store, struct store_key *key,
+                      const struct format_outside_key *bytes);
+void tree_settle_edits(struct store_txn *txn);
+STORE_MUST_CHECK enum store_result tree_prepare(struct store_txn *txn);
+uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count);
+char *tree_put_and_apply(struct store_txn *txn, char *at, uint64_t commit);
+void tree_release(struct store_txn *txn); /* frames of an attempt */
+void tree_discard(struct store_txn *txn);
+void tree_forget(struct store_txn *txn);
+
 #endif

@@ -45,4 +45,13 @@ void grave_enlist(struct store *store, struct grave *grave);
 struct grave *grave_take(struct store *store); /* NULL: there is none */
 void grave_free(struct grave *grave);
 
+/* The collection is no longer named by any item; the home's lock need not be held. */
+void tree_bury(struct store *store, const struct format_trees *roots);
+/* One of an earlier generation, perhaps, of which nothing is left then. */
+void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation);
+void tree_bury_item(struct store *store, const struct format_item *item);
+/* At recovery: a value that no node can name. */
+STORE_MUST_CHECK bool tree_bury_outside(struct store *store, const struct format_outside_key *key);
+void tree_forget_graves(struct store *store);
+
 #endif

@@ -19,6 +19,7 @@
 
 #include "storage/journal/record.h"
 #include "storage/value/slot_alloc.h"
+#include "storage/txn/load.h"
 
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */

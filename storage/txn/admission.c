@@ -14,7 +14,7 @@
  *    comes to run. There it goes ahead of all that do not run yet, and so waits only for those that
  *    have all their claims, `ungranted` being 0, and wait for nobody's.
  */
-#include "storage/txn/engine.h"
+#include "storage/txn/admission.h"
 
 #include <assert.h>
 #include <stdlib.h>

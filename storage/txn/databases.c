@@ -18,7 +18,7 @@
  *    remain: its value may live on under another name in another place, and the dead item must not
  *    give the value's space back.
  */
-#include "storage/txn/engine.h"
+#include "storage/txn/databases.h"
 
 #include <assert.h>
 #include <string.h>

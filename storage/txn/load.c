@@ -10,13 +10,14 @@
  * that many keep a device busy, and more of them would only let every GET wait longer. While some
  * are held back, some are under way, and each that completes lets one go.
  */
-#include "storage/txn/engine.h"
+#include "storage/txn/load.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "storage/txn/wait.h"
+#include "storage/txn/verify.h"
 
 #define PATIENT_DEPTH 64u
 #define FRAME_WAIT_LIMIT 400u /* of the keeper's rounds, about a millisecond each */

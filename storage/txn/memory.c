@@ -7,10 +7,11 @@
  * frames, whose memory goes back to the system; keys, or new commands, only where what cannot go
  * leaves frames too little.
  */
-#include "storage/txn/engine.h"
+#include "storage/txn/memory.h"
 
 #include "storage/txn/room_wanted.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/load.h"
 
 #define FRAMES_LEAST 256u
 #define LEAST_SHARE 32u /* of the memory that frames get in any case */

@@ -2,9 +2,11 @@
  * Whether the bytes of a slot are an item as it was written, in this place. What an item says of
  * lengths and counts is used unchecked elsewhere: here it is checked.
  */
-#include "storage/txn/engine.h"
+#include "storage/txn/verify.h"
 
 #include <string.h>
+
+#include "storage/txn/databases.h"
 
 static bool is_as_written(const struct space *space, uint32_t page, uint32_t slot,
                           const struct format_item *item, uint32_t length)

@@ -23,6 +23,7 @@
 #include "storage/txn/wait.h"
 #include "storage/value/slot_alloc.h"
 #include "storage/journal/record.h"
+#include "storage/txn/memory.h"
 
 #define RUNS_IN_OPERATION 2048u /* an operation's length has 16 bits */
 #define WRITES_AT_ONCE 16u

@@ -3,7 +3,7 @@
  * to be read. Extents are written once, durable before anything names them, and never changed: so
  * what the disk has is always right, and a reader that may not wait can read past the cache.
  */
-#include "storage/txn/engine.h"
+#include "storage/value/extent.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 
 #include "storage/value/large_value.h"
 #include "storage/value/patches.h"
+#include "storage/txn/load.h"
+#include "storage/value/free.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

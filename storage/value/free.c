@@ -8,7 +8,7 @@
  * A run is in at most one entry: free_lock keeps the keeper's freeing and a flush of everything,
  * which lists all runs in use, apart.
  */
-#include "storage/txn/engine.h"
+#include "storage/value/free.h"
 
 #include <stdlib.h>
 #include <string.h>

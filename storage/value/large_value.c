@@ -9,6 +9,7 @@
 #include "storage/txn/txn_memory.h"
 #include "storage/value/patches.h"
 #include "storage/value/write_set.h"
+#include "storage/value/extent.h"
 
 struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
 {

@@ -12,6 +12,8 @@
 
 #include "storage/value/lookup.h"
 #include "storage/value/patches.h"
+#include "storage/txn/databases.h"
+#include "storage/value/extent.h"
 
 static uint32_t divided(uint32_t value, uint32_t by)
 {

@@ -11,6 +11,8 @@
 #include "storage/value/long_key.h"
 #include "storage/value/write_set.h"
 #include "storage/txn/item_use.h"
+#include "storage/txn/load.h"
+#include "storage/txn/databases.h"
 
 #define COPY_SHARE 4u /* of memory: what a run may have copied in place */
 #define COPY_LEAST (4u << 20)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "storage/value/slot_alloc.h"
+#include "storage/txn/load.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

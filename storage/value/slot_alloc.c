@@ -12,6 +12,8 @@
 #include "storage/journal/record.h"
 #include "storage/txn/room_wanted.h"
 #include "storage/txn/wait.h"
+#include "storage/txn/load.h"
+#include "storage/value/free.h"
 
 #define ROOM_WAIT_MS 2000 /* then a full disk is full */
 #define FREE_LEAST 16u    /* slots or runs of a class */

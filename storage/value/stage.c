@@ -12,6 +12,8 @@
  * 2. What is in `replaced` belongs to the old version: freed after the commit, by the keeper.
  * 3. What an upload has written is the base of a value like any other, until the commit its own.
  */
+#include "storage/value/stage.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,9 @@
 #include "storage/value/run_write.h"
 #include "storage/txn/wait.h"
 #include "storage/value/patches.h"
+#include "storage/txn/load.h"
+#include "storage/value/extent.h"
+#include "storage/value/free.h"
 
 #define WINDOW 4u /* extents of a value being written at once */
 

@@ -14,6 +14,7 @@
 
 #include "storage/txn/txn_memory.h"
 #include "storage/value/long_key.h"
+#include "storage/txn/databases.h"
 
 #define WRITES_SEARCHED 8u /* a longer list gets a table */
 

@@ -1,0 +1,13 @@
+/* Executing requests. Private to storage/. */
+#ifndef VELLUM_STORE_REQUEST_H
+#define VELLUM_STORE_REQUEST_H
+
+#include "storage/txn/engine.h"
+
+void request_run_ready(struct store_worker *worker);
+struct store_txn *request_new_txn(struct store_worker *worker); /* NULL: out of memory */
+void request_run_again(struct store_txn *txn);
+/* An exclusive request goes on holding everything, also without locks; they are held now. */
+void request_hold_barrier(struct store_txn *txn);
+
+#endif

@@ -1,0 +1,9 @@
+/* Eviction. Private to storage/. */
+#ifndef VELLUM_STORE_EVICT_H
+#define VELLUM_STORE_EVICT_H
+
+#include "storage/txn/engine.h"
+
+void evict_step(struct store_worker *worker); /* some of what is wanted */
+
+#endif
