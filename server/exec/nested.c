@@ -24,6 +24,7 @@
 #include "server/core/call.h"
 
 #define FEW_KEYS 8
+#define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands that stay for SLOWLOG */
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
 
 struct nest *nest_new(void)
@@ -174,6 +175,7 @@ void nest_begin(struct call *outer)
     nest->passed = nest->before = NULL;
     nest->place = 0;
     nest->tally_count = 0;
+    nest->slow_bytes = 0;
     nest->error_is_counted = false;
     drop_args(nest); /* of a run whose writes are forgotten */
 }
@@ -278,11 +280,22 @@ void nest_refuse(struct nest *nest, const struct command *command, const char *e
         tally->calls++;
 }
 
+/* What SLOWLOG is to show stays until the end, up to a bound. */
+static bool stays_for_slowlog(struct nest *nest, const struct nested *nested)
+{
+    if (nested->slow_from == 0 || !slowlog_is_slow(nested->call.server, nested->took_ns) ||
+        nest->slow_bytes + nested->bytes > SLOW_BYTES_MAX)
+        return false;
+    nest->slow_bytes += nested->bytes;
+    return true;
+}
+
 void nest_forget(struct nest *nest, bool refers)
 {
     struct nested *nested = nest->passed;
     const struct call *call = &nested->call;
-    bool is_known = call->progress != NULL || nested->kept.len > 0 || nested->failure != STORE_OK;
+    bool is_known = call->progress != NULL || nested->kept.len > 0 || nested->failure != STORE_OK ||
+                    stays_for_slowlog(nest, nested);
     struct nest_tally *tally =
         is_known ? NULL : tally_of(nest, call->command, nested->error, false);
     if (tally == NULL)
@@ -374,9 +387,9 @@ enum store_result nested_declare(struct nested *nested)
 static void begin_time(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
-    if (outer->command->role != ROLE_EXEC || nested->slow_from != 0)
+    if (nested->slow_from != 0)
         return;
-    bool is_first = !outer->nest->wait_is_counted;
+    bool is_first = outer->command->role == ROLE_EXEC && !outer->nest->wait_is_counted;
     nested->slow_from = is_first ? request_of_call(outer)->began_ns : slowlog_clock(outer->server);
     outer->nest->wait_is_counted = true;
 }

@@ -42,7 +42,7 @@ struct nested {
     struct block *block;      /* what the arguments lie in; NULL: in here */
     uint64_t bytes;           /* of memory, arguments included */
     uint64_t nsec;            /* what it took, for all calls that its time stands for */
-    uint64_t slow_from;       /* EXEC: when it began, see slowlog.h; 0: nobody asks */
+    uint64_t slow_from;       /* when it began, see slowlog.h; 0: nobody asks */
     uint64_t took_ns;         /* from then on until it ended for the first time */
     bool is_timed;            /* it has */
     bool has_run;             /* or will, if it is deferred */
@@ -68,6 +68,7 @@ struct nest {
     struct nested *first, *last;
     uint32_t count;
     uint64_t bytes;             /* theirs */
+    uint64_t slow_bytes;        /* nest_call: of those that SLOWLOG is to show, in this run */
     bool is_aborted;            /* EXEC: a command could not be queued */
     struct watch *watch;        /* EXEC: what must not have changed; NULL: nothing */
     struct nested *passed;      /* nest_call: the last one of this run; NULL: there is none yet */

@@ -155,7 +155,7 @@ uint64_t slowlog_since(const struct server *server, uint64_t began)
     return now > began ? now - began : 0; /* the two clocks differ by a tick */
 }
 
-static bool is_slow(const struct server *server, uint64_t nsec)
+bool slowlog_is_slow(const struct server *server, uint64_t nsec)
 {
     int64_t threshold = threshold_usec(server);
     return threshold >= 0 && nsec / 1000 >= (uint64_t)threshold;
@@ -253,21 +253,30 @@ static void add(struct server *server, struct entry *entry)
 static void note_call(const struct call *call, uint64_t nsec)
 {
     struct server *server = call->server;
-    if (!is_slow(server, nsec) || (call->command->flags & CMD_SKIP_SLOWLOG) != 0)
+    if (!slowlog_is_slow(server, nsec) || (call->command->flags & CMD_SKIP_SLOWLOG) != 0)
         return;
     struct entry *entry = make_entry(call, nsec);
     if (entry != NULL)
         add(server, entry);
 }
 
+/* The commands of a transaction, those of a script, and of a script in a transaction. */
+static void note_nested(const struct call *outer)
+{
+    if (outer->nest == NULL)
+        return;
+    for (struct nested *each = outer->nest->first; each != NULL; each = each->next) {
+        note_nested(&each->call);
+        if (each->has_run && each->slow_from != 0)
+            note_call(&each->call, each->took_ns);
+    }
+}
+
 /* All of it took `nsec`, and so nothing in it took longer. */
 static void note_request(struct request *request, uint64_t nsec)
 {
     struct call *call = &request->call;
-    if (call->command->role == ROLE_EXEC && call->nest != NULL)
-        for (struct nested *each = call->nest->first; each != NULL; each = each->next)
-            if (each->has_run)
-                note_call(&each->call, each->took_ns);
+    note_nested(call);
     const struct resp_slice *first = call->argv;
     uint32_t length = row_length(call);
     for (uint32_t left = length; left > 0; left--) {
@@ -283,7 +292,7 @@ void slowlog_note(struct request *request)
     if (request->began_ns == 0)
         return;
     uint64_t nsec = slowlog_since(server, request->began_ns);
-    if (is_slow(server, nsec))
+    if (slowlog_is_slow(server, nsec))
         note_request(request, nsec);
 }
 

@@ -55,6 +55,10 @@ fault("slowlog-unbounded", "server/exec/slowlog.c",
       "entries of SLOWLOG take as much memory as there are",
       ("(slowlog->bytes > most_bytes && slowlog->count > 1)", "false"),
       by=["test_slowlog.py::test_it_takes_a_sixteenth_of_memory_at_most"])
+fault("slowlog-script-unbounded", "server/exec/nested.c",
+      "all slow commands of a script stay in memory for SLOWLOG",
+      ("nest->slow_bytes + nested->bytes > SLOW_BYTES_MAX", "false"),
+      by=["test_slowlog.py::test_the_commands_of_a_long_script_take_little_memory"])
 fault("reads-of-exec-kept", "server/commands/cmd_multi.c",
       "what a read of EXEC's has taken stays until the last command of all",
       ("if (result == STORE_OK && is_read)", "if (false)"),

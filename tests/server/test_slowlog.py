@@ -158,6 +158,30 @@ def test_the_commands_of_exec(log):
     assert noted(log) == [[b"MULTI"], [b"SET", b"a", b"1"], [b"GET", b"a"]]
 
 
+def test_the_commands_of_scripts(log):
+    script = "redis.call('SET', KEYS[1], 1) return redis.call('GET', KEYS[1])"
+    assert log.call("EVAL", script, 1, "a") == b"$1\r\n1\r\n"
+    inner = [[b"SET", b"a", b"1"], [b"GET", b"a"]]
+    evaluated = [b"EVAL", script.encode(), b"1", b"a"]
+    assert noted(log) == [*inner, evaluated]
+    log.call("SLOWLOG", "RESET")
+    log.send(transaction(["EVAL", script, 1, "a"]))
+    log.exactly(len(b"+OK\r\n+QUEUED\r\n*1\r\n$1\r\n1\r\n"))
+    assert noted(log) == [[b"MULTI"], *inner, evaluated]
+
+
+def test_the_commands_of_a_long_script_take_little_memory(log):
+    log.call("CONFIG", "SET", "slowlog-max-len", 100000)
+    try:
+        script = "for i = 1, 20000 do redis.call('SET', KEYS[1], i) end"
+        assert log.call("EVAL", script, 1, "a") == b"$-1\r\n"
+        inner = [words for words in noted(log) if words[0] == b"SET"]
+        assert inner == [[b"SET", b"a", str(i + 1).encode()] for i in range(len(inner))]
+        assert 100 < len(inner) < 1000
+    finally:
+        log.call("CONFIG", "SET", "slowlog-max-len", 128)
+
+
 def transaction(*commands):
     return b"".join(harness.encode(*words) for words in (["MULTI"], *commands, ["EXEC"]))
 
