@@ -549,7 +549,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients checker unit test check figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
-	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance install clean help FORCE
+	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients checker
@@ -590,6 +590,7 @@ help:
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
 	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-hitrate, bench-datatypes,'
 	@echo '                  bench-stalls, bench-space, bench-instructions; BENCH=... for options'
+	@echo 'make conformance-all  with the long units in which the suite starts the servers itself'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
 	@echo 'make clean        removes build/'
@@ -696,6 +697,9 @@ bench-compare bench-device bench-recover bench-workers bench-index bench-exec be
 
 conformance: all
 	tests/run conformance
+
+conformance-all: all
+	tests/conformance/run --all
 
 install: all
 	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/vellum-server
