@@ -257,6 +257,7 @@ RDMA_SRC := \
 	rdma-ext/pages.c \
 	rdma-ext/resolve.c \
 	rdma-ext/service.c \
+	rdma-ext/watch.c \
 	rdma-ext/worker.c \
 	$(LINK_SRC)
 
@@ -334,7 +335,7 @@ UNIT_TESTS := \
 	test_sha1 \
 	test_ttl
 ifneq ($(VERBS),)
-UNIT_TESTS += test_rdma_link test_rdma_service
+UNIT_TESTS += test_rdma_devices test_rdma_link test_rdma_service
 endif
 
 test_blocked_LINK = $(FIXTURE_TEST_LINK)
@@ -360,6 +361,7 @@ test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
+test_rdma_devices_LINK = $(call objects,rdma-ext/choose.c rdma-ext/devices.c rdma-ext/watch.c)
 test_rdma_service_LINK = $(call objects,rdma-ext/service.c)
 test_rdma_loop_LINK = $(call objects,server/loop/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)

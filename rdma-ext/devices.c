@@ -4,71 +4,97 @@
  *
  * Invariants:
  * 1. A group belongs to its worker's thread, and has one rdma_worker of each service.
- * 2. The list of services is changed under the lock.
+ * 2. The lists are changed under the lock; by the watcher (watch.c), after the start.
  */
 #include "rdma-ext/private.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-struct rdma_devices {
-    struct rdma_options options;
-    char names[RDMA_DEVICES_MAX * RDMA_NAME_MAX];
-    struct rdma_totals totals;
-    pthread_mutex_t lock; /* over the lists */
-    struct rdma_service *services[RDMA_DEVICES_MAX];
-    uint32_t service_count;
-    struct rdma_poll_group **groups;
-    uint32_t group_count;
-};
-
 /* ---- devices ---- */
 
-static bool is_in_use(void *arg, const char *name, int index, uint8_t port)
+static bool is_called(const struct rdma_device *device, const char *name, int index)
 {
-    const struct rdma_devices *devices = arg;
-    for (uint32_t i = 0; i < devices->service_count; i++) {
-        const struct rdma_device *device = &devices->services[i]->device;
-        if (device->index == index && device->port == port && strcmp(device->name, name) == 0)
-            return true;
+    return device->index == index && strcmp(device->name, name) == 0;
+}
+
+/* How many of the device's ports are, or that one; all the same where it is port 0. */
+static uint32_t count_of(struct rdma_service *const *services, uint32_t count, const char *name,
+                         int index, uint8_t port, int *ports)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rdma_device *device = &services[i]->device;
+        if (!is_called(device, name, index) || (port != 0 && device->port != port))
+            continue;
+        *ports = device->port_count;
+        found++;
     }
+    return found;
+}
+
+static bool is_failed(const struct rdma_devices *devices, const char *name, int index)
+{
+    for (uint32_t i = 0; i < devices->failed_count; i++)
+        if (devices->failed[i].index == index && strcmp(devices->failed[i].name, name) == 0)
+            return true;
     return false;
 }
 
-/* Opens what fits and is not in use. False: nothing was, and message tells why. */
-static bool open_all(struct rdma_devices *devices, char message[RDMA_ERROR_MAX])
+static bool is_left_out(void *arg, const char *name, int index, uint8_t port)
+{
+    const struct rdma_devices *devices = arg;
+    int ports = 1;
+    uint32_t used = count_of(devices->services, devices->service_count, name, index, port, &ports) +
+                    count_of(devices->leaving, devices->leaving_count, name, index, port, &ports);
+    return is_failed(devices, name, index) || used >= (port == 0 ? (uint32_t)ports : 1);
+}
+
+struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
+                                            char message[RDMA_ERROR_MAX])
 {
     struct rdma_choice choice = {.name = devices->names,
                                  .port = devices->options.port,
                                  .gid_index = devices->options.gid_index,
-                                 .is_left_out = is_in_use,
+                                 .is_left_out = is_left_out,
                                  .arg = devices};
-    uint32_t before = devices->service_count;
-    while (devices->service_count < RDMA_DEVICES_MAX) {
-        struct rdma_service *service =
-            rdma_service_open(&devices->options, &choice, &devices->totals, message);
-        if (service == NULL)
-            break;
+    if (devices->service_count == RDMA_DEVICES_MAX)
+        return NULL;
+    return rdma_service_open(devices, &choice, message);
+}
+
+static bool open_all(struct rdma_devices *devices, char message[RDMA_ERROR_MAX])
+{
+    struct rdma_service *service;
+    while ((service = rdma_devices_open_next(devices, message)) != NULL)
         devices->services[devices->service_count++] = service;
-    }
-    return devices->service_count > before;
+    return devices->service_count > 0;
 }
 
 static void stop(struct rdma_devices *devices)
 {
     for (uint32_t i = 0; i < devices->service_count; i++)
         rdma_service_free(devices->services[i]);
+    for (uint32_t i = 0; i < devices->leaving_count; i++)
+        rdma_service_free(devices->leaving[i]);
     for (uint32_t i = 0; i < devices->group_count; i++) {
         close(devices->groups[i]->epoll_fd);
         free(devices->groups[i]);
     }
+    pthread_cond_destroy(&devices->wake);
     pthread_mutex_destroy(&devices->lock);
     free(devices->groups);
     free(devices);
+}
+
+static void halt_all(struct rdma_service *const *services, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!services[i]->is_halted)
+            rdma_service_halt(services[i]);
 }
 
 static struct rdma_devices *start(const struct rdma_options *options, char message[RDMA_ERROR_MAX])
@@ -78,21 +104,25 @@ static struct rdma_devices *start(const struct rdma_options *options, char messa
     if (devices == NULL)
         return NULL;
     pthread_mutex_init(&devices->lock, NULL);
+    pthread_cond_init(&devices->wake, NULL);
     devices->options = *options;
     snprintf(devices->names, sizeof devices->names, "%s", options->device);
     devices->options.device = devices->names;
-    devices->totals.max_channels = options->max_channels;
-    devices->totals.max_pinned_bytes = options->max_pinned_bytes;
-    if (open_all(devices, message))
-        return devices;
+    if (open_all(devices, message)) {
+        if (rdma_watcher_start(devices))
+            return devices;
+        snprintf(message, RDMA_ERROR_MAX, "cannot start a thread");
+        halt_all(devices->services, devices->service_count);
+    }
     stop(devices);
     return NULL;
 }
 
 static void halt(struct rdma_devices *devices)
 {
-    for (uint32_t i = 0; i < devices->service_count; i++)
-        rdma_service_halt(devices->services[i]);
+    rdma_watcher_stop(devices);
+    halt_all(devices->services, devices->service_count);
+    halt_all(devices->leaving, devices->leaving_count);
 }
 
 /* ---- groups ---- */
@@ -100,18 +130,38 @@ static void halt(struct rdma_devices *devices)
 static bool join(struct rdma_poll_group *group, struct rdma_worker *worker)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = worker};
-    assert(group->worker_count < RDMA_DEVICES_MAX);
-    if (epoll_ctl(group->epoll_fd, EPOLL_CTL_ADD, worker->events->fd, &event) != 0)
+    if (group->worker_count == GROUP_WORKERS_MAX ||
+        epoll_ctl(group->epoll_fd, EPOLL_CTL_ADD, worker->events->fd, &event) != 0)
         return false;
     group->workers[group->worker_count++] = worker;
     return true;
+}
+
+void rdma_group_join(struct rdma_worker *worker)
+{
+    join(worker->group, worker);
+}
+
+void rdma_group_leave(struct rdma_worker *worker)
+{
+    struct rdma_poll_group *group = worker->group;
+    uint32_t i = 0;
+    while (i < group->worker_count && group->workers[i] != worker)
+        i++;
+    if (i < group->worker_count) {
+        epoll_ctl(group->epoll_fd, EPOLL_CTL_DEL, worker->events->fd, NULL);
+        group->worker_count--;
+        memmove(&group->workers[i], &group->workers[i + 1],
+                (group->worker_count - i) * sizeof group->workers[0]);
+    }
+    rdma_has_left(worker);
 }
 
 static bool join_all(struct rdma_poll_group *group)
 {
     struct rdma_devices *devices = group->devices;
     for (uint32_t i = 0; i < devices->service_count; i++) {
-        struct rdma_worker *worker = rdma_service_attach(devices->services[i], group->owner);
+        struct rdma_worker *worker = rdma_service_attach(devices->services[i], group);
         if (worker == NULL || !join(group, worker))
             return false;
     }
@@ -182,21 +232,45 @@ static void woken(struct rdma_poll_group *group)
     }
 }
 
-static struct rdma_worker *worker_of(struct rdma_poll_group *group, const struct rdma_path *path)
+/* NULL: there is none. */
+static struct rdma_worker *worker_for(struct rdma_poll_group *group, const struct rdma_path *path,
+                                      bool *fits)
 {
-    struct rdma_service *services[RDMA_DEVICES_MAX];
+    struct rdma_service *services[GROUP_WORKERS_MAX];
     for (uint32_t i = 0; i < group->worker_count; i++)
         services[i] = group->workers[i]->service;
-    const struct rdma_service *chosen = rdma_choose(services, group->worker_count, path);
-    uint32_t i = 0;
-    while (group->workers[i]->service != chosen)
-        i++;
-    return group->workers[i];
+    const struct rdma_service *chosen = rdma_choose(services, group->worker_count, path, fits);
+    for (uint32_t i = 0; i < group->worker_count; i++)
+        if (services[i] == chosen)
+            return group->workers[i];
+    return NULL;
 }
 
+bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *request)
+{
+    bool fits;
+    struct rdma_worker *worker = worker_for(group, &request->path, &fits);
+    if (worker != NULL)
+        return rdma_worker_connect(worker, request);
+    snprintf(request->error, sizeof request->error, "the device has failed, or has gone");
+    return false;
+}
+
+/* Where none fits, one that has come meanwhile may. */
 static bool connect(struct rdma_poll_group *group, struct rdma_request *request)
 {
-    return rdma_worker_connect(worker_of(group, &request->path), request);
+    struct rdma_devices *devices = group->devices;
+    bool fits;
+    struct rdma_worker *worker = worker_for(group, &request->path, &fits);
+    if (!fits && rdma_devices_seek(group, request))
+        return true;
+    pthread_mutex_lock(&devices->lock);
+    rdma_devices_ask(devices);
+    pthread_mutex_unlock(&devices->lock);
+    if (worker != NULL)
+        return rdma_worker_connect(worker, request);
+    snprintf(request->error, sizeof request->error, "out of memory");
+    return false;
 }
 
 /* ---- figures ---- */
@@ -205,7 +279,9 @@ static bool connect(struct rdma_poll_group *group, struct rdma_request *request)
 static void describe_chosen(struct rdma_devices *devices, const struct rdma_path *path,
                             struct rdma_info *info)
 {
-    struct rdma_service *chosen = rdma_choose(devices->services, devices->service_count, path);
+    bool fits;
+    struct rdma_service *chosen =
+        rdma_choose(devices->services, devices->service_count, path, &fits);
     if (chosen == NULL)
         return;
     rdma_service_describe(chosen, &info->chosen);
@@ -215,25 +291,34 @@ static void describe_chosen(struct rdma_devices *devices, const struct rdma_path
             memcpy(info->chosen.end.gid, path->local, sizeof path->local);
 }
 
+static void count(struct rdma_devices *devices, struct rdma_info *to)
+{
+    for (uint32_t i = 0; i < devices->service_count; i++)
+        rdma_service_count(devices->services[i], to);
+    for (uint32_t i = 0; i < devices->leaving_count; i++)
+        rdma_service_count(devices->leaving[i], to);
+}
+
 static void info(struct rdma_devices *devices, const struct rdma_path *path, struct rdma_info *to)
 {
     static const struct rdma_path any = {.has_local = false};
-    const struct rdma_totals *totals = &devices->totals;
+    const struct rdma_options *options = &devices->options;
     uint64_t room = 0;
-    *to = (struct rdma_info){.channels = atomic_load(&totals->channel_count),
-                             .pinned_bytes = atomic_load(&totals->pinned_bytes),
-                             .max_pinned_bytes = totals->max_pinned_bytes,
-                             .max_client_bytes = devices->options.max_client_bytes};
     pthread_mutex_lock(&devices->lock);
+    rdma_devices_ask(devices);
+    *to = devices->past;
+    to->channels = atomic_load(&devices->channel_count);
+    to->pinned_bytes = atomic_load(&devices->pinned_bytes);
+    to->max_pinned_bytes = options->max_pinned_bytes;
+    to->max_client_bytes = options->max_client_bytes;
     describe_chosen(devices, path != NULL ? path : &any, to);
+    count(devices, to);
     for (uint32_t i = 0; i < devices->service_count; i++) {
-        struct rdma_service *service = devices->services[i];
-        rdma_service_describe(service, &to->ports[to->port_count++]);
-        rdma_service_count(service, to);
-        room += service->max_channels;
+        rdma_service_describe(devices->services[i], &to->ports[to->port_count++]);
+        room += devices->services[i]->max_channels;
     }
     pthread_mutex_unlock(&devices->lock);
-    to->max_channels = room < totals->max_channels ? room : totals->max_channels;
+    to->max_channels = room < options->max_channels ? room : options->max_channels;
 }
 
 const struct rdma_ops rdma_verbs_ops = {

@@ -29,7 +29,7 @@ static bool pin(struct rdma_service *service, size_t size, int access, struct ib
     }
     *mr = ibv_reg_mr(service->device.pd, memory, size, access);
     if (*mr != NULL) {
-        atomic_fetch_add(&service->totals->pinned_bytes, size);
+        atomic_fetch_add(&service->devices->pinned_bytes, size);
         return true;
     }
     service->error = errno;
@@ -46,7 +46,7 @@ static void unpin(struct rdma_service *service, struct ibv_mr **mr)
     ibv_dereg_mr(*mr);
     munmap(memory, size);
     *mr = NULL;
-    atomic_fetch_sub(&service->totals->pinned_bytes, size);
+    atomic_fetch_sub(&service->devices->pinned_bytes, size);
 }
 
 bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX])
@@ -100,7 +100,8 @@ void rdma_engine_free(struct rdma_service *service, struct rdma_engine *engine)
 
 static bool may_pin(struct rdma_service *service, size_t size)
 {
-    return atomic_load(&service->totals->pinned_bytes) + size <= service->totals->max_pinned_bytes;
+    return atomic_load(&service->devices->pinned_bytes) + size <=
+           service->devices->options.max_pinned_bytes;
 }
 
 /* Returns NULL, or an error text. */
@@ -280,6 +281,8 @@ static const char *make_own(struct rdma_service *service, struct rdma_channel *c
     if (problem != NULL)
         return problem;
     rdma_look_at_port(service);
+    if (!service->is_active)
+        return "the port of the device is down";
     channel->speaker = service->device;
     if (request->path.has_local && !service->is_gid_fixed)
         rdma_device_speak_from(&channel->speaker, request->path.local);

@@ -3,7 +3,7 @@
  *
  *     a queue pair                              its channel ends
  *     a completion queue, a shared receive queue   all channels of their worker
- *     the device                                all channels, and none are made
+ *     the device                                its channels, and none are made (watch.c)
  *     the port                                  is told of; channels end by their own retries
  *
  * A channel that is pending ends without its connection, which goes on by TCP.
@@ -184,19 +184,38 @@ static void queue_failed(struct rdma_service *service, const struct ibv_cq *cq,
     pthread_mutex_unlock(&service->lock);
 }
 
-static void device_failed(struct rdma_service *service, const char *what, int error)
+/* False: it was lost before. */
+static bool lose(struct rdma_service *service)
 {
-    char name[80], text[RDMA_MESSAGE_MAX];
     if (atomic_exchange(&service->is_lost, true))
-        return;
-    atomic_fetch_add(&service->failures, 1);
-    snprintf(name, sizeof name, "%s %s", what, service->device.name);
-    describe(text, name, error, "all channels are ended, and no more are made");
-    service->warn(service->warn_arg, text);
+        return false;
     pthread_mutex_lock(&service->lock);
     for (uint32_t i = 0; i < service->worker_count; i++)
         mark_failed(service->workers[i]);
     pthread_mutex_unlock(&service->lock);
+    return true;
+}
+
+static void device_failed(struct rdma_service *service, const char *what, int error)
+{
+    char name[80], text[RDMA_MESSAGE_MAX];
+    if (!lose(service))
+        return;
+    atomic_fetch_add(&service->failures, 1);
+    snprintf(name, sizeof name, "%s %s", what, service->device.name);
+    describe(text, name, error, "its channels are ended, and no more are made");
+    service->warn(service->warn_arg, text);
+    rdma_devices_changed(service->devices);
+}
+
+void rdma_device_gone(struct rdma_service *service)
+{
+    char text[RDMA_MESSAGE_MAX];
+    if (!lose(service))
+        return;
+    snprintf(text, sizeof text, "the device %s has gone: its channels are ended",
+             service->device.name);
+    service->warn(service->warn_arg, text);
 }
 
 static void port_changed(struct rdma_service *service, int port, const char *what)
@@ -245,6 +264,7 @@ static void take_event(struct rdma_service *service, const struct ibv_async_even
         return;
     case IBV_EVENT_PORT_ACTIVE:
         port_changed(service, event->element.port_num, "is active");
+        rdma_devices_changed(service->devices); /* it may be one that is not in use */
         return;
     case IBV_EVENT_LID_CHANGE:
         lid_changed(service, event->element.port_num);

@@ -41,9 +41,10 @@
 #define CHUNK_RECEIVES (CHUNK_CHANNELS * CREDITS)
 #define STAGES 4 /* buffers for pulled bytes, shared by a worker's channels */
 #define STAGE_BYTES (32 * 1024)
-#define REGIONS_MAX 4096 /* of the store's pages */
-#define CHANNEL_HASH 256 /* by queue pair number */
-#define RESOLVERS_MAX 64 /* threads */
+#define REGIONS_MAX 4096                         /* of the store's pages */
+#define CHANNEL_HASH 256                         /* by queue pair number */
+#define RESOLVERS_MAX 64                         /* threads */
+#define GROUP_WORKERS_MAX (2 * RDMA_DEVICES_MAX) /* those that leave included */
 
 /* wr_id: a receive has the top bit, and chunk and buffer below (or WR_OWN: one of the queue pair's
  * own); a send has its channel's place in bits 32 to 60, and the link's number below. */
@@ -138,7 +139,10 @@ struct rdma_counters {
 
 struct rdma_worker {
     struct rdma_service *service;
+    struct rdma_poll_group *group;
     struct worker *owner;
+    bool is_leaving; /* the group lets go of it when it has no channels */
+    struct worker_message joining, leaving, farewell;
     struct ibv_comp_channel *events;
     bool is_armed;
     _Atomic bool has_failed; /* its queues, or the device: all channels end */
@@ -178,18 +182,37 @@ struct rdma_resolving {
     uint32_t channels; /* with resolvers now */
 };
 
-/* Of all devices together. */
-struct rdma_totals {
-    uint32_t max_channels;
-    uint64_t max_pinned_bytes;
+struct rdma_seeking;
+
+/* All that the process uses: see devices.c and watch.c. */
+struct rdma_devices {
+    struct rdma_options options;
+    char names[RDMA_DEVICES_MAX * RDMA_NAME_MAX];
     _Atomic uint32_t channel_count;
     _Atomic uint64_t pinned_bytes;
+
+    pthread_mutex_t lock; /* over the rest; taken before a service's */
+    pthread_cond_t wake;  /* of the watcher */
+    struct rdma_service *services[RDMA_DEVICES_MAX], *leaving[RDMA_DEVICES_MAX];
+    uint32_t service_count, leaving_count;
+    struct rdma_poll_group **groups; /* all, from the start on */
+    uint32_t group_count;
+    struct rdma_listed failed[RDMA_DEVICES_MAX]; /* not to be opened again */
+    uint32_t failed_count;
+    struct rdma_info past; /* counts of services that are no more */
+
+    pthread_t watcher;
+    bool has_watcher, is_asked, is_stopping;
+    uint64_t looked_ns;
+    struct rdma_seeking *seekers;
 };
 
 /* One port of a device, in use. */
 struct rdma_service {
     struct rdma_device device;
-    struct rdma_totals *totals;
+    struct rdma_devices *devices;
+    _Atomic uint32_t staying; /* workers that have it, while it is leaving */
+    bool is_halted;
     uint32_t max_channels, chunks_max;
     uint32_t max_held_bytes;         /* of each channel */
     bool is_gid_fixed;               /* all channels use the device's */
@@ -238,26 +261,56 @@ struct rdma_poll_group {
     struct rdma_devices *devices;
     struct worker *owner;
     int epoll_fd; /* of the workers' completion channels */
-    struct rdma_worker *workers[RDMA_DEVICES_MAX];
+    struct rdma_worker *workers[GROUP_WORKERS_MAX];
     uint32_t worker_count;
 };
 
+/* Opens the next port that fits and is not in use. NULL: there is none, and message tells why. By
+ * the watcher. */
+struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
+                                            char message[RDMA_ERROR_MAX]);
+/* By the worker's thread. */
+void rdma_group_join(struct rdma_worker *worker);
+void rdma_group_leave(struct rdma_worker *worker);
+/* As rdma_ops.connect, with the devices that the group has. */
+bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *request);
+
+/* ---- watch.c ---- */
+
+bool rdma_watcher_start(struct rdma_devices *devices);
+void rdma_watcher_stop(struct rdma_devices *devices); /* when the workers' threads have ended */
+/* Has the watcher look whether devices have come or gone, once a second at most; the lock is held.
+ */
+void rdma_devices_ask(struct rdma_devices *devices);
+void rdma_devices_changed(struct rdma_devices *devices); /* at once; the lock is not held */
+/* Connects when the watcher has looked. False: out of memory. */
+bool rdma_devices_seek(struct rdma_poll_group *group, struct rdma_request *request);
+void rdma_has_left(struct rdma_worker *worker); /* by its thread: the group has let go of it */
+
 /* ---- choose.c ---- */
 
-/* Which of these serves a channel of that path best. NULL: there is none. */
+/* Which of these serves a channel of that path best. NULL: there is none. `fits`: it is up, and has
+ * the path's address, or is of the peer's subnet. */
 struct rdma_service *rdma_choose(struct rdma_service *const *services, uint32_t count,
-                                 const struct rdma_path *path);
+                                 const struct rdma_path *path, bool *fits);
+bool rdma_is_address_of_any(struct rdma_service *const *services, uint32_t count,
+                            const struct rdma_path *path);
+/* Whether it would speak to the peer from an address of its family. */
+bool rdma_reaches(struct rdma_service *service, const struct rdma_path *path);
+/* The address that the system would send from. False: it knows no way. */
+bool rdma_route(const uint8_t peer[16], uint8_t source[16]);
 
 /* ---- service.c ---- */
 
 /* Opens a device and begins to serve. NULL: none fits, and message tells why. */
-struct rdma_service *rdma_service_open(const struct rdma_options *options,
-                                       const struct rdma_choice *choice, struct rdma_totals *totals,
+struct rdma_service *rdma_service_open(struct rdma_devices *devices,
+                                       const struct rdma_choice *choice,
                                        char message[RDMA_ERROR_MAX]);
 /* As rdma_ops has them, of one device. */
 void rdma_service_halt(struct rdma_service *service);
 void rdma_service_free(struct rdma_service *service);
-struct rdma_worker *rdma_service_attach(struct rdma_service *service, struct worker *owner);
+struct rdma_worker *rdma_service_attach(struct rdma_service *service,
+                                        struct rdma_poll_group *group);
 /* What it is like, the GIDs that its channels may speak from, and what it adds to the counts. By
  * any thread. */
 void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *port);
@@ -286,6 +339,8 @@ bool rdma_worker_end_failed(struct rdma_worker *worker);
 /* A client has invalidated a key. No client may: the key may have been that of another client's
  * ring. */
 void rdma_key_ended(struct rdma_worker *worker, uint32_t key);
+/* The device has been removed: its channels end. Thread: the watcher. */
+void rdma_device_gone(struct rdma_service *service);
 /* Logs at most once a second: clients could otherwise fill the disk. */
 void rdma_say(struct rdma_service *service, const char *text);
 /* Thread: the helper. False: no more events can be read. */
@@ -324,7 +379,7 @@ void rdma_pages_free(struct rdma_service *service); /* call when no queue pair i
 
 /* ---- worker.c ---- */
 
-struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct worker *owner);
+struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct rdma_poll_group *group);
 void rdma_worker_free(struct rdma_worker *worker); /* when no thread uses it */
 bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request);
 bool rdma_worker_poll(struct rdma_worker *worker);
@@ -336,6 +391,8 @@ void rdma_on_made(struct worker *owner, struct worker_message *message);
 void rdma_on_connected(struct worker *owner, struct worker_message *message);
 void rdma_on_settled(struct worker *owner, struct worker_message *message);
 void rdma_on_destroyed(struct worker *owner, struct worker_message *message);
+/* And the watcher: the device is not used any more. */
+void rdma_on_leaving(struct worker *owner, struct worker_message *message);
 
 void rdma_note_ready(struct rdma_channel *channel);   /* its callback is to be called */
 void rdma_note_touched(struct rdma_channel *channel); /* it may owe credits */

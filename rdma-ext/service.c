@@ -193,15 +193,15 @@ void rdma_service_free(struct rdma_service *service)
     free(service);
 }
 
-static struct rdma_service *new_service(const struct rdma_options *options,
-                                        struct rdma_totals *totals)
+static struct rdma_service *new_service(struct rdma_devices *devices)
 {
+    const struct rdma_options *options = &devices->options;
     struct rdma_service *service = calloc(1, sizeof *service);
     if (service == NULL)
         return NULL;
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->resolving.wake, NULL);
-    service->totals = totals;
+    service->devices = devices;
     service->is_gid_fixed = options->gid_index >= 0;
     service->pages_around = options->pages_around;
     service->pages_arg = options->pages_arg;
@@ -213,11 +213,10 @@ static struct rdma_service *new_service(const struct rdma_options *options,
 }
 
 /* What the device is like, before the helper starts. */
-static bool begin(struct rdma_service *service, const struct rdma_options *options,
-                  char message[RDMA_ERROR_MAX])
+static bool begin(struct rdma_service *service, char message[RDMA_ERROR_MAX])
 {
     int events = service->device.context->async_fd;
-    set_limits(service, options);
+    set_limits(service, &service->devices->options);
     memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
     service->gid_count = 1;
     rdma_look_at_gids(service);
@@ -229,16 +228,16 @@ static bool begin(struct rdma_service *service, const struct rdma_options *optio
     return pthread_create(&service->helper, NULL, help, service) == 0;
 }
 
-struct rdma_service *rdma_service_open(const struct rdma_options *options,
-                                       const struct rdma_choice *choice, struct rdma_totals *totals,
+struct rdma_service *rdma_service_open(struct rdma_devices *devices,
+                                       const struct rdma_choice *choice,
                                        char message[RDMA_ERROR_MAX])
 {
-    struct rdma_service *service = new_service(options, totals);
+    struct rdma_service *service = new_service(devices);
     snprintf(message, RDMA_ERROR_MAX, "out of memory or descriptors");
     if (service == NULL)
         return NULL;
     if (service->wake_fd >= 0 && service->regions != NULL &&
-        rdma_device_open(&service->device, choice, message) && begin(service, options, message))
+        rdma_device_open(&service->device, choice, message) && begin(service, message))
         return service;
     rdma_service_free(service);
     return NULL;
@@ -253,11 +252,12 @@ void rdma_service_halt(struct rdma_service *service)
     wake(service);
     pthread_join(service->helper, NULL);
     rdma_resolvers_stop(service);
+    service->is_halted = true;
 }
 
-struct rdma_worker *rdma_service_attach(struct rdma_service *service, struct worker *owner)
+struct rdma_worker *rdma_service_attach(struct rdma_service *service, struct rdma_poll_group *group)
 {
-    struct rdma_worker *worker = rdma_worker_new(service, owner);
+    struct rdma_worker *worker = rdma_worker_new(service, group);
     if (worker == NULL)
         return NULL;
     pthread_mutex_lock(&service->lock);

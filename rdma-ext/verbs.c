@@ -73,6 +73,7 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
     device->ends_key = IBV_WC_WITH_INV;
     if (limits.vendor_id == SOFT_ROCE)
         device->ends_key |= IBV_WC_IP_CSUM_OK; /* recognized by the kernel's bit */
+    device->port_count = limits.phys_port_cnt;
     device->max_cqe = limits.max_cqe;
     device->max_srq_wr = limits.max_srq_wr;
     device->max_qp_wr = limits.max_qp_wr;
@@ -122,11 +123,14 @@ static bool is_called(struct ibv_device *candidate, const struct rdma_choice *ch
 static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
                      const struct rdma_choice *choice)
 {
-    *device = (struct rdma_device){.context = ibv_open_device(candidate)};
+    *device = (struct rdma_device){.name = ibv_get_device_name(candidate),
+                                   .index = ibv_get_device_index(candidate)};
+    if (is_left_out(choice, device, 0))
+        return false;
+    device->context = ibv_open_device(candidate);
     if (device->context == NULL)
         return false;
     device->name = ibv_get_device_name(device->context->device);
-    device->index = ibv_get_device_index(device->context->device);
     if (choose_port(device, choice)) {
         device->pd = ibv_alloc_pd(device->context);
         if (device->pd != NULL)
@@ -162,6 +166,21 @@ bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choi
         snprintf(message, RDMA_MESSAGE_MAX,
                  "the RDMA device %s has no port that is active and fits", choice->name);
     return false;
+}
+
+bool rdma_devices_list(struct rdma_listed *listed, uint32_t size, uint32_t *count)
+{
+    int there = 0;
+    struct ibv_device **list = ibv_get_device_list(&there);
+    if (list == NULL)
+        return false;
+    for (*count = 0; *count < (uint32_t)there && *count < size; ++*count) {
+        struct rdma_listed *entry = &listed[*count];
+        snprintf(entry->name, sizeof entry->name, "%s", ibv_get_device_name(list[*count]));
+        entry->index = ibv_get_device_index(list[*count]);
+    }
+    ibv_free_device_list(list);
+    return true;
 }
 
 void rdma_device_close(struct rdma_device *device)

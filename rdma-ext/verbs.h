@@ -20,6 +20,7 @@ struct rdma_device {
     struct ibv_pd *pd;
     const char *name; /* the context's */
     int index;        /* the system's: another when a device of this name comes back; -1: unknown */
+    int port_count;
     uint8_t port;
     bool is_ethernet;
     bool has_windows;  /* of type 2: bound to a queue pair */
@@ -37,7 +38,7 @@ struct rdma_choice {
     int port;               /* 0: the first that is active */
     int gid_index;          /* -1: the best there is */
     const uint8_t *address; /* the GID must be these 16 bytes; NULL: any */
-    /* Whether the port is not to be looked at. NULL: none is. */
+    /* Whether to leave out the port, or (port 0) the whole device. NULL: none. */
     bool (*is_left_out)(void *arg, const char *name, int index, uint8_t port);
     void *arg;
 };
@@ -46,6 +47,13 @@ struct rdma_choice {
 bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
                       char message[RDMA_MESSAGE_MAX]);
 void rdma_device_close(struct rdma_device *device);
+
+/* The devices of this system. False: they cannot be listed. */
+struct rdma_listed {
+    char name[IBV_SYSFS_NAME_MAX];
+    int index;
+};
+bool rdma_devices_list(struct rdma_listed *listed, uint32_t size, uint32_t *count);
 
 /* Chooses the GID of its port that is this address; unchanged if there is none. */
 void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16]);

@@ -438,7 +438,7 @@ static struct rdma_channel *new_channel(struct rdma_worker *worker, struct rdma_
     return channel;
 }
 
-static const char out_of_order[] = "the device has failed";
+static const char out_of_order[] = "the device has failed, or has gone";
 
 static bool is_out_of_order(struct rdma_worker *worker)
 {
@@ -457,19 +457,19 @@ static bool take_one(_Atomic uint32_t *count, uint32_t most)
 /* Among the channels of this device, and of all. */
 static bool take_place(struct rdma_service *service)
 {
-    struct rdma_totals *totals = service->totals;
-    if (!take_one(&totals->channel_count, totals->max_channels))
+    struct rdma_devices *devices = service->devices;
+    if (!take_one(&devices->channel_count, devices->options.max_channels))
         return false;
     if (take_one(&service->channel_count, service->max_channels))
         return true;
-    atomic_fetch_sub(&totals->channel_count, 1);
+    atomic_fetch_sub(&devices->channel_count, 1);
     return false;
 }
 
 static void give_place_back(struct rdma_service *service)
 {
     atomic_fetch_sub(&service->channel_count, 1);
-    atomic_fetch_sub(&service->totals->channel_count, 1);
+    atomic_fetch_sub(&service->devices->channel_count, 1);
 }
 
 static bool refuse(struct rdma_worker *worker, struct rdma_request *request, const char *problem)
@@ -479,14 +479,30 @@ static bool refuse(struct rdma_worker *worker, struct rdma_request *request, con
     return false;
 }
 
+/* Whether the device and the request go together. */
+static bool may_connect(struct rdma_worker *worker, struct rdma_request *request)
+{
+    struct rdma_service *service = worker->service;
+    if (request->theirs.mode == RDMA_MODE_WRITE && !service->device.has_windows)
+        return refuse(worker, request, "the mode offered to this connection is send");
+    if (service->device.is_ethernet && !request->is_peers_own)
+        return refuse(worker, request,
+                      "the GID is not the address of this connection (rdma-check-peer)");
+    if (!rdma_reaches(service, &request->path))
+        return refuse(worker, request,
+                      "of IPv4 and IPv6 the GID is not the one that is offered to this "
+                      "connection (rdma-gid-index)");
+    return true;
+}
+
 bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *request)
 {
     struct rdma_service *service = worker->service;
     struct rdma_channel *channel;
     if (is_out_of_order(worker))
         return refuse(worker, request, out_of_order);
-    if (request->theirs.mode == RDMA_MODE_WRITE && !service->device.has_windows)
-        return refuse(worker, request, "the mode offered to this connection is send");
+    if (!may_connect(worker, request))
+        return false;
     if (!take_place(service))
         return refuse(worker, request, "too many channels are open (rdma-max-channels)");
     channel = new_channel(worker, request);
@@ -525,8 +541,21 @@ static void forget(struct rdma_channel *channel)
     give_place_back(worker->service);
     unlist(channel);
     free(channel);
+    if (worker->channel_count > 0)
+        return;
+    recycle(worker);
+    if (worker->is_leaving)
+        rdma_group_leave(worker);
+}
+
+void rdma_on_leaving(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_worker *worker =
+        (struct rdma_worker *)((char *)message - offsetof(struct rdma_worker, leaving));
+    worker->is_leaving = true;
     if (worker->channel_count == 0)
-        recycle(worker);
+        rdma_group_leave(worker);
 }
 
 /* False: it has failed and is being destroyed. */
@@ -632,13 +661,14 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
 
 /* ---- life ---- */
 
-struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct worker *owner)
+struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct rdma_poll_group *group)
 {
     struct rdma_worker *worker = calloc(1, sizeof *worker);
     if (worker == NULL)
         return NULL;
     worker->service = service;
-    worker->owner = owner;
+    worker->group = group;
+    worker->owner = group->owner;
     worker->chunks = calloc(service->chunks_max, sizeof *worker->chunks);
     worker->free_blocks =
         calloc((size_t)service->chunks_max * CHUNK_CHANNELS, sizeof *worker->free_blocks);

@@ -180,26 +180,14 @@ static bool parse_end(struct call *call, struct rdma_end *end)
 }
 
 /* A client may only bring in its own address: else it could have us send to anybody. On InfiniBand
- * a GID is no IP address, and the fabric's partitions decide. */
-static bool is_peers_gid(struct call *call, const struct rdma_info *info,
-                         const struct rdma_end *end)
+ * a GID is no IP address, and the fabric's partitions decide: the implementation knows. */
+static bool is_peers_own(struct call *call, const struct rdma_end *end)
 {
     struct conn *conn = call->session->conn;
     uint8_t gid[16];
     if (config_number(&call->server->config, CONFIG_RDMA_CHECK_PEER) == 0 || conn_is_unix(conn))
         return true;
-    if (!info->chosen.is_ethernet)
-        return true;
     return gid_of_name(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
-}
-
-/* An IPv4 address does not reach an IPv6 one. */
-static bool is_our_kind(const struct rdma_info *info, const struct rdma_end *end)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
-    return !info->chosen.is_ethernet ||
-           (memcmp(end->gid, mapped, sizeof mapped) == 0) ==
-               (memcmp(info->chosen.end.gid, mapped, sizeof mapped) == 0);
 }
 
 /* Answers what is offered, if that is not. */
@@ -208,30 +196,15 @@ static bool read_mode(struct call *call, enum rdma_mode *mode)
     struct rdma_info info;
     struct resp_slice name = call->argv[3];
     ask_info(call, &info);
-    if (rdma_mode_read(mode, name.data, name.len) && (info.chosen.modes & 1u << *mode) != 0)
+    if (rdma_mode_read(mode, name.data, name.len) &&
+        (info.port_count == 0 || (info.chosen.modes & 1u << *mode) != 0))
         return true;
     return refuse(call, (info.chosen.modes & 1u << RDMA_MODE_WRITE) != 0
                             ? "the modes offered here are send and write"
                             : "the mode offered here is send");
 }
 
-/* Between the address that the connection has come to and the one that the client has told. */
-static bool is_allowed(struct call *call, const struct rdma_end *end, struct rdma_path *path)
-{
-    struct rdma_info info;
-    find_path(call, path);
-    memcpy(path->peer, end->gid, sizeof path->peer);
-    path->has_peer = true;
-    call->server->rdma_ops->info(call->server->rdma, path, &info);
-    if (!is_peers_gid(call, &info, end))
-        return refuse(call, "the GID is not the address of this connection (rdma-check-peer)");
-    if (!is_our_kind(&info, end))
-        return refuse(call, "of IPv4 and IPv6 the GID is not the one that is offered to this "
-                            "connection (rdma-gid-index)");
-    return true;
-}
-
-static bool may_connect(struct call *call, struct rdma_end *end, struct rdma_path *path)
+static bool may_connect(struct call *call, struct rdma_end *end)
 {
     struct rdma_stats stats;
     if (!is_offered(call))
@@ -244,7 +217,7 @@ static bool may_connect(struct call *call, struct rdma_end *end, struct rdma_pat
         return false;
     if (call->server->rdma_ops->stats(call->session->conn->transport, &stats))
         return refuse(call, "this connection has a channel");
-    return is_allowed(call, end, path);
+    return true;
 }
 
 static void reply_connected(struct call *call, const struct rdma_end *ours)
@@ -279,8 +252,7 @@ static void on_connected(struct rdma_request *request)
 enum store_result cmd_rdma_connect(struct call *call)
 {
     struct rdma_end theirs = {.present = 0};
-    struct rdma_path path;
-    if (!may_connect(call, &theirs, &path))
+    if (!may_connect(call, &theirs))
         return STORE_OK;
     struct connecting *connecting = calloc(1, sizeof *connecting);
     if (connecting == NULL)
@@ -289,7 +261,10 @@ enum store_result cmd_rdma_connect(struct call *call)
     call->progress_free = free;
     connecting->call = call;
     connecting->request.theirs = theirs;
-    connecting->request.path = path;
+    connecting->request.is_peers_own = is_peers_own(call, &theirs);
+    find_path(call, &connecting->request.path);
+    memcpy(connecting->request.path.peer, theirs.gid, sizeof theirs.gid);
+    connecting->request.path.has_peer = true;
     connecting->request.done = on_connected;
     if (call->server->rdma_ops->connect(call->worker->rdma_group, &connecting->request)) {
         call->session->conn->connecting = &connecting->request;

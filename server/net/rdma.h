@@ -88,6 +88,7 @@ struct rdma_path {
 struct rdma_request {
     struct rdma_end theirs, ours;
     struct rdma_path path;
+    bool is_peers_own; /* its GID is the address that the connection comes from, or need not be */
     struct rdma_channel *channel; /* NULL: it failed */
     char error[RDMA_ERROR_MAX];
     /* Nobody waits for the channel any more: one that is not being connected yet will fail. */

@@ -240,3 +240,22 @@ fault("selftest-in-one-go", "server/commands/cmd_hyperloglog.c",
       "PFSELFTEST holds its worker from its beginning to its end",
       ("if (i % STEP == 0 && i < ELEMENTS) return store_step(call->txn);", ""),
       by=["test_concurrency.py::test_the_selftest_of_hyperloglogs_lets_others_in"])
+
+# ---- RDMA devices ----
+
+fault("address-decides-nothing", "rdma-ext/choose.c",
+      "a channel runs by the first device, whatever address its connection has come to",
+      ("return WORTH_ADDRESS;", "return WORTH_FAMILY;"),
+      by=["test_rdma_devices"])
+fault("port-that-is-down-chosen", "rdma-ext/choose.c",
+      "a channel is given to a port that is down, though another one is up",
+      ("worth += WORTH_UP;", "worth += 0;"),
+      by=["test_rdma_devices"])
+fault("failed-device-opened-again", "rdma-ext/devices.c",
+      "a device that has failed is opened again and again",
+      ("return is_failed(devices, name, index) || used", "return used"),
+      by=["test_rdma_devices"])
+fault("device-freed-unheard", "rdma-ext/watch.c",
+      "a device's queues are freed while a worker still has messages about them",
+      ("else end(service);", "else { end(service); bury(devices, i); }"),
+      by=["test_rdma_devices"])

@@ -290,10 +290,10 @@ static void the_device_fails(void **state)
     struct vellum *channel = begin(tcp, RDMA_MODE_SEND), *other = begin(tcp, RDMA_MODE_WRITE);
     make_trouble("device-fatal");
     await_figure(tcp, "rdma_channels", 0);
-    await_logged("all channels are ended, and no more are made", 0);
+    await_logged("its channels are ended, and no more are made", 0);
     raw_open_device(&raw, RDMA_MODE_SEND);
     redisReply *answer = raw_ask(&raw, NULL, NULL);
-    assert_string_equal(answer->str, "ERR RDMA: the device has failed");
+    assert_string_equal(answer->str, "ERR RDMA: the device has failed, or has gone");
     freeReplyObject(answer);
     is_served_by_tcp(raw.tcp, "what TCP has set");
     assert_int_equal(figure(tcp, "rdma_port_active"), 0);

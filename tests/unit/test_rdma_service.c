@@ -78,10 +78,10 @@ void rdma_pages_free(struct rdma_service *service)
     free(service->regions);
 }
 
-struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct worker *owner)
+struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct rdma_poll_group *group)
 {
     (void)service;
-    (void)owner;
+    (void)group;
     return NULL;
 }
 
@@ -140,10 +140,11 @@ static void no_job_is_lost(void **state)
     (void)state;
     const struct rdma_options options = {.device = "", .gid_index = -1, .max_channels = 16};
     const struct rdma_choice choice = {.gid_index = -1};
-    struct rdma_totals totals = {.max_channels = 16};
+    static struct rdma_devices devices;
     struct rdma_port_info figures;
     char message[RDMA_ERROR_MAX];
-    struct rdma_service *service = rdma_service_open(&options, &choice, &totals, message);
+    devices.options = options;
+    struct rdma_service *service = rdma_service_open(&devices, &choice, message);
     assert_non_null(service);
     static struct slow_job connecting, other, last;
     submit(service, &connecting, true);

@@ -1,0 +1,324 @@
+/*
+ * Devices come and go while the server runs: a thread of its own, the watcher, takes the new ones
+ * into use and lets go of those that have failed or are not listed any more. It looks when somebody
+ * asks, once a second at most, and when an event tells of a failure or a port; a CONNECT that no
+ * device fits waits for that.
+ *
+ *     rdma_service    in use --lost--> leaving --no worker has it--> halted --> freed
+ *
+ * Invariants:
+ * 1. The watcher alone changes the list of services, after the start. It makes no verbs call with
+ *    the lock held.
+ * 2. A service is freed when each worker has visited its farewell, which was posted when nothing
+ *    else could be posted about the service any more.
+ * 3. A device that has failed is not opened again, until another of its name comes.
+ */
+#include "rdma-ext/private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_NS 1000000000
+#define LISTED_MAX 64
+
+/* A CONNECT that waits for a look. */
+struct rdma_seeking {
+    struct worker_message message; /* first */
+    struct rdma_poll_group *group;
+    struct rdma_request *request;
+    struct rdma_seeking *next;
+};
+
+/* ---- to be called by others ---- */
+
+static bool is_to_look(const struct rdma_devices *devices)
+{
+    return rdma_clock_ns() - devices->looked_ns >= LOOK_NS;
+}
+
+void rdma_devices_ask(struct rdma_devices *devices)
+{
+    if (devices->is_asked || !is_to_look(devices))
+        return;
+    devices->is_asked = true;
+    pthread_cond_signal(&devices->wake);
+}
+
+void rdma_devices_changed(struct rdma_devices *devices)
+{
+    pthread_mutex_lock(&devices->lock);
+    devices->is_asked = true;
+    pthread_cond_signal(&devices->wake);
+    pthread_mutex_unlock(&devices->lock);
+}
+
+bool rdma_devices_seek(struct rdma_poll_group *group, struct rdma_request *request)
+{
+    struct rdma_devices *devices = group->devices;
+    struct rdma_seeking *seeking = malloc(sizeof *seeking);
+    if (seeking == NULL)
+        return false;
+    *seeking = (struct rdma_seeking){.group = group, .request = request};
+    pthread_mutex_lock(&devices->lock);
+    seeking->next = devices->seekers;
+    devices->seekers = seeking;
+    pthread_cond_signal(&devices->wake);
+    pthread_mutex_unlock(&devices->lock);
+    return true;
+}
+
+/* ---- a device goes ---- */
+
+static bool is_among(const struct rdma_listed *listed, uint32_t count,
+                     const struct rdma_listed *one)
+{
+    uint32_t i = 0;
+    while (i < count && !(listed[i].index == one->index && strcmp(listed[i].name, one->name) == 0))
+        i++;
+    return i < count;
+}
+
+static struct rdma_listed entry_of(const struct rdma_service *service)
+{
+    struct rdma_listed entry = {.index = service->device.index};
+    snprintf(entry.name, sizeof entry.name, "%s", service->device.name);
+    return entry;
+}
+
+/* It is not chosen any more, and each worker lets go of it when its last channel has. */
+static void retire(struct rdma_devices *devices, uint32_t at)
+{
+    struct rdma_service *service = devices->services[at];
+    pthread_mutex_lock(&devices->lock);
+    devices->service_count--;
+    memmove(&devices->services[at], &devices->services[at + 1],
+            (devices->service_count - at) * sizeof devices->services[0]);
+    devices->leaving[devices->leaving_count++] = service;
+    pthread_mutex_unlock(&devices->lock);
+    atomic_store(&service->staying, service->worker_count);
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        struct rdma_worker *worker = service->workers[i];
+        worker->leaving.visit = rdma_on_leaving;
+        worker_post(worker->owner, &worker->leaving);
+    }
+}
+
+static void retire_lost(struct rdma_devices *devices)
+{
+    for (uint32_t i = devices->service_count; i-- > 0;)
+        if (atomic_load(&devices->services[i]->is_lost) &&
+            devices->leaving_count < RDMA_DEVICES_MAX)
+            retire(devices, i);
+}
+
+void rdma_has_left(struct rdma_worker *worker)
+{
+    struct rdma_service *service = worker->service;
+    if (atomic_fetch_sub(&service->staying, 1) == 1)
+        rdma_devices_changed(service->devices);
+}
+
+static void on_farewell(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    rdma_has_left((struct rdma_worker *)((char *)message - offsetof(struct rdma_worker, farewell)));
+}
+
+/* No worker has it: what its helper has still to do is done when that has ended. */
+static void end(struct rdma_service *service)
+{
+    rdma_service_halt(service);
+    atomic_store(&service->staying, service->worker_count);
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        struct rdma_worker *worker = service->workers[i];
+        worker->farewell.visit = on_farewell;
+        worker_post(worker->owner, &worker->farewell);
+    }
+}
+
+static void bury(struct rdma_devices *devices, uint32_t at)
+{
+    struct rdma_service *service = devices->leaving[at];
+    pthread_mutex_lock(&devices->lock);
+    rdma_service_count(service, &devices->past);
+    devices->past.registered_bytes = devices->past.held_bytes = 0; /* of what is there */
+    devices->leaving[at] = devices->leaving[--devices->leaving_count];
+    if (devices->failed_count < RDMA_DEVICES_MAX)
+        devices->failed[devices->failed_count++] = entry_of(service);
+    pthread_mutex_unlock(&devices->lock);
+    rdma_service_free(service);
+}
+
+static void bury_those_that_left(struct rdma_devices *devices)
+{
+    for (uint32_t i = devices->leaving_count; i-- > 0;) {
+        struct rdma_service *service = devices->leaving[i];
+        if (atomic_load(&service->staying) > 0)
+            continue;
+        if (service->is_halted)
+            bury(devices, i);
+        else
+            end(service);
+    }
+}
+
+/* ---- a device comes ---- */
+
+static void on_joining(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    rdma_group_join(
+        (struct rdma_worker *)((char *)message - offsetof(struct rdma_worker, joining)));
+}
+
+static bool attach_all(struct rdma_devices *devices, struct rdma_service *service)
+{
+    for (uint32_t i = 0; i < devices->group_count; i++)
+        if (rdma_service_attach(service, devices->groups[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* False: out of memory or descriptors. */
+static bool take_into_use(struct rdma_devices *devices, struct rdma_service *service)
+{
+    char text[RDMA_MESSAGE_MAX];
+    if (!attach_all(devices, service)) {
+        rdma_service_halt(service);
+        rdma_service_free(service);
+        return false;
+    }
+    pthread_mutex_lock(&devices->lock);
+    devices->services[devices->service_count++] = service;
+    pthread_mutex_unlock(&devices->lock);
+    for (uint32_t i = 0; i < service->worker_count; i++) {
+        struct rdma_worker *worker = service->workers[i];
+        worker->joining.visit = on_joining;
+        worker_post(worker->owner, &worker->joining);
+    }
+    snprintf(text, sizeof text, "port %d of the device %s is in use from now on",
+             service->device.port, service->device.name);
+    devices->options.warn(devices->options.warn_arg, text);
+    return true;
+}
+
+static void look(struct rdma_devices *devices)
+{
+    struct rdma_listed listed[LISTED_MAX];
+    uint32_t count = 0, kept = 0;
+    struct rdma_service *service;
+    char message[RDMA_ERROR_MAX];
+    if (!rdma_devices_list(listed, LISTED_MAX, &count))
+        return;
+    for (uint32_t i = 0; i < devices->service_count; i++) {
+        struct rdma_listed entry = entry_of(devices->services[i]);
+        if (!is_among(listed, count, &entry))
+            rdma_device_gone(devices->services[i]);
+    }
+    retire_lost(devices);
+    for (uint32_t i = 0; i < devices->failed_count; i++)
+        if (is_among(listed, count, &devices->failed[i]))
+            devices->failed[kept++] = devices->failed[i];
+    devices->failed_count = kept;
+    do
+        service = rdma_devices_open_next(devices, message);
+    while (service != NULL && take_into_use(devices, service));
+}
+
+/* ---- those that wait for it ---- */
+
+/* Where the connection's own address is none of a device's, Unix sockets' above all: the one that
+ * the system would speak from to the peer. */
+static void find_route(struct rdma_devices *devices, struct rdma_path *path)
+{
+    uint8_t source[16];
+    struct rdma_path routed = *path;
+    if (!path->has_peer ||
+        rdma_is_address_of_any(devices->services, devices->service_count, path) ||
+        !rdma_route(path->peer, source))
+        return;
+    memcpy(routed.local, source, sizeof source);
+    routed.has_local = true;
+    if (rdma_is_address_of_any(devices->services, devices->service_count, &routed))
+        *path = routed;
+}
+
+static bool has_stopped(struct rdma_devices *devices)
+{
+    pthread_mutex_lock(&devices->lock);
+    bool has = devices->is_stopping;
+    pthread_mutex_unlock(&devices->lock);
+    return has;
+}
+
+static void on_sought(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_seeking *seeking = (struct rdma_seeking *)message;
+    struct rdma_request *request = seeking->request;
+    struct rdma_poll_group *group = seeking->group;
+    free(seeking);
+    if (!has_stopped(group->devices) && rdma_group_connect(group, request))
+        return;
+    if (request->error[0] == '\0')
+        snprintf(request->error, sizeof request->error, "the server is stopping");
+    request->done(request);
+}
+
+static void answer(struct rdma_devices *devices, struct rdma_seeking *seekers)
+{
+    struct rdma_seeking *next;
+    for (; seekers != NULL; seekers = next) {
+        next = seekers->next;
+        find_route(devices, &seekers->request->path);
+        seekers->message.visit = on_sought;
+        worker_post(seekers->group->owner, &seekers->message);
+    }
+}
+
+/* ---- the thread ---- */
+
+static void *watch(void *arg)
+{
+    struct rdma_devices *devices = arg;
+    bool is_stopping = false;
+    pthread_setname_np(pthread_self(), "rdma-devices");
+    pthread_mutex_lock(&devices->lock);
+    while (!is_stopping) {
+        while (!devices->is_asked && !devices->is_stopping && devices->seekers == NULL)
+            pthread_cond_wait(&devices->wake, &devices->lock);
+        struct rdma_seeking *seekers = devices->seekers;
+        bool looks = devices->is_asked || is_to_look(devices);
+        devices->seekers = NULL;
+        devices->is_asked = false;
+        is_stopping = devices->is_stopping;
+        pthread_mutex_unlock(&devices->lock);
+        if (!is_stopping)
+            bury_those_that_left(devices);
+        if (looks && !is_stopping)
+            look(devices);
+        answer(devices, seekers);
+        pthread_mutex_lock(&devices->lock);
+        if (looks)
+            devices->looked_ns = rdma_clock_ns();
+    }
+    pthread_mutex_unlock(&devices->lock);
+    return NULL;
+}
+
+bool rdma_watcher_start(struct rdma_devices *devices)
+{
+    devices->looked_ns = rdma_clock_ns();
+    devices->has_watcher = pthread_create(&devices->watcher, NULL, watch, devices) == 0;
+    return devices->has_watcher;
+}
+
+void rdma_watcher_stop(struct rdma_devices *devices)
+{
+    pthread_mutex_lock(&devices->lock);
+    devices->is_stopping = true;
+    pthread_cond_signal(&devices->wake);
+    pthread_mutex_unlock(&devices->lock);
+    pthread_join(devices->watcher, NULL);
+}
