@@ -172,15 +172,15 @@ bool rdma_devices_list(struct rdma_listed *listed, uint32_t size, uint32_t *coun
 {
     int there = 0;
     struct ibv_device **list = ibv_get_device_list(&there);
-    if (list == NULL)
-        return false;
-    for (*count = 0; *count < (uint32_t)there && *count < size; ++*count) {
+    bool is_whole = list != NULL && (uint32_t)there <= size;
+    for (*count = 0; is_whole && *count < (uint32_t)there; ++*count) {
         struct rdma_listed *entry = &listed[*count];
         snprintf(entry->name, sizeof entry->name, "%s", ibv_get_device_name(list[*count]));
         entry->index = ibv_get_device_index(list[*count]);
     }
-    ibv_free_device_list(list);
-    return true;
+    if (list != NULL)
+        ibv_free_device_list(list);
+    return is_whole;
 }
 
 void rdma_device_close(struct rdma_device *device)

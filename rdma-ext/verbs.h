@@ -48,7 +48,7 @@ bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choi
                       char message[RDMA_MESSAGE_MAX]);
 void rdma_device_close(struct rdma_device *device);
 
-/* The devices of this system. False: they cannot be listed. */
+/* The devices of this system. False: they cannot be listed, or are more than `size`. */
 struct rdma_listed {
     char name[IBV_SYSFS_NAME_MAX];
     int index;

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define LOOK_NS 1000000000
-#define LISTED_MAX 64
+#define LISTED_MAX 512
 
 /* A CONNECT that waits for a look. */
 struct rdma_seeking {
