@@ -2,7 +2,8 @@
 #
 # One tree per variant, so that they do not disturb each other: VARIANT=clang|asan|tsan|ubsan builds
 # in build/VARIANT; WAIT=1 makes the store's reads wait at random, in build/wait or
-# build/VARIANT-wait; LTO=1 optimizes more, and over all files at once when it links, which takes
+# build/VARIANT-wait; TINY=1 makes extents, nodes and the like tiny (storage/sizes.h), in build/tiny;
+# LTO=1 optimizes more, and over all files at once when it links, which takes
 # long and makes a command up to a fifth cheaper, in build/lto: what benchmarks measure; COVERAGE=1
 # counts what runs, in build/coverage. Every source file stands in a list below (`make check` sees to
 # it).
@@ -13,6 +14,7 @@ COVERAGE ?=
 # The one switch: RDMA is built where libibverbs can be compiled against; VERBS= leaves it out.
 VERBS ?= $(wildcard /usr/include/infiniband/verbs.h)
 WAIT ?=
+TINY ?=
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
@@ -23,6 +25,7 @@ MEMORY_SECONDS ?= 300
 MEMORY_CLIENTS ?= 200
 CUT_BOOTS ?= 10
 LONG_SECONDS ?= 3600
+TINY_SESSIONS ?= 200
 COVERAGE_PARTS ?= unit server
 RDMA_MODES ?= send write
 TEST_LANES ?= 2
@@ -404,6 +407,10 @@ STORAGE_TESTS := \
 
 WAIT_TESTS := test_borrowed test_building test_random test_snapshot test_summon test_tree test_tree_reads test_tree_space # also with reads that wait at random
 
+# In the build of tiny sizes: random sequences, which reach every form there. The others count pages and
+# runs, or damage what stands at a place, of the usual sizes.
+TINY_TESTS := test_powercut test_random test_snapshot test_tree
+
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
 	tests/storage/harness.c \
@@ -499,6 +506,9 @@ endif
 ifneq ($(WAIT),)
 CPPFLAGS += -DVELLUM_WAIT
 endif
+ifneq ($(TINY),)
+CPPFLAGS += -DVELLUM_TINY
+endif
 ifneq ($(LTO),)
 ifneq ($(VARIANT),)
 $(error LTO=1 is for gcc: without VARIANT)
@@ -509,7 +519,7 @@ AR := gcc-ar
 endif
 
 ifneq ($(COVERAGE),)
-ifneq ($(VARIANT)$(WAIT)$(LTO),)
+ifneq ($(VARIANT)$(TINY)$(WAIT)$(LTO),)
 $(error COVERAGE=1 is for gcc: without VARIANT, WAIT and LTO)
 endif
 CFLAGS := $(subst -O2,-O0,$(CFLAGS)) --coverage -fprofile-update=atomic
@@ -518,7 +528,7 @@ endif
 
 empty :=
 space := $(empty) $(empty)
-BUILD := $(subst $(space),/,$(strip build $(subst $(space),-,$(strip $(VARIANT) $(if $(WAIT),wait) $(if $(LTO),lto) $(if $(COVERAGE),coverage)))))
+BUILD := $(subst $(space),/,$(strip build $(subst $(space),-,$(strip $(VARIANT) $(if $(TINY),tiny) $(if $(WAIT),wait) $(if $(LTO),lto) $(if $(COVERAGE),coverage)))))
 OBJ := $(BUILD)/obj
 LIB := $(BUILD)/lib
 BIN := $(BUILD)/bin
@@ -545,12 +555,12 @@ endif
 
 SERVER := $(BIN)/vellum-server
 CHECKER := $(BIN)/vellum-check
-UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(UNIT_TESTS) $(STORAGE_TESTS))
+UNIT_PROGRAMS := $(addprefix $(BUILD)/tests/,$(if $(TINY),$(TINY_TESTS),$(UNIT_TESTS) $(STORAGE_TESTS)))
 BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test check figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test tiny-test check figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -584,6 +594,7 @@ help:
 	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
 	@echo '                  memory they take at maxmemory 64mb'
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
+	@echo 'make tiny-test    random operations on a store of tiny extents and nodes, TINY_SESSIONS (200)'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
 	@echo 'make rdma-test    what needs RDMA devices, in a virtual machine that has them'
 	@echo 'make rdma-asan    the same with the address sanitizer'
@@ -596,12 +607,13 @@ help:
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make install      to PREFIX (/usr/local), under DESTDIR if set'
 	@echo 'make clean        removes build/'
-	@echo 'VARIANT=clang|asan|tsan|ubsan and WAIT=1 choose another build, in a tree of its own;'
+	@echo 'VARIANT=clang|asan|tsan|ubsan, WAIT=1 and TINY=1 choose another build, in a tree of its own;'
 	@echo 'LTO=1 the one that is optimized as a whole: for installing, and what benchmarks measure'
 
 test: all unit $(RDMA_TEST_PROGRAMS)
 	$(MAKE) WAIT=1 server checker $(addprefix build/wait/tests/,$(WAIT_TESTS))
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
+	$(MAKE) TINY=1 unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --lanes $(TEST_LANES)
 
 check: server
@@ -651,6 +663,13 @@ POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_
 powercut: $(POWERCUT_TESTS)
 	for test in $(POWERCUT_TESTS); do VELLUM_SECONDS=$(POWERCUT_SECONDS) $$test || exit 1; done
 	VELLUM_LETTERS=$(POWERCUT_LETTERS) $(BUILD)/tests/test_cuts
+
+# Random operations in the build of tiny sizes, opened and closed TINY_SESSIONS times; then where reads wait.
+tiny-test:
+	for wait in '' 1; do \
+	    $(MAKE) TINY=1 WAIT=$$wait unit || exit 1; \
+	    for test in test_random test_tree; do \
+	        VELLUM_SESSIONS=$(TINY_SESSIONS) build/tiny$${wait:+-wait}/tests/$$test || exit 1; done; done
 
 killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)

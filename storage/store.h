@@ -24,10 +24,10 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "storage/sizes.h"
+
 #define STORE_DB_COUNT 16
-#define STORE_SLOT_COUNT 16384               /* Redis Cluster's hash slots */
-#define STORE_VALUE_MAX (512u * 1024 * 1024) /* longest value, as in Redis */
-#define STORE_KEY_MAX STORE_VALUE_MAX        /* longest key */
+#define STORE_SLOT_COUNT 16384 /* Redis Cluster's hash slots */
 #define STORE_NO_EXPIRY (-1)
 
 #define STORE_MUST_CHECK __attribute__((warn_unused_result))
@@ -386,7 +386,7 @@ void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg)
 /* The next piece, at most STORE_STREAM_PIECE bytes, as `*count` vectors that stay valid and
  * unchanged until the next call: STORE_OK; STORE_WAIT; STORE_ABSENT at the end; STORE_IO or
  * STORE_DAMAGED. */
-#define STORE_STREAM_PIECE (128 * 1024)
+#define STORE_STREAM_PIECE ((int)(SIZES_EXTENT_PAGES * 4096u)) /* 128 KB */
 STORE_MUST_CHECK enum store_result store_stream_next(struct store_stream *stream,
                                                      const struct iovec **vectors, int *count);
 void store_stream_close(struct store_stream *stream); /* at any time, also before the end */
@@ -457,7 +457,7 @@ STORE_MUST_CHECK bool store_hold_pages(struct store *store, const void *address,
  * background.
  */
 #define STORE_TREES 2
-#define STORE_TREE_KEY_MAX 512 /* longest key of an entry; values: STORE_VALUE_MAX */
+#define STORE_TREE_KEY_MAX SIZES_TREE_KEY /* longest key of an entry; values: STORE_VALUE_MAX */
 
 struct store_tree; /* one tree of one key, while the run function runs */
 

@@ -21,7 +21,7 @@
 #include "protocol/resp.h"
 #include "storage/store.h"
 
-#define PACKED_MAX 2000 /* bytes; what would be longer becomes trees */
+#define PACKED_MAX SIZES_PACKED /* bytes; what would be longer becomes trees */
 
 struct packed {
     const char *bytes;

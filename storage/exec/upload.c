@@ -213,7 +213,7 @@ static enum store_result reserve(struct store_txn *txn, struct store_request *re
     if (!make_room(upload, runs))
         return STORE_NO_MEMORY;
     enum store_result result =
-        run_write_begin(txn, left > 0 ? length : PAGE_SIZE, frames, runs, &upload->piece);
+        run_write_begin(txn, left > 0 ? length : FORMAT_NODE_BYTES, frames, runs, &upload->piece);
     if (result != STORE_OK)
         return result;
     upload->piece_filled = 0;

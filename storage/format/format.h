@@ -152,26 +152,28 @@
 #include "storage/store.h"
 
 #define FORMAT_VERSION 2u
-#define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
-#define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
-#define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
-#define FORMAT_INDEX_MAGIC 0x3258444e49554c56ull      /* "VLUINDX2" */
-#define FORMAT_INDEX_END 0x444e4558444e4956ull        /* "VINDXEND" */
+#define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* what a file has for it */
+#define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull      /* "VELLUM01" */
+#define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull         /* "VLUSEGMT" */
+#define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull           /* "VLUGROUP" */
+#define FORMAT_INDEX_MAGIC 0x3258444e49554c56ull           /* "VLUINDX2" */
+#define FORMAT_INDEX_END 0x444e4558444e4956ull             /* "VINDXEND" */
 
 #define PAGE_SIZE 4096u
-#define SEGMENT_PAGES 256u
+#define SEGMENT_PAGES SIZES_SEGMENT_PAGES
 #define SEGMENT_BYTES (SEGMENT_PAGES * PAGE_SIZE)
 #define FORMAT_SEGMENT_COPY 2048u
 #define FORMAT_PARTITION_MAX 128u
 #define FORMAT_EXTENT_SPACE 255u /* the space number of the file `extents` */
-#define FORMAT_EXTENT_PAGES 32u
+#define FORMAT_EXTENT_PAGES SIZES_EXTENT_PAGES
 #define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
-#define FORMAT_NODE_FANOUT 256u
+#define FORMAT_NODE_FANOUT SIZES_NODE_FANOUT
+#define FORMAT_NODE_BYTES (FORMAT_NODE_FANOUT * 16u) /* of the descriptors */
 #define FORMAT_INDEX_BLOCK (64u << 10)
-#define FORMAT_RUN_MASKS 4u     /* words of free runs at the start of an extents segment's masks */
-#define FORMAT_ROOT_EXTENTS 64u /* a root names at most so many extents itself */
+#define FORMAT_RUN_MASKS 4u /* words of free runs at the start of an extents segment's masks */
+#define FORMAT_ROOT_EXTENTS SIZES_ROOT_EXTENTS /* a root names at most so many extents itself */
 
-#define FORMAT_KEY_INLINE 2048u /* longest key that stands in its item */
+#define FORMAT_KEY_INLINE SIZES_KEY_INLINE /* longest key that stands in its item */
 
 enum format_flags {
     FORMAT_HAS_EXPIRY = 1,
@@ -416,6 +418,29 @@ uint32_t format_class_for(uint32_t item_len); /* smallest class that holds it */
 uint32_t format_run_class_for(uint32_t bytes);
 
 #define FORMAT_ITEM_MAX PAGE_SIZE
+#define FORMAT_ITEM_VALUE SIZES_ITEM_VALUE /* longest item that has its value in it */
+
+/* The roots of the longest key and value there can be, in one item. */
+#define FORMAT_NODES_MOST                                                                          \
+    ((STORE_VALUE_MAX + FORMAT_NODE_FANOUT * FORMAT_EXTENT_BYTES - 1) /                            \
+     (FORMAT_NODE_FANOUT * FORMAT_EXTENT_BYTES))
+static_assert(sizeof(struct format_item) + 8 + sizeof(struct format_long_key) +
+                      2 * (sizeof(struct format_root) +
+                           FORMAT_NODES_MOST * sizeof(struct format_extent)) <=
+                  FORMAT_ITEM_MAX,
+              "no item for the longest value under the longest key");
+static_assert(FORMAT_ITEM_VALUE <= FORMAT_ITEM_MAX, "an item fills a page at most");
+static_assert(FORMAT_KEY_INLINE + FORMAT_ROOT_EXTENTS * sizeof(struct format_extent) +
+                      sizeof(struct format_item) + 8 + sizeof(struct format_root) <=
+                  FORMAT_ITEM_MAX,
+              "no item for a large value under the longest key in it");
+static_assert(FORMAT_NODE_BYTES == FORMAT_NODE_FANOUT * sizeof(struct format_extent) &&
+                  FORMAT_NODE_BYTES <= PAGE_SIZE,
+              "a node is one page");
+static_assert(FORMAT_ROOT_EXTENTS <= FORMAT_NODE_FANOUT, "the first node takes the root's extents");
+static_assert(SEGMENT_PAGES % 64 == 0 && SEGMENT_PAGES <= 64 * FORMAT_RUN_MASKS,
+              "masks of free runs");
+static_assert(STORE_STREAM_PIECE == FORMAT_EXTENT_BYTES, "a stream's piece is an extent");
 
 /* Ties an item to its place, so that a misdirected or copied page is noticed. */
 uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);

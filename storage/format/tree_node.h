@@ -12,8 +12,12 @@
 #define NODE_BEGIN 44u /* of the cells */
 
 /* Any node has room for four of the largest entries. */
-#define NODE_ROOM (PAGE_SIZE - NODE_BEGIN)
+#define NODE_ROOM SIZES_TREE_ROOM
 #define NODE_ENTRY_MAX (NODE_ROOM / 4)
+static_assert(NODE_ROOM <= PAGE_SIZE - NODE_BEGIN, "a node is a page");
+static_assert(8 + STORE_TREE_KEY_MAX + sizeof(struct format_outside) <= NODE_ENTRY_MAX &&
+                  sizeof(struct format_child) + STORE_TREE_KEY_MAX <= NODE_ENTRY_MAX,
+              "the longest key stands in its node");
 
 /* An entry of a leaf. With `outside` the value is a struct format_outside. */
 struct node_entry {

@@ -29,10 +29,11 @@
 #include "storage/base/env.h"
 #include "storage/format/format.h"
 
-#define JOURNAL_MIN_BYTES (8u << 20)
-#define JOURNAL_MAX_BYTES (8ull << 30)    /* lengths of records fit 32 bits */
-#define JOURNAL_GROUP_TARGET (256u << 10) /* unless `always`, write once so much has gathered */
-#define JOURNAL_GROUP_LIMIT (4u << 20)    /* then writers wait for a group to arrive */
+#define JOURNAL_MIN_BYTES SIZES_JOURNAL_MIN
+#define JOURNAL_MAX_BYTES (8ull << 30) /* lengths of records fit 32 bits */
+#define JOURNAL_GROUP_TARGET                                                                       \
+    SIZES_GROUP_TARGET                        /* unless `always`, write once so much has gathered */
+#define JOURNAL_GROUP_LIMIT SIZES_GROUP_LIMIT /* then writers wait for a group to arrive */
 #define JOURNAL_FLIGHTS 2u
 #define JOURNAL_OVERDUE_MS 1000
 /* Longer buffers are given back when their group is durable. */

@@ -87,7 +87,7 @@ enum store_result superblock_create(struct superblock *block, const struct store
         return result;
     struct format_superblock *super = &block->latest;
     *super = (struct format_superblock){.magic = FORMAT_SUPERBLOCK_MAGIC,
-                                        .version = FORMAT_VERSION,
+                                        .version = FORMAT_STAMP,
                                         .partition_count = partitions,
                                         .journal_bytes = journal,
                                         .tail_commit = 1,
@@ -136,15 +136,15 @@ static enum store_result judge(const struct format_superblock *found, uint64_t m
                  "The file `superblock` is not Vellum's: choose another directory with --dir");
         return STORE_FOREIGN;
     }
-    if (found->magic == 0 && version == FORMAT_VERSION) {
+    if (found->magic == 0 && version == FORMAT_STAMP) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "Both copies of the superblock are damaged: restore the directory from a backup");
         return STORE_CORRUPT;
     }
-    if (found->magic == 0 || found->version != FORMAT_VERSION) {
+    if (found->magic == 0 || found->version != FORMAT_STAMP) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "The data directory has format version %u; this server knows version %u only",
-                 found->magic ? found->version : version, FORMAT_VERSION);
+                 found->magic ? found->version : version, FORMAT_STAMP);
         return STORE_VERSION;
     }
     return STORE_OK;

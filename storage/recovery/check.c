@@ -91,7 +91,7 @@ static void check_extents_of(struct check *check, const struct format_item *item
     struct format_extent extents[FORMAT_NODE_FANOUT];
     if (node->page == 0)
         return;
-    if (node->length != PAGE_SIZE || !extent_is_whole(check, node)) {
+    if (node->length != FORMAT_NODE_BYTES || !extent_is_whole(check, node)) {
         check_extent(check, item, node, NULL);
         return;
     }

@@ -112,7 +112,8 @@ static bool keep_root(struct scan *scan, const char *at)
 static void keep_node(struct scan *scan, const struct format_extent *node,
                       const struct format_extent extents[FORMAT_NODE_FANOUT])
 {
-    if (node->length != PAGE_SIZE || format_checksum(extents, PAGE_SIZE) != node->checksum) {
+    if (node->length != FORMAT_NODE_BYTES ||
+        format_checksum(extents, FORMAT_NODE_BYTES) != node->checksum) {
         scan->damaged++;
         env_log(&scan->store->env, STORE_LOG_WARNING,
                 "Page %u of `extents` is damaged: a large value cannot be read", node->page);

@@ -149,7 +149,7 @@ enum store_result extent_copy(struct store_txn *txn, const struct format_extent 
 enum store_result extent_copy_node(struct store_txn *txn, const struct format_extent *node,
                                    uint32_t offset, uint32_t len, struct format_extent *to)
 {
-    if (node->page && node->length != PAGE_SIZE)
+    if (node->page && node->length != FORMAT_NODE_BYTES)
         return extent_damaged(txn->store, node);
     return extent_copy(txn, node, offset, len, (char *)to);
 }

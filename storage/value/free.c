@@ -214,8 +214,8 @@ static bool free_node(struct store *store, const struct format_extent *node)
     bool read = there && extents &&
                 disk_read(store->keeper_queue, store->extents.file, extents, PAGE_SIZE,
                           (uint64_t)node->page * PAGE_SIZE) == 0;
-    bool good =
-        read && node->length == PAGE_SIZE && format_checksum(extents, PAGE_SIZE) == node->checksum;
+    bool good = read && node->length == FORMAT_NODE_BYTES &&
+                format_checksum(extents, FORMAT_NODE_BYTES) == node->checksum;
     if (good)
         free_extents(&store->extents, extents, FORMAT_NODE_FANOUT);
     else if (read || !there)

@@ -156,7 +156,8 @@ static enum store_result open_node(struct staging *staging, uint32_t i, struct n
     if (base && base->depth == 0 && number == 0)
         memcpy(extents, base->extents, base->count * sizeof *extents);
     else if (base && base->depth == 1 && number < base->count)
-        copied = extent_copy_node(staging->txn, &base->extents[number], 0, PAGE_SIZE, extents);
+        copied =
+            extent_copy_node(staging->txn, &base->extents[number], 0, FORMAT_NODE_BYTES, extents);
     if (copied == STORE_OK)
         copied = check_descriptors(staging, extents);
     bool replaces = base && base->depth == 1 && number < base->count && base->extents[number].page;
@@ -284,7 +285,7 @@ static enum store_result stage_nodes(struct staging *staging)
         if (staging->in_flight >= WINDOW)
             return STORE_WAIT;
         enum store_result result =
-            write_run(staging, PAGE_SIZE, fill_node, node->extents, &node->written);
+            write_run(staging, FORMAT_NODE_BYTES, fill_node, node->extents, &node->written);
         if (result != STORE_OK)
             return result;
     }

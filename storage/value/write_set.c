@@ -110,7 +110,7 @@ struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
 bool write_set_fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
 {
     uint64_t head = sizeof(struct format_item) + (expire_ms == STORE_NO_EXPIRY ? 0 : 8);
-    return head + long_key_in_item(key) + len <= FORMAT_ITEM_MAX;
+    return head + long_key_in_item(key) + len <= FORMAT_ITEM_VALUE;
 }
 
 enum store_result write_set_put(struct store_txn *txn, const struct store_key *key, uint8_t type,

@@ -1,7 +1,7 @@
 """Transactions, trees, order, the cache, eviction, the disk."""
 
 from fault import (Faults, BORROWED, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LARGE, LONG_KEYS,
-                   POWERCUT, RANDOM, STALLS, TREES, UPLOAD)
+                   POWERCUT, RANDOM, STALLS, TINY_RANDOM, TREES, UPLOAD)
 
 ALL = Faults()
 fault = ALL.add
@@ -428,13 +428,20 @@ fault("data-passes-for-a-node", "storage/value/stage.c",
       ("else if (base && base->depth == staging->depth && i < base->count)",
        "else if (base && i < base->count)"),
       by=[LARGE])
+fault("data-passes-for-the-first-node", "storage/value/stage.c",
+      "a value that gets nodes keeps its former extents in their places, whatever is written",
+      ("else if (base && base->depth == staging->depth && i < base->count)",
+       "else if (base && i < base->count)"),
+      ("bool deepens = staging->depth == 1 && large->base && large->base->depth == 0;",
+       "bool deepens = false;"),
+      by=[TINY_RANDOM])
 fault("roots-believed", "storage/txn/verify.c",
       "what an item says of lengths and counts is used as it stands",
       ("return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;", "return SLOT_ITEM;"),
       by=[LARGE])
 fault("length-of-a-node-believed", "storage/value/extent.c",
       "what is missing of a node that is too short passes for holes",
-      ("if (node->page && node->length != PAGE_SIZE)", "if (false)"),
+      ("if (node->page && node->length != FORMAT_NODE_BYTES)", "if (false)"),
       by=[LARGE])
 fault("freed-runs-believed", "storage/value/free.c",
       "a run is given back that is none, or was given back before",

@@ -122,7 +122,7 @@ void rig_defaults(struct rig *rig)
     *rig = (struct rig){.options = {.partition_count = 4,
                                     .worker_count = 1,
                                     .memory_bytes = 1 << 20,
-                                    .journal_bytes = 8 << 20,
+                                    .journal_bytes = JOURNAL_MIN_BYTES,
                                     .sync = STORE_SYNC_ALWAYS,
                                     .log = log_line}};
 }

@@ -476,20 +476,36 @@ static void one_copy_of_the_superblock_is_enough(void **state)
     }
 }
 
-static void an_unknown_version_is_named(void **state)
+static void expect_no_start(uint32_t version, const char *words)
 {
-    (void)state;
     struct rig rig;
     struct medium *medium = closed_store(&rig);
     for (uint32_t copy = 0; copy < 2; copy++) {
         struct format_superblock super;
         medium_peek(medium, "superblock", copy * PAGE_SIZE, &super, sizeof super);
-        super.version = FORMAT_VERSION + 7;
+        super.version = version;
         super.checksum = format_checksum(&super, offsetof(struct format_superblock, checksum));
         medium_poke(medium, "superblock", copy * PAGE_SIZE, &super, sizeof super);
     }
-    expect_refusal(&rig, medium, STORE_VERSION, "version 9;");
+    expect_refusal(&rig, medium, STORE_VERSION, words);
     medium_free(medium);
+}
+
+static void an_unknown_version_is_named(void **state)
+{
+    (void)state;
+    expect_no_start(FORMAT_VERSION + 7, "version 9;");
+}
+
+/* Tiny extents and nodes in a store that has others, or the other way round, would be read as what
+ * they are not. */
+static void a_directory_of_other_sizes_is_refused(void **state)
+{
+    (void)state;
+    uint32_t other = FORMAT_VERSION | (SIZES_ARE_TINY ? 0 : 0x54000000u);
+    char words[40];
+    snprintf(words, sizeof words, "version %u;", other);
+    expect_no_start(other, words);
 }
 
 static void a_foreign_file_is_left_alone(void **state)
@@ -649,6 +665,7 @@ int main(void)
         cmocka_unit_test(a_directory_is_opened_once),
         cmocka_unit_test(one_copy_of_the_superblock_is_enough),
         cmocka_unit_test(an_unknown_version_is_named),
+        cmocka_unit_test(a_directory_of_other_sizes_is_refused),
         cmocka_unit_test(a_foreign_file_is_left_alone),
         cmocka_unit_test(a_superblock_that_is_gone),
         cmocka_unit_test(a_directory_without_its_superblock),

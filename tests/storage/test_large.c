@@ -16,6 +16,7 @@
 /* ---- the model: a sparse array of bytes ---- */
 
 #define MODEL_PAGES (STORE_VALUE_MAX / PAGE_SIZE)
+#define NODE (FORMAT_NODE_FANOUT * FORMAT_EXTENT_BYTES)
 #define MARKS 256u
 #define WINDOW 300u
 
@@ -175,7 +176,8 @@ static struct blob *some_bytes(struct rng *rng)
 
 static void put(struct call *call, struct model *model, struct rng *rng)
 {
-    uint64_t len = near(rng, model, (8u << 20) + FORMAT_EXTENT_BYTES);
+    uint64_t len =
+        near(rng, model, FORMAT_ROOT_EXTENTS * FORMAT_EXTENT_BYTES + FORMAT_EXTENT_BYTES);
     struct step *step = call_step(call, STEP_PUT, 0);
     step->blob = blob_random(rng, len ? len : 1);
     model_clear(model);
@@ -269,7 +271,7 @@ static void a_value_of_any_form_is_what_was_written(void **state)
 static void it_grows_far_behind_its_end(void **state)
 {
     (void)state;
-    static const uint64_t ends[] = {80000000, 33554432, 33554431, STORE_VALUE_MAX - 1};
+    static const uint64_t ends[] = {5 * NODE / 2, NODE, NODE - 1, STORE_VALUE_MAX - 1};
     struct rng rng = {rng_seed("growing far")};
     struct model model = {.pages = calloc(MODEL_PAGES, sizeof *model.pages)};
     char directory[256];
@@ -302,8 +304,8 @@ static void it_grows_far_behind_its_end(void **state)
 
 /* ---- what cannot be true, behind a right checksum ---- */
 
-#define LENGTH 300000u                          /* three extents */
-#define DEEP ((8u << 20) + FORMAT_EXTENT_BYTES) /* one node */
+#define LENGTH 300000u                                                         /* three extents */
+#define DEEP (FORMAT_ROOT_EXTENTS * FORMAT_EXTENT_BYTES + FORMAT_EXTENT_BYTES) /* one node */
 
 struct lie {
     const char *of;

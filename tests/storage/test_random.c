@@ -68,7 +68,7 @@ static void values_of_megabytes_too(void **state)
     rig.options.partition_count = 1;
     workload_init(&load, &rig, seed);
     load.large_percent = 40;
-    load.large_max = 12 << 20;
+    load.large_max = WORKLOAD_LARGEST;
     random_load(&rig, &load, limit_of("VELLUM_SESSIONS", 2), limit_of("VELLUM_CALLS", 1500) / 10);
     workload_free(&load);
     scratch_remove(directory);

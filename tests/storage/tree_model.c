@@ -6,6 +6,8 @@
 
 #include "storage/txn/engine.h"
 
+#define ITEM_HEADS (sizeof(struct format_item) + sizeof(struct format_outside_key))
+
 enum tree_op_kind {
     OP_CREATE,
     OP_DELETE,
@@ -170,8 +172,9 @@ static enum store_result mix_shown(struct store_txn *txn, uint64_t *digest, uint
                                    const struct store_entry *entry)
 {
     const char *value;
-    must(entry->value.large == (entry->value.length > 4000), "large says %d of %llu bytes",
-         entry->value.large, (unsigned long long)entry->value.length);
+    must(entry->value.large == (entry->value.length > FORMAT_ITEM_VALUE - ITEM_HEADS),
+         "large says %d of %llu bytes", entry->value.large,
+         (unsigned long long)entry->value.length);
     char key[STORE_TREE_KEY_MAX];
     memcpy(key, entry->key, entry->key_len);
     enum store_result result = store_load(txn, &entry->value, &value);

@@ -21,7 +21,7 @@ void workload_init(struct workload *load, struct rig *rig, uint64_t seed)
                               .window = 8,
                               .large_percent = 10,
                               .alone_permille = 8,
-                              .large_max = 400 << 10};
+                              .large_max = WORKLOAD_LARGE};
     load->now = calloc(1, sizeof *load->now);
     load->base = calloc(1, sizeof *load->base);
     must(load->now && load->base, "out of memory");
@@ -259,10 +259,29 @@ static uint64_t random_length(struct workload *load)
     case 1:
         return rng_below(rng, 400);
     case 2:
-        return 3700 + rng_below(rng, 500); /* about where small ends */
+        return FORMAT_ITEM_VALUE - 396 + rng_below(rng, 500); /* about where small ends */
     default:
         return rng_below(rng, 4096);
     }
+}
+
+/* At or next to where an extent, what a root names itself, or a node ends; below `reach`, if that
+ * is more than an extent. */
+static uint64_t random_edge(struct workload *load, uint64_t reach)
+{
+    static const uint64_t units[] = {PAGE_SIZE, FORMAT_EXTENT_BYTES,
+                                     FORMAT_ROOT_EXTENTS * FORMAT_EXTENT_BYTES, WORKLOAD_NODE};
+    uint32_t kind = rng_below(&load->rng, sizeof units / sizeof *units);
+    while (units[kind] > reach && kind > 0)
+        kind--;
+    uint64_t edge = units[kind] * (1 + rng_next(&load->rng) % (reach / units[kind] + 1));
+    return edge - 1 + rng_below(&load->rng, 3);
+}
+
+/* Of a large value, or within it. */
+static uint64_t random_reach(struct workload *load, uint64_t reach)
+{
+    return rng_chance(&load->rng, 30) ? random_edge(load, reach) : rng_next(&load->rng) % reach;
 }
 
 static void add_put(struct workload *load, struct call *call)
@@ -272,7 +291,7 @@ static void add_put(struct workload *load, struct call *call)
     if (rng_chance(&load->rng, load->large_percent)) {
         id = rng_below(&load->rng, LARGE_KEYS);
         db = 0;
-        len = 4096 + rng_next(&load->rng) % load->large_max;
+        len = 4096 + random_reach(load, load->large_max);
     }
     struct step *step = call_step(call, STEP_PUT, oracle_key(call, db, id));
     step->blob = blob_random(&load->rng, len);
@@ -285,9 +304,14 @@ static void add_patch(struct workload *load, struct call *call)
     bool large = rng_chance(&load->rng, 40);
     uint32_t id = large ? rng_below(&load->rng, LARGE_KEYS) : random_id(load);
     struct step *step = call_step(call, STEP_PATCH, oracle_key(call, 0, id));
-    uint64_t reach = large ? load->large_max + 200000 : 5000;
-    step->offset = rng_next(&load->rng) % reach;
-    step->blob = blob_random(&load->rng, 1 + rng_below(&load->rng, large ? 200000 : 600));
+    uint32_t most = large ? 3 * FORMAT_EXTENT_BYTES / 2 : 600;
+    step->offset = large ? random_reach(load, load->large_max + most) : rng_below(&load->rng, 5000);
+    uint64_t len = 1 + rng_below(&load->rng, most);
+    if (large && rng_chance(&load->rng, 30)) /* to an edge, or a little */
+        len = rng_chance(&load->rng, 50)
+                  ? 1
+                  : (FORMAT_EXTENT_BYTES - step->offset % FORMAT_EXTENT_BYTES);
+    step->blob = blob_random(&load->rng, len);
 }
 
 static void add_get(struct workload *load, struct call *call)
@@ -299,7 +323,8 @@ static void add_get(struct workload *load, struct call *call)
         return;
     }
     struct step *step = call_step(call, STEP_READ, key);
-    step->offset = rng_next(&load->rng) % (rng_chance(&load->rng, 50) ? 4000 : load->large_max);
+    step->offset = rng_chance(&load->rng, 50) ? rng_below(&load->rng, 4000)
+                                              : random_reach(load, load->large_max);
     step->length = rng_next(&load->rng) % 100000;
 }
 

@@ -8,10 +8,16 @@
 #ifndef VELLUM_TEST_STORAGE_WORKLOAD_H
 #define VELLUM_TEST_STORAGE_WORKLOAD_H
 
+#include "storage/format/format.h"
 #include "tests/storage/fault_disk.h"
 #include "tests/storage/oracle.h"
 
 #define WORKLOAD_STREAMS 3u
+
+/* Longest values: by default, and where roots are to have nodes. */
+#define WORKLOAD_NODE (FORMAT_NODE_FANOUT * FORMAT_EXTENT_BYTES)
+#define WORKLOAD_LARGE (SIZES_ARE_TINY ? 3 * WORKLOAD_NODE : 400u << 10)
+#define WORKLOAD_LARGEST (SIZES_ARE_TINY ? STORE_VALUE_MAX / 4 : 12u << 20)
 
 struct workload_stream {
     struct store_stream *stream;
