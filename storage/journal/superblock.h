@@ -1,7 +1,7 @@
 /*
  * The superblock: who a directory is, and where redo begins. Private to storage/.
  *
- * Threads: none of its own; only the keeper, and before it runs the start, write it.
+ * Threads: none of its own. The keeper writes it; the start and a reload do while the keeper rests.
  */
 #ifndef VELLUM_STORE_SUPERBLOCK_H
 #define VELLUM_STORE_SUPERBLOCK_H

@@ -59,7 +59,7 @@ def test_a_script_that_holds_a_key(server):
         for other in others:
             other.send(b"GET held\r\n")
         said = gdb("vellum connections", "vellum locks", "vellum frames",
-                   "python arena = find_server()['store']['arena']",
+                   "python arena = find_server()['store']['cache']['arena']",
                    "python page = gdb.selected_inferior().search_memory(int(arena['memory'][0]), 1 << 26,"
                    " b'needle:7')",
                    "python gdb.execute('vellum item %d' % (page - gdb.lookup_type('struct format_item').sizeof))",

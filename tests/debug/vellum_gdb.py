@@ -28,7 +28,8 @@ FIELDS = {
     "session": ["id", "db", "resp_version", "last_command", "name", "multi", "watch"],
     "server": ["workers", "worker_count", "store"],
     "worker": ["server", "conns", "index"],
-    "store": ["partitions", "partition_count", "arena"],
+    "store": ["partitions", "partition_count", "cache"],
+    "page_cache": ["arena"],
     "partition": ["claims", "claim_count"],
     "arena": ["frames", "memory", "chunk_count"],
 }
@@ -214,7 +215,7 @@ def locks(server):
 
 
 def frames(server):
-    arena = server["store"]["arena"]
+    arena = server["store"]["cache"]["arena"]
     states = {}
     for chunk in range(int(arena["chunk_count"])):
         if not int(arena["frames"][chunk]):
