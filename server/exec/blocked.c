@@ -36,6 +36,7 @@
 
 #define SHARDS 64
 #define BUCKETS_MIN 16
+#define QUEUE_MEMORY (sizeof(struct queue) + 32) /* with its bucket, and malloc's share */
 
 /* A waiter in the queue of one of its keys. */
 struct place {
@@ -377,6 +378,14 @@ enum store_result blocked_prepare(struct request *request)
     bool is_listening = atomic_load(&blocked->is_listening);
     pthread_mutex_unlock(&blocked->lock);
     return is_listening ? STORE_OK : STORE_NO_MEMORY;
+}
+
+uint64_t blocked_memory(const struct waiter *waiter)
+{
+    uint64_t bytes = sizeof *waiter;
+    for (uint32_t i = 0; i < waiter->place_count; i++)
+        bytes += sizeof *waiter->places + QUEUE_MEMORY + waiter->places[i].queue->key.len;
+    return bytes;
 }
 
 uint64_t blocked_clients(const struct blocked *blocked)

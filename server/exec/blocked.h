@@ -50,6 +50,9 @@ void blocked_rest(struct blocked *blocked);
 enum blocked_ending { BLOCKED_GOES_ON, BLOCKED_TIMEOUT, BLOCKED_ERROR };
 void blocked_end(struct conn *conn, enum blocked_ending ending);
 
+/* About what it takes: queues as if nobody else waited in them. */
+uint64_t blocked_memory(const struct waiter *waiter);
+
 uint64_t blocked_clients(const struct blocked *blocked);
 uint64_t blocked_keys(const struct blocked *blocked);
 

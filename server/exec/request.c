@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/net/conn.h"
+#include "server/exec/blocked.h"
 #include "server/exec/nested.h"
 #include "server/exec/row.h"
 #include "server/core/server.h"
@@ -211,6 +212,8 @@ uint64_t request_memory(const struct request *request)
 {
     uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
                      request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
+    if (request->waiter != NULL)
+        bytes += blocked_memory(request->waiter);
     size_t count = row_length(&request->call) * request->call.argc;
     for (size_t i = 0; request->block != NULL && i < count; i++)
         bytes += request->call.argv[i].len;

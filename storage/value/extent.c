@@ -12,12 +12,14 @@
 #include "storage/value/large_value.h"
 #include "storage/value/patches.h"
 #include "storage/txn/load.h"
+#include "storage/txn/memory.h"
 #include "storage/value/free.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define GATHER_EXTENTS 4u /* read ahead while a long value is gone through */
+#define ASKED_LEAST (256u << 10) /* shorter values are loaded as long as malloc has memory */
+#define GATHER_EXTENTS 4u        /* read ahead while a long value is gone through */
 
 static uint32_t pages_of(const struct format_extent *extent)
 {
@@ -206,19 +208,15 @@ struct whole {
     struct run_reader reader;
 };
 
-/* What there may be of them is asked of those that claims protect; a key is read whatever its
- * length. */
-static void count_whole(struct store *store, const struct whole *whole, int64_t length)
+static void count_whole(struct store *store, int64_t length)
 {
-    if (whole->is_key)
-        return;
     atomic_fetch_add_explicit(&store->loaded_bytes, (uint64_t)length, memory_order_relaxed);
     store_note_memory(store, length);
 }
 
 static void free_whole(struct store *store, struct whole *whole)
 {
-    count_whole(store, whole, -(int64_t)whole->root->length);
+    count_whole(store, -(int64_t)whole->root->length);
     if (whole->is_key)
         run_reader_end(store, &whole->reader);
     free(whole->root);
@@ -273,7 +271,9 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     uint64_t length, loaded = atomic_load_explicit(&txn->store->loaded_bytes, memory_order_relaxed);
     memcpy(&length, root, sizeof length);
-    if (loaded + length > most)
+    bool may_be =
+        loaded + length <= most && (length < ASKED_LEAST || memory_has_room(txn->store, length));
+    if (!may_be && !is_key) /* a key is read whatever its length */
         return NULL;
     struct whole *whole = calloc(1, sizeof *whole);
     if (!whole)
@@ -288,7 +288,7 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     memcpy(whole->root, root, root_bytes);
     whole->is_key = is_key;
-    count_whole(txn->store, whole, (int64_t)length);
+    count_whole(txn->store, (int64_t)length);
     if (is_key)
         run_reader_begin(txn->store, &whole->reader, atomic_load(&txn->store->journal.appended));
     whole->next = txn->wholes;
@@ -350,8 +350,8 @@ enum store_result extent_load_key(struct store_txn *txn, const struct format_ite
                                   const char **bytes)
 {
     const char *root = format_key_root(item);
-    return gather(txn, find_whole(txn, root, format_key_root_length(item), true, UINT64_MAX),
-                  bytes);
+    struct whole *whole = find_whole(txn, root, format_key_root_length(item), true, UINT64_MAX);
+    return gather(txn, whole, bytes);
 }
 
 /* ---- piece by piece ---- */
