@@ -21,8 +21,6 @@
 #define MEASURE_MS 10   /* while the keeper is busy; at rest it wakes ten times a second */
 #define LATE_MS 30      /* then who grows measures */
 #define SHRINK_STEP 16u /* frames of a space at a time */
-#define REFUSES_LEAST (64u << 20) /* no server has less; with less nothing would be possible */
-#define SPARE_SHARE 16u /* what no request takes: frames, and what nobody tells of, need some */
 
 /* What cannot go, as far as it is counted. */
 static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
@@ -170,15 +168,6 @@ void store_note_memory(struct store *store, int64_t change)
         shrink(store, (uint32_t)(change / PAGE_SIZE) + 1, false);
     if (is_over(store))
         keeper_ask(store);
-}
-
-bool memory_has_room(const struct store *store, uint64_t bytes)
-{
-    uint64_t budget = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed);
-    if (budget < REFUSES_LEAST)
-        budget = REFUSES_LEAST;
-    uint64_t most = budget - budget / SPARE_SHARE, taken = (uint64_t)taken_now(store);
-    return bytes <= most && taken <= most - bytes;
 }
 
 void memory_keep(struct store *store)

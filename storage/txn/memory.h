@@ -7,9 +7,6 @@
 void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
 /* The store itself has grown: frames make room before the next measurement. Takes no locks. */
 void memory_note_growth(struct store *store, uint64_t bytes);
-/* Whether all that the process has, but for page frames, may become so much more. To be asked
- * before much is taken: false means to give up with STORE_NO_MEMORY. Any thread. */
-bool memory_has_room(const struct store *store, uint64_t bytes);
 /* Measures now and then; frames beyond the limit go. No space's lock is held. */
 void memory_keep(struct store *store);
 

@@ -6,13 +6,11 @@
  * too.
  */
 #include "storage/txn/txn_memory.h"
-#include "storage/txn/memory.h"
 
 #include <stdlib.h>
 
 #define BLOCK_SIZE 16384u
-#define ASKED_LEAST (256u << 10) /* shorter pieces are to be had as long as malloc has them */
-#define NOTE_STEP (256u << 10)   /* of a change that frames need not make room for at once */
+#define NOTE_STEP (256u << 10) /* of a change that frames need not make room for at once */
 
 struct memory_block {
     struct memory_block *next;
@@ -44,8 +42,7 @@ void *store_alloc(struct store_txn *txn, size_t size)
     struct memory_block *block = txn->blocks;
     if (!block || block->size - block->used < size) {
         size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        bool may_be = room < ASKED_LEAST || memory_has_room(txn->store, room);
-        struct memory_block *fresh = may_be ? malloc(sizeof *fresh + room) : NULL;
+        struct memory_block *fresh = malloc(sizeof *fresh + room);
         if (!fresh)
             return NULL;
         *fresh = (struct memory_block){.next = block, .size = room};

@@ -12,14 +12,12 @@
 #include "storage/value/large_value.h"
 #include "storage/value/patches.h"
 #include "storage/txn/load.h"
-#include "storage/txn/memory.h"
 #include "storage/value/free.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define ASKED_LEAST (256u << 10) /* shorter values are loaded as long as malloc has memory */
-#define GATHER_EXTENTS 4u        /* read ahead while a long value is gone through */
+#define GATHER_EXTENTS 4u /* read ahead while a long value is gone through */
 
 static uint32_t pages_of(const struct format_extent *extent)
 {
@@ -271,9 +269,7 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     uint64_t length, loaded = atomic_load_explicit(&txn->store->loaded_bytes, memory_order_relaxed);
     memcpy(&length, root, sizeof length);
-    bool may_be =
-        loaded + length <= most && (length < ASKED_LEAST || memory_has_room(txn->store, length));
-    if (!may_be && !is_key) /* a key is read whatever its length */
+    if (loaded + length > most && !is_key) /* a key is read whatever its length */
         return NULL;
     struct whole *whole = calloc(1, sizeof *whole);
     if (!whole)

@@ -11,9 +11,6 @@
 #include "storage/value/write_set.h"
 #include "storage/value/extent.h"
 
-#define LOADED_SHARE 4u /* of memory: whole values, of all transactions; or LOADED_LEAST */
-#define LOADED_LEAST (16u << 20)
-
 struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
 {
     const struct format_item *found = item->origin;
@@ -53,9 +50,7 @@ enum store_result store_read(struct store_txn *txn, const struct store_item *ite
 enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                              const char **bytes)
 {
-    uint64_t memory = atomic_load_explicit(&txn->store->memory_bytes, memory_order_relaxed);
-    uint64_t share = memory / LOADED_SHARE, most = share < LOADED_LEAST ? LOADED_LEAST : share;
-    return store_load_within(txn, item, most, bytes);
+    return store_load_within(txn, item, UINT64_MAX, bytes);
 }
 
 enum store_result store_load_within(struct store_txn *txn, const struct store_item *item,
