@@ -2,10 +2,9 @@
 """The rooms of server/ and storage/: layers in one order, which the README of each folder gives, the
 lowest first. A file includes and calls its own room and lower ones.
 
-Usage: rooms.py BUILD [--list] (at the top of the tree; BUILD holds the objects)
-Includes are read off the sources, calls off the symbols of the objects. A breach that stands in
-known_breaches.txt is excused; one that stands there and is none any more has to be taken out. Prints
-a line per complaint, exit code 1 if there is any; --list prints all breaches as that file has them.
+Usage: rooms.py BUILD (at the top of the tree; BUILD holds the objects)
+Includes are read off the sources, calls off the symbols of the objects. Prints a line per breach, exit
+code 1 if there is any.
 """
 
 import os
@@ -13,8 +12,6 @@ import re
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-KNOWN = os.path.join(HERE, "known_breaches.txt")
 FOLDERS = ("server", "storage")
 # The library's face: part of no room.
 PUBLIC = {"storage/store.h"}
@@ -64,13 +61,11 @@ class Folder:
     def calls(self, build):
         """(file, file, symbol) of each use of another file's symbol within the folder."""
         defined, used = {}, []
-        for path in self.files:
-            if path.endswith(".c"):
-                for kind, symbol in symbols(os.path.join(build, "obj", path[:-2] + ".o")):
-                    if kind == "U":
-                        used.append((path, symbol))
-                    elif kind.isupper():
-                        defined[symbol] = path
+        for path, kind, symbol in symbols(build, self.files):
+            if kind == "U":
+                used.append((path, symbol))
+            elif kind.isupper():
+                defined[symbol] = path
         for path, symbol in used:
             if defined.get(symbol, path) != path:
                 yield path, defined[symbol], symbol
@@ -84,40 +79,33 @@ class Folder:
                 yield f"{path} uses {symbol} of {target}"
 
 
-def symbols(path):
-    """(kind, name) pairs from nm; empty for a source that this build leaves out."""
-    if not os.path.exists(path):
+def symbols(build, paths):
+    """(source, kind, name) triples from nm; nothing of a source that this build leaves out."""
+    objects = {os.path.join(build, "obj", path[:-2] + ".o"): path
+               for path in paths if path.endswith(".c")}
+    there = [path for path in objects if os.path.exists(path)]
+    if not there:
         return []
-    done = subprocess.run(["nm", path], capture_output=True, text=True, check=True)
-    return [tuple(line.split()[-2:]) for line in done.stdout.splitlines()]
-
-
-def known():
-    if not os.path.exists(KNOWN):
-        return set()
-    with open(KNOWN, encoding="utf-8") as file:
-        return {line.strip() for line in file if line.strip() and not line.startswith("#")}
+    done = subprocess.run(["nm", "-A", *there], capture_output=True, text=True, check=True)
+    split = (line.partition(":") for line in done.stdout.splitlines())
+    return [(objects[path], *rest.split()[-2:]) for path, _, rest in split]
 
 
 def complaints(build):
     folders = [Folder(name) for name in FOLDERS]
     unknown = [line for folder in folders for line in folder.unknown_rooms()]
+    if not os.path.isdir(os.path.join(build, "obj")):
+        unknown.append(f"{build}/obj: no objects, whose symbols show the calls")
     if unknown:
         yield from unknown
         return
-    found = {breach for folder in folders for breach in folder.breaches(build)}
-    for breach in sorted(found - known()):
-        yield f"{breach}, which is above it"
-    for breach in sorted(known() - found):
-        yield f"{KNOWN}: no breach any more: {breach}"
+    for folder in folders:
+        for breach in sorted(set(folder.breaches(build))):
+            yield f"{breach}, which is above it"
 
 
 def main(arguments):
-    build = arguments[0]
-    if "--list" in arguments:
-        lines = sorted(b for name in FOLDERS for b in Folder(name).breaches(build))
-    else:
-        lines = list(complaints(build))
+    lines = list(complaints(arguments[0]))
     for line in lines:
         print(line)
     return 1 if lines else 0

@@ -1,13 +1,13 @@
 """The check of the rooms finds what it is there for: breaches planted in a small tree of its own."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import planted  # noqa: E402
 import rooms  # noqa: E402
 
 SOUND = {
@@ -40,19 +40,9 @@ PLANTED = [
 @pytest.fixture
 def plant(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rooms, "KNOWN", str(tmp_path / "known"))
 
-    def plant(files, known=""):
-        for path, text in files.items():
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        for path in files:
-            if path.endswith(".c"):
-                object_path = os.path.join("build/obj", path[:-2] + ".o")
-                os.makedirs(os.path.dirname(object_path), exist_ok=True)
-                subprocess.run(["gcc", "-iquote", ".", "-c", "-o", object_path, path], check=True)
-        (tmp_path / "known").write_text(known)
+    def plant(files):
+        planted.plant(files)
         return list(rooms.complaints("build"))
     return plant
 
@@ -66,8 +56,6 @@ def test_a_breach_is_found(plant, change, expected):
     assert plant(SOUND | change) == expected
 
 
-def test_known_breaches_only_get_fewer(plant):
-    upward = {"server/low/a.c": '#include "server/high/b.h"\nint a_get(void) { return 1; }\n'}
-    line = "server/low/a.c includes server/high/b.h"
-    assert plant(SOUND | upward, known=f"# excused\n{line}\n") == []
-    assert [c for c in plant(SOUND, known=line + "\n") if c.endswith("no breach any more: " + line)]
+def test_objects_are_wanted(plant):
+    plant(SOUND)
+    assert list(rooms.complaints("nowhere")) == ["nowhere/obj: no objects, whose symbols show the calls"]
