@@ -14,7 +14,7 @@ import re
 
 QUOTED = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
-EXTENSION = r"\.(?:c|h|py|md|sh|js|1|3|in)"
+EXTENSION = r"\.(?:c|h|def|py|md|sh|js|1|3|in)"
 FILE = re.compile(rf"^[\w*./{{}},-]*\w?[\w*-]{EXTENSION}$")
 FOLDER = re.compile(r"^(?:[\w-]+/)+$")
 PLACE = re.compile(rf"^([\w*./-]+{EXTENSION}):([A-Za-z_]\w*)$")
