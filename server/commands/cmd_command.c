@@ -4,6 +4,7 @@
 #include "server/commands/commands.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "server/core/command_syntax.h"
 #include "server/base/glob.h"
@@ -523,11 +524,15 @@ static const struct command *inner_command(struct call *call)
     return NULL;
 }
 
-static bool has_argument(struct call *call, size_t from, const char *text)
+/* Whether one of the words `options` is among the arguments from `argv[from]` on. */
+static bool has_option(const struct call *call, size_t from, const char *options)
 {
-    for (size_t i = from; i < call->argc; i++)
-        if (slice_is(call->argv[i], text))
-            return true;
+    struct resp_slice option;
+    while (words_next(&options, &option))
+        for (size_t i = from; i < call->argc; i++)
+            if (call->argv[i].len == option.len &&
+                strncasecmp(call->argv[i].data, option.data, option.len) == 0)
+                return true;
     return false;
 }
 
@@ -535,12 +540,12 @@ static bool has_argument(struct call *call, size_t from, const char *text)
 static const char *flags_in_call(struct call *call, const struct command *command,
                                  const struct key_spec *spec)
 {
-    if (strstr(spec->flags, "variable_flags") == NULL)
+    const struct variable_flags *variable = &command->variable;
+    if (variable->options == NULL)
         return spec->flags;
-    if (strcmp(command->name, "set") == 0)
-        return has_argument(call, 5, "get") ? "RW access update" : "OW update";
-    return has_argument(call, 4, "set") || has_argument(call, 4, "incrby") ? "RW access update"
-                                                                           : "RO access";
+    /* The command's name is this call's third argument. */
+    return has_option(call, (size_t)variable->from + 2, variable->options) ? variable->with
+                                                                           : variable->without;
 }
 
 /* Where the keys of one part stand in a call, and how far they are apart. */

@@ -71,7 +71,7 @@ static struct script *add_script(struct call *call, struct resp_slice text, bool
 
 static void find_script(struct call *call, struct evaluation *evaluation)
 {
-    if (call->command->run == cmd_evalsha) { /* EVALSHA_RO's function, too */
+    if (call->command->role == ROLE_EVALSHA) {
         evaluation->script = find_by_sha(call, call->argv[1]);
         if (evaluation->script == NULL)
             strcpy(evaluation->problem, "NOSCRIPT No matching script. Please use EVAL.");

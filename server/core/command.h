@@ -155,6 +155,7 @@ enum command_role {
     ROLE_TOUCH,        /* looking at a key is a use of it, whatever CLIENT NO-TOUCH says */
     ROLE_COPY,         /* CMD_OTHER_DB: its option DB names the second key's database */
     ROLE_CLIENT_REPLY, /* heard although the reply before it was to be skipped */
+    ROLE_EVALSHA,      /* its script is a cached one, named by its digest */
 };
 
 /* Which of its arguments MONITOR and SLOWLOG do not show. */
@@ -163,6 +164,13 @@ enum command_redact {
     REDACT_ALL,        /* but the name */
     REDACT_AFTER_AUTH, /* the two behind the word AUTH */
     REDACT_PASSWORDS,  /* values of directives that are passwords */
+};
+
+/* A call's key flags where they depend on its arguments. */
+struct variable_flags {
+    int from;                   /* the argument where options begin */
+    const char *options;        /* space separated */
+    const char *with, *without; /* the flags of a call with one of them, or with none */
 };
 
 struct command {
@@ -181,7 +189,8 @@ struct command {
     const char *key_flags; /* COMMAND's key specs: flags, space separated. Several specs are divided
                               by ';': each but the last is about one key, the last about the rest;
                               behind '?' stand those of keys that arguments alone do not tell */
-    const char *tips;      /* COMMAND's tips, space separated; NULL: none */
+    struct variable_flags variable; /* of commands with the key flag "variable_flags" */
+    const char *tips;               /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
     int key_count_at;    /* argument that tells how many keys follow it, besides those at first_key
                             to last_key (and with the last part of key_flags); 0: none does */
