@@ -194,13 +194,16 @@ SERVER_SRC := \
 	server/script/script_busy.c \
 	server/script/script_cjson.c \
 	server/script/script_cmsgpack.c \
+	server/script/script_error.c \
 	server/script/script_pattern.c \
 	server/script/script_redis.c \
 	server/script/script_reply.c \
+	server/script/script_run.c \
 	server/script/script_seal.c \
 	server/script/script_state.c \
 	server/script/script_struct.c \
 	server/script/script_table.c \
+	server/script/script_wrap.c \
 	server/commands/cmd_alone.c \
 	server/commands/cmd_bitfield.c \
 	server/commands/cmd_bitmap.c \

@@ -15,7 +15,8 @@
 #include "server/exec/request.h"
 #include "server/script/script.h"
 #include "server/script/script_busy.h"
-#include "server/script/script_state.h"
+#include "server/script/script_error.h"
+#include "server/script/script_run.h"
 #include "server/core/server.h"
 #include "server/core/call.h"
 

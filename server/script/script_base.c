@@ -2,25 +2,19 @@
  * Lua's basic functions as scripts see them: those of Lua where they do no harm, and ours where
  * they would see past a sealed table, catch what is not to be caught, load bytecode, or never end.
  */
-#include "server/script/script_state.h"
+#include "server/script/script_base.h"
 
+#include <lauxlib.h>
 #include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/script/script_busy.h"
 #include "server/script/script_pattern.h"
-
-int script_refuse_change(lua_State *lua)
-{
-    lua_pushliteral(lua, "Attempt to modify a readonly table");
-    return lua_error(lua);
-}
-
-int script_call_wrapped(lua_State *lua)
-{
-    return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
-}
+#include "server/script/script_seal.h"
+#include "server/script/script_state.h"
+#include "server/script/script_table.h"
+#include "server/script/script_wrap.h"
 
 /* ---- errors ---- */
 
@@ -346,13 +340,6 @@ static int base_collectgarbage(lua_State *lua)
 }
 
 /* ---- putting it together ---- */
-
-void script_wrap(lua_State *lua, const char *name, lua_CFunction wrapper)
-{
-    lua_getfield(lua, -1, name);
-    lua_pushcclosure(lua, wrapper, 1);
-    lua_setfield(lua, -2, name);
-}
 
 static void open_library(lua_State *lua, const char *name, lua_CFunction open)
 {

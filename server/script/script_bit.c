@@ -2,7 +2,7 @@
  * `bit`: operations on 32-bit integers, as LuaBitOp defines them: numbers are taken modulo 2^32,
  * results are signed.
  */
-#include "server/script/script_libs.h"
+#include "server/script/script_bit.h"
 
 #include <lauxlib.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "server/core/round_clock.h"
 #include "server/config/config.h"
 #include "server/config/log.h"
+#include "server/script/script_error.h"
 #include "server/script/script_state.h"
 #include "server/core/server.h"
 #include "server/core/session.h"

@@ -1,9 +1,11 @@
 /*
  * `cjson`: JSON, with lua-cjson's options, limits and messages. The options last for a run.
  */
-#include "server/script/script_libs.h"
+#include "server/script/script_cjson.h"
 
+#include <lauxlib.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

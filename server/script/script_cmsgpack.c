@@ -2,8 +2,9 @@
  * `cmsgpack`: MessagePack, as lua-cmsgpack writes and reads it. Tables with the keys 1 to n are
  * arrays; those that lie deeper than sixteen are nil.
  */
-#include "server/script/script_libs.h"
+#include "server/script/script_cmsgpack.h"
 
+#include <lauxlib.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,13 +1,17 @@
 /*
  * Replies to Lua values, and Lua values to replies, as Redis converts them.
  */
-#include "server/script/script_state.h"
+#include "server/script/script_reply.h"
 
+#include <lauxlib.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/script/script_busy.h"
+#include "server/script/script_error.h"
+#include "server/script/script_seal.h"
+#include "server/script/script_state.h"
 #include "server/script/script_value.h"
 
 /* ---- to Lua ---- */

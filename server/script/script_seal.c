@@ -4,12 +4,14 @@
  *
  * Invariant: nothing gives a script the table behind a sealed one, nor the metatable of one.
  */
-#include "server/script/script_state.h"
+#include "server/script/script_seal.h"
+
+#include <lauxlib.h>
 
 /* The registry's table from metatables to what is behind: its address is the key. */
 static const char seals_key;
 
-static int refuse_change(lua_State *lua)
+static int refuse_assignment(lua_State *lua)
 {
     return luaL_error(lua, "Attempt to modify a readonly table");
 }
@@ -34,7 +36,7 @@ void script_seal(lua_State *lua)
     lua_createtable(lua, 0, 2);
     lua_pushvalue(lua, behind);
     lua_setfield(lua, -2, "__index");
-    lua_pushcfunction(lua, refuse_change);
+    lua_pushcfunction(lua, refuse_assignment);
     lua_setfield(lua, -2, "__newindex");
     push_seals(lua);
     lua_pushvalue(lua, -2);
@@ -57,4 +59,10 @@ bool script_is_sealed(lua_State *lua, int index)
         return true;
     lua_pop(lua, 1);
     return false;
+}
+
+int script_refuse_change(lua_State *lua)
+{
+    lua_pushliteral(lua, "Attempt to modify a readonly table");
+    return lua_error(lua);
 }

@@ -1,68 +1,43 @@
 /*
- * The state's life, and a run.
- *
- * Invariants:
- * 1. Lua is entered by protected calls alone: whatever it raises, memory included, comes back as an
- *    error. What a raised error would leak belongs to the state.
- * 2. The globals are sealed but for KEYS and ARGV, which each run has anew.
+ * Invariant: Lua has no more memory than it was granted, but for a moment (`is_unbounded`).
  */
 #include "server/script/script_state.h"
 
-#include <stdio.h>
+#include <lauxlib.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "server/core/commandstats.h"
-#include "server/exec/nested.h"
-#include "server/script/script_busy.h"
-#include "server/script/script_libs.h"
+#include "server/core/server.h"
 #include "server/core/session.h"
+#include "server/core/worker.h"
+#include "server/exec/nested.h"
 
-#define COMPILED_MAX 1000      /* kept; then all are forgotten */
-#define HOOK_INSTRUCTIONS 2000 /* between two looks up */
 #define HOOK_FEWEST 10
 #define HOOK_BLOCK                                                                                 \
     (64 * 1024) /* an instruction may go through a whole one: no more than so many                 \
-                   bytes, times HOOK_INSTRUCTIONS, between two looks */
+                   bytes, times SCRIPT_HOOK_INSTRUCTIONS, between two looks */
 #define SCRATCH_KEPT (64 * 1024)
-#define FULL_COLLECT_SHARE 4
-#define KEPT_SHARE 2 /* of what runs may have, for all workers between them */
 #define GRANT_BYTES ((size_t)64 * 1024)
 #define NOTE_STEP (256 * 1024)             /* of a change that the store need not hear of at once */
 #define GRANT_ALWAYS ((size_t)1024 * 1024) /* the libraries, and a small script */
 
-/* What a run takes from Lua's registry, by number: neither strings nor closures are made for it. */
-enum kept {
-    KEPT_FUNCTIONS = 1, /* compiled, by the scripts' numbers */
-    KEPT_GLOBALS,       /* what is behind the sealed one */
-    KEPT_KEYS,          /* names of globals */
-    KEPT_ARGV,
-    KEPT_RUN, /* functions of C */
-    KEPT_HANDLER
-};
-
 /* ---- memory ---- */
 
-static void hook(lua_State *lua, lua_Debug *where);
-static int run_protected(lua_State *lua);
-static int describe_error(lua_State *lua);
-
-static void set_hook(lua_State *lua, const struct script_state *state)
+void script_set_hook(lua_State *lua, const struct script_state *state)
 {
-    lua_sethook(lua, hook, LUA_MASKCOUNT, state->hook_instructions);
+    lua_sethook(lua, state->hook, LUA_MASKCOUNT, state->hook_instructions);
 }
 
 /* The larger the blocks that a script has made, the longer its instructions may take. */
 static void note_block(struct script_state *state, size_t size)
 {
-    int most = (int)((uint64_t)HOOK_INSTRUCTIONS * HOOK_BLOCK / size);
+    int most = (int)((uint64_t)SCRIPT_HOOK_INSTRUCTIONS * HOOK_BLOCK / size);
     if (most < HOOK_FEWEST)
         most = HOOK_FEWEST;
     if (most >= state->hook_instructions)
         return;
     state->hook_instructions = most;
-    state->tick_weight = (uint32_t)(HOOK_INSTRUCTIONS / most);
-    set_hook(state->lua, state);
+    state->tick_weight = (uint32_t)(SCRIPT_HOOK_INSTRUCTIONS / most);
+    script_set_hook(state->lua, state);
 }
 
 size_t script_memory_max(const struct script_state *state)
@@ -130,6 +105,14 @@ static void give_grants_back(struct script_state *state)
     state->granted = kept;
 }
 
+void script_settle_memory(struct script_state *state)
+{
+    state->command_bytes = state->reply_bytes = 0;
+    give_grants_back(state);
+    tell_store(state, 0);
+    atomic_store_explicit(&state->worker->script.bytes, state->bytes, memory_order_relaxed);
+}
+
 /* For a large block, before it is filled. */
 static void make_room(struct script_state *state)
 {
@@ -193,97 +176,9 @@ void script_push_scratch(lua_State *lua)
     lua_pushlstring(lua, scratch->data, scratch->len);
 }
 
-/* ---- making the state ---- */
+/* ---- the state's life ---- */
 
-static int no_such_global(lua_State *lua)
-{
-    const char *name = luaL_optstring(lua, 2, "?");
-    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
-}
-
-/* Each table of the globals, so that what is behind `_G` holds only sealed ones. */
-static void seal_libraries(lua_State *lua)
-{
-    static const char *const names[] = {"string", "table",  "math",     "coroutine", "redis",
-                                        "bit",    "struct", "cmsgpack", "cjson",     NULL};
-    for (const char *const *name = names; *name != NULL; name++) {
-        lua_getfield(lua, -1, *name);
-        script_seal(lua);
-        lua_setfield(lua, -2, *name);
-    }
-    /* Strings find their methods by this table, which getmetatable() shows. */
-    lua_pushliteral(lua, "");
-    lua_getmetatable(lua, -1);
-    lua_getfield(lua, -3, "string");
-    lua_setfield(lua, -2, "__index");
-    lua_newtable(lua);
-    lua_getfield(lua, -4, "string");
-    lua_setfield(lua, -2, "__index");
-    script_seal(lua);
-    lua_setfield(lua, -2, "__metatable");
-    lua_pop(lua, 2);
-}
-
-/* The value on top, which goes. */
-static void keep(lua_State *lua, enum kept as)
-{
-    lua_rawseti(lua, LUA_REGISTRYINDEX, as);
-}
-
-static void push_kept(lua_State *lua, enum kept what)
-{
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, what);
-}
-
-static void seal_globals(lua_State *lua)
-{
-    lua_pushvalue(lua, LUA_GLOBALSINDEX);
-    seal_libraries(lua);
-    lua_pushvalue(lua, -1);
-    keep(lua, KEPT_GLOBALS);
-    lua_createtable(lua, 0, 1);
-    lua_pushcfunction(lua, no_such_global);
-    lua_setfield(lua, -2, "__index");
-    lua_setmetatable(lua, -2);
-    int behind = lua_gettop(lua);
-    lua_pushvalue(lua, behind);
-    script_seal(lua);
-    lua_pushvalue(lua, -1);
-    lua_setfield(lua, behind, "_G");
-    lua_replace(lua, LUA_GLOBALSINDEX);
-    lua_pop(lua, 1);
-}
-
-static int open_state(lua_State *lua)
-{
-    static const struct {
-        const char *name;
-        void (*open)(lua_State *lua);
-    } libraries[] = {{"redis", script_open_redis},
-                     {"bit", script_open_bit},
-                     {"struct", script_open_struct},
-                     {"cmsgpack", script_open_cmsgpack},
-                     {"cjson", script_open_cjson}};
-    lua_newtable(lua);
-    keep(lua, KEPT_FUNCTIONS);
-    lua_pushliteral(lua, "KEYS");
-    keep(lua, KEPT_KEYS);
-    lua_pushliteral(lua, "ARGV");
-    keep(lua, KEPT_ARGV);
-    lua_pushcfunction(lua, run_protected);
-    keep(lua, KEPT_RUN);
-    lua_pushcfunction(lua, describe_error);
-    keep(lua, KEPT_HANDLER);
-    script_open_base(lua);
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        libraries[i].open(lua);
-        lua_setglobal(lua, libraries[i].name);
-    }
-    seal_globals(lua);
-    return 0;
-}
-
-static struct script_state *state_new(struct worker *worker)
+struct script_state *script_state_new(struct worker *worker)
 {
     struct script_state *state = calloc(1, sizeof *state);
     if (state == NULL)
@@ -293,7 +188,7 @@ static struct script_state *state_new(struct worker *worker)
     resp_writer_init(&state->scratch, 2);
     state->flushes = scripts_flushes(worker->server->scripts);
     state->lua = lua_newstate(allocate, state);
-    if (state->lua != NULL && lua_cpcall(state->lua, open_state, NULL) == 0)
+    if (state->lua != NULL)
         return state;
     script_state_free(state);
     return NULL;
@@ -311,310 +206,4 @@ void script_state_free(struct script_state *state)
     resp_writer_free(&state->scratch);
     free(state->args);
     free(state);
-}
-
-struct script_state *script_state_get(struct worker *worker)
-{
-    struct script_state *state = worker->scripts;
-    if (state != NULL && state->flushes == scripts_flushes(worker->server->scripts))
-        return state;
-    script_state_free(state);
-    worker->scripts = state_new(worker);
-    return worker->scripts;
-}
-
-/* ---- functions ---- */
-
-/* Pushes the script's function, or what is wrong with it; returns whether it is the function. */
-static bool push_function(lua_State *lua, struct script_state *state, const struct script *script)
-{
-    push_kept(lua, KEPT_FUNCTIONS);
-    lua_pushnumber(lua, (lua_Number)script->number);
-    lua_rawget(lua, -2);
-    if (!lua_isnil(lua, -1))
-        return true;
-    lua_pop(lua, 1);
-    if (state->compiled >= COMPILED_MAX) {
-        lua_pop(lua, 1);
-        lua_newtable(lua);
-        lua_pushvalue(lua, -1);
-        keep(lua, KEPT_FUNCTIONS);
-        state->compiled = 0;
-    }
-    if (!script_load(lua, script->text + script->code_at, script->len - script->code_at,
-                     "@user_script"))
-        return false;
-    lua_pushnumber(lua, (lua_Number)script->number);
-    lua_pushvalue(lua, -2);
-    lua_rawset(lua, -4);
-    state->compiled++;
-    return true;
-}
-
-static void write_compile_error(lua_State *lua, struct resp_writer *reply)
-{
-    const char *text = lua_tostring(lua, -1);
-    resp_errorf(reply, "ERR Error compiling script (new function): %s",
-                text != NULL ? text : "unknown");
-}
-
-struct compilation {
-    struct script_state *state;
-    struct script *script;
-    struct resp_writer *reply;
-    bool is_good;
-};
-
-static int compile(lua_State *lua)
-{
-    struct compilation *compilation = lua_touserdata(lua, 1);
-    compilation->is_good = push_function(lua, compilation->state, compilation->script);
-    if (!compilation->is_good)
-        write_compile_error(lua, compilation->reply);
-    return 0;
-}
-
-static void note_bytes(struct script_state *state)
-{
-    atomic_store_explicit(&state->worker->script.bytes, state->bytes, memory_order_relaxed);
-}
-
-/* ---- a run ---- */
-
-struct run {
-    struct script_state *state;
-    size_t key_at, arg_at;
-};
-
-static void hook(lua_State *lua, lua_Debug *where)
-{
-    (void)where;
-    const struct script_state *state = script_state_of(lua);
-    if (lua_gethookcount(lua) != state->hook_instructions) /* a coroutine: it has its own */
-        set_hook(lua, state);
-    script_look_up(lua);
-}
-
-/* Makes a table of what an error says, and where it happened. */
-static int describe_error(lua_State *lua)
-{
-    struct script_state *state = script_state_of(lua);
-    lua_Debug where;
-    lua_settop(lua, 1);
-    if (state->is_over && state->result != STORE_OK)
-        return 1;
-    if (!lua_istable(lua, 1)) {
-        lua_newtable(lua);
-        lua_pushliteral(lua, "ERR ");
-        if (lua_isstring(lua, 1))
-            lua_pushvalue(lua, 1);
-        else if (lua_isboolean(lua, 1))
-            lua_pushstring(lua, lua_toboolean(lua, 1) ? "true" : "false");
-        else
-            lua_pushstring(lua, luaL_typename(lua, 1));
-        lua_concat(lua, 2);
-        lua_setfield(lua, -2, "err");
-    }
-    if (!lua_getstack(lua, 1, &where) || lua_getinfo(lua, "Sl", &where) == 0)
-        return 1;
-    if (*where.what == 'C' && (!lua_getstack(lua, 2, &where) || !lua_getinfo(lua, "Sl", &where)))
-        return 1;
-    lua_pushliteral(lua, "source");
-    lua_pushstring(lua, where.source);
-    lua_rawset(lua, -3);
-    lua_pushliteral(lua, "line");
-    lua_pushinteger(lua, where.currentline);
-    lua_rawset(lua, -3);
-    return 1;
-}
-
-static const char *raw_field(lua_State *lua, const char *name)
-{
-    lua_pushstring(lua, name);
-    lua_rawget(lua, -2);
-    const char *text = lua_isstring(lua, -1) ? lua_tostring(lua, -1) : NULL;
-    lua_insert(lua, -2); /* stays on the stack, below the table */
-    return text;
-}
-
-/* An error that is not the script's: out of memory, or a reply that cannot be written. */
-static void write_failure(lua_State *lua, struct call *call)
-{
-    const char *text = lua_istable(lua, -1) ? raw_field(lua, "err") : NULL;
-    if (text != NULL)
-        resp_error(call->reply, text);
-    else
-        resp_errorf(call->reply, "ERR %s",
-                    lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "unknown error");
-}
-
-/* The error on top as the script's reply. */
-static void write_error(lua_State *lua, struct call *call, const struct script *script)
-{
-    if (!lua_istable(lua, -1)) {
-        if (script_state_of(lua)->is_over) /* Lua had no room for that error */
-            resp_errorf(call->reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", script->sha);
-        else
-            write_failure(lua, call);
-        return;
-    }
-    const char *text = raw_field(lua, "err"), *source = raw_field(lua, "source");
-    const char *line = raw_field(lua, "line");
-    if (text == NULL)
-        text = "ERR unknown error";
-    if (source != NULL && line != NULL)
-        resp_errorf(call->reply, "%s script: %s, on %s:%s.", text, script->sha, source, line);
-    else
-        resp_errorf(call->reply, "%s script: %s", text, script->sha);
-}
-
-/* A fresh global table of the arguments [from, to). */
-static void set_arguments(lua_State *lua, const struct call *call, enum kept name, size_t from,
-                          size_t to)
-{
-    push_kept(lua, name);
-    lua_createtable(lua, (int)(to - from), 0);
-    for (size_t i = from; i < to; i++) {
-        lua_pushlstring(lua, call->argv[i].data, call->argv[i].len);
-        lua_rawseti(lua, -2, (int)(i - from) + 1);
-    }
-    lua_rawset(lua, -3);
-}
-
-/* What is on top is an error that was counted with the command that gave it. */
-static bool is_counted(lua_State *lua)
-{
-    if (!lua_istable(lua, -1))
-        return false;
-    lua_pushliteral(lua, SCRIPT_COUNTED);
-    lua_rawget(lua, -2);
-    bool is = lua_toboolean(lua, -1);
-    lua_pop(lua, 1);
-    return is;
-}
-
-static int run_protected(lua_State *lua)
-{
-    struct run *run = lua_touserdata(lua, 1);
-    struct script_state *state = run->state;
-    struct call *call = state->call;
-    push_kept(lua, KEPT_HANDLER);
-    int handler = lua_gettop(lua);
-    if (!push_function(lua, state, state->script)) {
-        write_compile_error(lua, call->reply);
-        scripts_forget(state->worker->server->scripts, state->script);
-        return 0;
-    }
-    state->is_hooked = true; /* arguments may be large blocks */
-    set_hook(lua, state);
-    push_kept(lua, KEPT_GLOBALS);
-    set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
-    set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
-    lua_pop(lua, 1);
-    bool is_well = lua_pcall(lua, 0, 1, handler) == 0;
-    call->nest->error_is_counted = is_counted(lua);
-    if (is_well)
-        script_write_reply(lua, call, call->session->resp_version);
-    else if (!state->is_over || state->result == STORE_OK)
-        write_error(lua, call, state->script);
-    return 0;
-}
-
-static int collect(lua_State *lua)
-{
-    lua_gc(lua, LUA_GCCOLLECT, 0);
-    return 0;
-}
-
-static int forget_functions(lua_State *lua)
-{
-    lua_newtable(lua);
-    keep(lua, KEPT_FUNCTIONS);
-    script_state_of(lua)->compiled = 0;
-    return collect(lua);
-}
-
-/* Needs some memory itself. */
-static void make_smaller(struct script_state *state, lua_CFunction way)
-{
-    state->is_unbounded = true;
-    if (lua_cpcall(state->lua, way, NULL) != 0)
-        lua_settop(state->lua, 0);
-    state->is_unbounded = false;
-}
-
-/* Between runs: compiled scripts do not take what the next run needs. */
-static void keep_small(struct script_state *state)
-{
-    size_t most = script_memory_max(state);
-    size_t own = most / KEPT_SHARE / state->worker->server->worker_count;
-    if (state->bytes > most / FULL_COLLECT_SHARE || state->bytes > own)
-        make_smaller(state, collect);
-    if (state->bytes > own && state->compiled > 0)
-        make_smaller(state, forget_functions);
-}
-
-bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply)
-{
-    struct compilation compilation = {.state = state, .script = script, .reply = reply};
-    if (lua_cpcall(state->lua, compile, &compilation) != 0) {
-        write_compile_error(state->lua, reply);
-        compilation.is_good = false;
-    }
-    lua_settop(state->lua, 0);
-    keep_small(state);
-    give_grants_back(state);
-    note_bytes(state);
-    return compilation.is_good;
-}
-
-static void begin(struct script_state *state, struct call *call, struct script *script)
-{
-    state->call = call;
-    state->script = script;
-    state->is_over = state->has_written = false;
-    state->result = STORE_OK;
-    state->logged = 0;
-    state->hook_instructions = HOOK_INSTRUCTIONS;
-    state->tick_weight = 1;
-    state->ticks = 0;
-    atomic_store_explicit(&state->worker->script.is_killed, false, memory_order_relaxed);
-    atomic_store_explicit(&state->worker->script.has_written, false, memory_order_relaxed);
-    script_begin_cjson(&state->json);
-    memcpy(state->random, &call->random_seed, sizeof state->random);
-    state->began_nsec = commandstats_clock();
-    state->pause_nsec = 0;
-}
-
-enum store_result script_run(struct script_state *state, struct call *call, struct script *script,
-                             bool is_readonly, size_t key_at, size_t arg_at)
-{
-    struct session *session = call->session;
-    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at};
-    uint32_t db = session->db;
-    uint8_t resp_version = session->resp_version;
-    size_t start = call->reply->len;
-    begin(state, call, script);
-    state->is_readonly = is_readonly;
-    session->resp_version = 2;
-    push_kept(state->lua, KEPT_RUN);
-    lua_pushlightuserdata(state->lua, &run);
-    if (lua_pcall(state->lua, 1, 0, 0) != 0) {
-        resp_truncate(call->reply, start);
-        if (!state->is_over || state->result == STORE_OK)
-            write_failure(state->lua, call);
-    }
-    lua_settop(state->lua, 0);
-    state->is_hooked = false;
-    keep_small(state);
-    state->command_bytes = state->reply_bytes = 0;
-    give_grants_back(state);
-    tell_store(state, 0);
-    note_bytes(state);
-    session->db = db;
-    session->resp_version = resp_version;
-    state->call = NULL;
-    state->script = NULL;
-    atomic_store_explicit(&state->worker->script.is_busy, false, memory_order_relaxed);
-    return state->is_over ? state->result : STORE_OK;
 }

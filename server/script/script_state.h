@@ -13,12 +13,11 @@
 #ifndef VELLUM_SCRIPT_STATE_H
 #define VELLUM_SCRIPT_STATE_H
 
-#include <lauxlib.h>
 #include <lua.h>
 
 #include "server/core/command.h"
 #include "server/script/script.h"
-#include "server/script/script_libs.h"
+#include "server/script/script_cjson.h"
 
 struct worker;
 
@@ -28,7 +27,7 @@ struct worker;
 #define SCRIPT_MEMORY_SHARE 2
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 
-#define SCRIPT_COUNTED "ignore_error_stats_update" /* a field of errors, as in Redis */
+#define SCRIPT_HOOK_INSTRUCTIONS 2000 /* between two looks up */
 
 struct script_state {
     lua_State *lua;
@@ -53,6 +52,7 @@ struct script_state {
     bool has_written;
     bool is_over;             /* nothing of it counts, `result` tells why */
     enum store_result result; /* STORE_OK: it was killed */
+    lua_Hook hook;            /* looks up */
     bool is_hooked;           /* it is in Lua */
     int hook_instructions;    /* between two looks up */
     uint32_t tick_weight;     /* of each script_tick: 1, or more as there are fewer instructions */
@@ -64,15 +64,19 @@ struct script_state {
     struct script_json json;
 };
 
-/* The worker's, made where there is none or it is from before SCRIPT FLUSH. NULL: out of memory. */
-struct script_state *script_state_get(struct worker *worker);
+/* Without libraries and hook (script_run.c). NULL: out of memory. */
+struct script_state *script_state_new(struct worker *worker);
 void script_state_free(struct script_state *state); /* or NULL */
+/* Has the hook called after `hook_instructions`. */
+void script_set_hook(lua_State *lua, const struct script_state *state);
 
 size_t script_memory_max(const struct script_state *state);
 /* So much is kept now for the run's commands; false: it is too much for another one. */
 bool script_note_commands(struct script_state *state, const struct call *outer);
 /* The reply is going to be so long; false: it is too much. */
 bool script_note_reply(struct script_state *state, size_t bytes);
+/* After a run or a compilation: what is not held any more is for others. */
+void script_settle_memory(struct script_state *state);
 
 static inline struct script_state *script_state_of(lua_State *lua)
 {
@@ -87,58 +91,10 @@ static inline bool script_has_large_blocks(const struct script_state *state)
     return state->tick_weight > 1;
 }
 
-/* Answers with what is wrong with it, or says nothing and returns true. */
-bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
-
-/* Runs it for a call, whose nest is settled: its arguments from `key_at` on are the keys, from
- * `arg_at` on the other ones. */
-STORE_MUST_CHECK enum store_result script_run(struct script_state *state, struct call *call,
-                                              struct script *script, bool is_readonly,
-                                              size_t key_at, size_t arg_at);
-
-/* ---- the libraries: each leaves its table on the stack, or fills the one that is there ---- */
-
-void script_open_base(lua_State *lua);   /* into the globals */
-void script_open_redis(lua_State *lua);  /* `redis` */
-void script_open_tables(lua_State *lua); /* into the table `table` on top */
-
-/* ---- what libraries share ---- */
-
-/* Raises {err = "ERR " .. text}; never returns. */
-int script_raise(lua_State *lua, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* {err = text}, as an error reply gives; a code is put before what has none. */
-void script_push_error(lua_State *lua, const char *text, size_t len);
-
-/* Sealed tables: the table on top of the stack is replaced by one that shows what is in it and
- * cannot be changed. What libraries are given may be one of those. */
-void script_seal(lua_State *lua);
-bool script_is_sealed(lua_State *lua, int index); /* pushes what is behind it, if so */
-
-/* The table on top: `name` of it becomes `wrapper` around what it was, which the wrapper calls with
- * the arguments that it was given itself. */
-void script_wrap(lua_State *lua, const char *name, lua_CFunction wrapper);
-int script_call_wrapped(lua_State *lua);
-/* Raises the error of what would change a sealed table. */
-int script_refuse_change(lua_State *lua);
-
-/* Pushes the function that the text is, or what is wrong with it: whether it is the function. Only
- * text is loaded: Lua trusts bytecode. */
-bool script_load(lua_State *lua, const char *text, size_t len, const char *name);
-
-/* Ends the run; never returns. */
-int script_leave(lua_State *lua, enum store_result result);
-
 /* An empty buffer for a library to write into, which is not to call anything that may do the same;
  * and its bytes as a string. The bound is for the library to look at while it writes. */
 struct resp_writer *script_scratch(lua_State *lua);
 void script_check_scratch(lua_State *lua); /* raises an error if it is too large */
 void script_push_scratch(lua_State *lua);
-
-/* ---- replies: script_reply.c ---- */
-
-/* The reply in state->reply as a Lua value. */
-void script_push_reply(lua_State *lua, const struct resp_writer *reply);
-/* The value on top of the stack as the script's reply. */
-void script_write_reply(lua_State *lua, struct call *call, uint8_t script_resp);
 
 #endif

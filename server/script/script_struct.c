@@ -7,9 +7,10 @@
  *     f d         numbers; s: a string up to a zero byte; c and a number: so many characters
  *     x           a zero byte; a blank is nothing
  */
-#include "server/script/script_libs.h"
+#include "server/script/script_struct.h"
 
 #include <ctype.h>
+#include <lauxlib.h>
 #include <string.h>
 
 #include "server/script/script_state.h"

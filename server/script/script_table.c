@@ -3,11 +3,15 @@
  * for long, or calls only other functions of C, would run without a look at clock and SCRIPT KILL:
  * those functions stand here, with looks up. Replies and errors are those of Lua 5.1.
  */
-#include "server/script/script_state.h"
+#include "server/script/script_table.h"
 
+#include <lauxlib.h>
 #include <stdint.h>
 
 #include "server/script/script_busy.h"
+#include "server/script/script_seal.h"
+#include "server/script/script_state.h"
+#include "server/script/script_wrap.h"
 
 #define FEW_ELEMENTS 2048 /* need no looks up in between */
 #define PIECE 8192

@@ -47,7 +47,7 @@ fault("texts-of-eval-unbounded", "server/script/script.c",
       "EVAL's scripts are kept, however long they are",
       ("|| atomic_load(&scripts->bytes) > most))", "))"),
       by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
-fault("compiled-for-ever", "server/script/script_state.c",
+fault("compiled-for-ever", "server/script/script_run.c",
       "compiled scripts are kept until there is no memory for another one",
       ("if (state->bytes > own && state->compiled > 0)", "if (false)"),
       by=["test_bounds.py::test_texts_of_scripts_are_bounded"])

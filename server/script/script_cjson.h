@@ -1,19 +1,16 @@
 /*
- * The libraries that Redis gives to scripts beside Lua's own; each leaves its table on the stack.
+ * The library `cjson`.
  */
-#ifndef VELLUM_SCRIPT_LIBS_H
-#define VELLUM_SCRIPT_LIBS_H
+#ifndef VELLUM_SCRIPT_CJSON_H
+#define VELLUM_SCRIPT_CJSON_H
 
 #include <stdbool.h>
 
 #include <lua.h>
 
-void script_open_bit(lua_State *lua);
-void script_open_cjson(lua_State *lua);
-void script_open_cmsgpack(lua_State *lua);
-void script_open_struct(lua_State *lua);
+void script_open_cjson(lua_State *lua); /* leaves it on the stack */
 
-/* cjson's options, which begin anew with each run. */
+/* Its options, which begin anew with each run. */
 enum script_json_invalid { SCRIPT_JSON_REFUSED, SCRIPT_JSON_AS_IS, SCRIPT_JSON_NULL };
 struct script_json {
     int encode_depth, decode_depth, precision, sparse_ratio, sparse_safe;

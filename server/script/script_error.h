@@ -1,0 +1,23 @@
+/*
+ * How scripts' errors are raised, and how a run is ended.
+ */
+#ifndef VELLUM_SCRIPT_ERROR_H
+#define VELLUM_SCRIPT_ERROR_H
+
+#include <stddef.h>
+
+#include <lua.h>
+
+#include "storage/store.h"
+
+#define SCRIPT_COUNTED "ignore_error_stats_update" /* a field of errors, as in Redis */
+
+/* Raises {err = "ERR " .. text}; never returns. */
+int script_raise(lua_State *lua, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* {err = text}, as an error reply gives; a code is put before what has none. */
+void script_push_error(lua_State *lua, const char *text, size_t len);
+
+/* Ends the run; never returns. */
+int script_leave(lua_State *lua, enum store_result result);
+
+#endif
