@@ -64,6 +64,7 @@ STORAGE_SRC := \
 	storage/txn/memory.c \
 	storage/txn/room_wanted.c \
 	storage/txn/txn_memory.c \
+	storage/txn/txn_state.c \
 	storage/txn/verify.c \
 	storage/txn/wait.c \
 	storage/value/annex.c \

@@ -1,5 +1,5 @@
 /*
- * Requests: admission in order, run, wait, run again; see the diagram in engine.h.
+ * Requests: admission in order, run, wait, run again; see the diagram in txn_state.h.
  *
  * Invariants
  * 1. `waits` of a transaction counts what it waits for, and one more while it is being attempted:
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "storage/tree/building.h"
+#include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 #include "storage/exec/commit.h"
 #include "storage/txn/memory.h"
@@ -31,6 +32,13 @@
 #define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */
 #define READY_MORE 256u      /* in a round, behind those that were ready when it began */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
+
+/* For want of memory it fails at its next attempt. */
+static void claim_keys(struct store_txn *txn)
+{
+    if (!admission_claim(txn))
+        txn->failure = STORE_NO_MEMORY;
+}
 
 /* ---- the barrier ---- */
 
@@ -54,7 +62,8 @@ static void barrier_try(struct store *store, struct store_worker *from)
     if (goes) {
         store->barrier = head->next;
         store->barrier_holder = head;
-        head->holds_barrier = true;
+        assert(head->hold == HOLDS_NOTHING);
+        head->hold = HOLDS_STORE;
     }
     pthread_mutex_unlock(&store->barrier_lock);
     if (goes)
@@ -82,7 +91,7 @@ static void barrier_open(struct store *store, struct store_worker *from)
     while (admitted) {
         struct store_txn *txn = admitted;
         admitted = txn->next;
-        txn->out_of_memory = !admission_claim(txn);
+        claim_keys(txn);
         request_wake(txn, from);
     }
     barrier_try(store, from);
@@ -92,17 +101,15 @@ static void barrier_open(struct store *store, struct store_worker *from)
 
 enum store_result store_rest(struct store_txn *txn)
 {
-    txn->rests = true;
-    return store_step(txn);
+    txn_run_again(txn, AGAIN_WHEN_ROUSED);
+    return STORE_WAIT;
 }
 
 void store_rouse(struct store_request *request)
 {
     struct store_txn *txn = request->parked;
-    if (!txn->rests)
-        return;
-    txn->rests = false;
-    request_wake(txn, txn->worker);
+    if (txn_state(txn) == TXN_RESTING)
+        request_wake(txn, txn->worker);
 }
 
 bool store_is_awaited(const struct store_request *request)
@@ -118,16 +125,15 @@ uint64_t store_shown(const struct store_txn *txn)
 }
 
 /* A step keeps nothing but its claims. */
-static void end_step(struct store_txn *txn)
+static void end_step(struct store_txn *txn, bool rests)
 {
-    txn->stepped = false;
     txn->worker->steps++;
-    if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1) {
-        txn->rests = false;
+    if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1)
         return; /* what it waits for refers to its pins */
-    }
-    if (txn->rests)
+    if (rests) {
         request_wait(txn);
+        txn_move(txn, TXN_RESTING);
+    }
     load_release_pins(txn);
     txn->reruns = 0;
     txn->frame_waits = 0;
@@ -138,13 +144,13 @@ static void end_step(struct store_txn *txn)
 static void discard_run(struct store_txn *txn)
 {
     uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
+    enum txn_again again = txn->again;
     txn_discard(txn);
-    if (txn->again) {
-        txn->again = false;
-        if (txn->stepped)
-            end_step(txn);
+    txn->again = AGAIN_WHEN_LOADED;
+    if (again >= AGAIN_IN_TURN)
+        end_step(txn, again == AGAIN_WHEN_ROUSED);
+    if (again != AGAIN_WHEN_LOADED)
         return;
-    }
     atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
     if (++txn->reruns >= limit && !txn->in_place) {
         atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
@@ -187,8 +193,6 @@ static enum store_result run(struct store_txn *txn)
 static enum store_result run_and_commit(struct store_txn *txn)
 {
     enum store_result result = STORE_OK;
-    if (txn->out_of_memory)
-        return STORE_NO_MEMORY;
     if (txn->phase == TXN_RUN)
         result = run(txn);
     if (result != STORE_OK)
@@ -199,20 +203,23 @@ static enum store_result run_and_commit(struct store_txn *txn)
 /* Its first attempt; false: others of its keys are not its own yet. */
 static bool heed_summons(struct store_txn *txn)
 {
-    txn->is_enlisted = false;
     txn->request->enlisted = NULL;
     admission_claim_ahead(txn, txn->worker);
-    return atomic_load_explicit(&txn->waits, memory_order_acquire) == 1;
+    if (atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
+        return true;
+    txn_move(txn, TXN_QUEUED);
+    return false;
 }
 
 /* One that fails while it still waits for something, for other pages say, is finished when all that
  * has come: whatever it waits for refers to it. */
 static enum store_result attempt(struct store_txn *txn)
 {
+    if (txn_state(txn) == TXN_SUMMONED && !heed_summons(txn))
+        return STORE_WAIT;
+    txn_move(txn, TXN_RUNNING);
     if (txn->failure)
         return txn->failure;
-    if (txn->is_enlisted && !heed_summons(txn))
-        return STORE_WAIT;
     enum store_result result = run_and_commit(txn);
     if (result == STORE_OK || result == STORE_WAIT ||
         atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
@@ -233,7 +240,7 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
     if (txn->refuses)
         atomic_fetch_sub_explicit(&store->refusing, 1, memory_order_relaxed);
     admission_release(txn, from);
-    if (txn->holds_barrier)
+    if (txn->hold == HOLDS_STORE)
         barrier_open(store, from);
     else if (atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0)
         barrier_try(store, from);
@@ -299,35 +306,47 @@ static bool queue(struct store_txn *txn)
         txn->failure = STORE_BUSY;
         return false;
     }
-    if (behind || busy) {
+    txn_move(txn, TXN_QUEUED);
+    if (behind || busy)
         barrier_queue(txn);
-        return true;
-    }
-    txn->out_of_memory = !admission_claim(txn);
+    else
+        claim_keys(txn);
     return true;
 }
 
 void request_hold_barrier(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    if (txn->holds_barrier)
+    if (txn->hold == HOLDS_STORE)
         return;
+    assert(txn->hold == HOLDS_NOTHING && txn->request->scope == STORE_SCOPE_ALL);
     pthread_mutex_lock(&store->barrier_lock);
+    assert(!store->barrier_holder);
     store->barrier_holder = txn;
-    txn->holds_barrier = true;
+    txn->hold = HOLDS_STORE;
     atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&store->barrier_lock);
 }
 
-/* First attempt said wait: from now on it holds its keys, or everything. */
-static void hold_place(struct store_txn *txn)
+/* First attempt said wait: from now on it holds its keys, or everything. False: no memory. */
+static bool hold_place(struct store_txn *txn)
 {
-    if (txn->counts_active || txn->holds_barrier)
-        return; /* since it has paused */
+    if (txn->hold != HOLDS_NOTHING)
+        return true; /* since it has paused */
     if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
-        txn->out_of_memory = !admission_claim(txn);
-    else if (txn->request->scope == STORE_SCOPE_ALL)
+        return admission_claim(txn);
+    if (txn->request->scope == STORE_SCOPE_ALL)
         request_hold_barrier(txn);
+    return true;
+}
+
+/* Others have their turn until nothing is waited for. */
+static void park(struct store_txn *txn)
+{
+    if (txn_state(txn) == TXN_RUNNING)
+        txn_move(txn, TXN_PARKED);
+    request_unlock(txn);
+    request_wake(txn, txn->worker);
 }
 
 /* A round may start many reads: the device begins on the first while the rest are found. */
@@ -348,14 +367,12 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     bool queued = queue(txn);
     enum store_result result = queued ? STORE_WAIT : attempt(txn);
     if (result == STORE_WAIT) {
-        if (!queued)
-            hold_place(txn);
-        else if (request->may_scout && txn->counts_active)
+        if (!queued && !hold_place(txn))
+            txn->failure = STORE_NO_MEMORY;
+        else if (queued && request->may_scout && txn->hold == HOLDS_KEYS)
             scout_begin(txn);
-        txn->parked = true;
         worker->parked++;
-        request_unlock(txn);
-        request_wake(txn, worker);
+        park(txn);
         submit_early(worker);
         return STORE_WAIT;
     }
@@ -376,8 +393,7 @@ void request_run_again(struct store_txn *txn)
     request_lock(txn);
     enum store_result result = attempt(txn);
     if (result == STORE_WAIT) {
-        request_unlock(txn);
-        request_wake(txn, worker);
+        park(txn);
         return;
     }
     finish(txn, result, worker);
@@ -457,7 +473,7 @@ static void begin_to_refuse(struct store_txn *txn)
 {
     txn->refuses = true;
     atomic_fetch_add_explicit(&txn->store->refusing, 1, memory_order_relaxed);
-    if (txn->holds_barrier)
+    if (txn->hold == HOLDS_STORE)
         refuse_behind_barrier(txn);
     else
         admission_refuse_waiting(txn);
@@ -466,14 +482,12 @@ static void begin_to_refuse(struct store_txn *txn)
 bool store_pause(struct store_txn *txn, bool refuses)
 {
     struct store_worker *worker = txn->worker;
-    hold_place(txn);
-    if (txn->out_of_memory) {
-        txn->out_of_memory = false;
+    if (!hold_place(txn))
         return false;
-    }
     if (refuses && !txn->refuses)
         begin_to_refuse(txn);
     load_leave_pages(txn);
+    txn_move(txn, TXN_PAUSED);
     request_unlock(txn);
     memory_keep(worker->store);
     worker->store->disk->ops->reap(worker->queue, 0);
@@ -487,6 +501,7 @@ void store_go_on(struct store_txn *txn)
     if (worker->queue->first)
         worker->store->disk->ops->submit(worker->queue);
     request_lock(txn);
+    txn_move(txn, TXN_RUNNING);
 }
 
 uint32_t store_parked(const struct store_worker *worker)

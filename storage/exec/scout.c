@@ -3,8 +3,9 @@
  * begins; when one has come it may go on to the next page.
  *
  * Invariants
- * 1. A transaction that may scout is_behind from the time it was queued until its first run proper.
- *    Both, and its runs as a scout, are its own thread's.
+ * 1. A transaction that may scout does so between being queued and its first run proper:
+ *    NEVER --scout_begin--> [LISTED --scout_more-->] RUNNING --> BEHIND --scout_on--> RUNNING ...,
+ *    and from LISTED or BEHIND scout_end leads back to NEVER. All of this is its own thread's.
  * 2. Of a worker's no more than window() have been out and are still behind, so that what they have
  *    read is there at their turn. The others stand in worker->unscouted, in the order they came in.
  */
@@ -12,6 +13,7 @@
 
 #include <assert.h>
 
+#include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/load.h"
 #include "storage/exec/txn.h"
@@ -32,11 +34,12 @@ static uint32_t window(const struct store *store)
 /* The locks of its partitions are held. */
 static void run(struct store_txn *txn)
 {
-    txn->scouts = true;
+    txn->scout = SCOUT_RUNNING;
     txn->found_absent = false;
     enum store_result forgotten = txn->request->run(txn, txn->request);
     (void)forgotten;
-    txn->scouts = txn->again = txn->stepped = txn->rests = false;
+    txn->scout = SCOUT_BEHIND;
+    txn->again = AGAIN_WHEN_LOADED;
     txn->building = NULL;
     txn->scout_runs++;
     txn_discard(txn);
@@ -45,12 +48,12 @@ static void run(struct store_txn *txn)
 
 bool store_is_scouting(const struct store_txn *txn)
 {
-    return txn->scouts;
+    return txn->scout == SCOUT_RUNNING;
 }
 
 static void join_unscouted(struct store_worker *worker, struct store_txn *txn)
 {
-    txn->is_unscouted = true;
+    txn->scout = SCOUT_LISTED;
     txn->previous_unscouted = worker->unscouted_last;
     txn->next_unscouted = NULL;
     *(worker->unscouted ? &worker->unscouted_last->next_unscouted : &worker->unscouted) = txn;
@@ -62,14 +65,12 @@ static void leave_unscouted(struct store_worker *worker, struct store_txn *txn)
     struct store_txn *previous = txn->previous_unscouted, *next = txn->next_unscouted;
     *(previous ? &previous->next_unscouted : &worker->unscouted) = next;
     *(next ? &next->previous_unscouted : &worker->unscouted_last) = previous;
-    txn->is_unscouted = false;
 }
 
 void scout_begin(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
-    assert(!txn->is_behind);
-    txn->is_behind = true;
+    assert(txn->scout == SCOUT_NEVER && txn_state(txn) == TXN_QUEUED);
     txn->scout_runs = 0;
     if (worker->unscouted || worker->scouted >= window(worker->store)) {
         join_unscouted(worker, txn);
@@ -81,13 +82,14 @@ void scout_begin(struct store_txn *txn)
 
 void scout_end(struct store_txn *txn)
 {
-    if (!txn->is_behind)
+    if (txn->scout == SCOUT_NEVER)
         return;
-    txn->is_behind = false;
-    if (txn->is_unscouted)
+    assert(txn->scout != SCOUT_RUNNING);
+    if (txn->scout == SCOUT_LISTED)
         leave_unscouted(txn->worker, txn);
     else
         txn->worker->scouted--;
+    txn->scout = SCOUT_NEVER;
 }
 
 void scout_more(struct store_worker *worker)
@@ -114,7 +116,7 @@ static bool is_hopeful(struct store_worker *worker)
 void scout_on(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
-    bool is_waiting = txn->is_behind && atomic_load_explicit(&txn->waits, memory_order_relaxed) > 0;
+    bool is_waiting = txn->scout == SCOUT_BEHIND && txn_state(txn) == TXN_QUEUED;
     if (!is_waiting || txn->scout_runs == RUNS || !is_hopeful(worker))
         return;
     request_lock(txn);

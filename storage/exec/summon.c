@@ -18,6 +18,7 @@
 
 #include <assert.h>
 
+#include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 #include "storage/exec/txn.h"
 #include "storage/txn/admission.h"
@@ -33,11 +34,11 @@ enum store_result store_enlist(struct store_txn *txn)
     if (!waiting)
         return STORE_NO_MEMORY;
     txn_begin(waiting, request);
+    txn_move(waiting, TXN_ENLISTED);
     if (!admission_reserve(waiting)) {
         txn_reset(waiting);
         return STORE_NO_MEMORY;
     }
-    waiting->is_enlisted = waiting->parked = true;
     atomic_store_explicit(&waiting->waits, 1, memory_order_relaxed);
     waiting->worker->parked++;
     request->enlisted = waiting;
@@ -51,7 +52,6 @@ void store_dismiss(struct store_request *request)
         return;
     assert(!txn->summons.txn);
     request->enlisted = NULL;
-    txn->is_enlisted = false;
     txn->worker->parked--;
     txn_reset(txn);
 }
@@ -60,7 +60,7 @@ void store_summon(struct store_request *request, const struct store_key *key,
                   struct store_worker *from)
 {
     struct store_txn *txn = request->enlisted;
-    assert(txn->is_enlisted && !txn->summons.txn);
+    assert(txn_state(txn) == TXN_ENLISTED && !txn->summons.txn);
     admission_summon(txn, key, from);
     request_wake(txn, from);
 }

@@ -14,6 +14,7 @@
 #include "storage/exec/upload.h"
 #include "storage/cache/use.h"
 #include "storage/txn/txn_memory.h"
+#include "storage/txn/txn_state.h"
 #include "storage/exec/commit.h"
 #include "storage/value/large_value.h"
 #include "storage/value/lookup.h"
@@ -58,6 +59,7 @@ static void trim(struct store_txn *txn)
 
 void txn_begin(struct store_txn *txn, struct store_request *request)
 {
+    assert(txn_state(txn) == TXN_FREE && txn->hold == HOLDS_NOTHING);
     txn->request = request;
     txn->phase = TXN_RUN;
     txn->failure = STORE_OK;
@@ -103,10 +105,11 @@ void txn_reset(struct store_txn *txn)
     tree_forget(txn);
     trim(txn);
     txn->more[0] = txn->more[1] = 0;
-    txn->again = txn->stepped = txn->rests = false;
+    txn_move(txn, TXN_FREE);
+    txn->hold = HOLDS_NOTHING;
+    txn->again = AGAIN_WHEN_LOADED;
     txn->life++;
-    txn->parked = txn->in_place = txn->out_of_memory = txn->holds_barrier = false;
-    txn->refuses = false;
+    txn->in_place = txn->refuses = false;
     txn->reruns = 0;
     txn->frame_waits = 0;
     txn->failed_space = NULL;

@@ -159,7 +159,8 @@ bool admission_reserve(struct store_txn *txn)
 
 static void count_active(struct store_txn *txn)
 {
-    txn->counts_active = true;
+    assert(txn->hold == HOLDS_NOTHING);
+    txn->hold = HOLDS_KEYS;
     atomic_fetch_add_explicit(&txn->store->active, 1, memory_order_relaxed);
 }
 
@@ -345,12 +346,12 @@ void admission_refuse_waiting(struct store_txn *txn)
 
 void admission_release(struct store_txn *txn, struct store_worker *from)
 {
-    if (!txn->counts_active)
+    if (txn->hold != HOLDS_KEYS)
         return;
     for (uint32_t i = 0; i < txn->claim_count; i++)
         leave(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i], from);
     leave_summons(txn, from);
     txn->claim_count = 0;
-    txn->counts_active = false;
+    txn->hold = HOLDS_NOTHING;
     atomic_fetch_sub_explicit(&txn->store->active, 1, memory_order_relaxed);
 }

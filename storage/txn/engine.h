@@ -14,16 +14,7 @@
  *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, keeper_lock, graves_lock
  * Only eviction looks sideways, with trylock.
  *
- * A TRANSACTION'S WAY (request.c)
- *
- *   store_execute --keys are free--> RUN --run() is OK--> COMMIT --committed--> finished
- *         |                          ^ ^ |                  ^ |
- *         | keys are claimed         | | | STORE_WAIT       | | slot's page, extents, journal,
- *         v                  granted | | v loads            | v dirty limit
- *       parked ----------------------+ parked              parked
- *   Parked, it holds its keys' claims, so that what it has read stays true until it has committed.
- *   A run may also end with the step of a building: then that is committed, in the same way, and
- * the next run follows (building.c).
+ * A transaction's way is drawn in txn_state.h.
  */
 #ifndef VELLUM_STORE_ENGINE_H
 #define VELLUM_STORE_ENGINE_H
@@ -163,7 +154,50 @@ struct pin {
     uint32_t frame;
 };
 
-enum txn_phase { TXN_RUN, TXN_BUILD, TXN_COMMIT };
+/* Where a transaction is: txn_state.h has the diagram and what each state means. */
+enum txn_state {
+    TXN_FREE,
+    TXN_ENLISTED,
+    TXN_SUMMONED,
+    TXN_QUEUED,
+    TXN_READY,
+    TXN_RUNNING,
+    TXN_PAUSED,
+    TXN_PARKED,
+    TXN_RESTING,
+    TXN_STATES
+};
+
+/* What its next attempt does; TXN_RUN in all states before the first. */
+enum txn_phase {
+    TXN_RUN,    /* run() of its request */
+    TXN_BUILD,  /* commits the step of a building that run() has ended with, then TXN_RUN again */
+    TXN_COMMIT, /* commits what run() has written */
+};
+
+/* What keeps others from its keys meanwhile. */
+enum txn_hold {
+    HOLDS_NOTHING, /* nothing yet, or it names no key */
+    HOLDS_KEYS,    /* its claims, granted or not: an exclusive request must wait for it */
+    HOLDS_STORE,   /* the barrier */
+};
+
+/* How a run that returned STORE_WAIT goes on; what it asked for last does not undo what it asked
+ * for first, so the greatest counts. */
+enum txn_again {
+    AGAIN_WHEN_LOADED, /* it waits for a page, or another thing that `waits` counts */
+    AGAIN_AT_ONCE,     /* it ended only to begin again: no rerun for a page's sake */
+    AGAIN_IN_TURN,     /* so that others have their turn: store_step */
+    AGAIN_WHEN_ROUSED, /* likewise, and not before store_rouse: store_rest */
+};
+
+/* Where one that is queued and may scout is in that: see scout.c. */
+enum txn_scout {
+    SCOUT_NEVER,   /* it may not, or has run properly */
+    SCOUT_LISTED,  /* not yet: it stands in the worker's list */
+    SCOUT_RUNNING, /* reads are begun, and not waited for */
+    SCOUT_BEHIND,  /* it has, and still waits for its turn */
+};
 
 #define TOUCHED_MOST 64u
 struct touched {
@@ -188,37 +222,36 @@ struct store_txn {
     struct store_txn *next; /* in the worker's free list, its ready list, or the barrier */
     struct store_txn *next_throttled;
     enum store_cause cause; /* of its changes, for observers */
-    bool throttled;         /* in store->throttled, under its lock */
 
+    /* Where it is. Only txn_move changes `state`. */
+    _Atomic uint8_t state; /* enum txn_state */
     enum txn_phase phase;
+    enum txn_hold hold;
+    enum txn_again again;
+    enum txn_scout scout;
     enum store_result failure; /* to be returned once nothing is waited for any more */
-    bool parked;
-    bool in_place;     /* waits for the disk instead of returning STORE_WAIT */
-    bool scouts;       /* reads are begun, and not waited for */
-    bool is_behind;    /* it waits for its turn, and has not run but as a scout (scout.c) */
-    bool is_unscouted; /* nor so, and stands in the worker's list */
-    bool found_absent; /* its last run as a scout has begun a read */
+    _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
+
+    /* What may be so in several of those states. */
+    bool throttled;       /* in store->throttled, under its lock: one of `waits` */
+    bool refuses;         /* others that need its keys; under their partitions' locks */
+    bool in_place;        /* from now on it waits for the disk instead of returning STORE_WAIT */
+    bool leaves_no_trace; /* what it reads counts for no use of it */
+    /* What its last attempt, or run as a scout, came upon. */
+    bool starved;      /* it found no frame */
+    bool found_absent; /* as a scout, it has begun a read */
+
     uint32_t scout_runs;
     struct store_txn *previous_unscouted, *next_unscouted;
-    uint64_t life;      /* changes when it is used for another request */
-    bool out_of_memory; /* for its claims */
-    bool holds_barrier;
-    bool counts_active; /* has claims: an exclusive request must wait for it */
-    bool refuses;       /* others that need its keys; under their partitions' locks */
+    uint64_t life; /* changes when it is used for another request */
     uint32_t reruns;
     uint32_t frame_waits;
     int64_t room_since_ms; /* since when it waits for room on disk; 0: it does not */
-    bool starved;          /* this attempt found no frame */
-    bool leaves_no_trace;  /* what it reads counts for no use of it */
     uint8_t used_space, used_slot;
-    uint32_t used_page;     /* the item whose use was counted last; 0: none */
-    _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
+    uint32_t used_page; /* the item whose use was counted last; 0: none */
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
     uint64_t more[2];   /* those it needs besides its keys' */
-    bool again;         /* this run ended only to begin again: no rerun for a page's sake */
-    bool stepped;       /* so that others have their turn */
-    bool rests;         /* and is not to be run before store_rouse */
 
     struct write *writes;
     uint32_t write_count, write_capacity;
@@ -232,7 +265,6 @@ struct store_txn {
     uint32_t claim_count, claim_capacity;
     _Atomic uint32_t ungranted;   /* of its claims */
     struct claim summons;         /* the key it was called to; its txn NULL: none, or no more */
-    bool is_enlisted;             /* has not run yet: see summon.c */
     struct store_stream *streams; /* opened by this run */
     int stage_error;              /* to be returned once the writes in flight are done */
     struct whole *wholes;         /* large values being gathered for store_load */

@@ -338,7 +338,7 @@ static enum store_result load_in_place(struct store_txn *txn, struct space *spac
 /* In the test build a page that is there is as good as absent, now and then, on first touch. */
 static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t number)
 {
-    if (txn->in_place || txn->scouts || pinned(txn, space, number))
+    if (txn->in_place || txn->scout == SCOUT_RUNNING || pinned(txn, space, number))
         return false;
     txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
     return txn->random >> 62 == 0 && pin(txn, space, number);
@@ -403,7 +403,7 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
     if (txn->failed_space == space && txn->failed_page == page)
         return STORE_IO;
     counter_add(&space->misses, 1);
-    if (txn->scouts) {
+    if (txn->scout == SCOUT_RUNNING) {
         txn->found_absent = true;
         start_ahead(txn->worker, space, page, txn);
         return STORE_WAIT;
@@ -423,8 +423,9 @@ enum store_result load_page(struct store_txn *txn, struct space *space, uint32_t
         return load_absent(txn, space, page, number);
     struct frame *frame = arena_frame(space->arena, *number);
     if (frame->state == FRAME_LOADING)
-        return txn->scouts || pinned(txn, space, *number) ? STORE_WAIT
-                                                          : wait_for(txn, space, *number);
+        return txn->scout == SCOUT_RUNNING || pinned(txn, space, *number)
+                   ? STORE_WAIT
+                   : wait_for(txn, space, *number);
     if (!frame->visited)
         frame->visited = true;
     counter_add(&space->hits, 1);
@@ -438,7 +439,7 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
     enum store_result result = STORE_OK;
     if (txn->failed_space == space && txn->failed_page - page < count)
         return STORE_IO;
-    if (txn->scouts) /* large values are read when they are needed */
+    if (txn->scout == SCOUT_RUNNING) /* large values are read when they are needed */
         return STORE_WAIT;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = space->table[page + i];

@@ -9,6 +9,8 @@
  */
 #include "storage/txn/wait.h"
 
+#include "storage/txn/txn_state.h"
+
 #include <unistd.h>
 
 /* ---- waiting and waking ---- */
@@ -31,8 +33,10 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     if (atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel) != 1)
         return;
     struct store_worker *worker = txn->worker;
+    bool is_summoned = txn_state(txn) == TXN_ENLISTED;
+    txn_move(txn, is_summoned ? TXN_SUMMONED : TXN_READY);
     if (worker == from) {
-        if (txn->is_enlisted)
+        if (is_summoned)
             wait_append(&worker->summoned, &worker->summoned_last, txn);
         else
             wait_append(&worker->ready, &worker->ready_last, txn);
@@ -94,7 +98,7 @@ enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
     if (request_holds(txn, partition))
         return STORE_OK;
     txn->more[partition / 64] |= 1ull << (partition % 64);
-    txn->again = true;
+    txn_run_again(txn, AGAIN_AT_ONCE);
     return STORE_WAIT;
 }
 
@@ -109,7 +113,7 @@ void request_unlock(struct store_txn *txn)
 
 enum store_result store_step(struct store_txn *txn)
 {
-    txn->again = txn->stepped = true;
+    txn_run_again(txn, AGAIN_IN_TURN);
     return STORE_WAIT;
 }
 

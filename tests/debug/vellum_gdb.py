@@ -21,8 +21,8 @@ FIELDS = {
     "format_item": ["database", "version", "key_len", "payload_len", "type", "flags"],
     "frame": ["page", "space", "state", "refs", "commit", "dirty", "writing", "visited", "waiters"],
     "claim": ["next", "txn", "hash", "partition", "exclusive", "granted", "queue"],
-    "store_txn": ["phase", "waits", "reruns", "parked", "in_place", "scouts", "rests", "again", "starved",
-                  "throttled", "holds_barrier", "claim_count", "ungranted", "write_count", "pin_count", "shown"],
+    "store_txn": ["state", "phase", "hold", "again", "scout", "waits", "reruns", "in_place", "starved", "throttled",
+                  "refuses", "claim_count", "ungranted", "write_count", "pin_count", "shown"],
     "conn": ["session", "transport", "next", "request_count", "running", "output_bytes", "waiter",
              "is_flowing", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
     "session": ["id", "db", "resp_version", "last_command", "name", "multi", "watch"],
@@ -33,7 +33,7 @@ FIELDS = {
     "partition": ["claims", "claim_count"],
     "arena": ["frames", "memory", "chunk_count"],
 }
-TXN_FLAGS = ("parked", "in_place", "scouts", "rests", "again", "starved", "throttled", "holds_barrier")
+TXN_FLAGS = ("in_place", "starved", "throttled", "refuses")
 CONN_FLAGS = ("is_flowing", "is_undurable", "send_blocked", "input_ended", "kill")
 CHUNK_FRAMES = 1 << 14  # ARENA_CHUNK_FRAMES
 HAS_EXPIRY, LONG_KEY = 1, 16  # of enum format_flags
@@ -81,9 +81,13 @@ def say_item(item):
             f" payload={int(item['payload_len'])} type={int(item['type'])} flags={int(item['flags']):#x}")
 
 
+def named(value, enum, prefix):
+    """A small integer as the name it has in an enum."""
+    return str(gdb.Value(number(value)).cast(gdb.lookup_type("enum " + enum))).removeprefix(prefix).lower()
+
+
 def frame_state(frame):
-    name = str(frame["state"].cast(gdb.lookup_type("enum frame_state")))
-    return name.removeprefix("FRAME_").lower()
+    return named(frame["state"], "frame_state", "FRAME_")
 
 
 def say_frame(frame):
@@ -100,7 +104,9 @@ def say_claim(claim):
 
 
 def say_txn(txn):
-    return (f"txn {txn['phase']} waits={number(txn['waits'])} claims={int(txn['claim_count'])}"
+    state = named(txn["state"], "txn_state", "TXN_")
+    return (f"txn {state}, next {txn['phase']}, {txn['hold']} waits={number(txn['waits'])}"
+            f" claims={int(txn['claim_count'])}"
             f" (not granted: {number(txn['ungranted'])}) writes={int(txn['write_count'])}"
             f" pins={int(txn['pin_count'])} reruns={int(txn['reruns'])} shown={int(txn['shown'])}"
             f"{flags(txn, TXN_FLAGS)}")

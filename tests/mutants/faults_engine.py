@@ -198,11 +198,11 @@ fault("rank-not-learned", "storage/tree/tree_change.c",
       by=TREES)
 fault("nobody-scouts", "storage/exec/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
-      ("else if (request->may_scout && txn->counts_active)", "else if (false)"),
+      ("else if (queued && request->may_scout && txn->hold == HOLDS_KEYS)", "else if (false)"),
       by=TREES)
 fault("scouts-stop-at-once", "storage/exec/scout.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
-      ("bool is_waiting = txn->is_behind &&", "bool is_waiting = false &&"),
+      ("bool is_waiting = txn->scout == SCOUT_BEHIND &&", "bool is_waiting = false &&"),
       by=TREES)
 fault("wrong-leaf", "storage/tree/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
@@ -219,15 +219,15 @@ fault("values-outside-not-judged", "storage/recovery/recover_trees.c",
       by=TREES)
 fault("step-keeps-its-pins", "storage/exec/request.c",
       "a walk in steps holds all pages it has seen",
-      ("if (txn->stepped) end_step(txn);", "txn->stepped = false;"),
+      ("if (again >= AGAIN_IN_TURN) end_step(txn, again == AGAIN_WHEN_ROUSED);", ""),
       by=TREES)
 
 # ---- order and isolation ----
 
 fault("claim-not-taken", "storage/exec/request.c",
       "a transaction that waits does not hold its keys",
-      ("txn->request->key_count > 0) txn->out_of_memory = !admission_claim(txn);",
-       "txn->request->key_count > 0) ;"),
+      ("txn->request->key_count > 0) return admission_claim(txn);",
+       "txn->request->key_count > 0) return true;"),
       by=[CONCURRENT, RANDOM])
 fault("claims-ignored", "storage/txn/admission.c",
       "a new transaction overtakes those that hold its keys",
@@ -247,7 +247,7 @@ fault("own-claim-in-the-way", "storage/txn/admission.c",
       by=[STALLS])
 fault("pause-without-claims", "storage/exec/request.c",
       "a run that pauses lets others at its keys",
-      ("hold_place(txn); if (txn->out_of_memory) {", "if (txn->out_of_memory) {"),
+      ("if (!hold_place(txn)) return false;", ""),
       by=[CONCURRENT])
 fault("barrier-passed", "storage/exec/request.c",
       "transactions overtake one that waits to be alone",
@@ -258,9 +258,13 @@ fault("alone-among-others", "storage/exec/request.c",
       ("bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;",
        "bool busy = false;"),
       by=[CONCURRENT, RANDOM])
+fault("ready-while-it-runs", "storage/exec/request.c",
+      "a transaction becomes ready without ever having been parked",
+      ("if (txn_state(txn) == TXN_RUNNING) txn_move(txn, TXN_PARKED);", ""),
+      by=[CONCURRENT, RANDOM, STALLS])
 fault("rerun-keeps-its-writes", "storage/exec/request.c",
       "what a run that has to wait has written is kept for the next run",
-      ("txn_discard(txn); if (txn->again) {", "if (txn->again) {"),
+      ("txn_discard(txn); txn->again = AGAIN_WHEN_LOADED;", "txn->again = AGAIN_WHEN_LOADED;"),
       by=[STALLS])
 
 # ---- eviction ----
