@@ -181,6 +181,7 @@ SERVER_SRC := \
 	server/types/probes.c \
 	server/types/rdb_packed.c \
 	server/types/rdb_read.c \
+	server/types/rdb_reader.c \
 	server/types/rdb_write.c \
 	server/types/scan_args.c \
 	server/types/set.c \
@@ -477,7 +478,7 @@ BENCHMARK_SRC := \
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp fuzz_rdb
 
-fuzz_rdb_LINK = $(call objects,server/types/rdb_packed.c server/types/rdb_read.c server/types/rdb_write.c) $(PROTOCOL_LIB)
+fuzz_rdb_LINK = $(call objects,server/types/rdb_packed.c server/types/rdb_read.c server/types/rdb_reader.c server/types/rdb_write.c) $(PROTOCOL_LIB)
 fuzz_resp_LINK = $(PROTOCOL_LIB)
 
 # ---- variants ----

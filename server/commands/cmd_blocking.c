@@ -3,6 +3,7 @@
  */
 #include "server/commands/cmd_list.h"
 #include "server/commands/cmd_zset.h"
+#include "server/commands/cmd_zset_pop.h"
 #include "server/commands/commands.h"
 #include "server/core/server.h"
 #include "server/exec/blocked.h"

@@ -16,6 +16,7 @@
 #include "server/net/conn.h"
 #include "server/base/glob.h"
 #include "server/types/rdb.h"
+#include "server/types/rdb_write.h"
 #include "server/core/round_clock.h"
 #include "server/core/server.h"
 #include "server/core/session.h"

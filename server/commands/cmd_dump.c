@@ -11,6 +11,8 @@
 #include "server/types/hash.h"
 #include "server/types/list.h"
 #include "server/types/rdb.h"
+#include "server/types/rdb_read.h"
+#include "server/types/rdb_write.h"
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"

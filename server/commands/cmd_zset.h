@@ -31,28 +31,4 @@ STORE_MUST_CHECK enum store_result zset_reply_range(struct steps *steps, struct 
                                                     uint64_t first, uint64_t count, bool backwards,
                                                     enum zset_form form);
 
-/* ---- taking elements from an end ---- */
-
-enum zset_end { ZSET_MIN, ZSET_MAX };
-
-/* numkeys key ... MIN|MAX [COUNT n], from argument `at` on; false: wrong, and answered. */
-bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *count);
-
-/* Take elements out of one that is not empty; the reply is [key, [[member, score] ...]], of one
- * [key, member, score]. */
-STORE_MUST_CHECK enum store_result zset_pop_many(struct zset *zset, enum zset_end end,
-                                                 int64_t count);
-STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end end);
-
-/* ---- results that are gathered, to be replied or stored ---- */
-
-STORE_MUST_CHECK enum store_result zset_gather_pair(struct gather *gather,
-                                                    const struct zset_pair *pair);
-/* Of pairs to be stored, before going on to gather: see gather_build. */
-STORE_MUST_CHECK enum store_result zset_build(struct call *call, struct gather *gather);
-/* Makes a sorted set of all of them at the first key, and replies how many they are; they are
- * different. None: the key is deleted. */
-STORE_MUST_CHECK enum store_result zset_store(struct call *call, struct gather *gather,
-                                              const char *event);
-
 #endif

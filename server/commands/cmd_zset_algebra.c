@@ -8,13 +8,14 @@
  * the order of the members' hashes. What is found is gathered, in steps, and sorted at the end; or,
  * to be stored, put into a building as there.
  */
-#include "server/commands/commands.h"
+#include "server/commands/cmd_zset_algebra.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/commands/commands.h"
 #include "server/commands/cmd_zset.h"
 #include "server/types/set.h"
 #include "server/types/zset_order.h"

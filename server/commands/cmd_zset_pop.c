@@ -1,11 +1,12 @@
 /*
  * Sorted sets: taking elements from an end, picking some by chance, ZSCAN.
  */
-#include "server/commands/cmd_zset.h"
+#include "server/commands/cmd_zset_pop.h"
 
 #include <limits.h>
 #include <stdio.h>
 
+#include "server/commands/cmd_zset.h"
 #include "server/commands/commands.h"
 #include "server/base/dice.h"
 #include "server/commands/multi_pop.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/commands/cmd_zset.h"
+#include "server/commands/cmd_zset_algebra.h"
 #include "server/core/call.h"
 
 /* ---- ranges as clients give them ---- */

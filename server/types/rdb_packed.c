@@ -11,7 +11,7 @@
  *                the length that tells how many unused bytes follow
  *     intset     size of an integer 4, count 4, integers in order
  */
-#include "server/types/rdb_private.h"
+#include "server/types/rdb_packed.h"
 
 #include <string.h>
 

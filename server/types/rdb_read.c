@@ -1,8 +1,12 @@
-#include "server/types/rdb_private.h"
+#include "server/types/rdb_read.h"
 
 #include <liblzf/lzf.h>
 #include <math.h>
 #include <string.h>
+
+#include "server/types/rdb_packed.h"
+#include "server/types/rdb_reader.h"
+#include "server/types/rdb_write.h"
 
 #define STRING_MAX (512u * 1024 * 1024)
 #define LZF_RATIO_MAX 264 /* what three bytes of it can become */
@@ -24,66 +28,6 @@ enum rdb_type {
     TYPE_LIST_QUICKLIST_2 = 18,
     TYPE_SET_LISTPACK = 20,
 };
-
-/* ---- numbers, elements ---- */
-
-uint64_t rdb_number(const uint8_t *from, size_t size)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < size; i++)
-        number |= (uint64_t)from[i] << (8 * i);
-    return number;
-}
-
-int64_t rdb_signed(const uint8_t *from, size_t size)
-{
-    unsigned unused = 64 - 8 * (unsigned)size;
-    return (int64_t)(rdb_number(from, size) << unused) >> unused;
-}
-
-static enum rdb_result grow(struct rdb_reader *reader)
-{
-    struct rdb_value *value = reader->value;
-    size_t capacity = reader->capacity == 0 ? 16 : reader->capacity * 2;
-    struct rdb_memory memory = reader->memory;
-    struct resp_slice *slices = memory.alloc(memory.arg, capacity * sizeof *slices);
-    double *scores = memory.alloc(memory.arg, capacity * sizeof *scores);
-    if (slices == NULL || scores == NULL)
-        return RDB_NO_MEMORY;
-    if (value->count > 0) {
-        memcpy(slices, value->slices, value->count * sizeof *slices);
-        memcpy(scores, value->scores, value->count * sizeof *scores);
-    }
-    value->slices = slices;
-    value->scores = scores;
-    reader->capacity = capacity;
-    return RDB_OK;
-}
-
-enum rdb_result rdb_add(struct rdb_reader *reader, struct resp_slice slice)
-{
-    enum rdb_result result = reader->value->count == reader->capacity ? grow(reader) : RDB_OK;
-    if (result == RDB_OK)
-        reader->value->slices[reader->value->count++] = slice;
-    return result;
-}
-
-static enum rdb_result number_text(struct rdb_reader *reader, int64_t number,
-                                   struct resp_slice *text)
-{
-    char *copy = reader->memory.alloc(reader->memory.arg, 24);
-    if (copy == NULL)
-        return RDB_NO_MEMORY;
-    *text = (struct resp_slice){copy, resp_print_int64(copy, number)};
-    return RDB_OK;
-}
-
-enum rdb_result rdb_add_number(struct rdb_reader *reader, int64_t number)
-{
-    struct resp_slice text;
-    enum rdb_result result = number_text(reader, number, &text);
-    return result == RDB_OK ? rdb_add(reader, text) : result;
-}
 
 /* ---- lengths and strings ---- */
 
@@ -167,7 +111,7 @@ static enum rdb_result read_string(struct rdb_reader *reader, struct resp_slice 
         size_t size = (size_t)1 << length;
         if (length > 2 || !take(reader, size, &bytes))
             return RDB_BAD;
-        return number_text(reader, rdb_signed(bytes, size), string);
+        return rdb_number_text(reader, rdb_signed(bytes, size), string);
     }
     if (length > STRING_MAX || !take(reader, length, &bytes))
         return RDB_BAD;

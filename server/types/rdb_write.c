@@ -1,4 +1,4 @@
-#include "server/types/rdb_private.h"
+#include "server/types/rdb_write.h"
 
 #include <liblzf/lzf.h>
 #include <stdlib.h>

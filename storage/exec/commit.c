@@ -30,6 +30,8 @@
 #include "storage/txn/databases.h"
 #include "storage/value/stage.h"
 #include "storage/tree/tree.h"
+#include "storage/tree/tree_owner.h"
+#include "storage/tree/tree_edit.h"
 #include "storage/tree/tree_drop.h"
 #include "storage/value/free.h"
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "storage/tree/tree.h"
+#include "storage/tree/tree_owner.h"
+#include "storage/tree/tree_edit.h"
 #include "storage/value/long_key.h"
 #include "storage/exec/upload.h"
 #include "storage/cache/use.h"

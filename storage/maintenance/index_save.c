@@ -2,10 +2,12 @@
  * Writing the index checkpoint, at the end of a stop in order. The file is made long enough first,
  * so that a full disk shows before anything is written, and is kept for the next time.
  */
-#include "storage/maintenance/index_file.h"
+#include "storage/maintenance/index_save.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "storage/maintenance/index_stream.h"
 
 #define GROW_SHARE 8u /* a file that is too short gets so much of what it needs beyond that */
 

@@ -1,7 +1,7 @@
 /*
  * The index checkpoint as a stream of bytes: blocks, their checksums, and whose they are.
  */
-#include "storage/maintenance/index_file.h"
+#include "storage/maintenance/index_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

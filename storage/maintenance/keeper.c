@@ -15,7 +15,8 @@
 #include <time.h>
 
 #include "storage/value/annex.h"
-#include "storage/maintenance/index_file.h"
+#include "storage/maintenance/index_stream.h"
+#include "storage/maintenance/index_save.h"
 #include "storage/maintenance/reclaim.h"
 #include "storage/cache/use.h"
 #include "storage/maintenance/writeback.h"

@@ -27,6 +27,7 @@
 #include "storage/txn/wait.h"
 #include "storage/txn/load.h"
 #include "storage/tree/tree.h"
+#include "storage/tree/tree_outside.h"
 
 #define NODES_AT_ONCE 16u /* transactions of a round */
 #define PAGES_AT_ONCE 1024u

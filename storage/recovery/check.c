@@ -22,7 +22,8 @@
 
 #include "storage/recovery/disk_readonly.h"
 #include "storage/recovery/open.h"
-#include "storage/maintenance/index_file.h"
+#include "storage/maintenance/index_stream.h"
+#include "storage/recovery/index_load.h"
 #include "storage/value/long_key.h"
 #include "storage/recovery/reload.h"
 #include "storage/txn/verify.h"

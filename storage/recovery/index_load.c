@@ -2,12 +2,13 @@
  * Loading the index checkpoint. Whatever is not as it must be puts all of it in doubt; then nothing
  * of it stays, and the start goes on with a scan.
  */
-#include "storage/maintenance/index_file.h"
+#include "storage/recovery/index_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/maintenance/index_stream.h"
 #include "storage/recovery/reload.h"
 
 struct loading {

@@ -6,7 +6,7 @@
  *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
  * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
  *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
- *   After a stop in order there is nothing to redo, and an index checkpoint (index_file.h) may say
+ *   After a stop in order there is nothing to redo, and an index checkpoint (index_stream.h) may say
  *      what the scan would find.
  *   3. Everything durable: begin a new epoch with an empty journal.
  *
@@ -23,7 +23,8 @@
 #include <sys/random.h>
 
 #include "storage/recovery/redo.h"
-#include "storage/maintenance/index_file.h"
+#include "storage/maintenance/index_stream.h"
+#include "storage/recovery/index_load.h"
 #include "storage/recovery/recover_trees.h"
 #include "storage/txn/verify.h"
 #include "storage/txn/databases.h"

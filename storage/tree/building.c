@@ -22,6 +22,8 @@
 #include <string.h>
 
 #include "storage/tree/tree.h"
+#include "storage/tree/tree_owner.h"
+#include "storage/tree/tree_edit.h"
 #include "storage/txn/wait.h"
 #include "storage/tree/tree_drop.h"
 

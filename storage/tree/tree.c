@@ -17,6 +17,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "storage/tree/tree_edit.h"
+#include "storage/tree/tree_outside.h"
+
 uint64_t store_tree_count(const struct store_tree *tree)
 {
     return tree->root->count;

@@ -11,6 +11,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "storage/tree/tree_outside.h"
+#include "storage/tree/tree_owner.h"
+#include "storage/tree/tree_edit.h"
+
 #define SMALL (NODE_ROOM / 3)
 #define MERGED_MOST (NODE_ROOM * 5 / 6)
 

@@ -11,7 +11,7 @@
  * 3. Only the owner's key leads to a node, so its claim protects them all; but the lock of their
  *    partition, which need not be the owner's after a RENAME, is held (tree_owner.c).
  */
-#include "storage/tree/tree.h"
+#include "storage/tree/tree_edit.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,9 +3,11 @@
  * partition under the database id FORMAT_HIDDEN, named by the collection's id and a number. They go
  * through the same writes as all items, so they may be as large; nobody but the tree knows of them.
  */
-#include "storage/tree/tree.h"
+#include "storage/tree/tree_outside.h"
 
 #include <string.h>
+
+#include "storage/tree/tree_owner.h"
 
 void tree_outside_key(const struct store *store, struct store_key *key,
                       const struct format_outside_key *bytes)

@@ -8,11 +8,12 @@
  * 2. The lock of the collection's home is held from its opening on: where it was not, the run is
  *    discarded, and begins again with that lock among its own.
  */
-#include "storage/tree/tree.h"
+#include "storage/tree/tree_owner.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "storage/tree/tree_edit.h"
 #include "storage/txn/wait.h"
 #include "storage/value/write_set.h"
 

@@ -3,6 +3,8 @@
  * same.
  */
 #include "server/types/rdb.h"
+#include "server/types/rdb_read.h"
+#include "server/types/rdb_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,20 +16,10 @@
  * 3. It is written only if it says what a scan would find: not while there is damage that a scan
  *    reports, nor space that only a scan gives back.
  */
-#ifndef VELLUM_STORE_INDEX_FILE_H
-#define VELLUM_STORE_INDEX_FILE_H
+#ifndef VELLUM_STORE_INDEX_STREAM_H
+#define VELLUM_STORE_INDEX_STREAM_H
 
 #include "storage/txn/engine.h"
-
-/* At a stop, when everything is durable and nothing runs any more. A failure leaves the next start
- * a scan, and is told to the log. */
-void index_save(struct store *store);
-
-/* What is known in memory, as of the stop that `super` tells of: STORE_OK. STORE_ABSENT: there is
- * no file of this stop, or it is in doubt; nothing was loaded. STORE_CORRUPT: another file is
- * shorter than it was, as the message says. STORE_NO_MEMORY. */
-STORE_MUST_CHECK enum store_result index_load(struct store *store,
-                                              const struct format_superblock *super, char *message);
 
 /* ---- the stream in blocks (index_stream.c) ---- */
 

@@ -1,8 +1,8 @@
 /*
- * What the files that read RDB share.
+ * A value that is being read: its bytes, and the elements found so far.
  */
-#ifndef VELLUM_RDB_PRIVATE_H
-#define VELLUM_RDB_PRIVATE_H
+#ifndef VELLUM_RDB_READER_H
+#define VELLUM_RDB_READER_H
 
 #include "server/types/rdb.h"
 
@@ -20,11 +20,7 @@ int64_t rdb_signed(const uint8_t *from, size_t size);
 /* An element more, from bytes that stay, or a number as text. */
 enum rdb_result rdb_add(struct rdb_reader *reader, struct resp_slice slice);
 enum rdb_result rdb_add_number(struct rdb_reader *reader, int64_t number);
-
-/* The elements of Redis's compact forms, each of which is a string of its own. */
-enum rdb_result rdb_read_listpack(struct rdb_reader *reader, struct resp_slice bytes);
-enum rdb_result rdb_read_ziplist(struct rdb_reader *reader, struct resp_slice bytes);
-enum rdb_result rdb_read_zipmap(struct rdb_reader *reader, struct resp_slice bytes);
-enum rdb_result rdb_read_intset(struct rdb_reader *reader, struct resp_slice bytes);
+/* The number as text, in memory of the value's. */
+enum rdb_result rdb_number_text(struct rdb_reader *reader, int64_t number, struct resp_slice *text);
 
 #endif

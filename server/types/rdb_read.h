@@ -1,0 +1,15 @@
+/*
+ * Reading RDB values.
+ */
+#ifndef VELLUM_RDB_READ_H
+#define VELLUM_RDB_READ_H
+
+#include "server/types/rdb.h"
+
+/* Whether version and checksum at the end of a payload are good. */
+bool rdb_footer_is_good(struct resp_slice payload);
+/* `bytes`: without that footer. Members may occur twice: that is for the caller to see. */
+enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
+                               struct rdb_value *value);
+
+#endif
