@@ -258,17 +258,17 @@ static bool parse_limits(size_t argc, char *const argv[], uint64_t *limits,
     if (argc == 0 || argc % 4 != 0)
         return fail(error, "Wrong number of arguments in buffer limit configuration.");
     for (size_t i = 0; i < argc; i += 4) {
-        int class = client_class(argv[i]);
-        if (class < 0)
+        int limited = client_class(argv[i]);
+        if (limited < 0)
             return fail(error, "Invalid client class specified in buffer limit configuration.");
         int64_t hard, soft, seconds;
         if (!read_memory(argv[i + 1], &hard) || !read_memory(argv[i + 2], &soft) ||
             !read_integer(argv[i + 3], 10, &seconds) || seconds < 0)
             return fail(error, "Error in hard, soft or soft_seconds setting in buffer limit "
                                "configuration.");
-        limits[class * 3] = (uint64_t)hard;
-        limits[class * 3 + 1] = (uint64_t)soft;
-        limits[class * 3 + 2] = (uint64_t)seconds;
+        limits[limited * 3] = (uint64_t)hard;
+        limits[limited * 3 + 1] = (uint64_t)soft;
+        limits[limited * 3 + 2] = (uint64_t)seconds;
     }
     return true;
 }
@@ -353,7 +353,7 @@ static uint32_t event_classes(const char *letters)
 {
     static const struct {
         char letter;
-        enum notify_class class;
+        enum notify_class bit;
     } classes[] = {{'K', NOTIFY_KEYSPACE}, {'E', NOTIFY_KEYEVENT}, {'g', NOTIFY_GENERIC},
                    {'$', NOTIFY_STRING},   {'l', NOTIFY_LIST},     {'s', NOTIFY_SET},
                    {'h', NOTIFY_HASH},     {'z', NOTIFY_ZSET},     {'x', NOTIFY_EXPIRED},
@@ -361,11 +361,11 @@ static uint32_t event_classes(const char *letters)
                    {'d', NOTIFY_MODULE},   {'n', NOTIFY_NEW}};
     uint32_t set = 0;
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-        bool is_all = strchr(letters, 'A') != NULL && classes[i].class != NOTIFY_KEYSPACE &&
-                      classes[i].class != NOTIFY_KEYEVENT && classes[i].class != NOTIFY_KEY_MISS &&
-                      classes[i].class != NOTIFY_NEW;
+        bool is_all = strchr(letters, 'A') != NULL && classes[i].bit != NOTIFY_KEYSPACE &&
+                      classes[i].bit != NOTIFY_KEYEVENT && classes[i].bit != NOTIFY_KEY_MISS &&
+                      classes[i].bit != NOTIFY_NEW;
         if (is_all || strchr(letters, classes[i].letter) != NULL)
-            set |= classes[i].class;
+            set |= classes[i].bit;
     }
     return (set & (NOTIFY_KEYSPACE | NOTIFY_KEYEVENT)) != 0 ? set : 0;
 }

@@ -672,9 +672,9 @@ static void send_queue(struct conn *conn)
 static void check_limit(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    enum config_client_class class =
+    enum config_client_class client_class =
         pubsub_is_subscriber(&conn->session.pubsub) ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL;
-    struct config_output_limit limit = config_output_limit(&worker->server->config, class);
+    struct config_output_limit limit = config_output_limit(&worker->server->config, client_class);
     uint64_t bytes = conn->output_bytes;
     bool is_over_soft = limit.soft_bytes != 0 && bytes > limit.soft_bytes;
     int64_t now_ms = worker_now(worker);

@@ -57,10 +57,10 @@ static void count_step(struct match *match, size_t work)
 
 /* ---- one character ---- */
 
-static bool is_in_class(int byte, int class)
+static bool is_in_class(int byte, int letter)
 {
     bool is_in;
-    switch (tolower(class)) {
+    switch (tolower(letter)) {
     case 'a':
         is_in = isalpha(byte);
         break;
@@ -92,9 +92,9 @@ static bool is_in_class(int byte, int class)
         is_in = byte == 0;
         break;
     default:
-        return class == byte;
+        return letter == byte;
     }
-    return islower(class) ? is_in : !is_in;
+    return islower(letter) ? is_in : !is_in;
 }
 
 /* Behind the item for one character that begins at `pattern`. */

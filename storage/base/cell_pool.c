@@ -26,24 +26,24 @@ static size_t whole_pages(size_t bytes)
 
 static uint32_t class_of(uint32_t words)
 {
-    uint32_t floor = FINE_WORDS, class = FINE_WORDS / 2;
+    uint32_t floor = FINE_WORDS, size_class = FINE_WORDS / 2;
     if (words <= floor) {
         return (words + 1) / 2;
     }
     while (words > 2 * floor) {
         floor *= 2;
-        class += STEPS;
+        size_class += STEPS;
     }
     uint32_t step = floor / STEPS;
-    return class + (words - floor + step - 1) / step;
+    return size_class + (words - floor + step - 1) / step;
 }
 
-static uint32_t class_words(uint32_t class)
+static uint32_t class_words(uint32_t size_class)
 {
-    if (class <= FINE_WORDS / 2) {
-        return 2 * class;
+    if (size_class <= FINE_WORDS / 2) {
+        return 2 * size_class;
     }
-    uint32_t above = class - FINE_WORDS / 2 - 1;
+    uint32_t above = size_class - FINE_WORDS / 2 - 1;
     uint32_t floor = FINE_WORDS << above / STEPS;
     return floor + floor / STEPS * (above % STEPS + 1);
 }
@@ -61,9 +61,9 @@ uint32_t cell_pool_round(uint32_t cells)
 
 /* ---- blocks of a class ---- */
 
-static uint64_t *block_at(const struct cell_class *class, uint32_t words, uint32_t number)
+static uint64_t *block_at(const struct cell_class *size_class, uint32_t words, uint32_t number)
 {
-    return class->base + (size_t)words * number;
+    return size_class->base + (size_t)words * number;
 }
 
 /* Tells the owner of a block that has moved. */
@@ -74,71 +74,72 @@ static void tell_owner(uint64_t *block)
     *owner = block + 1;
 }
 
-static bool extend_mapping(struct cell_class *class, uint32_t words)
+static bool extend_mapping(struct cell_class *size_class, uint32_t words)
 {
     size_t block_bytes = words * sizeof(uint64_t);
-    size_t old_bytes = whole_pages(class->capacity * block_bytes);
+    size_t old_bytes = whole_pages(size_class->capacity * block_bytes);
     size_t more = old_bytes / 4 > CAPACITY_BYTES_MIN ? old_bytes / 4 : CAPACITY_BYTES_MIN;
     size_t bytes = whole_pages(old_bytes + (more > block_bytes ? more : block_bytes));
-    void *base = class->base == NULL ? mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                                     : mremap(class->base, old_bytes, bytes, MREMAP_MAYMOVE);
+    void *base = size_class->base == NULL
+                     ? mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                     : mremap(size_class->base, old_bytes, bytes, MREMAP_MAYMOVE);
     if (base == MAP_FAILED) {
         return false;
     }
-    bool moved = base != class->base;
-    class->base = base;
-    class->capacity = (uint32_t)(bytes / block_bytes);
-    for (uint32_t i = 0; moved && i < class->count; i++) {
-        tell_owner(block_at(class, words, i));
+    bool moved = base != size_class->base;
+    size_class->base = base;
+    size_class->capacity = (uint32_t)(bytes / block_bytes);
+    for (uint32_t i = 0; moved && i < size_class->count; i++) {
+        tell_owner(block_at(size_class, words, i));
     }
     return true;
 }
 
 static uint64_t *class_take(struct cell_pool *pool, uint32_t number, uint64_t **owner)
 {
-    struct cell_class *class = &pool->classes[number];
+    struct cell_class *size_class = &pool->classes[number];
     uint32_t words = class_words(number);
-    size_t bytes = whole_pages((class->count + (size_t)1) * words * sizeof(uint64_t));
-    size_t more = bytes > class->touched ? bytes - class->touched : 0;
+    size_t bytes = whole_pages((size_class->count + (size_t)1) * words * sizeof(uint64_t));
+    size_t more = bytes > size_class->touched ? bytes - size_class->touched : 0;
     if (more > pool->limit || pool->bytes > pool->limit - more ||
-        (class->count == class->capacity && !extend_mapping(class, words))) {
+        (size_class->count == size_class->capacity && !extend_mapping(size_class, words))) {
         return NULL;
     }
-    class->touched += more;
+    size_class->touched += more;
     counter_add(&pool->bytes, more);
-    uint64_t *block = block_at(class, words, class->count++);
+    uint64_t *block = block_at(size_class, words, size_class->count++);
     memcpy(block, &owner, sizeof owner);
     return block + 1;
 }
 
-static void release_tail(struct cell_pool *pool, struct cell_class *class, uint32_t words)
+static void release_tail(struct cell_pool *pool, struct cell_class *size_class, uint32_t words)
 {
-    if (class->count == 0) {
-        munmap(class->base, whole_pages(class->capacity * words * sizeof(uint64_t)));
-        counter_add(&pool->bytes, -(uint64_t)(class->touched));
-        *class = (struct cell_class){.base = NULL};
+    if (size_class->count == 0) {
+        munmap(size_class->base, whole_pages(size_class->capacity * words * sizeof(uint64_t)));
+        counter_add(&pool->bytes, -(uint64_t)(size_class->touched));
+        *size_class = (struct cell_class){.base = NULL};
         return;
     }
-    size_t used = whole_pages((size_t) class->count * words * sizeof(uint64_t));
-    size_t unused = class->touched - used;
-    if (unused > PAGE && unused > class->touched / 8 &&
-        madvise((char *)class->base + used, unused, MADV_DONTNEED) == 0) {
-        class->touched = used;
+    size_t used = whole_pages((size_t)size_class->count * words * sizeof(uint64_t));
+    size_t unused = size_class->touched - used;
+    if (unused > PAGE && unused > size_class->touched / 8 &&
+        madvise((char *)size_class->base + used, unused, MADV_DONTNEED) == 0) {
+        size_class->touched = used;
         counter_add(&pool->bytes, -(uint64_t)(unused));
     }
 }
 
 static void class_give(struct cell_pool *pool, uint32_t number, uint64_t *cells)
 {
-    struct cell_class *class = &pool->classes[number];
+    struct cell_class *size_class = &pool->classes[number];
     uint32_t words = class_words(number);
-    uint64_t *hole = cells - 1, *last = block_at(class, words, --class->count);
+    uint64_t *hole = cells - 1, *last = block_at(size_class, words, --size_class->count);
     if (hole != last) {
         memcpy(hole, last, words * sizeof *hole);
         tell_owner(hole);
     }
-    release_tail(pool, class, words);
+    release_tail(pool, size_class, words);
 }
 
 /* ---- blocks with a mapping each ---- */
@@ -225,18 +226,18 @@ void cell_pool_check(const struct cell_pool *pool)
 {
     uint64_t bytes = 0;
     for (uint32_t c = 0; c < CELL_CLASS_COUNT; c++) {
-        const struct cell_class *class = &pool->classes[c];
+        const struct cell_class *size_class = &pool->classes[c];
         uint32_t words = class_words(c);
-        assert(class->count <= class->capacity);
-        assert((class->base == NULL) == (class->count == 0));
-        assert(class->touched >= (size_t) class->count * words * sizeof(uint64_t));
-        for (uint32_t i = 0; i < class->count; i++) {
-            const uint64_t *block = block_at(class, words, i);
+        assert(size_class->count <= size_class->capacity);
+        assert((size_class->base == NULL) == (size_class->count == 0));
+        assert(size_class->touched >= (size_t)size_class->count * words * sizeof(uint64_t));
+        for (uint32_t i = 0; i < size_class->count; i++) {
+            const uint64_t *block = block_at(size_class, words, i);
             uint64_t **owner;
             memcpy(&owner, block, sizeof owner);
             assert(*owner == block + 1);
         }
-        bytes += class->touched;
+        bytes += size_class->touched;
     }
     assert(bytes <= pool->bytes); /* the rest: large blocks */
 }

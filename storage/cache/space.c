@@ -297,15 +297,15 @@ void space_mark_clean(struct space *space, uint32_t number)
 
 /* ---- slots ---- */
 
-static uint64_t all_slots(uint32_t class)
+static uint64_t all_slots(uint32_t size_class)
 {
-    uint32_t count = format_class_slots(class);
+    uint32_t count = format_class_slots(size_class);
     return count == 64 ? ~0ull : (1ull << count) - 1;
 }
 
-static uint32_t runs_in_segment(uint32_t class)
+static uint32_t runs_in_segment(uint32_t size_class)
 {
-    return (SEGMENT_PAGES - 1) / space_run_pages(class);
+    return (SEGMENT_PAGES - 1) / space_run_pages(size_class);
 }
 
 static void count_free(struct space *space, uint32_t segment, int32_t change)
@@ -335,16 +335,16 @@ bool space_take_blank(struct space *space, uint32_t *segment)
 }
 
 /* Slots, or runs. */
-static uint32_t places_in_segment(uint32_t class)
+static uint32_t places_in_segment(uint32_t size_class)
 {
-    return class < FORMAT_RUN_CLASS ? (SEGMENT_PAGES - 1) * format_class_slots(class)
-                                    : runs_in_segment(class);
+    return size_class < FORMAT_RUN_CLASS ? (SEGMENT_PAGES - 1) * format_class_slots(size_class)
+                                         : runs_in_segment(size_class);
 }
 
 bool space_segment_is_free(const struct space *space, uint32_t segment)
 {
-    uint32_t class = space->segment_class[segment];
-    return class != 0 && space->segment_free[segment] == places_in_segment(class);
+    uint32_t size_class = space->segment_class[segment];
+    return size_class != 0 && space->segment_free[segment] == places_in_segment(size_class);
 }
 
 void space_detach_segment(struct space *space, uint32_t segment)
@@ -361,38 +361,38 @@ void space_detach_segment(struct space *space, uint32_t segment)
         space->segment_assigned--;
 }
 
-void space_assign(struct space *space, uint32_t segment, uint32_t class)
+void space_assign(struct space *space, uint32_t segment, uint32_t size_class)
 {
     assert(segment < space->segment_count && !space->segment_blank[segment]);
-    space->segment_class[segment] = (uint8_t) class;
+    space->segment_class[segment] = (uint8_t)size_class;
     if (segment >= space->segment_assigned)
         space->segment_assigned = segment + 1;
     uint64_t *masks = &space->free_slots[(size_t)segment * SEGMENT_PAGES];
     memset(masks, 0, SEGMENT_PAGES * sizeof *masks);
-    if (class < FORMAT_RUN_CLASS) {
+    if (size_class < FORMAT_RUN_CLASS) {
         for (uint32_t i = 1; i < SEGMENT_PAGES; i++)
-            masks[i] = all_slots(class);
+            masks[i] = all_slots(size_class);
     } else {
-        uint32_t runs = runs_in_segment(class);
+        uint32_t runs = runs_in_segment(size_class);
         for (uint32_t i = 0; i < runs; i++)
             masks[i / 64] |= 1ull << (i % 64);
     }
-    count_free(space, segment, (int32_t)places_in_segment(class));
+    count_free(space, segment, (int32_t)places_in_segment(size_class));
 }
 
-static bool class_exists(const struct space *space, uint32_t class)
+static bool class_exists(const struct space *space, uint32_t size_class)
 {
     if (space->id != FORMAT_EXTENT_SPACE)
-        return class >= 1 && class <= FORMAT_SLAB_CLASSES;
-    return class > FORMAT_RUN_CLASS && class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
+        return size_class >= 1 && size_class <= FORMAT_SLAB_CLASSES;
+    return size_class > FORMAT_RUN_CLASS && size_class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
 }
 
-bool space_load_segment(struct space *space, uint32_t segment, uint32_t class,
+bool space_load_segment(struct space *space, uint32_t segment, uint32_t size_class,
                         const uint64_t *free_slots, uint32_t words)
 {
-    if (!class_exists(space, class))
+    if (!class_exists(space, size_class))
         return false;
-    space_assign(space, segment, class);
+    space_assign(space, segment, size_class);
     uint64_t *masks = &space->free_slots[(size_t)segment * SEGMENT_PAGES];
     int32_t taken = 0;
     for (uint32_t i = 0; i < words; i++) {
@@ -408,13 +408,13 @@ bool space_load_segment(struct space *space, uint32_t segment, uint32_t class,
 /* The mask and bit of a slot. For a run its number within the segment takes the slot's part. */
 static uint64_t *mask_of(struct space *space, uint32_t page, uint32_t slot, uint64_t *bit)
 {
-    uint32_t class = space_class_of(space, page);
-    assert(class != 0);
-    if (class < FORMAT_RUN_CLASS) {
+    uint32_t size_class = space_class_of(space, page);
+    assert(size_class != 0);
+    if (size_class < FORMAT_RUN_CLASS) {
         *bit = 1ull << slot;
         return &space->free_slots[page];
     }
-    uint32_t run = (page % SEGMENT_PAGES - 1) / space_run_pages(class);
+    uint32_t run = (page % SEGMENT_PAGES - 1) / space_run_pages(size_class);
     *bit = 1ull << (run % 64);
     return &space->free_slots[page / SEGMENT_PAGES * SEGMENT_PAGES + run / 64];
 }
@@ -443,11 +443,11 @@ uint32_t space_class_at(const struct space *space, uint32_t page)
 /* Whether a run begins there and has room for so many bytes. */
 static bool is_run(const struct space *space, const struct format_extent *run)
 {
-    uint32_t class = space_class_at(space, run->page);
-    if (class <= FORMAT_RUN_CLASS || run->page % SEGMENT_PAGES == 0)
+    uint32_t size_class = space_class_at(space, run->page);
+    if (size_class <= FORMAT_RUN_CLASS || run->page % SEGMENT_PAGES == 0)
         return false;
-    uint32_t pages = space_run_pages(class), before = run->page % SEGMENT_PAGES - 1;
-    return before % pages == 0 && before / pages < runs_in_segment(class) &&
+    uint32_t pages = space_run_pages(size_class), before = run->page % SEGMENT_PAGES - 1;
+    return before % pages == 0 && before / pages < runs_in_segment(size_class) &&
            run->length <= pages * PAGE_SIZE;
 }
 
@@ -487,16 +487,16 @@ static uint32_t find_mask(const struct space *space, uint32_t segment, uint32_t 
 }
 
 /* Moves the class on to the next mask with a free slot, segment after segment, once around. */
-static bool seek(struct space *space, uint32_t class)
+static bool seek(struct space *space, uint32_t size_class)
 {
-    struct space_class *c = &space->classes[class];
+    struct space_class *c = &space->classes[size_class];
     uint32_t from = c->page ? c->page % SEGMENT_PAGES : 0;
     if (c->page)
         c->segment = c->page / SEGMENT_PAGES;
     for (uint32_t i = 0; i <= space->segment_assigned; i++) {
         if (c->segment >= space->segment_assigned)
             c->segment = 0;
-        if (space->segment_class[c->segment] == class && space->segment_free[c->segment] > 0) {
+        if (space->segment_class[c->segment] == size_class && space->segment_free[c->segment] > 0) {
             uint32_t found = find_mask(space, c->segment, from);
             if (found < SEGMENT_PAGES) {
                 c->page = c->segment * SEGMENT_PAGES + found;
@@ -509,23 +509,23 @@ static bool seek(struct space *space, uint32_t class)
     return false;
 }
 
-bool space_take_slot(struct space *space, uint32_t class, uint32_t *page, uint32_t *slot)
+bool space_take_slot(struct space *space, uint32_t size_class, uint32_t *page, uint32_t *slot)
 {
-    struct space_class *c = &space->classes[class];
+    struct space_class *c = &space->classes[size_class];
     if (c->free_count == 0)
         return false;
-    if ((!c->page || space->free_slots[c->page] == 0) && !seek(space, class))
+    if ((!c->page || space->free_slots[c->page] == 0) && !seek(space, size_class))
         return false;
     uint64_t *mask = &space->free_slots[c->page];
     uint32_t bit = (uint32_t)__builtin_ctzll(*mask);
     *mask &= *mask - 1;
     count_free(space, c->page / SEGMENT_PAGES, -1);
-    if (class < FORMAT_RUN_CLASS) {
+    if (size_class < FORMAT_RUN_CLASS) {
         *page = c->page;
         *slot = bit;
     } else {
         uint32_t run = c->page % SEGMENT_PAGES * 64 + bit;
-        *page = c->page / SEGMENT_PAGES * SEGMENT_PAGES + 1 + run * space_run_pages(class);
+        *page = c->page / SEGMENT_PAGES * SEGMENT_PAGES + 1 + run * space_run_pages(size_class);
         *slot = 0;
     }
     return true;
@@ -535,12 +535,12 @@ uint32_t space_used_runs(const struct space *space, struct format_extent *runs)
 {
     uint32_t used = 0;
     for (uint32_t segment = 0; segment < space->segment_assigned; segment++) {
-        uint32_t class = space->segment_class[segment];
-        for (uint32_t run = 0; class && run < runs_in_segment(class); run++) {
+        uint32_t size_class = space->segment_class[segment];
+        for (uint32_t run = 0; size_class && run < runs_in_segment(size_class); run++) {
             uint32_t first = segment * SEGMENT_PAGES;
             if (space->free_slots[first + run / 64] >> (run % 64) & 1)
                 continue;
-            uint32_t pages = space_run_pages(class);
+            uint32_t pages = space_run_pages(size_class);
             if (runs)
                 runs[used] = (struct format_extent){first + 1 + run * pages, pages * PAGE_SIZE, 0};
             used++;
@@ -557,10 +557,10 @@ void space_segment_header(const struct space *space, uint32_t segment, char page
                                     .seed = space->cache->seed,
                                     .segment = segment,
                                     .space = space->id,
-                                    .class = space->segment_class[segment]};
+                                    .size_class = space->segment_class[segment]};
     header.checksum = XXH3_64bits(&header, offsetof(struct format_segment, checksum));
     memset(page, 0, PAGE_SIZE);
-    if (header.class == 0)
+    if (header.size_class == 0)
         return;
     memcpy(page, &header, sizeof header);
     memcpy(page + FORMAT_SEGMENT_COPY, &header, sizeof header);
@@ -577,18 +577,18 @@ static int class_in(const struct space *space, uint32_t segment, const char *at)
         header.magic == FORMAT_SEGMENT_MAGIC && header.seed == space->cache->seed &&
         header.segment == segment && header.space == space->id &&
         header.checksum == XXH3_64bits(&header, offsetof(struct format_segment, checksum)) &&
-        class_exists(space, header.class);
-    return good ? header.class : -1;
+        class_exists(space, header.size_class);
+    return good ? header.size_class : -1;
 }
 
 int space_segment_class(const struct space *space, uint32_t segment, const char page[PAGE_SIZE],
                         bool *whole)
 {
-    int class = class_in(space, segment, page);
+    int size_class = class_in(space, segment, page);
     int copy = class_in(space, segment, page + FORMAT_SEGMENT_COPY);
-    *whole = class == copy;
-    if (class > 0 || *whole)
-        return class;
+    *whole = size_class == copy;
+    if (size_class > 0 || *whole)
+        return size_class;
     return copy > 0 ? copy : -1;
 }
 

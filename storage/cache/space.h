@@ -137,7 +137,7 @@ void space_move(struct space *space, uint32_t page);
 
 /* Reserves a free slot of the class: in the page being filled, or the next with room. false when
  * the class has none: a segment must be assigned first. Undone by space_give_slot. */
-STORE_MUST_CHECK bool space_take_slot(struct space *space, uint32_t class, uint32_t *page,
+STORE_MUST_CHECK bool space_take_slot(struct space *space, uint32_t size_class, uint32_t *page,
                                       uint32_t *slot);
 void space_give_slot(struct space *space, uint32_t page, uint32_t slot);
 /* Recovery: the slot is in use. */
@@ -157,20 +157,20 @@ STORE_MUST_CHECK bool space_take_blank(struct space *space, uint32_t *segment); 
 bool space_segment_is_free(const struct space *space, uint32_t segment);
 void space_detach_segment(struct space *space, uint32_t segment);
 /* Gives a segment its class and marks all its slots free. */
-void space_assign(struct space *space, uint32_t segment, uint32_t class);
+void space_assign(struct space *space, uint32_t segment, uint32_t size_class);
 
 /* The same with these free slots, from an index checkpoint; false if they cannot be right. */
-STORE_MUST_CHECK bool space_load_segment(struct space *space, uint32_t segment, uint32_t class,
+STORE_MUST_CHECK bool space_load_segment(struct space *space, uint32_t segment, uint32_t size_class,
                                          const uint64_t *free_slots, uint32_t words);
 
 _Static_assert(FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES < 128, "struct space: asked");
-static inline void space_note_asked(struct space *space, uint32_t class)
+static inline void space_note_asked(struct space *space, uint32_t size_class)
 {
-    space->asked[class / 64] |= 1ull << (class % 64);
+    space->asked[size_class / 64] |= 1ull << (size_class % 64);
 }
-static inline bool space_was_asked(const struct space *space, uint32_t class)
+static inline bool space_was_asked(const struct space *space, uint32_t size_class)
 {
-    return space->asked[class / 64] >> (class % 64) & 1;
+    return space->asked[size_class / 64] >> (size_class % 64) & 1;
 }
 static inline void space_forget_asked(struct space *space)
 {
@@ -198,9 +198,9 @@ int space_segment_class(const struct space *space, uint32_t segment, const char 
 uint32_t space_used_runs(const struct space *space, struct format_extent *runs);
 
 /* Runs of pages, for extents. */
-static inline uint32_t space_run_pages(uint32_t class)
+static inline uint32_t space_run_pages(uint32_t size_class)
 {
-    return class - FORMAT_RUN_CLASS;
+    return size_class - FORMAT_RUN_CLASS;
 }
 
 #endif

@@ -62,8 +62,8 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     uint32_t head =
         (uint32_t)sizeof(struct format_item) + (write->expire_ms == STORE_NO_EXPIRY ? 0u : 8u);
     write->item_len = head + long_key_in_item(&write->key) + payload;
-    uint32_t class = format_class_for(write->item_len);
-    if (write->old_page && space_class_of(space, write->old_page) == class) {
+    uint32_t size_class = format_class_for(write->item_len);
+    if (write->old_page && space_class_of(space, write->old_page) == size_class) {
         give_back_slot(txn, write);
         write->new_page = write->old_page;
         write->new_slot = write->old_slot;
@@ -71,7 +71,7 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     }
     if (!write->slot_taken) {
         enum store_result result =
-            commit_take_slot(txn, space, class, &write->new_page, &write->new_slot);
+            commit_take_slot(txn, space, size_class, &write->new_page, &write->new_slot);
         if (result != STORE_OK)
             return result;
         write->slot_taken = true;

@@ -24,8 +24,8 @@ static void empty_partition(struct partition *partition)
     struct space *space = &partition->space;
     index_clear(&partition->index);
     ttl_clear(&partition->ttl);
-    for (uint32_t class = 0; class < SPACE_CLASS_MAX; class ++)
-        space->classes[class] = (struct space_class){0};
+    for (uint32_t size_class = 0; size_class < SPACE_CLASS_MAX; size_class++)
+        space->classes[size_class] = (struct space_class){0};
     memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
     for (uint32_t segment = 0; segment < space->segment_assigned; segment++)
         if (space->segment_class[segment])

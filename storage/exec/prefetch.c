@@ -49,8 +49,9 @@ static void find_page(const struct batch *batch, struct hint *hint)
  */
 static bool holds_items(const struct space *space, uint32_t page)
 {
-    uint32_t class = page < space->segment_count * SEGMENT_PAGES ? space_class_of(space, page) : 0;
-    return class != 0 && class <= FORMAT_SLAB_CLASSES;
+    uint32_t size_class =
+        page < space->segment_count * SEGMENT_PAGES ? space_class_of(space, page) : 0;
+    return size_class != 0 && size_class <= FORMAT_SLAB_CLASSES;
 }
 
 /* Only pages are read whose frames are to be had at once. */

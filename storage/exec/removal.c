@@ -46,27 +46,28 @@ static bool has_expired(const struct format_item *item, int64_t now_ms)
 
 /* Whether one of the runs is of the class. Of what nodes name only the usual is known: whole
  * extents. */
-static bool has_run(struct store *store, const char *at, uint32_t class)
+static bool has_run(struct store *store, const char *at, uint32_t size_class)
 {
     struct format_root root;
     struct format_extent extent;
     bool found = false;
     memcpy(&root, at, sizeof root);
     if (root.depth > 0)
-        return class == FORMAT_RUN_CLASS + 1 || class == FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
+        return size_class == FORMAT_RUN_CLASS + 1 ||
+               size_class == FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
     pthread_mutex_lock(&store->extents.lock);
     for (uint32_t i = 0; i < root.count && !found; i++) {
         memcpy(&extent, at + sizeof root + i * sizeof extent, sizeof extent);
-        found = extent.page != 0 && space_class_at(&store->extents, extent.page) == class;
+        found = extent.page != 0 && space_class_at(&store->extents, extent.page) == size_class;
     }
     pthread_mutex_unlock(&store->extents.lock);
     return found;
 }
 
-bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t class)
+bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t size_class)
 {
-    return (item->flags & FORMAT_LARGE && has_run(store, format_payload(item), class)) ||
-           (item->flags & FORMAT_LONG_KEY && has_run(store, format_key_root(item), class));
+    return (item->flags & FORMAT_LARGE && has_run(store, format_payload(item), size_class)) ||
+           (item->flags & FORMAT_LONG_KEY && has_run(store, format_key_root(item), size_class));
 }
 
 static bool is_meant(struct removal *removal, const struct format_item *item, uint64_t entry)
@@ -75,7 +76,8 @@ static bool is_meant(struct removal *removal, const struct format_item *item, ui
     if (name->cause == STORE_BY_EXPIRY)
         return has_expired(item, removal->request.now_ms);
     return index_page(entry) == name->page && index_item_slot(entry) == name->item_slot &&
-           (name->class == 0 || removal_gives_run(removal->worker->store, item, name->class));
+           (name->size_class == 0 ||
+            removal_gives_run(removal->worker->store, item, name->size_class));
 }
 
 /* ---- second step: delete it, if it is still there ---- */

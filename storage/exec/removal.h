@@ -12,12 +12,12 @@ struct removal_name {
     enum store_cause cause; /* BY_EXPIRY: if it has expired; BY_EVICTION: if it stands there */
     uint32_t slot, tag;
     uint32_t page, item_slot; /* BY_EVICTION */
-    uint32_t class;           /* likewise: of runs, that its value must have one of; or 0 */
+    uint32_t size_class;      /* likewise: of runs, that its value must have one of; or 0 */
 };
 
 void removal_begin(struct store_worker *worker, const struct removal_name *name);
 /* Whether the item's value, or its key, has a run of the class; its partition's lock is held. */
-bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t class);
+bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t size_class);
 uint32_t removal_count(const struct store_worker *worker, enum store_cause cause); /* under way */
 
 #endif

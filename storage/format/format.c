@@ -16,16 +16,16 @@ static const uint32_t classes[FORMAT_SLAB_CLASSES + 1] = {
     CLASS(14), CLASS(12), CLASS(11), CLASS(10), CLASS(9),  CLASS(8),  CLASS(7),
     CLASS(6),  CLASS(5),  CLASS(4),  CLASS(3),  CLASS(2),  CLASS(1)};
 
-uint32_t format_class_slots(uint32_t class)
+uint32_t format_class_slots(uint32_t size_class)
 {
-    assert(class <= FORMAT_SLAB_CLASSES && class > 0);
-    return classes[class] >> 16;
+    assert(size_class <= FORMAT_SLAB_CLASSES && size_class > 0);
+    return classes[size_class] >> 16;
 }
 
-uint32_t format_class_size(uint32_t class)
+uint32_t format_class_size(uint32_t size_class)
 {
-    assert(class <= FORMAT_SLAB_CLASSES && class > 0);
-    return classes[class] & 0xffff;
+    assert(size_class <= FORMAT_SLAB_CLASSES && size_class > 0);
+    return classes[size_class] & 0xffff;
 }
 
 uint32_t format_class_for(uint32_t item_len)

@@ -199,7 +199,7 @@ struct format_segment {
     uint64_t seed;
     uint32_t segment;
     uint8_t space;
-    uint8_t class;
+    uint8_t size_class;
     uint16_t zero;
     uint64_t checksum;
 };
@@ -412,9 +412,9 @@ static_assert(sizeof(struct format_superblock) == 192, "on disk");
 /* Classes of extents are FORMAT_RUN_CLASS + pages in a run, 1 .. FORMAT_EXTENT_PAGES. */
 #define FORMAT_RUN_CLASS 64u
 
-uint32_t format_class_slots(uint32_t class);  /* slots in a page */
-uint32_t format_class_size(uint32_t class);   /* bytes in a slot */
-uint32_t format_class_for(uint32_t item_len); /* smallest class that holds it */
+uint32_t format_class_slots(uint32_t size_class); /* slots in a page */
+uint32_t format_class_size(uint32_t size_class);  /* bytes in a slot */
+uint32_t format_class_for(uint32_t item_len);     /* smallest class that holds it */
 uint32_t format_run_class_for(uint32_t bytes);
 
 #define FORMAT_ITEM_MAX PAGE_SIZE

@@ -30,7 +30,7 @@ struct candidate {
 struct choice {
     struct store *store;
     struct partition *partition;
-    uint32_t class;
+    uint32_t size_class;
     int64_t now_ms;
     uint64_t looked_at;
     uint32_t seen, most_seen;
@@ -53,19 +53,19 @@ static bool may_give_run(const struct choice *choice, uint64_t entry)
     const struct format_item *item =
         (const void *)(arena_memory(space->arena, number) + index_item_slot(entry) * size);
     return item->database == FORMAT_DAMAGED ||
-           removal_gives_run(choice->store, item, choice->class);
+           removal_gives_run(choice->store, item, choice->size_class);
 }
 
 /* Nodes of collections are whole pages: one that is taken apart gives those. */
 static bool makes_room(const struct choice *choice, uint64_t entry)
 {
-    uint32_t class = choice->class, traits = index_traits(entry);
-    if (class == ANY_CLASS)
+    uint32_t size_class = choice->size_class, traits = index_traits(entry);
+    if (size_class == ANY_CLASS)
         return true;
-    if (class > FORMAT_RUN_CLASS)
+    if (size_class > FORMAT_RUN_CLASS)
         return traits & INDEX_LARGE && may_give_run(choice, entry);
-    return space_class_of(&choice->partition->space, index_page(entry)) == class ||
-           (class == format_class_for(PAGE_SIZE) && traits & INDEX_TREES);
+    return space_class_of(&choice->partition->space, index_page(entry)) == size_class ||
+           (size_class == format_class_for(PAGE_SIZE) && traits & INDEX_TREES);
 }
 
 static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
@@ -135,22 +135,25 @@ static void note_fruit(const struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;
     eviction->fruitless = choice->seen ? 0 : eviction->fruitless + choice->looked_at + 1;
-    if (choice->seen && choice->class == ANY_CLASS)
+    if (choice->seen && choice->size_class == ANY_CLASS)
         atomic_store(&choice->store->nothing_goes, false);
     if (eviction->fruitless <= 2 * index_count(&choice->partition->index) + BATCH)
         return;
     eviction->fruitless = 0;
-    if (choice->class == ANY_CLASS)
+    if (choice->size_class == ANY_CLASS)
         atomic_store(&choice->store->nothing_goes, true);
-    else if (choice->class < FORMAT_RUN_CLASS)
-        eviction->barren |= room_bit(choice->class);
+    else if (choice->size_class < FORMAT_RUN_CLASS)
+        eviction->barren |= room_bit(choice->size_class);
 }
 
-static void evict_from(struct store_worker *worker, struct partition *partition, uint32_t class)
+static void evict_from(struct store_worker *worker, struct partition *partition,
+                       uint32_t size_class)
 {
     struct store *store = worker->store;
-    struct choice choice = {
-        .store = store, .partition = partition, .class = class, .now_ms = env_now_ms(&store->env)};
+    struct choice choice = {.store = store,
+                            .partition = partition,
+                            .size_class = size_class,
+                            .now_ms = env_now_ms(&store->env)};
     pthread_mutex_lock(&partition->space.lock);
     uint32_t goes = choose(&choice);
     note_fruit(&choice);
@@ -162,7 +165,7 @@ static void evict_from(struct store_worker *worker, struct partition *partition,
                                     .tag = candidate->tag,
                                     .page = candidate->page,
                                     .item_slot = candidate->item_slot,
-                                    .class = class > FORMAT_RUN_CLASS ? class : 0};
+                                    .size_class = size_class > FORMAT_RUN_CLASS ? size_class : 0};
         removal_begin(worker, &name);
     }
 }
@@ -194,9 +197,9 @@ static void evict_large(struct store_worker *worker)
     struct store *store = worker->store;
     uint64_t wanted = take_wanted(&store->extents.lock, &store->extents_eviction);
     for (; wanted; wanted &= wanted - 1) {
-        uint32_t class = FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted);
+        uint32_t size_class = FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted);
         for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++)
-            evict_from(worker, next_partition(store), class);
+            evict_from(worker, next_partition(store), size_class);
     }
 }
 

@@ -66,10 +66,10 @@ static void sweep_segment(struct store *store, struct partition *partition, uint
                           char *buffer)
 {
     struct space *space = &partition->space;
-    uint32_t class = space->segment_class[segment];
-    if (class == 0)
+    uint32_t size_class = space->segment_class[segment];
+    if (size_class == 0)
         return;
-    uint32_t count = format_class_slots(class), size = format_class_size(class);
+    uint32_t count = format_class_slots(size_class), size = format_class_size(size_class);
     if (disk_read(store->keeper_queue, space->file, buffer, SEGMENT_BYTES,
                   (uint64_t)segment * SEGMENT_BYTES) != 0) {
         atomic_fetch_add(&store->read_errors, 1);

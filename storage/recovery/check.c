@@ -245,8 +245,8 @@ static bool see_item(struct check *check, uint32_t partition, uint32_t page, uin
 static void check_segment(struct check *check, struct space *space, uint32_t segment,
                           const char *bytes)
 {
-    uint32_t class = space->segment_class[segment];
-    uint32_t size = format_class_size(class), count = format_class_slots(class);
+    uint32_t size_class = space->segment_class[segment];
+    uint32_t size = format_class_size(size_class), count = format_class_slots(size_class);
     for (uint32_t i = 1; i < SEGMENT_PAGES && check->result == STORE_OK; i++)
         for (uint32_t slot = 0; slot < count && check->result == STORE_OK; slot++) {
             uint32_t page = segment * SEGMENT_PAGES + i;

@@ -43,8 +43,9 @@ static bool names_used_slot(const struct space *space, uint64_t entry)
     uint32_t page = index_page(entry), slot = index_item_slot(entry);
     if (page % SEGMENT_PAGES == 0 || page >= space->segment_assigned * SEGMENT_PAGES)
         return false;
-    uint32_t class = space_class_of(space, page);
-    return class != 0 && slot < format_class_slots(class) && !(space->free_slots[page] >> slot & 1);
+    uint32_t size_class = space_class_of(space, page);
+    return size_class != 0 && slot < format_class_slots(size_class) &&
+           !(space->free_slots[page] >> slot & 1);
 }
 
 static bool load_entries(struct loading *loading, struct partition *partition, uint64_t left)

@@ -6,8 +6,8 @@
  *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
  * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
  *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
- *   After a stop in order there is nothing to redo, and an index checkpoint (index_stream.h) may say
- *      what the scan would find.
+ *   After a stop in order there is nothing to redo, and an index checkpoint (index_stream.h) may
+ * say what the scan would find.
  *   3. Everything durable: begin a new epoch with an empty journal.
  *
  * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
@@ -277,18 +277,18 @@ static int class_of(struct scan *scan, struct space *space, uint32_t segment, co
                     bool *anew)
 {
     bool whole;
-    int class = space_segment_class(space, segment, header, &whole);
+    int size_class = space_segment_class(space, segment, header, &whole);
     bool journaled = redo_assigns(scan->store, scan->journal, space, segment);
-    *anew = journaled || (class > 0 && !whole);
+    *anew = journaled || (size_class > 0 && !whole);
     if (journaled)
         return space->segment_class[segment];
-    if (class < 0)
+    if (size_class < 0)
         scan->damaged++;
-    if (class < 0 || !whole)
+    if (size_class < 0 || !whole)
         env_log(&scan->store->env, STORE_LOG_WARNING,
                 "The header of segment %u of space %u is damaged: %s", segment, space->id,
-                class < 0 ? "its items are not served" : "its copy is used, and it is mended");
-    return class;
+                size_class < 0 ? "its items are not served" : "its copy is used, and it is mended");
+    return size_class;
 }
 
 static void arrived(struct disk_op *op)
@@ -343,13 +343,13 @@ static void write_changed(struct scan *scan, struct space *space, uint32_t segme
 
 /* One that is damaged is nobody's; one that has lost its class may still be full of what was in it,
  * and is blank. */
-static void pass_over(struct scan *scan, struct space *space, uint32_t segment, int class,
+static void pass_over(struct scan *scan, struct space *space, uint32_t segment, int size_class,
                       bool emptied)
 {
     struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
-    if (class == 0)
+    if (size_class == 0)
         space_add_blank(space, segment);
-    if (class == 0 && emptied) {
+    if (size_class == 0 && emptied) {
         memset(buffer->bytes, 0, SEGMENT_BYTES);
         memset(buffer->changed, 0xff, sizeof buffer->changed);
         write_changed(scan, space, segment, buffer);
@@ -362,20 +362,20 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
     struct space *space = &partition->space;
     bool anew;
     memset(buffer->changed, 0, sizeof buffer->changed);
-    int class = class_of(scan, space, segment, buffer->bytes, &anew);
-    if (class <= 0) {
-        pass_over(scan, space, segment, class, anew);
+    int size_class = class_of(scan, space, segment, buffer->bytes, &anew);
+    if (size_class <= 0) {
+        pass_over(scan, space, segment, size_class, anew);
         return STORE_OK;
     }
-    space_assign(space, segment, (uint32_t) class);
+    space_assign(space, segment, (uint32_t)size_class);
     if (anew) {
         space_segment_header(space, segment, buffer->bytes);
         mark_changed(buffer, 0);
     }
     overlay(scan, space, segment, buffer);
     write_changed(scan, space, segment, buffer);
-    uint32_t size = format_class_size((uint32_t) class);
-    uint32_t count = format_class_slots((uint32_t) class);
+    uint32_t size = format_class_size((uint32_t)size_class);
+    uint32_t count = format_class_slots((uint32_t)size_class);
     for (uint32_t page = 1; page < SEGMENT_PAGES; page++)
         for (uint32_t slot = 0; slot < count; slot++) {
             const char *at = buffer->bytes + (size_t)page * PAGE_SIZE + slot * size;
@@ -467,10 +467,10 @@ static enum store_result scan_extent_headers(struct scan *scan)
         bool anew;
         if ((scan->error = disk_read(scan->queue, space->file, header, PAGE_SIZE, offset)))
             return STORE_IO;
-        int class = class_of(scan, space, segment, header, &anew);
-        if (class > 0)
-            space_assign(space, segment, (uint32_t) class);
-        else if (class == 0)
+        int size_class = class_of(scan, space, segment, header, &anew);
+        if (size_class > 0)
+            space_assign(space, segment, (uint32_t)size_class);
+        else if (size_class == 0)
             space_add_blank(space, segment);
         if (!anew)
             continue;

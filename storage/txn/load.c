@@ -104,10 +104,10 @@ static void check_budget(struct store_txn *txn)
 
 static void verify_items(struct space *space, uint32_t page, char *memory)
 {
-    uint32_t class = space_class_of(space, page);
-    if (page % SEGMENT_PAGES == 0 || class == 0 || class >= FORMAT_RUN_CLASS)
+    uint32_t size_class = space_class_of(space, page);
+    if (page % SEGMENT_PAGES == 0 || size_class == 0 || size_class >= FORMAT_RUN_CLASS)
         return;
-    uint32_t size = format_class_size(class), count = format_class_slots(class);
+    uint32_t size = format_class_size(size_class), count = format_class_slots(size_class);
     for (uint32_t slot = 0; slot < count; slot++) {
         struct format_item *item = (struct format_item *)(memory + slot * size);
         bool empty = space->free_slots[page] >> slot & 1;

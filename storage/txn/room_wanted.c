@@ -8,7 +8,7 @@
 
 #include "storage/txn/wait.h"
 
-bool evict_for(struct store_worker *worker, struct space *space, uint32_t class)
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t size_class)
 {
     struct store *store = worker->store;
     struct eviction *eviction = space->id == FORMAT_EXTENT_SPACE
@@ -16,11 +16,11 @@ bool evict_for(struct store_worker *worker, struct space *space, uint32_t class)
                                     : &store->partitions[space->id].eviction;
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return false;
-    if (eviction->barren & room_bit(class)) {
-        eviction->barren &= ~room_bit(class); /* who asks again may have more luck */
+    if (eviction->barren & room_bit(size_class)) {
+        eviction->barren &= ~room_bit(size_class); /* who asks again may have more luck */
         return false;
     }
-    eviction->wanted |= room_bit(class);
+    eviction->wanted |= room_bit(size_class);
     if (!atomic_exchange_explicit(&worker->evict_due, true, memory_order_relaxed))
         request_notify(worker);
     return true;

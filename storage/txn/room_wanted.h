@@ -5,14 +5,14 @@
 #include "storage/txn/engine.h"
 
 /* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
-bool evict_for(struct store_worker *worker, struct space *space, uint32_t class);
+bool evict_for(struct store_worker *worker, struct space *space, uint32_t size_class);
 /* Index and buffers leave too little: keys are to go, or no more to come. */
 void evict_for_memory(struct store *store);
 
 /* Of struct eviction's `wanted` and `barren`. */
-static inline uint64_t room_bit(uint32_t class)
+static inline uint64_t room_bit(uint32_t size_class)
 {
-    return 1ull << (class > FORMAT_RUN_CLASS ? class - FORMAT_RUN_CLASS : class);
+    return 1ull << (size_class > FORMAT_RUN_CLASS ? size_class - FORMAT_RUN_CLASS : size_class);
 }
 
 static inline enum store_evict room_policy(const struct store *store)

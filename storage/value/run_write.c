@@ -47,8 +47,8 @@ bool extent_list_room(struct extent_list *list)
 static enum store_result take_run(struct store_txn *txn, struct run_write *write)
 {
     struct space *space = &txn->store->extents;
-    uint32_t class = format_run_class_for(write->length), slot;
-    enum store_result result = commit_take_slot(txn, space, class, &write->page, &slot);
+    uint32_t size_class = format_run_class_for(write->length), slot;
+    enum store_result result = commit_take_slot(txn, space, size_class, &write->page, &slot);
     if (result != STORE_OK)
         return result;
     for (uint32_t i = 0; i < write->count; i++)

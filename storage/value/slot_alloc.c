@@ -26,14 +26,15 @@
 
 /* What is full may soon have room again: when keys are evicted, what was given up is free, and
  * collections are taken apart. */
-static enum store_result wait_for_room(struct store_txn *txn, struct space *space, uint32_t class)
+static enum store_result wait_for_room(struct store_txn *txn, struct space *space,
+                                       uint32_t size_class)
 {
     struct store *store = txn->store;
     bool extents = space->id == FORMAT_EXTENT_SPACE;
     int64_t now = env_clock_ms();
     if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
         return STORE_WAIT; /* the keeper is about to look */
-    bool hope = evict_for(txn->worker, space, class);
+    bool hope = evict_for(txn->worker, space, size_class);
     hope |= extents ? extent_free_is_near(store) : atomic_load(&store->grave_count) > 0;
     if (txn->room_since_ms == 0)
         txn->room_since_ms = now;
@@ -51,19 +52,20 @@ static bool lacks_blanks(const struct space *space)
 }
 
 /* A fresh segment for the class, journaled. STORE_WAIT: the keeper is asked for room. */
-static enum store_result assign_segment(struct store_txn *txn, struct space *space, uint32_t class)
+static enum store_result assign_segment(struct store_txn *txn, struct space *space,
+                                        uint32_t size_class)
 {
     struct store *store = txn->store;
     bool lacks = lacks_blanks(space);
     if (lacks)
-        space_note_asked(space, class);
+        space_note_asked(space, size_class);
     if (lacks && !space->growing) {
         space->growing = true;
         keeper_ask(store);
     }
     uint32_t segment;
     if (!space_take_blank(space, &segment))
-        return wait_for_room(txn, space, class);
+        return wait_for_room(txn, space, size_class);
     uint32_t page = segment * SEGMENT_PAGES;
     uint32_t frame = space_add_frame_beside(space, page);
     if (!frame) {
@@ -81,9 +83,9 @@ static enum store_result assign_segment(struct store_txn *txn, struct space *spa
     }
     *(struct format_record *)record = (struct format_record){(uint32_t)length, 1};
     *(struct format_operation *)(record + sizeof(struct format_record)) = (struct format_operation){
-        .kind = FORMAT_ASSIGN, .space = space->id, .page = page, .slot = (uint8_t) class};
+        .kind = FORMAT_ASSIGN, .space = space->id, .page = page, .slot = (uint8_t)size_class};
     journal_end(&store->journal, NULL);
-    space_assign(space, segment, class);
+    space_assign(space, segment, size_class);
     space_segment_header(space, segment, arena_memory(&store->cache.arena, frame));
     arena_frame(&store->cache.arena, frame)->state = FRAME_VALID;
     space_mark_dirty(space, frame, commit_number);
@@ -91,39 +93,39 @@ static enum store_result assign_segment(struct store_txn *txn, struct space *spa
 }
 
 /* Where all is full, some slots are kept free, so that writers need not wait for evictions. */
-static void keep_some(struct store_txn *txn, struct space *space, uint32_t class)
+static void keep_some(struct store_txn *txn, struct space *space, uint32_t size_class)
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
-        space->classes[class].free_count < FREE_LEAST && space->blank_count == 0)
-        evict_for(txn->worker, space, class);
+        space->classes[size_class].free_count < FREE_LEAST && space->blank_count == 0)
+        evict_for(txn->worker, space, size_class);
 }
 
 /* Rather than none, a slot that is larger than needed. */
-static bool take_larger(struct store_txn *txn, struct space *space, uint32_t class, uint32_t *page,
-                        uint32_t *slot)
+static bool take_larger(struct store_txn *txn, struct space *space, uint32_t size_class,
+                        uint32_t *page, uint32_t *slot)
 {
-    uint32_t last =
-        class > FORMAT_RUN_CLASS ? FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES : FORMAT_SLAB_CLASSES;
+    uint32_t last = size_class > FORMAT_RUN_CLASS ? FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES
+                                                  : FORMAT_SLAB_CLASSES;
     bool taken = false;
     if (!atomic_load(&txn->store->full) || space->blank_count > 0)
         return false;
-    while (!taken && ++class <= last)
-        taken = space_take_slot(space, class, page, slot);
+    while (!taken && ++size_class <= last)
+        taken = space_take_slot(space, size_class, page, slot);
     return taken;
 }
 
-enum store_result commit_take_slot(struct store_txn *txn, struct space *space, uint32_t class,
+enum store_result commit_take_slot(struct store_txn *txn, struct space *space, uint32_t size_class,
                                    uint32_t *page, uint32_t *slot)
 {
-    while (!space_take_slot(space, class, page, slot) &&
-           !take_larger(txn, space, class, page, slot)) {
-        enum store_result result = assign_segment(txn, space, class);
+    while (!space_take_slot(space, size_class, page, slot) &&
+           !take_larger(txn, space, size_class, page, slot)) {
+        enum store_result result = assign_segment(txn, space, size_class);
         if (result == STORE_WAIT)
             keeper_throttle(txn);
         if (result != STORE_OK)
             return result;
     }
-    keep_some(txn, space, class);
+    keep_some(txn, space, size_class);
     return STORE_OK;
 }
 

@@ -6,7 +6,8 @@
 
 /* Reserves a slot of the class. STORE_WAIT: for the keeper. */
 STORE_MUST_CHECK enum store_result commit_take_slot(struct store_txn *txn, struct space *space,
-                                                    uint32_t class, uint32_t *page, uint32_t *slot);
+                                                    uint32_t size_class, uint32_t *page,
+                                                    uint32_t *slot);
 /* The frame of a reserved slot's page; a page with nothing else on it need not be read. */
 STORE_MUST_CHECK enum store_result commit_slot_frame(struct store_txn *txn, struct space *space,
                                                      uint32_t page, uint32_t slot, uint32_t *frame);

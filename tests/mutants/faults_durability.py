@@ -219,7 +219,7 @@ fault("zeros-not-flushed", "storage/maintenance/reclaim.c",
       by=[SPACE, CUTS_SPACE])
 fault("emptying-not-finished", "storage/recovery/recover.c",
       "a start leaves in a segment what was to be emptied when the power went",
-      ("if (class == 0 && emptied) {", "if (false) {"),
+      ("if (size_class == 0 && emptied) {", "if (false) {"),
       by=[SPACE, CUTS_SPACE])
 fault("emptied-is-redone", "storage/recovery/redo.c",
       "what a segment held before it changed its class is redone over what it holds now",
@@ -228,8 +228,8 @@ fault("emptied-is-redone", "storage/recovery/redo.c",
       by=[SPACE, CUTS_SPACE])
 fault("segment-with-items-taken", "storage/cache/space.c",
       "a segment that holds an item serves another class",
-      ("space->segment_free[segment] == places_in_segment(class);",
-       "space->segment_free[segment] + 1u >= places_in_segment(class);"),
+      ("space->segment_free[segment] == places_in_segment(size_class);",
+       "space->segment_free[segment] + 1u >= places_in_segment(size_class);"),
       by=[SPACE])
 fault("segment-in-use-taken", "storage/maintenance/reclaim.c",
       "a segment is taken while somebody reads a page of it",
@@ -288,7 +288,7 @@ fault("item-unchecked-at-the-start", "storage/recovery/recover.c",
       by=[FAULTS])
 fault("header-not-mended", "storage/recovery/recover.c",
       "of a segment's two headers a damaged one stays as it is",
-      ("*anew = journaled || (class > 0 && !whole);", "*anew = journaled;"),
+      ("*anew = journaled || (size_class > 0 && !whole);", "*anew = journaled;"),
       by=[ROT])
 fault("damaged-id-unnoticed", "storage/txn/verify.c",
       "an item whose database id is damaged is taken for one of a database that is gone",

@@ -63,11 +63,11 @@ static void is_said(struct vellum *channel, const char *command, const char *wan
     is_text(take(channel), wanted);
 }
 
-static void by_each_mode(void (*try)(struct both *both))
+static void by_each_mode(void (*test)(struct both *both))
 {
     for (int mode = 0; mode < RDMA_MODE_COUNT; mode++) {
         struct both both = {.channel = connect_neighbour((enum rdma_mode)mode), .tcp = dial()};
-        try(&both);
+        test(&both);
         vellum_free(both.channel);
         await_figure(both.tcp, "rdma_channels", 0);
         redisFree(both.tcp);

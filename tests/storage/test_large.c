@@ -377,7 +377,7 @@ static void sign(struct medium *medium, uint64_t root_at)
     medium_peek(medium, "superblock", 0, &super, sizeof super);
     medium_peek(medium, "slabs-00", (uint64_t)(page / SEGMENT_PAGES) * SEGMENT_BYTES, &segment,
                 sizeof segment);
-    uint32_t size = format_class_size(segment.class);
+    uint32_t size = format_class_size(segment.size_class);
     uint32_t slot = (uint32_t)(at % PAGE_SIZE) / size;
     medium_peek(medium, "slabs-00", at, bytes, size);
     uint32_t length = format_item_length(item, size);

@@ -20,10 +20,10 @@ static uint64_t slots_in_use(struct store *store)
         struct space *space = &store->partitions[i].space;
         pthread_mutex_lock(&space->lock);
         for (uint32_t segment = 0; segment < space->segment_assigned; segment++) {
-            uint32_t class = space->segment_class[segment];
-            if (class)
-                used +=
-                    (SEGMENT_PAGES - 1) * format_class_slots(class) - space->segment_free[segment];
+            uint32_t size_class = space->segment_class[segment];
+            if (size_class)
+                used += (SEGMENT_PAGES - 1) * format_class_slots(size_class) -
+                        space->segment_free[segment];
         }
         pthread_mutex_unlock(&space->lock);
     }
