@@ -69,6 +69,17 @@ MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK|stub|not implemented)\b")
 PLACE = re.compile(r"(?<![\w.])/(root|home|work)/")
 
 
+# Editors, formatters and debuggers read headers as C++ in places, and so may users of the libraries.
+CPLUSPLUS = re.compile(r"\b(?:and_eq|bitand|bitor|catch|class|compl|concept|const_cast|consteval|constexpr|"
+                       r"constinit|co_await|co_return|co_yield|decltype|delete|dynamic_cast|explicit|export|"
+                       r"friend|mutable|namespace|new|noexcept|not|not_eq|nullptr|operator|or|or_eq|private|"
+                       r"protected|public|reinterpret_cast|requires|static_cast|template|this|throw|try|typeid|"
+                       r"typename|using|virtual|xor|xor_eq|and)\b")
+# Comments, literals and directives that hold text.
+TEXT = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+                  r"|^[ \t]*#[ \t]*(?:error|warning|include)[^\n]*", re.S | re.M)
+
+
 class Source:
     def __init__(self, path):
         self.path = path
@@ -143,6 +154,13 @@ def size_breaches(source):
                    f" (at most {FUNCTION_LINES_MAX})")
 
 
+def keyword_breaches(source):
+    code = TEXT.sub(lambda found: "\n" * found.group().count("\n"), "\n".join(source.lines))
+    for number, line in enumerate(code.split("\n"), 1):
+        for found in CPLUSPLUS.finditer(line):
+            yield f"{source.path}:{number}: {found.group()} is a keyword of C++"
+
+
 def text_breaches(path):
     if os.path.getsize(path) > FILE_BYTES_MAX:
         yield f"{path}: over {FILE_BYTES_MAX} bytes"
@@ -186,6 +204,7 @@ def breaches(paths):
         yield from layer_breaches(source)
         yield from own_header_breach(source)
         yield from size_breaches(source)
+        yield from keyword_breaches(source)
     for path in paths:
         yield from text_breaches(path)
     yield from top_level_breaches(paths)

@@ -45,6 +45,7 @@ PLANTED = [
     ({"storage/README.md": "Call `a_write()`.\n"}, "no function a_write"),
     ({"storage/README.md": "[a](../NONE.md)\n"}, "leads nowhere: ../NONE.md"),
     ({"storage/README.md": "[a](../ARCHITECTURE.md#run)\n"}, "leads nowhere: ../ARCHITECTURE.md#run"),
+    ({"server/b.c": '/* a class, "this" */\nint new;\n'}, "server/b.c:2: new is a keyword of C++"),
     ({"server/b.c": "/* TODO: more */\n"}, "a mark left behind"),
     ({"server/b.c": "/* see /" "root/notes */\n"}, "a path of somebody's machine"),
     ({"utils.h": ""}, "utils.h: not one of the given names"),
