@@ -48,7 +48,7 @@ struct vellum_async {
     enum state state;
     struct event *readable, *writable, *channel_readable;
     struct event *turn; /* serve() is called by the loop, at once or after a pause */
-    struct client_channel *asked;
+    struct vellum_channel *asked;
     struct call *calls, **calls_end;
     sds early;
     uint64_t moved_us, deadline_us; /* 0: none */
@@ -85,7 +85,7 @@ static void forget_connection(struct vellum_async *async)
     free_event(&async->readable);
     free_event(&async->writable);
     free_event(&async->channel_readable);
-    client_channel_free(async->asked);
+    vellum_channel_free(async->asked);
     async->asked = NULL;
 }
 
@@ -219,7 +219,7 @@ static bool open_up(struct vellum_async *async)
 {
     struct vellum *vellum = async->vellum;
     if (vellum->channel != NULL) {
-        async->channel_readable = event_new(async->base, client_channel_descriptor(vellum->channel),
+        async->channel_readable = event_new(async->base, vellum_channel_descriptor(vellum->channel),
                                             EV_READ | EV_PERSIST, serve, async);
         if (async->channel_readable == NULL || event_add(async->channel_readable, NULL) != 0) {
             vellum_fail(vellum, "out of memory");
@@ -251,9 +251,9 @@ static bool look(struct vellum_async *async)
 static bool ask(struct vellum_async *async, const redisReply *reply)
 {
     struct vellum *vellum = async->vellum;
-    struct client_channel_options wanted = vellum_channel_options(vellum);
-    if (client_upgrade_is_offered(reply, vellum->reason))
-        async->asked = client_upgrade_ask(vellum->tcp, &wanted, vellum->reason);
+    struct vellum_channel_options wanted = vellum_channel_options(vellum);
+    if (vellum_upgrade_is_offered(reply, vellum->reason))
+        async->asked = vellum_upgrade_ask(vellum->tcp, &wanted, vellum->reason);
     async->state = ASKING;
     if (async->asked != NULL)
         return true;
@@ -299,10 +299,10 @@ static bool take_login(struct vellum_async *async, const redisReply *reply)
 static bool take_answer(struct vellum_async *async, const redisReply *reply)
 {
     struct vellum *vellum = async->vellum;
-    struct client_channel *channel = async->asked;
+    struct vellum_channel *channel = async->asked;
     async->asked = NULL;
-    if (!client_upgrade_take(channel, reply, vellum->reason)) {
-        client_channel_free(channel);
+    if (!vellum_upgrade_take(channel, reply, vellum->reason)) {
+        vellum_channel_free(channel);
         channel = NULL;
     }
     vellum_take_channel(vellum, channel);

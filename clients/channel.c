@@ -29,7 +29,7 @@
 #define WR_RECEIVE (1ull << 63)
 #define WR_END (1ull << 62) /* of a window, whose number is below */
 
-struct client_channel {
+struct vellum_channel {
     struct rdma_link link;
     struct rdma_device device;
     struct ibv_comp_channel *events;
@@ -38,7 +38,7 @@ struct client_channel {
     struct ibv_mr *mr, *ring; /* ring: of the receives' memory, in mode write */
     char *memory;             /* send buffers, then receives or ring */
     struct rdma_end ours;
-    struct client_windows windows;
+    struct vellum_windows windows;
     uint32_t max_inline, spin_us;
     int tcp;
     bool is_closed, is_armed;
@@ -74,8 +74,8 @@ static bool gid_of_socket(int tcp, uint8_t gid[16])
 }
 
 /* A Unix socket has no address, an InfiniBand GID is none: then any device does. */
-static bool open_device(struct client_channel *channel,
-                        const struct client_channel_options *options,
+static bool open_device(struct vellum_channel *channel,
+                        const struct vellum_channel_options *options,
                         char message[RDMA_MESSAGE_MAX])
 {
     uint8_t gid[16];
@@ -89,12 +89,12 @@ static bool open_device(struct client_channel *channel,
     return rdma_device_open(&channel->device, &choice, message);
 }
 
-static char *receive_memory(const struct client_channel *channel, uint32_t buffer)
+static char *receive_memory(const struct vellum_channel *channel, uint32_t buffer)
 {
     return channel->memory + (size_t)(SEND_BUFFERS + buffer) * FRAME_BYTES;
 }
 
-static bool make_memory(struct client_channel *channel)
+static bool make_memory(struct vellum_channel *channel)
 {
     channel->memory =
         mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -112,12 +112,12 @@ static bool make_memory(struct client_channel *channel)
     return channel->ring != NULL;
 }
 
-static bool make_queues(struct client_channel *channel)
+static bool make_queues(struct vellum_channel *channel)
 {
     struct ibv_qp_init_attr attributes = {.cap = rdma_link_capacity()};
     attributes.cap.max_recv_wr = CREDITS;
     attributes.cap.max_send_wr +=
-        client_windows_sends(channel->device.has_windows, RDMA_LINK_SLOTS);
+        vellum_windows_sends(channel->device.has_windows, RDMA_LINK_SLOTS);
     uint32_t completions = CREDITS + attributes.cap.max_send_wr;
     channel->events = ibv_create_comp_channel(channel->device.context);
     if (channel->events == NULL)
@@ -131,14 +131,14 @@ static bool make_queues(struct client_channel *channel)
     channel->qp = rdma_qp_make(&channel->device, &attributes,
                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
     channel->max_inline = attributes.cap.max_inline_data;
-    channel->windows = (struct client_windows){
+    channel->windows = (struct vellum_windows){
         .are_offered = channel->device.has_windows, .qp = channel->qp, .wr_end = WR_END};
     return channel->qp != NULL;
 }
 
 static void post_receive(struct rdma_link *link, uint32_t buffer)
 {
-    struct client_channel *channel = (struct client_channel *)link;
+    struct vellum_channel *channel = (struct vellum_channel *)link;
     struct ibv_sge piece = {.addr = (uintptr_t)receive_memory(channel, buffer),
                             .length = FRAME_BYTES,
                             .lkey = channel->mr->lkey};
@@ -152,7 +152,7 @@ static void post_receive(struct rdma_link *link, uint32_t buffer)
         channel->is_closed = true;
 }
 
-static void describe(struct client_channel *channel, struct rdma_end *ours)
+static void describe(struct vellum_channel *channel, struct rdma_end *ours)
 {
     uint32_t psn = 0;
     ssize_t got = getrandom(&psn, sizeof psn, 0);
@@ -167,10 +167,10 @@ static void describe(struct client_channel *channel, struct rdma_end *ours)
     *ours = channel->ours;
 }
 
-struct client_channel *client_channel_new(int tcp, const struct client_channel_options *options,
+struct vellum_channel *vellum_channel_new(int tcp, const struct vellum_channel_options *options,
                                           struct rdma_end *ours, char message[RDMA_MESSAGE_MAX])
 {
-    struct client_channel *channel = calloc(1, sizeof *channel);
+    struct vellum_channel *channel = calloc(1, sizeof *channel);
     if (channel == NULL) {
         snprintf(message, RDMA_MESSAGE_MAX, "out of memory");
         return NULL;
@@ -185,7 +185,7 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
     bool has_memory = make_memory(channel);
     if (!has_memory || !make_queues(channel)) {
         rdma_memory_problem(message, has_memory ? "queues cannot be had" : rdma_no_pin, errno);
-        client_channel_free(channel);
+        vellum_channel_free(channel);
         return NULL;
     }
     channel->link.post_receive = post_receive;
@@ -198,7 +198,7 @@ struct client_channel *client_channel_new(int tcp, const struct client_channel_o
     return channel;
 }
 
-bool client_channel_open(struct client_channel *channel, const struct rdma_end *theirs,
+bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *theirs,
                          char message[RDMA_MESSAGE_MAX])
 {
     struct rdma_end peer = *theirs;
@@ -225,20 +225,20 @@ bool client_channel_open(struct client_channel *channel, const struct rdma_end *
 }
 
 /* Windows go first: the queue pair and their regions cannot before them. */
-void client_channel_stop(struct client_channel *channel)
+void vellum_channel_stop(struct vellum_channel *channel)
 {
     channel->is_closed = channel->link.has_failed = true;
-    client_windows_free(&channel->windows);
+    vellum_windows_free(&channel->windows);
     if (channel->qp != NULL)
         ibv_destroy_qp(channel->qp);
     channel->qp = NULL;
 }
 
-void client_channel_free(struct client_channel *channel)
+void vellum_channel_free(struct vellum_channel *channel)
 {
     if (channel == NULL)
         return;
-    client_channel_stop(channel);
+    vellum_channel_stop(channel);
     if (channel->cq != NULL)
         ibv_destroy_cq(channel->cq);
     if (channel->events != NULL)
@@ -255,7 +255,7 @@ void client_channel_free(struct client_channel *channel)
 
 /* ---- moving ---- */
 
-static bool take_frame(struct client_channel *channel, const struct ibv_wc *completion)
+static bool take_frame(struct vellum_channel *channel, const struct ibv_wc *completion)
 {
     uint32_t buffer = (uint32_t)completion->wr_id;
     if (channel->ours.mode == RDMA_MODE_WRITE)
@@ -269,39 +269,39 @@ static bool take_frame(struct client_channel *channel, const struct ibv_wc *comp
 #define ENDS_KEY (IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
 
 /* What is told with a frame, and by one, of windows. False: what there is none of. */
-static bool take_releases(struct client_channel *channel, const struct ibv_wc *completion)
+static bool take_releases(struct vellum_channel *channel, const struct ibv_wc *completion)
 {
     if (channel->ours.mode == RDMA_MODE_SEND && (completion->wc_flags & ENDS_KEY) != 0)
-        client_windows_ended_by_server(&channel->windows, completion->invalidated_rkey);
+        vellum_windows_ended_by_server(&channel->windows, completion->invalidated_rkey);
     while (channel->link.released > 0) {
         channel->link.released--;
-        if (!client_windows_release(&channel->windows))
+        if (!vellum_windows_release(&channel->windows))
             return false;
     }
     return true;
 }
 
-static void received(struct client_channel *channel, const struct ibv_wc *completion)
+static void received(struct vellum_channel *channel, const struct ibv_wc *completion)
 {
     if (!take_frame(channel, completion) || !take_releases(channel, completion) ||
         channel->link.has_ended)
         channel->is_closed = true;
 }
 
-static void completed(struct client_channel *channel, const struct ibv_wc *completion)
+static void completed(struct vellum_channel *channel, const struct ibv_wc *completion)
 {
     if (completion->status != IBV_WC_SUCCESS)
         channel->is_closed = true;
     else if ((completion->wr_id & WR_RECEIVE) != 0)
         received(channel, completion);
     else if ((completion->wr_id & WR_END) != 0)
-        client_windows_ended(&channel->windows, completion->wr_id);
+        vellum_windows_ended(&channel->windows, completion->wr_id);
     else
         rdma_link_sent(&channel->link, completion->wr_id);
 }
 
 /* Returns how many completions there were. */
-static int take_completions(struct client_channel *channel)
+static int take_completions(struct vellum_channel *channel)
 {
     struct ibv_wc completions[POLL_BATCH];
     int got = ibv_poll_cq(channel->cq, POLL_BATCH, completions);
@@ -314,7 +314,7 @@ static int take_completions(struct client_channel *channel)
     return got;
 }
 
-bool client_channel_poll(struct client_channel *channel)
+bool vellum_channel_poll(struct vellum_channel *channel)
 {
     while (take_completions(channel) == POLL_BATCH) {
     }
@@ -322,26 +322,26 @@ bool client_channel_poll(struct client_channel *channel)
 }
 
 /* A grant that is over is told before anything else is sent. */
-static bool has_settled(struct client_channel *channel)
+static bool has_settled(struct vellum_channel *channel)
 {
     if (channel->ends_grant && rdma_link_control(&channel->link, RDMA_FRAME_GRANT, NULL, 0))
         channel->ends_grant = false;
     return !channel->ends_grant;
 }
 
-ssize_t client_channel_write(struct client_channel *channel, const struct iovec *vectors, int count)
+ssize_t vellum_channel_write(struct vellum_channel *channel, const struct iovec *vectors, int count)
 {
-    if (!client_channel_writable(channel) && !client_channel_poll(channel))
+    if (!vellum_channel_writable(channel) && !vellum_channel_poll(channel))
         return CLIENT_CHANNEL_CLOSED;
     ssize_t sent =
         has_settled(channel) ? (ssize_t)rdma_link_send(&channel->link, vectors, count) : 0;
     return channel->link.has_failed ? CLIENT_CHANNEL_CLOSED : sent;
 }
 
-ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size)
+ssize_t vellum_channel_read(struct vellum_channel *channel, void *to, size_t size)
 {
     if (!rdma_link_has_input(&channel->link))
-        client_channel_poll(channel);
+        vellum_channel_poll(channel);
     size_t taken = rdma_link_read(&channel->link, to, size);
     channel->is_closed = channel->is_closed || channel->link.has_failed;
     if (channel->is_closed)
@@ -351,32 +351,32 @@ ssize_t client_channel_read(struct client_channel *channel, void *to, size_t siz
     return (ssize_t)taken;
 }
 
-bool client_channel_readable(const struct client_channel *channel)
+bool vellum_channel_readable(const struct vellum_channel *channel)
 {
     return channel->is_closed || rdma_link_has_input(&channel->link);
 }
 
-bool client_channel_writable(const struct client_channel *channel)
+bool vellum_channel_writable(const struct vellum_channel *channel)
 {
     return channel->is_closed ||
-           (rdma_link_has_room(&channel->link) && client_windows_can_pull(&channel->windows));
+           (rdma_link_has_room(&channel->link) && vellum_windows_can_pull(&channel->windows));
 }
 
 /* ---- memory that the server reads and writes ---- */
 
-struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size)
+struct ibv_mr *vellum_channel_register(struct vellum_channel *channel, void *memory, size_t size)
 {
     int access = channel->windows.are_offered ? IBV_ACCESS_MW_BIND
                                               : IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     return ibv_reg_mr(channel->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE | access);
 }
 
-bool client_channel_has_windows(const struct client_channel *channel)
+bool vellum_channel_has_windows(const struct vellum_channel *channel)
 {
     return channel->windows.are_offered;
 }
 
-static bool send_reference(struct client_channel *channel, enum rdma_frame_type type,
+static bool send_reference(struct vellum_channel *channel, enum rdma_frame_type type,
                            const struct rdma_reference *reference)
 {
     char payload[RDMA_REFERENCE_BYTES];
@@ -384,36 +384,36 @@ static bool send_reference(struct client_channel *channel, enum rdma_frame_type 
     return rdma_link_control(&channel->link, type, payload, sizeof payload);
 }
 
-bool client_channel_pull(struct client_channel *channel, const struct client_span *span)
+bool vellum_channel_pull(struct vellum_channel *channel, const struct vellum_span *span)
 {
     struct rdma_reference reference;
-    if (!has_settled(channel) || !client_channel_writable(channel) || channel->is_closed)
+    if (!has_settled(channel) || !vellum_channel_writable(channel) || channel->is_closed)
         return false;
-    if (client_windows_pull(&channel->windows, span, &reference) &&
+    if (vellum_windows_pull(&channel->windows, span, &reference) &&
         send_reference(channel, RDMA_FRAME_PULL, &reference))
         return true;
     channel->is_closed = true;
     return false;
 }
 
-bool client_channel_is_revoking(const struct client_channel *channel)
+bool vellum_channel_is_revoking(const struct vellum_channel *channel)
 {
     return !channel->is_closed && channel->windows.ending > 0;
 }
 
-bool client_channel_grant(struct client_channel *channel, const struct client_span *memory)
+bool vellum_channel_grant(struct vellum_channel *channel, const struct vellum_span *memory)
 {
     if (!rdma_link_has_room(&channel->link) || channel->is_closed)
         return false;
     channel->ends_grant = false;
-    if (client_windows_grant(&channel->windows, memory, &channel->link.grant) &&
+    if (vellum_windows_grant(&channel->windows, memory, &channel->link.grant) &&
         send_reference(channel, RDMA_FRAME_GRANT, &channel->link.grant))
         return true;
     channel->is_closed = true;
     return false;
 }
 
-bool client_channel_placed(struct client_channel *channel, struct rdma_place *place)
+bool vellum_channel_placed(struct vellum_channel *channel, struct rdma_place *place)
 {
     if (!rdma_link_take_placed(&channel->link, place)) {
         channel->is_closed = channel->is_closed || channel->link.has_failed;
@@ -423,23 +423,23 @@ bool client_channel_placed(struct client_channel *channel, struct rdma_place *pl
     return true;
 }
 
-void client_channel_end_grant(struct client_channel *channel, bool is_used)
+void vellum_channel_end_grant(struct vellum_channel *channel, bool is_used)
 {
     channel->link.grant.length = 0;
     channel->ends_grant = !is_used;
-    channel->is_closed = !client_windows_end_grant(&channel->windows) || channel->is_closed;
+    channel->is_closed = !vellum_windows_end_grant(&channel->windows) || channel->is_closed;
     has_settled(channel);
 }
 
 /* ---- waiting ---- */
 
-int client_channel_descriptor(const struct client_channel *channel)
+int vellum_channel_descriptor(const struct vellum_channel *channel)
 {
     return channel->events->fd;
 }
 
 /* There is one each time it is armed: asking otherwise would be a system call for nothing. */
-static void take_event(struct client_channel *channel)
+static void take_event(struct vellum_channel *channel)
 {
     struct ibv_cq *cq;
     void *context;
@@ -449,7 +449,7 @@ static void take_event(struct client_channel *channel)
     channel->is_armed = false;
 }
 
-bool client_channel_sleep(struct client_channel *channel)
+bool vellum_channel_sleep(struct vellum_channel *channel)
 {
     take_event(channel);
     if (channel->is_armed)
@@ -461,7 +461,7 @@ bool client_channel_sleep(struct client_channel *channel)
 }
 
 /* The server says nothing by TCP: whatever can be read there is its end. */
-void client_channel_look(struct client_channel *channel)
+void vellum_channel_look(struct vellum_channel *channel)
 {
     char byte;
     ssize_t got = recv(channel->tcp, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -470,7 +470,7 @@ void client_channel_look(struct client_channel *channel)
 }
 
 /* False: nothing has moved in the time to spin. */
-static bool spin(struct client_channel *channel)
+static bool spin(struct vellum_channel *channel)
 {
     uint64_t now_us, spin_until = 0;
     do {
@@ -484,14 +484,14 @@ static bool spin(struct client_channel *channel)
     return false;
 }
 
-void client_channel_wait(struct client_channel *channel, int timeout_ms)
+void vellum_channel_wait(struct vellum_channel *channel, int timeout_ms)
 {
-    if (spin(channel) || !client_channel_sleep(channel))
+    if (spin(channel) || !vellum_channel_sleep(channel))
         return;
     struct pollfd ready[] = {{.fd = channel->events->fd, .events = POLLIN},
                              {.fd = channel->tcp, .events = POLLIN}};
     poll(ready, 2, timeout_ms);
     if (ready[1].revents != 0)
-        client_channel_look(channel);
+        vellum_channel_look(channel);
     take_completions(channel);
 }

@@ -17,9 +17,9 @@
 #include "rdma-ext/verbs.h"
 #include "clients/window.h"
 
-struct client_channel;
+struct vellum_channel;
 
-struct client_channel_options {
+struct vellum_channel_options {
     const char *device; /* NULL: the one that has the TCP connection's address */
     enum rdma_mode mode;
     uint32_t spin_us; /* how long waiting is busy before it sleeps */
@@ -27,56 +27,56 @@ struct client_channel_options {
 
 /* Beside a TCP connection, which stays the caller's and tells when the server is gone. NULL: no
  * device fits, as `message` tells. */
-struct client_channel *client_channel_new(int tcp, const struct client_channel_options *options,
+struct vellum_channel *vellum_channel_new(int tcp, const struct vellum_channel_options *options,
                                           struct rdma_end *ours, char message[RDMA_MESSAGE_MAX]);
 /* With what the server has answered. */
-bool client_channel_open(struct client_channel *channel, const struct rdma_end *theirs,
+bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *theirs,
                          char message[RDMA_MESSAGE_MAX]);
 /* Closed, so that nobody reaches registered memory by it any more. */
-void client_channel_stop(struct client_channel *channel);
-void client_channel_free(struct client_channel *channel);
+void vellum_channel_stop(struct vellum_channel *channel);
+void vellum_channel_free(struct vellum_channel *channel);
 
 #define CLIENT_CHANNEL_CLOSED (-1) /* by the server, or broken */
 
 /* Bytes moved; 0: none now. */
-ssize_t client_channel_write(struct client_channel *channel, const struct iovec *vectors,
+ssize_t vellum_channel_write(struct vellum_channel *channel, const struct iovec *vectors,
                              int count);
-ssize_t client_channel_read(struct client_channel *channel, void *to, size_t size);
+ssize_t vellum_channel_read(struct vellum_channel *channel, void *to, size_t size);
 
 /* Memory that the server may read or write while a reference to it is under way; without windows,
  * as long as it is registered. NULL: failed. */
-struct ibv_mr *client_channel_register(struct client_channel *channel, void *memory, size_t size);
+struct ibv_mr *vellum_channel_register(struct vellum_channel *channel, void *memory, size_t size);
 
-bool client_channel_has_windows(const struct client_channel *channel);
+bool vellum_channel_has_windows(const struct vellum_channel *channel);
 
 /* The memory's bytes stand in the stream behind what was written. False: there is no room now. */
-bool client_channel_pull(struct client_channel *channel, const struct client_span *span);
+bool vellum_channel_pull(struct vellum_channel *channel, const struct vellum_span *span);
 
 /* What a reply that was read belongs to may still be open to the server, for a moment. */
-bool client_channel_is_revoking(const struct client_channel *channel);
+bool vellum_channel_is_revoking(const struct vellum_channel *channel);
 
 /* Memory that the server may write the next long value into, instead of sending it: until
  * end_grant(), where `is_used` tells that the value's last bytes were placed. To be called when no
  * reply is outstanding. False: there is no room now. */
-bool client_channel_grant(struct client_channel *channel, const struct client_span *memory);
-void client_channel_end_grant(struct client_channel *channel, bool is_used);
+bool vellum_channel_grant(struct vellum_channel *channel, const struct vellum_span *memory);
+void vellum_channel_end_grant(struct vellum_channel *channel, bool is_used);
 /* The next bytes of the stream are in that memory. While there are such, read() gives none. */
-bool client_channel_placed(struct client_channel *channel, struct rdma_place *place);
+bool vellum_channel_placed(struct vellum_channel *channel, struct rdma_place *place);
 
 /* Takes up what has come, without waiting. False: the channel is closed. */
-bool client_channel_poll(struct client_channel *channel);
+bool vellum_channel_poll(struct vellum_channel *channel);
 
-bool client_channel_readable(const struct client_channel *channel);
-bool client_channel_writable(const struct client_channel *channel);
+bool vellum_channel_readable(const struct vellum_channel *channel);
+bool vellum_channel_writable(const struct vellum_channel *channel);
 
 /* Waits until something has moved, the channel is closed, or the time is over (-1: none). */
-void client_channel_wait(struct client_channel *channel, int timeout_ms);
+void vellum_channel_wait(struct vellum_channel *channel, int timeout_ms);
 
 /* Looks at the TCP connection, which tells when the server has gone. */
-void client_channel_look(struct client_channel *channel);
+void vellum_channel_look(struct vellum_channel *channel);
 
 /* For event loops: readable when there may be something to poll for, once sleep() was true. */
-int client_channel_descriptor(const struct client_channel *channel);
-bool client_channel_sleep(struct client_channel *channel);
+int vellum_channel_descriptor(const struct vellum_channel *channel);
+bool vellum_channel_sleep(struct vellum_channel *channel);
 
 #endif

@@ -24,7 +24,7 @@ enum into_state { INTO_HEAD, INTO_BODY, INTO_TAIL, INTO_WHOLE, INTO_OTHER };
 struct vellum_into {
     struct vellum_into *next;
     uint64_t turn; /* commands before it */
-    struct client_span span;
+    struct vellum_span span;
     bool is_by_reply, is_granted;
     enum into_state state;
     char head[HEAD_MAX], tail[2];
@@ -48,21 +48,21 @@ static void parse_head(struct vellum_into *into)
     into->state = length > 0 ? INTO_BODY : INTO_TAIL;
 }
 
-/* Bytes of the stream, no more than belong to the state. What client_channel_read says. */
-static ssize_t read_some(struct vellum_into *into, struct client_channel *channel)
+/* Bytes of the stream, no more than belong to the state. What vellum_channel_read says. */
+static ssize_t read_some(struct vellum_into *into, struct vellum_channel *channel)
 {
     ssize_t got;
     if (into->state == INTO_HEAD) {
-        got = client_channel_read(channel, into->head + into->head_length, 1);
+        got = vellum_channel_read(channel, into->head + into->head_length, 1);
         into->head_length += got > 0 ? (size_t)got : 0;
         if (got > 0)
             parse_head(into);
     } else if (into->state == INTO_BODY) {
-        got = client_channel_read(channel, into->span.at + into->at, into->length - into->at);
+        got = vellum_channel_read(channel, into->span.at + into->at, into->length - into->at);
         into->at += got > 0 ? (uint64_t)got : 0;
         into->was_placed = into->was_placed && got <= 0;
     } else {
-        got = client_channel_read(channel, into->tail + into->tail_length,
+        got = vellum_channel_read(channel, into->tail + into->tail_length,
                                   sizeof into->tail - into->tail_length);
         into->tail_length += got > 0 ? (size_t)got : 0;
         if (into->tail_length == sizeof into->tail)
@@ -107,7 +107,7 @@ static int give_to_reader(struct vellum *vellum)
     char text[HEAD_MAX];
     const char *bytes = into->head;
     size_t length = into->head_length;
-    client_channel_end_grant(vellum->channel, into->was_placed);
+    vellum_channel_end_grant(vellum->channel, into->was_placed);
     if (into->state == INTO_WHOLE) {
         length = (size_t)snprintf(text, sizeof text, ":%llu\r\n", (unsigned long long)into->length);
         bytes = text;
@@ -134,7 +134,7 @@ int vellum_into_receive(struct vellum *vellum)
             return REDIS_ERR;
         if (got > 0)
             continue;
-        if (!client_channel_placed(vellum->channel, &place))
+        if (!vellum_channel_placed(vellum->channel, &place))
             return REDIS_OK;
         if (!take_placed(into, &place)) {
             vellum_fail(vellum, "the server has placed what is no part of the reply");
@@ -147,7 +147,7 @@ int vellum_into_receive(struct vellum *vellum)
 bool vellum_into_begin(struct vellum *vellum)
 {
     struct vellum_into *into = vellum->intos;
-    if (vellum->answered != into->turn || !client_channel_grant(vellum->channel, &into->span))
+    if (vellum->answered != into->turn || !vellum_channel_grant(vellum->channel, &into->span))
         return false;
     into->is_granted = true;
     return true;
@@ -195,7 +195,7 @@ redisReply *vellum_answered(struct vellum *vellum, redisReply *reply)
 }
 
 static int append(struct vellum *vellum, const char *key, size_t key_length,
-                  const struct client_span *span)
+                  const struct vellum_span *span)
 {
     struct vellum_into *into = calloc(1, sizeof *into);
     if (into == NULL) {
@@ -218,7 +218,7 @@ static int append(struct vellum *vellum, const char *key, size_t key_length,
 int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t size)
 {
-    struct client_span span;
+    struct vellum_span span;
     if (vellum_span_of(vellum, memory, offset, size, &span) != REDIS_OK)
         return REDIS_ERR;
     return append(vellum, key, key_length, &span);

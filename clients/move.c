@@ -39,14 +39,14 @@ static ssize_t write_bytes(struct vellum *vellum, void *bytes, size_t len, int f
 {
     struct iovec vector = {.iov_base = bytes, .iov_len = len};
     if (vellum->channel != NULL)
-        return client_channel_write(vellum->channel, &vector, 1);
+        return vellum_channel_write(vellum->channel, &vector, 1);
     return outcome(send(vellum->tcp->fd, bytes, len, flags | MSG_NOSIGNAL));
 }
 
 static ssize_t read_bytes(struct vellum *vellum, void *bytes, size_t size)
 {
     if (vellum->channel != NULL)
-        return client_channel_read(vellum->channel, bytes, size);
+        return vellum_channel_read(vellum->channel, bytes, size);
     return outcome(recv(vellum->tcp->fd, bytes, size, MSG_DONTWAIT));
 }
 
@@ -99,7 +99,7 @@ static bool send_splice(struct vellum *vellum)
 {
     struct vellum_splice *splice = vellum->splices;
     if (!is_due(vellum, splice) ||
-        (splice->kind == SPLICE_PULL && !client_channel_pull(vellum->channel, &splice->span)) ||
+        (splice->kind == SPLICE_PULL && !vellum_channel_pull(vellum->channel, &splice->span)) ||
         (splice->kind == SPLICE_INTO && !vellum_into_begin(vellum)))
         return false;
     vellum->splices = splice->next;
@@ -145,7 +145,7 @@ int vellum_send_some_waiting(struct vellum *vellum)
 /* A socket that gave less has no more: it need not be asked. */
 static bool may_have_more(const struct vellum *vellum, bool is_full)
 {
-    return vellum->channel != NULL ? client_channel_readable(vellum->channel) : is_full;
+    return vellum->channel != NULL ? vellum_channel_readable(vellum->channel) : is_full;
 }
 
 int vellum_receive_some(struct vellum *vellum)
@@ -169,7 +169,7 @@ int vellum_receive_some(struct vellum *vellum)
 int vellum_parse(struct vellum *vellum, redisReply **reply)
 {
     void *parsed = NULL;
-    if (vellum->channel != NULL && client_channel_is_revoking(vellum->channel)) {
+    if (vellum->channel != NULL && vellum_channel_is_revoking(vellum->channel)) {
         *reply = NULL;
         return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
     }
@@ -189,7 +189,7 @@ int vellum_try(struct vellum *vellum, redisReply **reply)
     if (*reply != NULL)
         return REDIS_OK;
     if (vellum->has_slept && vellum->channel != NULL)
-        client_channel_look(vellum->channel);
+        vellum_channel_look(vellum->channel);
     vellum->has_slept = false;
     bool is_open = vellum_send_some(vellum) == REDIS_OK;
     is_open = vellum_receive_some(vellum) == REDIS_OK && is_open;
@@ -207,7 +207,7 @@ bool vellum_sleep(struct vellum *vellum, struct vellum_wait *wait)
         wait->writes = has_output;
         return true;
     }
-    wait->channel = client_channel_descriptor(vellum->channel);
-    return client_channel_sleep(vellum->channel) && !client_channel_readable(vellum->channel) &&
-           !(has_output && client_channel_writable(vellum->channel));
+    wait->channel = vellum_channel_descriptor(vellum->channel);
+    return vellum_channel_sleep(vellum->channel) && !vellum_channel_readable(vellum->channel) &&
+           !(has_output && vellum_channel_writable(vellum->channel));
 }

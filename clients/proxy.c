@@ -56,7 +56,7 @@ struct pair {
     struct pair *next;
     int client;
     redisContext *tcp;
-    struct client_channel *channel;
+    struct vellum_channel *channel;
     struct event *client_in, *client_out, *channel_in, *tcp_in;
     struct event *look;           /* for the client's end */
     struct piece up, down;        /* to the server, to the client */
@@ -104,7 +104,7 @@ static bool move_up(struct pair *pair)
     if (!is_empty(&pair->up) && !pair->server_ended) {
         struct iovec vector = {.iov_base = pair->up.bytes + pair->up.start,
                                .iov_len = pair->up.end - pair->up.start};
-        ssize_t sent = client_channel_write(pair->channel, &vector, 1);
+        ssize_t sent = vellum_channel_write(pair->channel, &vector, 1);
         bool is_taken = empty(&pair->up, sent, &pair->server_ended);
         pair->taken += is_taken;
         has_moved = is_taken || has_moved;
@@ -116,7 +116,7 @@ static bool move_down(struct pair *pair)
 {
     bool has_moved = false;
     if (is_empty(&pair->down)) {
-        ssize_t got = client_channel_read(pair->channel, pair->down.bytes, PIECE_BYTES);
+        ssize_t got = vellum_channel_read(pair->channel, pair->down.bytes, PIECE_BYTES);
         has_moved = fill(&pair->down, got, &pair->server_ended);
     }
     if (!is_empty(&pair->down) && !pair->client_ended) {
@@ -145,7 +145,7 @@ static void end_pair(struct pair *pair)
         if (events[i] != NULL)
             event_free(events[i]);
     close(pair->client);
-    client_channel_free(pair->channel);
+    vellum_channel_free(pair->channel);
     if (pair->tcp != NULL)
         redisFree(pair->tcp);
     free(pair);
@@ -206,7 +206,7 @@ static void on_server_gone(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct pair *pair = arg;
-    client_channel_poll(pair->channel);
+    vellum_channel_poll(pair->channel);
     pair->server_ended = true;
     event_del(pair->tcp_in);
 }
@@ -228,7 +228,7 @@ static bool upgrade(struct pair *pair)
 {
     struct proxy *proxy = pair->proxy;
     char message[RDMA_MESSAGE_MAX] = "out of memory";
-    struct client_channel_options options = {.device = proxy->device, .mode = proxy->mode};
+    struct vellum_channel_options options = {.device = proxy->device, .mode = proxy->mode};
     redisReply *reply = NULL;
     pair->tcp = dial(proxy);
     if (pair->tcp != NULL && pair->tcp->err == 0 && proxy->password != NULL)
@@ -238,7 +238,7 @@ static bool upgrade(struct pair *pair)
     if (reply != NULL)
         freeReplyObject(reply);
     if (pair->tcp != NULL && pair->tcp->err == 0)
-        pair->channel = client_upgrade(pair->tcp, &options, message);
+        pair->channel = vellum_upgrade(pair->tcp, &options, message);
     else if (pair->tcp != NULL)
         snprintf(message, sizeof message, "%s", pair->tcp->errstr);
     if (pair->channel == NULL)
@@ -253,7 +253,7 @@ static bool make_events(struct pair *pair)
     pair->client_in = event_new(base, pair->client, in, on_ready, pair);
     pair->client_out = event_new(base, pair->client, EV_WRITE | EV_PERSIST, on_ready, pair);
     pair->channel_in =
-        event_new(base, client_channel_descriptor(pair->channel), in, on_ready, pair);
+        event_new(base, vellum_channel_descriptor(pair->channel), in, on_ready, pair);
     pair->tcp_in = event_new(base, pair->tcp->fd, in, on_server_gone, pair);
     pair->look = evtimer_new(base, on_look, pair);
     return pair->client_in != NULL && pair->client_out != NULL && pair->channel_in != NULL &&
@@ -307,7 +307,7 @@ static bool may_sleep(struct proxy *proxy)
 {
     bool may = true;
     for (struct pair *pair = proxy->pairs; pair != NULL; pair = pair->next)
-        may = client_channel_sleep(pair->channel) && may;
+        may = vellum_channel_sleep(pair->channel) && may;
     return may;
 }
 

@@ -16,7 +16,7 @@ static bool pin(struct vellum_memory *memory)
     if (vellum->channel == NULL)
         return true;
     char message[RDMA_MESSAGE_MAX];
-    memory->mr = client_channel_register(vellum->channel, memory->bytes, memory->size);
+    memory->mr = vellum_channel_register(vellum->channel, memory->bytes, memory->size);
     if (memory->mr != NULL)
         return true;
     rdma_memory_problem(message, rdma_no_pin, errno);
@@ -27,7 +27,7 @@ static bool pin(struct vellum_memory *memory)
 static void unpin(struct vellum_memory *memory)
 {
     if (memory->mr != NULL && ibv_dereg_mr(memory->mr) != 0) {
-        client_channel_stop(memory->vellum->channel); /* the server may reach it: no longer */
+        vellum_channel_stop(memory->vellum->channel); /* the server may reach it: no longer */
         ibv_dereg_mr(memory->mr);
     }
     memory->mr = NULL;
@@ -79,7 +79,7 @@ bool vellum_pin_all(struct vellum *vellum)
 }
 
 int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, size_t offset,
-                   size_t length, struct client_span *span)
+                   size_t length, struct vellum_span *span)
 {
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
@@ -87,14 +87,14 @@ int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, si
         vellum_fail(vellum, "the value lies outside of the registered memory");
         return REDIS_ERR;
     }
-    *span = (struct client_span){memory->mr, memory->bytes + offset, length};
+    *span = (struct vellum_span){memory->mr, memory->bytes + offset, length};
     return REDIS_OK;
 }
 
 /* ---- SET ---- */
 
 int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
-                  const struct client_span *span)
+                  const struct vellum_span *span)
 {
     struct vellum_splice *made = malloc(sizeof *made);
     if (made == NULL) {
@@ -110,7 +110,7 @@ int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
 }
 
 static int append_by_reference(struct vellum *vellum, const char *key, size_t key_length,
-                               const struct client_span *span)
+                               const struct vellum_span *span)
 {
     char head[64], tail[32];
     int head_length = snprintf(head, sizeof head, "*3\r\n$3\r\nSET\r\n$%zu\r\n", key_length);
@@ -128,7 +128,7 @@ static int append_by_reference(struct vellum *vellum, const char *key, size_t ke
 int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t length)
 {
-    struct client_span span;
+    struct vellum_span span;
     if (vellum_span_of(vellum, memory, offset, length, &span) != REDIS_OK)
         return REDIS_ERR;
     if (span.mr == NULL || length == 0)

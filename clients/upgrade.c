@@ -31,20 +31,20 @@ static bool read_answer(const redisReply *reply, struct rdma_end *theirs)
     return true;
 }
 
-struct client_channel *client_upgrade_ask(redisContext *tcp,
-                                          const struct client_channel_options *options,
+struct vellum_channel *vellum_upgrade_ask(redisContext *tcp,
+                                          const struct vellum_channel_options *options,
                                           char message[RDMA_MESSAGE_MAX])
 {
     struct rdma_end ours;
-    struct client_channel *channel = client_channel_new(tcp->fd, options, &ours, message);
+    struct vellum_channel *channel = vellum_channel_new(tcp->fd, options, &ours, message);
     if (channel == NULL || append_question(tcp, &ours) == REDIS_OK)
         return channel;
     snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
-    client_channel_free(channel);
+    vellum_channel_free(channel);
     return NULL;
 }
 
-bool client_upgrade_take(struct client_channel *channel, const redisReply *reply,
+bool vellum_upgrade_take(struct vellum_channel *channel, const redisReply *reply,
                          char message[RDMA_MESSAGE_MAX])
 {
     struct rdma_end theirs = {.present = 0};
@@ -56,10 +56,10 @@ bool client_upgrade_take(struct client_channel *channel, const redisReply *reply
         snprintf(message, RDMA_MESSAGE_MAX, "the server's answer is not understood");
         return false;
     }
-    return client_channel_open(channel, &theirs, message);
+    return vellum_channel_open(channel, &theirs, message);
 }
 
-bool client_upgrade_is_offered(const redisReply *reply, char message[RDMA_MESSAGE_MAX])
+bool vellum_upgrade_is_offered(const redisReply *reply, char message[RDMA_MESSAGE_MAX])
 {
     if (reply->type == REDIS_REPLY_ERROR)
         snprintf(message, RDMA_MESSAGE_MAX, "%s", reply->str);
@@ -71,29 +71,29 @@ static bool look(redisContext *tcp, char message[RDMA_MESSAGE_MAX])
     redisReply *reply = redisCommand(tcp, CLIENT_UPGRADE_LOOK);
     if (reply == NULL)
         snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
-    bool is_offered = reply != NULL && client_upgrade_is_offered(reply, message);
+    bool is_offered = reply != NULL && vellum_upgrade_is_offered(reply, message);
     if (reply != NULL)
         freeReplyObject(reply);
     return is_offered;
 }
 
-struct client_channel *client_upgrade(redisContext *tcp,
-                                      const struct client_channel_options *options,
+struct vellum_channel *vellum_upgrade(redisContext *tcp,
+                                      const struct vellum_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX])
 {
     void *reply = NULL;
     if (!look(tcp, message))
         return NULL;
-    struct client_channel *channel = client_upgrade_ask(tcp, options, message);
+    struct vellum_channel *channel = vellum_upgrade_ask(tcp, options, message);
     if (channel == NULL)
         return NULL;
     if (redisGetReply(tcp, &reply) != REDIS_OK)
         snprintf(message, RDMA_MESSAGE_MAX, "%s", tcp->errstr);
-    bool is_open = reply != NULL && client_upgrade_take(channel, reply, message);
+    bool is_open = reply != NULL && vellum_upgrade_take(channel, reply, message);
     if (reply != NULL)
         freeReplyObject(reply);
     if (is_open)
         return channel;
-    client_channel_free(channel);
+    vellum_channel_free(channel);
     return NULL;
 }

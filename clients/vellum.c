@@ -83,16 +83,16 @@ static void log_in(struct vellum *vellum)
         freeReplyObject(reply);
 }
 
-struct client_channel_options vellum_channel_options(const struct vellum *vellum)
+struct vellum_channel_options vellum_channel_options(const struct vellum *vellum)
 {
-    return (struct client_channel_options){
+    return (struct vellum_channel_options){
         .device = vellum->options.device,
         .mode = vellum->options.mode == VELLUM_RDMA_WRITE ? RDMA_MODE_WRITE : RDMA_MODE_SEND,
         .spin_us = vellum->options.spin_us};
 }
 
 /* NULL: there is none, for the reason in `reason`. */
-void vellum_take_channel(struct vellum *vellum, struct client_channel *channel)
+void vellum_take_channel(struct vellum *vellum, struct vellum_channel *channel)
 {
     vellum->channel = channel;
     if (channel != NULL) {
@@ -106,11 +106,11 @@ void vellum_take_channel(struct vellum *vellum, struct client_channel *channel)
 
 static void upgrade(struct vellum *vellum)
 {
-    struct client_channel_options wanted = vellum_channel_options(vellum);
+    struct vellum_channel_options wanted = vellum_channel_options(vellum);
     if (vellum->options.rdma == VELLUM_RDMA_NEVER)
         snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
     else
-        vellum_take_channel(vellum, client_upgrade(vellum->tcp, &wanted, vellum->reason));
+        vellum_take_channel(vellum, vellum_upgrade(vellum->tcp, &wanted, vellum->reason));
 }
 
 static void connect_now(struct vellum *vellum)
@@ -143,11 +143,11 @@ void vellum_close(struct vellum *vellum)
     vellum->appended = vellum->answered = 0;
     vellum_into_forget(vellum);
     if (vellum->channel != NULL)
-        client_channel_stop(vellum->channel);
+        vellum_channel_stop(vellum->channel);
     vellum_unpin_all(vellum);
     if (vellum->tcp != NULL)
         redisFree(vellum->tcp);
-    client_channel_free(vellum->channel);
+    vellum_channel_free(vellum->channel);
     vellum->tcp = NULL;
     vellum->channel = NULL;
     vellum->has_slept = false;
@@ -192,7 +192,7 @@ const char *vellum_reason(const struct vellum *vellum)
 const char *vellum_revoking(const struct vellum *vellum)
 {
     return vellum->channel == NULL                       ? ""
-           : client_channel_has_windows(vellum->channel) ? "reply"
+           : vellum_channel_has_windows(vellum->channel) ? "reply"
                                                          : "unregister";
 }
 
@@ -220,15 +220,15 @@ static int wait_until(struct vellum *vellum, long long *limit_ms)
             return REDIS_ERR;
         }
     }
-    client_channel_wait(vellum->channel, (int)left);
+    vellum_channel_wait(vellum->channel, (int)left);
     return REDIS_OK;
 }
 
 /* Nothing to wait for. */
 static bool can_move(const struct vellum *vellum)
 {
-    return client_channel_readable(vellum->channel) ||
-           (vellum_can_send(vellum) && client_channel_writable(vellum->channel));
+    return vellum_channel_readable(vellum->channel) ||
+           (vellum_can_send(vellum) && vellum_channel_writable(vellum->channel));
 }
 
 /* Sends and receives alternately: a server stops reading commands while its replies are not read.

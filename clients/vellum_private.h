@@ -31,7 +31,7 @@ enum vellum_splice_kind {
 
 struct vellum_splice {
     enum vellum_splice_kind kind;
-    struct client_span span;
+    struct vellum_span span;
     size_t before; /* bytes of the output buffer between the splice before and this one */
     struct vellum_splice *next;
 };
@@ -41,7 +41,7 @@ struct vellum_into; /* see into.c */
 struct vellum {
     struct vellum_options options; /* owns its strings */
     redisContext *tcp;
-    struct client_channel *channel; /* NULL: by TCP */
+    struct vellum_channel *channel; /* NULL: by TCP */
     const char *transport;
     int timeout_ms;
     struct vellum_splice *splices, **splices_end;
@@ -67,7 +67,7 @@ bool vellum_can_send(const struct vellum *vellum);
 
 /* Adds a splice at the current end of the output. */
 int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
-                  const struct client_span *span);
+                  const struct vellum_span *span);
 /* Appends bytes of a command that is counted elsewhere. */
 int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length);
 
@@ -94,8 +94,8 @@ struct vellum *vellum_new(const struct vellum_options *options);
 /* As it was then, with what is registered. */
 void vellum_close(struct vellum *vellum);
 /* What the server is to be asked for a channel with. */
-struct client_channel_options vellum_channel_options(const struct vellum *vellum);
-void vellum_take_channel(struct vellum *vellum, struct client_channel *channel);
+struct vellum_channel_options vellum_channel_options(const struct vellum *vellum);
+void vellum_take_channel(struct vellum *vellum, struct vellum_channel *channel);
 
 /* Sends and receives what is possible now; REDIS_ERR: the connection is closed. */
 int vellum_send_some(struct vellum *vellum);
@@ -111,7 +111,7 @@ redisReply *vellum_reply_to(struct vellum *vellum, int appended);
 
 /* The part of the memory that a value is in. REDIS_ERR: it is not of this connection's. */
 int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, size_t offset,
-                   size_t length, struct client_span *span);
+                   size_t length, struct vellum_span *span);
 
 /* Takes a whole reply, or NULL. */
 int vellum_parse(struct vellum *vellum, redisReply **reply);

@@ -8,19 +8,19 @@
 
 #define GRANT CLIENT_PULLS
 
-static bool is_free(const struct client_window *window)
+static bool is_free(const struct vellum_window *window)
 {
     return !window->is_bound && !window->is_ending;
 }
 
-bool client_windows_can_pull(const struct client_windows *windows)
+bool vellum_windows_can_pull(const struct vellum_windows *windows)
 {
     return windows->pulled - windows->released < CLIENT_PULLS &&
            is_free(&windows->all[windows->pulled % CLIENT_PULLS]);
 }
 
-static bool bind(struct client_windows *windows, struct client_window *window,
-                 const struct client_span *span, unsigned access)
+static bool bind(struct vellum_windows *windows, struct vellum_window *window,
+                 const struct vellum_span *span, unsigned access)
 {
     if (window->mw == NULL)
         window->mw = ibv_alloc_mw(windows->qp->pd, IBV_MW_TYPE_2);
@@ -40,11 +40,11 @@ static bool bind(struct client_windows *windows, struct client_window *window,
     return true;
 }
 
-static bool open_window(struct client_windows *windows, uint32_t index,
-                        const struct client_span *span, unsigned access,
+static bool open_window(struct vellum_windows *windows, uint32_t index,
+                        const struct vellum_span *span, unsigned access,
                         struct rdma_reference *reference)
 {
-    struct client_window *window = &windows->all[index];
+    struct vellum_window *window = &windows->all[index];
     *reference = (struct rdma_reference){
         .address = (uintptr_t)span->at, .length = span->length, .rkey = span->mr->rkey};
     if (!windows->are_offered)
@@ -56,7 +56,7 @@ static bool open_window(struct client_windows *windows, uint32_t index,
     return true;
 }
 
-bool client_windows_pull(struct client_windows *windows, const struct client_span *span,
+bool vellum_windows_pull(struct vellum_windows *windows, const struct vellum_span *span,
                          struct rdma_reference *reference)
 {
     if (!open_window(windows, windows->pulled % CLIENT_PULLS, span, IBV_ACCESS_REMOTE_READ,
@@ -66,22 +66,22 @@ bool client_windows_pull(struct client_windows *windows, const struct client_spa
     return true;
 }
 
-bool client_windows_grant(struct client_windows *windows, const struct client_span *span,
+bool vellum_windows_grant(struct vellum_windows *windows, const struct vellum_span *span,
                           struct rdma_reference *reference)
 {
     return open_window(windows, GRANT, span, IBV_ACCESS_REMOTE_WRITE, reference);
 }
 
-void client_windows_ended_by_server(struct client_windows *windows, uint32_t key)
+void vellum_windows_ended_by_server(struct vellum_windows *windows, uint32_t key)
 {
     for (uint32_t i = 0; i < CLIENT_WINDOWS; i++)
         if (windows->all[i].is_bound && windows->all[i].mw->rkey == key)
             windows->all[i].is_bound = false;
 }
 
-static bool close_window(struct client_windows *windows, uint32_t index)
+static bool close_window(struct vellum_windows *windows, uint32_t index)
 {
-    struct client_window *window = &windows->all[index];
+    struct vellum_window *window = &windows->all[index];
     struct ibv_send_wr *bad, request = {.wr_id = windows->wr_end + index,
                                         .opcode = IBV_WR_LOCAL_INV,
                                         .send_flags = IBV_SEND_SIGNALED};
@@ -94,28 +94,28 @@ static bool close_window(struct client_windows *windows, uint32_t index)
     return ibv_post_send(windows->qp, &request, &bad) == 0;
 }
 
-bool client_windows_release(struct client_windows *windows)
+bool vellum_windows_release(struct vellum_windows *windows)
 {
     return windows->pulled != windows->released &&
            close_window(windows, windows->released++ % CLIENT_PULLS);
 }
 
-bool client_windows_end_grant(struct client_windows *windows)
+bool vellum_windows_end_grant(struct vellum_windows *windows)
 {
     return close_window(windows, GRANT);
 }
 
-void client_windows_ended(struct client_windows *windows, uint64_t wr_id)
+void vellum_windows_ended(struct vellum_windows *windows, uint64_t wr_id)
 {
     windows->all[wr_id - windows->wr_end].is_ending = false;
     windows->ending--;
 }
 
-void client_windows_free(struct client_windows *windows)
+void vellum_windows_free(struct vellum_windows *windows)
 {
     for (uint32_t i = 0; i < CLIENT_WINDOWS; i++) {
         if (windows->all[i].mw != NULL)
             ibv_dealloc_mw(windows->all[i].mw);
-        windows->all[i] = (struct client_window){.mw = NULL};
+        windows->all[i] = (struct vellum_window){.mw = NULL};
     }
 }
