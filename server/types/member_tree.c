@@ -11,7 +11,7 @@
 static uint64_t hash_of(const struct store *store, struct resp_slice name)
 {
     struct store_secret secret = store_secret(store);
-    return keyed_hash(secret.words, name.data, name.len);
+    return store_keyed_hash(secret.words, name.data, name.len);
 }
 
 uint64_t member_hash(const struct call *call, struct resp_slice name)

@@ -33,7 +33,7 @@ static void absorb(struct state *s, uint64_t word)
 }
 
 /* Little-endian, as this machine has it. */
-uint64_t keyed_hash(const uint64_t key[2], const char *data, size_t len)
+uint64_t store_keyed_hash(const uint64_t key[2], const char *data, size_t len)
 {
     struct state s = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
                       key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};

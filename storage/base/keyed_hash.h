@@ -8,6 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t keyed_hash(const uint64_t key[2], const char *data, size_t len);
+uint64_t store_keyed_hash(const uint64_t key[2], const char *data, size_t len);
 
 #endif

@@ -149,7 +149,7 @@ static __attribute__((noinline)) uint64_t hash_long(const struct format_secret *
                                                     const char *data, size_t len)
 {
     if (len > FORMAT_KEY_INLINE)
-        return keyed_hash(secret->long_keys[0], data, len);
+        return store_keyed_hash(secret->long_keys[0], data, len);
     return XXH3_64bits_withSecret(data, len, secret->words, sizeof secret->words);
 }
 
@@ -163,7 +163,7 @@ __attribute__((flatten)) uint64_t format_hash(const struct format_secret *secret
 
 uint64_t format_second_hash(const struct format_secret *secret, const char *data, size_t len)
 {
-    return keyed_hash(secret->long_keys[1], data, len);
+    return store_keyed_hash(secret->long_keys[1], data, len);
 }
 
 static struct format_long_key long_key(const struct format_item *item)

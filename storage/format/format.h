@@ -486,7 +486,8 @@ bool format_item_is_sound(const struct format_item *item);
 
 /* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
  * collide in the index. It is in no file, only what it is made of is. Of long keys it is a
- * keyed_hash(), and the second hash is one with another key: the two of them tell keys apart. */
+ * store_keyed_hash(), and the second hash is one with another key: the two of them tell keys apart.
+ */
 #define FORMAT_SECRET_WORDS 24u
 struct format_secret {
     _Alignas(64) uint64_t words[FORMAT_SECRET_WORDS];

@@ -9,7 +9,7 @@
 
 #define WEAK_VALUES 400
 
-uint64_t keyed_hash(const uint64_t key[2], const char *data, size_t len)
+uint64_t store_keyed_hash(const uint64_t key[2], const char *data, size_t len)
 {
     uint64_t hash = key[0];
     for (size_t i = 0; i < len; i++)
