@@ -106,6 +106,8 @@ struct resp_writer {
 
 void resp_writer_init(struct resp_writer *writer, uint8_t version);
 void resp_writer_free(struct resp_writer *writer);
+/* Appends what `from` has; where it is long the bytes stay where they are, and `from` is empty. */
+void resp_move(struct resp_writer *to, struct resp_writer *from);
 char *resp_reserve(struct resp_writer *writer, size_t size); /* room at data + len, or NULL */
 void resp_truncate(struct resp_writer *writer, size_t len);  /* forget what was written after len */
 

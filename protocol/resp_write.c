@@ -16,6 +16,8 @@
 
 #define CAPACITY_MIN 1024
 #define HEADER_MAX 32 /* prefix, number and CRLF */
+#define LONG_BYTES (1u << 20) /* a longer one is moved by the system, and grows by less */
+#define LONG_SHARE 8
 
 static void resp_writer_check(const struct resp_writer *writer)
 {
@@ -45,7 +47,8 @@ static bool grow(struct resp_writer *writer, size_t size)
         writer->failed = true;
         return false;
     }
-    size_t capacity = writer->capacity * 2;
+    size_t more = writer->capacity < LONG_BYTES ? writer->capacity : writer->capacity / LONG_SHARE;
+    size_t capacity = writer->capacity + more;
     if (capacity < CAPACITY_MIN)
         capacity = CAPACITY_MIN;
     if (capacity < writer->len + size)
@@ -71,6 +74,24 @@ static inline char *room(struct resp_writer *writer, size_t size)
 char *resp_reserve(struct resp_writer *writer, size_t size)
 {
     return room(writer, size);
+}
+
+void resp_move(struct resp_writer *to, struct resp_writer *from)
+{
+    size_t before = to->len;
+    if (from->len < LONG_BYTES || before > from->len / LONG_SHARE || to->failed ||
+        resp_reserve(from, before) == NULL) {
+        resp_raw(to, from->data, from->len);
+        return;
+    }
+    memmove(from->data + before, from->data, from->len);
+    if (before > 0)
+        memcpy(from->data, to->data, before);
+    free(to->data);
+    to->data = from->data;
+    to->len = before + from->len;
+    to->capacity = from->capacity;
+    resp_writer_init(from, from->version);
 }
 
 void resp_truncate(struct resp_writer *writer, size_t len)

@@ -107,7 +107,7 @@ enum store_result aside_reply(struct call *call, struct aside *aside, struct res
         if (result != STORE_OK)
             return result;
     }
-    resp_raw(call->reply, said->data, said->len);
+    resp_move(call->reply, said);
     return STORE_OK;
 }
 

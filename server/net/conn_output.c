@@ -325,16 +325,8 @@ void conn_output_settle(struct conn *conn, size_t len)
     worker->output_replies = 0;
 }
 
-/* Empties the shared buffer into the queue. */
-static void settle(struct conn *conn)
+static void hand_over(struct conn *conn, struct resp_writer *writer, uint32_t replies)
 {
-    conn_output_settle(conn, conn->worker->output.len);
-    empty_output(conn->worker);
-}
-
-void conn_output_take(struct conn *conn, struct resp_writer *writer)
-{
-    settle(conn);
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) {
         conn_kill(conn);
@@ -343,9 +335,26 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer)
     segment->data = writer->data;
     segment->len = writer->len;
     segment->capacity = writer->capacity;
-    segment->replies = conn->is_flowing ? PIECES : 1;
+    segment->replies = replies;
     resp_writer_init(writer, writer->version);
     append(conn, segment);
+}
+
+/* Empties the shared buffer into the queue; a long one becomes part of it. */
+static void settle(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    if (worker->output.len > KEPT_OUTPUT_MAX)
+        hand_over(conn, &worker->output, worker->output_replies);
+    else
+        conn_output_settle(conn, worker->output.len);
+    empty_output(worker);
+}
+
+void conn_output_take(struct conn *conn, struct resp_writer *writer)
+{
+    settle(conn);
+    hand_over(conn, writer, conn->is_flowing ? PIECES : 1);
 }
 
 void conn_output_release(struct conn *conn)
@@ -706,7 +715,8 @@ void conn_output_flush(struct conn *conn)
     } else {
         if (conn->has_late && !may_be_late(conn, 0))
             send_late(conn);
-        if (conn->output == NULL && output->len > 0 && !waits_for_journal(conn, conn->shown))
+        if (conn->output == NULL && output->len > 0 && output->len <= KEPT_OUTPUT_MAX &&
+            !waits_for_journal(conn, conn->shown))
             send_directly(conn);
         settle(conn);
         send_queue(conn);

@@ -26,6 +26,30 @@ static void expect_reply(void (*write)(struct resp_writer *writer), const char *
     }
 }
 
+static void a_long_reply_is_moved_where_it_lies(void **state)
+{
+    (void)state;
+    const size_t lengths[] = {0, 10, 100000, 1 << 20, 3 << 20};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct resp_writer to, from;
+        resp_writer_init(&to, 2);
+        resp_writer_init(&from, 2);
+        memset(resp_reserve(&from, lengths[i] + 100), 'x', lengths[i]);
+        from.len = lengths[i];
+        const char *before = from.data;
+        resp_array(&to, 7);
+        resp_move(&to, &from);
+        assert_int_equal(to.len, 4 + lengths[i]);
+        assert_memory_equal(to.data, "*7\r\n", 4);
+        for (size_t at = 4; at < to.len; at++)
+            assert_int_equal(to.data[at], 'x');
+        if (lengths[i] >= 1 << 20)
+            assert_ptr_equal(to.data, before);
+        resp_writer_free(&to);
+        resp_writer_free(&from);
+    }
+}
+
 static void write_lines(struct resp_writer *writer)
 {
     resp_ok(writer);
@@ -155,6 +179,7 @@ static void nothing_is_written_after_a_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_reply_is_moved_where_it_lies),
         cmocka_unit_test(replies),
         cmocka_unit_test(replies_grow_and_can_be_taken_back),
         cmocka_unit_test(nothing_is_written_after_a_failure),
