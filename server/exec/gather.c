@@ -8,8 +8,20 @@
 #include "server/exec/outflow.h"
 
 #define FEW_BYTES (64 * 1024)    /* are always to be had */
+#define NOTE_STEP (256 * 1024)   /* of what the store need not know at once */
 #define BUILD_BYTES (256 * 1024) /* with less a collection is made at once */
 #define SPREAD_BYTES (32 * 1024) /* a step, where each entry may change a page of its own */
+
+/* It is about to become so much. */
+static void tell_store(struct gathered *gathered, uint64_t bytes)
+{
+    int64_t change = (int64_t)(bytes - gathered->noted);
+    if (change < NOTE_STEP && change > -NOTE_STEP && bytes > 0)
+        return;
+    gathered->noted = bytes;
+    if (change != 0)
+        store_note_memory(gathered->server->store, change);
+}
 
 bool gathered_set(struct gathered *gathered, uint64_t bytes)
 {
@@ -18,7 +30,10 @@ bool gathered_set(struct gathered *gathered, uint64_t bytes)
     uint64_t all = atomic_fetch_add_explicit(&server->gathered_bytes, more, memory_order_relaxed);
     uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
     gathered->bytes = bytes;
-    return bytes <= FEW_BYTES || all + more <= memory / GATHERED_SHARE;
+    bool may_be = bytes <= FEW_BYTES || all + more <= memory / GATHERED_SHARE;
+    if (may_be)
+        tell_store(gathered, bytes);
+    return may_be;
 }
 
 static size_t step_bytes(const struct gather *gather)

@@ -21,12 +21,13 @@
 #define GATHER_SHORT_BYTES (8 * 1024) /* when there is little memory for clients */
 
 /* What commands keep from step to step is counted, all together: no more than that share of
- * maxmemory. */
+ * maxmemory. The store is told, so that frames make room. */
 #define GATHERED_SHARE 3
 
 struct gathered {
     struct server *server;
     uint64_t bytes; /* counted so far */
+    uint64_t noted; /* of them the store has been told */
 };
 
 /* How much it is now; false: it is too much for the command to go on. */

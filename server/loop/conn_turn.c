@@ -365,6 +365,7 @@ static bool grow_own(struct conn *conn)
     conn->input = block;
     conn->input_start = 0;
     conn->input_end = len;
+    client_memory_note(conn); /* one read may fill it */
     return true;
 }
 

@@ -17,6 +17,7 @@
 #include "storage/value/extent.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
+#define LONG_KEYS_SHARE 32u        /* of memory, likewise */
 #define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */
 
 struct removal {
@@ -126,7 +127,10 @@ static bool count_long_key(struct removal *removal, uint64_t length)
     uint64_t *under_way = &removal->worker->removal_bytes;
     if (removal->counted)
         return true;
-    if (*under_way > 0 && *under_way + length > LONG_KEYS_MOST)
+    uint64_t memory = atomic_load(&removal->worker->store->memory_bytes);
+    uint64_t share = memory / LONG_KEYS_SHARE;
+    uint64_t most = share < LONG_KEYS_MOST ? share : LONG_KEYS_MOST;
+    if (*under_way > 0 && *under_way + length > most)
         return false;
     *under_way += removal->counted = length;
     return true;

@@ -20,6 +20,7 @@
 #include "storage/value/extent.h"
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes of them in a step; one key may be longer */
+#define LONG_KEYS_SHARE 32u        /* of memory, likewise */
 #define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 
 /* Entries of one step, first named, then loaded, then shown. */
@@ -105,13 +106,20 @@ static bool cut(struct step *step, uint32_t i, uint64_t *end)
     return true;
 }
 
+static uint64_t most_read(const struct store *store)
+{
+    uint64_t most =
+        atomic_load_explicit(&store->memory_bytes, memory_order_relaxed) / LONG_KEYS_SHARE;
+    return most < LONG_KEYS_MOST ? most : LONG_KEYS_MOST;
+}
+
 /* Those that are not to be shown are taken out; keys that are not in their items are read. Where
  * these are too many, *end is set to an earlier end of the step. */
 static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct step *step,
                                    uint64_t *end)
 {
     uint32_t database = databases_committed(txn, databases_place(txn, db));
-    uint64_t read = 0;
+    uint64_t read = 0, most = most_read(txn->store);
     for (uint32_t i = 0; i < step->count; i++) {
         const struct format_item *item = step->items[i];
         int64_t expiry = item ? format_expiry(item) : STORE_NO_EXPIRY;
@@ -121,7 +129,7 @@ static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct st
             continue;
         }
         read += item->flags & FORMAT_LONG_KEY ? long_key_length(item) : 0;
-        if (read > LONG_KEYS_MOST && item->flags & FORMAT_LONG_KEY && cut(step, i, end))
+        if (read > most && item->flags & FORMAT_LONG_KEY && cut(step, i, end))
             return STORE_OK;
         struct shown_key *key = &step->keys[i];
         enum store_result result = long_key_get(txn, item, &key->data, &key->len);

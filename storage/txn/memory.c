@@ -37,13 +37,18 @@ static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
            (uint64_t)(noted > 0 ? noted : 0);
 }
 
+/* What is not frames: as it was measured, and what was told since. */
+static int64_t taken_now(const struct store *store)
+{
+    int64_t taken = atomic_load(&store->taken_bytes) + atomic_load(&store->noted_bytes) -
+                    atomic_load(&store->noted_before);
+    return taken > 0 ? taken : 0;
+}
+
 static void set_limit(struct store *store)
 {
     uint64_t budget = atomic_load(&store->memory_bytes);
-    int64_t taken = atomic_load(&store->taken_bytes) + atomic_load(&store->noted_bytes) -
-                    atomic_load(&store->noted_before);
-    if (taken < 0)
-        taken = 0;
+    int64_t taken = taken_now(store);
     if (store->process_bytes)
         taken += (int64_t)(budget / SLACK_SHARE);
     uint64_t left = taken < (int64_t)budget ? budget - (uint64_t)taken : 0;
@@ -102,17 +107,6 @@ static bool measure_is_due(struct store *store, int64_t after_ms)
            atomic_compare_exchange_strong(&store->memory_measured_ms, &before, now);
 }
 
-void store_note_memory(struct store *store, int64_t change)
-{
-    atomic_fetch_add(&store->noted_bytes, change);
-    if (change > 0 && store->process_bytes && measure_is_due(store, LATE_MS))
-        take_measure(store, 0);
-    else
-        set_limit(store);
-    if (atomic_load(&store->cache.arena.resident) > atomic_load(&store->cache.arena.limit))
-        keeper_ask(store);
-}
-
 void store_set_memory(struct store *store, uint64_t memory_bytes)
 {
     atomic_store(&store->memory_bytes, memory_bytes);
@@ -129,8 +123,15 @@ bool store_is_over_memory(const struct store *store)
             atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
 }
 
-/* `most` frames, and perhaps some more. */
-static void shrink(struct store *store, uint32_t most)
+static bool lock(struct space *space, bool may_wait)
+{
+    return may_wait ? pthread_mutex_lock(&space->lock) == 0
+                    : pthread_mutex_trylock(&space->lock) == 0;
+}
+
+/* `most` frames, and perhaps some more. Without waiting: of the spaces that nobody has locked, the
+ * caller neither. */
+static void shrink(struct store *store, uint32_t most, bool may_wait)
 {
     uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
     for (uint32_t i = 0; fruitless < spaces && count < most && arena_is_over(&store->cache.arena);
@@ -139,28 +140,47 @@ static void shrink(struct store *store, uint32_t most)
                                   ? &store->extents
                                   : &store->partitions[i % spaces].space;
         bool evicted = false;
-        pthread_mutex_lock(&space->lock);
-        for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
-            evicted = space_evict(space);
-        pthread_mutex_unlock(&space->lock);
+        if (lock(space, may_wait)) {
+            for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
+                evicted = space_evict(space);
+            pthread_mutex_unlock(&space->lock);
+        }
         fruitless = evicted ? 0 : fruitless + 1;
-        count += SHRINK_STEP;
+        count += evicted ? SHRINK_STEP : 0;
     }
     arena_trim(&store->cache.arena);
+}
+
+static bool is_over(const struct store *store)
+{
+    return atomic_load(&store->cache.arena.resident) > atomic_load(&store->cache.arena.limit);
+}
+
+/* Who grows makes room itself, before it uses what it has told of: the keeper may come too late. */
+void store_note_memory(struct store *store, int64_t change)
+{
+    atomic_fetch_add(&store->noted_bytes, change);
+    if (change > 0 && store->process_bytes && measure_is_due(store, LATE_MS))
+        take_measure(store, 0);
+    else
+        set_limit(store);
+    if (change > 0 && is_over(store))
+        shrink(store, (uint32_t)(change / PAGE_SIZE) + 1, false);
+    if (is_over(store))
+        keeper_ask(store);
 }
 
 void memory_keep(struct store *store)
 {
     if (measure_is_due(store, MEASURE_MS))
         engine_adjust_memory(store);
-    shrink(store, UINT32_MAX);
+    shrink(store, UINT32_MAX, true);
 }
 
 void store_give_way(struct store *store, uint64_t bytes)
 {
-    struct arena *arena = &store->cache.arena;
-    if (atomic_load(&arena->resident) > atomic_load(&arena->limit))
-        shrink(store, (uint32_t)(bytes / PAGE_SIZE));
+    if (is_over(store))
+        shrink(store, (uint32_t)(bytes / PAGE_SIZE), true);
 }
 
 static bool evict_some(struct store_txn *txn, struct space *space)

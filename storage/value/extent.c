@@ -206,19 +206,15 @@ struct whole {
     struct run_reader reader;
 };
 
-/* What there may be of them is asked of those that claims protect; a key is read whatever its
- * length. */
-static void count_whole(struct store *store, const struct whole *whole, int64_t length)
+static void count_whole(struct store *store, int64_t length)
 {
-    if (whole->is_key)
-        return;
     atomic_fetch_add_explicit(&store->loaded_bytes, (uint64_t)length, memory_order_relaxed);
     store_note_memory(store, length);
 }
 
 static void free_whole(struct store *store, struct whole *whole)
 {
-    count_whole(store, whole, -(int64_t)whole->root->length);
+    count_whole(store, -(int64_t)whole->root->length);
     if (whole->is_key)
         run_reader_end(store, &whole->reader);
     free(whole->root);
@@ -273,7 +269,7 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     uint64_t length, loaded = atomic_load_explicit(&txn->store->loaded_bytes, memory_order_relaxed);
     memcpy(&length, root, sizeof length);
-    if (loaded + length > most)
+    if (loaded + length > most && !is_key) /* a key is read whatever its length */
         return NULL;
     struct whole *whole = calloc(1, sizeof *whole);
     if (!whole)
@@ -288,7 +284,7 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     memcpy(whole->root, root, root_bytes);
     whole->is_key = is_key;
-    count_whole(txn->store, whole, (int64_t)length);
+    count_whole(txn->store, (int64_t)length);
     if (is_key)
         run_reader_begin(txn->store, &whole->reader, atomic_load(&txn->store->journal.appended));
     whole->next = txn->wholes;
@@ -350,8 +346,8 @@ enum store_result extent_load_key(struct store_txn *txn, const struct format_ite
                                   const char **bytes)
 {
     const char *root = format_key_root(item);
-    return gather(txn, find_whole(txn, root, format_key_root_length(item), true, UINT64_MAX),
-                  bytes);
+    struct whole *whole = find_whole(txn, root, format_key_root_length(item), true, UINT64_MAX);
+    return gather(txn, whole, bytes);
 }
 
 /* ---- piece by piece ---- */
