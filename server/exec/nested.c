@@ -25,6 +25,7 @@
 
 #define FEW_KEYS 8
 #define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands that stay for SLOWLOG */
+#define KEPT_SHORT (64 * 1024)
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
 
 struct nest *nest_new(void)
@@ -41,7 +42,7 @@ static void nested_free(struct nested *nested)
     call_drop_progress(call);
     if (nested->gathered.bytes > 0)
         gathered_set(&nested->gathered, 0);
-    resp_writer_free(&nested->kept);
+    free(nested->kept);
     nest_free(call->nest);
     upload_free(call->upload);
     block_release(nested->block);
@@ -114,7 +115,6 @@ struct nested *nest_add(struct nest *nest, const struct command *command, size_t
         return NULL;
     *nested = (struct nested){
         .call = {.command = command, .argc = argc, .argv = nested->argv, .keys = NULL}};
-    resp_writer_init(&nested->kept, 2);
     if (is_held) {
         nested->block = block_hold(block);
         memcpy(nested->argv, argv, argc * sizeof *argv);
@@ -218,7 +218,6 @@ static struct nested *new_apart(const struct command *command, size_t argc,
     *nested = (struct nested){.call = {.command = command, .argc = argc, .argv = args->argv},
                               .args = args,
                               .bytes = sizeof *nested + args->bytes};
-    resp_writer_init(&nested->kept, 2);
     return nested;
 }
 
@@ -294,7 +293,7 @@ void nest_forget(struct nest *nest, bool refers)
 {
     struct nested *nested = nest->passed;
     const struct call *call = &nested->call;
-    bool is_known = call->progress != NULL || nested->kept.len > 0 || nested->failure != STORE_OK ||
+    bool is_known = call->progress != NULL || nested->kept != NULL || nested->failure != STORE_OK ||
                     stays_for_slowlog(nest, nested);
     struct nest_tally *tally =
         is_known ? NULL : tally_of(nest, call->command, nested->error, false);
@@ -437,8 +436,8 @@ static enum store_result run_or_repeat(struct nested *nested)
         reply_failure(call, nested->failure);
         return STORE_OK;
     }
-    if (nested->kept.len > 0) {
-        resp_raw(call->reply, nested->kept.data, nested->kept.len);
+    if (nested->kept != NULL) {
+        resp_raw(call->reply, nested->kept, nested->kept_len);
         return STORE_OK;
     }
     if (nested->is_ended && !call->progress_lasts) /* what it had collected then is no beginning */
@@ -453,22 +452,36 @@ static enum store_result run_or_repeat(struct nested *nested)
     return STORE_WAIT;
 }
 
+/* Of short ones a script may have very many: they count as its commands do. */
+static bool count_kept(struct nested *nested)
+{
+    struct nest *nest = nested->call.outer->nest;
+    if (nested->kept_len <= KEPT_SHORT) {
+        nested->bytes += nested->kept_len;
+        nest->bytes += nested->kept_len;
+        return true;
+    }
+    nested->gathered.server = nested->call.server;
+    return gathered_set(&nested->gathered, nested->kept_len);
+}
+
 /* A walk in steps is not to begin anew because a later command has to wait. False: all that is kept
  * for such commands has become too much. */
 static bool keep_reply(struct nested *nested, size_t start, uint32_t stream_count)
 {
     struct call *call = &nested->call;
     bool is_read = (call->command->flags & CMD_READONLY) != 0;
-    if (call->progress == NULL || !is_read || nested->kept.len > 0 ||
+    if (call->progress == NULL || !is_read || nested->kept != NULL ||
         request_of_call(call)->stream_count != stream_count)
         return true;
-    resp_raw(&nested->kept, call->reply->data + start, call->reply->len - start);
-    if (nested->kept.failed)
-        resp_truncate(&nested->kept, 0);
-    else
-        call_drop_progress(call);
-    nested->gathered.server = call->server;
-    return gathered_set(&nested->gathered, nested->kept.capacity);
+    size_t len = call->reply->len - start;
+    nested->kept = len > 0 ? malloc(len) : NULL;
+    if (nested->kept == NULL)
+        return true;
+    nested->kept_len = len;
+    memcpy(nested->kept, call->reply->data + start, len);
+    call_drop_progress(call);
+    return count_kept(nested);
 }
 
 enum store_result nested_run(struct nested *nested, struct resp_writer *reply)

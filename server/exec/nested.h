@@ -47,8 +47,9 @@ struct nested {
     bool is_timed;            /* it has */
     bool has_run;             /* or will, if it is deferred */
     bool is_ended;            /* in this run or an earlier one */
-    struct resp_writer kept;  /* the reply of a walk in steps: it is not made again */
-    struct gathered gathered; /* of this */
+    char *kept;               /* the reply of a walk in steps: it is not made again; or NULL */
+    size_t kept_len;          /* of it: counted in `bytes` where it is short, */
+    struct gathered gathered; /* or else here */
     bool is_deferred;
     size_t gap;                /* deferred: its place, from the start of the outer reply */
     enum store_result failure; /* why it failed in an earlier run; that run was thrown away */
