@@ -16,6 +16,7 @@
 #include "server/types/set.h"
 #include "server/core/session.h"
 #include "server/types/sort_table.h"
+#include "server/types/string_walk.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
@@ -106,9 +107,10 @@ static enum store_result copy_slice(struct call *call, struct resp_slice from,
 }
 
 /* What a pattern gives for an element; value->data == NULL: nothing. */
-static enum store_result look_up(struct call *call, struct resp_slice pattern,
+static enum store_result look_up(struct sort *sort, struct resp_slice pattern,
                                  struct resp_slice element, struct resp_slice *value)
 {
+    struct call *call = sort->call;
     struct resp_slice field;
     struct store_item item;
     struct members hash;
@@ -130,7 +132,8 @@ static enum store_result look_up(struct call *call, struct resp_slice pattern,
         return result;
     if (field.data == NULL) {
         value->len = item.length;
-        return store_load(call->txn, &item, &value->data);
+        sort->table->read += item.length;
+        return string_view(call, &item, 0, item.length, &value->data);
     }
     result = members_open(call, key, &item, &hash);
     if (result == STORE_OK)
@@ -335,7 +338,7 @@ static enum store_result weigh(struct sort *sort, struct sort_element *element, 
     struct call *call = sort->call;
     struct resp_slice weight = element->name;
     if (sort->by.data != NULL) {
-        enum store_result result = look_up(call, sort->by, element->name, &weight);
+        enum store_result result = look_up(sort, sort->by, element->name, &weight);
         if (result != STORE_OK)
             return result;
     }
@@ -388,7 +391,7 @@ static enum store_result give(struct sort *sort, struct resp_slice element, size
     for (size_t which = 0; which < width; which++) {
         if (sort->get_count > 0) {
             enum store_result result =
-                look_up(sort->call, sort->call->argv[sort->gets[which]], element, &value);
+                look_up(sort, sort->call->argv[sort->gets[which]], element, &value);
             if (result != STORE_OK)
                 return result;
         }

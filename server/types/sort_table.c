@@ -52,6 +52,7 @@ struct sort_table *sort_table_get(struct call *call)
     assert(call->progress_free == table_free);
     bool is_nested = call->outer != NULL;
     table->left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    table->read = 0;
     table->step_end = table->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
     return gathered_set(&table->gathered, table->bytes + table->out.capacity) ? table : NULL;
 }
@@ -93,8 +94,11 @@ enum store_result sort_table_reserve_values(struct sort_table *table, uint64_t c
 static char *allocate(struct sort_table *table, size_t size)
 {
     struct sort_block *block = table->blocks;
+    table->read += size;
     if (block == NULL || block->size - block->used < size) {
         size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        if (!gathered_set(&table->gathered, table->bytes + room + table->out.capacity))
+            return NULL;
         block = malloc(sizeof *block + room);
         if (block == NULL)
             return NULL;

@@ -41,6 +41,7 @@ struct sort_table {
     struct gathered gathered;
     uint64_t bytes;
     uint64_t left;   /* elements of this step */
+    uint64_t read;   /* bytes that were read for it */
     size_t step_end; /* out.len at which it is full */
 };
 
@@ -61,7 +62,8 @@ STORE_MUST_CHECK enum store_result sort_table_copy(struct sort_table *table, str
 /* After each element: whether it is time for sort_table_step. */
 static inline bool sort_table_step_is_full(struct sort_table *table)
 {
-    return --table->left == 0 || table->out.len >= table->step_end;
+    return --table->left == 0 || table->out.len >= table->step_end ||
+           table->read >= GATHER_NESTED_BYTES;
 }
 
 /* The end of a step. */

@@ -1,15 +1,26 @@
 """The account of memory: what counts, and what is refused."""
 
+import os
+import sys
 import time
 
 import pytest
 import redis
 
+import harness
 from harness import encode
+
+sys.path.insert(0, os.path.join(harness.TOP, "tests", "crash"))
+
+import memory_scenarios  # noqa: E402
 
 pytestmark = pytest.mark.vellum
 MB = 2**20
 BOUND = 64 * MB
+SHORT = ["bitcounts_beside_each_other", "bitcounts_of_a_script", "names_of_clients", "long_keys",
+         "many_keys_in_one_command", "halves_of_pushes", "clients_that_wait",
+         "clients_that_wait_for_long_names", "queued_commands", "long_elements",
+         "members_in_one_command", "payloads", "sorts_by_long_values"]
 
 
 def test_elements_that_memory_has_no_room_for_are_not_sorted(make_server):
@@ -31,3 +42,35 @@ def test_what_a_client_waits_with_counts(make_server):
             time.sleep(0.02)
         listed = [entry for entry in client.client_list() if entry["name"] == "waits"]
         assert int(listed[0]["tot-mem"]) > 1000 * 190, listed
+
+
+def test_replies_that_a_script_keeps_count(make_server):
+    """Of commands that work in steps, 50 KB each: scripts may have 32 MB."""
+    client = make_server(maxmemory=BOUND).client()
+    client.sadd("x", *(b"%d:" % i + b"m" * 500 for i in range(100)))
+    script = "for i = 1, ARGV[1] do redis.call('SUNION', 'x') end return 1"
+    assert client.eval(script, 0, 100) == 1
+    with pytest.raises(redis.ResponseError, match="not enough memory|maxmemory"):
+        client.eval(script, 0, 1500)
+    assert client.scard("x") == 100
+
+
+@pytest.fixture
+def stage():
+    server = harness.Server(2, **memory_scenarios.OPTIONS)
+    server.start()
+    yield server
+    try:
+        server.stop()
+    finally:
+        server.remove()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHORT)
+def test_the_process_keeps_within_its_bound(stage, name):
+    if harness.PROXY:
+        pytest.skip("would take too long in an emulated machine")
+    scenario = getattr(memory_scenarios, name)
+    outcome = memory_scenarios.run(scenario, stage, scale=0.02, neighbour_limit_s=60)
+    assert not outcome.faults, outcome
