@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define CAPACITY_MIN 1024
-#define HEADER_MAX 32 /* prefix, number and CRLF */
+#define HEADER_MAX 32         /* prefix, number and CRLF */
 #define LONG_BYTES (1u << 20) /* a longer one is moved by the system, and grows by less */
 #define LONG_SHARE 8
 
