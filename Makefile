@@ -123,6 +123,7 @@ STORAGE_SRC := \
 
 SERVER_SRC := \
 	server/base/dice.c \
+	server/base/fiber.c \
 	server/base/glob.c \
 	server/base/sha1.c \
 	server/base/words.c \
@@ -154,6 +155,7 @@ SERVER_SRC := \
 	server/exec/aside.c \
 	server/exec/blocked.c \
 	server/exec/gather.c \
+	server/exec/long_run.c \
 	server/exec/keyspace.c \
 	server/exec/look_ahead.c \
 	server/exec/monitor.c \
@@ -324,6 +326,7 @@ UNIT_TESTS := \
 	test_config \
 	test_dice \
 	test_generic \
+	test_fiber \
 	test_glob \
 	test_hash_slot \
 	test_histogram \
@@ -360,6 +363,7 @@ test_command_syntax_LINK = $(call objects,server/core/command_syntax.c server/ba
 test_config_LINK = $(CONFIG_TEST_LINK)
 test_dice_LINK = $(call objects,server/base/dice.c)
 test_generic_LINK = $(GENERIC_TEST_LINK)
+test_fiber_LINK = $(call objects,server/base/fiber.c)
 test_glob_LINK = $(call objects,server/base/glob.c)
 test_hash_slot_LINK = $(call objects,storage/base/hash_slot.c)
 test_histogram_LINK = $(call objects,benchmarks/histogram.c)

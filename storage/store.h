@@ -552,22 +552,24 @@ STORE_MUST_CHECK enum store_result store_tree_replace(struct store_cursor *curso
 /* Takes out the entry at the cursor, which then stands on the one that followed. */
 STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor);
 
-/* For work in steps (a walk over a whole collection): the run function keeps where it is in memory
- * of its own, and returns what this returns, STORE_WAIT, after some pages. Its keys stay held, its
- * pages do not, others get their turn, and it is run again; what it has written is forgotten, as
- * with any wait, so that steps come before writes. */
+/* For work in steps: the run function keeps where it is in memory of its own, and returns what this
+ * returns, STORE_WAIT, after some pages. Its keys stay held, its pages do not, others get their
+ * turn, and it is run again; what it has written is forgotten, so that steps come before writes. */
 STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
 
+/* store_step, but what the run has written stays, and the next run goes on with it: it has the same
+ * store_attempt then. After any wait all is forgotten, and the number is one that was not yet. */
+STORE_MUST_CHECK enum store_result store_yield(struct store_txn *txn);
+uint64_t store_attempt(const struct store_txn *txn);
+
 /* store_step, after which the request is not run again before store_rouse, however long that takes:
- * its keys stay its own, no page does. So there must be somebody who looks now and then whether
- * others wait for these keys (store_is_awaited). Both on the request's thread, between its runs; a
- * request that does not rest is left as it is. */
+ * so there must be somebody who looks now and then whether others wait for its keys
+ * (store_is_awaited). Both on its thread, between its runs; one that does not rest is left so. */
 STORE_MUST_CHECK enum store_result store_rest(struct store_txn *txn);
 void store_rouse(struct store_request *request);
 bool store_is_awaited(const struct store_request *request);
 
-/* As store_request.shown, of what this run has read so far. */
-uint64_t store_shown(const struct store_txn *txn);
+uint64_t store_shown(const struct store_txn *txn); /* store_request.shown, of this run so far */
 
 /*
  * A collection that is being made, and that no key names yet: in steps, of which each is committed
@@ -597,16 +599,14 @@ STORE_MUST_CHECK enum store_result store_put_building(struct store_txn *txn,
 /* Not in a run: nothing will be asked of it any more. */
 void store_building_end(struct store_building *building);
 
-/* Memory that lives until the request is finished; discarded on a rerun. NULL when there is none.
- */
+/* Memory that lives until the request is finished, or its run is forgotten. NULL: there is none. */
 void *store_alloc(struct store_txn *txn, size_t size);
 
 /* What the transaction has by now for all that it was asked for. */
 uint64_t store_memory(const struct store_txn *txn);
 
-/* A run that goes on for long holds locks, and with them its partitions' page frames: where memory
- * is short it makes room itself, between two of the things that it does. What items the run has
- * seen are not to be looked at any more. */
+/* A run that goes on for long holds its partitions' page frames: where memory is short it makes
+ * room itself, between two of the things that it does. Items it has seen are gone then. */
 void store_make_room(struct store_txn *txn);
 
 /* For a run that does many things, one after the other: whatever store_alloc gave since the mark,
@@ -649,7 +649,7 @@ void store_flush_all(struct store_txn *txn);
 void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b);
 
 /* In a request of scope STORE_SCOPE_ALL that has written nothing: makes all commits durable, drops
- * everything that is only known in memory, and recovers from the files, as a start does. For tests.
+ * all that is only known in memory, and recovers from the files, as a start does. For tests.
  * STORE_LOCKED: a stream or snapshot is open, nothing was done. After any other failure what is in
  * memory must not be served any more: nothing is written from then on. *message tells why. */
 STORE_MUST_CHECK enum store_result store_reload(struct store_txn *txn,

@@ -3,11 +3,14 @@
  */
 #include "server/commands/commands.h"
 
+#include "server/exec/long_run.h"
 #include "server/exec/multi.h"
 #include "server/exec/nested.h"
 #include "server/core/server.h"
 #include "server/exec/watch.h"
 #include "server/core/call.h"
+
+#define LOOK_EVERY 8 /* commands */
 
 /* ---- MULTI, DISCARD ---- */
 
@@ -140,7 +143,12 @@ enum store_result cmd_exec(struct call *call)
         return result;
     struct nest *nest = call->nest;
     resp_array(call->reply, nest->count);
+    uint64_t place = 0;
     for (struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+        if (++place % LOOK_EVERY == 0)
+            result = call_yield(call);
+        if (result != STORE_OK)
+            return result;
         if (nested_is_local(nested)) {
             nested_defer(nested);
             continue;

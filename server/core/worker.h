@@ -15,6 +15,7 @@
 
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
+#include "server/base/fiber.h"
 #include "server/base/message.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
@@ -78,6 +79,9 @@ struct loop_hooks {
      * connections are taken in, input is read, BUSY is answered; everything else waits for the
      * command's end. The command holds no lock of the store. */
     void (*serve_aside)(struct worker *worker, struct conn *apart);
+    /* The script that runs on the worker is inside a command that takes long, at a point where
+     * nothing of the store is looked at. */
+    void (*look_from_script)(struct worker *worker);
     bool (*move_listener)(struct listener *listener, int port, const char *addresses);
 };
 
@@ -126,9 +130,10 @@ struct worker {
     /* the runner's: see runner.c */
     struct request *free_requests;
     uint32_t free_request_count;
-    struct request *resting; /* see outflow.h */
-    struct waiter *awaiting; /* see blocked_note_durable */
-    uint32_t running;        /* requests started and not finished */
+    struct fiber_pool fibers; /* see long_run.h */
+    struct request *resting;  /* see outflow.h */
+    struct waiter *awaiting;  /* see blocked_note_durable */
+    uint32_t running;         /* requests started and not finished */
     uint64_t random_state;
     int64_t browser_logged_ms;
 

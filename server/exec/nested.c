@@ -176,7 +176,7 @@ void nest_begin(struct call *outer)
     nest->place = 0;
     nest->tally_count = 0;
     nest->slow_bytes = 0;
-    nest->error_is_counted = false;
+    nest->error_is_counted = nest->defers = false;
     drop_args(nest); /* of a run whose writes are forgotten */
 }
 
@@ -510,7 +510,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 void nested_defer(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
-    nested->is_deferred = nested->has_run = true;
+    nested->is_deferred = nested->has_run = outer->nest->defers = true;
     nested->gap = outer->reply->len - request_of_call(outer)->reply_start;
 }
 
@@ -518,7 +518,7 @@ void nested_defer(struct nested *nested)
 
 struct call *nest_next_deferred(struct nest *nest)
 {
-    struct nested *nested = nest->next_deferred;
+    struct nested *nested = nest->defers ? nest->next_deferred : NULL;
     while (nested != NULL && !nested->is_deferred)
         nested = nested->next;
     if (nested == NULL)

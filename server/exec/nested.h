@@ -85,6 +85,7 @@ struct nest {
     bool wait_is_counted;  /* EXEC: as part of its first command's time */
     uint32_t db;           /* the session's, at the beginning */
     uint8_t resp_version;
+    bool defers;                  /* this run has deferred some */
     struct nested *next_deferred; /* the first that may still have to run */
     size_t shift;                 /* what the deferred replies have put into the outer one */
     struct resp_writer reply;     /* of the deferred one that runs */

@@ -78,7 +78,7 @@ void request_free(struct request *request)
     struct worker *worker = request->conn->worker;
     struct call *call = &request->call;
     assert(request->stream_count == 0 && request->state != REQUEST_RUNNING);
-    assert(request->effects.first == NULL);
+    assert(request->effects.first == NULL && request->fiber == NULL);
     call_drop_progress(call);
     nest_free(call->nest);
     call->nest = NULL;
@@ -92,6 +92,7 @@ void request_free(struct request *request)
     request->flows = request->is_hurried = false;
     request->awaited_ms = 0;
     request->is_read = request->discard = request->rejected = request->wants_all = false;
+    request->is_long = false;
     request->reply_start = 0;
     request->line = 0;
     if (worker->free_request_count >= FREE_REQUESTS_MAX) {

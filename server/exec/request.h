@@ -29,6 +29,7 @@ struct reply_stream {
     struct store_stream *stream;
 };
 
+struct fiber;
 struct waiter;
 
 struct request {
@@ -73,6 +74,14 @@ struct request {
     bool is_hurried; /* it does not rest any more */
     int64_t awaited_ms;
     struct request *previous_resting, *next_resting;
+
+    /* of a run that takes long: see long_run.h */
+    struct fiber *fiber; /* NULL: it has none */
+    uint64_t attempt;    /* in which it was left */
+    uint64_t looked_ns;  /* when its turn began, or it was asked first; 0: not yet */
+    enum store_result run_result;
+    bool is_long;     /* its next run is to have a fiber */
+    bool is_on_fiber; /* now */
 
     bool wants_all; /* has come upon keys that were not declared: see nested_declare */
 };

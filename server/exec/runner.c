@@ -26,6 +26,7 @@
 #include "server/net/client_memory.h"
 #include "server/core/commandstats.h"
 #include "server/config/log.h"
+#include "server/exec/long_run.h"
 #include "server/exec/monitor.h"
 #include "server/exec/multi.h"
 #include "server/exec/nested.h"
@@ -89,36 +90,6 @@ static bool declare_keys(struct request *request, const struct command *command)
 
 /* ---- running ---- */
 
-_Static_assert(offsetof(struct request, store) == 0, "a store_request is its request");
-
-static enum store_result run_in_store(struct store_txn *txn, struct store_request *store_request)
-{
-    struct request *request = (struct request *)store_request;
-    struct call *call = &request->call;
-    call->txn = txn;
-    call->hits = call->misses = 0;
-    resp_truncate(call->reply, request->reply_start);
-    request->stream_count = 0;
-    if (effects_any(&request->effects))
-        effects_drop(&request->effects);
-    if (request->may_block)
-        blocked_look(request);
-    if (!call_counts_use(call))
-        store_count_use(txn, false);
-    if (request->is_read && request->state == REQUEST_RUNNING && !outflow_is_heard(request->conn))
-        return STORE_NO_MEMORY; /* what it would take to answer nobody */
-    if (outflow_holds_back(request))
-        return outflow_rest(request);
-    if (call->nest != NULL)
-        nest_begin(call);
-    enum store_result result = row_end(call, call->command->run(call));
-    if (store_is_scouting(txn))
-        call_drop_progress(call);
-    if (result == STORE_WAIT)
-        request_drop_reply(request);
-    return result;
-}
-
 /* The newest commit that its messages may tell of. What was withheld from a client it cannot tell.
  */
 static uint64_t known_with(const struct conn *conn, uint64_t shown)
@@ -174,6 +145,7 @@ static void conclude(struct request *request, enum store_result result)
 static void finish(struct request *request, enum store_result result)
 {
     struct conn *conn = request->conn;
+    long_run_drop(request);
     conclude(request, result);
     outflow_end(request);
     request->state = REQUEST_FINISHED;
@@ -299,7 +271,7 @@ static enum store_result run_on_store(struct request *request, const struct comm
     if (command->declare != NULL ? !command->declare(&request->call)
                                  : !declare_keys(request, command))
         return STORE_NO_MEMORY;
-    store->run = run_in_store;
+    store->run = long_run_in_store;
     store->done = on_done;
     store->leave = on_leave;
     store->now_ms = request->call.now_ms;

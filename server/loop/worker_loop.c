@@ -33,6 +33,7 @@
 #include "server/loop/listener.h"
 #include "server/loop/rdma_loop.h"
 #include "server/exec/request.h"
+#include "server/script/script_busy.h"
 #include "server/script/script_state.h"
 #include "server/net/transport.h"
 #include "server/exec/watch.h"
@@ -392,6 +393,7 @@ void worker_free(struct worker *worker)
     while (worker->spare_parser_count > 0)
         free_parser(worker->spare_parsers[--worker->spare_parser_count]);
     request_free_spares(worker);
+    fiber_pool_free(&worker->fibers);
     script_state_free(worker->scripts);
     block_release(worker->input);
     resp_writer_free(&worker->output);
@@ -402,7 +404,9 @@ void worker_free(struct worker *worker)
     free(worker);
 }
 
-static const struct loop_hooks hooks = {.serve_aside = serve_aside, .move_listener = listener_move};
+static const struct loop_hooks hooks = {.serve_aside = serve_aside,
+                                        .look_from_script = script_look_from_command,
+                                        .move_listener = listener_move};
 
 static struct worker *new_worker(struct server *server, uint32_t index)
 {

@@ -97,6 +97,14 @@ void script_look_up(lua_State *lua)
     }
 }
 
+void script_look_from_command(struct worker *worker)
+{
+    if (worker->scripts == NULL || worker->scripts->call == NULL)
+        return;
+    look_at_clock(worker->scripts);
+    round_clock_look_up(worker);
+}
+
 void script_kill(struct call *call)
 {
     struct server *server = call->server;

@@ -12,11 +12,16 @@
 #include <lua.h>
 
 struct call;
+struct worker;
 
 #define SCRIPT_KILLED_TEXT "Script killed by user with SCRIPT KILL."
 
 /* SCRIPT KILL: ends the scripts that run beyond busy-reply-threshold and have written nothing. */
 void script_kill(struct call *call);
+
+/* hooks->look_from_script: as script_look_up, but without ending the script, which is inside a
+ * command. */
+void script_look_from_command(struct worker *worker);
 
 /* To be called now and then by what may take long inside a script; may raise the error that ends
  * the run. */

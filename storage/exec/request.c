@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "storage/tree/building.h"
@@ -31,6 +32,7 @@
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */
 #define READY_MORE 256u      /* in a round, behind those that were ready when it began */
+#define READY_NSEC 2000000u  /* a round's time for them: the clients have to have theirs */
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
 /* For want of memory it fails at its next attempt. */
@@ -140,11 +142,17 @@ static void end_step(struct store_txn *txn, bool rests)
     txn->in_place = false;
 }
 
-/* A run said STORE_WAIT. */
+/* A run said STORE_WAIT. One that gives way keeps what it has, as in store_pause, and its count of
+ * reruns: it may have to begin anew. */
 static void discard_run(struct store_txn *txn)
 {
     uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
     enum txn_again again = txn->again;
+    if (again == AGAIN_TO_GO_ON) {
+        txn->again = AGAIN_WHEN_LOADED;
+        txn->worker->steps++;
+        return;
+    }
     txn_discard(txn);
     txn->again = AGAIN_WHEN_LOADED;
     if (again >= AGAIN_IN_TURN)
@@ -404,22 +412,51 @@ void request_run_again(struct store_txn *txn)
     request->done(request, result);
 }
 
-static uint32_t run_ready_once(struct store_worker *worker)
+static uint64_t clock_ns(void)
 {
-    struct store_txn *ready = worker->ready;
-    uint32_t count = 0;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Those that it has no time for stay before what has become ready meanwhile. */
+static void put_back(struct store_worker *worker, struct store_txn *ready, struct store_txn *last)
+{
+    last->next = worker->ready;
+    if (!worker->ready)
+        worker->ready_last = last;
+    worker->ready = ready;
+}
+
+/* Once each; returns whether there is time for more. */
+static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_t *count)
+{
+    struct store_txn *ready = worker->ready, *last = worker->ready_last;
+    bool is_late = false;
     worker->ready = worker->ready_last = NULL;
-    while (ready) {
+    while (ready && !is_late) {
         struct store_txn *txn = ready;
         ready = txn->next;
         request_run_again(txn);
-        count++;
+        ++*count;
+        is_late = clock_ns() >= end_ns;
     }
-    return count;
+    if (ready)
+        put_back(worker, ready, last);
+    return !is_late;
 }
 
 /* What becomes ready meanwhile has its turn, one after the other those that wait for one key; but
  * not for ever: then in the next round. */
+static void run_ready(struct store_worker *worker)
+{
+    uint64_t end_ns = clock_ns() + READY_NSEC;
+    uint32_t steps = worker->steps, first = 0, more = 0;
+    bool goes_on = run_ready_once(worker, end_ns, &first);
+    while (goes_on && worker->ready && more < READY_MORE && worker->steps - steps < READY_STEPS)
+        goes_on = run_ready_once(worker, end_ns, &more);
+}
+
 void request_run_ready(struct store_worker *worker)
 {
     pthread_mutex_lock(&worker->inbox_lock);
@@ -432,11 +469,8 @@ void request_run_ready(struct store_worker *worker)
         wait_append(&worker->ready, &worker->ready_last, txn);
     }
     store_answer_summons(worker);
-    run_ready_once(worker);
-    uint32_t steps = worker->steps;
-    for (uint32_t more = 0;
-         worker->ready && more < READY_MORE && worker->steps - steps < READY_STEPS;)
-        more += run_ready_once(worker);
+    if (worker->ready)
+        run_ready(worker);
     scout_more(worker);
 }
 

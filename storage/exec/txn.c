@@ -70,6 +70,7 @@ void txn_begin(struct store_txn *txn, struct store_request *request)
     txn->leaves_no_trace = false;
     txn->used_page = 0;
     txn->room_since_ms = 0;
+    txn->attempt = ++txn->worker->attempts;
     request->shown = 0;
     request->worker = txn->worker;
     request->parked = txn;
@@ -83,6 +84,7 @@ void txn_discard(struct store_txn *txn)
         struct store_stream *stream = txn->streams;
         store_stream_close(stream);
     }
+    txn->attempt = ++txn->worker->attempts;
     txn->write_count = 0;
     txn->write_table_size = 0;
     txn->staged_count = 0;

@@ -189,6 +189,7 @@ enum txn_again {
     AGAIN_AT_ONCE,     /* it ended only to begin again: no rerun for a page's sake */
     AGAIN_IN_TURN,     /* so that others have their turn: store_step */
     AGAIN_WHEN_ROUSED, /* likewise, and not before store_rouse: store_rest */
+    AGAIN_TO_GO_ON,    /* in turn, with what this run has written: store_yield */
 };
 
 /* Where one that is queued and may scout is in that: see scout.c. */
@@ -252,6 +253,7 @@ struct store_txn {
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
     uint64_t more[2];   /* those it needs besides its keys' */
+    uint64_t attempt;   /* see store_attempt */
 
     struct write *writes;
     uint32_t write_count, write_capacity;
@@ -319,7 +321,8 @@ struct store_worker {
     struct store_txn *ready, *ready_last;       /* to be attempted by this thread */
     struct store_txn *summoned, *summoned_last; /* likewise, before those */
     bool answers;                               /* is in store_answer_summons */
-    uint32_t steps; /* that requests have made; for comparison with itself */
+    uint32_t steps;    /* that requests have made; for comparison with itself */
+    uint64_t attempts; /* that its requests have begun */
     uint32_t parked;
     bool polling;
     bool stopping;                            /* being detached: begins nothing of its own */

@@ -80,8 +80,10 @@ void request_lock(struct store_txn *txn)
     const struct store_request *request = txn->request;
     txn->locked[0] = txn->more[0];
     txn->locked[1] = txn->more[1];
-    for (uint32_t i = 0; i < request->key_count; i++) {
+    uint32_t missing = store->partition_count;
+    for (uint32_t i = 0; i < request->key_count && missing > 0; i++) {
         uint32_t partition = request->keys[i].slot >> store->slot_shift;
+        missing -= !request_holds(txn, partition);
         txn->locked[partition / 64] |= 1ull << (partition % 64);
     }
     if (request->scope == STORE_SCOPE_ALL)
@@ -115,6 +117,17 @@ enum store_result store_step(struct store_txn *txn)
 {
     txn_run_again(txn, AGAIN_IN_TURN);
     return STORE_WAIT;
+}
+
+enum store_result store_yield(struct store_txn *txn)
+{
+    txn_run_again(txn, AGAIN_TO_GO_ON);
+    return STORE_WAIT;
+}
+
+uint64_t store_attempt(const struct store_txn *txn)
+{
+    return txn->attempt;
 }
 
 /* ---- the keeper ---- */

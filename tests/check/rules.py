@@ -44,7 +44,8 @@ LAYERS = {
     "protocol": (r"$^", ()),
     "storage": (r"libaio\.h|xxhash\.h", ()),
     "server": (
-        SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h",
+        SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h"
+        r"|ucontext\.h|sanitizer/\w+\.h",
         ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h",
          "storage/base/keyed_hash.h"),
     ),

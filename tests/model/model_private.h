@@ -47,7 +47,8 @@ struct store_parked {
     struct store_parked *next;
     struct store_request *request;
     enum store_result result;
-    uint64_t loaded; /* touches that will not wait again */
+    uint64_t loaded;        /* touches that will not wait again */
+    struct store_txn *kept; /* it has given way; or NULL */
 };
 
 struct store_stream {
@@ -82,6 +83,7 @@ struct store {
     struct observer observers[STORE_OBSERVER_MAX];
     uint32_t observer_count;
     struct table dbs[STORE_DB_COUNT];
+    uint64_t attempts;
     struct store_parked *parked;
     struct store_parked *summoned, *last_summoned; /* by the request that ends, to be parked */
     struct store_worker *workers[MODEL_WORKERS_MAX];
@@ -109,6 +111,8 @@ struct store_txn {
     int map[STORE_DB_COUNT]; /* the store's database that lies under each of ours */
     bool dirty;
     uint64_t touches, *loaded;
+    uint64_t attempt;
+    bool keeps; /* it gives way */
     struct chunk *chunks;
     struct entry *held; /* overwritten within the transaction, readable to its end */
     struct store_stream *streams;

@@ -303,22 +303,38 @@ static void remove_expired_keys(struct store *store, const struct store_request 
     }
 }
 
+static struct store_txn *new_txn(struct store_worker *worker, struct store_request *request)
+{
+    struct store_txn *txn = model_alloc(sizeof(*txn));
+    *txn = (struct store_txn){
+        .worker = worker, .request = request, .attempt = ++worker->store->attempts};
+    for (int db = 0; db < STORE_DB_COUNT; db++)
+        txn->map[db] = db;
+    return txn;
+}
+
 static enum store_result run_request(struct store_worker *worker, struct store_request *request,
-                                     uint64_t *loaded)
+                                     uint64_t *loaded, struct store_txn **kept)
 {
     struct store *store = worker->store;
-    struct store_txn txn = {.worker = worker, .request = request, .loaded = loaded};
-    for (int db = 0; db < STORE_DB_COUNT; db++)
-        txn.map[db] = db;
+    struct store_txn *txn = *kept != NULL ? *kept : new_txn(worker, request);
+    *kept = NULL;
+    txn->loaded = loaded;
     if (request->now_ms > store->clock_ms)
         store->clock_ms = request->now_ms;
     remove_expired_keys(store, request);
-    enum store_result result = request->run(&txn, request);
+    enum store_result result = request->run(txn, request);
+    if (result == STORE_WAIT && txn->keeps) {
+        txn->keeps = false;
+        *kept = txn;
+        return result;
+    }
     if (result == STORE_OK)
-        txn_commit(&txn);
+        txn_commit(txn);
     else if (result == STORE_WAIT)
         store->stats.reruns++;
-    txn_end(&txn, result == STORE_OK);
+    txn_end(txn, result == STORE_OK);
+    free(txn);
     request->shown = store->commits;
     if (result != STORE_WAIT && request->leave != NULL)
         request->leave(request, result);
@@ -347,11 +363,13 @@ static bool must_queue(const struct store *store, const struct store_request *re
     return false;
 }
 
-static void park(struct store_worker *worker, struct store_request *request, uint64_t loaded)
+static void park(struct store_worker *worker, struct store_request *request, uint64_t loaded,
+                 struct store_txn *kept)
 {
     struct store_parked *parked = model_alloc(sizeof(*parked));
     parked->request = request;
     parked->loaded = loaded;
+    parked->kept = kept;
     struct store_parked **link = &worker->store->parked;
     while (*link != NULL)
         link = &(*link)->next;
@@ -415,14 +433,15 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
 {
     struct store *store = worker->store;
     uint64_t loaded = 0;
+    struct store_txn *kept = NULL;
     enum store_result result = STORE_WAIT;
     request->worker = worker;
     request->parked = NULL;
     pthread_mutex_lock(&store->mutex);
     if (!must_queue(store, request, NULL))
-        result = run_request(worker, request, &loaded);
+        result = run_request(worker, request, &loaded, &kept);
     if (result == STORE_WAIT)
-        park(worker, request, loaded);
+        park(worker, request, loaded, kept);
     struct store_parked **end = &store->parked;
     while (*end != NULL)
         end = &(*end)->next;
@@ -490,7 +509,7 @@ static struct store_parked *run_parked(struct store_worker *worker)
     for (struct store_parked **link = &store->parked, *p; (p = *link) != NULL;) {
         if (p->request->worker == worker && p->request->parked == NULL &&
             !must_queue(store, p->request, p) && (model_random(&store->random) & 1) != 0) {
-            p->result = run_request(worker, p->request, &p->loaded);
+            p->result = run_request(worker, p->request, &p->loaded, &p->kept);
             if (p->result != STORE_WAIT) {
                 *link = p->next;
                 park_summoned(store, link);

@@ -234,6 +234,17 @@ enum store_result store_step(struct store_txn *txn)
     return STORE_WAIT;
 }
 
+enum store_result store_yield(struct store_txn *txn)
+{
+    txn->keeps = true;
+    return STORE_WAIT;
+}
+
+uint64_t store_attempt(const struct store_txn *txn)
+{
+    return txn->attempt;
+}
+
 enum store_result store_rest(struct store_txn *txn)
 {
     txn->request->parked = txn; /* it rests: see run_parked */

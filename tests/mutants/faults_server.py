@@ -15,6 +15,19 @@ fault("round-without-end", "server/core/round_clock.c",
       "a pipeline of long commands runs in one round, however long that takes",
       ("return now - worker->round_began_nsec > ROUND_NSEC_MAX;", "return false;"),
       by=["test_gaps.py::test_a_pipeline_of_long_commands_is_many_rounds"])
+fault("run-without-end", "server/exec/long_run.c",
+      "a command that changes much is one round, however long that takes",
+      ("if (now - request->looked_ns < (request->is_on_fiber ? TURN_NSEC : FIRST_NSEC)) return STORE_OK;",
+       "if (now > 0) return STORE_OK;"),
+      by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
+fault("exec-without-a-look", "server/commands/cmd_multi.c",
+      "EXEC runs all its commands in one round",
+      ("if (++place % LOOK_EVERY == 0)", "if (++place == 0)"),
+      by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
+fault("yield-forgets", "storage/exec/request.c",
+      "a run that gives way goes on without what it has written",
+      ("if (again == AGAIN_TO_GO_ON) {", "if (again == AGAIN_TO_GO_ON) { tree_discard(txn);"),
+      by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
 fault("parked-without-a-look", "server/exec/runner.c",
       "commands that have waited behind another one run in one round, however long that takes",
       ("enum store_result result = start(request); conn_note_command(request->conn, request->named); "

@@ -1,6 +1,7 @@
 """How long a worker keeps its clients waiting: the longest time between two looks at them, in the
 processor time of its thread (DEBUG LOOP-GAP), so that a busy machine does not count."""
 
+import re
 import threading
 
 import pytest
@@ -124,3 +125,48 @@ def test_lcs_of_long_strings(server, lengths):
     assert (done, nested, before) == (True, length, b"1")
     assert len(turned) == length and is_subsequence(turned, a) and is_subsequence(turned, b)
     assert client.eval("return redis.call('LCS', 'a', 'b', 'LEN')", 2, "a", "b") == length
+
+
+# ---- one command is many rounds ----
+
+MEMBERS = 60_000
+
+
+def rounds_of(server, raw, *words):
+    """How many rounds the worker has made while the command ran, and its reply. To ask for the
+    figure takes two or three."""
+    with server.raw() as beside:
+        def cycles():
+            text = beside.call("INFO", "everything").decode()
+            return int(re.search(r"eventloop_cycles:(\d+)", text).group(1))
+
+        before = cycles()
+        reply = raw.call(*words)
+        return cycles() - before, reply
+
+
+def fill(server):
+    client = server.client()
+    for start in range(0, MEMBERS, 10_000):
+        numbers = range(start, start + 10_000)
+        pipe = client.pipeline(transaction=False)
+        pipe.zadd("zset", {f"member:{n}": n for n in numbers})
+        pipe.sadd("set", *(f"member:{n}" for n in numbers))
+        pipe.execute()
+    return client
+
+
+def test_a_long_transaction_is_many_rounds(server):
+    """And is one, although others have their turns in it."""
+    fill(server)
+    commands = 20_000
+    with server.raw(timeout=300) as raw:
+        queued = b"".join(harness.encode("SADD", "set", f"member:{n}", f"other:{n}")
+                          for n in range(commands))
+        raw.send(harness.encode("MULTI") + queued)
+        for _ in range(commands + 1):
+            raw.reply()
+        rounds, reply = rounds_of(server, raw, "EXEC")
+        assert reply == b"*%d\r\n" % commands + b":1\r\n" * commands
+    assert rounds > 8
+    assert server.client().scard("set") == MEMBERS + commands

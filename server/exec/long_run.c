@@ -1,0 +1,150 @@
+#include "server/exec/long_run.h"
+
+#include "server/core/call.h"
+#include "server/core/commandstats.h"
+#include "server/exec/blocked.h"
+#include "server/exec/nested.h"
+#include "server/exec/outflow.h"
+#include "server/exec/row.h"
+#include "server/exec/runner_reply.h"
+
+#define TURN_NSEC (1000 * 1000)    /* of one run, before others have theirs */
+#define FIRST_NSEC (2 * TURN_NSEC) /* of the first, which is forgotten then */
+#define FIBERS_MAX 64              /* of a worker: those who find none wait for the others to end */
+
+static bool is_in_script(const struct call *call)
+{
+    for (call = call->outer; call != NULL; call = call->outer)
+        if (call->command->role != ROLE_EXEC)
+            return true;
+    return false;
+}
+
+static enum store_result begin_anew(struct request *request)
+{
+    request->is_long = true;
+    return store_step(request->call.txn);
+}
+
+enum store_result call_yield(struct call *call)
+{
+    struct request *request = request_of_call(call);
+    struct worker *worker = call->worker;
+    uint64_t now = commandstats_clock();
+    if (request->looked_ns == 0)
+        request->looked_ns = now;
+    if (now - request->looked_ns < (request->is_on_fiber ? TURN_NSEC : FIRST_NSEC))
+        return STORE_OK;
+    if (is_in_script(call)) {
+        worker->hooks->look_from_script(worker);
+    } else if (request->is_on_fiber) {
+        request->is_on_fiber = false;
+        fiber_leave(request->fiber);
+    } else if (!request->is_long) {
+        return begin_anew(request);
+    }
+    request->looked_ns = commandstats_clock();
+    return STORE_OK;
+}
+
+static void run_command(void *arg)
+{
+    struct request *request = arg;
+    request->run_result = request->call.command->run(&request->call);
+}
+
+void long_run_drop(struct request *request)
+{
+    if (request->fiber == NULL)
+        return;
+    fiber_free(&request->call.worker->fibers, request->fiber);
+    request->fiber = NULL;
+}
+
+/* ---- a run ---- */
+
+/* The run before this one was left, and nothing has come between. */
+static bool goes_on(const struct request *request)
+{
+    return request->fiber != NULL && request->attempt == store_attempt(request->call.txn);
+}
+
+/* All that an earlier run may have done is forgotten. */
+static enum store_result begin(struct request *request)
+{
+    struct call *call = &request->call;
+    long_run_drop(request);
+    call->hits = call->misses = 0;
+    resp_truncate(call->reply, request->reply_start);
+    request->stream_count = 0;
+    if (effects_any(&request->effects))
+        effects_drop(&request->effects);
+    if (request->may_block)
+        blocked_look(request);
+    if (!call_counts_use(call))
+        store_count_use(call->txn, false);
+    if (request->is_read && request->state == REQUEST_RUNNING && !outflow_is_heard(request->conn))
+        return STORE_NO_MEMORY; /* what it would take to answer nobody */
+    if (outflow_holds_back(request))
+        return outflow_rest(request);
+    if (call->nest != NULL)
+        nest_begin(call);
+    return STORE_OK;
+}
+
+static enum store_result run_on_fiber(struct request *request)
+{
+    struct call *call = &request->call;
+    struct fiber_pool *fibers = &call->worker->fibers;
+    if (request->fiber == NULL && fibers->used_count >= FIBERS_MAX)
+        return store_step(call->txn);
+    if (request->fiber == NULL)
+        request->fiber = fiber_new(fibers);
+    if (request->fiber == NULL)
+        return call->command->run(call);
+    request->is_on_fiber = true;
+    if (!fiber_enter(request->fiber, run_command, request)) {
+        request->attempt = store_attempt(call->txn);
+        return store_yield(call->txn);
+    }
+    request->is_on_fiber = false;
+    long_run_drop(request);
+    return request->run_result;
+}
+
+/* Of its runs the first is timed by who has started it, if its time is taken. */
+static void add_time(struct request *request, uint64_t began_ns)
+{
+    const struct call *call = &request->call;
+    commandstats_add_time(call->worker, call->command, commandstats_clock() - began_ns);
+}
+
+static enum store_result run(struct request *request)
+{
+    struct call *call = &request->call;
+    request->looked_ns = 0;
+    if (request->state != REQUEST_RUNNING || store_is_scouting(call->txn))
+        return call->command->run(call);
+    uint64_t began_ns = commandstats_clock();
+    enum store_result result = request->is_long ? run_on_fiber(request) : call->command->run(call);
+    add_time(request, began_ns);
+    return result;
+}
+
+_Static_assert(offsetof(struct request, store) == 0, "a store_request is its request");
+
+enum store_result long_run_in_store(struct store_txn *txn, struct store_request *store_request)
+{
+    struct request *request = (struct request *)store_request;
+    struct call *call = &request->call;
+    call->txn = txn;
+    enum store_result result = goes_on(request) ? STORE_OK : begin(request);
+    if (result != STORE_OK)
+        return result;
+    result = row_end(call, run(request));
+    if (store_is_scouting(txn))
+        call_drop_progress(call);
+    if (result == STORE_WAIT && !goes_on(request))
+        request_drop_reply(request);
+    return result;
+}
