@@ -312,6 +312,7 @@ MODEL_SRC := \
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
 UNIT_TESTS := \
+	test_array \
 	test_blocked \
 	test_cmd_bitmap \
 	test_cmd_hash \

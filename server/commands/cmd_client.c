@@ -2,6 +2,7 @@
  * CLIENT. LIST and KILL make a tour: they run once on each worker's thread and look at its
  * connections there; what they have found so far is kept in the call.
  */
+#include "storage/base/array.h"
 #include "server/commands/commands.h"
 
 #include <stdlib.h>
@@ -417,14 +418,9 @@ static void listing_free(void *progress)
 
 static bool listing_add(struct listing *listing, const struct call *call, const struct conn *conn)
 {
-    if (listing->count == listing->capacity) {
-        size_t capacity = listing->capacity == 0 ? 64 : listing->capacity * 2;
-        struct listed *grown = realloc(listing->items, capacity * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        listing->items = grown;
-        listing->capacity = capacity;
-    }
+    if (!array_reserve(&listing->items, &listing->capacity, listing->count + 1,
+                       sizeof *listing->items))
+        return false;
     struct listed *item = &listing->items[listing->count];
     item->id = conn->session.id;
     if (describe(call, conn, &item->line) < 0)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "server/core/commandstats.h"
 #include "server/exec/monitor.h"
 #include "server/exec/request.h"
@@ -258,14 +259,9 @@ static struct nest_tally *tally_of(struct nest *nest, const struct command *comm
         if (nest->tallies[i].command == command && nest->tallies[i].is_refused == is_refused &&
             strcmp(nest->tallies[i].error, error) == 0)
             return &nest->tallies[i];
-    if (nest->tally_count == nest->tally_capacity) {
-        uint32_t capacity = nest->tally_capacity == 0 ? 4 : 2 * nest->tally_capacity;
-        struct nest_tally *grown = realloc(nest->tallies, capacity * sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        nest->tallies = grown;
-        nest->tally_capacity = capacity;
-    }
+    if (!array_reserve(&nest->tallies, &nest->tally_capacity, nest->tally_count + 1,
+                       sizeof *nest->tallies))
+        return NULL;
     struct nest_tally *tally = &nest->tallies[nest->tally_count++];
     *tally = (struct nest_tally){.command = command, .is_refused = is_refused};
     memcpy(tally->error, error, sizeof error);

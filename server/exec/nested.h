@@ -77,7 +77,8 @@ struct nest {
     uint64_t place;             /* of the next one */
     struct nested_args *args;   /* of those that this run has forgotten, and its writes refer to */
     struct nest_tally *tallies; /* of all that it has forgotten */
-    uint32_t tally_count, tally_capacity;
+    uint32_t tally_count;
+    size_t tally_capacity;
     uint64_t random;
     bool is_checked; /* EXEC: the watched keys have been looked at */
     bool has_begun;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "server/net/conn.h"
 #include "server/exec/blocked.h"
 #include "server/exec/nested.h"
@@ -136,15 +137,7 @@ static struct block *copy_arguments(struct resp_slice *argv, size_t count)
 
 bool request_reserve_arguments(struct request *request, size_t count)
 {
-    if (count <= request->argv_capacity)
-        return true;
-    size_t capacity = count < 16 ? 16 : count;
-    struct resp_slice *argv = realloc(request->argv, capacity * sizeof *argv);
-    if (argv == NULL)
-        return false;
-    request->argv = argv;
-    request->argv_capacity = capacity;
-    return true;
+    return array_reserve(&request->argv, &request->argv_capacity, count, sizeof *request->argv);
 }
 
 bool request_offer_row(struct request *request, const struct ahead *commands, uint32_t count)
@@ -181,15 +174,7 @@ bool request_hold_copy(struct request *request)
 
 bool request_reserve_keys(struct request *request, size_t count)
 {
-    if (count <= request->key_capacity)
-        return true;
-    size_t capacity = count < 8 ? 8 : count;
-    struct store_key *keys = realloc(request->keys, capacity * sizeof *keys);
-    if (keys == NULL)
-        return false;
-    request->keys = keys;
-    request->key_capacity = capacity;
-    return true;
+    return array_reserve(&request->keys, &request->key_capacity, count, sizeof *request->keys);
 }
 
 void request_drop_streams(struct request *request, bool are_ours)
@@ -256,15 +241,8 @@ enum store_result call_upload_begin(struct call *call, uint64_t length,
 
 static bool reserve_stream(struct request *request)
 {
-    if (request->stream_count < request->stream_capacity)
-        return true;
-    uint32_t capacity = request->stream_capacity == 0 ? 4 : 2 * request->stream_capacity;
-    struct reply_stream *streams = realloc(request->streams, capacity * sizeof *streams);
-    if (streams == NULL)
-        return false;
-    request->streams = streams;
-    request->stream_capacity = capacity;
-    return true;
+    return array_reserve(&request->streams, &request->stream_capacity, request->stream_count + 1,
+                         sizeof *request->streams);
 }
 
 /* A part of what a command says: bytes of a value. */

@@ -59,7 +59,8 @@ struct request {
     struct resp_writer reply;
 
     struct reply_stream *streams; /* of the last run, in the order of their offsets */
-    uint32_t stream_count, stream_capacity;
+    uint32_t stream_count;
+    size_t stream_capacity;
 
     struct effects effects;        /* of the last run */
     struct call *touring;          /* `call`, or one inside it; NULL: none */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "server/pubsub/effects.h"
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
@@ -27,13 +28,8 @@
 /* The arguments as they go to a command; false: they are not strings or numbers. */
 static bool take_args(lua_State *lua, struct script_state *state, size_t count)
 {
-    if (count > state->arg_capacity) {
-        struct resp_slice *args = realloc(state->args, count * sizeof *args);
-        if (args == NULL)
-            luaL_error(lua, "not enough memory");
-        state->args = args;
-        state->arg_capacity = count;
-    }
+    if (!array_reserve(&state->args, &state->arg_capacity, count, sizeof *state->args))
+        luaL_error(lua, "not enough memory");
     for (size_t i = 0; i < count; i++) {
         int index = (int)i + 1;
         if (lua_type(lua, index) == LUA_TNUMBER) { /* Lua's own way has 14 digits */

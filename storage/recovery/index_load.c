@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "storage/maintenance/index_stream.h"
 #include "storage/recovery/reload.h"
 
@@ -15,7 +16,7 @@ struct loading {
     struct store *store;
     struct index_stream stream;
     uint64_t *cells; /* of one table */
-    uint32_t capacity;
+    size_t capacity;
     bool out_of_memory;
     char *message;
     bool is_cut; /* a file has lost segments: it says so */
@@ -25,14 +26,9 @@ struct loading {
 
 static bool get_cells(struct loading *loading, uint32_t count)
 {
-    if (count > loading->capacity) {
-        uint64_t *grown = realloc(loading->cells, (size_t)count * sizeof *grown);
-        if (!grown) {
-            loading->out_of_memory = true;
-            return false;
-        }
-        loading->cells = grown;
-        loading->capacity = count;
+    if (!array_reserve(&loading->cells, &loading->capacity, count, sizeof *loading->cells)) {
+        loading->out_of_memory = true;
+        return false;
     }
     return index_stream_get(&loading->stream, loading->cells, (size_t)count * sizeof(uint64_t));
 }

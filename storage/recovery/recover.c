@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "storage/base/array.h"
 #include "storage/recovery/redo.h"
 #include "storage/maintenance/index_stream.h"
 #include "storage/recovery/index_load.h"
@@ -30,7 +31,6 @@
 #include "storage/txn/databases.h"
 
 #define READ_AHEAD 8u
-#define NODES_STEP 64u
 #define WRITE_GAP 4u /* unchanged pages that one write of changed ones goes over */
 #define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
 
@@ -56,7 +56,8 @@ struct scan {
     enum store_result result;
     int error;
     struct format_extent *nodes; /* of large values of more than one level */
-    uint32_t node_count, node_capacity;
+    uint32_t node_count;
+    size_t node_capacity;
     struct found_trees trees;
     uint64_t items, damaged;
 };
@@ -83,14 +84,9 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
 
 static bool remember_node(struct scan *scan, const struct format_extent *node)
 {
-    if (scan->node_count == scan->node_capacity) {
-        uint32_t capacity = scan->node_capacity + NODES_STEP;
-        struct format_extent *grown = realloc(scan->nodes, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        scan->nodes = grown;
-        scan->node_capacity = capacity;
-    }
+    if (!array_reserve(&scan->nodes, &scan->node_capacity, scan->node_count + 1,
+                       sizeof *scan->nodes))
+        return false;
     scan->nodes[scan->node_count++] = *node;
     return true;
 }

@@ -9,18 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "storage/tree/tree_drop.h"
 
 void *found_add(struct found_list *list, size_t size)
 {
-    if (list->count == list->capacity) {
-        uint64_t capacity = list->capacity ? 2 * list->capacity : 64;
-        void *grown = realloc(list->at, capacity * size);
-        if (!grown)
-            return NULL;
-        list->at = grown;
-        list->capacity = capacity;
-    }
+    if (!array_reserve(&list->at, &list->capacity, list->count + 1, size))
+        return NULL;
     return (char *)list->at + list->count++ * size;
 }
 

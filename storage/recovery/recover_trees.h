@@ -15,7 +15,7 @@ struct found_nodes {
 
 struct found_list {
     void *at;
-    uint64_t count, capacity;
+    size_t count, capacity;
 };
 
 /* A new element of `size` bytes, or NULL. */

@@ -15,18 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "storage/value/annex.h"
 
 static bool add_redo(struct redo_log *log, const struct format_operation *operation)
 {
-    if (log->redo_count == log->redo_capacity) {
-        uint64_t capacity = log->redo_capacity ? 2 * log->redo_capacity : 4096;
-        struct redo *grown = realloc(log->redo, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        log->redo = grown;
-        log->redo_capacity = capacity;
-    }
+    if (!array_reserve(&log->redo, &log->redo_capacity, log->redo_count + 1, sizeof *log->redo))
+        return false;
     log->redo[log->redo_count] = (struct redo){.page = operation->page,
                                                .space = operation->space,
                                                .slot = operation->slot,

@@ -23,7 +23,7 @@ struct group_memory {
 struct redo_log {
     struct group_memory *groups;
     struct redo *redo;
-    uint64_t redo_count, redo_capacity;
+    size_t redo_count, redo_capacity;
     uint64_t position, sequence, previous;        /* of the group that would come next */
     uint64_t order;                               /* of the next operation */
     uint64_t *assigned[FORMAT_PARTITION_MAX + 1]; /* per space and segment: behind which operation

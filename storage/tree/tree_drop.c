@@ -6,32 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
+
 /* ---- lists ---- */
 
 static bool add_page(struct page_list *list, uint32_t page)
 {
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
-        uint32_t *grown = realloc(list->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        list->at = grown;
-        list->capacity = capacity;
-    }
+    if (!array_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
+        return false;
     list->at[list->count++] = page;
     return true;
 }
 
 static bool add_dig(struct dig_list *list, uint32_t page, uint32_t level)
 {
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
-        struct dig *grown = realloc(list->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        list->at = grown;
-        list->capacity = capacity;
-    }
+    if (!array_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
+        return false;
     list->at[list->count++] = (struct dig){page, level};
     return true;
 }
@@ -146,14 +136,9 @@ bool tree_bury_outside(struct store *store, const struct format_outside_key *key
             return false;
         grave_enlist(store, grave);
     }
-    if (grave->outside_count == grave->outside_capacity) {
-        uint32_t capacity = grave->outside_capacity ? 2 * grave->outside_capacity : 16;
-        struct format_outside_key *grown = realloc(grave->outside, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        grave->outside = grown;
-        grave->outside_capacity = capacity;
-    }
+    if (!array_reserve(&grave->outside, &grave->outside_capacity, grave->outside_count + 1,
+                       sizeof *grave->outside))
+        return false;
     grave->outside[grave->outside_count++] = *key;
     return true;
 }

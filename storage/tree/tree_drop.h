@@ -6,7 +6,8 @@
 
 struct page_list {
     uint32_t *at;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /* A node to be looked at. */
@@ -16,7 +17,8 @@ struct dig {
 
 struct dig_list {
     struct dig *at;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 struct grave {
@@ -33,7 +35,8 @@ struct grave {
     struct dig_list digs;
     struct page_list pages;
     struct format_outside_key *outside; /* of no node: found by recovery */
-    uint32_t outside_count, outside_capacity;
+    uint32_t outside_count;
+    size_t outside_capacity;
     /* of the transaction under way */
     uint32_t found[PAGE_SIZE / sizeof(struct format_child)];
     uint32_t found_count, found_level;

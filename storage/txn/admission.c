@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "storage/base/array.h"
 #include "storage/txn/wait.h"
 
 static struct claim **bucket_of(struct partition *partition, uint64_t hash)
@@ -145,13 +146,8 @@ static struct claim claim_of(struct store_txn *txn, const struct store_key *key)
 bool admission_reserve(struct store_txn *txn)
 {
     uint32_t wanted = txn->request->key_count;
-    if (wanted > txn->claim_capacity) {
-        struct claim *grown = realloc(txn->claims, wanted * sizeof *grown);
-        if (!grown)
-            return false;
-        txn->claims = grown;
-        txn->claim_capacity = wanted;
-    }
+    if (!array_reserve(&txn->claims, &txn->claim_capacity, wanted, sizeof *txn->claims))
+        return false;
     for (uint32_t i = 0; i < wanted; i++)
         txn->claims[i].txn = NULL;
     return true;

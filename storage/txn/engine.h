@@ -256,15 +256,18 @@ struct store_txn {
     uint64_t attempt;   /* see store_attempt */
 
     struct write *writes;
-    uint32_t write_count, write_capacity;
+    uint32_t write_count;
+    size_t write_capacity;
     uint32_t *write_table; /* open addressing over writes, when there are many; 0: empty */
     uint32_t write_table_size, write_table_room;
     uint32_t staged_count; /* writes, the first, whose large values are durable */
 
     struct pin *pins;
-    uint32_t pin_count, pin_capacity;
+    uint32_t pin_count;
+    size_t pin_capacity;
     struct claim *claims;
-    uint32_t claim_count, claim_capacity;
+    uint32_t claim_count;
+    size_t claim_capacity;
     _Atomic uint32_t ungranted;   /* of its claims */
     struct claim summons;         /* the key it was called to; its txn NULL: none, or no more */
     struct store_stream *streams; /* opened by this run */

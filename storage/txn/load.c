@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/verify.h"
 
@@ -47,14 +48,8 @@ static bool pinned(const struct store_txn *txn, const struct space *space, uint3
 
 static bool pin(struct store_txn *txn, struct space *space, uint32_t frame)
 {
-    if (txn->pin_count == txn->pin_capacity) {
-        uint32_t capacity = txn->pin_capacity ? 2 * txn->pin_capacity : 8;
-        struct pin *grown = realloc(txn->pins, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        txn->pins = grown;
-        txn->pin_capacity = capacity;
-    }
+    if (!array_reserve(&txn->pins, &txn->pin_capacity, txn->pin_count + 1, sizeof *txn->pins))
+        return false;
     txn->pins[txn->pin_count++] = (struct pin){space, frame};
     space_ref(space, frame);
     return true;

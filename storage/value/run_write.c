@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "storage/value/slot_alloc.h"
 #include "storage/txn/load.h"
 
@@ -30,15 +31,7 @@ void run_give_back(struct space *space, const struct format_extent *run)
 
 bool extent_list_room(struct extent_list *list)
 {
-    if (list->count < list->capacity)
-        return true;
-    uint32_t capacity = list->capacity ? 2 * list->capacity : 8;
-    struct format_extent *grown = realloc(list->at, capacity * sizeof *grown);
-    if (!grown)
-        return false;
-    list->at = grown;
-    list->capacity = capacity;
-    return true;
+    return array_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at);
 }
 
 /* ---- beginning ---- */

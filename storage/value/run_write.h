@@ -30,7 +30,8 @@ struct run_write {
 /* A growing list of descriptors. */
 struct extent_list {
     struct format_extent *at;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /* Makes sure of room for one more; false: out of memory. */

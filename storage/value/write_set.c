@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
 #include "storage/txn/txn_memory.h"
 #include "storage/value/long_key.h"
 #include "storage/txn/databases.h"
@@ -49,19 +50,16 @@ struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
 
 static bool grow_writes(struct store_txn *txn)
 {
-    uint32_t capacity = txn->write_capacity ? 2 * txn->write_capacity : 8;
-    struct write *grown = realloc(txn->writes, capacity * sizeof *grown);
-    if (!grown)
+    if (!array_reserve(&txn->writes, &txn->write_capacity, txn->write_count + 1,
+                       sizeof *txn->writes))
         return false;
-    txn->writes = grown;
-    txn->write_capacity = capacity;
     txn_memory_note(txn);
     return true;
 }
 
 static bool build_table(struct store_txn *txn)
 {
-    uint32_t size = WRITE_CELLS * txn->write_capacity;
+    uint32_t size = WRITE_CELLS * (uint32_t)txn->write_capacity;
     if (size > txn->write_table_room) {
         uint32_t *table = realloc(txn->write_table, size * sizeof *table);
         if (!table)

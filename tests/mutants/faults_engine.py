@@ -473,3 +473,8 @@ fault("scan-skips-a-tag", "storage/index/index.c",
       "a step of a scan that ends before a group of equal tags leaves the group out",
       ("at->tag = index_tag(entry); return false; }", "at->tag = index_tag(entry) + 1; return false; }"),
       by=["test_index", RANDOM], quick=True)
+fault("array-size-wraps", "storage/base/array.h",
+      "the size of an array that is grown may wrap around: less memory than elements",
+      ("if (__builtin_mul_overflow(wanted, size, &bytes)) return false;",
+       "bytes = wanted * size;"),
+      by=["test_array"])
