@@ -122,7 +122,7 @@ enum store_result store_open(const struct store_options *options, struct store *
 
 enum store_result store_close(struct store *store)
 {
-    assert(!store->open_uploads);
+    assert(LIST_EMPTY(&store->open_uploads));
     keeper_finish(store);
     bool failed = env_failed(&store->env);
     engine_destroy(store);

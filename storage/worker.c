@@ -41,6 +41,7 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
     }
     w->store = store;
     w->index = index;
+    TAILQ_INIT(&w->unscouted);
     const struct disk_ops *ops = store->disk->ops;
     int error = ops->queue_create(store->disk, QUEUE_DEPTH, &w->queue);
     if (!error)

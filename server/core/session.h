@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "protocol/resp.h"
 
@@ -33,7 +34,7 @@ enum pubsub_kind { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD, PUBSUB_MONITOR 
 
 /* A session's part, newest subscription first. */
 struct pubsub_session {
-    struct subscription *first[PUBSUB_KINDS];
+    LIST_HEAD(, subscription) subscriptions[PUBSUB_KINDS];
     uint32_t count[PUBSUB_KINDS];
     uint64_t bytes; /* of memory */
 };

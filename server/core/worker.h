@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
@@ -130,10 +131,10 @@ struct worker {
     /* the runner's: see runner.c */
     struct request *free_requests;
     uint32_t free_request_count;
-    struct fiber_pool fibers; /* see long_run.h */
-    struct request *resting;  /* see outflow.h */
-    struct waiter *awaiting;  /* see blocked_note_durable */
-    uint32_t running;         /* requests started and not finished */
+    struct fiber_pool fibers;     /* see long_run.h */
+    LIST_HEAD(, request) resting; /* see outflow.h */
+    LIST_HEAD(, waiter) awaiting; /* see blocked_note_durable */
+    uint32_t running;             /* requests started and not finished */
     uint64_t random_state;
     int64_t browser_logged_ms;
 

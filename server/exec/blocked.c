@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include <event2/event.h>
+#include <sys/queue.h>
 
 #include "server/net/conn.h"
 #include "server/exec/request.h"
@@ -42,12 +43,12 @@
 struct place {
     struct waiter *waiter;
     struct queue *queue;
-    struct place *previous, *next;
+    TAILQ_ENTRY(place) link;
 };
 
 struct queue {
     struct queue *bucket_next;
-    struct place *first, *last;
+    TAILQ_HEAD(places, place) places;
     struct store_key key;
     uint32_t ready;        /* a bit per type */
     struct waiter *handed; /* to whom the key was handed; or NULL */
@@ -70,7 +71,7 @@ struct waiter {
     struct event *timer;
     void (*answer)(struct call *call); /* writes the reply when it ends; NULL: the run has */
     uint64_t commit;                   /* ends when it is durable; 0: that does not matter */
-    struct waiter *next_awaiting, *previous_awaiting; /* worker->awaiting, if commit is not 0 */
+    LIST_ENTRY(waiter) of_awaiting;    /* worker->awaiting, if commit is not 0 */
     uint32_t place_count;
     struct place places[];
 };
@@ -145,6 +146,7 @@ static struct queue *add_queue(struct blocked *blocked, struct shard *shard,
     struct queue *queue = grow(shard) ? calloc(1, sizeof *queue + key->len) : NULL;
     if (queue == NULL)
         return NULL;
+    TAILQ_INIT(&queue->places);
     queue->key = *key;
     queue->key.data = queue->bytes;
     if (key->len > 0)
@@ -187,7 +189,10 @@ static void hand_on(struct queue *queue, struct store_worker *from, uint64_t tur
 {
     if (queue->ready == 0 || queue->handed != NULL)
         return;
-    for (struct place *at = queue->first; at != NULL && queue->handed == NULL; at = at->next) {
+    struct place *at;
+    TAILQ_FOREACH (at, &queue->places, link) {
+        if (queue->handed != NULL)
+            return;
         struct waiter *waiter = at->waiter;
         if ((queue->ready >> waiter->type & 1) == 0)
             continue;
@@ -212,30 +217,12 @@ static bool enter(struct blocked *blocked, struct waiter *waiter, const struct s
     if (queue == NULL)
         queue = add_queue(blocked, shard, key);
     if (queue != NULL) {
-        *place = (struct place){.waiter = waiter, .queue = queue, .previous = queue->last};
-        if (queue->last != NULL)
-            queue->last->next = place;
-        else
-            queue->first = place;
-        queue->last = place;
+        *place = (struct place){.waiter = waiter, .queue = queue};
+        TAILQ_INSERT_TAIL(&queue->places, place, link);
         waiter->place_count++;
     }
     pthread_mutex_unlock(&shard->lock);
     return queue != NULL;
-}
-
-/* The queue's shard is locked. */
-static void unlink_place(struct place *place)
-{
-    struct queue *queue = place->queue;
-    if (place->previous != NULL)
-        place->previous->next = place->next;
-    else
-        queue->first = place->next;
-    if (place->next != NULL)
-        place->next->previous = place->previous;
-    else
-        queue->last = place->previous;
 }
 
 /* Under the lock of the key's partition: the request has ended, or waits on. */
@@ -248,8 +235,8 @@ static void let_go(struct blocked *blocked, struct place *place, bool stays)
     if (queue->handed == place->waiter)
         queue->handed = NULL;
     if (!stays)
-        unlink_place(place);
-    if (queue->first == NULL)
+        TAILQ_REMOVE(&queue->places, place, link);
+    if (TAILQ_EMPTY(&queue->places))
         remove_queue(blocked, shard, queue);
     else
         hand_on(queue, waiter->worker->store, waiter->request->store.shown);
@@ -263,8 +250,8 @@ static void leave_all(struct blocked *blocked, struct waiter *waiter)
         struct queue *queue = waiter->places[i].queue;
         struct shard *shard = shard_of(blocked, &queue->key);
         pthread_mutex_lock(&shard->lock);
-        unlink_place(&waiter->places[i]);
-        if (queue->first == NULL)
+        TAILQ_REMOVE(&queue->places, &waiter->places[i], link);
+        if (TAILQ_EMPTY(&queue->places))
             remove_queue(blocked, shard, queue);
         pthread_mutex_unlock(&shard->lock);
     }
@@ -496,21 +483,14 @@ uint64_t call_written(struct call *call)
 static void begin_awaiting(struct waiter *waiter)
 {
     struct worker *worker = waiter->worker;
-    waiter->next_awaiting = worker->awaiting;
-    if (worker->awaiting != NULL)
-        worker->awaiting->previous_awaiting = waiter;
-    worker->awaiting = waiter;
+    LIST_INSERT_HEAD(&worker->awaiting, waiter, of_awaiting);
     store_await_durable(worker->server->store, 1);
 }
 
 static void stop_awaiting(struct waiter *waiter)
 {
-    struct worker *worker = waiter->worker;
-    struct waiter *next = waiter->next_awaiting, *previous = waiter->previous_awaiting;
-    if (next != NULL)
-        next->previous_awaiting = previous;
-    *(previous != NULL ? &previous->next_awaiting : &worker->awaiting) = next;
-    store_await_durable(worker->server->store, -1);
+    LIST_REMOVE(waiter, of_awaiting);
+    store_await_durable(waiter->worker->server->store, -1);
 }
 
 enum store_result call_await(struct call *call, uint64_t commit, int64_t timeout_ms,
@@ -532,9 +512,9 @@ void blocked_note_durable(struct worker *worker)
 {
     const struct store *store = worker->server->store;
     uint64_t durable = store_has_failed(store) ? UINT64_MAX : store_durable(store);
-    struct waiter *next = worker->awaiting;
+    struct waiter *next = LIST_FIRST(&worker->awaiting);
     for (struct waiter *waiter; (waiter = next) != NULL;) {
-        next = waiter->next_awaiting;
+        next = LIST_NEXT(waiter, of_awaiting);
         if (waiter->commit <= durable)
             blocked_end(waiter->request->conn, BLOCKED_TIMEOUT);
     }

@@ -14,11 +14,7 @@ static void link_resting(struct request *request)
 {
     struct worker *worker = request->conn->worker;
     request->rests = true;
-    request->previous_resting = NULL;
-    request->next_resting = worker->resting;
-    if (worker->resting != NULL)
-        worker->resting->previous_resting = request;
-    worker->resting = request;
+    LIST_INSERT_HEAD(&worker->resting, request, of_resting);
 }
 
 static void unlink_resting(struct request *request)
@@ -26,12 +22,7 @@ static void unlink_resting(struct request *request)
     if (!request->rests)
         return;
     request->rests = false;
-    if (request->next_resting != NULL)
-        request->next_resting->previous_resting = request->previous_resting;
-    if (request->previous_resting != NULL)
-        request->previous_resting->next_resting = request->next_resting;
-    else
-        request->conn->worker->resting = request->next_resting;
+    LIST_REMOVE(request, of_resting);
 }
 
 void outflow_rouse(struct request *request)
@@ -44,9 +35,9 @@ void outflow_rouse(struct request *request)
 
 void outflow_pulse(struct worker *worker)
 {
-    struct request *next = worker->resting;
+    struct request *next = LIST_FIRST(&worker->resting);
     for (struct request *request; (request = next) != NULL;) {
-        next = request->next_resting;
+        next = LIST_NEXT(request, of_resting);
         if (!store_is_awaited(&request->store))
             continue;
         request->awaited_ms += OUTFLOW_PULSE_MS;

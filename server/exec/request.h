@@ -13,6 +13,8 @@
 #ifndef VELLUM_REQUEST_H
 #define VELLUM_REQUEST_H
 
+#include <sys/queue.h>
+
 #include "server/base/block.h"
 #include "server/core/command.h"
 #include "server/pubsub/effects.h"
@@ -74,7 +76,7 @@ struct request {
     bool rests;      /* is in worker->resting */
     bool is_hurried; /* it does not rest any more */
     int64_t awaited_ms;
-    struct request *previous_resting, *next_resting;
+    LIST_ENTRY(request) of_resting;
 
     /* of a run that takes long: see long_run.h */
     struct fiber *fiber; /* NULL: it has none */

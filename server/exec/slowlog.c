@@ -4,7 +4,7 @@
  *
  * Invariants, under the lock:
  * 1. Numbers rise by one from entry to entry and are never used twice, whatever is removed.
- * 2. `count` entries hang together from `newest` to `oldest`; both are NULL if there is none.
+ * 2. `count` entries stand in `entries`, the newest first.
  * 3. When an entry has come, there are no more than slowlog-max-len, and no more than the newest
  *    takes more than its share of memory.
  * 4. `bytes` is what they take; the store has been told of it, but for less than TELL_STEP.
@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include "server/net/conn.h"
@@ -36,7 +37,7 @@
 #define COARSE_FROM_USEC 10000
 
 struct entry {
-    struct entry *newer, *older;
+    TAILQ_ENTRY(entry) link;
     uint64_t number;
     size_t len;
     char rest[]; /* all but the number, as it stands in a reply */
@@ -44,7 +45,7 @@ struct entry {
 
 struct slowlog {
     pthread_mutex_t lock;
-    struct entry *newest, *oldest;
+    TAILQ_HEAD(entries, entry) entries;
     uint64_t count, next_number, bytes;
     int64_t untold; /* of changes of `bytes` */
     int64_t coarse_from_usec;
@@ -86,20 +87,18 @@ struct slowlog *slowlog_new(void)
         free(slowlog);
         return NULL;
     }
-    if (slowlog != NULL)
-        slowlog->coarse_from_usec = find_coarse_from();
+    if (slowlog == NULL)
+        return NULL;
+    TAILQ_INIT(&slowlog->entries);
+    slowlog->coarse_from_usec = find_coarse_from();
     return slowlog;
 }
 
 static void drop_oldest(struct slowlog *slowlog)
 {
-    struct entry *entry = slowlog->oldest;
-    assert(entry != NULL && entry->older == NULL);
-    slowlog->oldest = entry->newer;
-    if (entry->newer != NULL)
-        entry->newer->older = NULL;
-    else
-        slowlog->newest = NULL;
+    struct entry *entry = TAILQ_LAST(&slowlog->entries, entries);
+    assert(entry != NULL);
+    TAILQ_REMOVE(&slowlog->entries, entry, link);
     slowlog->count--;
     count_bytes(slowlog, -(int64_t)entry_bytes(entry));
     free(entry);
@@ -110,12 +109,12 @@ void slowlog_clear(struct slowlog *slowlog, struct store *store)
     pthread_mutex_lock(&slowlog->lock);
     count_bytes(slowlog, -(int64_t)slowlog->bytes);
     int64_t untold = take_untold(slowlog);
-    struct entry *next = slowlog->newest;
-    slowlog->newest = slowlog->oldest = NULL;
+    struct entries dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    TAILQ_CONCAT(&dropped, &slowlog->entries, link);
     slowlog->count = 0;
     pthread_mutex_unlock(&slowlog->lock);
-    for (struct entry *entry; (entry = next) != NULL;) { /* may be many: nobody waits for that */
-        next = entry->older;
+    for (struct entry *entry; (entry = TAILQ_FIRST(&dropped)) != NULL;) { /* without the lock */
+        TAILQ_REMOVE(&dropped, entry, link);
         free(entry);
     }
     if (untold != 0 && store != NULL)
@@ -232,13 +231,7 @@ static void add(struct server *server, struct entry *entry)
         atomic_load_explicit(&server->memory_bound, memory_order_relaxed) / MEMORY_SHARE;
     pthread_mutex_lock(&slowlog->lock);
     entry->number = slowlog->next_number++;
-    entry->newer = NULL;
-    entry->older = slowlog->newest;
-    if (slowlog->newest != NULL)
-        slowlog->newest->newer = entry;
-    else
-        slowlog->oldest = entry;
-    slowlog->newest = entry;
+    TAILQ_INSERT_HEAD(&slowlog->entries, entry, link);
     slowlog->count++;
     count_bytes(slowlog, (int64_t)entry_bytes(entry));
     while (slowlog->count > most || (slowlog->bytes > most_bytes && slowlog->count > 1))
@@ -311,7 +304,8 @@ void slowlog_show(struct slowlog *slowlog, uint64_t most, struct resp_writer *re
     pthread_mutex_lock(&slowlog->lock);
     uint64_t left = most < slowlog->count ? most : slowlog->count;
     resp_array(reply, left);
-    for (const struct entry *entry = slowlog->newest; left > 0; entry = entry->older, left--) {
+    for (const struct entry *entry = TAILQ_FIRST(&slowlog->entries); left > 0;
+         entry = TAILQ_NEXT(entry, link), left--) {
         resp_array(reply, 6);
         resp_integer(reply, (int64_t)entry->number);
         resp_raw(reply, entry->rest, entry->len);

@@ -113,14 +113,14 @@ static void keep_pulsing(struct worker *worker)
 {
     const struct timeval pulse = {.tv_usec = OUTFLOW_PULSE_MS * 1000};
     struct event *event = worker->loop->pulse;
-    if (worker->resting != NULL && !event_pending(event, EV_TIMEOUT, NULL))
+    if (!LIST_EMPTY(&worker->resting) && !event_pending(event, EV_TIMEOUT, NULL))
         event_add(event, &pulse);
 }
 
 /* Connections whose replies or commands wait for the journal, when it has moved or never will. */
 static void look_at_undurable(struct worker *worker)
 {
-    if (worker->undurable == NULL && worker->awaiting == NULL)
+    if (worker->undurable == NULL && LIST_EMPTY(&worker->awaiting))
         return;
     uint64_t durable = store_durable(worker->server->store);
     if (durable == worker->loop->durable_seen && !store_has_failed(worker->server->store))

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "server/net/conn.h"
@@ -40,20 +41,20 @@ struct subscription {
     struct topic *topic;
     struct conn *conn;
     uint64_t sequence;
-    struct subscription *previous, *next; /* of the topic's part */
-    struct subscription *session_previous, *session_next;
+    LIST_ENTRY(subscription) of_topic; /* of its part */
+    LIST_ENTRY(subscription) of_session;
     struct subscription *bucket_next; /* of the worker's table */
 };
 
 struct topic_part {
-    struct subscription *first;
+    LIST_HEAD(, subscription) subscriptions;
     _Atomic uint32_t count;
-    struct topic *previous, *next; /* of the worker's patterns */
+    LIST_ENTRY(topic) link; /* of the worker's patterns */
 };
 
 struct topic {
     struct topic *bucket_next;
-    struct topic *previous, *next; /* of all patterns */
+    LIST_ENTRY(topic) of_patterns; /* of all */
     uint64_t hash;
     uint64_t total;
     enum pubsub_kind kind;
@@ -72,7 +73,7 @@ struct shard {
 struct local {
     struct subscription **buckets;
     uint32_t bucket_count, count;
-    struct topic *patterns;
+    LIST_HEAD(, topic) patterns;
     _Atomic uint32_t pattern_count; /* in that list */
 };
 
@@ -85,7 +86,7 @@ struct pubsub {
     _Atomic uint64_t topic_counts[PUBSUB_KINDS];
     struct shard shards[SHARDS];
     pthread_rwlock_t patterns_lock;
-    struct topic *patterns;
+    LIST_HEAD(, topic) patterns;
     struct local locals[];
 };
 
@@ -214,10 +215,7 @@ static struct topic *add_topic(struct pubsub *pubsub, struct shard *shard, uint6
     if (kind != PUBSUB_PATTERN)
         return topic;
     pthread_rwlock_wrlock(&pubsub->patterns_lock);
-    topic->next = pubsub->patterns;
-    if (topic->next != NULL)
-        topic->next->previous = topic;
-    pubsub->patterns = topic;
+    LIST_INSERT_HEAD(&pubsub->patterns, topic, of_patterns);
     pthread_rwlock_unlock(&pubsub->patterns_lock);
     return topic;
 }
@@ -232,12 +230,7 @@ static void remove_topic(struct pubsub *pubsub, struct shard *shard, struct topi
     atomic_fetch_sub(&pubsub->topic_counts[topic->kind], 1);
     if (topic->kind == PUBSUB_PATTERN) {
         pthread_rwlock_wrlock(&pubsub->patterns_lock);
-        if (topic->previous != NULL)
-            topic->previous->next = topic->next;
-        else
-            pubsub->patterns = topic->next;
-        if (topic->next != NULL)
-            topic->next->previous = topic->previous;
+        LIST_REMOVE(topic, of_patterns);
         pthread_rwlock_unlock(&pubsub->patterns_lock);
     }
     free(topic);
@@ -312,10 +305,7 @@ static void link_own(struct local *local, struct subscription *one)
     *bucket = one;
     local->count++;
     enum pubsub_kind kind = one->topic->kind;
-    one->session_next = session->first[kind];
-    if (one->session_next != NULL)
-        one->session_next->session_previous = one;
-    session->first[kind] = one;
+    LIST_INSERT_HEAD(&session->subscriptions[kind], one, of_session);
     session->count[kind]++;
     session->bytes += bytes_of(one);
     if (kind == PUBSUB_MONITOR)
@@ -331,12 +321,7 @@ static void unlink_own(struct local *local, struct subscription *one)
     *at = one->bucket_next;
     local->count--;
     enum pubsub_kind kind = one->topic->kind;
-    if (one->session_previous != NULL)
-        one->session_previous->session_next = one->session_next;
-    else
-        session->first[kind] = one->session_next;
-    if (one->session_next != NULL)
-        one->session_next->session_previous = one->session_previous;
+    LIST_REMOVE(one, of_session);
     session->count[kind]--;
     session->bytes -= bytes_of(one);
     if (kind == PUBSUB_MONITOR)
@@ -349,37 +334,21 @@ static void enter(struct local *local, struct topic_part *part, struct subscript
                   uint32_t worker)
 {
     struct topic *topic = one->topic;
-    one->next = part->first;
-    if (one->next != NULL)
-        one->next->previous = one;
-    part->first = one;
-    if (one->next != NULL || topic->kind != PUBSUB_PATTERN)
+    bool is_first = LIST_EMPTY(&part->subscriptions);
+    LIST_INSERT_HEAD(&part->subscriptions, one, of_topic);
+    if (!is_first || topic->kind != PUBSUB_PATTERN)
         return;
-    part->previous = NULL;
-    part->next = local->patterns;
-    if (part->next != NULL)
-        part->next->parts[worker].previous = topic;
-    local->patterns = topic;
+    LIST_INSERT_HEAD(&local->patterns, topic, parts[worker].link);
     atomic_fetch_add(&local->pattern_count, 1);
 }
 
 static void leave(struct local *local, struct topic_part *part, struct subscription *one,
                   uint32_t worker)
 {
-    if (one->previous != NULL)
-        one->previous->next = one->next;
-    else
-        part->first = one->next;
-    if (one->next != NULL)
-        one->next->previous = one->previous;
-    if (part->first != NULL || one->topic->kind != PUBSUB_PATTERN)
+    LIST_REMOVE(one, of_topic);
+    if (!LIST_EMPTY(&part->subscriptions) || one->topic->kind != PUBSUB_PATTERN)
         return;
-    if (part->previous != NULL)
-        part->previous->parts[worker].next = part->next;
-    else
-        local->patterns = part->next;
-    if (part->next != NULL)
-        part->next->parts[worker].previous = part->previous;
+    LIST_REMOVE(one->topic, parts[worker].link);
     atomic_fetch_sub(&local->pattern_count, 1);
 }
 
@@ -444,7 +413,7 @@ void pubsub_unsubscribe(struct conn *conn, enum pubsub_kind kind, struct resp_sl
 
 bool pubsub_any(const struct conn *conn, enum pubsub_kind kind, struct resp_slice *name)
 {
-    const struct subscription *one = conn->session.pubsub.first[kind];
+    const struct subscription *one = LIST_FIRST(&conn->session.pubsub.subscriptions[kind]);
     if (one == NULL)
         return false;
     *name = (struct resp_slice){one->topic->name, one->topic->len};
@@ -454,8 +423,8 @@ bool pubsub_any(const struct conn *conn, enum pubsub_kind kind, struct resp_slic
 void pubsub_leave(struct conn *conn)
 {
     for (int kind = 0; kind < PUBSUB_KINDS; kind++)
-        while (conn->session.pubsub.first[kind] != NULL)
-            drop(conn, conn->session.pubsub.first[kind]);
+        while (LIST_FIRST(&conn->session.pubsub.subscriptions[kind]) != NULL)
+            drop(conn, LIST_FIRST(&conn->session.pubsub.subscriptions[kind]));
 }
 
 /* ---- delivering ---- */
@@ -485,7 +454,8 @@ static void push_to(struct conn *conn, const struct topic *topic, struct publica
 static void deliver_topic(const struct topic *topic, uint32_t worker,
                           struct publication *publication)
 {
-    for (struct subscription *one = topic->parts[worker].first; one != NULL; one = one->next)
+    const struct subscription *one;
+    LIST_FOREACH (one, &topic->parts[worker].subscriptions, of_topic)
         if (one->sequence < publication->sequence)
             push_to(one->conn, topic, publication);
 }
@@ -558,8 +528,7 @@ static void deliver(struct worker *worker, struct worker_message *message)
     if (topic != NULL)
         deliver_topic(topic, index, publication);
     if (publication->kind == PUBSUB_CHANNEL)
-        for (topic = pubsub->locals[index].patterns; topic != NULL;
-             topic = topic->parts[index].next)
+        LIST_FOREACH (topic, &pubsub->locals[index].patterns, parts[index].link)
             if (glob_match(topic->name, topic->len, channel.data, channel.len, false))
                 deliver_topic(topic, index, publication);
     note_delivered(worker->server, publication_size(worker->server, publication));
@@ -646,7 +615,8 @@ uint64_t pubsub_receivers(struct pubsub *pubsub, enum pubsub_kind kind, struct r
     if (kind != PUBSUB_CHANNEL || !pubsub_has(pubsub, PUBSUB_PATTERN))
         return total;
     pthread_rwlock_rdlock(&pubsub->patterns_lock);
-    for (const struct topic *topic = pubsub->patterns; topic != NULL; topic = topic->next)
+    const struct topic *topic;
+    LIST_FOREACH (topic, &pubsub->patterns, of_patterns)
         if (glob_match(topic->name, topic->len, channel.data, channel.len, false))
             for (uint32_t i = 0; i < pubsub->worker_count; i++)
                 total += atomic_load_explicit(&topic->parts[i].count, memory_order_relaxed);

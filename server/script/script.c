@@ -14,15 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define SLOTS_MIN 64
 
 struct scripts {
     pthread_mutex_t lock;
     struct script **slots;
-    size_t slot_count, count; /* slot_count: a power of two */
-    uint64_t made;            /* so far */
-    struct script *oldest, *newest;
+    size_t slot_count, count;                  /* slot_count: a power of two */
+    uint64_t made;                             /* so far */
+    TAILQ_HEAD(scripts_by_use, script) by_use; /* EVAL's, the one not used for longest first */
     uint32_t listed;
     uint64_t loaded_bytes;       /* of those that are not listed */
     _Atomic uint64_t told_bytes; /* by scripts_take_change */
@@ -36,6 +37,7 @@ struct scripts *scripts_new(void)
     struct scripts *scripts = calloc(1, sizeof *scripts);
     if (scripts == NULL)
         return NULL;
+    TAILQ_INIT(&scripts->by_use);
     scripts->slot_count = SLOTS_MIN;
     scripts->slots = calloc(SLOTS_MIN, sizeof *scripts->slots);
     if (scripts->slots == NULL || pthread_mutex_init(&scripts->lock, NULL) != 0) {
@@ -89,25 +91,21 @@ static void unlist(struct scripts *scripts, struct script *script)
 {
     if (!script->is_listed)
         return;
-    *(script->older != NULL ? &script->older->newer : &scripts->oldest) = script->newer;
-    *(script->newer != NULL ? &script->newer->older : &scripts->newest) = script->older;
-    script->older = script->newer = NULL;
+    TAILQ_REMOVE(&scripts->by_use, script, by_use);
     script->is_listed = false;
     scripts->listed--;
 }
 
 static void list_newest(struct scripts *scripts, struct script *script)
 {
-    script->older = scripts->newest;
-    *(scripts->newest != NULL ? &scripts->newest->newer : &scripts->oldest) = script;
-    scripts->newest = script;
+    TAILQ_INSERT_TAIL(&scripts->by_use, script, by_use);
     script->is_listed = true;
     scripts->listed++;
 }
 
 static void note_use(struct scripts *scripts, struct script *script)
 {
-    if (!script->is_listed || scripts->newest == script)
+    if (!script->is_listed || TAILQ_LAST(&scripts->by_use, scripts_by_use) == script)
         return;
     unlist(scripts, script);
     list_newest(scripts, script);
@@ -171,9 +169,9 @@ static void put_in(struct scripts *scripts, struct script *script)
 /* The newest one may go as well: who runs it holds it. */
 static void forget_oldest(struct scripts *scripts, uint64_t most)
 {
-    while (scripts->oldest != NULL &&
+    while (!TAILQ_EMPTY(&scripts->by_use) &&
            (scripts->listed > SCRIPTS_OF_EVAL_MAX || atomic_load(&scripts->bytes) > most))
-        take_out(scripts, place_of(scripts, scripts->oldest->sha));
+        take_out(scripts, place_of(scripts, TAILQ_FIRST(&scripts->by_use)->sha));
 }
 
 /* ---- the first line ---- */

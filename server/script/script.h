@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "protocol/resp.h"
 #include "server/base/sha1.h"
@@ -28,14 +29,14 @@ enum script_flags {
 };
 
 struct script {
-    struct script *next;          /* of the same slot */
-    struct script *older, *newer; /* EVAL's, by their last use */
-    bool is_loaded;               /* by SCRIPT LOAD: it stays */
-    bool is_listed;               /* among EVAL's */
-    _Atomic uint32_t holders;     /* the registry is one */
-    _Atomic bool wants_all;       /* has used keys that were not declared */
-    uint32_t flags;               /* enum script_flags */
-    uint64_t number;              /* no other script has or had it */
+    struct script *next;        /* of the same slot */
+    TAILQ_ENTRY(script) by_use; /* EVAL's */
+    bool is_loaded;             /* by SCRIPT LOAD: it stays */
+    bool is_listed;             /* among EVAL's */
+    _Atomic uint32_t holders;   /* the registry is one */
+    _Atomic bool wants_all;     /* has used keys that were not declared */
+    uint32_t flags;             /* enum script_flags */
+    uint64_t number;            /* no other script has or had it */
     char sha[SHA1_HEX_LEN + 1];
     size_t len, code_at; /* `code_at`: behind the first line, if that is a shebang */
     char text[];

@@ -35,7 +35,7 @@ static void empty_partition(struct partition *partition)
 void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit)
 {
     struct store *store = txn->store;
-    bool shown = store->snapshots != NULL; /* a snapshot still needs the dead items */
+    bool shown = !LIST_EMPTY(&store->snapshots); /* a snapshot still needs the dead items */
     if (dead > 0 && nothing_left(store) && txn->write_count == 0 && !shown) {
         store->generation++;
         for (uint32_t i = 0; i < store->partition_count; i++)

@@ -54,17 +54,7 @@ bool store_is_scouting(const struct store_txn *txn)
 static void join_unscouted(struct store_worker *worker, struct store_txn *txn)
 {
     txn->scout = SCOUT_LISTED;
-    txn->previous_unscouted = worker->unscouted_last;
-    txn->next_unscouted = NULL;
-    *(worker->unscouted ? &worker->unscouted_last->next_unscouted : &worker->unscouted) = txn;
-    worker->unscouted_last = txn;
-}
-
-static void leave_unscouted(struct store_worker *worker, struct store_txn *txn)
-{
-    struct store_txn *previous = txn->previous_unscouted, *next = txn->next_unscouted;
-    *(previous ? &previous->next_unscouted : &worker->unscouted) = next;
-    *(next ? &next->previous_unscouted : &worker->unscouted_last) = previous;
+    TAILQ_INSERT_TAIL(&worker->unscouted, txn, of_unscouted);
 }
 
 void scout_begin(struct store_txn *txn)
@@ -72,7 +62,7 @@ void scout_begin(struct store_txn *txn)
     struct store_worker *worker = txn->worker;
     assert(txn->scout == SCOUT_NEVER && txn_state(txn) == TXN_QUEUED);
     txn->scout_runs = 0;
-    if (worker->unscouted || worker->scouted >= window(worker->store)) {
+    if (!TAILQ_EMPTY(&worker->unscouted) || worker->scouted >= window(worker->store)) {
         join_unscouted(worker, txn);
         return;
     }
@@ -86,7 +76,7 @@ void scout_end(struct store_txn *txn)
         return;
     assert(txn->scout != SCOUT_RUNNING);
     if (txn->scout == SCOUT_LISTED)
-        leave_unscouted(txn->worker, txn);
+        TAILQ_REMOVE(&txn->worker->unscouted, txn, of_unscouted);
     else
         txn->worker->scouted--;
     txn->scout = SCOUT_NEVER;
@@ -94,10 +84,10 @@ void scout_end(struct store_txn *txn)
 
 void scout_more(struct store_worker *worker)
 {
-    uint32_t most = worker->unscouted ? window(worker->store) : 0;
-    while (worker->unscouted && worker->scouted < most) {
-        struct store_txn *txn = worker->unscouted;
-        leave_unscouted(worker, txn);
+    uint32_t most = TAILQ_EMPTY(&worker->unscouted) ? 0 : window(worker->store);
+    struct store_txn *txn;
+    while (worker->scouted < most && (txn = TAILQ_FIRST(&worker->unscouted))) {
+        TAILQ_REMOVE(&worker->unscouted, txn, of_unscouted);
         worker->scouted++;
         request_lock(txn);
         run(txn);

@@ -55,7 +55,7 @@ struct store_snapshot {
     struct store_request request; /* first: run and done get it back */
     struct store *store;
     struct store_worker *worker;
-    struct store_snapshot *next_open;
+    LIST_ENTRY(store_snapshot) of_open;
     struct store_snapshot_options options;
     struct format_databases databases; /* as they were at the beginning */
     uint64_t seen;
@@ -175,7 +175,8 @@ static void before_change(void *arg, const struct store_change *change)
 uint64_t snapshot_oldest(const struct store *store)
 {
     uint64_t oldest = UINT64_MAX;
-    for (const struct store_snapshot *s = store->snapshots; s; s = s->next_open)
+    const struct store_snapshot *s;
+    LIST_FOREACH (s, &store->snapshots, of_open)
         if (s->seen < oldest)
             oldest = s->seen;
     return oldest;
@@ -201,8 +202,7 @@ enum store_result store_snapshot_begin(struct store_worker *worker,
         s->databases = store->databases;
         pthread_mutex_lock(&store->extents.lock);
         s->seen = atomic_load(&store->journal.appended);
-        s->next_open = store->snapshots;
-        store->snapshots = s;
+        LIST_INSERT_HEAD(&store->snapshots, s, of_open);
         pthread_mutex_unlock(&store->extents.lock);
     }
     change_unlock_all(store);
@@ -250,10 +250,7 @@ void store_snapshot_end(struct store_snapshot *snapshot)
     change_lock_all(store);
     change_remove_observer(store, before_change, snapshot);
     pthread_mutex_lock(&store->extents.lock);
-    struct store_snapshot **at = &store->snapshots;
-    while (*at != snapshot)
-        at = &(*at)->next_open;
-    *at = snapshot->next_open;
+    LIST_REMOVE(snapshot, of_open);
     pthread_mutex_unlock(&store->extents.lock);
     change_unlock_all(store);
     keeper_ask(store); /* for what it could not free or sweep */

@@ -33,7 +33,7 @@ struct store_upload {
     struct store_request request; /* to reserve a run; first: run and done get it back */
     struct store *store;
     struct store_worker *worker;
-    struct store_upload *next_open, *previous_open; /* under extents.lock */
+    LIST_ENTRY(store_upload) of_open; /* under extents.lock */
     uint64_t length, filled;
     uint32_t put_length, put_filled; /* of the piece that is being put; 0: none is */
     uint32_t extent_count, node_count;
@@ -63,10 +63,7 @@ static void link_open(struct store_upload *upload)
 {
     struct store *store = upload->store;
     pthread_mutex_lock(&store->extents.lock);
-    upload->next_open = store->open_uploads;
-    if (upload->next_open)
-        upload->next_open->previous_open = upload;
-    store->open_uploads = upload;
+    LIST_INSERT_HEAD(&store->open_uploads, upload, of_open);
     pthread_mutex_unlock(&store->extents.lock);
 }
 
@@ -115,12 +112,7 @@ static void destroy(struct store_upload *upload)
 {
     struct space *space = &upload->store->extents;
     pthread_mutex_lock(&space->lock);
-    if (upload->previous_open)
-        upload->previous_open->next_open = upload->next_open;
-    else
-        upload->store->open_uploads = upload->next_open;
-    if (upload->next_open)
-        upload->next_open->previous_open = upload->previous_open;
+    LIST_REMOVE(upload, of_open);
     if (!upload->is_handed_over) {
         give_back(space, &upload->extents);
         give_back(space, &upload->nodes);
@@ -498,7 +490,8 @@ static void set_apart(struct space *space, const struct extent_list *runs, bool 
 
 void upload_set_apart(struct store *store, bool apart)
 {
-    for (struct store_upload *u = store->open_uploads; u; u = u->next_open) {
+    struct store_upload *u;
+    LIST_FOREACH (u, &store->open_uploads, of_open) {
         if (u->is_handed_over)
             continue;
         set_apart(&store->extents, &u->extents, apart);

@@ -21,7 +21,7 @@ static const char *why_not(struct store *store)
         return "the next start is to look for space that was lost";
     if (atomic_load(&store->grave_count) > 0)
         return "a deleted collection was not yet taken apart";
-    if (store->deferred || store->snapshots || store->open_uploads)
+    if (store->deferred || !LIST_EMPTY(&store->snapshots) || !LIST_EMPTY(&store->open_uploads))
         return "large values are still read or written";
     return NULL;
 }

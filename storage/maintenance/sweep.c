@@ -102,7 +102,8 @@ bool sweep_step(struct store *store)
         return false;
     struct partition *partition = &store->partitions[store->sweep_partition];
     pthread_mutex_lock(&partition->space.lock);
-    if (store->snapshots) { /* needs what a flush left; its end asks the keeper to go on */
+    if (!LIST_EMPTY(
+            &store->snapshots)) { /* needs what a flush left; its end asks the keeper to go on */
         pthread_mutex_unlock(&partition->space.lock);
         free(buffer);
         return false;

@@ -40,7 +40,8 @@
 static bool is_in_use(struct store *store)
 {
     pthread_mutex_lock(&store->extents.lock);
-    bool any = store->readers || store->open_uploads || store->snapshots;
+    bool any = !LIST_EMPTY(&store->readers) || !LIST_EMPTY(&store->open_uploads) ||
+               !LIST_EMPTY(&store->snapshots);
     pthread_mutex_unlock(&store->extents.lock);
     return any;
 }

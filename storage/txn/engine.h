@@ -21,6 +21,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "storage/cache/arena.h"
 #include "storage/base/counter.h"
@@ -243,7 +244,7 @@ struct store_txn {
     bool found_absent; /* as a scout, it has begun a read */
 
     uint32_t scout_runs;
-    struct store_txn *previous_unscouted, *next_unscouted;
+    TAILQ_ENTRY(store_txn) of_unscouted;
     uint64_t life; /* changes when it is used for another request */
     uint32_t reruns;
     uint32_t frame_waits;
@@ -314,7 +315,7 @@ struct store_worker {
     struct disk_queue *queue;
     struct disk_queue *sync_queue; /* for waiting in place: nothing else completes on it */
     int fd;
-    struct store_txn *unscouted, *unscouted_last;
+    TAILQ_HEAD(, store_txn) unscouted;
     uint32_t scouted;    /* that are still behind */
     uint32_t scout_luck; /* how often scouts that went on came upon another page, lately */
     struct load *patient,
@@ -354,7 +355,7 @@ struct deferred_free { /* free.c: runs to be free once `commit` is durable and u
 
 /* Somebody reads a version without holding its key's claim: runs given up since stay. */
 struct run_reader {
-    struct run_reader *next, *previous;
+    LIST_ENTRY(run_reader) link;
     uint64_t seen; /* commits up to this were made when it began */
 };
 
@@ -391,7 +392,7 @@ struct store {
     uint64_t databases_commit;         /* by which; likewise */
     uint32_t observer_count;           /* likewise; read at every commit */
     struct observer observers[STORE_OBSERVER_MAX];
-    struct store_snapshot *snapshots; /* open; changed under those and extents.lock */
+    LIST_HEAD(, store_snapshot) snapshots; /* open; changed under those and extents.lock */
 
     struct store_worker **workers;
     uint32_t worker_count;
@@ -428,8 +429,8 @@ struct store {
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */
-    struct run_reader *readers;                     /* under extents.lock */
-    struct store_upload *open_uploads;              /* likewise */
+    LIST_HEAD(, run_reader) readers;                /* under extents.lock */
+    LIST_HEAD(, store_upload) open_uploads;         /* likewise */
     _Atomic uint32_t upload_pages;                  /* frames they hold */
     _Atomic int64_t apart_bytes;                    /* memory of runs beside them (run_write.c) */
 

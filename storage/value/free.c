@@ -22,7 +22,8 @@
 static uint64_t oldest_reader(const struct store *store)
 {
     uint64_t oldest = UINT64_MAX;
-    for (const struct run_reader *reader = store->readers; reader; reader = reader->next)
+    const struct run_reader *reader;
+    LIST_FOREACH (reader, &store->readers, link)
         if (reader->seen < oldest)
             oldest = reader->seen;
     return oldest;
@@ -31,24 +32,15 @@ static uint64_t oldest_reader(const struct store *store)
 void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen)
 {
     reader->seen = seen;
-    reader->previous = NULL;
     pthread_mutex_lock(&store->extents.lock);
-    reader->next = store->readers;
-    if (reader->next)
-        reader->next->previous = reader;
-    store->readers = reader;
+    LIST_INSERT_HEAD(&store->readers, reader, link);
     pthread_mutex_unlock(&store->extents.lock);
 }
 
 void run_reader_end(struct store *store, struct run_reader *reader)
 {
     pthread_mutex_lock(&store->extents.lock);
-    if (reader->previous)
-        reader->previous->next = reader->next;
-    else
-        store->readers = reader->next;
-    if (reader->next)
-        reader->next->previous = reader->previous;
+    LIST_REMOVE(reader, link);
     pthread_mutex_unlock(&store->extents.lock);
 }
 
