@@ -6,10 +6,14 @@
  *
  * A connection that closes an open channel has its last replies sent, and END, before TCP closes.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/channel.h"
 
 #include <endian.h>
 #include <stdlib.h>
+
+#include "rdma-ext/failure.h"
+#include "rdma-ext/pages.h"
+#include "rdma-ext/worker.h"
 
 #define PAGE_PIECES 64 /* store pages in one part of a value */
 

@@ -7,13 +7,15 @@
  *     on Ethernet, one that has an address of the peer's family
  *     any, the one that came into use first
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/choose.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "rdma-ext/service.h"
 
 #define ANY_PORT 4791  /* RoCE's */
 #define SUBNET_BYTES 8 /* of an InfiniBand GID */

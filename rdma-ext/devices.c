@@ -6,13 +6,19 @@
  * 1. A group belongs to its worker's thread, and has one rdma_worker of each service.
  * 2. The lists are changed under the lock; by the watcher (watch.c), after the start.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/devices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "rdma-ext/channel.h"
+#include "rdma-ext/choose.h"
+#include "rdma-ext/service.h"
+#include "rdma-ext/watch.h"
+#include "rdma-ext/worker.h"
 
 /* ---- devices ---- */
 

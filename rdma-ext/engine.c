@@ -2,7 +2,7 @@
  * Slow verbs calls, as jobs of the helper thread: queues, memory and queue pairs are created,
  * connected, stopped and destroyed here.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/engine.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+
+#include "rdma-ext/channel.h"
+#include "rdma-ext/devices.h"
+#include "rdma-ext/failure.h"
+#include "rdma-ext/resolve.h"
+#include "rdma-ext/service.h"
+#include "rdma-ext/worker.h"
 
 #define SETTLE_NS (20 * 1000 * 1000)
 #define DRAIN_LOOK_NS (5 * 1000 * 1000)

@@ -8,12 +8,17 @@
  *
  * A channel that is pending ends without its connection, which goes on by TCP.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/failure.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "rdma-ext/channel.h"
+#include "rdma-ext/service.h"
+#include "rdma-ext/watch.h"
+#include "rdma-ext/worker.h"
 
 #define SAY_NS 1000000000
 

@@ -8,10 +8,14 @@
  *    than one thread busy. When that one fails, those that wait for the same peer do as well.
  * 2. A channel whose connection has closed, and all when the service stops, are passed by.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/resolve.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "rdma-ext/channel.h"
+#include "rdma-ext/engine.h"
+#include "rdma-ext/service.h"
 
 #define STACK_BYTES (256 * 1024)
 

@@ -5,7 +5,7 @@
  * 1. Jobs run one after the other, in the order they were submitted; delayed ones when they are
  * due.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/service.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,6 +17,14 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "rdma-ext/devices.h"
+#include "rdma-ext/engine.h"
+#include "rdma-ext/failure.h"
+#include "rdma-ext/link.h"
+#include "rdma-ext/pages.h"
+#include "rdma-ext/resolve.h"
+#include "rdma-ext/worker.h"
 
 #define LOOK_NS 1000000000
 

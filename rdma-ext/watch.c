@@ -13,11 +13,17 @@
  *    else could be posted about the service any more.
  * 3. A device that has failed is not opened again, until another of its name comes.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "rdma-ext/choose.h"
+#include "rdma-ext/devices.h"
+#include "rdma-ext/failure.h"
+#include "rdma-ext/service.h"
+#include "rdma-ext/worker.h"
 
 #define LOOK_NS 1000000000
 #define LISTED_MAX 512

@@ -1,13 +1,20 @@
 /*
  * A worker's channels: completions, the connections' turns, and messages from the helper.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/worker.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "rdma-ext/channel.h"
+#include "rdma-ext/choose.h"
+#include "rdma-ext/devices.h"
+#include "rdma-ext/engine.h"
+#include "rdma-ext/failure.h"
+#include "rdma-ext/service.h"
 
 #define POLL_BATCH 16
 #define POLL_MAX 64 /* completions taken before the connections get their turns */

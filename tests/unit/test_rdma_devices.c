@@ -2,7 +2,12 @@
  * Which device serves a connection, and devices that come and go: on a system that has the devices
  * the test says, and with one worker, whose messages the test visits.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/channel.h"
+#include "rdma-ext/devices.h"
+#include "rdma-ext/failure.h"
+#include "rdma-ext/service.h"
+#include "rdma-ext/watch.h"
+#include "rdma-ext/worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

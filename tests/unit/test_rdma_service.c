@@ -1,7 +1,13 @@
 /*
  * The helper's list of jobs, on a device that has only a port to look at.
  */
-#include "rdma-ext/private.h"
+#include "rdma-ext/devices.h"
+#include "rdma-ext/engine.h"
+#include "rdma-ext/failure.h"
+#include "rdma-ext/pages.h"
+#include "rdma-ext/resolve.h"
+#include "rdma-ext/service.h"
+#include "rdma-ext/worker.h"
 
 #include <semaphore.h>
 #include <setjmp.h>

@@ -1,0 +1,93 @@
+/*
+ * The server's side of channels, inside: a service for each port of a device (devices.c), with a
+ * helper thread and its part in each worker. A channel's life, and who acts on it:
+ *
+ *     worker            helper thread           worker
+ *     rdma_worker_connect   rdma_job_connect   rdma_on_made: it may use the queues and memory
+ *                           rdma_resolve       (a resolver's thread, resolve.c)
+ *                           rdma_job_connected rdma_on_connected: wrapped or dropped
+ *     rdma_end_channel      rdma_job_stop      its last request completes
+ *                           (waits for that)   rdma_on_settled: everything is polled
+ *                           rdma_job_destroy   rdma_on_destroyed: freed
+ *
+ * Invariants:
+ * 1. Verbs calls that may take long are made by the helper thread, and that which waits for the
+ *    network by resolvers; they work on a channel, an engine or a chunk only between its job's
+ *    submission and its message back.
+ * 2. An engine has posted at least as many shared receives as its channels of mode send have
+ * credits together: those of a channel's place are posted when it is first taken, so that few take
+ * turns, and each that has come is posted again.
+ * In mode write receives have no memory, and each queue pair has its own.
+ * 3. A queue pair is destroyed when nothing of it can still be in the completion queue, or that is
+ *    not polled any more; buffers are freed after that, all together, when the worker's last one
+ *    has gone.
+ * 4. The queues of a worker that has failed (failure.c) are not used: no completion is taken or
+ *    waited for. They are made anew when its last channel has gone.
+ */
+#ifndef VELLUM_RDMA_CHANNEL_H
+#define VELLUM_RDMA_CHANNEL_H
+
+#include "server/net/rdma.h"
+#include "rdma-ext/engine.h"
+#include "rdma-ext/link.h"
+#include "rdma-ext/service.h"
+
+struct rdma_worker;
+
+/* What carries the connection: TCP, until the channel's first frame arrives. */
+struct rdma_transport {
+    struct transport base;
+    struct transport *tcp;
+    struct rdma_channel *channel; /* NULL: the connection continued by TCP */
+    unsigned wanted;
+    bool is_open; /* bytes travel by the channel */
+};
+
+struct rdma_channel {
+    struct rdma_worker *worker;
+    struct rdma_transport *transport; /* NULL: not wrapped yet, or closed */
+    struct rdma_link link;
+    struct transport *tcp; /* only while is_ending: closed when the last frame is sent */
+    bool is_ending;        /* closed by the connection; written bytes are still sent */
+    bool is_gone;          /* being destroyed */
+    bool is_broken;        /* the connection must be notified that it is closed */
+    bool is_ready, is_touched, has_block;
+    bool awaits_window;      /* complete but for the window: the client has no reply yet */
+    _Atomic bool is_drained; /* its last request has completed */
+    bool is_bound;
+    uint32_t place, block; /* in worker->channels; of send buffers */
+
+    void (*let_go)(void *arg); /* to be called when no READ fills pages any more, or NULL */
+    void *let_go_arg;
+    struct transport_place *placing; /* its part is being written to the client, or NULL */
+    uint64_t placed, held;           /* bytes of that part; as counted in held_bytes */
+
+    struct rdma_channel *hash_next, *ready_next, *touched_next;
+
+    /* for the helper */
+    struct rdma_job job;
+    struct worker_message message, made;
+    struct rdma_request *request;
+    struct rdma_device speaker; /* the device, with the address that it speaks from */
+    struct rdma_channel *resolve_next;
+    int resolve_error; /* what the resolver found, or another for the same peer; else 0 */
+    struct rdma_engine engine;
+    struct ibv_qp *qp;
+    struct worker_message trouble; /* an event reported that its queue pair failed */
+    bool is_troubled;              /* that was posted */
+    uint32_t max_inline;
+    bool makes_chunk;
+    struct rdma_chunk chunk;
+    struct rdma_ring ring;
+};
+
+struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp);
+bool rdma_channel_stats(const struct transport *transport, struct rdma_stats *stats);
+void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion);
+void rdma_channel_pulled(struct rdma_channel *channel); /* no READ fills pages any more */
+void rdma_channel_placed(struct rdma_channel *channel); /* placed memory is not needed any more */
+void rdma_count_held(struct rdma_channel *channel);
+void rdma_channel_break(struct rdma_channel *channel); /* nothing more is received or sent */
+unsigned rdma_channel_readiness(const struct rdma_channel *channel);
+
+#endif

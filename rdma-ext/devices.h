@@ -1,0 +1,61 @@
+/*
+ * All devices that are in use: see devices.c.
+ */
+#ifndef VELLUM_RDMA_DEVICES_H
+#define VELLUM_RDMA_DEVICES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/net/rdma.h"
+#include "rdma-ext/verbs.h"
+
+struct rdma_service;
+struct rdma_seeking;
+struct rdma_worker;
+
+#define GROUP_WORKERS_MAX (2 * RDMA_DEVICES_MAX) /* those that leave included */
+
+/* All that the process uses: see devices.c and watch.c. */
+struct rdma_devices {
+    struct rdma_options options;
+    char names[RDMA_DEVICES_MAX * RDMA_NAME_MAX];
+    _Atomic uint32_t channel_count;
+    _Atomic uint64_t pinned_bytes;
+
+    pthread_mutex_t lock; /* over the rest; taken before a service's */
+    pthread_cond_t wake;  /* of the watcher */
+    struct rdma_service *services[RDMA_DEVICES_MAX], *leaving[RDMA_DEVICES_MAX];
+    uint32_t service_count, leaving_count;
+    struct rdma_poll_group **groups; /* all, from the start on */
+    uint32_t group_count;
+    struct rdma_listed failed[RDMA_DEVICES_MAX]; /* not to be opened again */
+    uint32_t failed_count;
+    struct rdma_info past; /* counts of services that are no more */
+
+    pthread_t watcher;
+    bool has_watcher, is_asked, is_stopping;
+    uint64_t looked_ns;
+    struct rdma_seeking *seekers;
+};
+
+/* A worker's queues with each device, in the order in which these came into use. */
+struct rdma_poll_group {
+    struct rdma_devices *devices;
+    struct worker *owner;
+    int epoll_fd; /* of the workers' completion channels */
+    struct rdma_worker *workers[GROUP_WORKERS_MAX];
+    uint32_t worker_count;
+};
+
+/* Opens the next port that fits and is not in use. NULL: there is none, and message tells why. By
+ * the watcher. */
+struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
+                                            char message[RDMA_ERROR_MAX]);
+/* By the worker's thread. */
+void rdma_group_join(struct rdma_worker *worker);
+void rdma_group_leave(struct rdma_worker *worker);
+/* As rdma_ops.connect, with the devices that the group has. */
+bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *request);
+
+#endif

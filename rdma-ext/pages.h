@@ -1,0 +1,23 @@
+/*
+ * The store's pages, registered with the device: see pages.c.
+ */
+#ifndef VELLUM_RDMA_PAGES_H
+#define VELLUM_RDMA_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rdma_job;
+struct rdma_service;
+struct rdma_worker;
+
+#define REGIONS_MAX 4096 /* of the store's pages */
+
+/* The key of the region that holds these bytes of the store's pages. False: none does yet; the
+ * helper has been asked for one and may fail. */
+bool rdma_pages_key(struct rdma_worker *worker, const void *address, size_t len, uint32_t *lkey);
+void rdma_job_register(struct rdma_service *service, struct rdma_job *job);
+void rdma_pages_free(struct rdma_service *service); /* call when no queue pair is left */
+
+#endif

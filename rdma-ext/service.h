@@ -1,0 +1,99 @@
+/*
+ * One port of a device in use, with the helper thread that makes the slow calls about it: see
+ * service.c.
+ */
+#ifndef VELLUM_RDMA_SERVICE_H
+#define VELLUM_RDMA_SERVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/net/rdma.h"
+#include "rdma-ext/resolve.h"
+#include "rdma-ext/verbs.h"
+
+struct rdma_devices;
+struct rdma_poll_group;
+struct rdma_worker;
+
+struct rdma_service;
+
+struct rdma_job {
+    void (*run)(struct rdma_service *service, struct rdma_job *job);
+    struct rdma_job *next;
+    uint64_t due_ns; /* 0: at once */
+};
+
+/* One port of a device, in use. */
+struct rdma_service {
+    struct rdma_device device;
+    struct rdma_devices *devices;
+    _Atomic uint32_t staying; /* workers that have it, while it is leaving */
+    bool is_halted;
+    uint32_t max_channels, chunks_max;
+    uint32_t max_held_bytes;         /* of each channel */
+    bool is_gid_fixed;               /* all channels use the device's */
+    uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as last seen by the helper */
+    uint32_t gid_count;
+    bool is_active;     /* the port; device.lid and device.mtu are its, too */
+    bool is_looking;    /* the helper has been asked to look at it */
+    uint64_t looked_ns; /* when it did last */
+    struct rdma_job looking;
+    void (*warn)(void *arg, const char *text);
+    void *warn_arg;
+    _Atomic uint32_t channel_count;
+    _Atomic uint64_t failures; /* calls refused, queues and devices that failed */
+    _Atomic uint64_t said_ns;  /* last log line of a kind that clients can cause */
+    _Atomic bool is_lost;      /* the device has failed, or was removed */
+    struct rdma_worker **workers;
+    uint32_t worker_count;
+
+    /* pages.c */
+    bool (*pages_around)(void *arg, const void *address, void **start, size_t *size);
+    void *pages_arg;
+    struct ibv_mr **regions; /* room for REGIONS_MAX */
+    _Atomic uint32_t region_count;
+    _Atomic uint64_t registered_bytes;
+    _Atomic bool is_registering;
+    const void *wanted_page;
+    struct rdma_job registering;
+
+    pthread_t helper;
+    pthread_mutex_t lock; /* over jobs, stopping, GIDs, the port, the list of workers */
+    struct rdma_job *jobs, *last_job;
+    struct rdma_resolving resolving;
+    bool is_stopping;
+    int wake_fd;
+
+    /* the helper's own */
+    struct rdma_job *delayed;
+    int error;       /* why pinning memory or creating a queue failed the last time */
+    bool has_warned; /* of that */
+};
+
+/* Opens a device and begins to serve. NULL: none fits, and message tells why. */
+struct rdma_service *rdma_service_open(struct rdma_devices *devices,
+                                       const struct rdma_choice *choice,
+                                       char message[RDMA_ERROR_MAX]);
+/* As rdma_ops has them, of one device. */
+void rdma_service_halt(struct rdma_service *service);
+void rdma_service_free(struct rdma_service *service);
+struct rdma_worker *rdma_service_attach(struct rdma_service *service,
+                                        struct rdma_poll_group *group);
+/* What it is like, the GIDs that its channels may speak from, and what it adds to the counts. By
+ * any thread. */
+void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *port);
+void rdma_service_gids(struct rdma_service *service, struct rdma_info *info);
+void rdma_service_count(struct rdma_service *service, struct rdma_info *info);
+
+void rdma_submit(struct rdma_service *service, struct rdma_job *job);
+void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job); /* the lock is held */
+void rdma_delay(struct rdma_service *service, struct rdma_job *job,
+                uint64_t ns); /* by the helper */
+
+uint64_t rdma_clock_ns(void);
+/* By the helper: addresses come and go, and the port's state, LID and MTU change. */
+void rdma_look_at_gids(struct rdma_service *service);
+void rdma_look_at_port(struct rdma_service *service);
+
+#endif
