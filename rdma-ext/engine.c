@@ -14,6 +14,7 @@
 #include "rdma-ext/channel.h"
 #include "rdma-ext/devices.h"
 #include "rdma-ext/failure.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/resolve.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/worker.h"
@@ -308,19 +309,7 @@ static void answer(struct rdma_service *service, struct rdma_channel *channel, c
     send_back(channel, rdma_on_connected);
 }
 
-void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
-{
-    struct rdma_channel *channel = channel_of(job);
-    const char *problem = make_shared(service, channel);
-    if (problem == NULL)
-        problem = make_own(service, channel);
-    if (problem != NULL)
-        answer(service, channel, tell(service, channel->request, problem));
-    else
-        rdma_resolve(service, channel);
-}
-
-void rdma_job_connected(struct rdma_service *service, struct rdma_job *job)
+static void job_connected(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
     struct rdma_request *request = channel->request;
@@ -333,6 +322,20 @@ void rdma_job_connected(struct rdma_service *service, struct rdma_job *job)
         problem = "the memory window cannot be had";
     }
     answer(service, channel, problem);
+}
+
+void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
+{
+    struct rdma_channel *channel = channel_of(job);
+    const char *problem = make_shared(service, channel);
+    if (problem == NULL)
+        problem = make_own(service, channel);
+    if (problem != NULL) {
+        answer(service, channel, tell(service, channel->request, problem));
+        return;
+    }
+    job->run = job_connected;
+    rdma_resolve(service, channel);
 }
 
 static void settled(struct rdma_service *service, struct rdma_job *job)

@@ -60,7 +60,6 @@ void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
 void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel);
 /* Jobs: of a channel's steps (channel.h), and of a worker without channels. */
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);
-void rdma_job_connected(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "rdma-ext/channel.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch.h"
 #include "rdma-ext/worker.h"

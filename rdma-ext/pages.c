@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/worker.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "rdma-ext/channel.h"
-#include "rdma-ext/engine.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/service.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -85,7 +85,6 @@ static int connect_one(struct rdma_service *service, struct rdma_channel *channe
 
 static void give_back(struct rdma_service *service, struct rdma_channel *channel)
 {
-    channel->job.run = rdma_job_connected;
     service->resolving.channels--;
     rdma_submit_locked(service, &channel->job);
 }

@@ -22,7 +22,7 @@ struct rdma_resolving {
     uint32_t channels; /* with resolvers now */
 };
 
-/* Thread: the helper. Has the channel's queue pair connected, then submits rdma_job_connected. */
+/* Thread: the helper. Has the channel's queue pair connected, then submits its job. */
 void rdma_resolve(struct rdma_service *service, struct rdma_channel *channel);
 /* When is_stopping is set and the helper has ended: joins the threads. */
 void rdma_resolvers_stop(struct rdma_service *service);

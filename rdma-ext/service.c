@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "rdma-ext/devices.h"
 #include "rdma-ext/engine.h"
 #include "rdma-ext/failure.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/link.h"
 #include "rdma-ext/pages.h"
 #include "rdma-ext/resolve.h"
@@ -28,49 +28,7 @@
 
 #define LOOK_NS 1000000000
 
-uint64_t rdma_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- jobs ---- */
-
-static void wake(struct rdma_service *service)
-{
-    uint64_t one = 1;
-    ssize_t written = write(service->wake_fd, &one, sizeof one);
-    assert(written == sizeof one || errno == EAGAIN);
-}
-
-void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job)
-{
-    job->next = NULL;
-    if (service->jobs == NULL)
-        service->jobs = job;
-    else
-        service->last_job->next = job;
-    service->last_job = job;
-    wake(service);
-}
-
-void rdma_submit(struct rdma_service *service, struct rdma_job *job)
-{
-    pthread_mutex_lock(&service->lock);
-    rdma_submit_locked(service, job);
-    pthread_mutex_unlock(&service->lock);
-}
-
-void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
-{
-    job->due_ns = rdma_clock_ns() + ns;
-    struct rdma_job **at = &service->delayed;
-    while (*at != NULL && (*at)->due_ns <= job->due_ns)
-        at = &(*at)->next;
-    job->next = *at;
-    *at = job;
-}
 
 static struct rdma_job *next_job(struct rdma_service *service, bool *is_over)
 {
@@ -257,7 +215,7 @@ void rdma_service_halt(struct rdma_service *service)
     service->is_stopping = true;
     pthread_cond_broadcast(&service->resolving.wake);
     pthread_mutex_unlock(&service->lock);
-    wake(service);
+    rdma_wake_helper(service);
     pthread_join(service->helper, NULL);
     rdma_resolvers_stop(service);
     service->is_halted = true;

@@ -9,20 +9,13 @@
 #include <stdatomic.h>
 
 #include "server/net/rdma.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/resolve.h"
 #include "rdma-ext/verbs.h"
 
 struct rdma_devices;
 struct rdma_poll_group;
 struct rdma_worker;
-
-struct rdma_service;
-
-struct rdma_job {
-    void (*run)(struct rdma_service *service, struct rdma_job *job);
-    struct rdma_job *next;
-    uint64_t due_ns; /* 0: at once */
-};
 
 /* One port of a device, in use. */
 struct rdma_service {
@@ -86,12 +79,6 @@ void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *
 void rdma_service_gids(struct rdma_service *service, struct rdma_info *info);
 void rdma_service_count(struct rdma_service *service, struct rdma_info *info);
 
-void rdma_submit(struct rdma_service *service, struct rdma_job *job);
-void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job); /* the lock is held */
-void rdma_delay(struct rdma_service *service, struct rdma_job *job,
-                uint64_t ns); /* by the helper */
-
-uint64_t rdma_clock_ns(void);
 /* By the helper: addresses come and go, and the port's state, LID and MTU change. */
 void rdma_look_at_gids(struct rdma_service *service);
 void rdma_look_at_port(struct rdma_service *service);

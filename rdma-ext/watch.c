@@ -22,6 +22,7 @@
 #include "rdma-ext/choose.h"
 #include "rdma-ext/devices.h"
 #include "rdma-ext/failure.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/worker.h"
 

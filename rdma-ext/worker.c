@@ -14,6 +14,7 @@
 #include "rdma-ext/devices.h"
 #include "rdma-ext/engine.h"
 #include "rdma-ext/failure.h"
+#include "rdma-ext/jobs.h"
 #include "rdma-ext/service.h"
 
 #define POLL_BATCH 16

@@ -1,0 +1,53 @@
+/*
+ * Jobs for a device's helper thread, which service.c runs.
+ */
+#include "rdma-ext/jobs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rdma-ext/service.h"
+
+uint64_t rdma_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void rdma_wake_helper(struct rdma_service *service)
+{
+    uint64_t one = 1;
+    ssize_t written = write(service->wake_fd, &one, sizeof one);
+    assert(written == sizeof one || errno == EAGAIN);
+}
+
+void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job)
+{
+    job->next = NULL;
+    if (service->jobs == NULL)
+        service->jobs = job;
+    else
+        service->last_job->next = job;
+    service->last_job = job;
+    rdma_wake_helper(service);
+}
+
+void rdma_submit(struct rdma_service *service, struct rdma_job *job)
+{
+    pthread_mutex_lock(&service->lock);
+    rdma_submit_locked(service, job);
+    pthread_mutex_unlock(&service->lock);
+}
+
+void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
+{
+    job->due_ns = rdma_clock_ns() + ns;
+    struct rdma_job **at = &service->delayed;
+    while (*at != NULL && (*at)->due_ns <= job->due_ns)
+        at = &(*at)->next;
+    job->next = *at;
+    *at = job;
+}

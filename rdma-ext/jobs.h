@@ -1,0 +1,26 @@
+/*
+ * Jobs: verbs calls that may take long, for a device's helper thread.
+ */
+#ifndef VELLUM_RDMA_JOBS_H
+#define VELLUM_RDMA_JOBS_H
+
+#include <stdint.h>
+
+struct rdma_service;
+
+struct rdma_job {
+    void (*run)(struct rdma_service *service, struct rdma_job *job);
+    struct rdma_job *next;
+    uint64_t due_ns; /* 0: at once */
+};
+
+/* By any thread. A job is not submitted again before it has begun. */
+void rdma_submit(struct rdma_service *service, struct rdma_job *job);
+void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job); /* the lock is held */
+/* By the helper. */
+void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns);
+void rdma_wake_helper(struct rdma_service *service);
+
+uint64_t rdma_clock_ns(void);
+
+#endif
