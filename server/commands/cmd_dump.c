@@ -413,6 +413,8 @@ static enum store_result make_list(struct call *call, const struct rdb_value *va
         result = list_insert(&list, &place, value->slices[i]);
         if (result == STORE_OK)
             result = list_next(&list, &place);
+        if (result == STORE_OK)
+            result = list_yield(&list, i);
     }
     return result == STORE_OK ? list_save(&list) : result;
 }
@@ -425,6 +427,8 @@ static enum store_result make_zset(struct call *call, const struct rdb_value *va
     for (size_t i = 0; i < value->count && result == STORE_OK; i++) {
         struct zset_pair pair = {value->slices[i], value->scores[i]};
         result = zset_add(&zset, &pair);
+        if (result == STORE_OK)
+            result = zset_yield(&zset, i);
     }
     return result == STORE_OK ? zset_save(&zset) : result;
 }
@@ -444,6 +448,8 @@ static enum store_result make_members(struct call *call, const struct rdb_value 
         result = is_hash ? hash_set(call, &members, slice[0], slice[1], &added)
                          : set_add(call, &members, slice[0], &added);
         assert(result != STORE_OK || added);
+        if (result == STORE_OK)
+            result = members_yield(call, &members, i >> is_hash);
     }
     return result == STORE_OK ? members_write(call, &members, NOTIFY_GENERIC, "restore") : result;
 }

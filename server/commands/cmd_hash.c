@@ -37,6 +37,8 @@ static bool set_pairs(struct call *call, int64_t *created, enum store_result *re
         bool added = false;
         *result = hash_set(call, &hash, call->argv[i], call->argv[i + 1], &added);
         *created += added;
+        if (*result == STORE_OK)
+            *result = members_yield(call, &hash, i / 2);
     }
     if (*result == STORE_OK)
         *result = members_write(call, &hash, NOTIFY_HASH, "hset");
@@ -98,8 +100,11 @@ enum store_result cmd_hmget(struct call *call)
     if (!find(call, &hash, &result))
         return result;
     resp_array(call->reply, call->argc - 2);
-    for (size_t i = 2; i < call->argc && result == STORE_OK; i++)
+    for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
         result = members_reply_value(call, &hash, call->argv[i]);
+        if (result == STORE_OK)
+            result = members_yield(call, &hash, i);
+    }
     return result;
 }
 
@@ -150,6 +155,8 @@ enum store_result cmd_hdel(struct call *call)
         bool removed = false;
         result = members_remove(call, &hash, call->argv[i], &removed);
         deleted += removed;
+        if (result == STORE_OK)
+            result = members_yield(call, &hash, i);
     }
     if (result == STORE_OK)
         result = members_write(call, &hash, NOTIFY_HASH, "hdel");

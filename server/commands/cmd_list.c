@@ -156,6 +156,8 @@ static enum store_result push_all(struct list *list, enum list_end end)
         result = list_insert(list, &place, call->argv[i]);
         if (result == STORE_OK && end == LIST_TAIL && i + 1 < call->argc)
             result = list_next(list, &place);
+        if (result == STORE_OK)
+            result = list_yield(list, i);
     }
     if (result != STORE_OK)
         return result;

@@ -31,6 +31,8 @@ enum store_result cmd_sadd(struct call *call)
         bool added = false;
         result = set_add(call, &set, call->argv[i], &added);
         count += added;
+        if (result == STORE_OK)
+            result = members_yield(call, &set, i);
     }
     if (result == STORE_OK)
         result = members_write(call, &set, NOTIFY_SET, "sadd");
@@ -49,6 +51,8 @@ enum store_result cmd_srem(struct call *call)
         bool removed = false;
         result = members_remove(call, &set, call->argv[i], &removed);
         count += removed;
+        if (result == STORE_OK)
+            result = members_yield(call, &set, i);
     }
     if (result == STORE_OK)
         result = members_write(call, &set, NOTIFY_SET, "srem");
@@ -128,6 +132,8 @@ enum store_result cmd_smismember(struct call *call)
         bool found = false;
         result = set_has(call, &set, call->argv[i], &found);
         resp_integer(call->reply, found);
+        if (result == STORE_OK)
+            result = members_yield(call, &set, i);
     }
     return result;
 }

@@ -47,8 +47,11 @@ static enum store_result remove_picked(struct call *call, struct members *set,
                                        const struct gather *gather)
 {
     enum store_result result = STORE_OK;
-    for (uint64_t i = gather->count; i-- > 0 && result == STORE_OK;)
+    for (uint64_t i = gather->count; i-- > 0 && result == STORE_OK;) {
         result = members_remove_at(call, set, gather->ranks[i]);
+        if (result == STORE_OK)
+            result = members_yield(call, set, i);
+    }
     return result == STORE_OK ? members_write(call, set, NOTIFY_SET, "spop") : result;
 }
 

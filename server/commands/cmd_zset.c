@@ -205,6 +205,8 @@ static enum store_result add(struct call *call, unsigned options)
     for (size_t i = at; i < call->argc && result == STORE_OK; i += 2) {
         resp_read_double(call->argv[i].data, call->argv[i].len, &score);
         result = add_one(&adding, call->argv[i + 1], score);
+        if (result == STORE_OK)
+            result = zset_yield(&adding.zset, i / 2);
     }
     return result == STORE_OK ? reply_added(call, &adding) : result;
 }
@@ -235,6 +237,8 @@ enum store_result cmd_zrem(struct call *call)
         result = zset_score(&zset, pair.member, &pair.score, &found);
         if (result == STORE_OK && found)
             result = zset_remove(&zset, &pair);
+        if (result == STORE_OK)
+            result = zset_yield(&zset, i);
         if (result != STORE_OK)
             return result;
         removed += found;
@@ -283,8 +287,11 @@ enum store_result cmd_zmscore(struct call *call)
     if (result != STORE_OK || done)
         return result;
     resp_array(call->reply, call->argc - 2);
-    for (size_t i = 2; i < call->argc && result == STORE_OK; i++)
+    for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
         result = reply_score(call, &zset, call->argv[i]);
+        if (result == STORE_OK)
+            result = zset_yield(&zset, i);
+    }
     return result;
 }
 

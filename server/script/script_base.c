@@ -222,6 +222,8 @@ static int base_load(lua_State *lua)
 
 #define LONG_TEXT (64 * 1024)
 
+#define REPEATED_AT_ONCE (1024 * 1024)
+
 /* `len` bytes again and again, until there are `whole`. */
 static void push_repeated(lua_State *lua, const char *text, size_t len, size_t whole)
 {
@@ -229,10 +231,13 @@ static void push_repeated(lua_State *lua, const char *text, size_t len, size_t w
     memcpy(all, text, len);
     for (size_t have = len; have < whole;) {
         size_t more = have < whole - have ? have : whole - have;
+        if (more > REPEATED_AT_ONCE)
+            more = REPEATED_AT_ONCE;
         script_look_up(lua);
         memcpy(all + have, all, more);
         have += more;
     }
+    script_look_up(lua);
     lua_pushlstring(lua, all, whole);
 }
 

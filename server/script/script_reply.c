@@ -133,6 +133,7 @@ static void push_value(struct reader *reader)
     lua_State *lua = reader->lua;
     if (!lua_checkstack(lua, 6))
         script_raise(lua, "reached lua stack limit");
+    script_tick(lua);
     char type = *reader->at++;
     struct resp_slice line = read_line(reader);
     switch (type) {

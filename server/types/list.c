@@ -12,6 +12,7 @@
 
 #include "server/core/server.h"
 #include "server/exec/keyspace.h"
+#include "server/exec/long_run.h"
 
 /* ---- finding ---- */
 
@@ -347,6 +348,11 @@ static enum store_result choose_form(struct list *list)
     if (bytes > max_bytes || count > max_count)
         list->type |= ITEM_BIG;
     return result;
+}
+
+enum store_result list_yield(const struct list *list, uint64_t i)
+{
+    return list->tree != NULL ? call_yield_at(list->call, i) : STORE_OK;
 }
 
 enum store_result list_save(struct list *list)

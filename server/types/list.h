@@ -73,5 +73,7 @@ STORE_MUST_CHECK enum store_result list_keep(struct list *list, uint64_t index, 
 
 /* Once, at the end of a run that has changed the list. An empty one is deleted. */
 STORE_MUST_CHECK enum store_result list_save(struct list *list);
+/* As members_yield. */
+STORE_MUST_CHECK enum store_result list_yield(const struct list *list, uint64_t i);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "server/types/member_tree.h"
 #include "server/exec/keyspace.h"
+#include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
 #include "server/exec/request.h"
 
@@ -281,6 +282,11 @@ enum store_result members_write(struct call *call, struct members *members, enum
     return is_other_form ? write_form(call, members) : STORE_OK;
 }
 
+enum store_result members_yield(struct call *call, const struct members *members, uint64_t i)
+{
+    return members->tree != NULL ? call_yield_at(call, i) : STORE_OK;
+}
+
 /* ---- by rank, and all of them ---- */
 
 static struct packed_entry packed_name_at(const struct members *members, uint64_t rank)
@@ -374,7 +380,9 @@ static enum store_result each_in_tree(struct call *call, struct members *members
             return result;
         if (gather_step_is_full(gather))
             return gather_step(call, gather);
-        result = store_tree_next(&cursor);
+        result = members_yield(call, members, gather->at);
+        if (result == STORE_OK)
+            result = store_tree_next(&cursor);
     }
     return result;
 }

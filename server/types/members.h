@@ -71,6 +71,10 @@ STORE_MUST_CHECK enum store_result members_remove(struct call *call, struct memb
 /* Writes what is to be written, and if anything was changed tells of it: "new", `event`, "del". */
 STORE_MUST_CHECK enum store_result members_write(struct call *call, struct members *members,
                                                  enum notify_class kind, const char *event);
+/* In a loop over many members, for each `i` from 0 on, where others may have their turn
+ * (call_yield). What is packed may stand in a page: there are few of them. */
+STORE_MUST_CHECK enum store_result members_yield(struct call *call, const struct members *members,
+                                                 uint64_t i);
 
 /* ---- by rank, and all of them ---- */
 

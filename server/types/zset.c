@@ -15,6 +15,7 @@
 #include "server/core/server.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
+#include "server/exec/long_run.h"
 
 /* ---- finding ---- */
 
@@ -427,6 +428,11 @@ enum store_result zset_remove(struct zset *zset, const struct zset_pair *pair)
 
 /* ---- many at once ---- */
 
+enum store_result zset_yield(const struct zset *zset, uint64_t i)
+{
+    return zset->order != NULL ? call_yield_at(zset->call, i) : STORE_OK;
+}
+
 /* Reads elements into `pairs`, whose members live until the request is finished. */
 static enum store_result copy_range(struct zset *zset, uint64_t first, uint64_t end,
                                     struct zset_pair *pairs)
@@ -448,7 +454,9 @@ static enum store_result copy_range(struct zset *zset, uint64_t first, uint64_t 
             memcpy(copy, element.member.bytes, element.member.length);
             pairs->member.data = copy;
         }
-        result = zset_next(zset, &place);
+        result = zset_yield(zset, place.rank);
+        if (result == STORE_OK)
+            result = zset_next(zset, &place);
     }
     return result;
 }
@@ -467,8 +475,11 @@ static enum store_result write_anew(struct zset *zset, uint64_t first, uint64_t 
     struct zset fresh = zset_new(zset->call, zset->key, zset->expire_ms);
     fresh.exists = zset->exists;
     fresh.type = zset->type;
-    for (uint64_t i = 0; i < kept && result == STORE_OK; i++)
+    for (uint64_t i = 0; i < kept && result == STORE_OK; i++) {
         result = zset_add(&fresh, &pairs[i]);
+        if (result == STORE_OK)
+            result = zset_yield(&fresh, i);
+    }
     *zset = fresh;
     return result;
 }
@@ -512,6 +523,8 @@ enum store_result zset_remove_range(struct zset *zset, uint64_t first, uint64_t 
         result = zset_get(zset, &place, &element);
         if (result == STORE_OK)
             result = zset_remove_at(zset, &place, &element);
+        if (result == STORE_OK)
+            result = zset_yield(zset, count);
     }
     return result;
 }

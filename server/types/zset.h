@@ -145,5 +145,7 @@ STORE_MUST_CHECK enum store_result zset_remove_range(struct zset *zset, uint64_t
 
 /* Once, at the end of a run that has changed it. An empty one is deleted. */
 STORE_MUST_CHECK enum store_result zset_save(struct zset *zset);
+/* As members_yield. */
+STORE_MUST_CHECK enum store_result zset_yield(const struct zset *zset, uint64_t i);
 
 #endif
