@@ -50,6 +50,24 @@ static void choose_few(struct dice *dice, uint64_t bound, uint64_t count, uint64
     }
 }
 
+/* The same by a bit for each number, where those take no more room than what is chosen. */
+static bool choose_by_bits(struct dice *dice, uint64_t bound, uint64_t count, uint64_t *chosen)
+{
+    uint64_t *bits = calloc(bound / 64 + 1, sizeof *bits);
+    if (bits == NULL)
+        return false;
+    for (uint64_t have = 0; have < count;) {
+        uint64_t number = dice_below(dice, bound), bit = 1ull << number % 64;
+        have += (bits[number / 64] & bit) == 0;
+        bits[number / 64] |= bit;
+    }
+    for (uint64_t word = 0; word <= bound / 64; word++)
+        for (uint64_t left = bits[word]; left != 0; left &= left - 1)
+            *chosen++ = 64 * word + (uint64_t)__builtin_ctzll(left);
+    free(bits);
+    return true;
+}
+
 /* All numbers below the bound but the given ones. */
 static void complement(uint64_t bound, const uint64_t *few, uint64_t count, uint64_t *rest)
 {
@@ -68,7 +86,8 @@ uint64_t *dice_choose(struct dice *dice, uint64_t bound, uint64_t count)
     uint64_t *chosen = calloc(few + 1, sizeof *chosen);
     if (chosen == NULL)
         return NULL;
-    choose_few(dice, bound, few, chosen);
+    if (bound / 64 > few || !choose_by_bits(dice, bound, few, chosen))
+        choose_few(dice, bound, few, chosen);
     if (few == count)
         return chosen;
     uint64_t *rest = calloc(count, sizeof *rest);

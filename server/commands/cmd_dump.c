@@ -8,6 +8,7 @@
 
 #include "server/types/assembly.h"
 #include "server/exec/gather.h"
+#include "server/exec/long_run.h"
 #include "server/types/hash.h"
 #include "server/types/list.h"
 #include "server/types/rdb.h"
@@ -220,6 +221,7 @@ enum store_result cmd_dump(struct call *call)
 
 /* ---- RESTORE ---- */
 
+#define SUMMED_AT_ONCE (64 * 1024)
 #define LONG_PAYLOAD (64 * 1024) /* what comes of it may be too much for one run */
 
 /* Kept over the runs: what a long payload says, which is read once, and what has been made of it.
@@ -229,6 +231,7 @@ struct restoring {
     uint64_t bytes;
     struct gathered gathered;
     bool is_read;
+    bool is_checked; /* no member comes twice */
     struct rdb_value value;
     struct assembly assembly;
 };
@@ -295,25 +298,57 @@ static bool restore_options(struct call *call, struct restore *restore)
     return true;
 }
 
-static int by_bytes(const void *a, const void *b)
+/* Merges names[begin, middle) and names[middle, end), each in order, into `to`. */
+static enum store_result merge(struct call *call, const struct resp_slice *names, size_t begin,
+                               size_t middle, size_t end, struct resp_slice *to)
 {
-    return zset_compare_members(*(const struct resp_slice *)a, *(const struct resp_slice *)b);
+    size_t left = begin, right = middle;
+    enum store_result result = STORE_OK;
+    for (size_t at = begin; at < end && result == STORE_OK; at++) {
+        bool is_left =
+            right == end || (left < middle && zset_compare_members(names[left], names[right]) <= 0);
+        to[at] = names[is_left ? left++ : right++];
+        result = call_yield_at(call, at);
+    }
+    return result;
+}
+
+/* By halves, so that others have their turns. `spare` has as much room; what is in order stands in
+ * *sorted, which is one of both. */
+static enum store_result sort_names(struct call *call, struct resp_slice *names,
+                                    struct resp_slice *spare, size_t count,
+                                    struct resp_slice **sorted)
+{
+    enum store_result result = STORE_OK;
+    *sorted = names;
+    for (size_t width = 1; width < count && result == STORE_OK; width *= 2) {
+        struct resp_slice *to = *sorted == names ? spare : names;
+        for (size_t at = 0; at < count && result == STORE_OK; at += 2 * width) {
+            size_t left = count - at;
+            result = merge(call, *sorted, at, at + (left < width ? left : width),
+                           at + (left < 2 * width ? left : 2 * width), to);
+        }
+        *sorted = to;
+    }
+    return result;
 }
 
 /* Whether a member comes twice; to be known before anything is written. */
 static enum store_result find_twins(struct call *call, const struct rdb_value *value, bool *found)
 {
     size_t width = value->kind == RDB_HASH ? 2 : 1, count = value->count / width;
-    struct resp_slice *names = store_alloc(call->txn, count * sizeof *names);
+    struct resp_slice *names = store_alloc(call->txn, 2 * count * sizeof *names), *sorted;
     *found = false;
     if (names == NULL)
         return STORE_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         names[i] = value->slices[i * width];
-    qsort(names, count, sizeof *names, by_bytes);
-    for (size_t i = 1; i < count && !*found; i++)
-        *found = by_bytes(&names[i - 1], &names[i]) == 0;
-    return STORE_OK;
+    enum store_result result = sort_names(call, names, names + count, count, &sorted);
+    for (size_t i = 1; i < count && !*found && result == STORE_OK; i++) {
+        *found = zset_compare_members(sorted[i - 1], sorted[i]) == 0;
+        result = call_yield_at(call, i);
+    }
+    return result;
 }
 
 static void restoring_free(void *progress)
@@ -364,37 +399,66 @@ static void *alloc_lasting(void *arg, size_t size)
     return chunk->bytes;
 }
 
+/* The checksum is taken in pieces, so that others have their turns. */
+static enum store_result check_footer(struct call *call, struct resp_slice payload, bool *is_good)
+{
+    enum store_result result = STORE_OK;
+    uint64_t sum = 0;
+    size_t end = payload.len < 8 ? 0 : payload.len - 8;
+    for (size_t at = 0; at < end && result == STORE_OK; at += SUMMED_AT_ONCE) {
+        size_t left = end - at, len = left < SUMMED_AT_ONCE ? left : SUMMED_AT_ONCE;
+        sum = rdb_checksum(sum, (struct resp_slice){payload.data + at, len});
+        result = call_yield(call);
+    }
+    *is_good = result == STORE_OK && rdb_footer_is_good(payload, sum);
+    return result;
+}
+
+/* What the payload says; it may say so to several runs. */
+static enum rdb_result parse(struct call *call, struct restoring *restoring,
+                             struct rdb_value *value)
+{
+    struct resp_slice payload = call->argv[3];
+    struct rdb_memory memory = {alloc, call->txn};
+    if (restoring != NULL && restoring->is_read) {
+        *value = restoring->value;
+        return RDB_OK;
+    }
+    if (restoring != NULL)
+        memory = (struct rdb_memory){alloc_lasting, restoring};
+    payload.len -= RDB_FOOTER_BYTES;
+    enum rdb_result read = rdb_read_value(payload, memory, value);
+    if (read == RDB_OK && restoring != NULL) {
+        restoring->value = *value;
+        restoring->is_read = true;
+    }
+    return read;
+}
+
 /* False: *result is to be returned, and what is wrong is answered. */
 static bool read_payload(struct call *call, struct restoring *restoring, struct rdb_value *value,
                          enum store_result *result)
 {
-    struct resp_slice payload = call->argv[3];
-    *result = STORE_OK;
-    if (restoring != NULL && restoring->is_read) {
-        *value = restoring->value;
-        return true;
-    }
-    if (!rdb_footer_is_good(payload)) {
+    bool is_read = restoring != NULL && restoring->is_read, has_twins = false;
+    bool is_whole = true;
+    *result = is_read ? STORE_OK : check_footer(call, call->argv[3], &is_whole);
+    if (*result != STORE_OK)
+        return false;
+    if (!is_whole) {
         resp_error(call->reply, "ERR DUMP payload version or checksum are wrong");
         return false;
     }
-    payload.len -= RDB_FOOTER_BYTES;
-    struct rdb_memory memory = {alloc, call->txn};
-    if (restoring != NULL)
-        memory = (struct rdb_memory){alloc_lasting, restoring};
-    enum rdb_result read = rdb_read_value(payload, memory, value);
-    bool has_twins = false;
-    if (read == RDB_OK && value->kind != RDB_STRING && value->kind != RDB_LIST)
+    enum rdb_result read = parse(call, restoring, value);
+    bool is_checked = restoring != NULL && restoring->is_checked;
+    if (read == RDB_OK && !is_checked && value->kind != RDB_STRING && value->kind != RDB_LIST)
         *result = find_twins(call, value, &has_twins);
     if (read == RDB_NO_MEMORY)
         *result = STORE_NO_MEMORY;
     else if (read == RDB_BAD || has_twins)
         resp_error(call->reply, "ERR Bad data format");
     bool is_good = *result == STORE_OK && read == RDB_OK && !has_twins;
-    if (is_good && restoring != NULL) {
-        restoring->value = *value;
-        restoring->is_read = true;
-    }
+    if (is_good && restoring != NULL)
+        restoring->is_checked = true;
     return is_good;
 }
 

@@ -80,7 +80,8 @@ struct nest {
     uint32_t tally_count;
     size_t tally_capacity;
     uint64_t random;
-    bool is_checked; /* EXEC: the watched keys have been looked at */
+    uint64_t began_nsec; /* a script: its first run */
+    bool is_checked;     /* EXEC: the watched keys have been looked at */
     bool has_begun;
     bool error_is_counted; /* a script: its reply is an error that one of its commands has given */
     bool wait_is_counted;  /* EXEC: as part of its first command's time */

@@ -409,8 +409,22 @@ static void begin(struct script_state *state, struct call *call, struct script *
     atomic_store_explicit(&state->worker->script.has_written, false, memory_order_relaxed);
     script_begin_cjson(&state->json);
     memcpy(state->random, &call->random_seed, sizeof state->random);
-    state->began_nsec = commandstats_clock();
+    if (call->nest->began_nsec == 0)
+        call->nest->began_nsec = commandstats_clock();
+    state->began_nsec = call->nest->began_nsec;
     state->pause_nsec = 0;
+}
+
+/* A run that has to wait when it was killed must not be begun again. */
+static void heed_late_kill(struct script_state *state, size_t start)
+{
+    bool is_killed = atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed);
+    if (!state->is_over || state->result != STORE_WAIT || !is_killed || state->has_written)
+        return;
+    struct resp_writer *reply = state->call->reply;
+    state->result = STORE_OK;
+    resp_truncate(reply, start);
+    resp_errorf(reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", state->script->sha);
 }
 
 enum store_result script_run(struct script_state *state, struct call *call, struct script *script,
@@ -433,6 +447,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     }
     lua_settop(state->lua, 0);
     state->is_hooked = false;
+    heed_late_kill(state, start);
     keep_small(state);
     script_settle_memory(state);
     session->db = db;

@@ -6,8 +6,8 @@
 
 #include "server/types/rdb.h"
 
-/* Whether version and checksum at the end of a payload are good. */
-bool rdb_footer_is_good(struct resp_slice payload);
+/* Whether version and checksum at its end are good; `sum`: of all but the last 8 bytes. */
+bool rdb_footer_is_good(struct resp_slice payload, uint64_t sum);
 /* `bytes`: without that footer. Members may occur twice: that is for the caller to see. */
 enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
                                struct rdb_value *value);

@@ -28,6 +28,14 @@ fault("yield-forgets", "storage/exec/request.c",
       "a run that gives way goes on without what it has written",
       ("if (again == AGAIN_TO_GO_ON) {", "if (again == AGAIN_TO_GO_ON) { tree_discard(txn);"),
       by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
+fault("removal-without-a-look", "server/types/zset.c",
+      "a range of a sorted set is removed in one round",
+      ("return zset->order != NULL ? call_yield_at(zset->call, i) : STORE_OK;", "return STORE_OK;"),
+      by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
+fault("change-without-a-look", "server/types/members.c",
+      "members of sets and hashes are changed in one round",
+      ("return members->tree != NULL ? call_yield_at(call, i) : STORE_OK;", "return STORE_OK;"),
+      by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
 fault("parked-without-a-look", "server/exec/runner.c",
       "commands that have waited behind another one run in one round, however long that takes",
       ("enum store_result result = start(request); conn_note_command(request->conn, request->named); "

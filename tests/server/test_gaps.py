@@ -170,3 +170,25 @@ def test_a_long_transaction_is_many_rounds(server):
         assert reply == b"*%d\r\n" % commands + b":1\r\n" * commands
     assert rounds > 8
     assert server.client().scard("set") == MEMBERS + commands
+
+
+def counted(reply):
+    return int(re.match(rb"[:*~](\d+)", reply).group(1))
+
+
+@pytest.mark.parametrize("words", [
+    ("ZREMRANGEBYRANK", "zset", "0", "24999"), ("ZREMRANGEBYSCORE", "zset", "-inf", "(25000"),
+    ("ZPOPMIN", "zset", "25000"), ("SPOP", "set", "25000"),
+    ("ZREM", "zset", *(f"member:{n}" for n in range(25_000))),
+    ("SREM", "set", *(f"member:{n}" for n in range(25_000))),
+    ("SADD", "set", *(f"other:{n}" for n in range(25_000))),
+    ("HSET", "hash", *(f"other:{n}" for n in range(50_000)))], ids=lambda words: words[0])
+def test_a_change_of_many_elements_is_many_rounds(server, words):
+    client = fill(server)
+    with server.raw(timeout=300) as raw:
+        rounds, reply = rounds_of(server, raw, *words)
+    assert counted(reply) in (25_000, 50_000)  # ZPOPMIN tells the scores, too
+    assert rounds > 8
+    left = {"zset": MEMBERS, "set": MEMBERS, "hash": 0}
+    left[words[1]] += 25_000 if words[0] in ("SADD", "HSET") else -25_000
+    assert [client.zcard("zset"), client.scard("set"), client.hlen("hash")] == list(left.values())
