@@ -146,12 +146,14 @@ void store_set_active_expiry(struct store *store, bool active);
  * still then, but runs at 7/8 of its speed until the machine's has caught up. Any thread. */
 int64_t store_clock_ms(struct store *store);
 
-/* For keyed hashes: made at random with the directory, the same for good, shown to nobody. Any
- * thread. */
+/* For keyed hashes: made at random with the directory, the same for good, shown to nobody. */
 struct store_secret {
     uint64_t words[2];
 };
 struct store_secret store_secret(const struct store *store);
+
+/* Above every number that it has returned for this directory, over restarts too; never 0. */
+uint64_t store_next_sequence(struct store *store);
 
 /* ---- workers ---- */
 
@@ -189,8 +191,7 @@ void store_await_durable(struct store *store, int change);
 /* A write or flush has failed: nothing can be committed or made durable any more. */
 bool store_has_failed(const struct store *store);
 
-/* Index and buffers leave too little memory for pages, and no key may go: no more should come. Any
- * thread. */
+/* Index and buffers leave too little memory for pages, and no key may go: no more should come. */
 bool store_is_over_memory(const struct store *store);
 
 /* ---- requests ---- */
@@ -533,8 +534,7 @@ STORE_MUST_CHECK enum store_result store_tree_seek_rank(struct store_tree *tree,
 STORE_MUST_CHECK enum store_result store_tree_get(struct store_cursor *cursor,
                                                   struct store_entry *entry);
 /* The entries from the cursor on, and moves behind them: as many as lie together, at least one and
- * at most `most`. All of their bytes hold until the next call on the tree. STORE_ABSENT at the end.
- */
+ * at most `most`. Their bytes hold until the next call on the tree. STORE_ABSENT at the end. */
 STORE_MUST_CHECK enum store_result store_tree_read(struct store_cursor *cursor,
                                                    struct store_entry *entries, uint32_t most,
                                                    uint32_t *count);

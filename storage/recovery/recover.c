@@ -557,6 +557,7 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
     struct format_superblock *super = &store->superblock.latest;
     super->epoch++;
     atomic_store(&store->tree_ids, 1);
+    atomic_store(&store->sequences, 0);
     super->tail_position = mark.position;
     super->tail_sequence = mark.sequence;
     super->tail_previous = mark.previous;

@@ -25,6 +25,14 @@ uint64_t tree_next_id(struct store *store)
     return store->superblock.latest.epoch << EPOCH_SHIFT | number;
 }
 
+/* Apart from the ids: more than an epoch has room for run into the next one's, which does no worse
+ * than to put entries of a later start among these. */
+uint64_t store_next_sequence(struct store *store)
+{
+    uint64_t number = atomic_fetch_add_explicit(&store->sequences, 1, memory_order_relaxed);
+    return (store->superblock.latest.epoch << EPOCH_SHIFT) + number;
+}
+
 struct collection *tree_known(const struct store_txn *txn, uint64_t id)
 {
     struct collection *collection = txn->trees.collections;

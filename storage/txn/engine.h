@@ -413,6 +413,7 @@ struct store {
     _Atomic uint32_t evict_turn;      /* the partition that is to give room next */
     _Atomic bool walks_expired;       /* store_set_active_expiry */
     _Atomic uint64_t tree_ids;        /* given out in this epoch (tree_owner.c) */
+    _Atomic uint64_t sequences;       /* likewise, to the caller */
     _Atomic uint32_t stream_pages;    /* pinned by streams */
     _Atomic uint64_t loaded_bytes;    /* of values in one piece, while their requests last */
 

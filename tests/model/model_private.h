@@ -95,7 +95,7 @@ struct store {
     uint64_t sweep_hash;
     _Atomic bool keeps_expired; /* store_set_active_expiry */
     struct store_stats stats;
-    _Atomic uint64_t commits, durable;
+    _Atomic uint64_t commits, durable, sequences;
     _Atomic uint64_t keys[STORE_DB_COUNT], expires[STORE_DB_COUNT];
 };
 

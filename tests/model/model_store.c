@@ -133,6 +133,11 @@ struct store_secret store_secret(const struct store *store)
     return (struct store_secret){{1, 2}};
 }
 
+uint64_t store_next_sequence(struct store *store)
+{
+    return atomic_fetch_add_explicit(&store->sequences, 1, memory_order_relaxed) + 1;
+}
+
 uint64_t store_durable(const struct store *store)
 {
     return store->durable;
