@@ -178,6 +178,7 @@ SERVER_SRC := \
 	server/types/list.c \
 	server/types/member_tree.c \
 	server/types/members.c \
+	server/types/members_order.c \
 	server/types/members_reply.c \
 	server/types/packed.c \
 	server/types/probes.c \
@@ -451,7 +452,7 @@ COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands
 	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/dice.c server/exec/gather.c server/base/glob.c \
 	server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
-	server/types/members_reply.c server/types/packed.c server/exec/row.c server/types/scan_args.c server/types/set.c)
+	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/row.c server/types/scan_args.c server/types/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \

@@ -97,8 +97,7 @@ static enum store_result walk(struct algebra *algebra)
                                                 gather, false, visit, algebra);
         if (result != STORE_OK)
             return result;
-        gather->source++;
-        gather->at = 0;
+        gather_next_source(gather);
     }
     return STORE_OK;
 }

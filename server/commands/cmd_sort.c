@@ -12,6 +12,7 @@
 
 #include "server/types/hash.h"
 #include "server/types/list.h"
+#include "server/types/members_order.h"
 #include "server/exec/request.h"
 #include "server/types/set.h"
 #include "server/core/session.h"
@@ -206,6 +207,24 @@ static enum store_result read_list(struct sort *sort)
     return result;
 }
 
+/* Finds out what comes after what, where that is how members are given. */
+static enum store_result arrange_set(struct sort *sort, struct members *set)
+{
+    struct sort_table *table = sort->table;
+    if (!sort->is_unsorted || !members_are_reordered(set))
+        return STORE_OK;
+    enum store_result result = members_arrange(sort->call, set, &table->order, table->left);
+    bool is_step = result == STORE_OK && !table->order.is_sorted;
+    return is_step ? sort_table_step(sort->call, table) : result;
+}
+
+/* The member that is the next to be read. */
+static uint64_t next_rank(const struct sort_table *table)
+{
+    uint64_t place = table->from + table->count;
+    return table->order.is_sorted ? table->order.places[place].rank : place;
+}
+
 static enum store_result read_set(struct sort *sort)
 {
     struct sort_table *table = sort->table;
@@ -215,8 +234,10 @@ static enum store_result read_set(struct sort *sort)
     enum store_result result = set_find(sort->call, sort->call->keys, &set, &done);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_SET, members_count(&set));
+    if (result == STORE_OK)
+        result = arrange_set(sort, &set);
     while (result == STORE_OK && table->count < table->capacity) {
-        result = members_at(sort->call, &set, table->from + table->count, &name, &value);
+        result = members_at(sort->call, &set, next_rank(table), &name, &value);
         if (result == STORE_OK)
             result = keep(sort, name);
     }

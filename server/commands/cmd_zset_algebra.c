@@ -251,8 +251,7 @@ static enum store_result walk(struct algebra *algebra)
             members_each(algebra->call, &source->members, gather, !source->is_set, visit, algebra);
         if (result != STORE_OK)
             return result;
-        gather->source++;
-        gather->at = 0;
+        gather_next_source(gather);
     }
     return STORE_OK;
 }

@@ -49,6 +49,14 @@ void gather_begin_step(struct gather *gather)
     gather->step_end = gather->out.len + step_bytes(gather);
 }
 
+void gather_next_source(struct gather *gather)
+{
+    gather->source++;
+    gather->at = 0;
+    free(gather->order.places);
+    gather->order = (struct gather_order){.places = NULL};
+}
+
 static void gather_free(void *progress)
 {
     struct gather *gather = progress;
@@ -57,6 +65,7 @@ static void gather_free(void *progress)
     resp_writer_free(&gather->said);
     aside_free(&gather->aside);
     free(gather->ranks);
+    free(gather->order.places);
     if (gather->build.building != NULL)
         store_building_end(gather->build.building);
     free(gather);
@@ -94,7 +103,8 @@ struct gather *gather_get(struct call *call)
     if ((gather->is_reply || gather->is_tail) && call_is_in_vain(call))
         return NULL;
     note_steps(gather);
-    uint64_t bytes = gather->out.capacity + gather->said.capacity + gather->rank_bytes;
+    uint64_t bytes = gather->out.capacity + gather->said.capacity + gather->rank_bytes +
+                     gather->order.capacity * sizeof *gather->order.places;
     return gathered_set(&gather->gathered, bytes) ? gather : NULL;
 }
 

@@ -33,14 +33,27 @@ struct gathered {
 /* How much it is now; false: it is too much for the command to go on. */
 bool gathered_set(struct gathered *gathered, uint64_t bytes);
 
+/* The entries of a tree in an order that is not the tree's: see members_order.h. */
+struct gather_place {
+    uint64_t sequence;
+    int64_t number;
+    uint64_t rank; /* in the tree */
+};
+struct gather_order {
+    struct gather_place *places; /* NULL: not begun; freed */
+    uint64_t capacity, count;    /* so many were noted */
+    bool is_sorted;              /* all were, and they are in order */
+};
+
 struct gather {
-    uint64_t at;            /* where to go on, as the command counts */
-    uint32_t source;        /* in which of several keys */
-    uint64_t count;         /* of what was collected, as the command counts */
-    struct dice dice;       /* from the call's seed */
-    uint64_t checksum;      /* DUMP: of all that was collected */
-    uint64_t *ranks;        /* of what was chosen by it, or places in `out`, in order; freed */
-    uint64_t rank_bytes;    /* of the latter */
+    uint64_t at;         /* where to go on, as the command counts */
+    uint32_t source;     /* in which of several keys */
+    uint64_t count;      /* of what was collected, as the command counts */
+    struct dice dice;    /* from the call's seed */
+    uint64_t checksum;   /* DUMP: of all that was collected */
+    uint64_t *ranks;     /* of what was chosen by it, or places in `out`, in order; freed */
+    uint64_t rank_bytes; /* of the latter */
+    struct gather_order order;
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct gathered gathered;
     struct aside aside;      /* what was before it, or before `said` */
@@ -64,6 +77,9 @@ struct gather {
 struct gather *gather_get(struct call *call);
 
 void gather_begin_step(struct gather *gather);
+
+/* From one of several keys to the next. */
+void gather_next_source(struct gather *gather);
 
 /* For a command that makes a collection of what it collects, and is not to keep all of it in
  * memory: when there is much in `out`, or all that was left, `plant` adds it to a building, a step

@@ -7,6 +7,7 @@
 #include "server/core/server.h"
 
 #define HASH_BYTES MEMBER_KEY_BYTES
+#define KEY_BYTES (HASH_BYTES + 8) /* with a sequence number */
 
 static uint64_t hash_of(const struct store *store, struct resp_slice name)
 {
@@ -19,21 +20,28 @@ uint64_t member_hash(const struct call *call, struct resp_slice name)
     return hash_of(call->server->store, name);
 }
 
-static void write_hash(char bytes[HASH_BYTES], uint64_t hash)
+static void write_number(char bytes[8], uint64_t number)
 {
-    hash = __builtin_bswap64(hash);
-    memcpy(bytes, &hash, HASH_BYTES);
+    number = __builtin_bswap64(number);
+    memcpy(bytes, &number, 8);
+}
+
+static uint64_t read_number(const char bytes[8])
+{
+    uint64_t number;
+    memcpy(&number, bytes, 8);
+    return __builtin_bswap64(number);
 }
 
 void member_key(const struct store *store, struct resp_slice name, char key[MEMBER_KEY_BYTES])
 {
-    write_hash(key, hash_of(store, name));
+    write_number(key, hash_of(store, name));
 }
 
 enum store_result member_seek(struct store_tree *tree, uint64_t hash, struct store_cursor *cursor)
 {
     char key[HASH_BYTES];
-    write_hash(key, hash);
+    write_number(key, hash);
     return store_tree_seek(tree, key, sizeof key, cursor);
 }
 
@@ -69,10 +77,10 @@ enum store_result member_read(struct call *call, struct store_cursor *cursor, st
     enum store_result result = store_tree_get(cursor, &entry);
     if (result != STORE_OK)
         return result;
-    if (entry.key_len != HASH_BYTES)
+    if (entry.key_len != HASH_BYTES && entry.key_len != KEY_BYTES)
         return STORE_DAMAGED;
-    memcpy(&member->hash, entry.key, HASH_BYTES);
-    member->hash = __builtin_bswap64(member->hash);
+    member->hash = read_number(entry.key);
+    member->sequence = entry.key_len == KEY_BYTES ? read_number(entry.key + HASH_BYTES) : 0;
     member->item = entry.value;
     uint64_t head_len =
         entry.value.length < PACKED_LENGTH_MAX ? entry.value.length : PACKED_LENGTH_MAX;
@@ -103,19 +111,23 @@ enum store_result member_find(struct call *call, struct store_tree *tree, struct
 {
     uint64_t hash = member_hash(call, name);
     char key[HASH_BYTES];
-    write_hash(key, hash);
+    write_number(key, hash);
     *found = false;
     enum store_result result = store_tree_find(tree, key, sizeof key, cursor);
+    bool has_namesakes = false;
     while (result == STORE_OK) {
         result = member_read(call, cursor, member);
-        if (result == STORE_ABSENT || (result == STORE_OK && member->hash != hash))
-            return STORE_OK;
-        *found = result == STORE_OK && same(member->name, name);
-        if (result != STORE_OK || *found)
+        if (result != STORE_OK || member->hash != hash)
+            break;
+        *found = same(member->name, name);
+        if (*found)
             return result;
+        has_namesakes = true;
         result = store_tree_next(cursor);
     }
-    return result;
+    member->hash = hash;
+    member->has_namesakes = has_namesakes;
+    return result == STORE_ABSENT ? STORE_OK : result;
 }
 
 /* ---- writing ---- */
@@ -139,15 +151,21 @@ static enum store_result encode(struct call *call, struct resp_slice name, struc
 }
 
 enum store_result member_insert(struct call *call, struct store_cursor *cursor,
-                                struct resp_slice name, struct resp_slice value)
+                                const struct member *sought, struct resp_slice name,
+                                struct resp_slice value, uint64_t sequence)
 {
-    char key[HASH_BYTES];
+    char key[KEY_BYTES];
     struct resp_slice entry;
     enum store_result result = encode(call, name, value, &entry);
-    if (result != STORE_OK)
-        return result;
-    write_hash(key, member_hash(call, name));
-    return store_tree_insert(cursor, key, sizeof key, entry.data, entry.len);
+    write_number(key, sought->hash);
+    write_number(key + HASH_BYTES, sequence);
+    /* Of one hash, those without a number come first. */
+    if (result == STORE_OK && sequence == 0 && sought->has_namesakes)
+        result = store_tree_find(cursor->tree, key, HASH_BYTES, cursor);
+    return result == STORE_OK
+               ? store_tree_insert(cursor, key, sequence == 0 ? HASH_BYTES : KEY_BYTES, entry.data,
+                                   entry.len)
+               : result;
 }
 
 enum store_result member_replace(struct call *call, struct store_cursor *cursor,

@@ -2,7 +2,9 @@
 
 #include <assert.h>
 
+#include "server/core/server.h"
 #include "server/types/member_tree.h"
+#include "server/types/members_order.h"
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
@@ -126,6 +128,13 @@ enum store_result members_get_length(struct call *call, struct members *members,
 
 /* ---- changing ---- */
 
+/* For a new member. */
+static uint64_t next_sequence(const struct call *call, const struct members *members)
+{
+    bool is_ordered = (members->type & (ITEM_BIG | ITEM_INTEGERS)) == 0;
+    return is_ordered ? store_next_sequence(call->server->store) : 0;
+}
+
 static enum store_result tree_put(struct call *call, struct members *members,
                                   struct resp_slice name, struct resp_slice value, bool *added)
 {
@@ -138,7 +147,7 @@ static enum store_result tree_put(struct call *call, struct members *members,
     *added = !found;
     members->is_changed |= !found;
     if (!found)
-        return member_insert(call, &cursor, name, value);
+        return member_insert(call, &cursor, &member, name, value, next_sequence(call, members));
     if (members->width == 1)
         return STORE_OK;
     members->is_changed = true;
@@ -356,6 +365,23 @@ static enum store_result each_packed(struct members *members, struct gather *gat
     return STORE_OK;
 }
 
+static enum store_result visit_at(struct call *call, struct members *members,
+                                  struct store_cursor *cursor, bool with_values,
+                                  member_visit *visit, void *arg)
+{
+    struct member member;
+    struct resp_slice value = {"", 0};
+    enum store_result result = read_counted(call, cursor, &member);
+    bool is_left = members->leaves_long && member_is_long(&member);
+    if (result == STORE_OK && with_values && !is_left)
+        result = member_value(call, &member, &value);
+    members->unread = is_left ? &member : NULL;
+    if (result == STORE_OK)
+        result = visit(arg, member.name, value);
+    members->unread = NULL;
+    return result;
+}
+
 /* Up to the member with rank `end`. */
 static enum store_result each_in_tree(struct call *call, struct members *members,
                                       struct gather *gather, uint64_t end, bool with_values,
@@ -366,16 +392,7 @@ static enum store_result each_in_tree(struct call *call, struct members *members
         return STORE_OK;
     enum store_result result = store_tree_seek_rank(members->tree, gather->at, &cursor);
     while (result == STORE_OK) {
-        struct member member;
-        struct resp_slice value = {"", 0};
-        result = read_counted(call, &cursor, &member);
-        bool is_left = members->leaves_long && member_is_long(&member);
-        if (result == STORE_OK && with_values && !is_left)
-            result = member_value(call, &member, &value);
-        members->unread = is_left ? &member : NULL;
-        if (result == STORE_OK)
-            result = visit(arg, member.name, value);
-        members->unread = NULL;
+        result = visit_at(call, members, &cursor, with_values, visit, arg);
         if (result != STORE_OK || ++gather->at == end)
             return result;
         if (gather_step_is_full(gather))
@@ -383,6 +400,26 @@ static enum store_result each_in_tree(struct call *call, struct members *members
         result = members_yield(call, members, gather->at);
         if (result == STORE_OK)
             result = store_tree_next(&cursor);
+    }
+    return result;
+}
+
+static enum store_result each_in_order(struct call *call, struct members *members,
+                                       struct gather *gather, bool with_values, member_visit *visit,
+                                       void *arg)
+{
+    uint64_t count = members_count(members);
+    struct gather_order *order = &gather->order;
+    enum store_result result = members_arrange(call, members, order, gather->entries_left);
+    if (result == STORE_OK && !order->is_sorted)
+        return gather_step(call, gather);
+    while (result == STORE_OK && gather->at < count) {
+        struct store_cursor cursor;
+        result = store_tree_seek_rank(members->tree, order->places[gather->at].rank, &cursor);
+        if (result == STORE_OK)
+            result = visit_at(call, members, &cursor, with_values, visit, arg);
+        if (result == STORE_OK && ++gather->at < count && gather_step_is_full(gather))
+            return gather_step(call, gather);
     }
     return result;
 }
@@ -398,6 +435,8 @@ enum store_result members_each(struct call *call, struct members *members, struc
 {
     if (members->tree == NULL)
         return enough(each_packed(members, gather, visit, arg));
+    if (members_are_reordered(members))
+        return enough(each_in_order(call, members, gather, with_values, visit, arg));
     return enough(
         each_in_tree(call, members, gather, members_count(members), with_values, visit, arg));
 }

@@ -78,6 +78,14 @@ STORE_MUST_CHECK enum store_result members_yield(struct call *call, const struct
 
 /* ---- by rank, and all of them ---- */
 
+/* Whether it is a tree of what Redis keeps as a listpack or intset: its members are shown in the
+ * order they have there (members_order.h), which is not that of their ranks. */
+static inline bool members_are_reordered(const struct members *members)
+{
+    return members->tree != NULL && (members->type & ITEM_BIG) == 0 &&
+           (members->type & ITEM_TYPE_MASK) != TYPE_ZSET;
+}
+
 /* The member with this rank, below the count; holds until the next call about these members. */
 STORE_MUST_CHECK enum store_result members_at(struct call *call, struct members *members,
                                               uint64_t rank, struct resp_slice *name,
@@ -85,10 +93,11 @@ STORE_MUST_CHECK enum store_result members_at(struct call *call, struct members 
 STORE_MUST_CHECK enum store_result members_remove_at(struct call *call, struct members *members,
                                                      uint64_t rank);
 
-/* Calls `visit` for each member from gather->at on, which it moves, in steps where needed; the
- * command must not have written anything yet. A visit that does not return STORE_OK ends the walk
- * before it moves on; STORE_ABSENT ends it as a success. `value` is empty where there are no values
- * or none are wanted; members->unread, if it is not NULL, has one that was not read. */
+/* Calls `visit` for each member from gather->at on, which it moves, in the order in which Redis
+ * has them where it keeps one, and in steps where needed; the command must not have written
+ * anything yet. A visit that does not return STORE_OK ends the walk before it moves on;
+ * STORE_ABSENT ends it as a success. `value` is empty where there are no values or none are wanted;
+ * members->unread, if it is not NULL, has one that was not read. */
 typedef enum store_result member_visit(void *arg, struct resp_slice name, struct resp_slice value);
 STORE_MUST_CHECK enum store_result members_each(struct call *call, struct members *members,
                                                 struct gather *gather, bool with_values,

@@ -94,13 +94,16 @@ enum store_result set_add(struct call *call, struct members *set, struct resp_sl
 {
     int64_t number, count = (int64_t)members_count(set);
     bool is_integer = resp_read_int64(member.data, member.len, &number);
-    size_t longest = is_integers(set) && !is_integer ? longest_integer(set) : 0;
+    bool is_first_other = is_integers(set) && !is_integer;
     enum store_result result;
+    /* It is new for sure, and the first whose place among those to come counts. */
+    if (is_first_other)
+        grow_form(call, set, member, is_integer, count, longest_integer(set));
     if (is_integers(set) && is_integer && set->tree == NULL)
         result = add_sorted(call, set, number, member, added);
     else
         result = members_put(call, set, member, (struct resp_slice){"", 0}, added);
-    if (result == STORE_OK && *added)
-        grow_form(call, set, member, is_integer, count, longest);
+    if (result == STORE_OK && *added && !is_first_other)
+        grow_form(call, set, member, is_integer, count, 0);
     return result;
 }

@@ -26,6 +26,7 @@ static void table_free(void *progress)
     resp_writer_free(&table->out);
     aside_free(&table->aside);
     assembly_free(&table->assembly);
+    free(table->order.places);
     free(table->elements);
     free(table->spare);
     free(table->values);
@@ -54,7 +55,9 @@ struct sort_table *sort_table_get(struct call *call)
     table->left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
     table->read = 0;
     table->step_end = table->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
-    return gathered_set(&table->gathered, table->bytes + table->out.capacity) ? table : NULL;
+    uint64_t places = table->order.capacity * sizeof *table->order.places;
+    return gathered_set(&table->gathered, table->bytes + places + table->out.capacity) ? table
+                                                                                       : NULL;
 }
 
 enum store_result sort_table_step(struct call *call, struct sort_table *table)

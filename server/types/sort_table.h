@@ -29,7 +29,8 @@ struct sort_element {
 struct sort_table {
     struct sort_element *elements, *spare;
     uint64_t count, capacity;
-    uint64_t from; /* the position of the first that is read */
+    uint64_t from;             /* the position of the first that is read */
+    struct gather_order order; /* of what is not sorted */
     bool is_reserved;
     uint64_t weighed, given;
     uint64_t width, merged, taken; /* sorting: see sort_table.c */

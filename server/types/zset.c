@@ -302,8 +302,8 @@ static enum store_result add_to_trees(struct zset *zset, const struct zset_pair 
     if (found)
         return STORE_DAMAGED;
     zset_score_write(score, pair->score);
-    return member_insert(zset->call, &cursor, pair->member,
-                         (struct resp_slice){score, sizeof(score)});
+    return member_insert(zset->call, &cursor, &entry, pair->member,
+                         (struct resp_slice){score, sizeof(score)}, 0);
 }
 
 /* From the packed form to trees. */

@@ -151,13 +151,15 @@
 
 #include "storage/store.h"
 
-#define FORMAT_VERSION 2u
+#define FORMAT_VERSION 3u
+#define FORMAT_VERSION_OLDEST 2u /* still read: only entries of the server's own differ */
 #define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* what a file has for it */
-#define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull      /* "VELLUM01" */
-#define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull         /* "VLUSEGMT" */
-#define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull           /* "VLUGROUP" */
-#define FORMAT_INDEX_MAGIC 0x3258444e49554c56ull           /* "VLUINDX2" */
-#define FORMAT_INDEX_END 0x444e4558444e4956ull             /* "VINDXEND" */
+#define FORMAT_STAMP_OLDEST (FORMAT_VERSION_OLDEST | SIZES_VERSION_MARK)
+#define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
+#define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
+#define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
+#define FORMAT_INDEX_MAGIC 0x3258444e49554c56ull      /* "VLUINDX2" */
+#define FORMAT_INDEX_END 0x444e4558444e4956ull        /* "VINDXEND" */
 
 #define PAGE_SIZE 4096u
 #define SEGMENT_PAGES SIZES_SEGMENT_PAGES

@@ -23,6 +23,7 @@ static uint64_t checksum_of(const struct format_superblock *super)
 int superblock_write(struct superblock *block)
 {
     struct format_superblock *super = &block->latest;
+    super->version = FORMAT_STAMP; /* from the first write on, an older server refuses it */
     super->sequence++;
     super->checksum = checksum_of(super);
     memset(block->page, 0, PAGE_SIZE);
@@ -128,6 +129,11 @@ static bool is_damaged(const struct format_superblock *copy)
            (copy->magic != FORMAT_SUPERBLOCK_MAGIC || copy->checksum != checksum_of(copy));
 }
 
+static bool is_known(uint32_t version)
+{
+    return version >= FORMAT_STAMP_OLDEST && version <= FORMAT_STAMP;
+}
+
 static enum store_result judge(const struct format_superblock *found, uint64_t magic,
                                uint32_t version, char *message)
 {
@@ -136,15 +142,15 @@ static enum store_result judge(const struct format_superblock *found, uint64_t m
                  "The file `superblock` is not Vellum's: choose another directory with --dir");
         return STORE_FOREIGN;
     }
-    if (found->magic == 0 && version == FORMAT_STAMP) {
+    if (found->magic == 0 && is_known(version)) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "Both copies of the superblock are damaged: restore the directory from a backup");
         return STORE_CORRUPT;
     }
-    if (found->magic == 0 || found->version != FORMAT_STAMP) {
+    if (found->magic == 0 || !is_known(found->version)) {
         snprintf(message, STORE_MESSAGE_MAX,
-                 "The data directory has format version %u; this server knows version %u only",
-                 found->magic ? found->version : version, FORMAT_STAMP);
+                 "The data directory has format version %u; this server knows versions %u to %u",
+                 found->magic ? found->version : version, FORMAT_STAMP_OLDEST, FORMAT_STAMP);
         return STORE_VERSION;
     }
     return STORE_OK;

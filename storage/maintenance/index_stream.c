@@ -19,7 +19,7 @@ struct format_index_head index_head(const struct format_superblock *super)
                                      .commit = super->tail_commit,
                                      .previous = super->tail_previous,
                                      .super_sequence = super->sequence,
-                                     .version = FORMAT_STAMP,
+                                     .version = super->version,
                                      .partition_count = super->partition_count};
     memcpy(head.store_id, super->store_id, sizeof head.store_id);
     return head;

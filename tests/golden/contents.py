@@ -1,6 +1,6 @@
 """What every golden data directory holds: each kind of structure on disk at least once, above and
 below each threshold of form; and what must be read back from it. Data directories of earlier servers
-hold what this file had then, so it is only added to, under the next format's version."""
+hold what this file had then, so it is only added to, under the next format's version (SINCE_3)."""
 
 FAR = 4_000_000_000_000  # an expiry, in milliseconds
 
@@ -40,6 +40,13 @@ SCORES = {
     b"tree zset": {b"member %d" % i: float(i % 100) for i in range(2000)},
     b"infinite": {b"-": float("-inf"), b"+": float("inf"), b"0": 0.0},
 }
+# Trees of what Redis would keep as listpacks and intsets, in the order in which they are shown.
+SINCE_3 = {
+    b"ordered hash": {b"%d:" % (i * 37 % 101) + b"f" * 40: b"%d" % i for i in range(101)},
+    b"ordered set": [b"%d:" % (i * 29 % 101) + b"m" * 40 for i in range(101)],
+    b"long numbers": [b"%d" % (i * 10**18 // 29) for i in range(-200, 200)],
+    b"numbers and others": [b"%d" % (i * 10**18 // 13) for i in range(-50, 50)] + [b"x", b"-1", b"a"],
+}
 
 
 def fill(client, other):
@@ -55,6 +62,14 @@ def fill(client, other):
         client.rpush(key, *elements)
     for key, scores in SCORES.items():
         client.zadd(key, scores)
+    for key, members in SINCE_3.items():
+        if isinstance(members, dict):
+            client.hset(key, mapping=members)
+        elif key == b"numbers and others":
+            client.sadd(key, *members[99::-1])
+            client.sadd(key, *members[100:])
+        else:
+            client.sadd(key, *members)
     client.pfadd(b"hyperloglog", *range(1000))
     client.set(b"expires", b"late", pxat=FAR)
     client.set(b"deleted", b"x")
@@ -64,7 +79,15 @@ def fill(client, other):
     other.set(b"elsewhere", b"database 3")
 
 
-def verify(client, other):
+def verify(client, other, version):
+    keys = len(STRINGS) + len(FIELDS) + len(SETS) + len(LISTS) + len(SCORES) + 4
+    if version >= 3:
+        keys += len(SINCE_3)
+        for key, members in SINCE_3.items():
+            if isinstance(members, dict):
+                assert list(client.hgetall(key).items()) == list(members.items()), key
+            else:
+                assert client.sort(key, by="nosort") == members, key
     for key, value in STRINGS.items():
         assert client.get(key) == value, key[:20]
     assert client.strlen(b"hole") == 10_000_001 and client.bitcount(b"hole") == 1
@@ -82,4 +105,4 @@ def verify(client, other):
     assert client.get(b"deleted") is None
     assert client.get(b"overwritten") == b"new"
     assert other.get(b"elsewhere") == b"database 3" and other.dbsize() == 1
-    assert client.dbsize() == len(STRINGS) + len(FIELDS) + len(SETS) + len(LISTS) + len(SCORES) + 4
+    assert client.dbsize() == keys

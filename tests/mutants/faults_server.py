@@ -120,7 +120,7 @@ fault("no-means-never", "storage/maintenance/keeper.c",
 
 fault("member-by-its-hash-alone", "server/types/member_tree.c",
       "members of one hash are taken for each other",
-      ("*found = result == STORE_OK && same(member->name, name);", "*found = result == STORE_OK;"),
+      ("*found = same(member->name, name);", "*found = true;"),
       by=["test_cmd_set_weak"], quick=True)
 fault("scan-ends-at-hash-0", "server/types/members.c",
       "a scan whose first part ends among members of hash 0 is over",
@@ -136,6 +136,19 @@ fault("step-forgotten", "server/types/members.c",
       ("store_tree_seek_rank(members->tree, gather->at, &cursor)",
        "store_tree_seek_rank(members->tree, 0, &cursor)"),
       by=["test_cmd_set"])
+fault("listpack-in-hash-order", "server/types/members.h",
+      "what Redis keeps as a listpack is shown in the order of a hash",
+      ("(members->type & ITEM_TYPE_MASK) != TYPE_ZSET;", "false;"),
+      by=["test_order.py::test_a_hash_is_shown_as_it_was_made"])
+fault("order-of-few", "server/types/members_order.c",
+      "members are sorted when a step has noted some of them",
+      ("order->is_sorted = result == STORE_OK && order->count == order->capacity;",
+       "order->is_sorted = result == STORE_OK;"),
+      by=["test_order.py::test_thresholds_count_as_they_are_when_it_is_written"])
+fault("unnumbered-behind-numbered", "server/types/member_tree.c",
+      "a member without a number stands behind others of its hash that have one",
+      ("if (result == STORE_OK && sequence == 0 && sought->has_namesakes)", "if (false)"),
+      by=["test_cmd_hash_weak"])
 fault("packed-length-trusted", "server/types/packed.c",
       "the length behind an entry is not compared with the one before it",
       ("== size && mirrored == len;", "> 0;"),

@@ -2,6 +2,8 @@
 
 import glob
 import os
+import re
+import struct
 import subprocess
 import sys
 
@@ -19,24 +21,44 @@ ARCHIVES = sorted(glob.glob(os.path.join(GOLDEN, "*.tar.xz")))
 pytestmark = [pytest.mark.vellum, pytest.mark.sockets("about the files")]
 
 
+def format_version():
+    with open(os.path.join(harness.TOP, "storage/format/format.h"), encoding="utf-8") as file:
+        version = next(line.split()[2] for line in file if "define FORMAT_VERSION " in line)
+    return int(version.rstrip("u"))
+
+
+def superblock_version(server):
+    """Of the copy that counts."""
+    with open(os.path.join(server.data, "superblock"), "rb") as file:
+        copies = file.read()
+    heads = [struct.unpack_from("<8sII16sQQQ", copies, at) for at in (0, 4096)]
+    return max(heads, key=lambda head: head[6])[1]
+
+
 @pytest.fixture
-def server(workers, request):
+def golden(workers, request):
+    """A server that is not started yet, on such a directory, and the directory's version."""
     server = harness.Server(workers)
     os.mkdir(server.data)
     subprocess.run(["tar", "-C", server.data, "-xJf", request.param], check=True)
-    yield server
+    yield server, int(re.search(r"format-(\d+)", request.param)[1])
     try:
         server.stop()
     finally:
         server.remove()
 
 
-@pytest.mark.parametrize("server", ARCHIVES, indirect=True, ids=os.path.basename)
-def test_a_golden_directory_is_read_and_written_on(server):
+@pytest.mark.parametrize("golden", ARCHIVES, indirect=True, ids=os.path.basename)
+def test_a_golden_directory_is_read_and_written_on(golden):
+    server, version = golden
     assert server.check_data()[0] == 0, server.check_data()
+    assert superblock_version(server) == version
     server.start()
-    contents.verify(server.client(), server.client(db=3))
+    assert superblock_version(server) == format_version(), "an earlier server refuses it from now on"
+    contents.verify(server.client(), server.client(db=3), version)
     client = server.client()
+    pair = {b"%d" % i: b"x" * 20 for i in range(100)}
+    client.hset("ordered from now on", mapping=pair)
     client.set("short", "another")
     client.lpush("tree list", "first")
     client.hset("packed hash", "f0", "changed")
@@ -46,6 +68,7 @@ def test_a_golden_directory_is_read_and_written_on(server):
     assert client.get("short") == b"another" and client.llen("tree list") == 3001
     assert client.lindex("tree list", 0) == b"first"
     assert client.hget("packed hash", "f0") == b"changed"
+    assert list(client.hgetall("ordered from now on").items()) == list(pair.items())
     assert client.getrange("of two levels", -5, -1)[-3:] == b"end"
     assert client.info()["damaged_items"] == 0
     server.stop()
@@ -54,7 +77,5 @@ def test_a_golden_directory_is_read_and_written_on(server):
 
 def test_every_format_has_its_directories():
     names = {os.path.basename(path) for path in ARCHIVES}
-    with open(os.path.join(harness.TOP, "storage/format/format.h"), encoding="utf-8") as file:
-        version = next(line.split()[2] for line in file if "define FORMAT_VERSION" in line)
-    version = int(version.rstrip("u"))
+    version = format_version()
     assert {f"format-{version}-{end}.tar.xz" for end in ("stopped", "killed")} <= names
