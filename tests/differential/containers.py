@@ -300,7 +300,13 @@ class Containers:
     def hash(self):
         return self.own_key(b"h")
 
+    def short_field(self):
+        return b"field:%d:" % self.random.randrange(120) + b"f" * 30
+
     def HSET(self):
+        if self.chance(0.15):  # many, but all of them short: a listpack, and a tree
+            pairs = [(self.short_field(), b"v" * self.random.randrange(64)) for _ in range(30)]
+            return [b"listpack"] + [word for pair in pairs for word in pair]
         return [self.hash()] + [w for m in self.members() for w in (m, self.value())]
 
     HMSET = HSET
@@ -316,7 +322,10 @@ class Containers:
     def HMGET(self):
         return [self.hash()] + self.members()
 
-    HDEL = HMGET
+    def HDEL(self):
+        if self.chance(0.15):
+            return [b"listpack"] + [self.short_field() for _ in range(5)]
+        return self.HMGET()
 
     def HLEN(self):
         return [self.hash()]
@@ -353,7 +362,8 @@ class Containers:
 
     def SADD(self):
         if self.chance(0.05):
-            return [self.set()] + list(range(self.random.randrange(600)))
+            scale = self.random.choice([1, 10**16 // 3])  # of which a few are much to keep
+            return [self.set()] + [i * scale for i in range(self.random.randrange(600))]
         return [self.set()] + self.members()
 
     def SREM(self):

@@ -64,7 +64,8 @@ def same_keys(_words, stock, ours):
 
 
 def same_members(_words, stock, ours):
-    """The elements of a set, of a hash's keys or values: in no particular order once they are many."""
+    """The elements of a set, of a hash's keys or values: in no particular order in a hash table. What is
+    none on either side is compared with every look at the keyspace."""
     if stock[:1] not in (b"*", b"~") or stock[:1] != ours[:1]:
         return False
     return sorted(elements(stock)) == sorted(elements(ours))
