@@ -13,8 +13,7 @@
  * Units: lengths in bytes, times in Unix milliseconds unless the name says otherwise.
  * Threads: a store_worker and the requests executed on it belong to one thread. Functions that take
  * a struct store are safe from any thread.
- * Errors: every function that can fail returns enum store_result; nothing exits, prints or keeps
- * errno. Log lines go to store_options.log.
+ * Errors: functions that can fail return enum store_result; nothing exits, prints or keeps errno.
  */
 #ifndef VELLUM_STORE_H
 #define VELLUM_STORE_H
@@ -43,11 +42,12 @@ enum store_result {
     STORE_NO_MEMORY, /* allocation failed */
     STORE_TOO_LARGE, /* key, value or transaction over its limit */
     STORE_LOCKED,    /* at open: another process has the directory */
-    STORE_FOREIGN, /* at open: not a data directory of ours, or its files do not belong together */
-    STORE_VERSION, /* at open: a format version we do not know */
-    STORE_CORRUPT, /* at open: superblock or journal damaged beyond use */
-    STORE_INVALID, /* at open: a bad option */
-    STORE_BUSY,    /* its keys are held by a run that refuses others: see store_pause */
+    STORE_FOREIGN,  /* at open: not a data directory of ours, or its files do not belong together */
+    STORE_VERSION,  /* at open: a format version we do not know */
+    STORE_CORRUPT,  /* at open: superblock or journal damaged beyond use */
+    STORE_INVALID,  /* at open: a bad option */
+    STORE_BUSY,     /* its keys are held by a run that refuses others: see store_pause */
+    STORE_ANSWERED, /* never the store's own: what a run's helpers had to do is done */
 };
 
 enum store_sync { STORE_SYNC_ALWAYS, STORE_SYNC_EVERYSEC, STORE_SYNC_NO };

@@ -73,10 +73,8 @@ static enum store_result window_refresh(struct window *window)
 {
     if (!window->stale)
         return STORE_OK;
-    bool wrong_type;
-    enum store_result result =
-        string_find(window->call, window->call->keys, &window->value, &wrong_type);
-    assert(result != STORE_OK || (window->value.exists && !wrong_type));
+    enum store_result result = string_find(window->call, window->call->keys, &window->value);
+    assert(result != STORE_ANSWERED && (result != STORE_OK || window->value.exists));
     window->stale = result != STORE_OK;
     return result;
 }
@@ -290,19 +288,18 @@ struct fields {
     uint64_t written_length; /* the string is to have so many bytes */
 };
 
-/* *done: an argument is wrong, and answered. */
-static enum store_result read_fields(struct call *call, struct fields *fields, bool *done)
+static enum store_result read_fields(struct call *call, struct fields *fields)
 {
     *fields = (struct fields){0};
     fields->list = store_alloc(call->txn, call->argc / 3 * sizeof(struct field) + 1);
     if (fields->list == NULL)
         return STORE_NO_MEMORY;
     struct field field = {.overflow = OVERFLOW_WRAP};
-    *done = false;
-    for (size_t at = 2; at < call->argc && !*done;) {
+    for (size_t at = 2; at < call->argc;) {
         bool has_field;
-        *done = !read_field(call, &at, &field, &has_field);
-        if (*done || !has_field)
+        if (!read_field(call, &at, &field, &has_field))
+            return STORE_ANSWERED;
+        if (!has_field)
             continue;
         fields->list[fields->count++] = field;
         if (field.action == FIELD_GET)
@@ -317,11 +314,9 @@ static enum store_result read_fields(struct call *call, struct fields *fields, b
 static enum store_result run_fields(struct call *call, const struct fields *fields)
 {
     struct window window = {.call = call};
-    bool done;
-    enum store_result result = fields->writes
-                                   ? string_find(call, call->keys, &window.value, &done)
-                                   : string_look_up(call, call->keys, &window.value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = fields->writes ? string_find(call, call->keys, &window.value)
+                                              : string_look_up(call, call->keys, &window.value);
+    if (result != STORE_OK)
         return result;
     if (!string_fits(call, 0, fields->written_length))
         return STORE_OK;
@@ -341,9 +336,8 @@ static enum store_result run_fields(struct call *call, const struct fields *fiel
 enum store_result cmd_bitfield(struct call *call)
 {
     struct fields fields;
-    bool done;
-    enum store_result result = read_fields(call, &fields, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = read_fields(call, &fields);
+    if (result != STORE_OK)
         return result;
     return run_fields(call, &fields);
 }
@@ -351,9 +345,8 @@ enum store_result cmd_bitfield(struct call *call)
 enum store_result cmd_bitfield_ro(struct call *call)
 {
     struct fields fields;
-    bool done;
-    enum store_result result = read_fields(call, &fields, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = read_fields(call, &fields);
+    if (result != STORE_OK)
         return result;
     if (fields.writes) {
         resp_error(call->reply, "ERR BITFIELD_RO only supports the GET subcommand");

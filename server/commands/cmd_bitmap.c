@@ -92,13 +92,12 @@ enum store_result cmd_getbit(struct call *call)
     struct string_value value;
     uint64_t offset;
     uint8_t byte;
-    bool done;
     if (!bitmap_offset(call, call->argv[2], 0, &offset))
         return STORE_OK;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result == STORE_OK)
         result = read_byte(call, &value, offset / 8, &byte);
-    if (result == STORE_OK && !done)
+    if (result == STORE_OK)
         resp_integer(call->reply, byte >> (7 - offset % 8) & 1);
     return result;
 }
@@ -127,15 +126,14 @@ enum store_result cmd_setbit(struct call *call)
     struct string_value value;
     uint64_t offset;
     int64_t bit;
-    bool done;
     if (!bitmap_offset(call, call->argv[2], 0, &offset))
         return STORE_OK;
     if (!resp_read_int64(call->argv[3].data, call->argv[3].len, &bit) || bit < 0 || bit > 1) {
         resp_error(call->reply, "ERR bit is not an integer or out of range");
         return STORE_OK;
     }
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     return write_bit(call, &value, offset, bit == 1);
 }
@@ -235,7 +233,6 @@ enum store_result cmd_bitcount(struct call *call)
     struct string_value value;
     struct bit_range range = {.first = 0, .last = -1};
     uint64_t count = 0;
-    bool done;
     /* A start needs an end here. */
     if (call->argc == 3 || call->argc > 5) {
         call_syntax_error(call);
@@ -244,10 +241,10 @@ enum store_result cmd_bitcount(struct call *call)
     if (!read_position(call, 2, &range.first) || !read_position(call, 3, &range.last) ||
         !read_unit(call, 4, &range.by_bit))
         return STORE_OK;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result == STORE_OK && !done && !string_range_is_backwards(range.first, range.last))
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result == STORE_OK && !string_range_is_backwards(range.first, range.last))
         result = count_range(call, &value, range, &count);
-    if (result == STORE_OK && !done)
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)count);
     return result;
 }
@@ -330,11 +327,11 @@ enum store_result cmd_bitpos(struct call *call)
     struct string_value value;
     struct bit_range range;
     int64_t position = -1;
-    bool bit, done;
+    bool bit;
     if (!read_bitpos(call, &bit, &range))
         return STORE_OK;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     if (!value.exists) { /* nothing but zeros, without end */
         resp_integer(call->reply, bit ? -1 : 0);
@@ -411,16 +408,15 @@ struct bitop {
 };
 
 /* Finds all sources, so that a wrong type is known before anything is computed. */
-static enum store_result find_sources(struct call *call, struct bitop *bitop, bool *done)
+static enum store_result find_sources(struct call *call, struct bitop *bitop)
 {
     bitop->count = call->key_count - 1;
     bitop->sources = store_alloc(call->txn, bitop->count * sizeof *bitop->sources);
-    *done = false;
     if (bitop->sources == NULL)
         return STORE_NO_MEMORY;
-    for (uint32_t i = 0; i < bitop->count && !*done; i++) {
+    for (uint32_t i = 0; i < bitop->count; i++) {
         struct string_value *source = &bitop->sources[i];
-        enum store_result result = string_look_up(call, &call->keys[i + 1], source, done);
+        enum store_result result = string_look_up(call, &call->keys[i + 1], source);
         if (result != STORE_OK)
             return result;
         if (source->length > bitop->length)
@@ -510,11 +506,10 @@ static enum store_result put_short(struct call *call, const struct bitop *bitop)
 enum store_result cmd_bitop(struct call *call)
 {
     struct bitop bitop = {.operation = BIT_NOT};
-    bool done;
     if (!read_operation(call, &bitop.operation))
         return STORE_OK;
-    enum store_result result = find_sources(call, &bitop, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_sources(call, &bitop);
+    if (result != STORE_OK)
         return result;
     resp_integer(call->reply, (int64_t)bitop.length);
     if (bitop.length == 0)

@@ -11,26 +11,25 @@
 
 /* ---- elements of lists ---- */
 
-/* Who has waited finds what another command has put into the key's place since he was woken, or a
- * swap of databases: nothing for him, and no mistake of his. */
-static void pass_over(struct call *call, size_t reply_start, bool *done)
+/* A request that was woken may find another type at its key: since then a command has overwritten
+ * the key, or databases were swapped. It keeps waiting
+ * instead of being answered with WRONGTYPE. True: so it is here. */
+static bool drop_wrong_type(struct call *call, enum store_result result, size_t reply_start)
 {
-    if (!*done || !call_has_waited(call))
-        return;
+    if (result != STORE_ANSWERED || !call_has_waited(call))
+        return false;
     resp_truncate(call->reply, reply_start);
-    *done = false;
+    return true;
 }
 
-/* Not *takes: there is nothing in the list for this request. *done: it is answered. */
+/* Not *takes: there is nothing in the list for this request. */
 static enum store_result find_for(struct call *call, const struct store_key *key, struct list *list,
-                                  bool *takes, bool *done)
+                                  bool *takes)
 {
     size_t reply_start = call->reply->len;
-    enum store_result result = list_find(call, key, list, done);
-    if (result == STORE_OK)
-        pass_over(call, reply_start, done);
-    *takes = result == STORE_OK && !*done && list->exists;
-    return result;
+    enum store_result result = list_find(call, key, list);
+    *takes = result == STORE_OK && list->exists;
+    return drop_wrong_type(call, result, reply_start) ? STORE_OK : result;
 }
 
 static enum store_result wait_for(struct call *call, enum item_type type, uint32_t key_count,
@@ -48,9 +47,9 @@ static enum store_result blocking_pop(struct call *call, enum list_end end)
     for (uint32_t i = 0; i < call->key_count; i++) {
         const struct store_key *key = &call->keys[i];
         struct list list;
-        bool takes, done;
-        enum store_result result = find_for(call, key, &list, &takes, &done);
-        if (result != STORE_OK || done)
+        bool takes;
+        enum store_result result = find_for(call, key, &list, &takes);
+        if (result != STORE_OK)
             return result;
         if (!takes)
             continue;
@@ -79,9 +78,9 @@ enum store_result cmd_blmpop(struct call *call)
         return STORE_OK;
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct list list;
-        bool takes, done;
-        enum store_result result = find_for(call, &call->keys[i], &list, &takes, &done);
-        if (result != STORE_OK || done)
+        bool takes;
+        enum store_result result = find_for(call, &call->keys[i], &list, &takes);
+        if (result != STORE_OK)
             return result;
         if (!takes)
             continue;
@@ -95,11 +94,11 @@ static enum store_result blocking_move(struct call *call, enum list_end from, en
 {
     int64_t timeout_ms;
     struct list source;
-    bool takes, done;
+    bool takes;
     if (!call_timeout(call, timeout, &timeout_ms))
         return STORE_OK;
-    enum store_result result = find_for(call, call->keys, &source, &takes, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_for(call, call->keys, &source, &takes);
+    if (result != STORE_OK)
         return result;
     if (takes)
         return list_move(call, from, to, &takes);
@@ -124,16 +123,16 @@ enum store_result cmd_brpoplpush(struct call *call)
 
 /* ---- elements of sorted sets ---- */
 
-/* The first that has something for this request; not *takes: none. *done: it is answered. */
-static enum store_result find_zset(struct call *call, struct zset *zset, bool *takes, bool *done)
+/* The first that has something for this request; not *takes: none. */
+static enum store_result find_zset(struct call *call, struct zset *zset, bool *takes)
 {
-    *takes = *done = false;
+    *takes = false;
     for (uint32_t i = 0; i < call->key_count && !*takes; i++) {
         size_t reply_start = call->reply->len;
-        enum store_result result = zset_find(call, &call->keys[i], zset, done);
-        if (result == STORE_OK)
-            pass_over(call, reply_start, done);
-        if (result != STORE_OK || *done)
+        enum store_result result = zset_find(call, &call->keys[i], zset);
+        if (drop_wrong_type(call, result, reply_start))
+            continue;
+        if (result != STORE_OK)
             return result;
         *takes = zset->exists;
     }
@@ -144,11 +143,11 @@ static enum store_result blocking_zpop(struct call *call, enum zset_end end)
 {
     struct zset zset;
     int64_t timeout_ms;
-    bool takes, done;
+    bool takes;
     if (!call_timeout(call, call->argv[call->argc - 1], &timeout_ms))
         return STORE_OK;
-    enum store_result result = find_zset(call, &zset, &takes, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_zset(call, &zset, &takes);
+    if (result != STORE_OK)
         return result;
     return takes ? zset_pop_one(&zset, end)
                  : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
@@ -169,11 +168,11 @@ enum store_result cmd_bzmpop(struct call *call)
     struct zset zset;
     enum zset_end end;
     int64_t count, timeout_ms;
-    bool takes, done;
+    bool takes;
     if (!zset_read_mpop(call, 2, &end, &count) || !call_timeout(call, call->argv[1], &timeout_ms))
         return STORE_OK;
-    enum store_result result = find_zset(call, &zset, &takes, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_zset(call, &zset, &takes);
+    if (result != STORE_OK)
         return result;
     return takes ? zset_pop_many(&zset, end, count)
                  : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);

@@ -100,8 +100,7 @@ static enum store_result dump_list(struct call *call, struct gather *gather)
     struct list_place place;
     struct store_item element;
     const char *bytes;
-    bool done;
-    enum store_result result = list_find(call, call->keys, &list, &done);
+    enum store_result result = list_find(call, call->keys, &list);
     if (result != STORE_OK)
         return result;
     put_head(gather, RDB_LIST, list_count(&list));
@@ -400,7 +399,7 @@ static void *alloc_lasting(void *arg, size_t size)
 }
 
 /* The checksum is taken in pieces, so that others have their turns. */
-static enum store_result check_footer(struct call *call, struct resp_slice payload, bool *is_good)
+static enum store_result check_footer(struct call *call, struct resp_slice payload)
 {
     enum store_result result = STORE_OK;
     uint64_t sum = 0;
@@ -410,8 +409,10 @@ static enum store_result check_footer(struct call *call, struct resp_slice paylo
         sum = rdb_checksum(sum, (struct resp_slice){payload.data + at, len});
         result = call_yield(call);
     }
-    *is_good = result == STORE_OK && rdb_footer_is_good(payload, sum);
-    return result;
+    if (result != STORE_OK || rdb_footer_is_good(payload, sum))
+        return result;
+    resp_error(call->reply, "ERR DUMP payload version or checksum are wrong");
+    return STORE_ANSWERED;
 }
 
 /* What the payload says; it may say so to several runs. */
@@ -435,31 +436,26 @@ static enum rdb_result parse(struct call *call, struct restoring *restoring,
     return read;
 }
 
-/* False: *result is to be returned, and what is wrong is answered. */
-static bool read_payload(struct call *call, struct restoring *restoring, struct rdb_value *value,
-                         enum store_result *result)
+static enum store_result read_payload(struct call *call, struct restoring *restoring,
+                                      struct rdb_value *value)
 {
     bool is_read = restoring != NULL && restoring->is_read, has_twins = false;
-    bool is_whole = true;
-    *result = is_read ? STORE_OK : check_footer(call, call->argv[3], &is_whole);
-    if (*result != STORE_OK)
-        return false;
-    if (!is_whole) {
-        resp_error(call->reply, "ERR DUMP payload version or checksum are wrong");
-        return false;
-    }
+    enum store_result result = is_read ? STORE_OK : check_footer(call, call->argv[3]);
+    if (result != STORE_OK)
+        return result;
     enum rdb_result read = parse(call, restoring, value);
     bool is_checked = restoring != NULL && restoring->is_checked;
     if (read == RDB_OK && !is_checked && value->kind != RDB_STRING && value->kind != RDB_LIST)
-        *result = find_twins(call, value, &has_twins);
+        result = find_twins(call, value, &has_twins);
     if (read == RDB_NO_MEMORY)
-        *result = STORE_NO_MEMORY;
-    else if (read == RDB_BAD || has_twins)
+        return STORE_NO_MEMORY;
+    if (read == RDB_BAD || has_twins) {
         resp_error(call->reply, "ERR Bad data format");
-    bool is_good = *result == STORE_OK && read == RDB_OK && !has_twins;
-    if (is_good && restoring != NULL)
+        return STORE_ANSWERED;
+    }
+    if (result == STORE_OK && restoring != NULL)
         restoring->is_checked = true;
-    return is_good;
+    return result;
 }
 
 static void tell(struct call *call)
@@ -553,29 +549,25 @@ static enum store_result expire(struct call *call, int64_t expire_ms)
     return result == STORE_OK ? store_set_expiry(call->txn, call->keys, &item, expire_ms) : result;
 }
 
-/* False: *result is to be returned, and what is wrong is answered. */
-static bool restore_begin(struct call *call, struct restore *restore, bool *exists,
-                          enum store_result *result)
+static enum store_result restore_begin(struct call *call, struct restore *restore, bool *exists)
 {
     struct store_item item;
-    *result = STORE_OK;
     if (!restore_options(call, restore))
-        return false;
-    *result = store_get(call->txn, call->keys, &item);
-    *exists = *result == STORE_OK;
-    if (*result == STORE_ABSENT)
-        *result = STORE_OK;
-    if (*result != STORE_OK)
-        return false;
+        return STORE_ANSWERED;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    *exists = result == STORE_OK;
+    if (result != STORE_OK && result != STORE_ABSENT)
+        return result;
     if (*exists && !restore->replaces) {
         resp_error(call->reply, "BUSYKEY Target key name already exists.");
-        return false;
+        return STORE_ANSWERED;
     }
     if (!call_int64(call, call->argv[2], &restore->ttl))
-        return false;
-    if (restore->ttl < 0)
-        resp_error(call->reply, "ERR Invalid TTL value, must be >= 0");
-    return restore->ttl >= 0;
+        return STORE_ANSWERED;
+    if (restore->ttl >= 0)
+        return STORE_OK;
+    resp_error(call->reply, "ERR Invalid TTL value, must be >= 0");
+    return STORE_ANSWERED;
 }
 
 enum store_result cmd_restore(struct call *call)
@@ -583,13 +575,14 @@ enum store_result cmd_restore(struct call *call)
     struct restore restore = {.use = {.frequency = NEW_FREQUENCY}};
     struct restoring *restoring;
     struct rdb_value value;
-    enum store_result result;
     bool exists;
-    if (!restore_begin(call, &restore, &exists, &result))
+    enum store_result result = restore_begin(call, &restore, &exists);
+    if (result != STORE_OK)
         return result;
     if (!restoring_get(call, &restoring))
         return STORE_NO_MEMORY;
-    if (!read_payload(call, restoring, &value, &result))
+    result = read_payload(call, restoring, &value);
+    if (result != STORE_OK)
         return result;
     int64_t ttl = restore.ttl;
     if (ttl > 0 && !restore.is_absolute)

@@ -252,18 +252,16 @@ enum store_result cmd_move(struct call *call)
 
 /* ---- OBJECT ---- */
 
-/* False: the result is to be returned; an absent key is answered. It is no key miss that anybody is
- * notified of. */
-static bool object_find(struct call *call, struct store_item *item, enum store_result *result)
+/* An absent key is answered; it is no key miss that anybody is notified of. */
+static enum store_result object_find(struct call *call, struct store_item *item)
 {
-    *result = store_get(call->txn, &call->keys[0], item);
-    call->hits += *result == STORE_OK;
-    call->misses += *result == STORE_ABSENT;
-    if (*result != STORE_ABSENT)
-        return *result == STORE_OK;
+    enum store_result result = store_get(call->txn, &call->keys[0], item);
+    call->hits += result == STORE_OK;
+    call->misses += result == STORE_ABSENT;
+    if (result != STORE_ABSENT)
+        return result;
     resp_null(call->reply);
-    *result = STORE_OK;
-    return false;
+    return STORE_ANSWERED;
 }
 
 static const char *string_encoding(const struct store_item *item)
@@ -300,8 +298,8 @@ const char *object_encoding(const struct store_item *item)
 enum store_result cmd_object_encoding(struct call *call)
 {
     struct store_item item;
-    enum store_result result;
-    if (object_find(call, &item, &result))
+    enum store_result result = object_find(call, &item);
+    if (result == STORE_OK)
         resp_bulk_string(call->reply, object_encoding(&item));
     return result;
 }
@@ -326,8 +324,8 @@ int32_t object_references(struct server *server, const struct store_item *item)
 enum store_result cmd_object_refcount(struct call *call)
 {
     struct store_item item;
-    enum store_result result;
-    if (object_find(call, &item, &result))
+    enum store_result result = object_find(call, &item);
+    if (result == STORE_OK)
         resp_integer(call->reply, object_references(call->server, &item));
     return result;
 }
@@ -342,25 +340,23 @@ static bool uses_lfu(const struct call *call)
     " Please note that when switching between policies at runtime LRU and LFU data will take "     \
     "some time to adjust."
 
-/* False: *result is to be returned, and what there is to say is answered. */
-static bool object_use(struct call *call, struct store_use *use, enum store_result *result)
+static enum store_result object_use(struct call *call, struct store_use *use)
 {
     struct store_item item;
-    if (!object_find(call, &item, result))
-        return false;
-    *result = store_get_use(call->txn, call->keys, use);
-    if (*result != STORE_ABSENT)
-        return *result == STORE_OK;
+    enum store_result result = object_find(call, &item);
+    if (result == STORE_OK)
+        result = store_get_use(call->txn, call->keys, use);
+    if (result != STORE_ABSENT)
+        return result;
     *use = (struct store_use){.idle_ms = 0}; /* this transaction has made it */
-    *result = STORE_OK;
-    return true;
+    return STORE_OK;
 }
 
 enum store_result cmd_object_idletime(struct call *call)
 {
     struct store_use use;
-    enum store_result result;
-    if (!object_use(call, &use, &result))
+    enum store_result result = object_use(call, &use);
+    if (result != STORE_OK)
         return result;
     if (uses_lfu(call))
         resp_error(call->reply,
@@ -373,8 +369,8 @@ enum store_result cmd_object_idletime(struct call *call)
 enum store_result cmd_object_freq(struct call *call)
 {
     struct store_use use;
-    enum store_result result;
-    if (!object_use(call, &use, &result))
+    enum store_result result = object_use(call, &use);
+    if (result != STORE_OK)
         return result;
     if (uses_lfu(call))
         resp_integer(call->reply, use.frequency);

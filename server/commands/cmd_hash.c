@@ -9,47 +9,37 @@
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
-/* Finds the hash at the command's key. False: *result is to be returned. */
-static bool find(struct call *call, struct members *hash, enum store_result *result)
-{
-    bool done;
-    *result = hash_find(call, call->keys, hash, &done);
-    return *result == STORE_OK && !done;
-}
-
 /* ---- setting ---- */
 
-/* HSET and HMSET; false: *result is to be returned. */
-static bool set_pairs(struct call *call, int64_t *created, enum store_result *result)
+/* HSET and HMSET. */
+static enum store_result set_pairs(struct call *call, int64_t *created)
 {
     struct members hash;
     if (call->argc % 2 != 0) {
         resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command",
                     call->command->name);
-        *result = STORE_OK;
-        return false;
+        return STORE_ANSWERED;
     }
-    if (!find(call, &hash, result))
-        return false;
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
+        return result;
     hash_expect(call, &hash, call->argv + 2, call->argc - 2);
     *created = 0;
-    for (size_t i = 2; i < call->argc && *result == STORE_OK; i += 2) {
+    for (size_t i = 2; i < call->argc && result == STORE_OK; i += 2) {
         bool added = false;
-        *result = hash_set(call, &hash, call->argv[i], call->argv[i + 1], &added);
+        result = hash_set(call, &hash, call->argv[i], call->argv[i + 1], &added);
         *created += added;
-        if (*result == STORE_OK)
-            *result = members_yield(call, &hash, i / 2);
+        if (result == STORE_OK)
+            result = members_yield(call, &hash, i / 2);
     }
-    if (*result == STORE_OK)
-        *result = members_write(call, &hash, NOTIFY_HASH, "hset");
-    return *result == STORE_OK;
+    return result == STORE_OK ? members_write(call, &hash, NOTIFY_HASH, "hset") : result;
 }
 
 enum store_result cmd_hset(struct call *call)
 {
     int64_t created;
-    enum store_result result;
-    if (set_pairs(call, &created, &result))
+    enum store_result result = set_pairs(call, &created);
+    if (result == STORE_OK)
         resp_integer(call->reply, created);
     return result;
 }
@@ -57,8 +47,8 @@ enum store_result cmd_hset(struct call *call)
 enum store_result cmd_hmset(struct call *call)
 {
     int64_t created;
-    enum store_result result;
-    if (set_pairs(call, &created, &result))
+    enum store_result result = set_pairs(call, &created);
+    if (result == STORE_OK)
         resp_ok(call->reply);
     return result;
 }
@@ -66,9 +56,9 @@ enum store_result cmd_hmset(struct call *call)
 enum store_result cmd_hsetnx(struct call *call)
 {
     struct members hash;
-    enum store_result result;
     bool found, added;
-    if (!find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     result = members_get(call, &hash, call->argv[2], NULL, &found);
     if (result == STORE_OK && !found) {
@@ -87,8 +77,8 @@ enum store_result cmd_hsetnx(struct call *call)
 enum store_result cmd_hget(struct call *call)
 {
     struct members hash;
-    enum store_result result;
-    if (!find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     return members_reply_value(call, &hash, call->argv[2]);
 }
@@ -96,8 +86,8 @@ enum store_result cmd_hget(struct call *call)
 enum store_result cmd_hmget(struct call *call)
 {
     struct members hash;
-    enum store_result result;
-    if (!find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     resp_array(call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
@@ -111,9 +101,9 @@ enum store_result cmd_hmget(struct call *call)
 enum store_result cmd_hexists(struct call *call)
 {
     struct members hash;
-    enum store_result result;
     bool found = false;
-    if (!find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     result = members_get(call, &hash, call->argv[2], NULL, &found);
     resp_integer(call->reply, found);
@@ -123,10 +113,10 @@ enum store_result cmd_hexists(struct call *call)
 enum store_result cmd_hstrlen(struct call *call)
 {
     struct members hash;
-    enum store_result result;
     uint64_t length;
     bool found = false;
-    if (!find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     result = members_get_length(call, &hash, call->argv[2], &length, &found);
     resp_integer(call->reply, found ? (int64_t)length : 0);
@@ -136,8 +126,8 @@ enum store_result cmd_hstrlen(struct call *call)
 enum store_result cmd_hlen(struct call *call)
 {
     struct members hash;
-    enum store_result result;
-    if (find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)members_count(&hash));
     return result;
 }
@@ -147,9 +137,9 @@ enum store_result cmd_hlen(struct call *call)
 enum store_result cmd_hdel(struct call *call)
 {
     struct members hash;
-    enum store_result result;
     int64_t deleted = 0;
-    if (!find(call, &hash, &result))
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     for (size_t i = 2; i < call->argc && result == STORE_OK && members_count(&hash) > 0; i++) {
         bool removed = false;
@@ -166,14 +156,12 @@ enum store_result cmd_hdel(struct call *call)
 
 /* ---- numbers ---- */
 
-/* The field's value, and whether there is one; false: *result is to be returned. */
-static bool find_value(struct call *call, struct members *hash, struct resp_slice *value,
-                       bool *found, enum store_result *result)
+/* The field's value, and whether there is one. */
+static enum store_result find_value(struct call *call, struct members *hash,
+                                    struct resp_slice *value, bool *found)
 {
-    if (!find(call, hash, result))
-        return false;
-    *result = members_get(call, hash, call->argv[2], value, found);
-    return *result == STORE_OK;
+    enum store_result result = hash_find(call, call->keys, hash);
+    return result == STORE_OK ? members_get(call, hash, call->argv[2], value, found) : result;
 }
 
 static enum store_result set_number(struct call *call, struct members *hash, const char *text,
@@ -189,12 +177,12 @@ enum store_result cmd_hincrby(struct call *call)
 {
     struct members hash;
     struct resp_slice value;
-    enum store_result result;
     int64_t increment, number = 0;
     bool found;
     if (!call_int64(call, call->argv[3], &increment))
         return STORE_OK;
-    if (!find_value(call, &hash, &value, &found, &result))
+    enum store_result result = find_value(call, &hash, &value, &found);
+    if (result != STORE_OK)
         return result;
     if (found && !resp_read_int64(value.data, value.len, &number)) {
         resp_error(call->reply, "ERR hash value is not an integer");
@@ -226,12 +214,12 @@ enum store_result cmd_hincrbyfloat(struct call *call)
 {
     struct members hash;
     struct resp_slice value;
-    enum store_result result;
     long double increment, number = 0;
     bool found;
     if (!read_increment(call, &increment))
         return STORE_OK;
-    if (!find_value(call, &hash, &value, &found, &result))
+    enum store_result result = find_value(call, &hash, &value, &found);
+    if (result != STORE_OK)
         return result;
     if (found && !resp_read_long_double(value.data, value.len, &number)) {
         resp_error(call->reply, "ERR hash value is not a float");

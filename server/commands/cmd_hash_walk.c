@@ -12,9 +12,8 @@
 static enum store_result reply_all(struct call *call, enum members_part part, members_head *head)
 {
     struct members hash;
-    bool done;
-    enum store_result result = hash_find(call, call->keys, &hash, &done);
-    return result != STORE_OK || done ? result : members_reply_all(call, &hash, part, head);
+    enum store_result result = hash_find(call, call->keys, &hash);
+    return result != STORE_OK ? result : members_reply_all(call, &hash, part, head);
 }
 
 enum store_result cmd_hgetall(struct call *call)
@@ -54,11 +53,11 @@ enum store_result cmd_hrandfield(struct call *call)
 {
     struct members hash;
     int64_t count = 0;
-    bool done, with_values = false;
+    bool with_values = false;
     if (call->argc > 2 && !random_options(call, &count, &with_values))
         return STORE_OK;
-    enum store_result result = hash_find(call, call->keys, &hash, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = hash_find(call, call->keys, &hash);
+    if (result != STORE_OK)
         return result;
     if (call->argc == 2)
         return members_reply_one(call, &hash);

@@ -18,48 +18,47 @@ static uint64_t sparse_max(const struct call *call)
     return (uint64_t)config_number(&call->server->config, CONFIG_HLL_SPARSE_MAX_BYTES);
 }
 
-/* Answers, unless it is a good one. */
-static bool is_good(struct call *call, enum hll_state state)
+static enum store_result check_state(struct call *call, enum hll_state state)
 {
-    if (state == HLL_FOREIGN)
-        resp_error(call->reply, "WRONGTYPE Key is not a valid HyperLogLog string value.");
-    else if (state == HLL_CORRUPT)
-        resp_error(call->reply, "INVALIDOBJ Corrupted HLL object detected");
-    return state == HLL_GOOD;
+    if (state == HLL_GOOD)
+        return STORE_OK;
+    resp_error(call->reply, state == HLL_FOREIGN
+                                ? "WRONGTYPE Key is not a valid HyperLogLog string value."
+                                : "INVALIDOBJ Corrupted HLL object detected");
+    return STORE_ANSWERED;
 }
 
 /* A key's string, checked to begin as a HyperLogLog; empty where there is none. */
 static enum store_result find(struct call *call, const struct store_key *key,
-                              struct string_value *value, struct resp_slice *string, bool *done)
+                              struct string_value *value, struct resp_slice *string)
 {
     *string = (struct resp_slice){NULL, 0};
-    enum store_result result = string_find(call, key, value, done);
-    if (result != STORE_OK || *done || !value->exists)
+    enum store_result result = string_find(call, key, value);
+    if (result != STORE_OK || !value->exists)
         return result;
     string->len = value->length;
     if (value->length <= HLL_BYTES_MAX)
         result = store_load(call->txn, &value->item, &string->data);
-    if (result == STORE_OK)
-        *done =
-            !is_good(call, string->data != NULL && hll_is_one(*string) ? HLL_GOOD : HLL_FOREIGN);
-    return result;
+    if (result != STORE_OK)
+        return result;
+    bool is_one = string->data != NULL && hll_is_one(*string);
+    return check_state(call, is_one ? HLL_GOOD : HLL_FOREIGN);
 }
 
 /* The first key's, to be changed; a new one where there is none. */
 static enum store_result find_own(struct call *call, const struct store_key *key,
-                                  struct string_value *value, struct hll **hll, bool *done)
+                                  struct string_value *value, struct hll **hll)
 {
     struct resp_slice string;
-    enum store_result result = find(call, key, value, &string, done);
-    if (result != STORE_OK || *done)
+    enum store_result result = find(call, key, value, &string);
+    if (result != STORE_OK)
         return result;
     *hll = store_alloc(call->txn, sizeof **hll);
     if (*hll == NULL)
         return STORE_NO_MEMORY;
     if (value->exists)
-        *done = !is_good(call, hll_open(*hll, string));
-    else
-        hll_make(*hll);
+        return check_state(call, hll_open(*hll, string));
+    hll_make(*hll);
     return STORE_OK;
 }
 
@@ -81,9 +80,8 @@ enum store_result cmd_pfadd(struct call *call)
 {
     struct string_value value;
     struct hll *hll;
-    bool done;
-    enum store_result result = find_own(call, call->keys, &value, &hll, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_own(call, call->keys, &value, &hll);
+    if (result != STORE_OK)
         return result;
     bool changed = !value.exists;
     for (size_t i = 2; i < call->argc; i++)
@@ -103,14 +101,14 @@ static enum store_result count_one(struct call *call)
     struct resp_slice string;
     uint8_t registers[HLL_REGISTERS] = {0};
     uint64_t estimate = 0;
-    bool done;
-    enum store_result result = find(call, call->keys, &value, &string, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find(call, call->keys, &value, &string);
+    if (result != STORE_OK)
         return result;
     bool is_kept = !value.exists || hll_kept(string, &estimate);
     if (!is_kept) {
-        if (!is_good(call, hll_collect(registers, string)))
-            return STORE_OK;
+        result = check_state(call, hll_collect(registers, string));
+        if (result != STORE_OK)
+            return result;
         estimate = hll_estimate(registers);
     }
     resp_integer(call->reply, (int64_t)estimate);
@@ -125,18 +123,18 @@ static enum store_result count_one(struct call *call)
 
 /* *any_dense: one of them was. */
 static enum store_result collect(struct call *call, uint8_t registers[HLL_REGISTERS],
-                                 bool *any_dense, bool *done)
+                                 bool *any_dense)
 {
     enum store_result result = STORE_OK;
-    *any_dense = *done = false;
-    for (uint32_t i = 0; i < call->key_count && result == STORE_OK && !*done; i++) {
+    *any_dense = false;
+    for (uint32_t i = 0; i < call->key_count && result == STORE_OK; i++) {
         struct string_value value;
         struct resp_slice string;
-        result = find(call, &call->keys[i], &value, &string, done);
-        if (result != STORE_OK || *done || !value.exists)
+        result = find(call, &call->keys[i], &value, &string);
+        if (result != STORE_OK || !value.exists)
             continue;
         *any_dense |= !hll_is_sparse(string);
-        *done = !is_good(call, hll_collect(registers, string));
+        result = check_state(call, hll_collect(registers, string));
     }
     return result;
 }
@@ -144,11 +142,11 @@ static enum store_result collect(struct call *call, uint8_t registers[HLL_REGIST
 enum store_result cmd_pfcount(struct call *call)
 {
     uint8_t registers[HLL_REGISTERS] = {0};
-    bool any_dense, done;
+    bool any_dense;
     if (call->key_count == 1)
         return count_one(call);
-    enum store_result result = collect(call, registers, &any_dense, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = collect(call, registers, &any_dense);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)hll_estimate(registers));
     return result;
 }
@@ -158,11 +156,11 @@ enum store_result cmd_pfmerge(struct call *call)
     uint8_t registers[HLL_REGISTERS] = {0};
     struct string_value value;
     struct hll *hll;
-    bool any_dense, done;
-    enum store_result result = collect(call, registers, &any_dense, &done);
-    if (result == STORE_OK && !done)
-        result = find_own(call, call->keys, &value, &hll, &done);
-    if (result != STORE_OK || done)
+    bool any_dense;
+    enum store_result result = collect(call, registers, &any_dense);
+    if (result == STORE_OK)
+        result = find_own(call, call->keys, &value, &hll);
+    if (result != STORE_OK)
         return result;
     if (any_dense && hll_is_sparse(hll_slice(hll)))
         hll_make_dense(hll);
@@ -180,8 +178,9 @@ enum store_result cmd_pfmerge(struct call *call)
 static enum store_result debug_registers(struct call *call, const struct hll *hll)
 {
     uint8_t registers[HLL_REGISTERS] = {0};
-    if (!is_good(call, hll_collect(registers, hll_slice(hll))))
-        return STORE_OK;
+    enum store_result result = check_state(call, hll_collect(registers, hll_slice(hll)));
+    if (result != STORE_OK)
+        return result;
     resp_array(call->reply, HLL_REGISTERS);
     for (uint32_t i = 0; i < HLL_REGISTERS; i++)
         resp_integer(call->reply, registers[i]);
@@ -204,10 +203,9 @@ enum store_result cmd_pfdebug(struct call *call)
 {
     struct string_value value;
     struct hll *hll;
-    bool done;
     struct resp_slice what = call->argv[1];
-    enum store_result result = find_own(call, call->keys, &value, &hll, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_own(call, call->keys, &value, &hll);
+    if (result != STORE_OK)
         return result;
     bool is_sparse = hll_is_sparse(hll_slice(hll)), becomes_dense = false;
     if (!value.exists) {

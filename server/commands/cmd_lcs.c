@@ -194,9 +194,8 @@ static enum store_result reply_subsequence(struct call *call, const struct lcs *
 }
 
 /* LCS has its own error for other types, not WRONGTYPE. */
-static enum store_result find_both(struct call *call, struct string_value values[2], bool *done)
+static enum store_result find_both(struct call *call, struct string_value values[2])
 {
-    *done = false;
     for (int i = 0; i < 2; i++) {
         struct string_value *value = &values[i];
         enum store_result result = call_find(call, &call->keys[i], &value->item);
@@ -205,10 +204,12 @@ static enum store_result find_both(struct call *call, struct string_value values
         value->exists = result == STORE_OK;
         value->length = value->exists ? value->item.length : 0;
     }
-    for (int i = 0; i < 2 && !*done; i++)
-        *done = values[i].exists && item_type(&values[i].item) != TYPE_STRING;
-    if (*done)
+    for (int i = 0; i < 2; i++) {
+        if (!values[i].exists || item_type(&values[i].item) == TYPE_STRING)
+            continue;
         resp_error(call->reply, "ERR The specified keys must contain string values");
+        return STORE_ANSWERED;
+    }
     return STORE_OK;
 }
 
@@ -365,9 +366,8 @@ enum store_result cmd_lcs(struct call *call)
     struct string_value values[2];
     struct lcs_options options;
     struct lcs lcs = {.a = {"", 0}, .b = {"", 0}};
-    bool done;
-    enum store_result result = find_both(call, values, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = find_both(call, values);
+    if (result != STORE_OK)
         return result;
     if (!read_options(call, &options) || !table_fits(call, values[0].length, values[1].length))
         return STORE_OK;

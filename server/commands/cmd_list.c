@@ -168,9 +168,8 @@ static enum store_result push_all(struct list *list, enum list_end end)
 static enum store_result push(struct call *call, enum list_end end, bool only_existing)
 {
     struct list list;
-    bool done;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     if (only_existing && !list.exists) {
         resp_integer(call->reply, 0);
@@ -221,7 +220,7 @@ enum store_result list_pop_one(struct list *list, enum list_end end)
 static enum store_result pop(struct call *call, enum list_end end)
 {
     struct list list;
-    bool done, counted = call->argc == 3;
+    bool counted = call->argc == 3;
     int64_t count = 1;
     if (call->argc > 3) {
         resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command",
@@ -230,8 +229,8 @@ static enum store_result pop(struct call *call, enum list_end end)
     }
     if (counted && !call_count(call, call->argv[2], &count))
         return STORE_OK;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     if (!list.exists) {
         if (counted)
@@ -281,9 +280,8 @@ enum store_result cmd_lmpop(struct call *call)
         return STORE_OK;
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct list list;
-        bool done;
-        enum store_result result = list_find(call, &call->keys[i], &list, &done);
-        if (result != STORE_OK || done)
+        enum store_result result = list_find(call, &call->keys[i], &list);
+        if (result != STORE_OK)
             return result;
         if (list.exists)
             return list_pop_many(&list, end, count);
@@ -315,17 +313,17 @@ enum store_result list_move(struct call *call, enum list_end from, enum list_end
     struct list source, target;
     struct list_place place;
     struct resp_slice value;
-    bool done, turns = call_same_name(&call->keys[0], &call->keys[1]);
+    bool turns = call_same_name(&call->keys[0], &call->keys[1]);
     *moved = true;
-    enum store_result result = list_find(call, &call->keys[0], &source, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, &call->keys[0], &source);
+    if (result != STORE_OK)
         return result;
     *moved = source.exists;
     if (!source.exists)
         return STORE_OK;
     if (!turns)
-        result = list_find(call, &call->keys[1], &target, &done);
-    if (result != STORE_OK || done)
+        result = list_find(call, &call->keys[1], &target);
+    if (result != STORE_OK)
         return result;
     result = copy_end(&source, from, &value);
     if (result != STORE_OK)
@@ -370,9 +368,8 @@ enum store_result cmd_rpoplpush(struct call *call)
 enum store_result cmd_llen(struct call *call)
 {
     struct list list;
-    bool done;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)list_count(&list));
     return result;
 }
@@ -394,9 +391,8 @@ enum store_result cmd_lindex(struct call *call)
     struct store_item element;
     int64_t index;
     uint64_t at;
-    bool done;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     if (list.exists && !call_int64(call, call->argv[2], &index))
         return STORE_OK;
@@ -416,9 +412,8 @@ enum store_result cmd_lset(struct call *call)
     struct list_place place;
     int64_t index;
     uint64_t at;
-    bool done;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     if (!list.exists) {
         resp_error(call->reply, "ERR no such key");
@@ -445,11 +440,10 @@ enum store_result cmd_lrange(struct call *call)
     struct steps steps;
     int64_t from, to;
     uint64_t first, count;
-    bool done;
     if (!call_int64(call, call->argv[2], &from) || !call_int64(call, call->argv[3], &to))
         return STORE_OK;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     rank_range(from, to, list_count(&list), &first, &count);
     result = steps_begin(&steps, call, list_is_large(&list) && steps_are_many(count));
@@ -463,11 +457,10 @@ enum store_result cmd_ltrim(struct call *call)
     struct list list;
     int64_t from, to;
     uint64_t first, count;
-    bool done;
     if (!call_int64(call, call->argv[2], &from) || !call_int64(call, call->argv[3], &to))
         return STORE_OK;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     resp_ok(call->reply);
     if (!list.exists)

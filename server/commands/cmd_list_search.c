@@ -104,13 +104,13 @@ enum store_result cmd_linsert(struct call *call)
     struct list list;
     struct list_place place;
     struct gather *gather;
-    bool done, after = slice_is(call->argv[2], "after");
+    bool after = slice_is(call->argv[2], "after");
     if (!after && !slice_is(call->argv[2], "before")) {
         call_syntax_error(call);
         return STORE_OK;
     }
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     if (!list.exists) {
         resp_integer(call->reply, 0);
@@ -155,11 +155,10 @@ enum store_result cmd_lrem(struct call *call)
     struct list list;
     struct gather *gather;
     int64_t count;
-    bool done;
     if (!call_int64(call, call->argv[2], &count))
         return STORE_OK;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     if (!list.exists) {
         resp_integer(call->reply, 0);
@@ -220,11 +219,10 @@ enum store_result cmd_lpos(struct call *call)
     struct list list;
     struct gather *gather;
     struct lpos lpos;
-    bool done;
     if (!lpos_options(call, &lpos))
         return STORE_OK;
-    enum store_result result = list_find(call, call->keys, &list, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = list_find(call, call->keys, &list);
+    if (result != STORE_OK)
         return result;
     struct search search = {.list = &list,
                             .value = call->argv[2],

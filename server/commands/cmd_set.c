@@ -9,22 +9,14 @@
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
-/* Finds the set at the command's key. False: *result is to be returned. */
-static bool find(struct call *call, struct members *set, enum store_result *result)
-{
-    bool done;
-    *result = set_find(call, call->keys, set, &done);
-    return *result == STORE_OK && !done;
-}
-
 /* ---- changing ---- */
 
 enum store_result cmd_sadd(struct call *call)
 {
     struct members set;
-    enum store_result result;
     int64_t count = 0;
-    if (!find(call, &set, &result))
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result != STORE_OK)
         return result;
     set_expect(call, &set, call->argv[2], call->argc - 2);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
@@ -43,9 +35,9 @@ enum store_result cmd_sadd(struct call *call)
 enum store_result cmd_srem(struct call *call)
 {
     struct members set;
-    enum store_result result;
     int64_t count = 0;
-    if (!find(call, &set, &result))
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result != STORE_OK)
         return result;
     for (size_t i = 2; i < call->argc && result == STORE_OK && members_count(&set) > 0; i++) {
         bool removed = false;
@@ -79,16 +71,16 @@ static enum store_result move(struct call *call, struct members *from, struct me
 enum store_result cmd_smove(struct call *call)
 {
     struct members from, to;
-    enum store_result result;
-    bool done = false, moved = false;
-    if (!find(call, &from, &result))
+    bool moved = false;
+    enum store_result result = set_find(call, call->keys, &from);
+    if (result != STORE_OK)
         return result;
     if (!from.exists) {
         resp_integer(call->reply, 0);
         return STORE_OK;
     }
-    result = set_find(call, &call->keys[1], &to, &done);
-    if (result != STORE_OK || done)
+    result = set_find(call, &call->keys[1], &to);
+    if (result != STORE_OK)
         return result;
     if (call_same_name(from.key, to.key))
         result = set_has(call, &from, call->argv[3], &moved);
@@ -103,8 +95,8 @@ enum store_result cmd_smove(struct call *call)
 enum store_result cmd_scard(struct call *call)
 {
     struct members set;
-    enum store_result result;
-    if (find(call, &set, &result))
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)members_count(&set));
     return result;
 }
@@ -112,9 +104,9 @@ enum store_result cmd_scard(struct call *call)
 enum store_result cmd_sismember(struct call *call)
 {
     struct members set;
-    enum store_result result;
     bool found = false;
-    if (!find(call, &set, &result))
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result != STORE_OK)
         return result;
     result = set_has(call, &set, call->argv[2], &found);
     resp_integer(call->reply, found);
@@ -124,8 +116,8 @@ enum store_result cmd_sismember(struct call *call)
 enum store_result cmd_smismember(struct call *call)
 {
     struct members set;
-    enum store_result result;
-    if (!find(call, &set, &result))
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result != STORE_OK)
         return result;
     resp_array(call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
@@ -141,8 +133,8 @@ enum store_result cmd_smismember(struct call *call)
 enum store_result cmd_smembers(struct call *call)
 {
     struct members set;
-    enum store_result result;
-    return find(call, &set, &result) ? members_reply_all(call, &set, PART_NAMES, resp_set) : result;
+    enum store_result result = set_find(call, call->keys, &set);
+    return result == STORE_OK ? members_reply_all(call, &set, PART_NAMES, resp_set) : result;
 }
 
 enum store_result cmd_sscan(struct call *call)

@@ -113,23 +113,23 @@ static int by_size(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key; /* reruns must find the same order */
 }
 
-/* Finds what the keys from `first` on hold. False: *result is to be returned. */
-static bool find_sets(struct algebra *algebra, uint32_t first, enum store_result *result)
+/* Finds what the keys from `first` on hold. */
+static enum store_result find_sets(struct algebra *algebra, uint32_t first)
 {
     struct call *call = algebra->call;
     algebra->count = call->key_count - first;
     algebra->sets = store_alloc(call->txn, algebra->count * sizeof *algebra->sets);
-    *result = algebra->sets == NULL ? STORE_NO_MEMORY : STORE_OK;
-    for (uint32_t i = 0; i < algebra->count && *result == STORE_OK; i++) {
-        bool done;
-        *result = set_find(call, &call->keys[first + i], &algebra->sets[i], &done);
-        if (*result != STORE_OK || done)
-            return false;
+    if (algebra->sets == NULL)
+        return STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < algebra->count; i++) {
+        enum store_result result = set_find(call, &call->keys[first + i], &algebra->sets[i]);
+        if (result != STORE_OK)
+            return result;
         algebra->has_missing |= !algebra->sets[i].exists;
     }
-    if (*result == STORE_OK && algebra->operation == INTERSECTION)
+    if (algebra->operation == INTERSECTION)
         qsort(algebra->sets, algebra->count, sizeof *algebra->sets, by_size);
-    return *result == STORE_OK;
+    return STORE_OK;
 }
 
 /* The gathered members, one after the other. */
@@ -171,23 +171,24 @@ static enum store_result plant(struct call *call, struct gather *gather)
     return result;
 }
 
-/* Gathers the result. False: *result is to be returned. */
-static bool compute(struct algebra *algebra, uint32_t first, enum store_result *result)
+/* Gathers the result. */
+static enum store_result compute(struct algebra *algebra, uint32_t first)
 {
     struct call *call = algebra->call;
-    if (!find_sets(algebra, first, result))
-        return false;
+    enum store_result result = find_sets(algebra, first);
+    if (result != STORE_OK)
+        return result;
     struct gather *gather = algebra->gather = gather_get(call);
-    *result = gather == NULL ? STORE_NO_MEMORY : STORE_OK;
-    if (*result == STORE_OK)
-        gather->is_tail = !algebra->is_stored;
-    if (*result == STORE_OK && algebra->is_stored)
-        *result = gather_build(call, gather, call->keys, 1, false, plant);
-    if (*result == STORE_OK)
-        *result = walk(algebra);
-    if (*result == STORE_OK && algebra->is_stored)
-        *result = gather_build(call, gather, call->keys, 1, true, plant);
-    return *result == STORE_OK;
+    if (gather == NULL)
+        return STORE_NO_MEMORY;
+    gather->is_tail = !algebra->is_stored;
+    if (algebra->is_stored)
+        result = gather_build(call, gather, call->keys, 1, false, plant);
+    if (result == STORE_OK)
+        result = walk(algebra);
+    if (result == STORE_OK && algebra->is_stored)
+        result = gather_build(call, gather, call->keys, 1, true, plant);
+    return result;
 }
 
 /* ---- replying ---- */
@@ -195,8 +196,8 @@ static bool compute(struct algebra *algebra, uint32_t first, enum store_result *
 static enum store_result reply(struct call *call, enum operation operation)
 {
     struct algebra algebra = {.call = call, .operation = operation};
-    enum store_result result;
-    if (!compute(&algebra, 0, &result))
+    enum store_result result = compute(&algebra, 0);
+    if (result != STORE_OK)
         return result;
     resp_set(call->reply, algebra.gather->count);
     return gather_reply(call, algebra.gather);
@@ -245,10 +246,10 @@ static bool card_options(struct call *call, uint64_t *limit)
 enum store_result cmd_sintercard(struct call *call)
 {
     struct algebra algebra = {.call = call, .operation = INTERSECTION, .is_counted = true};
-    enum store_result result;
     if (!card_options(call, &algebra.limit))
         return STORE_OK;
-    if (compute(&algebra, 0, &result))
+    enum store_result result = compute(&algebra, 0);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)algebra.gather->count);
     return result;
 }
@@ -285,8 +286,8 @@ static enum store_result write_result(struct call *call, const struct gather *ga
 static enum store_result store(struct call *call, enum operation operation, const char *event)
 {
     struct algebra algebra = {.call = call, .operation = operation, .is_stored = true};
-    enum store_result result;
-    if (!compute(&algebra, 1, &result))
+    enum store_result result = compute(&algebra, 1);
+    if (result != STORE_OK)
         return result;
     const struct gather *gather = algebra.gather;
     result = gather->count == 0 ? call_delete(call, call->keys) : write_result(call, gather, event);

@@ -14,15 +14,14 @@ enum store_result cmd_srandmember(struct call *call)
 {
     struct members set;
     int64_t count = 0;
-    bool done;
     if (call->argc > 3) {
         call_syntax_error(call);
         return STORE_OK;
     }
     if (call->argc == 3 && !call_int64_between(call, call->argv[2], -LONG_MAX, LONG_MAX, &count))
         return STORE_OK;
-    enum store_result result = set_find(call, call->keys, &set, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result != STORE_OK)
         return result;
     if (call->argc == 2)
         return members_reply_one(call, &set);
@@ -75,7 +74,6 @@ enum store_result cmd_spop(struct call *call)
 {
     struct members set;
     int64_t count = 0;
-    bool done;
     if (call->argc > 3) {
         call_syntax_error(call);
         return STORE_OK;
@@ -85,8 +83,8 @@ enum store_result cmd_spop(struct call *call)
         resp_error(call->reply, "ERR value is out of range, must be positive");
         return STORE_OK;
     }
-    enum store_result result = set_find(call, call->keys, &set, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = set_find(call, call->keys, &set);
+    if (result != STORE_OK)
         return result;
     return call->argc == 2 ? pop_one(call, &set) : pop_some(call, &set, count);
 }

@@ -189,8 +189,7 @@ static enum store_result read_list(struct sort *sort)
     struct list_place place;
     struct store_item element;
     struct resp_slice name;
-    bool done;
-    enum store_result result = list_find(sort->call, sort->call->keys, &list, &done);
+    enum store_result result = list_find(sort->call, sort->call->keys, &list);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_LIST, list_count(&list));
     if (result == STORE_OK)
@@ -230,8 +229,7 @@ static enum store_result read_set(struct sort *sort)
     struct sort_table *table = sort->table;
     struct members set;
     struct resp_slice name, value;
-    bool done;
-    enum store_result result = set_find(sort->call, sort->call->keys, &set, &done);
+    enum store_result result = set_find(sort->call, sort->call->keys, &set);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_SET, members_count(&set));
     if (result == STORE_OK)
@@ -251,8 +249,7 @@ static enum store_result read_zset(struct sort *sort)
     struct zset_place place;
     struct zset_element element;
     struct resp_slice name;
-    bool done;
-    enum store_result result = zset_find(sort->call, sort->call->keys, &zset, &done);
+    enum store_result result = zset_find(sort->call, sort->call->keys, &zset);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_ZSET, zset_count(&zset));
     if (result == STORE_OK)
@@ -276,7 +273,7 @@ static bool is_in_script(const struct call *call)
 }
 
 /* *type stays what it was where there is nothing. */
-static enum store_result read_all(struct sort *sort, enum item_type *type, bool *done)
+static enum store_result read_all(struct sort *sort, enum item_type *type)
 {
     struct call *call = sort->call;
     struct store_item item;
@@ -297,9 +294,8 @@ static enum store_result read_all(struct sort *sort, enum item_type *type, bool 
         return read_set(sort);
     if (*type == TYPE_ZSET)
         return read_zset(sort);
-    *done = true;
     call_wrong_type(call);
-    return STORE_OK;
+    return STORE_ANSWERED;
 }
 
 /* ---- sorting ---- */
@@ -353,8 +349,8 @@ static bool read_weight(struct call *call, struct resp_slice text, double *numbe
     return *end == '\0' && !isnan(*number);
 }
 
-/* The weight of one element; *done: it cannot have one. */
-static enum store_result weigh(struct sort *sort, struct sort_element *element, bool *done)
+/* STORE_ANSWERED: it has no weight. */
+static enum store_result weigh(struct sort *sort, struct sort_element *element)
 {
     struct call *call = sort->call;
     struct resp_slice weight = element->name;
@@ -367,17 +363,17 @@ static enum store_result weigh(struct sort *sort, struct sort_element *element, 
         return sort_table_copy(sort->table, weight, &element->weight);
     if (sort->by.data == NULL)
         element->weight = weight;
-    *done = !sort->by_bytes && weight.data != NULL && !read_weight(call, weight, &element->number);
-    if (*done)
-        resp_error(call->reply, "ERR One or more scores can't be converted into double");
-    return STORE_OK;
+    if (sort->by_bytes || weight.data == NULL || read_weight(call, weight, &element->number))
+        return STORE_OK;
+    resp_error(call->reply, "ERR One or more scores can't be converted into double");
+    return STORE_ANSWERED;
 }
 
-static enum store_result weigh_all(struct sort *sort, bool *done)
+static enum store_result weigh_all(struct sort *sort)
 {
     struct sort_table *table = sort->table;
-    while (table->weighed < table->count && !*done) {
-        enum store_result result = weigh(sort, &table->elements[table->weighed], done);
+    while (table->weighed < table->count) {
+        enum store_result result = weigh(sort, &table->elements[table->weighed]);
         if (result != STORE_OK)
             return result;
         table->weighed++;
@@ -388,15 +384,15 @@ static enum store_result weigh_all(struct sort *sort, bool *done)
 }
 
 /* Brings them into their order. */
-static enum store_result arrange(struct sort *sort, enum item_type type, bool *done)
+static enum store_result arrange(struct sort *sort, enum item_type type)
 {
     if (sort->is_unsorted) {
         if (type == TYPE_ZSET && sort->descending)
             reverse(sort->table);
         return STORE_OK;
     }
-    enum store_result result = weigh_all(sort, done);
-    if (result != STORE_OK || *done)
+    enum store_result result = weigh_all(sort);
+    if (result != STORE_OK)
         return result;
     return sort_table_sort(sort->table, compare, sort) ? STORE_OK
                                                        : sort_table_step(sort->call, sort->table);
@@ -511,7 +507,6 @@ enum store_result cmd_sort(struct call *call)
 {
     struct sort sort = {.call = call, .limit = -1};
     enum item_type type = TYPE_LIST;
-    bool done = false;
     struct request *request = request_of_call(call);
     sort.gets = store_alloc(call->txn, call->argc * sizeof *sort.gets);
     if (sort.gets == NULL)
@@ -523,10 +518,10 @@ enum store_result cmd_sort(struct call *call)
         return STORE_INVALID;
     }
     sort.table = sort_table_get(call);
-    enum store_result result = sort.table == NULL ? STORE_NO_MEMORY : read_all(&sort, &type, &done);
-    if (result == STORE_OK && !done)
-        result = arrange(&sort, type, &done);
-    return result != STORE_OK || done ? result : give_all(&sort);
+    enum store_result result = sort.table == NULL ? STORE_NO_MEMORY : read_all(&sort, &type);
+    if (result == STORE_OK)
+        result = arrange(&sort, type);
+    return result != STORE_OK ? result : give_all(&sort);
 }
 
 enum store_result cmd_sort_ro(struct call *call)

@@ -13,25 +13,26 @@
 /* ---- shared by all string commands ---- */
 
 enum store_result string_find(struct call *call, const struct store_key *key,
-                              struct string_value *value, bool *done)
+                              struct string_value *value)
 {
-    *done = false;
-    enum store_result result = call_get(call, key, TYPE_STRING, &value->item, done);
-    value->exists = result == STORE_OK && !*done;
+    enum store_result result = call_get(call, key, TYPE_STRING, &value->item);
+    value->exists = result == STORE_OK;
     value->length = value->exists ? value->item.length : 0;
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
 enum store_result string_look_up(struct call *call, const struct store_key *key,
-                                 struct string_value *value, bool *done)
+                                 struct string_value *value)
 {
-    enum store_result result = string_find(call, key, value, done);
-    if (result == STORE_OK && (call->command->flags & CMD_READONLY) == 0) {
-        call->hits += value->exists || *done;
-        call->misses += !value->exists && !*done;
-        if (!value->exists && !*done)
-            call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
-    }
+    enum store_result result = string_find(call, key, value);
+    if ((call->command->flags & CMD_READONLY) != 0 || /* counted already */
+        (result != STORE_OK && result != STORE_ANSWERED))
+        return result;
+    bool is_hit = value->exists || result == STORE_ANSWERED;
+    call->hits += is_hit;
+    call->misses += !is_hit;
+    if (!is_hit)
+        call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
     return result;
 }
 
@@ -229,21 +230,18 @@ static enum store_result put(struct call *call, struct resp_slice value)
 enum store_result cmd_get(struct call *call)
 {
     struct string_value value;
-    bool done;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     return reply_value(call, &value);
 }
 
 /* What SET with options finds in place of the key: any type, unless GET asks for a string. */
-static enum store_result find_replaced(struct call *call, unsigned bits, struct string_value *old,
-                                       bool *done)
+static enum store_result find_replaced(struct call *call, unsigned bits, struct string_value *old)
 {
-    *done = false;
     old->exists = false;
     if ((bits & OPTION_GET) != 0)
-        return string_look_up(call, call->keys, old, done);
+        return string_look_up(call, call->keys, old);
     if ((bits & (OPTION_NX | OPTION_XX | OPTION_KEEPTTL)) == 0)
         return STORE_OK;
     enum store_result result = store_get(call->txn, call->keys, &old->item);
@@ -262,11 +260,10 @@ static enum store_result set_with_options(struct call *call)
         return STORE_OK;
 
     struct string_value old;
-    bool done;
-    enum store_result result = find_replaced(call, options.bits, &old, &done);
-    if (result == STORE_OK && !done && (options.bits & OPTION_GET) != 0)
+    enum store_result result = find_replaced(call, options.bits, &old);
+    if (result == STORE_OK && (options.bits & OPTION_GET) != 0)
         result = reply_value(call, &old);
-    if (result != STORE_OK || done)
+    if (result != STORE_OK)
         return result;
 
     bool unwanted = (options.bits & (old.exists ? OPTION_NX : OPTION_XX)) != 0;
@@ -325,11 +322,10 @@ enum store_result cmd_psetex(struct call *call)
 enum store_result cmd_getset(struct call *call)
 {
     struct string_value old;
-    bool done;
-    enum store_result result = string_look_up(call, call->keys, &old, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = string_look_up(call, call->keys, &old);
+    if (result == STORE_OK)
         result = reply_value(call, &old);
-    if (result != STORE_OK || done)
+    if (result != STORE_OK)
         return result;
     return put(call, call->argv[2]);
 }
@@ -337,9 +333,8 @@ enum store_result cmd_getset(struct call *call)
 enum store_result cmd_getdel(struct call *call)
 {
     struct string_value value;
-    bool done;
-    enum store_result result = string_look_up(call, call->keys, &value, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = string_look_up(call, call->keys, &value);
+    if (result == STORE_OK)
         result = reply_value(call, &value);
     if (result != STORE_OK || !value.exists)
         return result;
@@ -352,11 +347,10 @@ enum store_result cmd_getex(struct call *call)
     struct options options;
     struct string_value value;
     int64_t expire_ms = STORE_NO_EXPIRY;
-    bool done;
     if (!read_options(call, 2, OPTIONS_OF_GETEX, &options))
         return STORE_OK;
-    enum store_result result = string_look_up(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_look_up(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     /* An absent key answers null before its expire time is looked at. */
     if (value.exists && (options.bits & OPTIONS_EXPIRY) != 0 &&
@@ -383,9 +377,8 @@ enum store_result cmd_getex(struct call *call)
 enum store_result cmd_strlen(struct call *call)
 {
     struct string_value value;
-    bool done;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)value.length);
     return result;
 }
@@ -394,9 +387,8 @@ enum store_result cmd_append(struct call *call)
 {
     struct string_value value;
     struct resp_slice tail = call->argv[2];
-    bool done;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     if (value.exists && !string_fits(call, value.length, tail.len))
         return STORE_OK;
@@ -413,11 +405,10 @@ enum store_result cmd_getrange(struct call *call)
 {
     struct string_value value;
     int64_t first, last;
-    bool done;
     if (!call_int64(call, call->argv[2], &first) || !call_int64(call, call->argv[3], &last))
         return STORE_OK;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     if (string_range_is_backwards(first, last) ||
         !string_range(&first, &last, (int64_t)value.length)) {
@@ -437,15 +428,14 @@ enum store_result cmd_setrange(struct call *call)
     struct string_value value;
     struct resp_slice part = call->argv[3];
     int64_t offset;
-    bool done;
     if (!call_int64(call, call->argv[2], &offset))
         return STORE_OK;
     if (offset < 0) {
         resp_error(call->reply, "ERR offset is out of range");
         return STORE_OK;
     }
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     if (part.len > 0 && !string_fits(call, (uint64_t)offset, part.len))
         return STORE_OK;

@@ -17,15 +17,14 @@ struct string_value {
     bool exists;
 };
 
-/* STORE_OK: go on. *done: the type is wrong and answered, return STORE_OK. Anything else is to be
- * passed up. */
+/* STORE_ANSWERED: there is no string but another type. */
 enum store_result string_find(struct call *call, const struct store_key *key,
-                              struct string_value *value, bool *done);
+                              struct string_value *value);
 
 /* The same, counted as a keyspace lookup whatever the command's flags: for commands that write, and
  * yet show what they found. */
 enum store_result string_look_up(struct call *call, const struct store_key *key,
-                                 struct string_value *value, bool *done);
+                                 struct string_value *value);
 
 /* The command changes its first key, which was found so; "new" stands before the event. */
 void string_notify(struct call *call, const struct string_value *value, const char *event);

@@ -24,9 +24,8 @@ static enum store_result add(struct call *call, int64_t increment)
 {
     struct string_value value;
     int64_t number = 0;
-    bool done;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     /* No large value is a number: its bytes need not be read to know. */
     if (value.exists &&
@@ -79,9 +78,8 @@ enum store_result cmd_incrbyfloat(struct call *call)
 {
     struct string_value value;
     long double number = 0, increment;
-    bool done;
-    enum store_result result = string_find(call, call->keys, &value, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result != STORE_OK)
         return result;
     bool readable =
         !value.exists ||

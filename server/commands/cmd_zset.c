@@ -192,14 +192,13 @@ static enum store_result add(struct call *call, unsigned options)
     struct adding adding = {.options = options};
     size_t at;
     double score;
-    bool done;
     if (!read_add_options(call, &adding.options, &at))
         return STORE_OK;
     for (size_t i = at; i < call->argc; i += 2)
         if (!read_double(call, call->argv[i], "ERR value is not a valid float", &score))
             return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &adding.zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &adding.zset);
+    if (result != STORE_OK)
         return result;
     zset_expect(&adding.zset, (call->argc - at) / 2, call->argv[at + 1].len);
     for (size_t i = at; i < call->argc && result == STORE_OK; i += 2) {
@@ -227,9 +226,8 @@ enum store_result cmd_zrem(struct call *call)
 {
     struct zset zset;
     int64_t removed = 0;
-    bool done;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     for (size_t i = 2; i < call->argc && zset_count(&zset) > 0; i++) {
         bool found;
@@ -252,9 +250,8 @@ enum store_result cmd_zrem(struct call *call)
 enum store_result cmd_zcard(struct call *call)
 {
     struct zset zset;
-    bool done;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)zset_count(&zset));
     return result;
 }
@@ -274,17 +271,15 @@ static enum store_result reply_score(struct call *call, struct zset *zset, struc
 enum store_result cmd_zscore(struct call *call)
 {
     struct zset zset;
-    bool done;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    return result == STORE_OK && !done ? reply_score(call, &zset, call->argv[2]) : result;
+    enum store_result result = zset_find(call, call->keys, &zset);
+    return result == STORE_OK ? reply_score(call, &zset, call->argv[2]) : result;
 }
 
 enum store_result cmd_zmscore(struct call *call)
 {
     struct zset zset;
-    bool done;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     resp_array(call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc && result == STORE_OK; i++) {
@@ -300,7 +295,7 @@ static enum store_result reply_rank(struct call *call, bool backwards)
     struct zset zset;
     struct zset_pair pair = {.member = call->argv[2]};
     uint64_t rank;
-    bool done, found, with_score = call->argc == 4;
+    bool found, with_score = call->argc == 4;
     if (call->argc > 4) {
         resp_errorf(call->reply, "ERR wrong number of arguments for '%s' command",
                     call->command->name);
@@ -310,8 +305,8 @@ static enum store_result reply_rank(struct call *call, bool backwards)
         call_syntax_error(call);
         return STORE_OK;
     }
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     result = zset_score(&zset, pair.member, &pair.score, &found);
     if (result == STORE_OK && found)

@@ -258,30 +258,25 @@ static enum store_result walk(struct algebra *algebra)
 
 /* ---- the sources ---- */
 
-/* False: *result is to be returned. */
-static bool find_source(struct call *call, const struct store_key *key, struct source *source,
-                        enum store_result *result)
+static enum store_result find_source(struct call *call, const struct store_key *key,
+                                     struct source *source)
 {
     struct store_item item;
     struct zset zset = zset_new(call, key, STORE_NO_EXPIRY);
-    *result = call_find(call, key, &item);
+    enum store_result result = call_find(call, key, &item);
     source->members = zset_members(&zset);
-    if (*result == STORE_ABSENT) {
-        *result = STORE_OK;
-        return true;
-    }
-    if (*result != STORE_OK)
-        return false;
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
     source->is_set = item_type(&item) == TYPE_SET;
-    if (source->is_set) {
-        *result = members_open(call, key, &item, &source->members);
-        return *result == STORE_OK;
+    if (source->is_set)
+        return members_open(call, key, &item, &source->members);
+    if (item_type(&item) != TYPE_ZSET) {
+        call_wrong_type(call);
+        return STORE_ANSWERED;
     }
-    if (item_type(&item) != TYPE_ZSET)
-        return call_wrong_type(call);
-    *result = zset_open(call, key, &item, &zset);
+    result = zset_open(call, key, &item, &zset);
     source->members = zset_members(&zset);
-    return *result == STORE_OK;
+    return result;
 }
 
 static int by_size(const void *a, const void *b)
@@ -293,14 +288,11 @@ static int by_size(const void *a, const void *b)
     return x->position < y->position ? -1 : 1; /* reruns must find the same order */
 }
 
-/* Finds what the keys hold. False: *result is to be returned. */
-static bool find_sources(struct algebra *algebra, enum store_result *result)
+static bool read_count(struct algebra *algebra)
 {
     struct call *call = algebra->call;
     int64_t count;
-    struct resp_slice number = call->argv[algebra->count_at];
-    *result = STORE_OK;
-    if (!call_int64(call, number, &count))
+    if (!call_int64(call, call->argv[algebra->count_at], &count))
         return false;
     if (count < 1) {
         resp_errorf(call->reply, "ERR at least 1 input key is needed for '%s' command",
@@ -310,17 +302,24 @@ static bool find_sources(struct algebra *algebra, enum store_result *result)
     if ((uint64_t)count > call->argc - algebra->count_at - 1)
         return call_syntax_error(call);
     algebra->count = (uint32_t)count;
+    return true;
+}
+
+/* Finds what the keys hold. */
+static enum store_result find_sources(struct algebra *algebra)
+{
+    struct call *call = algebra->call;
+    const struct store_key *keys = call->keys + algebra->is_stored;
     algebra->sources = store_alloc(call->txn, algebra->count * sizeof(*algebra->sources));
-    if (algebra->sources == NULL) {
-        *result = STORE_NO_MEMORY;
-        return false;
-    }
+    if (algebra->sources == NULL)
+        return STORE_NO_MEMORY;
     for (uint32_t i = 0; i < algebra->count; i++) {
         algebra->sources[i] = (struct source){.weight = 1, .position = i};
-        if (!find_source(call, &call->keys[i + algebra->is_stored], &algebra->sources[i], result))
-            return false;
+        enum store_result result = find_source(call, &keys[i], &algebra->sources[i]);
+        if (result != STORE_OK)
+            return result;
     }
-    return true;
+    return STORE_OK;
 }
 
 /* ---- options ---- */
@@ -390,21 +389,25 @@ static bool read_options(struct algebra *algebra)
 
 /* ---- the commands ---- */
 
-/* Gathers the result. False: *result is to be returned. */
-static bool compute(struct algebra *algebra, enum store_result *result)
+/* Gathers the result. */
+static enum store_result compute(struct algebra *algebra)
 {
     algebra->limit = UINT64_MAX;
-    if (!find_sources(algebra, result) || !read_options(algebra))
-        return false;
+    if (!read_count(algebra))
+        return STORE_ANSWERED;
+    enum store_result result = find_sources(algebra);
+    if (result != STORE_OK)
+        return result;
+    if (!read_options(algebra)) /* as in Redis, after the types of the keys */
+        return STORE_ANSWERED;
     if (algebra->operation != DIFFERENCE)
         qsort(algebra->sources, algebra->count, sizeof(*algebra->sources), by_size);
     algebra->gather = gather_get(algebra->call);
-    *result = algebra->gather == NULL ? STORE_NO_MEMORY : STORE_OK;
-    if (*result == STORE_OK && algebra->is_stored)
-        *result = zset_build(algebra->call, algebra->gather);
-    if (*result == STORE_OK)
-        *result = walk(algebra);
-    return *result == STORE_OK;
+    if (algebra->gather == NULL)
+        return STORE_NO_MEMORY;
+    if (algebra->is_stored)
+        result = zset_build(algebra->call, algebra->gather);
+    return result == STORE_OK ? walk(algebra) : result;
 }
 
 static int by_place(const void *a, const void *b, void *gather)
@@ -462,8 +465,8 @@ static enum store_result run(struct call *call, enum operation operation, const 
                               .operation = operation,
                               .is_stored = event != NULL,
                               .count_at = event != NULL ? 2 : 1};
-    enum store_result result;
-    if (!compute(&algebra, &result))
+    enum store_result result = compute(&algebra);
+    if (result != STORE_OK)
         return result;
     return event != NULL ? zset_store(call, algebra.gather, event) : reply_pairs(&algebra);
 }
@@ -502,8 +505,8 @@ enum store_result cmd_zintercard(struct call *call)
 {
     struct algebra algebra = {
         .call = call, .operation = INTERSECTION, .is_counted = true, .count_at = 1};
-    enum store_result result;
-    if (compute(&algebra, &result))
+    enum store_result result = compute(&algebra);
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)algebra.gather->count);
     return result;
 }

@@ -88,15 +88,14 @@ static enum store_result pop(struct call *call, enum zset_end end)
     struct zset zset;
     struct steps steps;
     int64_t count = 1;
-    bool done;
     if (call->argc > 3) {
         call_syntax_error(call);
         return STORE_OK;
     }
     if (call->argc == 3 && !call_count(call, call->argv[2], &count))
         return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     uint64_t total = zset_count(&zset), most = (uint64_t)count < total ? (uint64_t)count : total;
     if (most == 0) {
@@ -155,9 +154,8 @@ enum store_result cmd_zmpop(struct call *call)
         return STORE_OK;
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct zset zset;
-        bool done;
-        enum store_result result = zset_find(call, &call->keys[i], &zset, &done);
-        if (result != STORE_OK || done)
+        enum store_result result = zset_find(call, &call->keys[i], &zset);
+        if (result != STORE_OK)
             return result;
         if (zset.exists)
             return zset_pop_many(&zset, end, count);
@@ -236,11 +234,11 @@ enum store_result cmd_zrandmember(struct call *call)
 {
     struct zset zset;
     int64_t count = 0;
-    bool done, with_scores = false;
+    bool with_scores = false;
     if (call->argc > 2 && !random_options(call, &count, &with_scores))
         return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     if (call->argc == 2)
         return reply_one(call, &zset);
@@ -280,11 +278,10 @@ enum store_result cmd_zscan(struct call *call)
     struct zset zset;
     struct scan_filter filter = {.count = 1};
     uint64_t cursor;
-    bool done;
     if (!scan_read_cursor(call, call->argv[2], &cursor))
         return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     /* Redis looks at the options only if there is something to be walked. */
     if (zset.exists && !scan_read_options(call, 3, false, &filter))

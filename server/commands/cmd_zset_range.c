@@ -89,13 +89,12 @@ static enum store_result count_range(struct call *call, enum range_kind kind)
     struct zset zset;
     struct range range;
     uint64_t first, count;
-    bool done;
     if (!read_range(call, kind, call->argv[2], call->argv[3], &range))
         return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result == STORE_OK && !done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result == STORE_OK)
         result = find_range(&zset, &range, &first, &count);
-    if (result == STORE_OK && !done)
+    if (result == STORE_OK)
         resp_integer(call->reply, (int64_t)count);
     return result;
 }
@@ -117,11 +116,10 @@ static enum store_result remove_range(struct call *call, enum range_kind kind, c
     struct zset zset;
     struct range range;
     uint64_t first, count;
-    bool done;
     if (!read_range(call, kind, call->argv[2], call->argv[3], &range))
         return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     result = find_range(&zset, &range, &first, &count);
     if (result == STORE_OK && count > 0)
@@ -229,12 +227,11 @@ static enum store_result reply_query(struct call *call, struct query query)
     struct zset zset;
     struct steps steps;
     uint64_t first, count;
-    bool done;
     query.at = 2;
     if (!read_query(call, &query))
         return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, call->keys, &zset);
+    if (result != STORE_OK)
         return result;
     enum zset_form form = zset_form(call, query.with_scores);
     result = run_query(&zset, &query, &first, &count);
@@ -308,11 +305,10 @@ enum store_result cmd_zrangestore(struct call *call)
     struct query query = {.at = 3, .kind = BY_RANK, .may_choose = true, .is_stored = true};
     struct zset zset;
     uint64_t first, count;
-    bool done;
     if (!read_query(call, &query))
         return STORE_OK;
-    enum store_result result = zset_find(call, &call->keys[1], &zset, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = zset_find(call, &call->keys[1], &zset);
+    if (result != STORE_OK)
         return result;
     struct gather *gather = gather_get(call);
     if (gather == NULL)

@@ -29,6 +29,13 @@ uint32_t call_table_keys(const struct store *store, const struct command *comman
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,
                          struct store_key *keys);
 
+/* Runs the command's function, once. What its helpers have answered is a success. */
+static inline enum store_result call_run(struct call *call)
+{
+    enum store_result result = call->command->run(call);
+    return result == STORE_ANSWERED ? STORE_OK : result;
+}
+
 enum store_scope command_scope(const struct command *command);
 
 /* What was kept over reruns goes. */

@@ -25,11 +25,11 @@ enum store_result call_find(struct call *call, const struct store_key *key, stru
 }
 
 enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
-                           struct store_item *item, bool *done)
+                           struct store_item *item)
 {
     enum store_result result = call_find(call, key, item);
-    *done = result == STORE_OK && item_type(item) != type;
-    if (*done)
-        call_wrong_type(call);
-    return result;
+    if (result != STORE_OK || item_type(item) == type)
+        return result;
+    call_wrong_type(call);
+    return STORE_ANSWERED;
 }

@@ -14,9 +14,8 @@ enum store_result call_delete(struct call *call, const struct store_key *key);
 enum store_result call_find(struct call *call, const struct store_key *key,
                             struct store_item *item);
 
-/* call_find and a check of the type: on another type than `type` answers WRONGTYPE, sets *done and
- * returns STORE_OK. */
+/* call_find and a check of the type: another one than `type` is STORE_ANSWERED, with WRONGTYPE. */
 enum store_result call_get(struct call *call, const struct store_key *key, enum item_type type,
-                           struct store_item *item, bool *done);
+                           struct store_item *item);
 
 #endif

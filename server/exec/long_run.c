@@ -50,7 +50,7 @@ enum store_result call_yield(struct call *call)
 static void run_command(void *arg)
 {
     struct request *request = arg;
-    request->run_result = request->call.command->run(&request->call);
+    request->run_result = call_run(&request->call);
 }
 
 void long_run_drop(struct request *request)
@@ -101,7 +101,7 @@ static enum store_result run_on_fiber(struct request *request)
     if (request->fiber == NULL)
         request->fiber = fiber_new(fibers);
     if (request->fiber == NULL)
-        return call->command->run(call);
+        return call_run(call);
     request->is_on_fiber = true;
     if (!fiber_enter(request->fiber, run_command, request)) {
         request->attempt = store_attempt(call->txn);
@@ -124,9 +124,9 @@ static enum store_result run(struct request *request)
     struct call *call = &request->call;
     request->looked_ns = 0;
     if (request->state != REQUEST_RUNNING || store_is_scouting(call->txn))
-        return call->command->run(call);
+        return call_run(call);
     uint64_t began_ns = commandstats_clock();
-    enum store_result result = request->is_long ? run_on_fiber(request) : call->command->run(call);
+    enum store_result result = request->is_long ? run_on_fiber(request) : call_run(call);
     add_time(request, began_ns);
     return result;
 }

@@ -404,7 +404,7 @@ static enum store_result run_timed(struct nested *nested)
     begin_time(nested);
     store_count_use(call->txn, call_counts_use(call));
     uint64_t began = weight > 0 ? commandstats_clock() : 0;
-    enum store_result result = call->command->run(call);
+    enum store_result result = call_run(call);
     nested->nsec = weight > 0 ? weight * (commandstats_clock() - began) : 0;
     return result;
 }

@@ -171,7 +171,7 @@ static void visit_worker(struct worker *worker, struct worker_message *message)
     struct worker *home = request->conn->worker;
     call->worker = worker;
     call->tour_last = worker == home;
-    enum store_result result = call->command->run(call);
+    enum store_result result = call_run(call);
     if (worker == home) {
         request->touring = NULL;
         if (call->outer == NULL) {
@@ -207,7 +207,7 @@ static enum store_result begin_tour(struct request *request, struct call *call)
     call->tour_index = 0;
     call->tour_last = call->server->worker_count == 1;
     if (call->tour_last)
-        return call->command->run(call);
+        return call_run(call);
     request->touring = call;
     return STORE_WAIT;
 }
@@ -219,7 +219,7 @@ static enum store_result run_alone(struct request *request, struct call *call)
     call->keys = NULL;
     call->key_count = 0;
     bool tours = (call->command->flags & CMD_TOUR) != 0;
-    return tours ? begin_tour(request, call) : call->command->run(call);
+    return tours ? begin_tour(request, call) : call_run(call);
 }
 
 /* The calls inside this one that were left for after its transaction. */

@@ -141,12 +141,11 @@ enum store_result assembly_put(struct call *call, struct assembly *assembly,
 {
     uint8_t written = type == TYPE_LIST ? (uint8_t)type : assembly->type;
     struct list list;
-    bool done;
     enum store_result result =
         store_put_building(call->txn, key, written, assembly->building, STORE_NO_EXPIRY);
     if (result != STORE_OK || type != TYPE_LIST)
         return result;
-    result = list_find(call, key, &list, &done);
+    result = list_find(call, key, &list);
     return result == STORE_OK ? list_save(&list) : result; /* which finds its form */
 }
 

@@ -8,9 +8,9 @@
 #include "server/types/members.h"
 
 static inline enum store_result hash_find(struct call *call, const struct store_key *key,
-                                          struct members *hash, bool *done)
+                                          struct members *hash)
 {
-    return members_find(call, key, TYPE_HASH, hash, done);
+    return members_find(call, key, TYPE_HASH, hash);
 }
 
 /* Sets a field; *added if there was none. */

@@ -31,15 +31,14 @@ static enum store_result open_tree(struct list *list, const struct store_item *i
     return store_tree_open(list->call->txn, list->key, item, 0, &list->tree);
 }
 
-enum store_result list_find(struct call *call, const struct store_key *key, struct list *list,
-                            bool *done)
+enum store_result list_find(struct call *call, const struct store_key *key, struct list *list)
 {
     struct store_item item;
     *list = list_new(call, key, STORE_NO_EXPIRY);
-    enum store_result result = call_get(call, key, TYPE_LIST, &item, done);
+    enum store_result result = call_get(call, key, TYPE_LIST, &item);
     if (result == STORE_ABSENT)
         return STORE_OK;
-    if (result != STORE_OK || *done)
+    if (result != STORE_OK)
         return result;
     list->exists = true;
     list->type = item.type;

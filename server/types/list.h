@@ -28,9 +28,9 @@ struct list_place {
     struct store_cursor cursor;
 };
 
-/* An absent list is empty. *done: another type is there, which is answered; return STORE_OK. */
+/* An absent list is empty. STORE_ANSWERED: another type is there. */
 STORE_MUST_CHECK enum store_result list_find(struct call *call, const struct store_key *key,
-                                             struct list *list, bool *done);
+                                             struct list *list);
 /* A list to come, in place of whatever is at the key. */
 struct list list_new(struct call *call, const struct store_key *key, int64_t expire_ms);
 

@@ -37,15 +37,15 @@ enum store_result members_open(struct call *call, const struct store_key *key,
 }
 
 enum store_result members_find(struct call *call, const struct store_key *key, enum item_type type,
-                               struct members *members, bool *done)
+                               struct members *members)
 {
     struct store_item item;
-    enum store_result result = call_get(call, key, type, &item, done);
+    enum store_result result = call_get(call, key, type, &item);
     if (result == STORE_ABSENT) {
         members_new(members, key, type);
         return STORE_OK;
     }
-    if (result != STORE_OK || *done)
+    if (result != STORE_OK)
         return result;
     return members_open(call, key, &item, members);
 }

@@ -32,11 +32,10 @@ struct members {
 /* A collection that is to be made, over whatever is at the key. */
 void members_new(struct members *members, const struct store_key *key, enum item_type type);
 
-/* Finds what is at the key; where nothing is: an empty one. *done: it is of another type, which is
- * answered. With `item` found already: members_open. */
+/* Finds what is at the key; where nothing is: an empty one. STORE_ANSWERED: it is of another type.
+ * With `item` found already: members_open. */
 STORE_MUST_CHECK enum store_result members_find(struct call *call, const struct store_key *key,
-                                                enum item_type type, struct members *members,
-                                                bool *done);
+                                                enum item_type type, struct members *members);
 STORE_MUST_CHECK enum store_result members_open(struct call *call, const struct store_key *key,
                                                 const struct store_item *item,
                                                 struct members *members);

@@ -90,11 +90,10 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
     struct members members;
     struct scan_filter filter = {.count = 1};
     uint64_t cursor;
-    bool done;
     if (!scan_read_cursor(call, call->argv[2], &cursor))
         return STORE_OK;
-    enum store_result result = members_find(call, call->keys, type, &members, &done);
-    if (result != STORE_OK || done)
+    enum store_result result = members_find(call, call->keys, type, &members);
+    if (result != STORE_OK)
         return result;
     /* Redis looks at the options only if there is something to be walked. */
     if (members.exists && !scan_read_options(call, 3, false, &filter))

@@ -8,9 +8,9 @@
 #include "server/types/members.h"
 
 static inline enum store_result set_find(struct call *call, const struct store_key *key,
-                                         struct members *set, bool *done)
+                                         struct members *set)
 {
-    return members_find(call, key, TYPE_SET, set, done);
+    return members_find(call, key, TYPE_SET, set);
 }
 
 static inline enum store_result set_has(struct call *call, struct members *set,

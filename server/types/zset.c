@@ -52,15 +52,14 @@ enum store_result zset_open(struct call *call, const struct store_key *key,
     return is_whole ? STORE_OK : STORE_DAMAGED;
 }
 
-enum store_result zset_find(struct call *call, const struct store_key *key, struct zset *zset,
-                            bool *done)
+enum store_result zset_find(struct call *call, const struct store_key *key, struct zset *zset)
 {
     struct store_item item;
     *zset = zset_new(call, key, STORE_NO_EXPIRY);
-    enum store_result result = call_get(call, key, TYPE_ZSET, &item, done);
+    enum store_result result = call_get(call, key, TYPE_ZSET, &item);
     if (result == STORE_ABSENT)
         return STORE_OK;
-    return result != STORE_OK || *done ? result : zset_open(call, key, &item, zset);
+    return result != STORE_OK ? result : zset_open(call, key, &item, zset);
 }
 
 uint64_t zset_count(const struct zset *zset)

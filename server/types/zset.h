@@ -58,9 +58,9 @@ struct zset_pair {
 
 /* ---- finding ---- */
 
-/* An absent one is empty. *done: another type is there, which is answered; return STORE_OK. */
+/* An absent one is empty. STORE_ANSWERED: another type is there. */
 STORE_MUST_CHECK enum store_result zset_find(struct call *call, const struct store_key *key,
-                                             struct zset *zset, bool *done);
+                                             struct zset *zset);
 /* The same with the item found already, which is a sorted set. */
 STORE_MUST_CHECK enum store_result zset_open(struct call *call, const struct store_key *key,
                                              const struct store_item *item, struct zset *zset);

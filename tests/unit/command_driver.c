@@ -363,7 +363,7 @@ static enum store_result run(struct store_txn *txn, struct store_request *reques
     resp_truncate(&driver->reply, 0);
     driver->call.hits = driver->call.misses = 0;
     driver->call.txn = txn;
-    return driver->call.command->run(&driver->call);
+    return call_run(&driver->call);
 }
 
 static void done(struct store_request *request, enum store_result result)

@@ -84,7 +84,7 @@ static enum store_result run_command(struct store_txn *txn, struct store_request
     run->call.txn = txn;
     run->call.hits = run->call.misses = 0;
     resp_truncate(run->call.reply, 0);
-    enum store_result result = run->call.command->run(&run->call);
+    enum store_result result = call_run(&run->call);
     run->driver->reruns += result == STORE_WAIT;
     return result;
 }
@@ -131,7 +131,7 @@ static enum store_result run_parsed(struct driver *driver)
     uint32_t flags = run.call.command->flags;
     driver->reply.version = driver->session.resp_version;
     if ((flags & CMD_LOCAL) != 0)
-        return run.call.command->run(&run.call);
+        return call_run(&run.call);
     run.request.scope = command_scope(run.call.command);
     struct store_key *keys = declare_keys(&run);
     enum store_result result = execute(&run);

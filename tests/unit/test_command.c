@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "server/core/call.h"
 #include "server/core/command_syntax.h"
 #include "server/commands/commands.h"
 #include "server/core/server.h"
@@ -74,7 +75,7 @@ static const char *run(struct fixture *fixture, const char *line)
     assert_non_null(call.command);
     assert_true(command_arity_ok(call.command, call.argc));
     resp_truncate(&fixture->reply, 0);
-    assert_int_equal(call.command->run(&call), STORE_OK);
+    assert_int_equal(call_run(&call), STORE_OK);
     resp_raw(&fixture->reply, "", 1);
     free(words);
     return fixture->reply.data;
