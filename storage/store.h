@@ -7,12 +7,10 @@
  *
  *     run, wait, run again: a read whose page is not in memory returns STORE_WAIT; the function
  *     returns that at once, the engine loads what is missing and calls it again from the top. Its
- *     buffered writes are discarded in between, so it must have no other effect before it returns
- *     something else than STORE_WAIT.
+ *     buffered writes are discarded in between: until its last run it must have no other effect.
  *
  * Units: lengths in bytes, times in Unix milliseconds unless the name says otherwise.
- * Threads: a store_worker and the requests executed on it belong to one thread. Functions that take
- * a struct store are safe from any thread.
+ * Threads: a store_worker and its requests belong to one thread; a struct store to all of them.
  * Errors: functions that can fail return enum store_result; nothing exits, prints or keeps errno.
  */
 #ifndef VELLUM_STORE_H
@@ -42,12 +40,14 @@ enum store_result {
     STORE_NO_MEMORY, /* allocation failed */
     STORE_TOO_LARGE, /* key, value or transaction over its limit */
     STORE_LOCKED,    /* at open: another process has the directory */
-    STORE_FOREIGN,  /* at open: not a data directory of ours, or its files do not belong together */
-    STORE_VERSION,  /* at open: a format version we do not know */
-    STORE_CORRUPT,  /* at open: superblock or journal damaged beyond use */
-    STORE_INVALID,  /* at open: a bad option */
-    STORE_BUSY,     /* its keys are held by a run that refuses others: see store_pause */
-    STORE_ANSWERED, /* never the store's own: what a run's helpers had to do is done */
+    STORE_FOREIGN, /* at open: not a data directory of ours, or its files do not belong together */
+    STORE_VERSION, /* at open: a format version we do not know */
+    STORE_CORRUPT, /* at open: superblock or journal damaged beyond use */
+    STORE_INVALID, /* at open: a bad option */
+    STORE_BUSY,    /* its keys are held by a run that refuses others: see store_pause */
+    /* These the store passes on, and never returns on its own: */
+    STORE_ANSWERED,  /* what a run's helpers had to do is done */
+    STORE_CANCELLED, /* nobody waits for the result any more */
 };
 
 enum store_sync { STORE_SYNC_ALWAYS, STORE_SYNC_EVERYSEC, STORE_SYNC_NO };

@@ -80,7 +80,7 @@ enum store_result aside_step(struct call *call, struct aside *aside, struct resp
     if (!may_be_aside(call, request) || !is_due(call, aside, said->len))
         return store_step(call->txn);
     if (conn->transport == NULL || conn->kill)
-        return STORE_NO_MEMORY; /* nobody is there to be told */
+        return STORE_CANCELLED;
     enum store_result result = STORE_OK;
     if (aside->upload == NULL)
         result = call_upload_begin(call, STORE_UPLOAD_OPEN, &aside->upload);

@@ -84,7 +84,7 @@ static enum store_result begin(struct request *request)
     if (!call_counts_use(call))
         store_count_use(call->txn, false);
     if (request->is_read && request->state == REQUEST_RUNNING && !outflow_is_heard(request->conn))
-        return STORE_NO_MEMORY; /* what it would take to answer nobody */
+        return STORE_CANCELLED;
     if (outflow_holds_back(request))
         return outflow_rest(request);
     if (call->nest != NULL)

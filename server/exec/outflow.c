@@ -109,7 +109,7 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
     if (!may_leave(call, request) || request->state != REQUEST_RUNNING)
         return store_step(call->txn);
     if (!outflow_is_heard(conn))
-        return STORE_NO_MEMORY;
+        return STORE_CANCELLED;
     bool is_first = conn->requests == request, is_short = client_memory_is_short(conn->worker);
     enum store_result result = STORE_OK;
     if (is_first && said->len >= (is_short ? GATHER_SHORT_BYTES : PART_MIN))
@@ -133,7 +133,7 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
     if (request->state != REQUEST_RUNNING)
         return store_step(call->txn);
     if (!outflow_is_heard(conn))
-        return STORE_NO_MEMORY;
+        return STORE_CANCELLED;
     if (conn->requests != request)
         return request->is_hurried ? STORE_ABSENT : outflow_rest(request);
     enum store_result result = store_stream_open(call->txn, item, offset, &stream);

@@ -460,9 +460,10 @@ static bool is_cut_short(const struct request *request)
 {
     if (!request->flows || (request->result == STORE_OK && !request->is_unkept))
         return false;
-    log_line(&request->call.server->log, CONFIG_LOG_WARNING,
-             "A collection could not be read while it was sent: closing client %s",
-             conn_peer_name(request->conn));
+    if (request->result != STORE_CANCELLED)
+        log_line(&request->call.server->log, CONFIG_LOG_WARNING,
+                 "A collection could not be read while it was sent: closing client %s",
+                 conn_peer_name(request->conn));
     return true;
 }
 
@@ -471,6 +472,8 @@ static void answer_failure(struct request *request)
     struct call *call = &request->call;
     request_drop_streams(request, request->result == STORE_OK);
     resp_truncate(call->reply, request->reply_start);
+    if (request->result == STORE_CANCELLED)
+        return; /* no error: there is no client for it */
     for (uint32_t left = row_length(call); left > 0; left--) {
         if (request->is_unkept)
             resp_error(call->reply, CONN_UNKEPT_TEXT);
