@@ -154,6 +154,7 @@ SERVER_SRC := \
 	server/pubsub/pubsub.c \
 	server/exec/aside.c \
 	server/exec/blocked.c \
+	server/exec/executor.c \
 	server/exec/gather.c \
 	server/exec/long_run.c \
 	server/exec/keyspace.c \
@@ -164,6 +165,7 @@ SERVER_SRC := \
 	server/exec/order.c \
 	server/exec/outflow.c \
 	server/exec/request.c \
+	server/exec/request_reply.c \
 	server/exec/row.c \
 	server/exec/runner.c \
 	server/exec/runner_reply.c \

@@ -18,7 +18,7 @@
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 #include "server/core/call.h"
 
 /* ---- DUMP ---- */

@@ -8,7 +8,7 @@
 #include "server/exec/steps.h"
 #include "server/pubsub/notify.h"
 #include "server/exec/row.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 #include "server/core/call.h"
 
 #define READ_TOGETHER 32 /* elements */

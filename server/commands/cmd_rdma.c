@@ -10,7 +10,7 @@
 #include "protocol/rdma_frame.h"
 #include "server/net/conn.h"
 #include "server/net/rdma.h"
-#include "server/exec/runner.h"
+#include "server/exec/executor.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/net/transport.h"
@@ -246,7 +246,7 @@ static void on_connected(struct rdma_request *request)
     } else {
         refuse(call, request->error);
     }
-    runner_finish(call, STORE_OK);
+    executor_finish(call, STORE_OK);
 }
 
 enum store_result cmd_rdma_connect(struct call *call)

@@ -7,7 +7,7 @@
 #include "server/exec/upload.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 #include "server/core/call.h"
 
 /* ---- shared by all string commands ---- */

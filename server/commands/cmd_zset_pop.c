@@ -12,7 +12,7 @@
 #include "server/commands/multi_pop.h"
 #include "server/types/scan_args.h"
 #include "server/exec/row.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 #include "server/core/call.h"
 
 /* ---- ZPOPMIN, ZPOPMAX, ZMPOP ---- */

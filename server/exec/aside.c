@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/net/conn.h"
+#include "server/exec/request_reply.h"
 #include "server/exec/request.h"
 #include "server/core/server.h"
 

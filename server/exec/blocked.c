@@ -30,7 +30,7 @@
 
 #include "server/net/conn.h"
 #include "server/exec/request.h"
-#include "server/exec/runner.h"
+#include "server/exec/executor.h"
 #include "server/core/server.h"
 #include "server/exec/slowlog.h"
 #include "server/core/worker.h"
@@ -623,5 +623,5 @@ void blocked_end(struct conn *conn, enum blocked_ending ending)
         return;
     write_ending(request, ending);
     settle(request);
-    runner_finish(&request->call, STORE_OK);
+    executor_finish(&request->call, STORE_OK);
 }

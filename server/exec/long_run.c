@@ -119,7 +119,7 @@ static void add_time(struct request *request, uint64_t began_ns)
     commandstats_add_time(call->worker, call->command, commandstats_clock() - began_ns);
 }
 
-static enum store_result run(struct request *request)
+static enum store_result run_timed_turn(struct request *request)
 {
     struct call *call = &request->call;
     request->looked_ns = 0;
@@ -141,7 +141,7 @@ enum store_result long_run_in_store(struct store_txn *txn, struct store_request 
     enum store_result result = goes_on(request) ? STORE_OK : begin(request);
     if (result != STORE_OK)
         return result;
-    result = row_end(call, run(request));
+    result = row_end(call, run_timed_turn(request));
     if (store_is_scouting(txn))
         call_drop_progress(call);
     if (result == STORE_WAIT && !goes_on(request))

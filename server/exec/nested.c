@@ -16,6 +16,7 @@
 #include "storage/base/array.h"
 #include "server/core/commandstats.h"
 #include "server/exec/monitor.h"
+#include "server/exec/request_reply.h"
 #include "server/exec/request.h"
 #include "server/exec/runner_reply.h"
 #include "server/core/session.h"

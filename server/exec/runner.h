@@ -1,5 +1,5 @@
 /*
- * The runner: takes the commands of a connection one by one, runs them on the store in the order
+ * The runner: takes the commands of a connection one by one, has the executor run them in the order
  * that the connection's program has, and puts their replies out in that order.
  */
 #ifndef VELLUM_RUNNER_H
@@ -34,10 +34,6 @@ void runner_advance(struct conn *conn);
 
 /* Whether a parked command may start now. */
 bool runner_can_advance(const struct conn *conn);
-
-/* Ends a command without transaction that has returned STORE_WAIT, or one that waits for its keys,
- * on its worker's thread, in a later round: its reply is written. */
-void runner_finish(struct call *call, enum store_result result);
 
 /* The connection is closed: forgets what has not started and what has finished. */
 void runner_abandon(struct conn *conn);

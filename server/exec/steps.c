@@ -1,5 +1,5 @@
 #include "server/exec/steps.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 
 enum store_result steps_begin(struct steps *steps, struct call *call, bool many)
 {

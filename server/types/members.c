@@ -8,7 +8,7 @@
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 
 /* ---- finding ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/types/string_walk.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 
 static void free_pieces(struct string_build *build)
 {

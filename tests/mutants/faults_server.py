@@ -38,8 +38,8 @@ fault("change-without-a-look", "server/types/members.c",
       by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
 fault("parked-without-a-look", "server/exec/runner.c",
       "commands that have waited behind another one run in one round, however long that takes",
-      ("enum store_result result = start(request); conn_note_command(request->conn, request->named); "
-       "if (result", "enum store_result result = start(request); if (result"),
+      ("executor_start(request); conn_note_command(request->conn, request->named); if (result",
+       "executor_start(request); if (result"),
       by=["test_gaps.py::test_commands_behind_one_that_waits_are_many_rounds"])
 fault("put-off-for-ever", "server/loop/worker_loop.c",
       "a connection that was put off to the next round has no turn in it",
@@ -258,7 +258,7 @@ fault("holes-written", "server/types/string_build.c",
       ("build->used = used_of(build->piece, build->used);",
        "memset(build->piece + build->used, 0, len - build->used); build->used = len;"),
       by=["test_long_strings.py::test_holes_of_long_strings_are_combined"])
-fault("range-to-the-end", "server/exec/request.c",
+fault("range-to-the-end", "server/exec/request_reply.c",
       "the stream of a long range goes on to the end of its value",
       ("if (part != NULL && !is_tail(part))", "if (false)"),
       by=["test_long_strings.py::test_long_ranges_are_read"])

@@ -13,7 +13,7 @@
 
 #include "server/config/config_directive.h"
 #include "server/core/server.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 #include "server/core/call.h"
 #include "tests/model/model_store.h"
 

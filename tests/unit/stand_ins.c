@@ -5,7 +5,7 @@
 #include "server/exec/aside.h"
 #include "server/exec/long_run.h"
 #include "server/exec/outflow.h"
-#include "server/exec/request.h"
+#include "server/exec/request_reply.h"
 #include "tests/model/model_private.h"
 
 enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)

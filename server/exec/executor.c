@@ -1,0 +1,392 @@
+/*
+ * The executor: one request, from its checks to what its end brings. executor_start is the
+ * coordinator; its stages, each with an early end:
+ *
+ *     find_command     unknown, or wrong arguments: answered
+ *     check_command    NOAUTH, only pub/sub allowed, OOM, BUSY: answered
+ *     multi_takes      queued by MULTI
+ *     stamp_request    clock and random seed, the same in all runs
+ *     measure_run      counts; dispatch_command: run_without_store, or submit_to_store
+ *     note_running     STORE_WAIT: it ends later, by finish_request
+ *     publish_outcome  else: messages, MONITOR, SLOWLOG
+ *
+ * The store calls back: long_run_in_store for each run of the command, on_store_leave while its
+ * keys are still its own, on_store_done when a request that waited has ended. complete_run does
+ * what follows a transaction: a run on all keys, deferred calls, blocking.
+ *
+ * Invariants:
+ * 1. Effects of a run are sent once, after its commit; those of one that fails or is run again are
+ *    dropped.
+ * 2. A request that is to visit all workers is not sent before it is held: they see it then.
+ */
+#include "server/exec/executor.h"
+
+#include <assert.h>
+
+#include "server/core/call.h"
+#include "server/core/commandstats.h"
+#include "server/exec/blocked.h"
+#include "server/exec/long_run.h"
+#include "server/exec/monitor.h"
+#include "server/exec/multi.h"
+#include "server/exec/nested.h"
+#include "server/exec/order.h"
+#include "server/exec/outflow.h"
+#include "server/exec/row.h"
+#include "server/exec/runner_reply.h"
+#include "server/exec/slowlog.h"
+
+/* ---- finding out what is to be run ---- */
+
+static bool is_allowed(const struct request *request, const struct command *command)
+{
+    const struct call *call = &request->call;
+    return call->session->authenticated || (command->flags & CMD_NO_AUTH) != 0 ||
+           !config_has_password(&call->server->config);
+}
+
+/* A script runs for long: on this worker, which serves others from inside it, or on one that the
+ * command would have to visit. */
+static bool is_held_up(const struct request *request, const struct command *command)
+{
+    const struct worker *worker = request->conn->worker;
+    if ((command->flags & CMD_ALLOW_BUSY) != 0)
+        return false;
+    return worker->is_aside ||
+           ((command->flags & CMD_TOUR) != 0 && worker_any_script_is_busy(worker->server));
+}
+
+/* What keeps any command from being run now; or NULL. */
+static const char *refusal_of(const struct request *request, const struct command *command)
+{
+    if ((command->flags & CMD_DENYOOM) != 0 && store_is_over_memory(request->call.server->store))
+        return "OOM command not allowed when used memory > 'maxmemory'.";
+    return is_held_up(request, command) ? SCRIPT_BUSY_TEXT : NULL;
+}
+
+bool executor_declare_keys(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    uint32_t count = 0;
+    if (command_has_keys(command)) {
+        if (!request_reserve_keys(request, call_most_keys(command, call->argc)))
+            return false;
+        count =
+            call_table_keys(call->server->store, command, call->argc, call->argv, call->session->db,
+                            request_known_key(request, command), request->keys);
+    }
+    call->keys = request->store.keys = request->keys;
+    call->key_count = request->store.key_count = count;
+    return true;
+}
+
+/* ---- running ---- */
+
+/* The newest commit that its messages may tell of. What was withheld from a client it cannot tell.
+ */
+static uint64_t known_with(const struct conn *conn, uint64_t shown)
+{
+    uint64_t known = conn->newest_shown;
+    if (conn_never_shows(conn, known))
+        known = store_durable(conn->worker->server->store);
+    return shown > known ? shown : known;
+}
+
+static void send_messages(struct request *request)
+{
+    const uint32_t writers = CMD_WRITE | CMD_REMEMBERS | CMD_NESTS;
+    struct conn *conn = request->conn;
+    uint64_t shown = request->store.shown;
+    if (shown > conn->newest_shown && !conn_never_shows(conn, shown))
+        conn->newest_shown = shown;
+    if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
+        conn->newest_written = shown;
+    if (request->effects.first == NULL)
+        return;
+    conn->has_published = true;
+    pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
+}
+
+/* Its transaction ends, and its keys are still its own: so what it has to say comes before what
+ * others say of them. A command with others inside it comes behind those that are still to run. */
+static void on_store_leave(struct store_request *store_request, enum store_result result)
+{
+    struct request *request = (struct request *)store_request;
+    if (request->may_block)
+        blocked_leave(request, result);
+    if (result != STORE_OK || request->wants_all)
+        return;
+    if (request->call.nest == NULL)
+        monitor_tell(request);
+    send_messages(request);
+}
+
+/* What comes with its end, whether its connection lives or not: its writes are committed, or it has
+ * failed. */
+static void publish_outcome(struct request *request, enum store_result result)
+{
+    if (effects_any(&request->effects) && result != STORE_OK)
+        effects_drop(&request->effects);
+    monitor_tell(request);
+    if (request->effects.lines != NULL)
+        effects_write_lines(&request->effects, &request->call.server->log);
+    send_messages(request);
+    slowlog_note(request);
+}
+
+static void finish_request(struct request *request, enum store_result result)
+{
+    struct conn *conn = request->conn;
+    long_run_drop(request);
+    publish_outcome(request, result);
+    outflow_end(request);
+    request->state = REQUEST_FINISHED;
+    request->result = result;
+    conn->held_bytes += request->reply.len;
+    order_note_end(conn, request);
+    conn_attend(conn);
+}
+
+static void complete_waiting(struct request *request, enum store_result result);
+
+void executor_finish(struct call *call, enum store_result result)
+{
+    finish_request(request_of_call(call), result);
+}
+
+/* One stop of a tour; the message goes on to the next worker, and home at last. */
+static void run_broadcast_stop(struct worker *worker, struct worker_message *message)
+{
+    struct request *request =
+        (struct request *)((char *)message - offsetof(struct request, message));
+    struct call *call = request->touring;
+    struct worker *home = request->conn->worker;
+    call->worker = worker;
+    call->tour_last = worker == home;
+    enum store_result result = call_run(call);
+    if (worker == home) {
+        request->touring = NULL;
+        if (call->outer == NULL) {
+            finish_request(request, result);
+            return;
+        }
+        nest_finish_deferred(call, result);
+        complete_waiting(request, STORE_OK);
+        return;
+    }
+    assert(result == STORE_OK);
+    uint32_t next = worker->index + 1;
+    if (next == home->index)
+        next++;
+    call->tour_index++;
+    struct server *server = call->server;
+    worker_post(next < server->worker_count ? server->workers[next] : home, message);
+}
+
+void executor_send_broadcast(struct request *request)
+{
+    struct call *call = &request->call;
+    if (request->touring == NULL)
+        return;
+    uint32_t first = request->conn->worker->index == 0 ? 1 : 0;
+    request->message.visit = run_broadcast_stop;
+    worker_post(call->server->workers[first], &request->message);
+}
+
+static enum store_result begin_tour(struct request *request, struct call *call)
+{
+    call->tour_index = 0;
+    call->tour_last = call->server->worker_count == 1;
+    if (call->tour_last)
+        return call_run(call);
+    request->touring = call;
+    return STORE_WAIT;
+}
+
+/* A call without transaction. */
+static enum store_result run_without_store(struct request *request, struct call *call)
+{
+    call->txn = NULL;
+    call->keys = NULL;
+    call->key_count = 0;
+    bool tours = (call->command->flags & CMD_TOUR) != 0;
+    return tours ? begin_tour(request, call) : call_run(call);
+}
+
+/* The calls inside this one that were left for after its transaction. */
+static enum store_result run_deferred_calls(struct request *request)
+{
+    struct nest *nest = request->call.nest;
+    for (struct call *call; (call = nest_next_deferred(nest)) != NULL;) {
+        enum store_result result = run_without_store(request, call);
+        if (result == STORE_WAIT)
+            return result;
+        nest_finish_deferred(call, result);
+    }
+    return STORE_OK;
+}
+
+/* The transaction has ended. */
+static enum store_result complete_run(struct request *request, enum store_result result)
+{
+    if (request->wants_all && result != STORE_WAIT) {
+        request->wants_all = false;
+        request->store.scope = STORE_SCOPE_ALL;
+        result = store_execute(request->conn->worker->store, &request->store);
+    }
+    if (result == STORE_OK && request->call.nest != NULL)
+        result = run_deferred_calls(request);
+    return request->may_block ? blocked_settle(request, result) : result;
+}
+
+static void complete_waiting(struct request *request, enum store_result result)
+{
+    result = complete_run(request, result);
+    if (result == STORE_WAIT)
+        executor_send_broadcast(request);
+    else
+        finish_request(request, result);
+}
+
+static void on_store_done(struct store_request *store_request, enum store_result result)
+{
+    struct worker *worker = ((struct request *)store_request)->conn->worker;
+    complete_waiting((struct request *)store_request, result);
+    worker_visit_woken(worker);
+}
+
+static enum store_result submit_to_store(struct request *request, const struct command *command)
+{
+    struct store_request *store = &request->store;
+    store->scope = command_scope(command);
+    if (command->declare != NULL ? !command->declare(&request->call)
+                                 : !executor_declare_keys(request, command))
+        return STORE_NO_MEMORY;
+    store->run = long_run_in_store;
+    store->done = on_store_done;
+    store->leave = on_store_leave;
+    store->now_ms = request->call.now_ms;
+    store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
+    store->may_scout = order_may_scout(command);
+    return complete_run(request, store_execute(request->conn->worker->store, store));
+}
+
+static enum store_result dispatch_command(struct request *request, const struct command *command)
+{
+    if ((command->flags & CMD_BLOCKING) != 0) {
+        enum store_result result = blocked_prepare(request);
+        if (result != STORE_OK)
+            return blocked_settle(request, result);
+    }
+    if ((command->flags & (CMD_TOUR | CMD_LOCAL)) != 0) {
+        enum store_result result = run_without_store(request, &request->call);
+        return request->may_block ? blocked_settle(request, result) : result;
+    }
+    return submit_to_store(request, command);
+}
+
+/* Runs it, with the clock for those calls that are sampled. */
+static enum store_result measure_run(struct request *request, const struct command *command)
+{
+    struct worker *worker = request->conn->worker;
+    const struct call *call = &request->call;
+    uint64_t before = commandstats_calls(worker, command);
+    bool is_timed = commandstats_is_due(before, 1 + call->row_left);
+    uint64_t began = is_timed ? commandstats_clock() : 0;
+    commandstats_add_calls(worker, command, 1);
+    enum store_result result = dispatch_command(request, command);
+    if (call->row_taken > 0) {
+        commandstats_add_calls(worker, command, call->row_taken);
+        call->session->command_count += call->row_taken;
+    }
+    if (is_timed)
+        commandstats_add_run(worker, command, before, row_length(call),
+                             commandstats_clock() - began);
+    return result;
+}
+
+/* ---- the stages ---- */
+
+/* CLIENT REPLY SKIP silences the one command after it. */
+static void take_skip(struct request *request)
+{
+    struct session *session = request->call.session;
+    if (session->reply_mode == SESSION_REPLY_SKIP) {
+        session->reply_mode = SESSION_REPLY_ON;
+        request->discard = true;
+    }
+}
+
+/* NULL: it is answered already. */
+static const struct command *find_command(struct request *request)
+{
+    struct call *call = &request->call;
+    const struct command *command = reply_unless_found(call, request->named);
+    if (call->session->reply_mode != SESSION_REPLY_ON)
+        take_skip(request);
+    request->rejected = true;
+    request->meant = command != NULL ? command : command_meant(call, request->named);
+    request->is_unkept = false;
+    call->command = command;
+    call->hits = call->misses = 0;
+    request->store.shown = 0;
+    return command;
+}
+
+/* False: it must not run, which is answered. */
+static bool check_command(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    if (!is_allowed(request, command)) {
+        resp_error(call->reply, "NOAUTH Authentication required.");
+        return false;
+    }
+    if (pubsub_is_bound(&call->session->pubsub) && reply_if_bound(call, command))
+        return false;
+    const char *refusal = refusal_of(request, command);
+    if (refusal != NULL)
+        resp_error(call->reply, refusal);
+    return refusal == NULL;
+}
+
+/* What stays the same through all of its runs. */
+static void stamp_request(struct request *request, const struct command *command)
+{
+    struct call *call = &request->call;
+    request->rejected = false;
+    request->is_read = order_is_read(command);
+    call->now_ms = worker_now(call->worker);
+    call->random_seed = worker_random(call->worker);
+    request->began_ns = slowlog_clock(call->server);
+    call->session->last_command = command->name;
+    call->session->command_count++;
+}
+
+static void note_running(struct request *request)
+{
+    request->state = REQUEST_RUNNING;
+    request->line = order_line(request, request->call.command);
+    order_note_start(request->conn, request);
+    if (request->waiter != NULL) { /* monitors see it when it begins to wait */
+        monitor_tell(request);
+        send_messages(request);
+    }
+}
+
+enum store_result executor_start(struct request *request)
+{
+    const struct command *command = find_command(request);
+    if (command == NULL || !check_command(request, command)) {
+        multi_refused(request);
+        return STORE_OK;
+    }
+    if (request->call.session->multi != NULL && multi_takes(request, command))
+        return STORE_OK;
+    stamp_request(request, command);
+    enum store_result result = measure_run(request, command);
+    if (result == STORE_WAIT)
+        note_running(request);
+    else
+        publish_outcome(request, result);
+    return result;
+}
