@@ -6,7 +6,6 @@
 
 #include "storage/base/array.h"
 #include "server/net/conn.h"
-#include "server/exec/blocked.h"
 #include "server/exec/nested.h"
 #include "server/exec/row.h"
 #include "server/core/server.h"
@@ -16,8 +15,6 @@
 #define FREE_REQUESTS_MAX 1024
 #define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
 #define KEPT_REPLY_MAX (16 * 1024)
-#define REQUEST_MEMORY 2048 /* about: a request and what the store knows of it */
-#define KEY_MEMORY 64       /* likewise of each key */
 
 static void request_destroy(struct request *request)
 {
@@ -182,16 +179,4 @@ void request_drop_reply(struct request *request)
     int version = reply->version;
     resp_writer_free(reply);
     resp_writer_init(reply, version);
-}
-
-uint64_t request_memory(const struct request *request)
-{
-    uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
-                     request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
-    if (request->waiter != NULL)
-        bytes += blocked_memory(request->waiter);
-    size_t count = row_length(&request->call) * request->call.argc;
-    for (size_t i = 0; request->block != NULL && i < count; i++)
-        bytes += request->call.argv[i].len;
-    return bytes;
 }

@@ -125,7 +125,4 @@ bool request_reserve_keys(struct request *request, size_t count);
 /* The reply of a run that is thrown away, if it is long: many may wait. */
 void request_drop_reply(struct request *request);
 
-/* What it takes, but for its reply and what it gathers. */
-uint64_t request_memory(const struct request *request);
-
 #endif

@@ -26,6 +26,7 @@
 #include "server/net/client_memory.h"
 #include "server/core/commandstats.h"
 #include "server/config/log.h"
+#include "server/exec/blocked.h"
 #include "server/exec/executor.h"
 #include "server/exec/nested.h"
 #include "server/exec/order.h"
@@ -39,6 +40,8 @@
 
 #define IN_FLIGHT_SHORT 2               /* of a connection, when clients hold much memory */
 #define LONG_REQUESTS_BYTES (16 * 1024) /* one is enough then */
+#define REQUEST_MEMORY 2048             /* about: a request and what the store knows of it */
+#define KEY_MEMORY 64                   /* likewise of each key */
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
 /* ---- answering ---- */
@@ -174,6 +177,19 @@ static void answer(struct request *request)
 
 /* ---- the queue ---- */
 
+/* What it takes, but for its reply and what it gathers. */
+static uint64_t memory_of_request(const struct request *request)
+{
+    uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
+                     request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
+    if (request->waiter != NULL)
+        bytes += blocked_memory(request->waiter);
+    size_t count = row_length(&request->call) * request->call.argc;
+    for (size_t i = 0; request->block != NULL && i < count; i++)
+        bytes += request->call.argv[i].len;
+    return bytes;
+}
+
 static void enqueue(struct conn *conn, struct request *request)
 {
     request->known = NULL; /* their owners go on */
@@ -185,7 +201,7 @@ static void enqueue(struct conn *conn, struct request *request)
         conn->last_request->next = request;
     conn->last_request = request;
     conn->request_count++;
-    request->bytes = request_memory(request);
+    request->bytes = memory_of_request(request);
     conn->request_bytes += request->bytes;
     if (request->state == REQUEST_PARKED && conn->first_parked == NULL)
         conn->first_parked = request;

@@ -283,7 +283,7 @@ fault("long-keys-count-nothing", "storage/value/extent.c",
       "page frames do not give way to the long keys that are read",
       ("store_note_memory(store, length);", ""),
       by=["test_memory.py::test_the_process_keeps_within_its_bound[long_keys]"])
-fault("waits-count-nothing", "server/exec/request.c",
+fault("waits-count-nothing", "server/exec/runner.c",
       "what a client waits with behind BLPOP is not counted as its memory",
       ("if (request->waiter != NULL) bytes += blocked_memory(request->waiter);", ""),
       by=["test_memory.py::test_what_a_client_waits_with_counts"])
