@@ -229,8 +229,7 @@ static size_t count_subcommands(const struct command *command)
 {
     size_t count = 0;
     if (command_is_container(command))
-        while (command + count + 1 < command_table + command_count &&
-               is_subcommand(command + count + 1))
+        while (command[count + 1].name != NULL && is_subcommand(command + count + 1))
             count++;
     return count;
 }
@@ -243,9 +242,10 @@ static bool is_told(const struct call *call, const struct command *command)
 
 static size_t count_commands(const struct call *call)
 {
+    const struct command_index *all = &call->server->commands;
     size_t count = 0;
-    for (size_t row = 0; row < command_count; row++)
-        count += is_told(call, &command_table[row]);
+    for (size_t row = 0; row < all->count; row++)
+        count += is_told(call, &all->table[row]);
     return count;
 }
 
@@ -289,17 +289,18 @@ static void reply_info(struct resp_writer *reply, const struct command *command)
 
 enum store_result cmd_command(struct call *call)
 {
+    const struct command_index *all = &call->server->commands;
     resp_array(call->reply, count_commands(call));
-    for (size_t row = 0; row < command_count; row++)
-        if (is_told(call, &command_table[row]))
-            reply_info(call->reply, &command_table[row]);
+    for (size_t row = 0; row < all->count; row++)
+        if (is_told(call, &all->table[row]))
+            reply_info(call->reply, &all->table[row]);
     return STORE_OK;
 }
 
 /* Nobody needs so many; and the reply, many times as long, is made at once. */
 static bool are_too_many_names(struct call *call)
 {
-    if (call->argc - 2 <= NAMES_SHARE * command_count)
+    if (call->argc - 2 <= NAMES_SHARE * call->server->commands.count)
         return false;
     resp_error(call->reply, "ERR too many command names");
     return true;
@@ -427,14 +428,15 @@ static void reply_docs(struct resp_writer *reply, const struct command *command)
 
 enum store_result cmd_command_docs(struct call *call)
 {
+    const struct command_index *all = &call->server->commands;
     size_t found = 0;
     if (are_too_many_names(call))
         return STORE_OK;
     if (call->argc == 2) {
         resp_map(call->reply, count_commands(call));
-        for (size_t row = 0; row < command_count; row++)
-            if (is_told(call, &command_table[row]))
-                reply_docs(call->reply, &command_table[row]);
+        for (size_t row = 0; row < all->count; row++)
+            if (is_told(call, &all->table[row]))
+                reply_docs(call->reply, &all->table[row]);
         return STORE_OK;
     }
     for (size_t i = 2; i < call->argc; i++)
@@ -492,13 +494,14 @@ enum store_result cmd_command_list(struct call *call)
         }
         wanted = argv[4];
     }
+    const struct command_index *all = &call->server->commands;
     uint64_t count = 0;
-    for (size_t row = 0; row < command_count; row++)
-        count += is_listed(call, &command_table[row], filter, wanted);
+    for (size_t row = 0; row < all->count; row++)
+        count += is_listed(call, &all->table[row], filter, wanted);
     resp_array(call->reply, count);
-    for (size_t row = 0; row < command_count; row++)
-        if (is_listed(call, &command_table[row], filter, wanted))
-            resp_bulk_string(call->reply, command_table[row].name);
+    for (size_t row = 0; row < all->count; row++)
+        if (is_listed(call, &all->table[row], filter, wanted))
+            resp_bulk_string(call->reply, all->table[row].name);
     return STORE_OK;
 }
 

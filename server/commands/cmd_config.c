@@ -337,7 +337,8 @@ enum store_result cmd_config_resetstat(struct call *call)
     clear_counters((_Atomic uint64_t *)&worker->counters,
                    sizeof worker->counters / sizeof(uint64_t));
     clear_counters((_Atomic uint64_t *)worker->command_counters,
-                   command_count * sizeof worker->command_counters[0] / sizeof(uint64_t));
+                   call->server->commands.count * sizeof worker->command_counters[0] /
+                       sizeof(uint64_t));
     errorstats_clear(&worker->errors);
     if (!call->tour_last)
         return STORE_OK;

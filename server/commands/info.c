@@ -24,7 +24,6 @@
 #include "server/script/script.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
-#include "server/commands/commands.h"
 #include "server/pubsub/pubsub.h"
 #include "server/net/rdma.h"
 
@@ -293,10 +292,11 @@ void info_forget_loop_time(struct server *server)
 /* Of commands; of those that run others, the others alone. */
 static uint64_t commands_usec(const struct server *server)
 {
+    const struct command_index *all = &server->commands;
     uint64_t nsec = 0;
-    for (size_t row = 0; row < command_count; row++)
+    for (size_t row = 0; row < all->count; row++)
         for (uint32_t i = 0; i < server->worker_count; i++)
-            if ((command_table[row].flags & CMD_NESTS) == 0)
+            if ((all->table[row].flags & CMD_NESTS) == 0)
                 nsec += LOAD(server->workers[i]->command_counters[row].nsec);
     return nsec / 1000;
 }
@@ -448,8 +448,9 @@ static void write_cluster(FILE *to, struct server *server)
 
 static void write_commandstats(FILE *to, struct server *server)
 {
+    const struct command_index *all = &server->commands;
     fprintf(to, "# Commandstats\r\n");
-    for (size_t row = 0; row < command_count; row++) {
+    for (size_t row = 0; row < all->count; row++) {
         unsigned long long calls = 0, nsec = 0, rejected = 0, failed = 0;
         for (uint32_t i = 0; i < server->worker_count; i++) {
             const struct command_counters *counters = &server->workers[i]->command_counters[row];
@@ -463,7 +464,7 @@ static void write_commandstats(FILE *to, struct server *server)
         fprintf(to,
                 "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,"
                 "failed_calls=%llu\r\n",
-                command_table[row].name, calls, nsec / 1000, ratio(nsec, calls) / 1000, rejected,
+                all->table[row].name, calls, nsec / 1000, ratio(nsec, calls) / 1000, rejected,
                 failed);
     }
 }

@@ -84,10 +84,11 @@ static size_t count_rows(const struct command *table)
 const char *command_index_build(struct command_index *index, const struct command *table,
                                 const struct command_rename *renames, size_t rename_count)
 {
-    /* Half empty at least: a search for an unknown name must meet an empty slot soon. */
-    assert(count_rows(table) < COMMAND_INDEX_SLOTS / 2);
     memset(index, 0, sizeof *index);
     index->table = table;
+    index->count = count_rows(table);
+    /* Half empty at least: a search for an unknown name must meet an empty slot soon. */
+    assert(index->count < COMMAND_INDEX_SLOTS / 2);
     index_add_all(index, renames, rename_count);
     for (size_t i = 0; i < rename_count; i++) {
         const struct command *row = find_row(table, renames[i].from);
