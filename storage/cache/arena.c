@@ -82,6 +82,7 @@ static uint32_t take_locked(struct arena *arena)
 {
     uint32_t *list = arena->free_list ? &arena->free_list : &arena->held_list;
     uint32_t number = *list;
+    assert(!number || arena_frame(arena, number)->state == FRAME_FREE);
     if (number) {
         *list = arena_frame(arena, number)->older;
         return number;
@@ -139,7 +140,8 @@ static void poison(char *memory)
 void arena_give(struct arena *arena, uint32_t number)
 {
     struct frame *frame = arena_frame(arena, number);
-    assert(frame->refs == 0 && !frame->waiters);
+    assert(number && frame->refs == 0 && !frame->waiters);
+    assert(!frame->dirty && !frame->writing);
     poison(arena_memory(arena, number));
     pthread_mutex_lock(&arena->lock);
     *frame = (struct frame){.older = arena->free_list};
@@ -199,4 +201,28 @@ bool arena_hold_chunk(struct arena *arena, const void *address, void **start, si
         }
     pthread_mutex_unlock(&arena->lock);
     return *start != NULL;
+}
+
+static uint32_t list_length(struct arena *arena, uint32_t first)
+{
+    uint32_t length = 0;
+    for (uint32_t number = first; number; number = arena_frame(arena, number)->older) {
+        const struct frame *frame = arena_frame(arena, number);
+        assert(frame->state == FRAME_FREE && frame->refs == 0 && !frame->waiters);
+        length++;
+    }
+    return length;
+}
+
+void arena_check(struct arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    uint32_t ready = list_length(arena, arena->free_list) + list_length(arena, arena->held_list);
+    uint32_t gone = list_length(arena, arena->gone_list);
+    uint32_t resident = atomic_load(&arena->resident);
+    assert(resident == atomic_load(&arena->used) + ready);
+    uint32_t begun =
+        arena->chunk_count ? (arena->chunk_count - 1) * ARENA_CHUNK_FRAMES + arena->fresh - 1 : 0;
+    assert(resident + gone == begun); /* number 0 is none */
+    pthread_mutex_unlock(&arena->lock);
 }

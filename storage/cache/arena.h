@@ -96,6 +96,8 @@ void arena_give(struct arena *arena, uint32_t number);
 void arena_trim(
     struct arena *arena); /* gives the system the memory of free frames over the limit */
 
+void arena_check(struct arena *arena); /* asserts what the lists and figures say; slow */
+
 /* The chunk that an address lies in, to be registered with a device: its memory is not given back
  * any more. False: none. */
 bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size);

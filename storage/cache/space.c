@@ -83,6 +83,7 @@ uint64_t space_table_bytes(const struct space *space)
 static void queue_add(struct space *space, uint32_t number)
 {
     struct frame *frame = arena_frame(space->arena, number);
+    assert(!frame->dirty);
     frame->newer = 0;
     frame->older = space->newest;
     if (space->newest)
@@ -96,6 +97,7 @@ static void queue_add(struct space *space, uint32_t number)
 static void queue_remove(struct space *space, uint32_t number)
 {
     struct frame *frame = arena_frame(space->arena, number);
+    assert(space->queue_length > 0);
     if (space->hand == number)
         space->hand = frame->newer;
     if (frame->newer)
@@ -274,10 +276,11 @@ void space_mark_dirty(struct space *space, uint32_t number, uint64_t commit)
     struct frame *frame = arena_frame(space->arena, number);
     frame->commit = commit;
     frame->visited = true;
+    assert(!frame->writing && frame->state == FRAME_VALID);
     if (frame->dirty)
         return;
-    frame->dirty = true;
     queue_remove(space, number);
+    frame->dirty = true;
     space->dirty[frame->page / 64] |= 1ull << (frame->page % 64);
     space->dirty_count++;
     atomic_fetch_add_explicit(&space->cache->dirty_frames, 1, memory_order_relaxed);
@@ -286,7 +289,7 @@ void space_mark_dirty(struct space *space, uint32_t number, uint64_t commit)
 void space_mark_clean(struct space *space, uint32_t number)
 {
     struct frame *frame = arena_frame(space->arena, number);
-    assert(frame->dirty);
+    assert(frame->dirty && space->dirty_count > 0);
     frame->dirty = false;
     frame->visited = false;
     queue_add(space, number);
@@ -327,7 +330,7 @@ bool space_take_blank(struct space *space, uint32_t *segment)
     if (space->blank_count == 0)
         return false;
     const uint8_t *found = memchr(space->segment_blank, 1, space->segment_count);
-    assert(found);
+    assert(found && space->segment_class[found - space->segment_blank] == 0);
     *segment = (uint32_t)(found - space->segment_blank);
     space->segment_blank[*segment] = 0;
     space->blank_count--;

@@ -62,6 +62,7 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     uint32_t head =
         (uint32_t)sizeof(struct format_item) + (write->expire_ms == STORE_NO_EXPIRY ? 0u : 8u);
     write->item_len = head + long_key_in_item(&write->key) + payload;
+    assert(write->item_len <= FORMAT_ITEM_MAX);
     uint32_t size_class = format_class_for(write->item_len);
     if (write->old_page && space_class_of(space, write->old_page) == size_class) {
         give_back_slot(txn, write);
@@ -113,6 +114,7 @@ static enum store_result keep_roots(struct store_txn *txn, struct write *write,
 static enum store_result prepare(struct store_txn *txn, struct write *write)
 {
     struct space *space = &engine_partition(txn->store, write->key.slot)->space;
+    assert(request_holds(txn, space->id));
     struct found found = {0};
     uint32_t old_database = databases_committed(txn, write->place);
     enum store_result result = STORE_OK;
@@ -323,6 +325,7 @@ static void erase_old(struct partition *partition, const struct write *write, ui
 {
     struct format_item *old =
         slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+    assert(old->version < commit); /* numbers rise */
     memset(old, 0, sizeof *old);
     space_mark_dirty(&partition->space, write->old_frame, commit);
     space_give_slot(&partition->space, write->old_page, write->old_slot);
@@ -371,6 +374,7 @@ static void apply_put(struct store_txn *txn, struct partition *partition, struct
 
 static void apply_delete(struct partition *partition, struct write *write, uint64_t commit)
 {
+    assert(write->old_page && write->old_frame && !write->slot_taken);
     uncount_old(partition, write,
                 slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot));
     index_remove(&partition->index, write->key.slot, locate(partition, write));
@@ -436,6 +440,7 @@ static bool is_same_root(const struct format_root *a, const struct format_root *
 static uint32_t *base_cell(const struct store_txn *txn, const struct format_root *root)
 {
     uint32_t mask = txn->write_table_size - 1;
+    assert(txn->write_count <= mask && !(mask & txn->write_table_size)); /* a cell stays empty */
     uint64_t hash = root->length;
     for (uint32_t i = 0; i < root->count; i++)
         hash = (hash ^ root->extents[i].checksum ^ root->extents[i].page) * 0x9e3779b97f4a7c15ull;
@@ -567,6 +572,7 @@ enum store_result commit(struct store_txn *txn)
 {
     if (txn->write_count == 0 && !changes_databases(txn) && txn->phase != TXN_BUILD)
         return STORE_OK;
+    assert(txn->phase != TXN_RUN && txn->scout == SCOUT_NEVER);
     if (env_failed(&txn->store->env))
         return STORE_REFUSED;
     if (over_dirty_limit(txn->store)) {

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "storage/base/checks.h"
 #include "storage/tree/building.h"
 #include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
@@ -47,6 +48,7 @@ static void claim_keys(struct store_txn *txn)
 static void barrier_queue(struct store_txn *txn)
 {
     struct store *store = txn->store;
+    assert(txn_state(txn) == TXN_QUEUED && txn->hold == HOLDS_NOTHING);
     request_wait(txn);
     pthread_mutex_lock(&store->barrier_lock);
     wait_append(&store->barrier, &store->barrier_last, txn);
@@ -77,6 +79,8 @@ static void barrier_try(struct store *store, struct store_worker *from)
 static void barrier_open(struct store *store, struct store_worker *from)
 {
     pthread_mutex_lock(&store->barrier_lock);
+    assert(store->barrier_holder &&
+           atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0);
     store->barrier_holder = NULL;
     atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
     struct store_txn *admitted = store->barrier, *last = NULL;
@@ -129,6 +133,7 @@ uint64_t store_shown(const struct store_txn *txn)
 /* A step keeps nothing but its claims. */
 static void end_step(struct store_txn *txn, bool rests)
 {
+    assert(txn->phase == TXN_RUN && txn->write_count == 0);
     txn->worker->steps++;
     if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1)
         return; /* what it waits for refers to its pins */
@@ -169,6 +174,7 @@ static void discard_run(struct store_txn *txn)
 /* What a step has added to a building is committed, the rest of its run forgotten. */
 static enum store_result commit_step(struct store_txn *txn)
 {
+    assert(txn->phase == TXN_BUILD && txn->building);
     enum store_result result = commit(txn);
     if (result != STORE_OK)
         return result;
@@ -211,6 +217,7 @@ static enum store_result run_and_commit(struct store_txn *txn)
 /* Its first attempt; false: others of its keys are not its own yet. */
 static bool heed_summons(struct store_txn *txn)
 {
+    assert(txn->request->enlisted == txn && txn->phase == TXN_RUN);
     txn->request->enlisted = NULL;
     admission_claim_ahead(txn, txn->worker);
     if (atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
@@ -226,6 +233,8 @@ static enum store_result attempt(struct store_txn *txn)
     if (txn_state(txn) == TXN_SUMMONED && !heed_summons(txn))
         return STORE_WAIT;
     txn_move(txn, TXN_RUNNING);
+    if (storage_checks_enabled())
+        txn_check(txn);
     if (txn->failure)
         return txn->failure;
     enum store_result result = run_and_commit(txn);
@@ -240,6 +249,7 @@ static enum store_result attempt(struct store_txn *txn)
 static void finish(struct store_txn *txn, enum store_result result, struct store_worker *from)
 {
     struct store *store = txn->store;
+    assert(atomic_load_explicit(&txn->waits, memory_order_relaxed) == 1);
     if (result != STORE_OK)
         txn_discard(txn);
     txn->request->shown = txn->shown;
@@ -353,6 +363,8 @@ static void park(struct store_txn *txn)
 {
     if (txn_state(txn) == TXN_RUNNING)
         txn_move(txn, TXN_PARKED);
+    if (storage_checks_enabled())
+        txn_check(txn);
     request_unlock(txn);
     request_wake(txn, txn->worker);
 }
@@ -397,6 +409,7 @@ void request_run_again(struct store_txn *txn)
     struct store_worker *worker = txn->worker;
     struct store_request *request = txn->request;
     scout_end(txn);
+    assert(atomic_load_explicit(&txn->waits, memory_order_relaxed) == 0 && worker->parked > 0);
     atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
     request_lock(txn);
     enum store_result result = attempt(txn);
@@ -490,6 +503,7 @@ static void refuse_behind_barrier(struct store_txn *txn)
             wait_append(&store->barrier, &store->barrier_last, waiting);
             continue;
         }
+        assert(waiting->hold == HOLDS_NOTHING);
         waiting->failure = STORE_BUSY;
         waiting->next = refused;
         refused = waiting;
@@ -505,6 +519,7 @@ static void refuse_behind_barrier(struct store_txn *txn)
 
 static void begin_to_refuse(struct store_txn *txn)
 {
+    assert(txn_state(txn) == TXN_RUNNING && txn->hold != HOLDS_NOTHING);
     txn->refuses = true;
     atomic_fetch_add_explicit(&txn->store->refusing, 1, memory_order_relaxed);
     if (txn->hold == HOLDS_STORE)

@@ -34,6 +34,7 @@ static uint32_t window(const struct store *store)
 /* The locks of its partitions are held. */
 static void run(struct store_txn *txn)
 {
+    assert(txn->phase == TXN_RUN && txn->write_count == 0 && txn->pin_count == 0);
     txn->scout = SCOUT_RUNNING;
     txn->found_absent = false;
     enum store_result forgotten = txn->request->run(txn, txn->request);
@@ -75,10 +76,12 @@ void scout_end(struct store_txn *txn)
     if (txn->scout == SCOUT_NEVER)
         return;
     assert(txn->scout != SCOUT_RUNNING);
-    if (txn->scout == SCOUT_LISTED)
+    if (txn->scout == SCOUT_LISTED) {
         TAILQ_REMOVE(&txn->worker->unscouted, txn, of_unscouted);
-    else
+    } else {
+        assert(txn->worker->scouted > 0);
         txn->worker->scouted--;
+    }
     txn->scout = SCOUT_NEVER;
 }
 

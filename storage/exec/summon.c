@@ -40,6 +40,7 @@ enum store_result store_enlist(struct store_txn *txn)
         return STORE_NO_MEMORY;
     }
     atomic_store_explicit(&waiting->waits, 1, memory_order_relaxed);
+    assert(waiting != txn);
     waiting->worker->parked++;
     request->enlisted = waiting;
     return STORE_OK;
@@ -50,7 +51,7 @@ void store_dismiss(struct store_request *request)
     struct store_txn *txn = request->enlisted;
     if (!txn)
         return;
-    assert(!txn->summons.txn);
+    assert(!txn->summons.txn && txn->worker->parked > 0);
     request->enlisted = NULL;
     txn->worker->parked--;
     txn_reset(txn);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/tree/tree.h"
 #include "storage/tree/tree_owner.h"
 #include "storage/tree/tree_edit.h"
@@ -118,12 +119,15 @@ void txn_reset(struct store_txn *txn)
     txn->frame_waits = 0;
     txn->failed_space = NULL;
     txn->stage_error = 0;
+    if (storage_checks_enabled())
+        txn_check(txn);
     txn->next = txn->worker->free_txns;
     txn->worker->free_txns = txn;
 }
 
 void txn_free(struct store_txn *txn)
 {
+    assert(txn_state(txn) == TXN_FREE && !txn->streams);
     txn_memory_release(txn);
     free(txn->blocks);
     free(txn->writes);

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/value/run_write.h"
 
 #define WINDOW 4u
@@ -110,6 +111,7 @@ static void give_back(struct space *space, const struct extent_list *runs)
 
 static void destroy(struct store_upload *upload)
 {
+    assert(upload->is_closed && !upload->piece);
     struct space *space = &upload->store->extents;
     pthread_mutex_lock(&space->lock);
     LIST_REMOVE(upload, of_open);
@@ -121,8 +123,21 @@ static void destroy(struct store_upload *upload)
     free_memory(upload);
 }
 
+/* Invariants 2 and 3, and the bounds of what it holds. */
+static void check(const struct store_upload *upload)
+{
+    if (!storage_checks_enabled())
+        return;
+    assert(upload->in_flight <= WINDOW && upload->extents.count <= upload->extents.capacity);
+    assert(upload->is_open || upload->filled <= upload->length);
+    assert(!upload->root || (upload->in_flight == 0 && !upload->piece));
+    assert(!upload->is_part_written || (upload->piece && upload->in_flight > 0));
+}
+
 static void uncount_pages(const struct store_upload *upload, const struct run_write *write)
 {
+    assert(write->apart || atomic_load_explicit(&upload->store->upload_pages,
+                                                memory_order_relaxed) >= write->count);
     if (!write->apart)
         atomic_fetch_sub_explicit(&upload->store->upload_pages, write->count, memory_order_relaxed);
 }
@@ -218,6 +233,7 @@ static enum store_result reserve(struct store_txn *txn, struct store_request *re
 static void reserved(struct store_request *request, enum store_result result)
 {
     struct store_upload *upload = (struct store_upload *)request;
+    assert(upload->is_reserving);
     upload->is_reserving = false;
     if (result != STORE_OK)
         upload->failure = result;
@@ -270,9 +286,11 @@ static void written(struct disk_op *op)
 {
     struct store_upload *upload = op->arg;
     struct run_write *write = run_write_of(op);
+    assert(upload->in_flight > 0);
     upload->in_flight--;
     if (!(run_write_is_last(write) ? end_piece(upload, write) : end_part(upload)))
         upload->failure = STORE_REFUSED;
+    check(upload);
     if (upload->is_awaited || upload->is_closed) {
         upload->is_awaited = false;
         wake(upload);
@@ -283,7 +301,9 @@ static void written(struct disk_op *op)
 static void write_piece(struct store_upload *upload, struct extent_list *runs)
 {
     struct format_extent extent;
+    assert(upload->piece && !upload->is_part_written && !upload->root);
     upload->in_flight++;
+    check(upload);
     upload->is_part_written = !run_write_is_last(upload->piece);
     run_write_start(upload->piece, upload->worker, written, upload, &extent);
     if (upload->is_part_written)

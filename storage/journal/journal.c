@@ -7,6 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "storage/base/checks.h"
+
 static bool make_buffer(struct journal_buffer *buffer)
 {
     buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
@@ -38,6 +40,8 @@ void journal_free(struct journal *journal)
 
 void journal_start_at(struct journal *journal, const struct journal_mark *mark, uint64_t epoch)
 {
+    assert(mark->position % PAGE_SIZE == 0 && mark->position < journal->size && mark->commit > 0);
+    assert(journal->flight_count == 0 && journal->filling.length == 0);
     journal->epoch = epoch;
     journal->sequence = mark->sequence;
     journal->previous = mark->previous;
@@ -47,6 +51,30 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
     journal->databases = journal->sealed_databases = mark->databases;
     journal->durable = mark->commit - 1;
     journal->appended = mark->commit - 1;
+}
+
+/* Invariants 1 to 3, as far as memory shows them; the lock is held. */
+static void check(struct journal *journal)
+{
+    if (!storage_checks_enabled())
+        return;
+    uint64_t appended = atomic_load(&journal->appended);
+    assert(atomic_load(&journal->durable) <= appended && appended < journal->next_commit);
+    assert(journal->position % PAGE_SIZE == 0 && journal->position < journal->size);
+    assert(journal->used <= journal->size && journal->flight_count <= JOURNAL_FLIGHTS);
+    uint64_t next = journal->next_commit;
+    const struct journal_buffer *filling = &journal->filling;
+    assert(filling->length <= filling->capacity);
+    if (filling->length > 0) {
+        assert(filling->first_commit + filling->record_count == next);
+        next = filling->first_commit;
+    }
+    for (uint32_t i = journal->flight_count; i > 0; i--) {
+        uint32_t at = (journal->oldest_flight + i - 1) % JOURNAL_FLIGHTS;
+        const struct journal_buffer *group = &journal->flights[at].group;
+        assert(group->length > 0 && group->first_commit + group->record_count == next);
+        next = group->first_commit;
+    }
 }
 
 /* One record takes no more of the ring. */
@@ -59,6 +87,7 @@ static uint64_t record_limit(const struct journal *journal)
 static uint64_t ring_cost(const struct journal *journal, uint64_t length)
 {
     uint64_t padded = journal_padded(length);
+    assert(journal->position < journal->size && padded <= journal->size);
     uint64_t left = journal->size - journal->position;
     return padded <= left ? padded : left + padded;
 }
@@ -131,6 +160,7 @@ void journal_end(struct journal *journal, const struct format_databases *databas
     if (databases)
         journal->databases = *databases;
     atomic_store_explicit(&journal->appended, journal->next_commit - 1, memory_order_release);
+    check(journal);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -145,6 +175,7 @@ uint64_t journal_group_checksum(const struct format_group *header, const char *r
 /* After a long record: what most groups do not need is given back. */
 static void shrink(struct journal_buffer *buffer)
 {
+    assert(buffer->length == 0);
     char *memory =
         buffer->capacity > JOURNAL_BUFFER_KEPT ? disk_alloc(2 * JOURNAL_GROUP_TARGET) : NULL;
     if (!memory)
@@ -163,6 +194,7 @@ static bool land(struct journal *journal)
         struct journal_buffer *group = &flight->group;
         if (!flight->arrived)
             break;
+        assert(group->first_commit > atomic_load_explicit(&journal->durable, memory_order_relaxed));
         if (!env_failed(journal->env))
             atomic_store_explicit(&journal->durable, group->first_commit + group->record_count - 1,
                                   memory_order_release);
@@ -182,8 +214,10 @@ static void written(struct disk_op *op)
         env_fail(journal->env, "writing the journal", op->error);
     pthread_mutex_lock(&journal->lock);
     const struct disk_queue *here = flight->queue;
+    assert(!flight->arrived && journal->flight_count > 0);
     flight->arrived = true;
     bool landed = land(journal);
+    check(journal);
     pthread_mutex_unlock(&journal->lock);
     if (landed)
         journal->on_durable(journal->arg, here);
@@ -192,6 +226,7 @@ static void written(struct disk_op *op)
 static void seal(struct journal *journal, const struct journal_buffer *group)
 {
     struct format_group *header = (struct format_group *)group->memory;
+    assert(group->record_count > 0 && group->length <= UINT32_MAX);
     *header = (struct format_group){.magic = FORMAT_GROUP_MAGIC,
                                     .epoch = journal->epoch,
                                     .sequence = journal->sequence++,
@@ -210,6 +245,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
 {
     struct journal *journal = flight->journal;
     journal->used += ring_cost(journal, flight->group.length);
+    assert(journal->used <= journal->size); /* must_wait refused what would reach the tail */
     if (padded > journal->size - journal->position)
         journal->position = 0;
     flight->vector = (struct iovec){flight->group.memory, padded};
@@ -233,9 +269,11 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
 /* The records gathered become the group of a free flight, whose buffer is filled next. */
 static struct journal_flight *board(struct journal *journal)
 {
+    assert(journal->flight_count < JOURNAL_FLIGHTS && journal->annex_unwritten == 0);
     uint32_t next = (journal->oldest_flight + journal->flight_count++) % JOURNAL_FLIGHTS;
     struct journal_flight *flight = &journal->flights[next];
     struct journal_buffer empty = flight->group;
+    assert(empty.length == 0);
     flight->group = journal->filling;
     flight->arrived = false;
     journal->filling = empty;
@@ -266,6 +304,7 @@ void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t le
         memset(flight->group.memory + length, 0, padded - length);
         seal(journal, &flight->group);
         queue_write(flight, queue, padded);
+        check(journal);
     }
     pthread_mutex_unlock(&journal->lock);
 }
@@ -305,9 +344,12 @@ void journal_mark(struct journal *journal, struct journal_mark *mark)
 void journal_release(struct journal *journal, const struct journal_mark *mark)
 {
     pthread_mutex_lock(&journal->lock);
+    uint64_t before = journal->used;
     journal->used = journal->position >= mark->position
                         ? journal->position - mark->position
                         : journal->size - mark->position + journal->position;
+    assert(journal->used <= before); /* the tail only goes forward */
+    check(journal);
     pthread_mutex_unlock(&journal->lock);
 }
 

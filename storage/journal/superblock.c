@@ -4,6 +4,7 @@
  */
 #include "storage/journal/superblock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@ static uint64_t checksum_of(const struct format_superblock *super)
 int superblock_write(struct superblock *block)
 {
     struct format_superblock *super = &block->latest;
+    assert(super->magic == FORMAT_SUPERBLOCK_MAGIC);
+    assert(super->tail_commit > 0 && super->tail_position < super->journal_bytes);
     super->version = FORMAT_STAMP; /* from the first write on, an older server refuses it */
     super->sequence++;
     super->checksum = checksum_of(super);

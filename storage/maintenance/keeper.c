@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "storage/base/checks.h"
 #include "storage/value/annex.h"
 #include "storage/maintenance/index_stream.h"
 #include "storage/maintenance/index_save.h"
@@ -92,6 +93,7 @@ static void grow(struct store *store, struct space *space)
               : ENOSPC;
     uint64_t after = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
     pthread_mutex_lock(&space->lock);
+    assert(after >= before && after / SEGMENT_BYTES >= space->segment_count);
     if (space_make_room(space, (uint32_t)(after / SEGMENT_BYTES)))
         while (space->segment_count < after / SEGMENT_BYTES)
             space_add_blank(space, space->segment_count++);
@@ -192,17 +194,32 @@ static bool write_space(struct store *store, struct space *space, struct batch *
     return !env_failed(&store->env);
 }
 
+static void check_caches(struct store *store)
+{
+    for (uint32_t i = 0; i <= store->partition_count; i++) {
+        struct space *space =
+            i == store->partition_count ? &store->extents : &store->partitions[i].space;
+        pthread_mutex_lock(&space->lock);
+        space_check(space);
+        pthread_mutex_unlock(&space->lock);
+    }
+    arena_check(&store->cache.arena);
+}
+
 static void checkpoint(struct store *store, bool clean)
 {
     struct batch *batch = writeback_batch();
     struct journal_mark mark;
     journal_mark(&store->journal, &mark);
+    assert(mark.commit >= store->superblock.latest.tail_commit);
     bool good = batch && writeback_sync(store, mark.commit - 1);
     for (uint32_t i = 0; i < store->partition_count && good; i++)
         good = write_space(store, &store->partitions[i].space, batch);
     if (good && write_space(store, &store->extents, batch))
         writeback_finish(store, &mark, clean);
     free(batch);
+    if (storage_checks_enabled())
+        check_caches(store);
 }
 
 /* ---- the round ---- */
@@ -268,6 +285,7 @@ static void *keep(void *arg)
 
 int keeper_start(struct store *store)
 {
+    assert(!store->keeper_running);
     store->keeper_stop = false;
     int error = pthread_create(&store->keeper, NULL, keep, store);
     store->keeper_running = error == 0;
@@ -286,6 +304,17 @@ void keeper_halt(struct store *store)
     store->keeper_running = false;
 }
 
+/* No worker is attached any more. */
+static void check_indexes(const struct store *store)
+{
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        const struct partition *partition = &store->partitions[i];
+        index_check(&partition->index);
+        ttl_check(&partition->ttl);
+        assert(partition->claim_count == 0);
+    }
+}
+
 void keeper_finish(struct store *store)
 {
     if (!store->keeper_running)
@@ -297,6 +326,8 @@ void keeper_finish(struct store *store)
     if (!env_failed(&store->env))
         checkpoint(store, true); /* the first one's own last records included */
     extent_free_due(store);
+    if (storage_checks_enabled())
+        check_indexes(store);
     if (!env_failed(&store->env))
         index_save(store);
     while (store->keeper_queue->in_flight || store->keeper_queue->queued) { /* after a failure */

@@ -64,6 +64,7 @@ static void add_page(struct space *space, struct batch *batch, uint32_t page)
     }
     uint32_t number = space->table[page];
     struct frame *frame = arena_frame(space->arena, number);
+    assert(number && frame->dirty && !frame->writing && frame->state == FRAME_VALID);
     if (frame->commit > batch->newest)
         batch->newest = frame->commit;
     space_mark_clean(space, number);
@@ -133,6 +134,7 @@ static void release(struct space *space, struct batch *batch, bool failed)
         for (uint32_t j = 0; j < batch->writes[i].count; j++) {
             uint32_t number = batch->writes[i].frames[j];
             struct frame *frame = arena_frame(space->arena, number);
+            assert(frame->writing && frame->refs > 0);
             frame->writing = false;
             if (failed && frame->state == FRAME_VALID)
                 space_mark_dirty(space, number, frame->commit);
@@ -150,6 +152,7 @@ bool writeback_step(struct store *store, struct space *space, struct batch *batc
         return false;
     bool durable =
         batch->newest <= journal_durable(&store->journal) || writeback_sync(store, batch->newest);
+    assert(!durable || batch->newest <= journal_durable(&store->journal));
     int error = durable ? write_batch(store, space, batch) : 0;
     if (error)
         env_fail(&store->env, "writing pages", error);
@@ -187,6 +190,7 @@ int writeback_finish(struct store *store, const struct journal_mark *mark, bool 
 {
     int error = flush_files(store);
     struct format_superblock *super = &store->superblock.latest;
+    assert(mark->commit >= super->tail_commit && mark->sequence >= super->tail_sequence);
     super->tail_position = mark->position;
     super->tail_sequence = mark->sequence;
     super->tail_previous = mark->previous;

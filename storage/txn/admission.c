@@ -20,7 +20,11 @@
 #include <stdlib.h>
 
 #include "storage/base/array.h"
+#include "storage/base/checks.h"
+#include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
+
+#define CHECKED_MOST 64u /* claims of a partition */
 
 static struct claim **bucket_of(struct partition *partition, uint64_t hash)
 {
@@ -81,8 +85,11 @@ static void await(struct claim *claim)
 
 static void grant(struct claim *claim, struct store_worker *from)
 {
+    assert(!claim->granted);
     claim->granted = true;
-    if (atomic_fetch_sub_explicit(&claim->txn->ungranted, 1, memory_order_acq_rel) == 1)
+    uint32_t before = atomic_fetch_sub_explicit(&claim->txn->ungranted, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1)
         request_wake(claim->txn, from);
 }
 
@@ -90,6 +97,7 @@ static void grant(struct claim *claim, struct store_worker *from)
 static void advance(struct claim *first, struct store_worker *from)
 {
     struct claim *claim;
+    assert(!first->previous); /* only the first of a queue keeps its figures */
     while ((claim = first->queue.waiting) && may_take_turn(first, claim)) {
         first->queue.waiting = claim->next;
         first->queue.exclusive_ahead += claim->exclusive;
@@ -103,6 +111,7 @@ static void advance(struct claim *first, struct store_worker *from)
 
 static void append(struct claim *first, struct claim *claim)
 {
+    assert(first->hash == claim->hash && !first->queue.last->next);
     claim->previous = first->queue.last;
     first->queue.last->next = claim;
     first->queue.last = claim;
@@ -119,6 +128,7 @@ static void append(struct claim *first, struct claim *claim)
 
 static void begin_queue(struct claim **first, struct claim *claim)
 {
+    assert(!claim->next && !claim->previous);
     claim->granted = claim->in_turn = true;
     claim->queue.last = claim;
     claim->queue.exclusive_ahead = claim->exclusive;
@@ -160,8 +170,37 @@ static void count_active(struct store_txn *txn)
     atomic_fetch_add_explicit(&txn->store->active, 1, memory_order_relaxed);
 }
 
+/* Invariant 2, of one queue. */
+static void check_queue(const struct claim *first)
+{
+    const struct claim *waiting = NULL, *last = NULL;
+    uint32_t ahead = 0, from_it = 0;
+    for (const struct claim *claim = first; claim; last = claim, claim = claim->next) {
+        assert(claim->previous == last && claim->hash == first->hash && claim->txn);
+        assert(claim->txn->hold == HOLDS_KEYS && (claim->granted || !claim->in_turn));
+        if (!claim->in_turn && !waiting)
+            waiting = claim;
+        assert(claim->in_turn == !waiting);
+        *(claim->in_turn ? &ahead : &from_it) += claim->exclusive;
+        assert(ahead == 0 || waiting || claim->txn == first->txn);
+    }
+    assert(first->queue.last == last && first->queue.waiting == waiting);
+    assert(first->queue.exclusive_ahead == ahead && first->queue.exclusive_from_it == from_it);
+    assert(!waiting || !may_take_turn(first, waiting)); /* or nobody would grant it */
+}
+
+/* After a change of the key's queue; not of a long one, each of whose commands would walk over it.
+ */
+static void check(struct partition *partition, uint64_t hash)
+{
+    const struct claim *first = *find_queue(partition, hash);
+    if (storage_checks_enabled() && first && partition->claim_count <= CHECKED_MOST)
+        check_queue(first);
+}
+
 bool admission_claim(struct store_txn *txn)
 {
+    assert(txn->claim_count == 0 && !txn->summons.txn);
     if (!admission_reserve(txn))
         return false;
     txn->claim_count = txn->request->key_count;
@@ -170,6 +209,8 @@ bool admission_claim(struct store_txn *txn)
         enqueue(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i]);
     }
     count_active(txn);
+    for (uint32_t i = 0; i < txn->claim_count; i++)
+        check(&txn->store->partitions[txn->claims[i].partition], txn->claims[i].hash);
     return true;
 }
 
@@ -180,6 +221,9 @@ static void unlink_claim(struct claim **first, struct claim *claim)
         (*first)->queue.waiting = claim->next;
     if ((*first)->queue.last == claim)
         (*first)->queue.last = claim->previous;
+    uint32_t counted =
+        claim->in_turn ? (*first)->queue.exclusive_ahead : (*first)->queue.exclusive_from_it;
+    assert(counted >= claim->exclusive);
     if (claim->in_turn)
         (*first)->queue.exclusive_ahead -= claim->exclusive;
     else
@@ -199,11 +243,13 @@ static void unlink_claim(struct claim **first, struct claim *claim)
 static void leave(struct partition *partition, struct claim *claim, struct store_worker *from)
 {
     struct claim **first = find_queue(partition, claim->hash);
+    assert(*first && partition->claim_count > 0);
     bool others = claim->next || claim->previous;
     unlink_claim(first, claim);
     partition->claim_count--;
     if (others)
         advance(*first, from);
+    check(partition, claim->hash);
 }
 
 /* ---- going ahead of others ---- */
@@ -211,6 +257,7 @@ static void leave(struct partition *partition, struct claim *claim, struct store
 /* Behind `before`, among those that wait. */
 static void link_behind(struct claim *first, struct claim *before, struct claim *claim)
 {
+    assert(before->hash == claim->hash && !claim->in_turn);
     claim->previous = before;
     claim->next = before->next;
     before->next = claim;
@@ -246,6 +293,7 @@ static void enqueue_ahead(struct partition *partition, struct claim *claim,
                           struct store_worker *from)
 {
     struct claim **first = find_queue(partition, claim->hash), *behind = claim, *next;
+    assert(claim->txn->hold == HOLDS_KEYS);
     partition->claim_count++;
     if (!*first) {
         begin_queue(first, claim);
@@ -263,10 +311,12 @@ static void enqueue_ahead(struct partition *partition, struct claim *claim,
         behind = at;
     }
     advance(*first, from);
+    check(partition, claim->hash);
 }
 
 void admission_summon(struct store_txn *txn, const struct store_key *key, struct store_worker *from)
 {
+    assert(txn_state(txn) == TXN_ENLISTED && !txn->summons.txn);
     struct partition *partition = engine_partition(txn->store, key->slot);
     txn->summons = claim_of(txn, key);
     struct claim **first = find_queue(partition, txn->summons.hash);
@@ -284,6 +334,7 @@ void admission_summon(struct store_txn *txn, const struct store_key *key, struct
 /* It does not wait for this one before it is attempted: so it is granted from the beginning. */
 void admission_keep(struct store_txn *txn, uint32_t index, struct store_worker *from)
 {
+    assert(index < txn->request->key_count && index < txn->claim_capacity);
     struct claim *claim = &txn->claims[index];
     if (claim->txn)
         return;
@@ -310,6 +361,7 @@ static void leave_summons(struct store_txn *txn, struct store_worker *from)
 
 void admission_claim_ahead(struct store_txn *txn, struct store_worker *from)
 {
+    assert(txn->hold == HOLDS_KEYS && txn->summons.txn);
     if (txn->request->key_count == 1)
         return; /* the one that it was called to */
     txn->claim_count = txn->request->key_count;
@@ -344,6 +396,7 @@ void admission_release(struct store_txn *txn, struct store_worker *from)
 {
     if (txn->hold != HOLDS_KEYS)
         return;
+    assert(atomic_load_explicit(&txn->ungranted, memory_order_relaxed) == 0);
     for (uint32_t i = 0; i < txn->claim_count; i++)
         leave(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i], from);
     leave_summons(txn, from);

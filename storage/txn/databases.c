@@ -63,9 +63,11 @@ void databases_count_key(struct partition *partition, uint32_t db, int64_t expir
 void databases_uncount_key(struct partition *partition, uint32_t db, int64_t expire_ms)
 {
     struct database_count *count = &partition->databases[db];
+    assert(counter_read(&count->keys) > 0);
     counter_add(&count->keys, -1ull);
     if (expire_ms == STORE_NO_EXPIRY)
         return;
+    assert(counter_read(&count->expires) > 0);
     counter_add(&count->expires, -1ull);
     counter_add(&count->expiries, -expiry_units(expire_ms));
 }
@@ -147,6 +149,7 @@ static void find_origins(struct arrangement *arrangement)
             gone &= ~(1u << db);
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
         if (arrangement->origins[db] == UINT8_MAX) {
+            assert(gone); /* as many places are new as are gone */
             arrangement->origins[db] = (uint8_t)__builtin_ctz(gone);
             gone &= gone - 1;
         }
@@ -183,6 +186,7 @@ static void settle_writes(struct store_txn *txn)
             txn->writes[kept++] = write;
         }
     }
+    assert(arrangement->doomed <= kept && kept <= txn->write_count);
     txn->write_count = kept > arrangement->doomed ? kept : 0;
     if (txn->write_count == 0)
         arrangement->doomed = 0;
@@ -232,6 +236,7 @@ uint64_t databases_change(struct store_txn *txn, uint64_t commit)
     struct store *store = txn->store;
     const struct arrangement *arrangement = &txn->arrangement;
     uint64_t dead = 0;
+    assert(arrangement->changed && commit > store->databases_commit);
     for (uint32_t i = 0; i < store->partition_count; i++) {
         struct partition *partition = &store->partitions[i];
         uint64_t was[STORE_DB_COUNT][3];

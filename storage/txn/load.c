@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "storage/base/array.h"
+#include "storage/base/checks.h"
+#include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/verify.h"
 
@@ -36,6 +38,15 @@ struct load {
     struct iovec vectors[SPACE_BATCH_PAGES];
 };
 
+/* By some thread: a mutex does not say which. */
+static bool is_locked(struct space *space)
+{
+    if (pthread_mutex_trylock(&space->lock) != 0)
+        return true;
+    pthread_mutex_unlock(&space->lock);
+    return false;
+}
+
 /* ---- pins ---- */
 
 static bool pinned(const struct store_txn *txn, const struct space *space, uint32_t frame)
@@ -50,6 +61,7 @@ static bool pin(struct store_txn *txn, struct space *space, uint32_t frame)
 {
     if (!array_reserve(&txn->pins, &txn->pin_capacity, txn->pin_count + 1, sizeof *txn->pins))
         return false;
+    assert(arena_frame(space->arena, frame)->state != FRAME_FREE);
     txn->pins[txn->pin_count++] = (struct pin){space, frame};
     space_ref(space, frame);
     return true;
@@ -138,6 +150,7 @@ static void arrived(struct load *load, uint32_t i, bool failed)
     struct space *space = load->space;
     uint32_t number = load->frames[i];
     struct frame *frame = arena_frame(space->arena, number);
+    assert(frame->refs > 0); /* that of the read */
     if (frame->state == FRAME_LOADING) {
         if (!failed) {
             verify_items(space, frame->page, arena_memory(space->arena, number));
@@ -160,6 +173,7 @@ static void mark_held(struct load *load, bool held)
 static void hold_back(struct load *load)
 {
     struct store_worker *worker = load->worker;
+    assert(load->patient && worker->patient_reads == PATIENT_DEPTH);
     mark_held(load, true);
     if (worker->patient)
         worker->patient_last->next = load;
@@ -171,6 +185,7 @@ static void hold_back(struct load *load)
 static void let_one_go(struct store_worker *worker)
 {
     struct load *load = worker->patient;
+    assert(worker->patient_reads > 0);
     if (!load) {
         worker->patient_reads--;
         return;
@@ -293,6 +308,7 @@ static enum store_result wait_for(struct store_txn *txn, struct space *space, ui
 {
     struct frame *frame = arena_frame(space->arena, number);
     struct waiter *waiter = malloc(sizeof *waiter);
+    assert(frame->state == FRAME_LOADING && txn_state(txn) == TXN_RUNNING);
     if (!waiter || !pin(txn, space, number)) {
         free(waiter);
         return STORE_NO_MEMORY;
@@ -310,6 +326,7 @@ static enum store_result wait_for(struct store_txn *txn, struct space *space, ui
 static enum store_result load_in_place(struct store_txn *txn, struct space *space, uint32_t page,
                                        uint32_t *number)
 {
+    assert(txn->in_place && txn->scout != SCOUT_RUNNING);
     *number = space_add_frame(space, page, true);
     if (!*number)
         return STORE_NO_MEMORY;
@@ -413,6 +430,7 @@ static enum store_result load_absent(struct store_txn *txn, struct space *space,
 enum store_result load_page(struct store_txn *txn, struct space *space, uint32_t page,
                             uint32_t *number)
 {
+    assert(!storage_checks_enabled() || is_locked(space));
     *number = space->table[page];
     if (!*number)
         return load_absent(txn, space, page, number);

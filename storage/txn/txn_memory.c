@@ -7,6 +7,7 @@
  */
 #include "storage/txn/txn_memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define BLOCK_SIZE 16384u
@@ -31,6 +32,7 @@ void txn_memory_note(struct store_txn *txn)
 
 static void free_block(struct store_txn *txn, struct memory_block *block)
 {
+    assert(block->used <= block->size && txn->block_bytes >= block->size);
     txn->block_bytes -= block->size;
     txn_memory_note(txn);
     free(block);
@@ -100,6 +102,7 @@ bool store_forget(struct store_txn *txn, const struct store_mark *mark)
         free_block(txn, txn->blocks);
         txn->blocks = next;
     }
+    assert(txn->blocks || !mark->block);
     if (txn->blocks)
         txn->blocks->used = txn->blocks == mark->block ? mark->used : 0;
     txn->copied_bytes = mark->copied_bytes;

@@ -1,5 +1,5 @@
 /*
- * Which state of a transaction may follow which; see the diagram in txn_state.h.
+ * Which state of a transaction may follow which, and what is true in each; see txn_state.h.
  */
 #include "storage/txn/txn_state.h"
 
@@ -16,3 +16,43 @@ const uint16_t txn_state_next[TXN_STATES] = {
     [TXN_PARKED] = TO(READY),
     [TXN_RESTING] = TO(READY),
 };
+
+/* In the free list it has nothing of its last request. */
+static void check_free(const struct store_txn *txn)
+{
+    assert(txn->hold == HOLDS_NOTHING && txn->claim_count == 0 && !txn->summons.txn);
+    assert(txn->write_count == 0 && txn->pin_count == 0 && !txn->streams && !txn->trees.edits);
+    assert(txn->scout == SCOUT_NEVER && txn->again == AGAIN_WHEN_LOADED && !txn->throttled);
+    assert(!txn->refuses && !txn->in_place && !txn->arrangement.changed);
+}
+
+/* One that names keys and has run holds them, unless it is about to fail for want of memory. */
+static void check_hold(const struct store_txn *txn)
+{
+    const struct store_request *request = txn->request;
+    if (request->scope == STORE_SCOPE_KEYS && request->key_count > 0)
+        assert(txn->hold == HOLDS_KEYS || txn->failure != STORE_OK);
+    if (request->scope == STORE_SCOPE_ALL)
+        assert(txn->hold == HOLDS_STORE);
+}
+
+void txn_check(const struct store_txn *txn)
+{
+    enum txn_state state = txn_state(txn);
+    uint32_t ungranted = atomic_load(&txn->ungranted);
+    if (state == TXN_FREE) {
+        check_free(txn);
+        return;
+    }
+    assert(atomic_load(&txn->waits) > 0);
+    assert(txn->hold == HOLDS_KEYS || (txn->claim_count == 0 && !txn->summons.txn));
+    assert(txn->claim_count == 0 || txn->claim_count == txn->request->key_count);
+    if (state == TXN_ENLISTED || state == TXN_QUEUED)
+        assert(txn->phase == TXN_RUN && txn->write_count == 0);
+    else
+        assert(ungranted == 0 && txn->scout == SCOUT_NEVER);
+    if (state == TXN_PARKED || state == TXN_RESTING)
+        check_hold(txn);
+    if (state == TXN_RESTING)
+        assert(txn->pin_count == 0 && !txn->throttled && txn->phase == TXN_RUN);
+}

@@ -48,6 +48,9 @@ static inline enum txn_state txn_state(const struct store_txn *txn)
     return (enum txn_state)atomic_load_explicit(&txn->state, memory_order_relaxed);
 }
 
+/* Asserts the invariants; by its own thread, while nobody else can wake it. */
+void txn_check(const struct store_txn *txn);
+
 static inline void txn_move(struct store_txn *txn, enum txn_state to)
 {
     assert(txn_state_next[txn_state(txn)] >> to & 1);

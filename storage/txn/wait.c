@@ -9,9 +9,10 @@
  */
 #include "storage/txn/wait.h"
 
-#include "storage/txn/txn_state.h"
-
+#include <assert.h>
 #include <unistd.h>
+
+#include "storage/txn/txn_state.h"
 
 /* ---- waiting and waking ---- */
 
@@ -30,7 +31,9 @@ void request_notify(struct store_worker *worker)
 
 void request_wake(struct store_txn *txn, struct store_worker *from)
 {
-    if (atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel) != 1)
+    uint32_t before = atomic_fetch_sub_explicit(&txn->waits, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before > 1)
         return;
     struct store_worker *worker = txn->worker;
     bool is_summoned = txn_state(txn) == TXN_ENLISTED;
@@ -78,6 +81,7 @@ void request_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;
     const struct store_request *request = txn->request;
+    assert(!txn->locked[0] && !txn->locked[1]);
     txn->locked[0] = txn->more[0];
     txn->locked[1] = txn->more[1];
     uint32_t missing = store->partition_count;
@@ -97,6 +101,7 @@ void request_lock(struct store_txn *txn)
 
 enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
 {
+    assert(partition < txn->store->partition_count);
     if (request_holds(txn, partition))
         return STORE_OK;
     txn->more[partition / 64] |= 1ull << (partition % 64);
@@ -143,6 +148,7 @@ void keeper_ask(struct store *store)
 void keeper_throttle(struct store_txn *txn)
 {
     struct store *store = txn->store;
+    assert(txn_state(txn) == TXN_RUNNING && txn->scout == SCOUT_NEVER);
     pthread_mutex_lock(&store->throttle_lock);
     if (!txn->throttled) {
         request_wait(txn);
@@ -164,6 +170,7 @@ void keeper_release(struct store *store)
     while (waiting) {
         struct store_txn *txn = waiting;
         waiting = txn->next_throttled;
+        assert(txn->throttled);
         txn->throttled = false;
         request_wake(txn, NULL);
     }
