@@ -165,7 +165,8 @@ enum store_result store_stream_open_upload(struct store_txn *txn, struct store_u
     return result;
 }
 
-void stream_leave(struct store_stream *stream)
+/* No longer the run's, but the caller's. */
+static void leave(struct store_stream *stream)
 {
     struct store_stream **at = &stream->txn->streams;
     while (*at != stream)
@@ -174,9 +175,15 @@ void stream_leave(struct store_stream *stream)
     stream->txn = NULL;
 }
 
+void stream_leave_all(struct store_txn *txn)
+{
+    while (txn->streams)
+        leave(txn->streams);
+}
+
 void store_stream_keep(struct store_stream *stream)
 {
-    stream_leave(stream);
+    leave(stream);
 }
 
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg)
@@ -214,11 +221,17 @@ static void destroy(struct store_stream *stream)
 void store_stream_close(struct store_stream *stream)
 {
     if (stream->txn)
-        stream_leave(stream);
+        leave(stream);
     if (stream->state == STREAM_LOADING)
         stream->closed = true;
     else
         destroy(stream);
+}
+
+void stream_close_all(struct store_txn *txn)
+{
+    while (txn->streams)
+        store_stream_close(txn->streams);
 }
 
 /* ---- pieces ---- */

@@ -10,6 +10,8 @@ STORE_MUST_CHECK enum store_result stream_open_root(struct store_worker *worker,
                                                     const char *root_bytes, uint32_t length,
                                                     uint64_t seen, struct store_stream **stream);
 
-void stream_leave(struct store_stream *stream); /* no longer the run's, but the caller's */
+/* The run that opened them is forgotten; or finished, and they are whose request it was. */
+void stream_close_all(struct store_txn *txn);
+void stream_leave_all(struct store_txn *txn);
 
 #endif

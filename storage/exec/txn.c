@@ -14,7 +14,6 @@
 #include "storage/tree/tree_owner.h"
 #include "storage/tree/tree_edit.h"
 #include "storage/value/long_key.h"
-#include "storage/exec/upload.h"
 #include "storage/cache/use.h"
 #include "storage/txn/txn_memory.h"
 #include "storage/txn/txn_state.h"
@@ -25,7 +24,6 @@
 #include "storage/txn/load.h"
 #include "storage/txn/databases.h"
 #include "storage/value/extent.h"
-#include "storage/exec/stream.h"
 
 #define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
 
@@ -81,10 +79,8 @@ void txn_discard(struct store_txn *txn)
 {
     commit_abandon(txn);
     tree_discard(txn);
-    while (txn->streams) {
-        struct store_stream *stream = txn->streams;
-        store_stream_close(stream);
-    }
+    if (txn->streams)
+        txn->store->hooks->run_discarded(txn);
     txn->attempt = ++txn->worker->attempts;
     txn->write_count = 0;
     txn->write_table_size = 0;
@@ -97,8 +93,8 @@ void txn_discard(struct store_txn *txn)
 
 void txn_reset(struct store_txn *txn)
 {
-    while (txn->streams)
-        stream_leave(txn->streams);
+    if (txn->streams)
+        txn->store->hooks->run_finished(txn);
     txn->write_count = 0;
     txn->write_table_size = 0;
     txn->staged_count = 0;
@@ -189,24 +185,6 @@ void store_set_use(struct store_txn *txn, const struct store_key *key, const str
 }
 
 /* ---- changing ---- */
-
-enum store_result store_put_upload(struct store_txn *txn, const struct store_key *key, uint8_t type,
-                                   struct store_upload *upload, int64_t expire_ms)
-{
-    const struct format_root *root;
-    enum store_result result = upload_root(upload, &root);
-    if (result != STORE_OK)
-        return result;
-    if (key->len > STORE_KEY_MAX)
-        return STORE_TOO_LARGE;
-    struct large_write *large = large_value_put(txn, key, type, expire_ms);
-    if (!large)
-        return STORE_NO_MEMORY;
-    large->base = root;
-    large->length = root->length;
-    large->upload = upload;
-    return STORE_OK;
-}
 
 /* The item again, under `key` and with this expiry. */
 static enum store_result put_same(struct store_txn *txn, const struct store_key *key,

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "storage/base/checks.h"
+#include "storage/value/large_value.h"
 #include "storage/value/run_write.h"
 
 #define WINDOW 4u
@@ -485,6 +486,24 @@ enum store_result upload_root(const struct store_upload *upload, const struct fo
     assert(upload->root || upload->failure);
     *root = upload->root;
     return upload->failure;
+}
+
+enum store_result store_put_upload(struct store_txn *txn, const struct store_key *key, uint8_t type,
+                                   struct store_upload *upload, int64_t expire_ms)
+{
+    const struct format_root *root;
+    enum store_result result = upload_root(upload, &root);
+    if (result != STORE_OK)
+        return result;
+    if (key->len > STORE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    struct large_write *large = large_value_put(txn, key, type, expire_ms);
+    if (!large)
+        return STORE_NO_MEMORY;
+    large->base = root;
+    large->length = root->length;
+    large->upload = upload;
+    return STORE_OK;
 }
 
 void upload_hand_over(struct store_upload *upload)

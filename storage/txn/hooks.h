@@ -15,6 +15,9 @@ struct store_upload;
 struct hooks {
     /* load.c: a page that the transaction came upon as a scout is there; no lock is held. */
     void (*page_arrived)(struct store_txn *txn);
+    /* exec/txn.c: of a transaction with streams the run is forgotten, or the last one finished. */
+    void (*run_discarded)(struct store_txn *txn);
+    void (*run_finished)(struct store_txn *txn);
     /* free.c, with extents.lock held: commits up to this number are seen by all open snapshots. */
     uint64_t (*oldest_snapshot)(const struct store *store);
     /* free.c, likewise: the runs of all open uploads show as free, or as used again. */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/value/large_value.h"
 #include "storage/value/patches.h"
 #include "storage/txn/load.h"
 #include "storage/value/free.h"
@@ -18,6 +17,13 @@
 #include <xxhash.h>
 
 #define GATHER_EXTENTS 4u /* read ahead while a long value is gone through */
+
+struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
+{
+    const struct format_item *found = item->origin;
+    struct format_root *root = store_alloc(txn, found->payload_len);
+    return root ? memcpy(root, format_payload(found), found->payload_len) : NULL;
+}
 
 static uint32_t pages_of(const struct format_extent *extent)
 {

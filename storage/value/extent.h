@@ -4,6 +4,8 @@
 
 #include "storage/txn/engine.h"
 
+/* An aligned copy of a committed large item's root, that outlives its page; or NULL. */
+struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item);
 STORE_MUST_CHECK enum store_result extent_read(struct store_txn *txn,
                                                const struct format_root *root, uint64_t offset,
                                                uint64_t len, char *to);

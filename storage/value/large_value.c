@@ -11,13 +11,6 @@
 #include "storage/value/write_set.h"
 #include "storage/value/extent.h"
 
-struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
-{
-    const struct format_item *found = item->origin;
-    struct format_root *root = store_alloc(txn, found->payload_len);
-    return root ? memcpy(root, format_payload(found), found->payload_len) : NULL;
-}
-
 static enum store_result read_own(struct store_txn *txn, const struct large_write *large,
                                   uint64_t offset, size_t len, char *to)
 {

@@ -4,8 +4,6 @@
 
 #include "storage/txn/engine.h"
 
-/* An aligned copy of a committed large item's root, that outlives its page; or NULL. */
-struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item);
 /* A large write of the key, empty; NULL: out of memory. */
 struct large_write *large_value_put(struct store_txn *txn, const struct store_key *key,
                                     uint8_t type, int64_t expire_ms);
