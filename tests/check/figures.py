@@ -18,46 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rooms  # noqa: E402
 import rules  # noqa: E402
 
-FOLDERS = ("protocol", "storage", "server", "rdma-ext", "clients")
 ASSERT = re.compile(r"\b(?:assert|static_assert|_Static_assert)\s*\(")
-
-
-def circles(edges):
-    """The strongly connected sets of a graph {node: nodes it leads to}, the largest first. Tarjan's
-    algorithm with a stack of its own."""
-    order, low, stack, found = {}, {}, [], []
-    for start in sorted(edges):
-        if start in order:
-            continue
-        order[start] = low[start] = len(order)
-        stack.append(start)
-        work = [(start, iter(sorted(edges[start])))]
-        while work:
-            node, rest = work[-1]
-            for target in rest:
-                if target not in order:
-                    order[target] = low[target] = len(order)
-                    stack.append(target)
-                    work.append((target, iter(sorted(edges.get(target, ())))))
-                    break
-                if target in stack:
-                    low[node] = min(low[node], order[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    cut = stack.index(node)
-                    found.append(sorted(stack[cut:]))
-                    del stack[cut:]
-    return sorted(found, key=lambda c: (-len(c), c))
-
-
-def call_graph(folder, build):
-    edges = {path: set() for path in folder.files if path.endswith(".c")}
-    for path, target, _ in folder.calls(build):
-        edges[path].add(target)
-    return edges
 
 
 def includes_of(path):
@@ -112,8 +73,8 @@ class Shape:
 
 def print_folder(folder, build):
     sources = [path for path in folder.files if path.endswith(".c")]
-    graph = call_graph(folder, build)
-    circle = [c for c in circles(graph) if len(c) > 1]
+    graph = rooms.call_graph(folder, build)
+    circle = [c for c in rooms.circles(graph) if len(c) > 1]
     header, seen = widest_header(folder.name, sources)
     shape = Shape(folder.files)
     length, name, path = shape.longest()
@@ -137,19 +98,12 @@ def print_rooms(folder):
               f" {len(shape.functions):>10} {shape.median():>7g} {shape.asserts_per_function():>13.2f}")
 
 
-class Plain(rooms.Folder):
-    """A folder without rooms."""
-
-    def __init__(self, name):
-        self.name, self.rooms, self.files = name, [], rooms.sources(name)
-
-
 def main(arguments):
     build = arguments[0]
-    for name in FOLDERS:
+    for name in rooms.ALL_FOLDERS:
         if not os.path.isdir(name):
             continue
-        folder = rooms.Folder(name) if name in rooms.FOLDERS else Plain(name)
+        folder = rooms.folder_of(name)
         print_folder(folder, build)
         if folder.rooms:
             print_rooms(folder)

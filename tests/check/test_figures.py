@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import figures  # noqa: E402
 import planted  # noqa: E402
+import rooms  # noqa: E402
 
 TREE = {
     "server/README.md": "| `low/` | x |\n| `high/` | y |\n",
@@ -46,4 +47,4 @@ def test_figures_of_a_tree(tree, capsys):
 
 def test_circles_are_apart():
     graph = {"a": {"b"}, "b": {"a", "c"}, "c": {"d"}, "d": {"c"}, "e": {"a"}}
-    assert figures.circles(graph) == [["a", "b"], ["c", "d"], ["e"]]
+    assert rooms.circles(graph) == [["a", "b"], ["c", "d"], ["e"]]

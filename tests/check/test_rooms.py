@@ -37,6 +37,11 @@ PLANTED = [
 ]
 
 
+# A ring of calls through these files of one room.
+RING = {f"server/low/ring{i}.c": f"int ring{(i + 1) % 5}(void);\nint ring{i}(void) {{ return ring{(i + 1) % 5}(); }}\n"
+        for i in range(5)}
+
+
 @pytest.fixture
 def plant(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -54,6 +59,29 @@ def test_a_sound_tree_passes(plant):
 @pytest.mark.parametrize("change,expected", PLANTED, ids=[c[0] for _, c in PLANTED])
 def test_a_breach_is_found(plant, change, expected):
     assert plant(SOUND | change) == expected
+
+
+def test_a_large_circle_is_found(plant):
+    assert plant(SOUND | RING) == [
+        "server/low/: 5 files in one circle, at most 4 may be: ring0.c, ring1.c, ring2.c, ring3.c, ring4.c"]
+
+
+def test_a_circle_in_a_folder_without_rooms_is_found(plant):
+    ring = {path.replace("server/low/", "clients/"): text for path, text in RING.items()}
+    assert plant(SOUND | ring) == [
+        "clients/: 5 files in one circle, at most 4 may be: ring0.c, ring1.c, ring2.c, ring3.c, ring4.c"]
+
+
+def test_a_small_circle_is_not(plant):
+    ring = RING | {"server/low/ring0.c": "int ring0(void) { return 0; }\n"}
+    assert plant(SOUND | ring) == []
+    four = dict(list(RING.items())[:3]) | {"server/low/ring3.c": "int ring0(void);\nint ring3(void) { return ring0(); }\n"}
+    assert plant(SOUND | four) == []
+
+
+def test_a_circle_over_four_has_a_limit_of_its_own(plant, monkeypatch):
+    monkeypatch.setitem(rooms.CIRCLE_LIMITS, "server/low", 5)
+    assert plant(SOUND | RING) == []
 
 
 def test_objects_are_wanted(plant):
