@@ -314,6 +314,8 @@ STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struc
 STORE_MUST_CHECK enum store_result store_load_within(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t most,
                                                      const char **bytes);
+/* Nothing refers any more to the values that were loaded, and no later run needs them. */
+void store_drop_loaded(struct store_txn *txn);
 
 /* Replaces the value, type and expiry of a key. `bytes` must live until the request is finished:
  * arguments of the request do, and memory from store_alloc. What this run has read from pages (the
@@ -385,8 +387,7 @@ void store_stream_keep(struct store_stream *stream);
 void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg);
 
 /* The next piece, at most STORE_STREAM_PIECE bytes, as `*count` vectors that stay valid and
- * unchanged until the next call: STORE_OK; STORE_WAIT; STORE_ABSENT at the end; STORE_IO or
- * STORE_DAMAGED. */
+ * unchanged until the next call: STORE_OK, _WAIT, _IO or _DAMAGED; STORE_ABSENT at the end. */
 #define STORE_STREAM_PIECE ((int)(SIZES_EXTENT_PAGES * 4096u)) /* 128 KB */
 STORE_MUST_CHECK enum store_result store_stream_next(struct store_stream *stream,
                                                      const struct iovec **vectors, int *count);
@@ -434,8 +435,7 @@ STORE_MUST_CHECK enum store_result store_upload_put(struct store_upload *upload,
 STORE_MUST_CHECK enum store_result store_upload_finish(struct store_upload *upload);
 /* At any time, but not while a request that has put it is not finished. */
 void store_upload_close(struct store_upload *upload);
-/* In a run function: gives the key the value of a finished upload. Under one key at most in all; it
- * may be put again in a rerun. */
+/* In a run function: gives one key the value of a finished upload; again in each rerun. */
 STORE_MUST_CHECK enum store_result store_put_upload(struct store_txn *txn,
                                                     const struct store_key *key, uint8_t type,
                                                     struct store_upload *upload, int64_t expire_ms);

@@ -15,6 +15,7 @@
 #include "server/commands/cmd_debug.h"
 #include "server/types/member_tree.h"
 #include "server/types/packed.h"
+#include "server/types/string_walk.h"
 #include "server/core/server.h"
 
 #define DIGEST_LANES 3 /* 160 bits are shown */
@@ -22,6 +23,7 @@
 #define DIGEST_SCAN 64u      /* index entries that are looked at together */
 #define DIGEST_STEP 2048     /* elements */
 #define DIGEST_PIECE_COST 64 /* as elements */
+#define DIGEST_ELEMENT 1024  /* bytes of a long one that count as one more */
 
 struct digest {
     uint64_t lanes[DIGEST_LANES];
@@ -135,7 +137,7 @@ static enum store_result digest_packed(const struct store_item *item, struct dig
 }
 
 static enum store_result digest_entry(struct call *call, struct store_cursor *cursor,
-                                      enum item_type type, struct digest *digest)
+                                      enum item_type type, struct digest *digest, int64_t *budget)
 {
     struct resp_slice value = {"", 0};
     enum store_result result;
@@ -144,15 +146,18 @@ static enum store_result digest_entry(struct call *call, struct store_cursor *cu
         result = store_tree_get(cursor, &entry);
         const char *bytes = entry.value.bytes;
         if (result == STORE_OK && entry.value.large)
-            result = store_load(call->txn, &entry.value, &bytes);
-        if (result == STORE_OK)
-            add_element(digest, type, (struct resp_slice){bytes, entry.value.length}, value);
-        return result;
+            result = string_view(call, &entry.value, 0, entry.value.length, &bytes);
+        if (result != STORE_OK)
+            return result;
+        add_element(digest, type, (struct resp_slice){bytes, entry.value.length}, value);
+        *budget -= (int64_t)(entry.value.length / DIGEST_ELEMENT);
+        return STORE_OK;
     }
     struct member member;
     result = member_read(call, cursor, &member);
     if (result == STORE_OK)
         result = member_value(call, &member, &value);
+    *budget -= (int64_t)(value.len / DIGEST_ELEMENT);
     if (result == STORE_OK)
         add_element(digest, type, member.name, value);
     return result;
@@ -170,10 +175,12 @@ static enum store_result digest_tree(struct call *call, const struct store_key *
     if (result == STORE_OK)
         result = store_tree_seek_rank(tree, walk->at, &cursor);
     while (result == STORE_OK) {
-        result = digest_entry(call, &cursor, item_type(item), &walk->digest);
+        result = digest_entry(call, &cursor, item_type(item), &walk->digest, budget);
         if (result != STORE_OK)
             break;
         walk->at++;
+        if (call->outer == NULL)
+            store_drop_loaded(call->txn);
         result = spend(call, 1, budget);
         if (result == STORE_OK)
             result = store_tree_next(&cursor);

@@ -19,6 +19,7 @@
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
 #include "server/exec/request_reply.h"
+#include "server/types/string_walk.h"
 #include "server/core/call.h"
 
 /* ---- DUMP ---- */
@@ -109,7 +110,7 @@ static enum store_result dump_list(struct call *call, struct gather *gather)
         result = list_get(&list, &place, &element);
         bytes = element.bytes;
         if (result == STORE_OK && element.large)
-            result = store_load(call->txn, &element, &bytes);
+            result = string_view(call, &element, 0, element.length, &bytes);
         if (result != STORE_OK)
             break;
         size_t before = gather->out.len;
@@ -127,7 +128,9 @@ static enum store_result dump_string(struct call *call, const struct store_item 
                                      struct gather *gather)
 {
     const char *bytes;
-    enum store_result result = store_load(call->txn, item, &bytes);
+    if (!gather_has_room(gather, item->length))
+        return STORE_NO_MEMORY;
+    enum store_result result = string_view(call, item, 0, item->length, &bytes);
     if (result != STORE_OK)
         return result;
     rdb_put_head(&gather->out, RDB_STRING, 1);

@@ -169,6 +169,14 @@ static enum store_result reserve(const struct sort *sort, enum item_type type, u
     return sort_table_reserve(sort->table, end - first);
 }
 
+/* What was loaded for an element has been copied. Of a script other commands may refer to theirs.
+ */
+static void drop_loaded(const struct sort *sort)
+{
+    if (sort->call->outer == NULL)
+        store_drop_loaded(sort->call->txn);
+}
+
 /* The next element, in bytes that may go away. */
 static enum store_result keep(struct sort *sort, struct resp_slice name)
 {
@@ -179,6 +187,7 @@ static enum store_result keep(struct sort *sort, struct resp_slice name)
     if (result != STORE_OK)
         return result;
     table->count++;
+    drop_loaded(sort);
     return sort_table_step_is_full(table) ? sort_table_step(sort->call, table) : STORE_OK;
 }
 
@@ -377,6 +386,7 @@ static enum store_result weigh_all(struct sort *sort)
         if (result != STORE_OK)
             return result;
         table->weighed++;
+        drop_loaded(sort);
         if (sort_table_step_is_full(table))
             return sort_table_step(sort->call, table);
     }
@@ -481,6 +491,7 @@ static enum store_result give_all(struct sort *sort)
             return result;
         }
         table->given++;
+        drop_loaded(sort);
         if (sort_table_step_is_full(table))
             return sort_table_step(call, table);
     }

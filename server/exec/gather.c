@@ -111,6 +111,8 @@ struct gather *gather_get(struct call *call)
 enum store_result gather_step(struct call *call, struct gather *gather)
 {
     enum store_result result;
+    if (!gather->is_nested)
+        store_drop_loaded(call->txn);
     if (gather->is_reply)
         result = call_step(call, &gather->out);
     else if (gather->is_tail)
@@ -123,10 +125,20 @@ enum store_result gather_step(struct call *call, struct gather *gather)
     return result;
 }
 
-static enum store_result read_item(struct call *call, struct resp_writer *out,
+bool gather_has_room(struct gather *gather, uint64_t bytes)
+{
+    struct resp_writer *out = &gather->out;
+    return bytes <= FEW_BYTES || out->capacity - out->len >= bytes ||
+           gathered_set(&gather->gathered, out->capacity + bytes);
+}
+
+static enum store_result read_item(struct call *call, struct gather *gather,
                                    const struct store_item *item, uint64_t offset)
 {
+    struct resp_writer *out = &gather->out;
     size_t len = item->length - offset;
+    if (!gather_has_room(gather, len))
+        return STORE_NO_MEMORY;
     resp_bulk_header(out, len);
     char *to = resp_reserve(out, len + 2);
     if (to == NULL)
@@ -148,10 +160,10 @@ enum store_result gather_item(struct call *call, struct gather *gather,
         return STORE_OK;
     }
     if (!gather->is_reply || item->length - offset < GATHER_STEP_BYTES)
-        return read_item(call, out, item, offset);
+        return read_item(call, gather, item, offset);
     enum store_result result = call_pass_on(call, out, item, offset);
     if (result == STORE_ABSENT)
-        return read_item(call, out, item, offset);
+        return read_item(call, gather, item, offset);
     gather->step_end = 0; /* a long one is a step of its own */
     return result;
 }

@@ -107,6 +107,9 @@ static inline bool gather_step_fills(struct gather *gather, uint64_t entries)
     return gather->entries_left == 0 || gather->out.len >= gather->step_end;
 }
 
+/* Before so much is put into `out`; false: there is no memory for it. Little always fits. */
+bool gather_has_room(struct gather *gather, uint64_t bytes);
+
 /* The end of a step. */
 STORE_MUST_CHECK enum store_result gather_step(struct call *call, struct gather *gather);
 

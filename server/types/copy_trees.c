@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/exec/gather.h"
+#include "server/types/string_walk.h"
 
 /* What is gathered: entries, each a head with its key and value behind it. */
 struct entry_head {
@@ -21,8 +22,10 @@ static enum store_result gather_entry(struct call *call, struct gather *gather,
     if (result != STORE_OK)
         return result;
     value = entry.value.bytes;
+    if (entry.value.large && !gather_has_room(gather, entry.value.length))
+        return STORE_NO_MEMORY;
     if (entry.value.large)
-        result = store_load(call->txn, &entry.value, &value);
+        result = string_view(call, &entry.value, 0, entry.value.length, &value);
     if (result != STORE_OK)
         return result;
     struct entry_head head = {gather->source, entry.key_len, entry.value.length};

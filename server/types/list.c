@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/core/server.h"
+#include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 
@@ -213,7 +214,7 @@ enum store_result list_copy(struct list *list, const struct store_item *element,
 {
     copy->len = element->length;
     if (element->large)
-        return store_load(list->call->txn, element, &copy->data);
+        return string_view(list->call, element, 0, copy->len, &copy->data);
     char *bytes = store_alloc(list->call->txn, element->length + 1);
     if (bytes == NULL)
         return STORE_NO_MEMORY;

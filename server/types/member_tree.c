@@ -4,6 +4,7 @@
 
 #include "storage/base/keyed_hash.h"
 #include "server/types/packed.h"
+#include "server/types/string_walk.h"
 #include "server/core/server.h"
 
 #define HASH_BYTES MEMBER_KEY_BYTES
@@ -58,12 +59,8 @@ static enum store_result view(struct call *call, const struct store_item *item, 
         slice->data = item->bytes + offset;
         return STORE_OK;
     }
-    if (len >= MEMBER_LONG) { /* shorter parts of large values are copied out */
-        enum store_result result = store_load(call->txn, item, &slice->data);
-        if (result == STORE_OK)
-            slice->data += offset;
-        return result;
-    }
+    if (len >= MEMBER_LONG) /* shorter parts of large values are copied out */
+        return string_view(call, item, offset, len, &slice->data);
     char *copy = store_alloc(call->txn, len + 1);
     slice->data = copy;
     return copy == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, offset, len, copy);

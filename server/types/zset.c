@@ -14,6 +14,7 @@
 #include "server/types/member_tree.h"
 #include "server/core/server.h"
 #include "server/types/zset_order.h"
+#include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 
@@ -194,8 +195,9 @@ enum store_result zset_name(struct zset *zset, const struct zset_element *elemen
                             struct resp_slice *name)
 {
     *name = (struct resp_slice){element->member.bytes, element->member.length};
-    return element->member.large ? store_load(zset->call->txn, &element->member, &name->data)
-                                 : STORE_OK;
+    return element->member.large
+               ? string_view(zset->call, &element->member, 0, name->len, &name->data)
+               : STORE_OK;
 }
 
 /* ---- places in order ---- */

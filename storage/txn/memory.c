@@ -14,13 +14,14 @@
 #include "storage/txn/load.h"
 
 #define FRAMES_LEAST 256u
-#define LEAST_SHARE 32u /* of the memory that frames get in any case */
-#define INDEX_SHARE 8u  /* an index of less than that is not worth deleting keys for */
-#define OVER_SHARE 16u  /* left for frames: less than that is too little */
-#define SLACK_SHARE 32u /* for what the process takes between two measures */
-#define MEASURE_MS 10   /* while the keeper is busy; at rest it wakes ten times a second */
-#define LATE_MS 30      /* then who grows measures */
-#define SHRINK_STEP 16u /* frames of a space at a time */
+#define LEAST_SHARE 32u       /* of the memory that frames get in any case */
+#define INDEX_SHARE 8u        /* an index of less than that is not worth deleting keys for */
+#define OVER_SHARE 16u        /* left for frames: less than that is too little */
+#define SLACK_SHARE 32u       /* for what the process takes between two measures, */
+#define SLACK_BYTES (2 << 20) /* which a small memory does not make less */
+#define MEASURE_MS 10         /* while the keeper is busy; at rest it wakes ten times a second */
+#define LATE_MS 30            /* then who grows measures */
+#define SHRINK_STEP 16u       /* frames of a space at a time */
 
 /* What cannot go, as far as it is counted. */
 static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
@@ -50,7 +51,7 @@ static void set_limit(struct store *store)
     uint64_t budget = atomic_load(&store->memory_bytes);
     int64_t taken = taken_now(store);
     if (store->process_bytes)
-        taken += (int64_t)(budget / SLACK_SHARE);
+        taken += (int64_t)(budget / SLACK_SHARE) + SLACK_BYTES;
     uint64_t left = taken < (int64_t)budget ? budget - (uint64_t)taken : 0;
     uint64_t least = budget / LEAST_SHARE / PAGE_SIZE;
     uint64_t most = (uint64_t)ARENA_CHUNK_MAX * ARENA_CHUNK_FRAMES / 2;

@@ -237,18 +237,28 @@ void extent_drop_loads(struct store_txn *txn)
     }
 }
 
-void extent_drop_keys(struct store_txn *txn)
+static void drop(struct store_txn *txn, bool keys)
 {
     struct whole **at = &txn->wholes;
     while (*at) {
         struct whole *whole = *at;
-        if (whole->is_key) {
+        if (whole->is_key == keys) {
             *at = whole->next;
             free_whole(txn->store, whole);
         } else {
             at = &whole->next;
         }
     }
+}
+
+void extent_drop_keys(struct store_txn *txn)
+{
+    drop(txn, true);
+}
+
+void store_drop_loaded(struct store_txn *txn)
+{
+    drop(txn, false);
 }
 
 char *extent_take_key(struct store_txn *txn, const char *bytes)

@@ -270,19 +270,18 @@ fault("script-reads-what-it-likes", "storage/value/extent.c",
       "a script reads long strings whole, whatever memory there is",
       ("if (loaded + length > most && !is_key)", "if (false)"),
       by=["test_long_strings.py::test_scripts_read_no_more_of_long_strings_than_memory_has_room_for"])
-fault("sort-loads-what-it-likes", "server/commands/cmd_sort.c",
-      "SORT keeps the values that BY and GET name whole in memory, however many",
-      ("sort->table->read += item.length; return string_view(call, &item, 0, item.length, &value->data);",
-       "return store_load(call->txn, &item, &value->data);"),
-      by=["test_memory.py::test_the_process_keeps_within_its_bound[sorts_by_long_values]"])
+fault("sort-keeps-what-it-loaded", "server/commands/cmd_sort.c",
+      "SORT keeps the values that BY and GET name in memory until it ends",
+      ("if (sort->call->outer == NULL) store_drop_loaded(sort->call->txn);", "(void)sort;"),
+      by=["test_memory.py::test_elements_are_sorted_by_long_values"])
+fault("digest-keeps-what-it-loaded", "server/commands/cmd_debug_digest.c",
+      "DEBUG DIGEST-VALUE keeps the long elements of a collection in memory until it ends",
+      ("if (call->outer == NULL) store_drop_loaded(call->txn);", ""),
+      by=["test_memory.py::test_long_elements_are_copied_and_digested_one_after_the_other"])
 fault("kept-replies-count-nothing", "server/exec/nested.c",
       "replies that a script's commands keep for its next run are not counted, if short",
       ("nested->bytes += nested->kept_len; nest->bytes += nested->kept_len;", ""),
       by=["test_memory.py::test_replies_that_a_script_keeps_count"])
-fault("long-keys-count-nothing", "storage/value/extent.c",
-      "page frames do not give way to the long keys that are read",
-      ("store_note_memory(store, length);", ""),
-      by=["test_memory.py::test_the_process_keeps_within_its_bound[long_keys]"])
 fault("waits-count-nothing", "server/exec/runner.c",
       "what a client waits with behind BLPOP is not counted as its memory",
       ("if (request->waiter != NULL) bytes += blocked_memory(request->waiter);", ""),

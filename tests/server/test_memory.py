@@ -20,7 +20,8 @@ BOUND = 64 * MB
 SHORT = ["bitcounts_beside_each_other", "bitcounts_of_a_script", "names_of_clients", "long_keys",
          "many_keys_in_one_command", "halves_of_pushes", "clients_that_wait",
          "clients_that_wait_for_long_names", "queued_commands", "long_elements",
-         "members_in_one_command", "payloads", "sorts_by_long_values"]
+         "members_in_one_command", "payloads", "sorts_by_long_values",
+         "copies_and_digests_of_long_elements"]
 
 
 def test_elements_that_memory_has_no_room_for_are_not_sorted(make_server):
@@ -53,6 +54,26 @@ def test_replies_that_a_script_keeps_count(make_server):
     with pytest.raises(redis.ResponseError, match="not enough memory|maxmemory"):
         client.eval(script, 0, 1500)
     assert client.scard("x") == 100
+
+
+def test_long_elements_are_copied_and_digested_one_after_the_other(make_server):
+    """Together they are more than a command may load."""
+    client = make_server(maxmemory=BOUND, enable_debug_command="yes").client()
+    for i in range(40):
+        client.rpush("l", b"%d" % i + b"e" * MB)
+    assert client.copy("l", "to") and client.llen("to") == 40
+    first, second = client.execute_command("DEBUG", "DIGEST-VALUE", "l", "to")
+    assert first == second and first.strip(b"0")
+    assert client.lindex("to", 39) == b"39" + b"e" * MB
+
+
+def test_elements_are_sorted_by_long_values(make_server):
+    """Together these are more than a command may load."""
+    client = make_server(maxmemory=BOUND).client()
+    client.rpush("l", *range(30))
+    for i in range(30):
+        client.set(f"v{i}", b"0" * MB + b"%d" % (30 - i))
+    assert client.sort("l", by="v*") == [b"%d" % i for i in reversed(range(30))]
 
 
 @pytest.fixture
