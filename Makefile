@@ -46,6 +46,7 @@ STORAGE_SRC := \
 	storage/base/env.c \
 	storage/base/hash_slot.c \
 	storage/base/keyed_hash.c \
+	storage/base/number_list.c \
 	storage/base/ordered_table.c \
 	storage/format/format.c \
 	storage/format/tree_node.c \
@@ -394,6 +395,7 @@ test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
 	test_annex \
+	test_believed \
 	test_borrowed \
 	test_building \
 	test_clock \
@@ -423,7 +425,7 @@ WAIT_TESTS := test_borrowed test_building test_random test_snapshot test_summon 
 
 # In the build of tiny sizes: random sequences, which reach every form there. The others count pages and
 # runs, or damage what stands at a place, of the usual sizes.
-TINY_TESTS := test_powercut test_random test_snapshot test_tree
+TINY_TESTS := test_believed test_powercut test_random test_snapshot test_tree
 
 STORAGE_TEST_SRC := \
 	tests/storage/fault_disk.c \
@@ -431,6 +433,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/medium.c \
 	tests/storage/oracle.c \
 	tests/storage/sender.c \
+	tests/storage/spoil.c \
 	tests/storage/tree_job.c \
 	tests/storage/tree_model.c \
 	tests/storage/workload.c

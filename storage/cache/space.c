@@ -383,7 +383,7 @@ void space_assign(struct space *space, uint32_t segment, uint32_t size_class)
     count_free(space, segment, (int32_t)places_in_segment(size_class));
 }
 
-static bool class_exists(const struct space *space, uint32_t size_class)
+bool space_class_exists(const struct space *space, uint32_t size_class)
 {
     if (space->id != FORMAT_EXTENT_SPACE)
         return size_class >= 1 && size_class <= FORMAT_SLAB_CLASSES;
@@ -393,7 +393,7 @@ static bool class_exists(const struct space *space, uint32_t size_class)
 bool space_load_segment(struct space *space, uint32_t segment, uint32_t size_class,
                         const uint64_t *free_slots, uint32_t words)
 {
-    if (!class_exists(space, size_class))
+    if (!space_class_exists(space, size_class))
         return false;
     space_assign(space, segment, size_class);
     uint64_t *masks = &space->free_slots[(size_t)segment * SEGMENT_PAGES];
@@ -580,7 +580,7 @@ static int class_in(const struct space *space, uint32_t segment, const char *at)
         header.magic == FORMAT_SEGMENT_MAGIC && header.seed == space->cache->seed &&
         header.segment == segment && header.space == space->id &&
         header.checksum == XXH3_64bits(&header, offsetof(struct format_segment, checksum)) &&
-        class_exists(space, header.size_class);
+        space_class_exists(space, header.size_class);
     return good ? header.size_class : -1;
 }
 

@@ -148,6 +148,13 @@ bool space_page_unused(const struct space *space, uint32_t page, uint32_t reserv
 STORE_MUST_CHECK bool space_try_keep_run(struct space *space, const struct format_extent *run);
 /* Whether there is such a run, and in use. */
 bool space_has_run(const struct space *space, const struct format_extent *run);
+/* Whether the slot of a slab is free. */
+static inline bool space_slot_is_free(const struct space *space, uint32_t page, uint32_t slot)
+{
+    return space->free_slots[page] >> slot & 1;
+}
+/* Whether segments of the space can have such a class. */
+bool space_class_exists(const struct space *space, uint32_t size_class);
 /* Class of the page's segment; 0: it has none, or the file no such page. */
 uint32_t space_class_at(const struct space *space, uint32_t page);
 /* A segment's way: blank, taken, assigned to a class; and when all its slots are free, detached

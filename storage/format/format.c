@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "storage/base/keyed_hash.h"
+#include "storage/format/tree_node.h"
 
 /* Slots in a page and, in the lower half, bytes in a slot. About 12 % apart, so that rounding
  * wastes 6 % on average. */
@@ -111,16 +112,58 @@ static bool root_is_sound(const char *at, uint32_t bytes)
     return true;
 }
 
+static bool trees_are_sound(const char *at, uint32_t bytes)
+{
+    struct format_trees head;
+    struct format_tree tree;
+    if (bytes < sizeof head)
+        return false;
+    memcpy(&head, at, sizeof head);
+    if (head.count == 0 || head.count > STORE_TREES || head.home >= FORMAT_PARTITION_MAX ||
+        bytes != sizeof head + head.count * sizeof tree)
+        return false;
+    at += sizeof head;
+    for (uint32_t i = 0; i < head.count; i++, at += sizeof tree) {
+        memcpy(&tree, at, sizeof tree);
+        bool is_empty = tree.height == 0;
+        if (tree.height > STORE_TREE_HEIGHT_MAX || is_empty != (tree.root == 0) ||
+            is_empty != (tree.count == 0) || tree.count > UINT32_MAX)
+            return false;
+    }
+    return true;
+}
+
 bool format_item_is_sound(const struct format_item *item)
 {
+    const uint8_t forms = item->flags & (FORMAT_LARGE | FORMAT_TREES);
     uint32_t head = sizeof(struct format_long_key);
     if (item->flags & FORMAT_NODE)
-        return true;
+        return item->flags == FORMAT_NODE && item->database == FORMAT_HIDDEN &&
+               node_is_sound((const struct format_node *)item);
+    if (item->flags >= 2 * FORMAT_LONG_KEY || forms == (FORMAT_LARGE | FORMAT_TREES))
+        return false;
+    if (item->database == FORMAT_HIDDEN &&
+        (item->key_len != sizeof(struct format_outside_key) || item->flags & ~FORMAT_LARGE))
+        return false;
     if (item->flags & FORMAT_LONG_KEY &&
         (item->key_len < head ||
          !root_is_sound(format_key_root(item), format_key_root_length(item))))
         return false;
+    if (item->flags & FORMAT_TREES)
+        return trees_are_sound(format_payload(item), item->payload_len);
     return !(item->flags & FORMAT_LARGE) || root_is_sound(format_payload(item), item->payload_len);
+}
+
+bool format_databases_are_sound(const struct format_databases *databases)
+{
+    for (uint32_t i = 0; i < STORE_DB_COUNT; i++) {
+        if (databases->ids[i] == 0 || databases->ids[i] >= databases->next_id)
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (databases->ids[i] == databases->ids[j])
+                return false;
+    }
+    return databases->next_id < FORMAT_HIDDEN;
 }
 
 int64_t format_expiry(const struct format_item *item)

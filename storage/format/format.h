@@ -485,6 +485,8 @@ bool format_extent_is_sound(const struct format_extent *extent);
 /* Whether what the item says of what it names can be true. A right checksum does not mean that:
  * what was damaged in memory is written with one. */
 bool format_item_is_sound(const struct format_item *item);
+/* Whether the ids are such as were given out, each once. */
+bool format_databases_are_sound(const struct format_databases *databases);
 
 /* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
  * collide in the index. It is in no file, only what it is made of is. Of long keys it is a

@@ -59,6 +59,45 @@ uint32_t node_used(const struct format_node *node)
     return node->count * cell_size(node) + PAGE_SIZE - node->heap - node->garbage;
 }
 
+/* ---- whether it can be believed ---- */
+
+/* *size: its bytes in the heap. */
+static bool cell_is_sound(const struct format_node *node, uint32_t place, uint32_t *size)
+{
+    const struct format_cell *cell = &cells(node)[place];
+    struct entry_head head;
+    if (cell->offset < node->heap || cell->offset > PAGE_SIZE - sizeof head)
+        return false;
+    memcpy(&head, (const char *)node + cell->offset, sizeof head);
+    uint32_t key_len = head.key_len & LENGTH;
+    *size = (uint32_t)sizeof head + key_len + head.value_len;
+    return key_len >= node->shared && key_len <= STORE_TREE_KEY_MAX &&
+           *size + sizeof *cell <= NODE_ENTRY_MAX && *size <= PAGE_SIZE - cell->offset &&
+           (!(head.key_len & OUTSIDE) || head.value_len == sizeof(struct format_outside));
+}
+
+static bool child_is_sound(const struct format_node *node, uint32_t place, uint32_t *size)
+{
+    const struct format_child *child = &children(node)[place];
+    *size = child->separator_len & LENGTH;
+    return child->page % SEGMENT_PAGES != 0 && *size <= STORE_TREE_KEY_MAX &&
+           (*size == 0 ||
+            (child->separator >= node->heap && child->separator <= PAGE_SIZE - *size));
+}
+
+bool node_is_sound(const struct format_node *node)
+{
+    uint32_t used = 0, size = 0;
+    if (node->item.key_len != sizeof node->collection || node->level >= STORE_TREE_HEIGHT_MAX ||
+        (node->level > 0 && node->first > 0) || node->heap > PAGE_SIZE ||
+        cells_end(node) > node->heap)
+        return false;
+    for (uint32_t i = 0; i < node->count; i++, used += size)
+        if (!(node->level ? child_is_sound(node, i, &size) : cell_is_sound(node, i, &size)))
+            return false;
+    return used + node->garbage == PAGE_SIZE - node->heap && node_used(node) <= NODE_ROOM;
+}
+
 int node_compare(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
@@ -347,6 +386,8 @@ static bool is_in_order(const struct format_node *node, uint32_t place,
     uint32_t saved = grows_backwards(node, place) ? (uint32_t)sizeof(struct format_cell) : 0;
     if (node->heap < cells_end(node) + leaf_entry_size(entry) - saved)
         return false;
+    if (SIZES_ARE_TINY && node_used(node) + leaf_entry_size(entry) > NODE_ROOM)
+        return false; /* elsewhere the page's end says the same */
     if (node->shared == 0)
         return true;
     return node->count && compare_shared(node, place < node->count ? place : place - 1, entry->key,

@@ -45,6 +45,9 @@ struct node_child {
 };
 
 void node_init(struct format_node *node, uint64_t collection, uint32_t level);
+/* Whether every cell's bytes lie in the heap, and all lengths fit together: what the other
+ * functions take for granted. */
+bool node_is_sound(const struct format_node *node);
 /* Bytes in use, of NODE_ROOM. */
 uint32_t node_used(const struct format_node *node);
 /* Drops the entries (children) from `first` on. */

@@ -117,19 +117,43 @@ enum store_result superblock_create(struct superblock *block, const struct store
 
 /* ---- an existing one ---- */
 
+/* A later time than there will ever be: keys would expire by it. */
+#define CLOCK_MOST_MS (1ull << 48)
+/* More commits, and starts, than there will ever be: numbers would begin again at 0. */
+#define COMMITS_MOST (1ull << 62)
+#define EPOCHS_MOST (1ull << 24) /* ids of collections begin with it (tree_owner.c) */
+
+/* Whether the fields that others rely on can be true. One of another version has other ones. */
+static bool is_sound(const struct format_superblock *super)
+{
+    uint32_t partitions = super->partition_count;
+    return super->version != FORMAT_STAMP ||
+           (partitions > 0 && partitions <= FORMAT_PARTITION_MAX &&
+            (partitions & (partitions - 1)) == 0 && super->journal_bytes >= JOURNAL_MIN_BYTES &&
+            super->journal_bytes <= JOURNAL_MAX_BYTES &&
+            super->journal_bytes % SEGMENT_BYTES == 0 &&
+            super->tail_position < super->journal_bytes && super->tail_position % PAGE_SIZE == 0 &&
+            super->clock_ms < CLOCK_MOST_MS && super->tail_commit < COMMITS_MOST &&
+            super->tail_sequence < COMMITS_MOST && super->sequence < COMMITS_MOST &&
+            super->epoch < EPOCHS_MOST && format_databases_are_sound(&super->databases));
+}
+
+static bool is_valid(const struct format_superblock *copy)
+{
+    return copy->magic == FORMAT_SUPERBLOCK_MAGIC && copy->checksum == checksum_of(copy) &&
+           is_sound(copy);
+}
+
 static bool better(const struct format_superblock *candidate, const struct format_superblock *best)
 {
-    return candidate->magic == FORMAT_SUPERBLOCK_MAGIC &&
-           candidate->checksum == checksum_of(candidate) &&
-           (best->magic == 0 || candidate->sequence > best->sequence);
+    return is_valid(candidate) && (best->magic == 0 || candidate->sequence > best->sequence);
 }
 
 /* A copy is one sector, so that a crash leaves it old or new; blank: not written yet. */
 static bool is_damaged(const struct format_superblock *copy)
 {
     static const struct format_superblock blank;
-    return memcmp(copy, &blank, sizeof blank) != 0 &&
-           (copy->magic != FORMAT_SUPERBLOCK_MAGIC || copy->checksum != checksum_of(copy));
+    return memcmp(copy, &blank, sizeof blank) != 0 && !is_valid(copy);
 }
 
 static bool is_known(uint32_t version)

@@ -68,12 +68,35 @@ static enum store_result empty_leaf(struct store_txn *txn, const struct grave *g
     return result;
 }
 
+/* Whether a node can be there. */
+static bool is_node_page(const struct space *space, uint32_t page)
+{
+    return space_class_at(space, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;
+}
+
+static void report_damage(struct store *store, const struct grave *grave, uint32_t page)
+{
+    atomic_store(&store->scan_wanted, true);
+    atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
+    env_log(&store->env, STORE_LOG_WARNING,
+            "A deleted collection names page %u of partition %u, which is not its own: damaged, "
+            "the page stays in use",
+            page, grave->home);
+}
+
+static bool is_of(const struct grave *grave, const struct format_node *node)
+{
+    return node->item.database == FORMAT_HIDDEN && node->collection == grave->collection;
+}
+
 static enum store_result dig_node(struct store_txn *txn, struct grave *grave)
 {
     struct dig dig = grave->digs.at[grave->digs.count - 1];
     struct space *space = &txn->store->partitions[grave->home].space;
     uint32_t frame;
     grave->found_count = 0;
+    if (!is_node_page(space, dig.page)) /* told where the pages are given back */
+        return STORE_OK;
     enum store_result result = load_page(txn, space, dig.page, &frame);
     if (result == STORE_WAIT)
         return result;
@@ -82,8 +105,7 @@ static enum store_result dig_node(struct store_txn *txn, struct grave *grave)
         return STORE_OK;
     }
     const struct format_node *node = (const void *)arena_memory(space->arena, frame);
-    if (node->item.database != FORMAT_HIDDEN || node->collection != grave->collection ||
-        node->level != dig.level)
+    if (!is_of(grave, node) || node->level != dig.level)
         return STORE_OK;
     if (dig.level == 0)
         return empty_leaf(txn, grave, node);
@@ -102,20 +124,26 @@ static enum store_result dig_outside(struct store_txn *txn, const struct grave *
     return result;
 }
 
-/* Its slots are free; the nodes' bytes may stay where they are. */
+/* The node's bytes may stay where they are. What is no page of the collection is not given back:
+ * of a leaf that is not in memory only the page's class tells. */
+static void give_page(struct space *space, const struct grave *grave, uint32_t page)
+{
+    uint32_t frame = is_node_page(space, page) ? space->table[page] : 0;
+    bool is_here = frame && arena_frame(space->arena, frame)->state == FRAME_VALID;
+    if (!is_node_page(space, page) || space_slot_is_free(space, page, 0) ||
+        (is_here && !is_of(grave, (const void *)arena_memory(space->arena, frame)))) {
+        report_damage(space->engine, grave, page);
+        return;
+    }
+    if (is_here && !arena_frame(space->arena, frame)->dirty)
+        space_drop(space, page);
+    space_give_slot(space, page, 0);
+}
+
 static void give_pages(struct space *space, struct grave *grave)
 {
-    for (uint32_t i = 0; i < PAGES_AT_ONCE && grave->pages.count; i++) {
-        uint32_t page = grave->pages.at[--grave->pages.count];
-        bool is_free = space->free_slots[page] & 1;
-        uint32_t frame = space->table[page];
-        if (is_free)
-            continue;
-        if (frame && !arena_frame(space->arena, frame)->dirty &&
-            arena_frame(space->arena, frame)->state == FRAME_VALID)
-            space_drop(space, page);
-        space_give_slot(space, page, 0);
-    }
+    for (uint32_t i = 0; i < PAGES_AT_ONCE && grave->pages.count; i++)
+        give_page(space, grave, grave->pages.at[--grave->pages.count]);
 }
 
 static enum store_result dig(struct store_txn *txn, struct store_request *request)
@@ -145,6 +173,7 @@ static void give_up(struct grave *grave)
 
 static void remember(struct grave *grave)
 {
+    const struct space *space = &grave->worker->store->partitions[grave->home].space;
     bool noted = true;
     if (grave->outside_count) {
         grave->outside_count -=
@@ -158,6 +187,10 @@ static void remember(struct grave *grave)
     for (uint32_t i = 0; noted && i < grave->found_count; i++)
         noted = grave_note_node(grave, grave->found[i], grave->found_level);
     grave->found_count = 0;
+    if (grave->pages.count > (uint64_t)space->segment_count * SEGMENT_PAGES) {
+        report_damage(grave->worker->store, grave, grave->pages.at[0]);
+        noted = false;
+    }
     if (!noted)
         give_up(grave);
 }

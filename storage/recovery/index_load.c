@@ -24,8 +24,11 @@ struct loading {
 
 /* ---- cells ---- */
 
+/* No more than the file has. */
 static bool get_cells(struct loading *loading, uint32_t count)
 {
+    if (count > loading->stream.size / sizeof(uint64_t))
+        return false;
     if (!array_reserve(&loading->cells, &loading->capacity, count, sizeof *loading->cells)) {
         loading->out_of_memory = true;
         return false;
@@ -33,15 +36,19 @@ static bool get_cells(struct loading *loading, uint32_t count)
     return index_stream_get(&loading->stream, loading->cells, (size_t)count * sizeof(uint64_t));
 }
 
-/* An entry names a slot that there is and that is in use. */
-static bool names_used_slot(const struct space *space, uint64_t entry)
+/* An entry names a slot that there is and that is in use; and no other entry does. The slot counts
+ * as free from then on, until load_partition restores the masks. */
+static bool take_named_slot(struct space *space, uint64_t entry)
 {
     uint32_t page = index_page(entry), slot = index_item_slot(entry);
     if (page % SEGMENT_PAGES == 0 || page >= space->segment_assigned * SEGMENT_PAGES)
         return false;
     uint32_t size_class = space_class_of(space, page);
-    return size_class != 0 && slot < format_class_slots(size_class) &&
-           !(space->free_slots[page] >> slot & 1);
+    if (size_class == 0 || slot >= format_class_slots(size_class) ||
+        space_slot_is_free(space, page, slot))
+        return false;
+    space->free_slots[page] |= 1ull << slot;
+    return true;
 }
 
 static bool load_entries(struct loading *loading, struct partition *partition, uint64_t left)
@@ -54,7 +61,7 @@ static bool load_entries(struct loading *loading, struct partition *partition, u
             index_slot_count(index, head.table) > 0 || !get_cells(loading, head.count))
             return false;
         for (uint32_t i = 0; i < head.count; i++)
-            if (!names_used_slot(&partition->space, loading->cells[i]) ||
+            if (!take_named_slot(&partition->space, loading->cells[i]) ||
                 (i > 0 && index_tag(loading->cells[i]) < index_tag(loading->cells[i - 1])))
                 return false;
         if (!index_load_slot(index, head.table, loading->cells, head.count)) {
@@ -64,6 +71,23 @@ static bool load_entries(struct loading *loading, struct partition *partition, u
         left -= head.count;
     }
     return true;
+}
+
+/* The masks are as before afterwards: an entry's slot is marked meanwhile. */
+static bool load_all_entries(struct loading *loading, struct partition *partition, uint64_t count)
+{
+    struct space *space = &partition->space;
+    size_t size = (size_t)space->segment_assigned * SEGMENT_PAGES * sizeof *space->free_slots;
+    uint64_t *masks = malloc(size + 1);
+    if (!masks) {
+        loading->out_of_memory = true;
+        return false;
+    }
+    memcpy(masks, space->free_slots, size);
+    bool good = load_entries(loading, partition, count);
+    memcpy(space->free_slots, masks, size);
+    free(masks);
+    return good;
 }
 
 static bool load_expiries(struct loading *loading, struct partition *partition, uint64_t left)
@@ -147,7 +171,7 @@ static bool load_partition(struct loading *loading, struct partition *partition)
     if (!head.is_swept)
         atomic_store(&loading->store->sweep_asked, true);
     return (head.is_swept ? keys == head.entries : keys <= head.entries) &&
-           load_entries(loading, partition, head.entries) &&
+           load_all_entries(loading, partition, head.entries) &&
            load_expiries(loading, partition, head.expiries);
 }
 

@@ -253,6 +253,8 @@ void engine_destroy(struct store *store)
         store->disk->ops->free(store->disk);
     extent_forget_deferred(store);
     tree_forget_graves(store);
+    number_list_clear(&store->disputed_runs);
+    number_list_clear(&store->disputed_collections);
     free(store->superblock.page);
     free(store->partitions);
     free(store->cache.spaces);

@@ -27,6 +27,7 @@
 #include "storage/maintenance/index_stream.h"
 #include "storage/recovery/index_load.h"
 #include "storage/recovery/recover_trees.h"
+#include "storage/value/free.h"
 #include "storage/txn/verify.h"
 #include "storage/txn/databases.h"
 
@@ -55,6 +56,7 @@ struct scan {
     struct segment_buffer buffers[READ_AHEAD];
     enum store_result result;
     int error;
+    bool out_of_memory;
     struct format_extent *nodes; /* of large values of more than one level */
     uint32_t node_count;
     size_t node_capacity;
@@ -71,7 +73,10 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
     if (extent->page == 0)
         return true;
     pthread_mutex_lock(&space->lock);
-    bool kept = format_extent_is_sound(extent) && space_try_keep_run(space, extent);
+    bool is_sound = format_extent_is_sound(extent);
+    bool kept = is_sound && space_try_keep_run(space, extent);
+    bool is_noted = kept || !is_sound || !space_has_run(space, extent) ||
+                    extent_note_disputed(scan->store, extent->page);
     pthread_mutex_unlock(&space->lock);
     if (!kept) {
         scan->damaged++;
@@ -79,6 +84,7 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
                 "A large value names page %u of `extents`, which is not its own: damaged",
                 extent->page);
     }
+    scan->out_of_memory |= !is_noted;
     return kept;
 }
 
@@ -103,7 +109,7 @@ static bool keep_root(struct scan *scan, const char *at)
         if (root.depth > 0 && extent.page && kept && !remember_node(scan, &extent))
             return false;
     }
-    return true;
+    return !scan->out_of_memory;
 }
 
 static void keep_node(struct scan *scan, const struct format_extent *node,
@@ -133,6 +139,8 @@ static enum store_result keep_nodes(struct scan *scan)
             result = STORE_IO;
         else
             keep_node(scan, node, extents);
+        if (scan->out_of_memory)
+            result = STORE_NO_MEMORY;
     }
     free(extents);
     return result;
@@ -140,17 +148,14 @@ static enum store_result keep_nodes(struct scan *scan)
 
 /* ---- slabs ---- */
 
-/* The hash slot that the index has an item in; STORE_SLOT_COUNT: none that could be. */
-static uint32_t hash_slot_of(const struct store *store, const struct partition *partition,
-                             const struct format_item *item)
+/* The hash slot that the index has an item in. */
+static uint32_t hash_slot_of(const struct format_item *item)
 {
     struct format_outside_key key;
     if (item->database != FORMAT_HIDDEN)
         return format_key_slot(item);
-    if (item->key_len != sizeof key)
-        return STORE_SLOT_COUNT;
     memcpy(&key, format_key(item), sizeof key);
-    return key.slot >> store->slot_shift == partition->space.id ? key.slot : STORE_SLOT_COUNT;
+    return key.slot;
 }
 
 /* What belongs to an item elsewhere is in use. */
@@ -165,6 +170,15 @@ static bool keep_roots(struct scan *scan, const struct format_item *item)
     return item->database != FORMAT_HIDDEN || found_outside(&scan->trees, item);
 }
 
+/* Its slot stays in use. */
+static void set_aside(struct scan *scan, struct space *space, uint32_t page, uint32_t slot)
+{
+    env_log(&scan->store->env, STORE_LOG_WARNING,
+            "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page, slot);
+    scan->damaged++;
+    space_keep_slot(space, page, slot);
+}
+
 /* A valid item, if it is of a living database. */
 static enum store_result enter_item(struct scan *scan, struct partition *partition, uint32_t page,
                                     uint32_t slot, const struct format_item *item)
@@ -172,9 +186,13 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
     struct store *store = scan->store;
     bool hidden = item->database == FORMAT_HIDDEN;
     int db = hidden ? STORE_HIDDEN_DB : databases_logical(store, item->database);
-    uint32_t hash_slot = hash_slot_of(store, partition, item);
-    if (db < 0 || hash_slot == STORE_SLOT_COUNT)
+    if (db < 0)
         return STORE_OK;
+    uint32_t hash_slot = hash_slot_of(item);
+    if (hash_slot >> store->slot_shift != partition->space.id) {
+        set_aside(scan, &partition->space, page, slot);
+        return STORE_OK;
+    }
     uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
     int64_t expiry = format_expiry(item);
     bool expires = expiry != STORE_NO_EXPIRY;
@@ -192,16 +210,12 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
 static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
                                uint32_t slot, const struct format_item *item)
 {
-    struct store *store = scan->store;
     struct space *space = &partition->space;
     enum slot_state state = verify_slot(space, page, slot, item);
     if (state == SLOT_BLANK || state == SLOT_REMAINS)
         return STORE_OK;
     if (state == SLOT_DAMAGED) {
-        env_log(&store->env, STORE_LOG_WARNING,
-                "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page, slot);
-        scan->damaged++;
-        space_keep_slot(space, page, slot);
+        set_aside(scan, space, page, slot);
         return STORE_OK;
     }
     if (item->version >= scan->journal->commit)
@@ -216,55 +230,64 @@ static void mark_changed(struct segment_buffer *buffer, uint32_t page)
     buffer->changed[page / 64] |= 1ull << (page % 64);
 }
 
-/* The journal has its own checksum: what it says of ranges is believed but for its bounds. */
-static void lay_patch(struct segment_buffer *buffer, const struct format_operation *operation,
+/* False: the ranges do not fit the slot. */
+static bool lay_patch(struct segment_buffer *buffer, const struct format_operation *operation,
                       char *slot, uint32_t page, uint32_t slot_size)
 {
     const char *at = (const char *)(operation + 1), *end = at + operation->length;
     struct format_range range;
-    while (at + sizeof range <= end) {
+    while (at < end) {
+        if (end - at < (ptrdiff_t)sizeof range)
+            return false;
         memcpy(&range, at, sizeof range);
         at += sizeof range;
         if (range.length > end - at || range.offset + range.length > slot_size)
-            return;
+            return false;
         if (memcmp(slot + range.offset, at, range.length) != 0) {
             memcpy(slot + range.offset, at, range.length);
             mark_changed(buffer, page);
         }
         at += range.length;
     }
+    return true;
 }
 
-static void lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t page,
-                uint32_t slot_size)
+/* The journal has its own checksum, and is believed but for its bounds. False: beyond them. */
+static bool lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t page,
+                uint32_t size_class)
 {
     static const struct format_item blank;
-    char *slot = buffer->bytes + (size_t)page * PAGE_SIZE + redo->slot * slot_size;
-    if (redo->operation->kind == FORMAT_PATCH) {
-        lay_patch(buffer, redo->operation, slot, page, slot_size);
-        return;
-    }
+    uint32_t size = format_class_size(size_class);
+    char *slot = buffer->bytes + (size_t)page * PAGE_SIZE + redo->slot * size;
+    if (redo->slot >= format_class_slots(size_class))
+        return false;
+    if (redo->operation->kind == FORMAT_PATCH)
+        return lay_patch(buffer, redo->operation, slot, page, size);
     bool put = redo->operation->kind == FORMAT_PUT;
     const void *image = put ? (const void *)(redo->operation + 1) : &blank;
     uint32_t length = put ? redo->operation->length : (uint32_t)sizeof blank;
+    if (length > size)
+        return false;
     if (memcmp(slot, image, length) == 0)
-        return;
+        return true;
     memcpy(slot, image, length);
     mark_changed(buffer, page);
+    return true;
 }
 
 /* Lays the journal's operations over a segment. */
-static void overlay(struct scan *scan, struct space *space, uint32_t segment,
-                    struct segment_buffer *buffer)
+static enum store_result overlay(struct scan *scan, struct space *space, uint32_t segment,
+                                 struct segment_buffer *buffer)
 {
     uint32_t first = segment * SEGMENT_PAGES;
-    uint32_t size = format_class_size(space->segment_class[segment]);
     if (scan->journal->redo_count == 0)
-        return;
+        return STORE_OK;
     const struct redo *end = scan->journal->redo + scan->journal->redo_count;
     const struct redo *redo = redo_first(scan->journal, space->id, first);
     for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++)
-        lay(buffer, redo, redo->page - first, size);
+        if (!lay(buffer, redo, redo->page - first, space->segment_class[segment]))
+            return STORE_CORRUPT;
+    return STORE_OK;
 }
 
 /* The class of a segment: the journal's word for it (already in segment_class), or its header's; 0:
@@ -368,7 +391,9 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
         space_segment_header(space, segment, buffer->bytes);
         mark_changed(buffer, 0);
     }
-    overlay(scan, space, segment, buffer);
+    enum store_result laid = overlay(scan, space, segment, buffer);
+    if (laid != STORE_OK)
+        return laid;
     write_changed(scan, space, segment, buffer);
     uint32_t size = format_class_size((uint32_t)size_class);
     uint32_t count = format_class_slots((uint32_t)size_class);

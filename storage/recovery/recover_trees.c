@@ -92,12 +92,30 @@ static bool is_named(const struct found_trees *found, uint64_t id)
            bsearch(&id, found->owners.at, found->owners.count, sizeof id, by_id) != NULL;
 }
 
+/* Two items that name one collection: its nodes stay when one of them goes. */
+static bool note_disputed(struct store *store, const struct found_trees *found)
+{
+    const uint64_t *ids = found->owners.at;
+    for (uint64_t i = 1; i < found->owners.count; i++) {
+        if (ids[i] != ids[i - 1])
+            continue;
+        env_log(&store->env, STORE_LOG_WARNING, "Two items are one collection (%llx): damaged",
+                (unsigned long long)ids[i]);
+        atomic_fetch_add(&store->damaged, 1);
+        if (!number_list_add(&store->disputed_collections, ids[i]))
+            return false;
+    }
+    return true;
+}
+
 bool found_settle(struct store *store, struct found_trees *found)
 {
     const struct found_nodes *nodes = found->nodes.at;
     const struct format_outside_key *outside = found->outside.at;
     if (found->owners.count)
         qsort(found->owners.at, found->owners.count, sizeof(uint64_t), by_id);
+    if (!note_disputed(store, found))
+        return false;
     for (uint64_t i = 0; i < found->nodes.count; i++) {
         struct space *space = &store->partitions[nodes[i].partition].space;
         bool keeps = is_named(found, nodes[i].collection);

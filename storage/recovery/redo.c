@@ -62,15 +62,47 @@ static struct space *space_of(struct store *store, uint32_t id)
     return id < store->partition_count ? &store->partitions[id].space : NULL;
 }
 
+/* Whether it says what can be done to such a space; of slots and their sizes the scan knows, which
+ * sees the segments' classes. */
+static bool is_sound(const struct space *space, const struct format_operation *operation)
+{
+    bool is_slab = space->id != FORMAT_EXTENT_SPACE;
+    if (operation->page >= space->segment_count * SEGMENT_PAGES)
+        return false;
+    switch (operation->kind) {
+    case FORMAT_ASSIGN:
+        return operation->slot == 0 || space_class_exists(space, operation->slot);
+    case FORMAT_PUT:
+        return is_slab && operation->page % SEGMENT_PAGES != 0 &&
+               operation->length >= sizeof(struct format_item);
+    case FORMAT_ERASE:
+    case FORMAT_PATCH:
+        return is_slab && operation->page % SEGMENT_PAGES != 0;
+    default:
+        return false;
+    }
+}
+
+static enum store_result apply_databases(struct store *store,
+                                         const struct format_operation *operation)
+{
+    struct format_databases databases;
+    if (operation->length != sizeof databases)
+        return STORE_CORRUPT;
+    memcpy(&databases, operation + 1, sizeof databases);
+    if (!format_databases_are_sound(&databases))
+        return STORE_CORRUPT;
+    store->databases = databases;
+    return STORE_OK;
+}
+
 static enum store_result apply_operation(struct store *store, struct redo_log *log,
                                          const struct format_operation *operation)
 {
+    if (operation->kind == FORMAT_DATABASES)
+        return apply_databases(store, operation);
     struct space *space = space_of(store, operation->space);
-    if (operation->kind == FORMAT_DATABASES) {
-        memcpy(&store->databases, operation + 1, sizeof store->databases);
-        return STORE_OK;
-    }
-    if (!space || operation->page >= space->segment_count * SEGMENT_PAGES)
+    if (!space || !is_sound(space, operation))
         return STORE_CORRUPT;
     log->order++;
     bool done = operation->kind == FORMAT_ASSIGN ? note_assigned(store, log, space, operation)
@@ -83,12 +115,17 @@ static enum store_result apply_operations(struct store *store, struct redo_log *
 {
     while (at < end) {
         const struct format_operation *operation = (const void *)at;
+        uint32_t padded = sizeof *operation;
+        if (end - at >= (ptrdiff_t)sizeof *operation)
+            padded += (operation->length + 7u) & ~7u;
+        if (end - at < (ptrdiff_t)padded)
+            return STORE_CORRUPT;
         enum store_result result = apply_operation(store, log, operation);
         if (result != STORE_OK)
             return result;
-        at += sizeof *operation + ((operation->length + 7u) & ~7u);
+        at += padded;
     }
-    return at == end ? STORE_OK : STORE_CORRUPT;
+    return STORE_OK;
 }
 
 /* What the log refers to lives as long as it. */
@@ -108,7 +145,7 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
 {
     const struct format_record *record = (const void *)at;
     const struct format_operation *first = (const void *)(record + 1);
-    if (record->op_count == 0 || first->kind != FORMAT_ANNEX)
+    if (record->length < sizeof *record + sizeof *first || first->kind != FORMAT_ANNEX)
         return apply_operations(store, log, (const char *)first, at + record->length);
     char *bytes;
     uint64_t length;
@@ -118,14 +155,20 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
     return result == STORE_OK ? apply_operations(store, log, bytes, bytes + length) : result;
 }
 
+/* A group as long as one can be, and within the ring. */
+static bool fits(const struct store *store, const struct format_group *group, uint64_t position)
+{
+    uint64_t size = store->superblock.latest.journal_bytes, length = journal_padded(group->length);
+    return length <= size - position && length <= journal_group_most(size);
+}
+
 static bool follows(const struct store *store, const struct redo_log *log,
                     const struct format_group *group)
 {
     return group->magic == FORMAT_GROUP_MAGIC && group->seed == store->superblock.latest.seed &&
            group->epoch == store->superblock.latest.epoch && group->sequence == log->sequence &&
            group->previous == log->previous && group->first_commit == log->commit &&
-           group->length >= sizeof *group &&
-           journal_padded(group->length) <= store->superblock.latest.journal_bytes - log->position;
+           group->length >= sizeof *group && fits(store, group, log->position);
 }
 
 /* The group at the log's position, if it is the next one; STORE_ABSENT. */
@@ -157,7 +200,8 @@ static enum store_result apply_group(struct store *store, struct redo_log *log,
     const char *at = (const char *)(group + 1), *end = (const char *)group + group->length;
     for (uint32_t i = 0; i < group->record_count; i++) {
         const struct format_record *record = (const void *)at;
-        if (end - at < (ptrdiff_t)sizeof *record || record->length > end - at)
+        if (end - at < (ptrdiff_t)sizeof *record || record->length < sizeof *record ||
+            record->length % 8 != 0 || record->length > end - at)
             return STORE_CORRUPT;
         enum store_result result = apply_record(store, log, at);
         if (result != STORE_OK)
@@ -254,8 +298,7 @@ static bool is_later(const struct store *store, const struct redo_log *log,
 static bool is_whole(struct store *store, const struct format_group *header, uint64_t position)
 {
     uint64_t length = journal_padded(header->length);
-    if (header->length < sizeof *header ||
-        length > store->superblock.latest.journal_bytes - position)
+    if (header->length < sizeof *header || !fits(store, header, position))
         return false;
     char *bytes = disk_alloc(length);
     bool whole =

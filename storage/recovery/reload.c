@@ -108,10 +108,12 @@ void engine_forget(struct store *store)
     extent_forget_deferred(store);
     annex_forget(store);
     forget_space(&store->extents);
+    number_list_clear(&store->disputed_runs);
     pthread_mutex_unlock(&store->extents.lock);
     pthread_mutex_unlock(&store->free_lock);
     store->generation++;
     tree_forget_graves(store);
+    number_list_clear(&store->disputed_collections);
     atomic_store(&store->sweep_asked, false);
     store->sweeping = false;
     store->recovered_items = 0;

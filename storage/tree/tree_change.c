@@ -441,6 +441,8 @@ static enum store_result try_merge(struct store_cursor *cursor, uint32_t depth, 
         return STORE_OK;
     const struct format_node *look;
     uint32_t page = inner_page(parent, neighbour);
+    if (page == cursor->pages[depth])
+        return STORE_DAMAGED; /* its parent names it twice */
     result = tree_fetch(cursor->tree, page, level, &look);
     if (result != STORE_OK)
         return result;

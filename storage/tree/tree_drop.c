@@ -90,6 +90,10 @@ void tree_bury(struct store *store, const struct format_trees *roots)
 
 void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation)
 {
+    if (number_list_has(&store->disputed_collections, roots->collection)) {
+        atomic_store(&store->scan_wanted, true); /* the other item's, too */
+        return;
+    }
     struct grave *grave = new_grave(store, roots->collection, roots->home);
     bool noted = grave != NULL;
     if (grave)

@@ -219,7 +219,8 @@ enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t l
             edit->copy = *node;
         return result;
     }
-    assert(!edit->is_freed);
+    if (edit->is_freed) /* two ways lead to it */
+        return damaged(tree, page, NULL);
     if (!edit->copy)
         result = make_copy(tree, edit, level);
     edit->is_planned = false;
@@ -411,6 +412,8 @@ static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *e
 {
     struct space *space = tree_space(txn, edit->collection);
     uint32_t frame;
+    if (!edit->is_fresh && space_slot_is_free(space, edit->page, 0))
+        return damaged(&edit->collection->trees[0], edit->page, NULL);
     enum store_result result = edit->is_fresh ? commit_slot_frame(txn, space, edit->page, 0, &frame)
                                               : load_page(txn, space, edit->page, &frame);
     if (result == STORE_OK)

@@ -133,8 +133,9 @@ enum store_result store_tree_open(struct store_txn *txn, const struct store_key 
                                   const struct store_item *item, uint32_t which,
                                   struct store_tree **tree)
 {
-    assert(which < item->trees);
     struct collection *collection;
+    if (which >= item->trees) /* the item is another kind of collection than its type says */
+        return STORE_DAMAGED;
     enum store_result result = tree_find(txn, key, item, &collection);
     if (result == STORE_OK)
         *tree = &collection->trees[which];

@@ -27,6 +27,7 @@
 #include "storage/base/counter.h"
 #include "storage/base/disk.h"
 #include "storage/base/env.h"
+#include "storage/base/number_list.h"
 #include "storage/format/format.h"
 #include "storage/index/index.h"
 #include "storage/journal/journal.h"
@@ -434,6 +435,10 @@ struct store {
     LIST_HEAD(, store_upload) open_uploads;         /* likewise */
     _Atomic uint32_t upload_pages;                  /* frames they hold */
     _Atomic int64_t apart_bytes;                    /* memory of runs beside them (run_write.c) */
+
+    /* What the scan at the start found two items to name: neither's end makes it free. */
+    struct number_list disputed_runs;        /* first pages; under extents.lock */
+    struct number_list disputed_collections; /* ids; not changed while workers run */
 
     pthread_mutex_t graves_lock; /* a leaf */
     struct grave *graves;        /* collections to be taken apart (tree_drop.c) */

@@ -30,6 +30,27 @@ static bool was_living(const struct space *space, uint32_t page, uint32_t slot,
     return false;
 }
 
+/* What it says of other partitions and hash slots. Of plain keys the slot follows from the key. */
+static bool is_of_store(const struct space *space, const struct format_item *item)
+{
+    const struct store *store = space->engine;
+    if (item->flags & FORMAT_NODE)
+        return true;
+    if (item->flags & FORMAT_TREES) {
+        struct format_trees trees;
+        memcpy(&trees, format_payload(item), sizeof trees);
+        if (trees.home >= store->partition_count)
+            return false;
+    }
+    if (item->database == FORMAT_HIDDEN) {
+        struct format_outside_key key;
+        memcpy(&key, format_key(item), sizeof key);
+        return key.slot >> store->slot_shift == space->id;
+    }
+    return !(item->flags & FORMAT_LONG_KEY) ||
+           format_key_slot(item) >> store->slot_shift == space->id;
+}
+
 enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t slot,
                             const struct format_item *item)
 {
@@ -38,7 +59,7 @@ enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t s
         return SLOT_BLANK;
     uint32_t length = format_item_length(item, format_class_size(space_class_of(space, page)));
     if (is_as_written(space, page, slot, item, length))
-        return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;
+        return format_item_is_sound(item) && is_of_store(space, item) ? SLOT_ITEM : SLOT_DAMAGED;
     bool past = databases_is_past(space->engine, item->database);
     return past && !was_living(space, page, slot, item, length) ? SLOT_REMAINS : SLOT_DAMAGED;
 }

@@ -355,21 +355,27 @@ static const struct format_operation *next_operation(const struct format_operati
     return (const void *)((const char *)(operation + 1) + operation->length);
 }
 
-/* Of all its runs, of which only the last may be shorter. */
-static bool measure(const struct format_record *record, uint64_t *length)
+/* Of all its runs, of which only the last may be shorter. False if the record cannot be an annex's:
+ * its operations fill it, and a file names no more than it has. */
+static bool measure(const struct store *store, const struct format_record *record, uint64_t *length)
 {
-    const struct format_operation *operation = (const void *)(record + 1);
-    bool whole = true;
+    const char *at = (const char *)(record + 1), *end = (const char *)record + record->length;
+    uint64_t most = (uint64_t)store->extents.segment_count * SEGMENT_BYTES;
     *length = 0;
-    for (uint32_t i = 0; i < record->op_count; i++, operation = next_operation(operation)) {
+    for (uint32_t i = 0; i < record->op_count; i++) {
+        const struct format_operation *operation = (const void *)at;
         const struct format_extent *runs = (const void *)(operation + 1);
+        if (end - at < (ptrdiff_t)sizeof *operation || operation->kind != FORMAT_ANNEX ||
+            operation->length % sizeof *runs != 0 || operation->length > end - (const char *)runs)
+            return false;
         for (uint32_t j = 0; j < operation->length / sizeof *runs; j++) {
-            whole = whole && *length % FORMAT_EXTENT_BYTES == 0 &&
-                    runs[j].length <= FORMAT_EXTENT_BYTES;
+            if (*length % FORMAT_EXTENT_BYTES != 0 || !format_extent_is_sound(&runs[j]))
+                return false;
             *length += runs[j].length;
         }
+        at = (const char *)next_operation(operation);
     }
-    return whole;
+    return at == end && *length > 0 && *length <= most;
 }
 
 enum store_result annex_read(struct store *store, const struct format_record *record, char **bytes,
@@ -377,7 +383,7 @@ enum store_result annex_read(struct store *store, const struct format_record *re
 {
     const struct format_operation *operation = (const void *)(record + 1);
     *bytes = NULL;
-    if (!measure(record, length))
+    if (!measure(store, record, length))
         return STORE_CORRUPT;
     if (!(*bytes = disk_alloc(divided(*length, FORMAT_EXTENT_BYTES) * FORMAT_EXTENT_BYTES)))
         return STORE_NO_MEMORY;

@@ -99,6 +99,11 @@ void extent_free_item(struct store *store, const struct format_item *item)
         free_root_at(store, format_key_root(item), format_key_root_length(item));
 }
 
+bool extent_note_disputed(struct store *store, uint32_t page)
+{
+    return number_list_add(&store->disputed_runs, page);
+}
+
 void extent_forget_deferred(struct store *store)
 {
     while (store->deferred) {
@@ -116,6 +121,7 @@ void extent_free_all(struct store *store, uint64_t commit)
     pthread_mutex_lock(&store->free_lock);
     pthread_mutex_lock(&space->lock);
     extent_forget_deferred(store);
+    number_list_clear(&store->disputed_runs);
     store->hooks->set_uploads_apart(store, true);
     annex_set_apart(store, true);
     uint32_t used = space_used_runs(space, NULL);
@@ -163,7 +169,8 @@ static bool is_awaited(const struct space *space, const struct format_extent *ru
  * be another value's soon. extents.lock is held. */
 static void free_extent(struct space *space, const struct format_extent *run)
 {
-    if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run)) {
+    if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run) ||
+        number_list_has(&space->engine->disputed_runs, run->page)) {
         report_damage(space->engine, run);
         return;
     }

@@ -9,6 +9,8 @@ void extent_free_list(struct store *store, const struct format_extent *extents, 
                       uint32_t depth, uint64_t commit);
 /* All runs of an item in the page; its commit is the newest that was made. */
 void extent_free_item(struct store *store, const struct format_item *item);
+/* Recovery: another value names the run, too; extents.lock is held. False: out of memory. */
+STORE_MUST_CHECK bool extent_note_disputed(struct store *store, uint32_t page);
 void extent_forget_deferred(struct store *store);
 bool extent_free_due(struct store *store); /* the keeper's; may read; whether there was any */
 /* Whether something will be free as soon as its commit is durable; extents.lock is held. */

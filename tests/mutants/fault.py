@@ -14,6 +14,7 @@ TREES = ["test_tree", "test_tree_space", "test_tree_reads"]
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
 LARGE = "test_large"
 TINY_RANDOM = "tiny/test_random"
+TINY_BELIEVED = "tiny/test_believed"
 BUILDING, CLOCK, EVICT = "test_building", "test_clock", "test_evict"
 BORROWED = "test_borrowed"
 

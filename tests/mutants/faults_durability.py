@@ -1,7 +1,7 @@
 """What makes acknowledged changes last, and recovery."""
 
 from fault import (Faults, ANNEX, BUILDING, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE, POWERCUT, RANDOM,
-                   ROT, SPACE, STALLS, UPLOAD)
+                   ROT, SPACE, STALLS, TINY_BELIEVED, UPLOAD)
 
 ALL = Faults()
 fault = ALL.add
@@ -385,8 +385,48 @@ fault("superblock-in-place", "storage/journal/superblock.c",
       by=[CUTS, POWERCUT, FAULTS])
 fault("superblock-unchecked", "storage/journal/superblock.c",
       "a damaged copy of the superblock is believed",
-      ("candidate->checksum == checksum_of(candidate) &&", ""),
+      ("copy->checksum == checksum_of(copy) &&", ""),
       by=[FAULTS, CUTS, POWERCUT])
+fault("superblock-believed", "storage/journal/superblock.c",
+      "sizes and places in a superblock with a right checksum are believed",
+      ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),
+      by=[TINY_BELIEVED])
+fault("operation-believed", "storage/recovery/redo.c",
+      "an operation's length leads beyond its record",
+      ("if (end - at < (ptrdiff_t)padded) return STORE_CORRUPT;", ""),
+      by=[TINY_BELIEVED])
+fault("class-believed", "storage/recovery/redo.c",
+      "the journal gives a segment a class that there is not",
+      ("return operation->slot == 0 || space_class_exists(space, operation->slot);", "return true;"),
+      by=[TINY_BELIEVED])
+fault("slot-believed", "storage/recovery/recover.c",
+      "the journal names a slot that the page does not have",
+      ("if (redo->slot >= format_class_slots(class)) return false;", ""),
+      by=[TINY_BELIEVED])
+fault("node-believed", "storage/format/format.c",
+      "a node with a right checksum is believed",
+      ("node_is_sound((const struct format_node *)item);", "true;"),
+      by=[TINY_BELIEVED])
+fault("trees-believed", "storage/format/format.c",
+      "the number of trees in an item is believed",
+      ("return trees_are_sound(format_payload(item), item->payload_len);", "return true;"),
+      by=[TINY_BELIEVED])
+fault("pages-believed", "storage/maintenance/tree_dig.c",
+      "a deleted collection gives back whatever pages its nodes name",
+      ("return space_class_at(space, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;", "return page > 0;"),
+      by=[TINY_BELIEVED])
+fault("disputed-run-freed", "storage/value/free.c",
+      "a run that two values name is free when one of them goes",
+      ("number_list_has(&space->engine->disputed_runs, run->page)", "false"),
+      by=[TINY_BELIEVED])
+fault("disputed-collection-freed", "storage/tree/tree_drop.c",
+      "a collection that two items name is taken apart when one of them goes",
+      ("if (number_list_has(&store->disputed_collections, roots->collection)) {", "if (false) {"),
+      by=[TINY_BELIEVED])
+fault("slot-named-twice", "storage/recovery/index_load.c",
+      "two entries of the index checkpoint may name one slot",
+      ("space->free_slots[page] |= 1ull << slot;", ""),
+      by=[TINY_BELIEVED])
 fault("older-superblock", "storage/journal/superblock.c",
       "the older copy of the superblock is taken",
       ("candidate->sequence > best->sequence", "candidate->sequence < best->sequence"),
