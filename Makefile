@@ -580,7 +580,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest longtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest longtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -610,6 +610,7 @@ help:
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
 	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
 	@echo 'make longtest     random commands beside stock Redis, then spoiled ones, for LONG_SECONDS (3600) each'
+	@echo 'make stoptest     every order of two stops, at every moment of a server'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
 	@echo '                  memory they take at maxmemory 64mb'
@@ -696,6 +697,10 @@ tiny-test:
 	    $(MAKE) TINY=1 WAIT=$$wait unit || exit 1; \
 	    for test in test_random test_tree; do \
 	        VELLUM_SESSIONS=$(TINY_SESSIONS) build/tiny$${wait:+-wait}/tests/$$test || exit 1; done; done
+
+stoptest: server
+	VELLUM_STOPS=all VELLUM_SERVER=$(CURDIR)/$(SERVER) \
+	    python3 -m pytest -q -p no:cacheprovider tests/server/test_stops.py
 
 killtest: server $(CHECKER)
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/kill --cycles $(KILL_CYCLES)
