@@ -26,6 +26,7 @@ MEMORY_CLIENTS ?= 200
 CUT_BOOTS ?= 10
 LONG_SECONDS ?= 3600
 TINY_SESSIONS ?= 200
+PIPE_MB ?= 1024
 COVERAGE_PARTS ?= unit server
 RDMA_MODES ?= send write
 TEST_LANES ?= 2
@@ -580,7 +581,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest longtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest pipetest longtest cuttest memtest fuzz bench bench-tools bench-compare \
 	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -610,6 +611,7 @@ help:
 	@echo 'make powercut     cuts the power of the engine for POWERCUT_SECONDS (600), three times, and in all'
 	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
 	@echo 'make longtest     random commands beside stock Redis, then spoiled ones, for LONG_SECONDS (3600) each'
+	@echo 'make pipetest     pipelines of PIPE_MB (1024) megabytes, written before the first reply is read'
 	@echo 'make stoptest     every order of two stops, at every moment of a server'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
@@ -634,7 +636,7 @@ help:
 test: all unit $(RDMA_TEST_PROGRAMS)
 	$(MAKE) WAIT=1 server checker $(addprefix build/wait/tests/,$(WAIT_TESTS))
 	VELLUM_UNIT_TESTS='$(WAIT_TESTS)' tests/run --build build/wait unit
-	$(MAKE) TINY=1 unit
+	$(MAKE) TINY=1 server checker unit
 	VELLUM_UNIT_TESTS='$(UNIT_TESTS) $(STORAGE_TESTS)' tests/run --lanes $(TEST_LANES)
 
 # The order of the rooms is read off symbols, which any build has: the quickest.
@@ -697,6 +699,10 @@ tiny-test:
 	    $(MAKE) TINY=1 WAIT=$$wait unit || exit 1; \
 	    for test in test_random test_tree; do \
 	        VELLUM_SESSIONS=$(TINY_SESSIONS) build/tiny$${wait:+-wait}/tests/$$test || exit 1; done; done
+
+pipetest: server
+	VELLUM_PIPE_MB=$(PIPE_MB) VELLUM_SERVER=$(CURDIR)/$(SERVER) \
+	    python3 -m pytest -q -p no:cacheprovider tests/server/test_long_pipelines.py
 
 stoptest: server
 	VELLUM_STOPS=all VELLUM_SERVER=$(CURDIR)/$(SERVER) \
