@@ -315,14 +315,19 @@ static bool obey_whole_option(struct reader *reader, const char *text)
     return good;
 }
 
+static bool has_dashes(const char *word)
+{
+    return strncmp(word, "--", 2) == 0;
+}
+
 static bool obey_option(struct reader *reader, int argc, char *const argv[])
 {
     char *words[argc + 1];
     char empty[] = "";
     struct config_words option = {.count = (size_t)argc, .words = words};
+    words[0] = has_dashes(argv[0]) ? argv[0] + 2 : argv[0];
     if (argc == 1 && strchr(argv[0], ' ') != NULL)
-        return obey_whole_option(reader, argv[0] + 2);
-    words[0] = argv[0] + 2;
+        return obey_whole_option(reader, words[0]);
     for (int i = 1; i < argc; i++)
         words[i] = argv[i];
     if (argc == 1 && strcasecmp(words[0], "save") == 0)
@@ -330,10 +335,11 @@ static bool obey_option(struct reader *reader, int argc, char *const argv[])
     return obey_words(reader, &option);
 }
 
+/* Right behind the file's name, Redis takes an option without its dashes, too. */
 static bool read_options(struct reader *reader, int argc, char *const argv[])
 {
     for (int at = 0; at < argc;) {
-        if (strncmp(argv[at], "--", 2) != 0) {
+        if (!has_dashes(argv[at]) && (at > 0 || argv[at][0] == '-')) {
             fail(reader, "this is not an option; see --help");
             return report(reader, "Reading the command line", argv[at]);
         }

@@ -381,6 +381,11 @@ static void command_line_rules(void **state)
                      CONFIG_START);
     assert_shown(fixture, "bind", "127.0.0.1 ::1");
     assert_shown(fixture, "save", "60 1");
+    write_file(fixture->path, "");
+    assert_int_equal(start(fixture, fixture->path, "loglevel", "verbose", "--timeout", "4", NULL),
+                     CONFIG_START);
+    assert_shown(fixture, "loglevel", "verbose");
+    assert_shown(fixture, "timeout", "4");
     /* The first value may look like an option. */
     assert_int_equal(start(fixture, "--requirepass", "--x", "--port", "1", NULL), CONFIG_START);
     assert_true(config_password_matches(&fixture->config, "--x", 3));
