@@ -21,6 +21,9 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.environ.get("VELLUM_SERVER") or os.path.join(TOP, "build", "bin", "vellum-server")
 CHECKER = os.path.join(os.path.dirname(PROGRAM), "vellum-check")
 IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
+# A build of tiny extents, nodes and roots (storage/sizes.h), and its longest value.
+IS_TINY = "tiny" in os.path.basename(os.path.dirname(os.path.dirname(PROGRAM)))
+TINY_VALUE_MOST = 1 << 20
 
 # With a proxy (clients/proxy.c) the clients' bytes travel by RDMA: in the machine of tests/rdma.
 PROXY = os.environ.get("VELLUM_RDMA_PROXY")
@@ -124,6 +127,8 @@ class Server:
             options.update({"workers": self.workers, "maxmemory": "128mb", "journal-size": "32mb"})
             if PROXY:
                 options.update(PROXIED)
+        if IS_TINY:
+            options["proto-max-bulk-len"] = TINY_VALUE_MOST
         for name, value in self.options.items():
             options[name.replace("_", "-")] = value
         return [word for name, value in options.items() for word in ("--" + name, str(value))]

@@ -47,8 +47,10 @@ DUMPS = [b'\x00\x03abc\n\x00\xd9\xac0=Ar\xa2\xe2',
 
 
 class Generator(pieces.Pieces, containers.Containers, talk.Talk):
-    def __init__(self, seed, names):
-        """`names`: the commands to choose from, upper case; each must have a method here."""
+    def __init__(self, seed, names, tiny=False):
+        """`names`: the commands to choose from, upper case; each must have a method here. `tiny`: lengths
+        and offsets are such as matter to the build of tiny sizes."""
+        self.tiny = tiny
         self.random = random.Random(seed)
         known = names & set(self.methods())
         known -= talk.LISTENING
@@ -162,6 +164,9 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
         return [self.key(), self.float()]
 
     def GETRANGE(self):
+        if self.tiny and self.chance(0.3):
+            begin = self.boundary()
+            return [self.key(), begin, begin + self.random.randrange(20000)]
         return [self.key(), self.integer(50), self.integer(50)]
 
     SUBSTR = GETRANGE
@@ -172,6 +177,8 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
     def offset(self, small):
         """Not so far out that the value would grow to hundreds of megabytes."""
         way = self.random.random()
+        if self.tiny and way < 0.3:
+            return self.boundary() * (8 if small > 6000 else 1)
         if way < 0.8:
             return self.random.randrange(small)
         if way < 0.9:

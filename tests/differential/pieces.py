@@ -9,6 +9,7 @@ FLOATS = [b"0", b"1", b"-1", b"0.1", b"3.0e3", b"-2.5e-7", b"1e17", b"1e308", b"
           b"9223372036854775807", b"1e400", b"3.0000000000000001"]
 PATTERNS = [b"*", b"k*", b"k?", b"k[0-5]", b"k[^0-5]", b"*1*", b"k\\1", b"{*", b"", b"[", b"k[1",
             b"k[5-0]", b"**a**", b"k1"]
+TINY_SIZES = [600, 8192, 4 * 8192, 16 * 8192]
 
 
 class Pieces:
@@ -56,7 +57,15 @@ class Pieces:
             return b"%.*f" % (self.random.randrange(18), self.random.uniform(-1000, 1000))
         return self.random.choice(FLOATS)
 
+    def boundary(self):
+        """Bytes about as many as an item, some extents, a root's and some nodes' have in the build of tiny
+        sizes, where all of that is within a few pages (storage/sizes.h)."""
+        return max(0, self.random.choice(TINY_SIZES) * self.random.randrange(1, 5) +
+                   self.random.randrange(-2, 3))
+
     def text(self):
+        if self.tiny and self.chance(0.15):
+            return bytes(self.random.choices(b"ab\x00", k=min(self.boundary(), 150000)))
         size = self.random.choice([0, 1, 3, 10, 43, 44, 45, 100, 1000, 3000, 4096, 5000])
         return bytes(self.random.choices(b"abcab\x00\xff10", k=size))
 
