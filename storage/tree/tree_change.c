@@ -27,6 +27,8 @@ static enum store_result change_at(const struct store_cursor *cursor, uint32_t d
 /* The cursor's way, after nodes were made or freed. */
 static enum store_result find_again(struct store_cursor *cursor)
 {
+    if (cursor->rank > cursor->tree->root->count)
+        return STORE_DAMAGED; /* the root counts fewer than there are */
     return store_tree_seek_rank(cursor->tree, cursor->rank, cursor);
 }
 

@@ -415,18 +415,6 @@ fault("pages-believed", "storage/maintenance/tree_dig.c",
       "a deleted collection gives back whatever pages its nodes name",
       ("return space_class_at(space, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;", "return page > 0;"),
       by=[TINY_BELIEVED])
-fault("disputed-run-freed", "storage/value/free.c",
-      "a run that two values name is free when one of them goes",
-      ("number_list_has(&space->engine->disputed_runs, run->page)", "false"),
-      by=[TINY_BELIEVED])
-fault("disputed-collection-freed", "storage/tree/tree_drop.c",
-      "a collection that two items name is taken apart when one of them goes",
-      ("if (number_list_has(&store->disputed_collections, roots->collection)) {", "if (false) {"),
-      by=[TINY_BELIEVED])
-fault("slot-named-twice", "storage/recovery/index_load.c",
-      "two entries of the index checkpoint may name one slot",
-      ("space->free_slots[page] |= 1ull << slot;", ""),
-      by=[TINY_BELIEVED])
 fault("older-superblock", "storage/journal/superblock.c",
       "the older copy of the superblock is taken",
       ("candidate->sequence > best->sequence", "candidate->sequence < best->sequence"),
