@@ -52,16 +52,16 @@ STORAGE_SRC := \
 	storage/format/format.c \
 	storage/format/tree_node.c \
 	storage/cache/arena.c \
-	storage/cache/space.c \
-	storage/cache/use.c \
+	storage/cache/page_file.c \
+	storage/cache/access_clock.c \
 	storage/index/index.c \
 	storage/index/ttl.c \
 	storage/journal/journal.c \
 	storage/journal/record.c \
 	storage/journal/superblock.c \
-	storage/txn/admission.c \
+	storage/txn/key_locks.c \
 	storage/txn/databases.c \
-	storage/txn/item_use.c \
+	storage/txn/item_access.c \
 	storage/txn/load.c \
 	storage/txn/memory.c \
 	storage/txn/room_wanted.c \
@@ -69,7 +69,7 @@ STORAGE_SRC := \
 	storage/txn/txn_state.c \
 	storage/txn/verify.c \
 	storage/txn/wait.c \
-	storage/value/annex.c \
+	storage/value/long_record.c \
 	storage/value/extent.c \
 	storage/value/free.c \
 	storage/value/large_value.c \
@@ -78,14 +78,14 @@ STORAGE_SRC := \
 	storage/value/patches.c \
 	storage/value/run_write.c \
 	storage/value/slot_alloc.c \
-	storage/value/stage.c \
+	storage/value/extent_write.c \
 	storage/value/write_set.c \
-	storage/tree/building.c \
+	storage/tree/bulk_load.c \
 	storage/tree/tree.c \
 	storage/tree/tree_change.c \
 	storage/tree/tree_drop.c \
 	storage/tree/tree_edit.c \
-	storage/tree/tree_outside.c \
+	storage/tree/tree_overflow.c \
 	storage/tree/tree_owner.c \
 	storage/exec/change.c \
 	storage/exec/commit.c \
@@ -96,20 +96,20 @@ STORAGE_SRC := \
 	storage/exec/removal.c \
 	storage/exec/request.c \
 	storage/exec/scan.c \
-	storage/exec/scout.c \
+	storage/exec/prefetch_run.c \
 	storage/exec/snapshot.c \
-	storage/exec/stream.c \
-	storage/exec/summon.c \
+	storage/exec/reader.c \
+	storage/exec/lock_handoff.c \
 	storage/exec/txn.c \
 	storage/exec/upload.c \
 	storage/maintenance/evict.c \
 	storage/maintenance/expire.c \
 	storage/maintenance/index_save.c \
 	storage/maintenance/index_stream.c \
-	storage/maintenance/keeper.c \
+	storage/maintenance/maintenance.c \
 	storage/maintenance/reclaim.c \
 	storage/maintenance/sweep.c \
-	storage/maintenance/tree_dig.c \
+	storage/maintenance/tree_purge.c \
 	storage/maintenance/writeback.c \
 	storage/recovery/check.c \
 	storage/recovery/check_trees.c \
@@ -124,11 +124,11 @@ STORAGE_SRC := \
 	storage/worker.c
 
 SERVER_SRC := \
-	server/base/dice.c \
+	server/base/rng.c \
 	server/base/fiber.c \
 	server/base/glob.c \
 	server/base/sha1.c \
-	server/base/words.c \
+	server/base/word_list.c \
 	server/config/config.c \
 	server/config/config_file.c \
 	server/config/config_rewrite.c \
@@ -151,31 +151,31 @@ SERVER_SRC := \
 	server/net/spool.c \
 	server/net/transport_socket.c \
 	server/pubsub/effects.c \
-	server/pubsub/notice.c \
+	server/pubsub/keyspace_events.c \
 	server/pubsub/notify.c \
 	server/pubsub/pubsub.c \
-	server/exec/aside.c \
+	server/exec/reply_spill.c \
 	server/exec/blocked.c \
 	server/exec/executor.c \
-	server/exec/gather.c \
+	server/exec/collector.c \
 	server/exec/long_run.c \
 	server/exec/keyspace.c \
-	server/exec/look_ahead.c \
+	server/exec/read_ahead.c \
 	server/exec/monitor.c \
 	server/exec/multi.c \
 	server/exec/nested.c \
-	server/exec/order.c \
-	server/exec/outflow.c \
+	server/exec/pipeline.c \
+	server/exec/reply_stream.c \
 	server/exec/request.c \
 	server/exec/request_reply.c \
-	server/exec/row.c \
+	server/exec/batch.c \
 	server/exec/runner.c \
 	server/exec/runner_reply.c \
 	server/exec/slowlog.c \
 	server/exec/steps.c \
 	server/exec/upload.c \
 	server/exec/watch.c \
-	server/types/assembly.c \
+	server/types/bulk_store.c \
 	server/types/copy_trees.c \
 	server/types/hash.c \
 	server/types/hyperloglog.c \
@@ -185,7 +185,7 @@ SERVER_SRC := \
 	server/types/members_order.c \
 	server/types/members_reply.c \
 	server/types/packed.c \
-	server/types/probes.c \
+	server/types/prefetch_hints.c \
 	server/types/rdb_packed.c \
 	server/types/rdb_read.c \
 	server/types/rdb_reader.c \
@@ -331,7 +331,7 @@ UNIT_TESTS := \
 	test_command \
 	test_command_syntax \
 	test_config \
-	test_dice \
+	test_rng \
 	test_generic \
 	test_fiber \
 	test_glob \
@@ -366,9 +366,9 @@ test_cmd_list_LINK = $(COMMAND_TEST_LINK)
 test_cmd_string_LINK = $(COMMAND_TEST_LINK)
 test_cmd_zset_LINK = $(COMMAND_TEST_LINK)
 test_command_LINK = $(SERVER_TEST_LINK)
-test_command_syntax_LINK = $(call objects,server/core/command_syntax.c server/base/words.c)
+test_command_syntax_LINK = $(call objects,server/core/command_syntax.c server/base/word_list.c)
 test_config_LINK = $(CONFIG_TEST_LINK)
-test_dice_LINK = $(call objects,server/base/dice.c)
+test_rng_LINK = $(call objects,server/base/rng.c)
 test_generic_LINK = $(GENERIC_TEST_LINK)
 test_fiber_LINK = $(call objects,server/base/fiber.c)
 test_glob_LINK = $(call objects,server/base/glob.c)
@@ -395,10 +395,10 @@ test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage
 
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
 STORAGE_TESTS := \
-	test_annex \
+	test_long_record \
 	test_believed \
 	test_borrowed \
-	test_building \
+	test_bulk_load \
 	test_clock \
 	test_concurrent \
 	test_cuts \
@@ -414,15 +414,15 @@ STORAGE_TESTS := \
 	test_random \
 	test_rot \
 	test_snapshot \
-	test_space \
+	test_page_file \
 	test_stalls \
-	test_summon \
+	test_lock_handoff \
 	test_tree \
 	test_tree_reads \
-	test_tree_space \
+	test_tree_room \
 	test_upload
 
-WAIT_TESTS := test_borrowed test_building test_random test_snapshot test_summon test_tree test_tree_reads test_tree_space # also with reads that wait at random
+WAIT_TESTS := test_borrowed test_bulk_load test_random test_snapshot test_lock_handoff test_tree test_tree_reads test_tree_room # also with reads that wait at random
 
 # In the build of tiny sizes: random sequences, which reach every form there. The others count pages and
 # runs, or damage what stands at a place, of the usual sizes.
@@ -456,9 +456,9 @@ CONFIG_TEST_LINK = $(call objects,server/config/config.c server/config/config_fi
 COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands/cmd_list_search.c server/types/list.c \
 	server/exec/steps.c server/commands/multi_pop.c server/commands/cmd_zset.c server/commands/cmd_zset_algebra.c \
 	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
-	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/dice.c server/exec/gather.c server/base/glob.c \
+	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/rng.c server/exec/collector.c server/base/glob.c \
 	server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
-	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/row.c server/types/scan_args.c server/types/set.c)
+	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/batch.c server/types/scan_args.c server/types/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \
@@ -471,7 +471,7 @@ WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAN
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
 	server/core/call.c server/exec/keyspace.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
 	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c \
-	server/base/dice.c server/exec/gather.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
+	server/base/rng.c server/exec/collector.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.
 BENCH_SRC := \

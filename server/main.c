@@ -19,7 +19,7 @@
 #include "server/net/client_memory.h"
 #include "server/loop/listener.h"
 #include "server/config/log.h"
-#include "server/pubsub/notice.h"
+#include "server/pubsub/keyspace_events.h"
 #include "server/core/process.h"
 #include "server/pubsub/pubsub.h"
 #include "server/script/script.h"

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "storage/value/annex.h"
-#include "storage/cache/use.h"
+#include "storage/value/long_record.h"
+#include "storage/cache/access_clock.h"
 #include "storage/recovery/open.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/memory.h"
-#include "storage/maintenance/keeper.h"
+#include "storage/maintenance/maintenance.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

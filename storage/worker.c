@@ -14,7 +14,7 @@
 #include "storage/txn/wait.h"
 #include "storage/exec/txn.h"
 #include "storage/exec/request.h"
-#include "storage/maintenance/tree_dig.h"
+#include "storage/maintenance/tree_purge.h"
 #include "storage/maintenance/expire.h"
 #include "storage/maintenance/evict.h"
 

@@ -9,7 +9,7 @@
 #include "server/core/command_syntax.h"
 #include "server/base/glob.h"
 #include "server/core/server.h"
-#include "server/base/words.h"
+#include "server/base/word_list.h"
 #include "server/core/call.h"
 
 #define WORD_MAX 24

@@ -14,7 +14,7 @@
 #include "server/config/config_directive.h"
 #include "server/base/glob.h"
 #include "server/commands/info.h"
-#include "server/pubsub/notice.h"
+#include "server/pubsub/keyspace_events.h"
 #include "server/core/process.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"

@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "server/types/assembly.h"
-#include "server/exec/gather.h"
+#include "server/types/bulk_store.h"
+#include "server/exec/collector.h"
 #include "server/exec/long_run.h"
 #include "server/types/hash.h"
 #include "server/types/list.h"

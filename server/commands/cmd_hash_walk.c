@@ -1,5 +1,6 @@
 /*
- * Commands that answer with many fields of a hash. Large hashes are walked in steps: see gather.h.
+ * Commands that answer with many fields of a hash. Large hashes are walked in steps: see
+ * collector.h.
  */
 #include "server/commands/commands.h"
 

@@ -7,7 +7,7 @@
 #include "server/commands/multi_pop.h"
 #include "server/exec/steps.h"
 #include "server/pubsub/notify.h"
-#include "server/exec/row.h"
+#include "server/exec/batch.h"
 #include "server/exec/request_reply.h"
 #include "server/core/call.h"
 

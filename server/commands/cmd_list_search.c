@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "server/commands/cmd_list.h"
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/core/call.h"
 
 #define COMPARE_PIECE 4096

@@ -3,7 +3,7 @@
  */
 #include "server/commands/commands.h"
 
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/exec/keyspace.h"
 #include "server/core/call.h"
 

@@ -7,7 +7,7 @@
  */
 #include "server/commands/commands.h"
 
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/types/scan_args.h"
 #include "server/core/session.h"
 #include "server/core/call.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/types/set.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"

@@ -4,7 +4,7 @@
 #ifndef VELLUM_CMD_ZSET_ALGEBRA_H
 #define VELLUM_CMD_ZSET_ALGEBRA_H
 
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/types/zset.h"
 
 STORE_MUST_CHECK enum store_result zset_gather_pair(struct gather *gather,

@@ -8,10 +8,10 @@
 
 #include "server/commands/cmd_zset.h"
 #include "server/commands/commands.h"
-#include "server/base/dice.h"
+#include "server/base/rng.h"
 #include "server/commands/multi_pop.h"
 #include "server/types/scan_args.h"
-#include "server/exec/row.h"
+#include "server/exec/batch.h"
 #include "server/exec/request_reply.h"
 #include "server/core/call.h"
 

@@ -6,7 +6,7 @@
 #include "server/core/command.h"
 
 #include "server/commands/commands.h"
-#include "server/types/probes.h"
+#include "server/types/prefetch_hints.h"
 
 /* Arguments that several commands have. */
 #define ARGUMENTS_EXPIRE_CONDITION "[condition(NX|XX|GT|LT)@7.0.0]"

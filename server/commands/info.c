@@ -19,7 +19,7 @@
 #include "server/config/config_directive.h"
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
-#include "server/pubsub/notice.h"
+#include "server/pubsub/keyspace_events.h"
 #include "server/core/process.h"
 #include "server/script/script.h"
 #include "server/core/server.h"

@@ -85,7 +85,7 @@ struct call {
     struct call *outer;
     struct nest *nest;
 
-    /* Commands that this run may go on with, and how many it has: see row.h and call_next. */
+    /* Commands that this run may go on with, and how many it has: see batch.h and call_next. */
     const struct ahead *row;
     uint32_t row_left, row_taken;
 

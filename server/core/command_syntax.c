@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "server/base/words.h"
+#include "server/base/word_list.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -61,7 +61,7 @@ struct server {
     _Atomic uint64_t loop_usec_before; /* of the workers' time, when it began to count anew */
     _Atomic uint64_t script_bytes;     /* granted to Lua, in all workers: see script_state.h */
     _Atomic uint64_t spooled_bytes;    /* of clients' commands, on the device: see spool.h */
-    _Atomic uint64_t gathered_bytes;   /* by the commands that work in steps: see gather.h */
+    _Atomic uint64_t gathered_bytes;   /* by the commands that work in steps: see collector.h */
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_devices *rdma;       /* NULL: none, and the reason for it */

@@ -109,7 +109,7 @@ struct worker {
 
     /* shared by the connections, which take turns: see conn.c */
     struct resp_parser *parser; /* at a command's start between turns */
-    struct resp_parser scout;   /* of look_ahead.c */
+    struct resp_parser scout;   /* of read_ahead.c */
     struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
     uint32_t spare_parser_count;
     struct block *input;       /* what transports are read into; NULL: to be made */
@@ -132,7 +132,7 @@ struct worker {
     struct request *free_requests;
     uint32_t free_request_count;
     struct fiber_pool fibers;     /* see long_run.h */
-    LIST_HEAD(, request) resting; /* see outflow.h */
+    LIST_HEAD(, request) resting; /* see reply_stream.h */
     LIST_HEAD(, waiter) awaiting; /* see blocked_note_durable */
     uint32_t running;             /* requests started and not finished */
     uint64_t random_state;

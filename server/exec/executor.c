@@ -30,9 +30,9 @@
 #include "server/exec/monitor.h"
 #include "server/exec/multi.h"
 #include "server/exec/nested.h"
-#include "server/exec/order.h"
-#include "server/exec/outflow.h"
-#include "server/exec/row.h"
+#include "server/exec/pipeline.h"
+#include "server/exec/reply_stream.h"
+#include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 #include "server/exec/slowlog.h"
 

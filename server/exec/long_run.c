@@ -4,8 +4,8 @@
 #include "server/core/commandstats.h"
 #include "server/exec/blocked.h"
 #include "server/exec/nested.h"
-#include "server/exec/outflow.h"
-#include "server/exec/row.h"
+#include "server/exec/reply_stream.h"
+#include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 
 #define TURN_NSEC (1000 * 1000)    /* of one run, before others have theirs */

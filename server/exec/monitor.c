@@ -8,7 +8,7 @@
 #include "server/net/conn.h"
 #include "server/pubsub/effects.h"
 #include "server/exec/request.h"
-#include "server/exec/row.h"
+#include "server/exec/batch.h"
 #include "server/exec/upload.h"
 #include "server/core/call.h"
 

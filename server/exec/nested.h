@@ -19,10 +19,10 @@
 #ifndef VELLUM_NESTED_H
 #define VELLUM_NESTED_H
 
-#include "server/base/block.h"
+#include "server/base/input_buffer.h"
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 
 struct request;
 struct watch;

@@ -7,7 +7,7 @@
 #include "storage/base/array.h"
 #include "server/net/conn.h"
 #include "server/exec/nested.h"
-#include "server/exec/row.h"
+#include "server/exec/batch.h"
 #include "server/core/server.h"
 #include "server/exec/upload.h"
 #include "server/core/call.h"

@@ -15,7 +15,7 @@
 
 #include <sys/queue.h>
 
-#include "server/base/block.h"
+#include "server/base/input_buffer.h"
 #include "server/core/command.h"
 #include "server/pubsub/effects.h"
 #include "server/core/worker.h"
@@ -71,7 +71,7 @@ struct request {
     bool may_block;
     uint64_t began_ns; /* see slowlog.h; 0: nobody asks, or it blocks */
     bool is_monitored; /* monitors have seen it */
-    /* of a reply that leaves in parts: see outflow.h */
+    /* of a reply that leaves in parts: see reply_stream.h */
     bool flows;      /* a part has left */
     bool rests;      /* is in worker->resting */
     bool is_hurried; /* it does not rest any more */
@@ -111,7 +111,7 @@ void request_free_spares(struct worker *worker); /* those kept for reuse */
 /* Room for the arguments, so that holding them cannot fail later; false: out of memory. */
 bool request_reserve_arguments(struct request *request, size_t count);
 
-/* The commands behind this one may form a row with it (row.h). False: out of memory. */
+/* The commands behind this one may form a row with it (batch.h). False: out of memory. */
 bool request_offer_row(struct request *request, const struct ahead *commands, uint32_t count);
 
 /* Makes the arguments the request's own: by holding the block they lie in, or by copying them.

@@ -10,7 +10,7 @@
  * Invariants:
  * 1. conn->requests holds the commands not yet answered, in the order they came in; parked ones
  *    stand behind all that have started.
- * 2. What starts while something runs is a read beside reads, or in line (order.h).
+ * 2. What starts while something runs is a read beside reads, or in line (pipeline.h).
  * 3. conn->running counts those that have started and not finished; when it is 0, everything before
  *    the first parked request is finished.
  * 4. Replies leave in the queue's order: a finished request behind a running one keeps its reply.
@@ -29,11 +29,11 @@
 #include "server/exec/blocked.h"
 #include "server/exec/executor.h"
 #include "server/exec/nested.h"
-#include "server/exec/order.h"
-#include "server/exec/outflow.h"
+#include "server/exec/pipeline.h"
+#include "server/exec/reply_stream.h"
 #include "server/exec/request_reply.h"
 #include "server/exec/request.h"
-#include "server/exec/row.h"
+#include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 #include "server/exec/upload.h"
 #include "server/core/call.h"

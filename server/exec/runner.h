@@ -5,10 +5,10 @@
 #ifndef VELLUM_RUNNER_H
 #define VELLUM_RUNNER_H
 
-#include "server/base/block.h"
+#include "server/base/input_buffer.h"
 #include "server/core/command.h"
 #include "server/net/conn.h"
-#include "server/exec/look_ahead.h"
+#include "server/exec/read_ahead.h"
 #include "server/core/worker.h"
 
 #define RUNNER_IN_FLIGHT_MAX 128 /* commands of one connection that are taken and not answered */
@@ -22,7 +22,7 @@ bool runner_is_stuck(const struct conn *conn);
 
 /* Takes a command. `block` is what the arguments lie in; NULL: some are the parser's own, as it is
  * with inline commands. Behind it `more` others have been read ahead, of which the first may be
- * taken along (row.h); returns how many were. */
+ * taken along (batch.h); returns how many were. */
 uint32_t runner_take(struct conn *conn, struct block *block, const struct ahead *ahead,
                      uint32_t more);
 

@@ -22,7 +22,7 @@
 #include "server/exec/monitor.h"
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
-#include "server/exec/row.h"
+#include "server/exec/batch.h"
 #include "server/core/server.h"
 #include "server/exec/upload.h"
 

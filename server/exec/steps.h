@@ -12,7 +12,7 @@
 #define VELLUM_STEPS_H
 
 #include "server/core/command.h"
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 
 struct steps {
     struct call *call;

@@ -25,13 +25,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/block.h"
+#include "server/base/input_buffer.h"
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/config/log.h"
-#include "server/exec/look_ahead.h"
+#include "server/exec/read_ahead.h"
 #include "server/exec/multi.h"
-#include "server/exec/outflow.h"
+#include "server/exec/reply_stream.h"
 #include "server/exec/runner.h"
 #include "server/net/spool.h"
 #include "server/net/transport.h"

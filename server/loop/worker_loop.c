@@ -23,13 +23,13 @@
 
 #include <event2/event.h>
 
-#include "server/base/block.h"
+#include "server/base/input_buffer.h"
 #include "server/exec/blocked.h"
 #include "server/core/round_clock.h"
 #include "server/net/client_memory.h"
 #include "server/loop/conn_turn.h"
 #include "server/config/log.h"
-#include "server/exec/outflow.h"
+#include "server/exec/reply_stream.h"
 #include "server/loop/listener.h"
 #include "server/loop/rdma_loop.h"
 #include "server/exec/request.h"

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "server/base/block.h"
+#include "server/base/input_buffer.h"
 #include "server/net/rdma.h"
 #include "server/net/spool.h"
 #include "server/net/transport.h"

@@ -56,7 +56,7 @@ struct conn {
     struct request *first_parked; /* the first of them that has not started */
     uint32_t running;             /* of them: started and not finished */
     uint32_t running_writes;      /* of these: all but reads */
-    uint64_t line;                /* that all of them are in, 0: none; see order.h */
+    uint64_t line;                /* that all of them are in, 0: none; see pipeline.h */
     bool refused;                 /* a protocol error: no more input is taken */
     char *refusal;                /* its text, while it has to wait behind requests */
     uint64_t request_bytes;       /* their memory, but for their replies */
@@ -68,7 +68,7 @@ struct conn {
 
     /* output */
     struct segment *output, *last_output;
-    struct segment *held, *last_held; /* pushes, while a reply flows: see outflow.h */
+    struct segment *held, *last_held; /* pushes, while a reply flows: see reply_stream.h */
     bool is_flowing;
     uint64_t flowed_bytes; /* of that reply, sent or not; 0: none flows */
     uint64_t output_bytes; /* in both */

@@ -11,7 +11,7 @@
  * 4. At most one piece of one stream per connection is in memory.
  * 5. A part of a piece that the transport gives out from where it lies (is_placing) holds up all
  *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
- * 6. While a reply leaves in parts (outflow.h), pushes stand in a second queue, conn->held.
+ * 6. While a reply leaves in parts (reply_stream.h), pushes stand in a second queue, conn->held.
  * 7. output_bytes counts a stream as what it takes by itself, and the one that is sent as a piece,
  *    however long it is.
  * 8. After a failed write, what shows commits that will never be durable is replaced: each reply by

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/types/string_walk.h"
 
 /* What is gathered: entries, each a head with its key and value behind it. */

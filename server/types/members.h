@@ -10,7 +10,7 @@
 #define VELLUM_MEMBERS_H
 
 #include "server/core/command.h"
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/types/packed.h"
 #include "server/pubsub/notify.h"
 

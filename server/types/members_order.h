@@ -9,7 +9,7 @@
 #ifndef VELLUM_MEMBERS_ORDER_H
 #define VELLUM_MEMBERS_ORDER_H
 
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 #include "server/types/members.h"
 
 /* Notes up to `most` members that were not noted yet, and sorts when that were the last; a wait

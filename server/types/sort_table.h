@@ -13,10 +13,10 @@
 #ifndef VELLUM_SORT_TABLE_H
 #define VELLUM_SORT_TABLE_H
 
-#include "server/exec/aside.h"
-#include "server/types/assembly.h"
+#include "server/exec/reply_spill.h"
+#include "server/types/bulk_store.h"
 #include "server/core/command.h"
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 
 struct sort_block;
 

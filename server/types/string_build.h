@@ -9,7 +9,7 @@
 #define VELLUM_STRING_BUILD_H
 
 #include "server/core/command.h"
-#include "server/exec/gather.h"
+#include "server/exec/collector.h"
 
 struct string_build {
     struct gathered gathered;

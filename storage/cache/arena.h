@@ -36,7 +36,7 @@ enum frame_state {
     FRAME_ORPHAN,  /* replaced or dropped while referenced: freed with its last reference */
 };
 
-struct waiter; /* space.h */
+struct waiter; /* page_file.h */
 
 struct frame {
     struct waiter *waiters; /* transactions that wait for the load */

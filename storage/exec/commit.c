@@ -7,28 +7,28 @@
  *    back; after it nothing can fail or wait.
  * 2. The locks of all partitions concerned are held from the first look-up to the last change, so
  *    that no other transaction sees half of it.
- * 3. A page is written back only after its frame's newest commit is durable (keeper.c), and the
- *    journal is kept until the page is: so each slot's newest version is always in one of the two.
+ * 3. A page is written back only after its frame's newest commit is durable (maintenance.c), and
+ * the journal is kept until the page is: so each slot's newest version is always in one of the two.
  */
 #include "storage/exec/commit.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "storage/value/annex.h"
-#include "storage/tree/building.h"
+#include "storage/value/long_record.h"
+#include "storage/tree/bulk_load.h"
 #include "storage/exec/change.h"
 #include "storage/exec/flush.h"
 #include "storage/value/long_key.h"
-#include "storage/cache/use.h"
+#include "storage/cache/access_clock.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/room_wanted.h"
 #include "storage/value/lookup.h"
 #include "storage/value/slot_alloc.h"
 #include "storage/journal/record.h"
-#include "storage/txn/item_use.h"
+#include "storage/txn/item_access.h"
 #include "storage/txn/databases.h"
-#include "storage/value/stage.h"
+#include "storage/value/extent_write.h"
 #include "storage/tree/tree.h"
 #include "storage/tree/tree_owner.h"
 #include "storage/tree/tree_edit.h"

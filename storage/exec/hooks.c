@@ -1,9 +1,9 @@
 #include "storage/exec/hooks.h"
 
 #include "storage/exec/snapshot.h"
-#include "storage/exec/stream.h"
+#include "storage/exec/reader.h"
 #include "storage/exec/upload.h"
-#include "storage/exec/scout.h"
+#include "storage/exec/prefetch_run.h"
 
 const struct hooks exec_hooks = {
     .page_arrived = scout_on,

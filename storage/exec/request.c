@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "storage/base/checks.h"
-#include "storage/tree/building.h"
+#include "storage/tree/bulk_load.h"
 #include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 #include "storage/exec/commit.h"
@@ -27,8 +27,8 @@
 #include "storage/txn/load.h"
 #include "storage/exec/txn.h"
 #include "storage/txn/databases.h"
-#include "storage/txn/admission.h"
-#include "storage/exec/scout.h"
+#include "storage/txn/key_locks.h"
+#include "storage/exec/prefetch_run.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */

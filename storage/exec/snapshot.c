@@ -29,7 +29,7 @@
 
 #include "storage/exec/change.h"
 #include "storage/value/long_key.h"
-#include "storage/exec/stream.h"
+#include "storage/exec/reader.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/load.h"
 #include "storage/value/extent.h"

@@ -14,7 +14,7 @@
 #include "storage/tree/tree_owner.h"
 #include "storage/tree/tree_edit.h"
 #include "storage/value/long_key.h"
-#include "storage/cache/use.h"
+#include "storage/cache/access_clock.h"
 #include "storage/txn/txn_memory.h"
 #include "storage/txn/txn_state.h"
 #include "storage/exec/commit.h"

@@ -11,7 +11,8 @@
  * acknowledged to nobody, and recovery ends at the missing one.
  * 3. From the tail (the last checkpoint) to `position` the ring holds every group, unbroken: an
  * append that would reach the tail is refused until a checkpoint moves it.
- * 4. A group is sealed only when what its records name outside of the ring (annex.c) is durable.
+ * 4. A group is sealed only when what its records name outside of the ring (long_record.c) is
+ * durable.
  * 5. After a failed write nothing is appended, written or acknowledged any more.
  *
  *     append: filling --start--> in flight --written--> durable --checkpoint--> forgotten
@@ -88,7 +89,7 @@ struct journal {
     struct journal_flight flights[JOURNAL_FLIGHTS]; /* a ring: flight_count from the oldest on */
     uint32_t oldest_flight, flight_count;
     struct format_databases databases, sealed_databases;
-    struct annex *annexes, *annexes_last; /* of commits behind the tail (annex.c) */
+    struct annex *annexes, *annexes_last; /* of commits behind the tail (long_record.c) */
     uint32_t annex_unwritten;             /* of records in `filling`, which waits for them */
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;

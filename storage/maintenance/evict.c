@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "storage/exec/removal.h"
-#include "storage/cache/use.h"
+#include "storage/cache/access_clock.h"
 #include "storage/txn/room_wanted.h"
 
 #define BATCH 16u          /* keys that go in one step of a partition */

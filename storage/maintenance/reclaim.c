@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/cache/use.h"
+#include "storage/cache/access_clock.h"
 #include "storage/maintenance/writeback.h"
 
 #define AT_ONCE 16u /* segments: one commit, then as many megabytes of zeros */

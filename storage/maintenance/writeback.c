@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/value/annex.h"
-#include "storage/maintenance/keeper.h"
+#include "storage/value/long_record.h"
+#include "storage/maintenance/maintenance.h"
 
 #define BATCH_WRITES 32u
 

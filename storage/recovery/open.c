@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "storage/exec/hooks.h"
-#include "storage/value/annex.h"
+#include "storage/value/long_record.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/memory.h"
 #include "storage/recovery/recover.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "storage/base/array.h"
-#include "storage/value/annex.h"
+#include "storage/value/long_record.h"
 
 static bool add_redo(struct redo_log *log, const struct format_operation *operation)
 {

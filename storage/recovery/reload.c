@@ -24,13 +24,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "storage/value/annex.h"
-#include "storage/cache/use.h"
+#include "storage/value/long_record.h"
+#include "storage/cache/access_clock.h"
 #include "storage/maintenance/writeback.h"
 #include "storage/txn/wait.h"
 #include "storage/recovery/recover.h"
 #include "storage/exec/request.h"
-#include "storage/maintenance/keeper.h"
+#include "storage/maintenance/maintenance.h"
 #include "storage/tree/tree_drop.h"
 #include "storage/value/free.h"
 

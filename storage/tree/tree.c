@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "storage/tree/tree_edit.h"
-#include "storage/tree/tree_outside.h"
+#include "storage/tree/tree_overflow.h"
 
 uint64_t store_tree_count(const struct store_tree *tree)
 {

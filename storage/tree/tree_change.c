@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "storage/tree/tree_outside.h"
+#include "storage/tree/tree_overflow.h"
 #include "storage/tree/tree_owner.h"
 #include "storage/tree/tree_edit.h"
 

@@ -1,5 +1,6 @@
 /*
- * Collections that nobody names any more are noted here, to be taken apart by and by (tree_dig.c).
+ * Collections that nobody names any more are noted here, to be taken apart by and by
+ * (tree_purge.c).
  */
 #include "storage/tree/tree_drop.h"
 

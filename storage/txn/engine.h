@@ -32,7 +32,7 @@
 #include "storage/index/index.h"
 #include "storage/journal/journal.h"
 #include "storage/journal/superblock.h"
-#include "storage/cache/space.h"
+#include "storage/cache/page_file.h"
 #include "storage/store.h"
 #include "storage/txn/hooks.h"
 #include "storage/index/ttl.h"
@@ -43,7 +43,7 @@
 #define QUEUE_DEPTH 512u
 #define CLAIM_BUCKETS 1024u
 
-/* ---- order per key (admission.c) ---- */
+/* ---- order per key (key_locks.c) ---- */
 
 /* A parked transaction's place in the queue of one key. Queues are found by the key's hash: a
  * collision makes two keys share one, which delays but does no harm. */
@@ -119,7 +119,7 @@ struct write {
     struct large_write *large;
     struct collection *trees;  /* `bytes` are its roots */
     struct long_key *long_key; /* found when it is staged; NULL: the key stands in the item */
-    uint32_t use;              /* what is to be remembered of its use; 0: that it was now (use.h) */
+    uint32_t use; /* what is to be remembered of its use; 0: that it was now (access_clock.h) */
 
     /* found by prepare, all anew at each attempt */
     uint32_t database;
@@ -194,7 +194,7 @@ enum txn_again {
     AGAIN_TO_GO_ON,    /* in turn, with what this run has written: store_yield */
 };
 
-/* Where one that is queued and may scout is in that: see scout.c. */
+/* Where one that is queued and may scout is in that: see prefetch_run.c. */
 enum txn_scout {
     SCOUT_NEVER,   /* it may not, or has run properly */
     SCOUT_LISTED,  /* not yet: it stands in the worker's list */
@@ -339,7 +339,7 @@ struct store_worker {
     _Atomic bool evict_due;  /* somebody wants room */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
-    struct grave *grave; /* that it digs in (tree_dig.c) */
+    struct grave *grave; /* that it digs in (tree_purge.c) */
 
     pthread_mutex_t inbox_lock;
     struct store_txn *inbox, *inbox_last; /* made ready by other threads */
@@ -384,7 +384,7 @@ struct store {
     bool scans;              /* at the start, whatever the index checkpoint says */
     struct page_cache cache; /* its spaces: the partitions', in their order, and the extents */
     struct journal journal;
-    uint64_t record_most; /* longer ones go to an annex (annex.c) */
+    uint64_t record_most; /* longer ones go to an annex (long_record.c) */
     struct partition *partitions;
     uint32_t partition_count;
     uint32_t slot_shift; /* hash slot >> slot_shift = partition */

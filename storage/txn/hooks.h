@@ -22,7 +22,7 @@ struct hooks {
     uint64_t (*oldest_snapshot)(const struct store *store);
     /* free.c, likewise: the runs of all open uploads show as free, or as used again. */
     void (*set_uploads_apart)(struct store *store, bool apart);
-    /* stage.c: a commit has put the upload under a key. */
+    /* extent_write.c: a commit has put the upload under a key. */
     void (*upload_handed_over)(struct store_upload *upload);
 };
 

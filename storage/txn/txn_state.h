@@ -15,7 +15,7 @@
  *   RUNNING --store_pause--> PAUSED --store_go_on--> RUNNING
  *
  *   FREE      in its worker's free list, or not there any more since txn_begin
- *   ENLISTED  it has no claims, and waits for its summons (summon.c)
+ *   ENLISTED  it has no claims, and waits for its summons (lock_handoff.c)
  *   SUMMONED  ready for its first attempt, which takes the claims that it lacks
  *   QUEUED    it has not run but as a scout: it waits behind the barrier, or for its keys
  *   READY     in its worker's inbox, or list of what is ready

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/value/annex.h"
+#include "storage/value/long_record.h"
 
 /* ---- who reads versions ---- */
 

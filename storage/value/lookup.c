@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-#include "storage/cache/use.h"
+#include "storage/cache/access_clock.h"
 #include "storage/txn/txn_memory.h"
 #include "storage/value/long_key.h"
 #include "storage/value/write_set.h"
-#include "storage/txn/item_use.h"
+#include "storage/txn/item_access.h"
 #include "storage/txn/load.h"
 #include "storage/txn/databases.h"
 

@@ -145,7 +145,7 @@ fault("index-over-damage", "storage/maintenance/index_save.c",
       "an index checkpoint hides damage from the next start",
       ("if (atomic_load(&store->damaged) > 0)", "if (false)"),
       by=[INDEX_FILE])
-fault("index-without-free-slots", "storage/cache/space.c",
+fault("index-without-free-slots", "storage/cache/page_file.c",
       "slots in use are free after an index checkpoint was loaded",
       ("masks[i] = free_slots[i];", ""),
       by=[INDEX_FILE])
@@ -161,12 +161,12 @@ fault("annex-behind-its-mark", "storage/journal/journal.c",
       ("journal->annex_unwritten == 0 && journal->filling.length >= least",
        "journal->filling.length >= least"),
       by=[ANNEX, CUTS])
-fault("annex-not-flushed", "storage/value/annex.c",
+fault("annex-not-flushed", "storage/value/long_record.c",
       "an annex is written, but may be lost when its record is durable",
       ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
        "return error;"),
       by=[ANNEX, CUTS], quick=True)
-fault("annex-freed-early", "storage/value/annex.c",
+fault("annex-freed-early", "storage/value/long_record.c",
       "an annex's runs are used again before a checkpoint has passed it",
       ("note_written(&store->journal, annex); engine_wake_workers(store);",
        "note_written(&store->journal, annex); engine_wake_workers(store);"
@@ -180,22 +180,22 @@ fault("annex-not-freed", "storage/maintenance/writeback.c",
       "the runs of annexes do not come back",
       ("annex_release(store, mark->commit);", ""),
       by=[ANNEX])
-fault("annex-damage-unseen", "storage/value/annex.c",
+fault("annex-damage-unseen", "storage/value/long_record.c",
       "redo takes what stands in an annex's runs for what was written there",
       ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),
       by=[ANNEX])
 
 # ---- collections made in steps ----
 
-fault("building-left-behind", "storage/tree/building.c",
+fault("building-left-behind", "storage/tree/bulk_load.c",
       "what no key was given is not taken apart",
       ("if (!building->is_handed_over) {", "if (building->steps == UINT64_MAX) {"),
       by=[BUILDING])
-fault("building-taken-from-its-key", "storage/tree/building.c",
+fault("building-taken-from-its-key", "storage/tree/bulk_load.c",
       "what a key was given is taken apart",
       ("c->building->is_handed_over = true;", "c->building->is_handed_over = false;"),
       by=[BUILDING], quick=True)
-fault("step-commits-the-run", "storage/tree/building.c",
+fault("step-commits-the-run", "storage/tree/bulk_load.c",
       "a step commits whatever its run has written",
       ("if (is_beside(&txn->writes[i], id)) txn->writes[kept++] = txn->writes[i];",
        "txn->writes[kept++] = txn->writes[i];"),
@@ -230,7 +230,7 @@ fault("emptied-is-redone", "storage/recovery/redo.c",
       ("leave_out_emptied(store, log);", ""),
       ("static void leave_out_emptied(", "__attribute__((unused)) static void leave_out_emptied("),
       by=[SPACE, CUTS_SPACE])
-fault("segment-with-items-taken", "storage/cache/space.c",
+fault("segment-with-items-taken", "storage/cache/page_file.c",
       "a segment that holds an item serves another class",
       ("space->segment_free[segment] == places_in_segment(size_class);",
        "space->segment_free[segment] + 1u >= places_in_segment(size_class);"),
@@ -343,7 +343,7 @@ fault("page-skipped", "storage/maintenance/writeback.c",
       "a checkpoint leaves out the page behind each one it writes",
       ("*cursor = page + 1;", "*cursor = page + 2;"),
       by=[CUTS, POWERCUT, RANDOM])
-fault("extent-headers-not-written", "storage/maintenance/keeper.c",
+fault("extent-headers-not-written", "storage/maintenance/maintenance.c",
       "a checkpoint leaves out the segment headers of large values",
       ("if (good && write_space(store, &store->extents, batch))", "if (good)"),
       by=[CUTS, POWERCUT, RANDOM])
@@ -411,7 +411,7 @@ fault("trees-believed", "storage/format/format.c",
       "the number of trees in an item is believed",
       ("return trees_are_sound(format_payload(item), item->payload_len);", "return true;"),
       by=[TINY_BELIEVED])
-fault("pages-believed", "storage/maintenance/tree_dig.c",
+fault("pages-believed", "storage/maintenance/tree_purge.c",
       "a deleted collection gives back whatever pages its nodes name",
       ("return space_class_at(space, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;", "return page > 0;"),
       by=[TINY_BELIEVED])

@@ -147,7 +147,7 @@ fault("nodes-taken-for-free", "storage/recovery/recover_trees.c",
       ("bool keeps = is_named(found, nodes[i].collection);", "bool keeps = false;"),
       by=[CUTS, *TREES])
 
-fault("dirty-node-dropped", "storage/maintenance/tree_dig.c",
+fault("dirty-node-dropped", "storage/maintenance/tree_purge.c",
       "the page of a node that is given up stays as it was before the node",
       ("if (frame && !arena_frame(space->arena, frame)->dirty &&", "if (frame &&"),
       by=TREES)
@@ -171,7 +171,7 @@ fault("further-plans-lost", "storage/tree/tree_edit.c",
       "of several small changes of a node only the first is committed",
       ("edit->patch_length += length;", ""),
       by=TREES)
-fault("values-outside-forgotten", "storage/tree/tree_outside.c",
+fault("values-outside-forgotten", "storage/tree/tree_overflow.c",
       "a tree does not say that values of it lie outside",
       ("tree->root->has_outside = 1;", ""),
       by=TREES)
@@ -200,7 +200,7 @@ fault("nobody-scouts", "storage/exec/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
       ("else if (queued && request->may_scout && txn->hold == HOLDS_KEYS)", "else if (false)"),
       by=TREES)
-fault("scouts-stop-at-once", "storage/exec/scout.c",
+fault("scouts-stop-at-once", "storage/exec/prefetch_run.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
       ("bool is_waiting = txn->scout == SCOUT_BEHIND &&", "bool is_waiting = false &&"),
       by=TREES)
@@ -229,19 +229,19 @@ fault("claim-not-taken", "storage/exec/request.c",
       ("txn->request->key_count > 0) return admission_claim(txn);",
        "txn->request->key_count > 0) return true;"),
       by=[CONCURRENT, RANDOM])
-fault("claims-ignored", "storage/txn/admission.c",
+fault("claims-ignored", "storage/txn/key_locks.c",
       "a new transaction overtakes those that hold its keys",
       ("if (partition->claim_count == 0) return false;", "return false;"),
       by=[CONCURRENT, RANDOM], quick=True)
-fault("exclusive-as-shared", "storage/txn/admission.c",
+fault("exclusive-as-shared", "storage/txn/key_locks.c",
       "writers share their keys",
       (".exclusive = key->mode == STORE_EXCLUSIVE", ".exclusive = false"),
       by=[CONCURRENT, RANDOM])
-fault("shared-meets-exclusive", "storage/txn/admission.c",
+fault("shared-meets-exclusive", "storage/txn/key_locks.c",
       "a reader does not mind a writer that holds the key",
       ("(!first->queue.exclusive_ahead && !claim->exclusive)", "!claim->exclusive"),
       by=[STALLS])
-fault("own-claim-in-the-way", "storage/txn/admission.c",
+fault("own-claim-in-the-way", "storage/txn/key_locks.c",
       "a transaction that names a key twice waits for itself",
       ("return first->txn == claim->txn ||", "return first == claim ||"),
       by=[STALLS])
@@ -277,7 +277,7 @@ fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
 
 # ---- the cache ----
 
-fault("dirty-page-evicted", "storage/cache/space.c",
+fault("dirty-page-evicted", "storage/cache/page_file.c",
       "a page is dropped before it is written",
       ("frame->dirty = true; queue_remove(space, number);", "frame->dirty = true;"),
       ("frame->visited = false; queue_add(space, number);", "frame->visited = false;"),
@@ -294,11 +294,11 @@ fault("held-back-for-all", "storage/txn/load.c",
       "a GET waits behind the writers that want the same page",
       ("hurry(txn->worker, space, frame->page);", "{ }"),
       by=[STALLS])
-fault("no-copy-on-write", "storage/cache/space.c",
+fault("no-copy-on-write", "storage/cache/page_file.c",
       "a frame is changed while it is being written",
       ("if (!old->writing) return true;", "return true;"),
       by=[STALLS])
-fault("copy-is-clean", "storage/cache/space.c",
+fault("copy-is-clean", "storage/cache/page_file.c",
       "the copy of a frame that is being written can go before the write has arrived",
       ("space_mark_dirty(space, copy, frame->commit);", ""),
       by=[CONCURRENT, RANDOM])
@@ -333,7 +333,7 @@ fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
       ("env_set_clock(block->env, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
-fault("everysec-late", "storage/maintenance/keeper.c",
+fault("everysec-late", "storage/maintenance/maintenance.c",
       "a second is three",
       (": 1000 - TICK_MS;", ": 3000 - TICK_MS;"),
       by=[CLOCK])
@@ -397,7 +397,7 @@ fault("upload-hogs-the-cache", "storage/exec/upload.c",
       ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
        "RUN_WRITE_MAY_BE_APART;"),
       by=[UPLOAD])
-fault("aside-gone-with-its-command", "storage/exec/stream.c",
+fault("aside-gone-with-its-command", "storage/exec/reader.c",
       "what was put aside is free when its command has ended, although it is still read",
       ("upload_hold(upload);", ""), ("upload_release(stream->upload);", ""),
       by=[UPLOAD])
@@ -410,12 +410,12 @@ fault("command-before-its-value", "server/exec/runner.c",
       ("return upload_is_settled(request->call.upload) && order_may_start(conn, request);",
        "return order_may_start(conn, request);"),
       by=["test_runner"])
-fault("row-of-any-keys", "server/exec/row.c",
+fault("row-of-any-keys", "server/exec/batch.c",
       "a row goes on with a command for another key",
       ("next->key->hash == key->hash && next->key->len == key->len &&", ""),
       ("memcmp(next->key->data, key->data, key->len) == 0", "true"),
-      by=["test_rows.py::test_a_pipeline_is_its_commands_one_by_one"])
-fault("line-of-any-keys", "server/exec/order.c",
+      by=["test_pipeline_batching.py::test_a_pipeline_is_its_commands_one_by_one"])
+fault("line-of-any-keys", "server/exec/pipeline.c",
       "a command starts beside writes on other keys",
       ("request->line == conn->line &&", ""),
       by=["test_runner"])
@@ -427,12 +427,12 @@ fault("extent-unchecked", "storage/value/extent.c",
       "a damaged large value is served",
       ("if (XXH3_64bits_digest(&state) != extent->checksum)", "if (false)"),
       by=[FAULTS])
-fault("data-passes-for-a-node", "storage/value/stage.c",
+fault("data-passes-for-a-node", "storage/value/extent_write.c",
       "a value that gets nodes has former extents in their places",
       ("else if (base && base->depth == staging->depth && i < base->count)",
        "else if (base && i < base->count)"),
       by=[LARGE])
-fault("data-passes-for-the-first-node", "storage/value/stage.c",
+fault("data-passes-for-the-first-node", "storage/value/extent_write.c",
       "a value that gets nodes keeps its former extents in their places, whatever is written",
       ("else if (base && base->depth == staging->depth && i < base->count)",
        "else if (base && i < base->count)"),

@@ -10,7 +10,7 @@ fault = ALL.add
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),
-      by=["test_life.py::test_kill_9_loses_nothing_acknowledged"])
+      by=["test_lifecycle.py::test_kill_9_loses_nothing_acknowledged"])
 fault("round-without-end", "server/core/round_clock.c",
       "a pipeline of long commands runs in one round, however long that takes",
       ("return now - worker->round_began_nsec > ROUND_NSEC_MAX;", "return false;"),
@@ -54,7 +54,7 @@ fault("lcs-at-once", "server/commands/cmd_lcs.c",
 fault("sigterm-insists", "server/core/process.c",
       "a second SIGTERM ends the server at once",
       ("if (is_stopping && number == SIGINT)", "if (is_stopping)"),
-      by=["test_life.py::test_a_stop_that_is_asked_for_again_keeps_everything"])
+      by=["test_lifecycle.py::test_a_stop_that_is_asked_for_again_keeps_everything"])
 fault("handler-outlives-the-kill", "server/script/script_base.c",
       "xpcall's handler is run for the error that ends a script",
       ("static int handle_error(lua_State *lua) { if (script_state_of(lua)->is_over)",
@@ -67,11 +67,11 @@ fault("insert-without-a-look", "server/script/script_table.c",
 fault("texts-of-eval-unbounded", "server/script/script.c",
       "EVAL's scripts are kept, however long they are",
       ("|| atomic_load(&scripts->bytes) > most))", "))"),
-      by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
+      by=["test_memory_limits.py::test_texts_of_scripts_are_bounded"])
 fault("compiled-for-ever", "server/script/script_run.c",
       "compiled scripts are kept until there is no memory for another one",
       ("if (state->bytes > own && state->compiled > 0)", "if (false)"),
-      by=["test_bounds.py::test_texts_of_scripts_are_bounded"])
+      by=["test_memory_limits.py::test_texts_of_scripts_are_bounded"])
 fault("slowlog-unbounded", "server/exec/slowlog.c",
       "entries of SLOWLOG take as much memory as there are",
       ("(slowlog->bytes > most_bytes && slowlog->count > 1)", "false"),
@@ -96,7 +96,7 @@ fault("node-copy-forgotten", "storage/tree/tree_edit.c",
 fault("names-uncounted", "server/net/conn.c",
       "the names of clients are in nobody's account",
       (" + conn->session.text_bytes;", ";"),
-      by=["test_bounds.py::test_names_of_clients_count"])
+      by=["test_memory_limits.py::test_names_of_clients_count"])
 fault("waiter-looks-in-the-past", "server/exec/blocked.c",
       "a client that is woken sees its key as it was when the worker's round began",
       ("store_clock_ms(request->call.server->store); /*", "worker_now(waiter->worker); /*"),
@@ -106,12 +106,12 @@ fault("bind-refused-and-gone", "server/loop/listener.c",
       ("!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses)",
        "!good && is_same_port"),
       by=["test_admin.py::test_a_port_that_is_taken_is_refused_and_nothing_changes"])
-fault("everysec-never", "storage/maintenance/keeper.c",
+fault("everysec-never", "storage/maintenance/maintenance.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, env_clock_ms()) >= limit)", "if (false)"),
-      by=["test_life.py::test_kill_9_keeps_a_prefix"])
+      by=["test_lifecycle.py::test_kill_9_keeps_a_prefix"])
 
-fault("no-means-never", "storage/maintenance/keeper.c",
+fault("no-means-never", "storage/maintenance/maintenance.c",
       "under `no` nothing is written by the clock",
       ("sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS :", "sync == STORE_SYNC_NO ? INT64_MAX :"),
       by=[POWERCUT])
@@ -162,7 +162,7 @@ fault("expiry-lost-with-growth", "server/types/members.c",
 fault("flowed-and-forgotten", "server/net/conn_output.c",
       "of a reply that leaves in parts the limit counts only what is unsent",
       ("bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;", "bytes;"),
-      by=["test_outflow.py::test_one_reply_over_the_output_limit"])
+      by=["test_streamed_replies.py::test_one_reply_over_the_output_limit"])
 
 # ---- input that is set aside ----
 
@@ -196,36 +196,36 @@ fault("pushes-within-a-reply", "server/net/conn_output.c",
        "if (conn->is_flowing) exchange_queues(conn);",
        "add_push(conn, head, head_count, publication); "
        "conn->worker->pushed_bytes += publication->len;"),
-      by=["test_outflow.py::test_pushes_do_not_come_in_between"])
-fault("part-before-its-turn", "server/exec/outflow.c",
+      by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
+fault("part-before-its-turn", "server/exec/reply_stream.c",
       "parts of a reply leave before the replies of earlier commands",
       ("bool is_first = conn->requests == request, is_short", "bool is_first = true, is_short"),
-      by=["test_outflow.py::test_replies_in_the_order_of_their_commands"])
-fault("never-hurried", "server/exec/outflow.c",
+      by=["test_streamed_replies.py::test_replies_in_the_order_of_their_commands"])
+fault("never-hurried", "server/exec/reply_stream.c",
       "who waits for the key of a reply that rests waits for its client",
       ("request->awaited_ms += OUTFLOW_PULSE_MS;", ""),
       by=["test_runner"], quick=True)
-fault("rest-without-claims-seen", "storage/txn/admission.c",
+fault("rest-without-claims-seen", "storage/txn/key_locks.c",
       "nobody is seen to wait for the keys of what rests",
       ("awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;",
        "awaited = false;"),
-      by=["test_outflow.py::test_who_waits_for_a_client_that_does_not_read"])
-fault("stream-from-its-extent", "storage/exec/stream.c",
+      by=["test_streamed_replies.py::test_who_waits_for_a_client_that_does_not_read"])
+fault("stream-from-its-extent", "storage/exec/reader.c",
       "a stream that begins within an extent begins with it",
       ("stream->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
-      by=["test_outflow.py::test_long_values_of_fields_and_elements"])
+      by=["test_streamed_replies.py::test_long_values_of_fields_and_elements"])
 fault("woken-in-its-round", "server/exec/runner.c",
       "a woken client is served when all connections have had their turn",
       ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
-      by=["test_waking.py::test_the_next_command_finds_what_a_push_has_brought_about"])
-fault("summoned-is-next", "storage/txn/admission.c",
+      by=["test_blocking_wakeups.py::test_the_next_command_finds_what_a_push_has_brought_about"])
+fault("summoned-is-next", "storage/txn/key_locks.c",
       "who is called to a key takes its place behind those who wait for it",
       ("push_in(*first, &txn->summons);", "append(*first, &txn->summons);"),
-      by=["test_summon"], quick=True)
-fault("summoned-goes-ahead", "storage/txn/admission.c",
+      by=["test_lock_handoff"], quick=True)
+fault("summoned-goes-ahead", "storage/txn/key_locks.c",
       "who is called to a key waits for those who wait for him there",
       ("|| !hold_up(at->txn)", "|| true"),
-      by=["test_summon"])
+      by=["test_lock_handoff"])
 fault("hands-on", "server/exec/blocked.c",
       "what a served client leaves is not handed on",
       ("else hand_on(queue, waiter->worker->store, waiter->request->store.shown);", ""),
@@ -262,7 +262,7 @@ fault("range-to-the-end", "server/exec/request_reply.c",
       "the stream of a long range goes on to the end of its value",
       ("if (part != NULL && !is_tail(part))", "if (false)"),
       by=["test_long_strings.py::test_long_ranges_are_read"])
-fault("own-stream-without-its-upload", "storage/exec/stream.c",
+fault("own-stream-without-its-upload", "storage/exec/reader.c",
       "a stream of what its transaction has put does not keep the upload",
       ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
       by=["test_long_strings.py::test_what_a_transaction_has_set_and_deleted_it_still_sends"])

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from harness import PROXY, encode
-from test_bounds import MB, Watch
+from test_memory_limits import MB, Watch
 
 BOUND = 64 * MB
 LAST_BIT = 2**32 - 16  # of the longest string there can be, or nearly

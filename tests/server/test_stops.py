@@ -13,7 +13,7 @@ import pytest
 
 import harness
 from harness import encode
-from test_life import check_writers, run_writers
+from test_lifecycle import check_writers, run_writers
 
 STOPS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SHUTDOWN": [],
          "SHUTDOWN NOSAVE": ["NOSAVE"], "SHUTDOWN ABORT": ["ABORT"]}

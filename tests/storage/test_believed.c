@@ -278,8 +278,8 @@ static void try_once(struct rig *rig, struct rng *rng, const struct medium *whol
     if (SIZES_ARE_TINY || rng_chance(rng, 20))
         check_directory(medium);
     /* An index checkpoint stands for the headers, and for who names a run: they are not read. */
-    rig->options.scans = kind == SPOIL_SEGMENT || kind == SPOIL_TWIN ||
-                         (kind != SPOIL_INDEX && rng_chance(rng, 50));
+    rig->options.scans =
+        kind == SPOIL_SEGMENT || kind == SPOIL_TWIN || (kind != SPOIL_INDEX && rng_chance(rng, 50));
     enum store_result result = rig_open(rig, medium_disk(medium));
     if (result == STORE_OK)
         live_on(rig, rng, medium);

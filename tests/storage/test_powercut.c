@@ -1,13 +1,13 @@
 /* README's table, policy and event, and what could fail for each cell:
  *
  * - always, power: here, what_was_durable_survives; all of test_cuts.c and test_cuts_space.c.
- * - always, kill: tests/server/test_life.py, test_kill_9_loses_nothing_acknowledged,
+ * - always, kill: tests/server/test_lifecycle.py, test_kill_9_loses_nothing_acknowledged,
  *   _tears_no_value and _brings_nothing_back.
  * - everysec, power: here, a_second_is_the_most_that_is_lost; test_clock.c,
  *   a_second_stays_a_second; test_stalls.c, writers_wait_for_an_overdue_flush.
- * - everysec, kill: test_life.py, test_kill_9_keeps_a_prefix.
+ * - everysec, kill: test_lifecycle.py, test_kill_9_keeps_a_prefix.
  * - no, power: here, half_a_minute_is_the_most_that_is_lost.
- * - no, kill: test_life.py, test_kill_9_keeps_a_prefix.
+ * - no, kill: test_lifecycle.py, test_kill_9_keeps_a_prefix.
  *
  * And of every policy, under load with transactions, tests/crash/kill (kill -9) and, but for `no`,
  * tests/crash/cut (the power of whole machines). What is not a commit number here, but what clients

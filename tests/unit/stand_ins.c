@@ -2,9 +2,9 @@
  * What the drivers put in the place of a connection's: no reply leaves before its command has
  * ended, and what is long is not put aside.
  */
-#include "server/exec/aside.h"
+#include "server/exec/reply_spill.h"
 #include "server/exec/long_run.h"
-#include "server/exec/outflow.h"
+#include "server/exec/reply_stream.h"
 #include "server/exec/request_reply.h"
 #include "tests/model/model_private.h"
 

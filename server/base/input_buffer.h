@@ -1,0 +1,44 @@
+/*
+ * Input bytes that several may hold: the connection that parses them and the requests whose
+ * arguments lie in them. Bytes that a request may look at are never moved or overwritten while it
+ * holds the block.
+ *
+ * Threads: a block belongs to one worker's thread.
+ */
+#ifndef VELLUM_INPUT_BUFFER_H
+#define VELLUM_INPUT_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct block {
+    uint32_t holders;
+    size_t used; /* the worker's block: bytes that requests may hold */
+    size_t capacity;
+    char data[];
+};
+
+/* One holder; NULL: out of memory. */
+static inline struct block *block_new(size_t capacity)
+{
+    struct block *block = malloc(sizeof *block + capacity);
+    if (block != NULL)
+        *block = (struct block){.holders = 1, .capacity = capacity};
+    return block;
+}
+
+static inline struct block *block_hold(struct block *block)
+{
+    block->holders++;
+    return block;
+}
+
+static inline void block_release(struct block *block)
+{
+    if (block != NULL && --block->holders == 0)
+        free(block);
+}
+
+#endif

@@ -1,0 +1,98 @@
+#include "server/base/rng.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct dice dice_new(uint64_t seed)
+{
+    return (struct dice){seed};
+}
+
+/* SplitMix64: any seed will do, 0 too. */
+uint64_t dice_roll(struct dice *dice)
+{
+    uint64_t x = dice->state += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+uint64_t dice_below(struct dice *dice, uint64_t bound)
+{
+    assert(bound > 0);
+    uint64_t uneven = -bound % bound; /* so many of all values would make the small ones likelier */
+    uint64_t roll;
+    do
+        roll = dice_roll(dice);
+    while (roll < uneven);
+    return roll % bound;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* At most half of what there is, so that few rolls hit what was rolled before. */
+static void choose_few(struct dice *dice, uint64_t bound, uint64_t count, uint64_t *chosen)
+{
+    uint64_t have = 0;
+    while (have < count) {
+        for (uint64_t i = have; i < count; i++)
+            chosen[i] = dice_below(dice, bound);
+        qsort(chosen, count, sizeof *chosen, compare);
+        have = 0;
+        for (uint64_t i = 0; i < count; i++)
+            if (have == 0 || chosen[have - 1] != chosen[i])
+                chosen[have++] = chosen[i];
+    }
+}
+
+/* The same by a bit for each number, where those take no more room than what is chosen. */
+static bool choose_by_bits(struct dice *dice, uint64_t bound, uint64_t count, uint64_t *chosen)
+{
+    uint64_t *bits = calloc(bound / 64 + 1, sizeof *bits);
+    if (bits == NULL)
+        return false;
+    for (uint64_t have = 0; have < count;) {
+        uint64_t number = dice_below(dice, bound), bit = 1ull << number % 64;
+        have += (bits[number / 64] & bit) == 0;
+        bits[number / 64] |= bit;
+    }
+    for (uint64_t word = 0; word <= bound / 64; word++)
+        for (uint64_t left = bits[word]; left != 0; left &= left - 1)
+            *chosen++ = 64 * word + (uint64_t)__builtin_ctzll(left);
+    free(bits);
+    return true;
+}
+
+/* All numbers below the bound but the given ones. */
+static void complement(uint64_t bound, const uint64_t *few, uint64_t count, uint64_t *rest)
+{
+    for (uint64_t i = 0, next = 0; i < bound; i++) {
+        if (next < count && few[next] == i)
+            next++;
+        else
+            *rest++ = i;
+    }
+}
+
+uint64_t *dice_choose(struct dice *dice, uint64_t bound, uint64_t count)
+{
+    assert(count <= bound);
+    uint64_t few = count > bound / 2 ? bound - count : count;
+    uint64_t *chosen = calloc(few + 1, sizeof *chosen);
+    if (chosen == NULL)
+        return NULL;
+    if (bound / 64 > few || !choose_by_bits(dice, bound, few, chosen))
+        choose_few(dice, bound, few, chosen);
+    if (few == count)
+        return chosen;
+    uint64_t *rest = calloc(count, sizeof *rest);
+    if (rest != NULL)
+        complement(bound, chosen, few, rest);
+    free(chosen);
+    return rest;
+}

@@ -1,0 +1,32 @@
+#include "server/base/word_list.h"
+
+#include <string.h>
+
+bool words_next(const char **text, struct resp_slice *word)
+{
+    if (*text == NULL || **text == '\0')
+        return false;
+    *word = (struct resp_slice){.data = *text, .len = strcspn(*text, " ")};
+    *text += word->len;
+    *text += strspn(*text, " ");
+    return true;
+}
+
+size_t words_count(const char *text)
+{
+    struct resp_slice word;
+    size_t count = 0;
+    while (words_next(&text, &word))
+        count++;
+    return count;
+}
+
+bool words_contain(const char *text, const char *word)
+{
+    struct resp_slice found;
+    size_t len = strlen(word);
+    while (words_next(&text, &found))
+        if (found.len == len && memcmp(found.data, word, len) == 0)
+            return true;
+    return false;
+}

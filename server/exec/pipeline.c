@@ -1,0 +1,59 @@
+#include "server/exec/pipeline.h"
+
+#include "server/net/client_memory.h"
+#include "server/net/conn.h"
+
+bool order_may_scout(const struct command *command)
+{
+    const uint32_t apart = CMD_ALL_KEYS | CMD_NO_KEYS | CMD_BLOCKING | CMD_NESTS;
+    return (command->flags & CMD_FAST) != 0 && (command->flags & apart) == 0 &&
+           command->declare == NULL;
+}
+
+bool order_is_read(const struct command *command)
+{
+    const uint32_t apart =
+        CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING | CMD_REMEMBERS;
+    return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
+}
+
+/* Keys in the same queue of the store have the same sum, whatever else they are. */
+uint64_t order_line(const struct request *request, const struct command *command)
+{
+    const uint32_t apart = CMD_LOCAL | CMD_TOUR | CMD_REMEMBERS;
+    bool is_plain = order_may_scout(command) && (command->flags & apart) == 0 &&
+                    (command->flags & (CMD_WRITE | CMD_READONLY)) != 0;
+    if (!is_plain || request->call.key_count != 1)
+        return 0;
+    return request->keys[0].hash + request->keys[0].db;
+}
+
+static bool may_start_in_line(const struct conn *conn, const struct request *request)
+{
+    return request->line != 0 && request->line == conn->line &&
+           (conn->running_writes > 0 || !request->is_read) && !client_memory_is_short(conn->worker);
+}
+
+bool order_may_start(const struct conn *conn, const struct request *request)
+{
+    return conn->running == 0 || (request->is_read && conn->running_writes == 0) ||
+           may_start_in_line(conn, request);
+}
+
+void order_note_start(struct conn *conn, const struct request *request)
+{
+    if (conn->running == 0)
+        conn->line = request->line;
+    else if (conn->line != request->line)
+        conn->line = 0;
+    conn->running++;
+    conn->worker->running++;
+    conn->running_writes += !request->is_read;
+}
+
+void order_note_end(struct conn *conn, const struct request *request)
+{
+    conn->running--;
+    conn->worker->running--;
+    conn->running_writes -= !request->is_read;
+}

@@ -1,0 +1,125 @@
+#include "server/exec/read_ahead.h"
+
+#include <string.h>
+
+#include "server/net/client_memory.h"
+#include "server/core/call.h"
+
+#define LEN_MIN 64 /* less is hardly more than one command */
+
+void look_ahead_begin(struct look_ahead *look, struct worker *worker, const struct session *session,
+                      bool is_middle)
+{
+    look->worker = worker;
+    look->session = session;
+    look->count = look->next = 0;
+    look->is_cut = is_middle;
+}
+
+void look_ahead_forget(struct look_ahead *look)
+{
+    look->count = look->next = 0;
+    look->is_cut = true;
+}
+
+static void describe(struct look_ahead *look, struct ahead *ahead, const struct resp_parser *parser,
+                     const struct resp_slice *args)
+{
+    *ahead = (struct ahead){.args = args, .count = parser->count, .consumed = parser->consumed};
+    if (ahead->count > 0)
+        ahead->command = command_find(&look->worker->server->commands, args[0]);
+}
+
+/* The first key of a command is what counts: those of many keys prefetch for themselves. */
+static bool find_key(const struct store *store, const struct ahead *ahead, uint32_t db,
+                     struct store_key *key)
+{
+    if (ahead->command == NULL)
+        return false;
+    size_t at = command_first_key(ahead->command, ahead->count, ahead->args);
+    if (at == 0 || at >= ahead->count)
+        return false;
+    const struct resp_slice *name = &ahead->args[at];
+    store_key(store, key, db, name->data, name->len, STORE_SHARED);
+    return true;
+}
+
+/* `with_trees`: which of the keys have any. */
+static void probe_trees(const struct look_ahead *look, uint64_t with_trees)
+{
+    struct store_probe probes[PROBES_MOST * LOOK_AHEAD_COMMANDS];
+    const struct store *store = look->worker->server->store;
+    uint32_t count = 0;
+    for (uint32_t i = 0; with_trees != 0 && i < look->count; i++) {
+        const struct ahead *ahead = &look->commands[i];
+        if (ahead->key != NULL && ahead->command->probes != NULL &&
+            (with_trees >> (ahead->key - look->keys) & 1) != 0)
+            count += ahead->command->probes(store, ahead, i, probes + count);
+    }
+    if (count > 1)
+        store_prefetch_trees(look->worker->store, probes, count);
+}
+
+/* One whole command of no more than `room` arguments. */
+static bool scout_command(struct resp_parser *scout, const char *data, size_t len, size_t room)
+{
+    if (len == 0 || data[0] != '*')
+        return false;
+    if (resp_parse(scout, data, len) == RESP_COMPLETE)
+        return scout->count <= room;
+    struct resp_limits limits = scout->limits;
+    resp_parser_free(scout); /* it would go on in the middle of a command */
+    resp_parser_init(scout, limits);
+    return false;
+}
+
+static void read_ahead(struct look_ahead *look, struct resp_limits limits, const char *data,
+                       size_t len)
+{
+    struct resp_parser *scout = &look->worker->scout;
+    struct resp_slice *args = look->args;
+    uint32_t key_count = 0;
+    look->count = look->next = 0;
+    resp_parser_set_limits(scout, limits);
+    while (look->count < LOOK_AHEAD_COMMANDS &&
+           scout_command(scout, data, len, (size_t)(look->args + LOOK_AHEAD_ARGS - args))) {
+        struct ahead *ahead = &look->commands[look->count++];
+        if (scout->count > 0) /* an empty line has no words */
+            memcpy(args, scout->args, scout->count * sizeof *args);
+        describe(look, ahead, scout, args);
+        if (find_key(look->worker->server->store, ahead, look->session->db, &look->keys[key_count]))
+            ahead->key = &look->keys[key_count++];
+        args += scout->count;
+        data += scout->consumed;
+        len -= scout->consumed;
+    }
+    look->is_cut = look->count < LOOK_AHEAD_COMMANDS;
+    if (key_count > 1 && !client_memory_is_short(look->worker)) /* else they go before their turn */
+        probe_trees(look, store_prefetch(look->worker->store, look->keys, key_count));
+}
+
+enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *parser,
+                                 const char *data, size_t len, const struct ahead **next)
+{
+    bool is_wanted = look->next == look->count && !look->is_cut && len >= LEN_MIN;
+    if (is_wanted && look->session->authenticated)
+        read_ahead(look, parser->limits, data, len);
+    if (look->next < look->count) {
+        *next = &look->commands[look->next++];
+        return RESP_COMPLETE;
+    }
+    look->is_cut = false;
+    enum resp_status status = resp_parse(parser, data, len);
+    if (status == RESP_COMPLETE)
+        describe(look, &look->commands[0], parser, parser->args);
+    *next = &look->commands[0];
+    return status;
+}
+
+size_t look_ahead_skip(struct look_ahead *look, uint32_t count)
+{
+    size_t bytes = 0;
+    for (; count > 0; count--)
+        bytes += look->commands[look->next++].consumed;
+    return bytes;
+}

@@ -1,0 +1,120 @@
+#include "server/exec/reply_spill.h"
+
+#include <string.h>
+
+#include "server/net/conn.h"
+#include "server/exec/request_reply.h"
+#include "server/exec/request.h"
+#include "server/core/server.h"
+
+#define LEAST_BYTES (256 * 1024) /* less stays in memory in any case */
+#define MEMORY_SHARE 64          /* of it, that all replies may be in memory together */
+
+static bool may_be_aside(const struct call *call, const struct request *request)
+{
+    return call == &request->call && request->state == REQUEST_RUNNING && !request->discard &&
+           call->session->reply_mode == SESSION_REPLY_ON && request->stream_count == 0;
+}
+
+static bool is_due(const struct call *call, const struct aside *aside, size_t len)
+{
+    struct server *server = call->server;
+    if (aside->is_over || len < STORE_STREAM_PIECE)
+        return false;
+    if (aside->upload != NULL)
+        return true;
+    uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
+    uint64_t gathered = atomic_load_explicit(&server->gathered_bytes, memory_order_relaxed);
+    return len >= LEAST_BYTES && gathered > memory / MEMORY_SHARE;
+}
+
+static size_t copy_part(const struct iovec *vectors, int count, const char *from)
+{
+    size_t len = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(vectors[i].iov_base, from + len, vectors[i].iov_len);
+        len += vectors[i].iov_len;
+    }
+    return len;
+}
+
+/* At once; or, where memory is short, part by part, each written before the next. */
+static enum store_result put_piece(struct aside *aside, const char *piece)
+{
+    while (aside->part < STORE_STREAM_PIECE) {
+        const struct iovec *vectors;
+        int count;
+        enum store_result result = store_upload_space(aside->upload, &vectors, &count);
+        if (result != STORE_OK)
+            return result;
+        size_t len = copy_part(vectors, count, piece + aside->part);
+        store_upload_filled(aside->upload, len);
+        aside->part += len;
+    }
+    aside->part = 0;
+    return STORE_OK;
+}
+
+/* As many pieces as there are, and as the device takes now. */
+static enum store_result put_pieces(struct aside *aside, struct resp_writer *said)
+{
+    enum store_result result = STORE_OK;
+    size_t at = 0;
+    while (said->len - at >= STORE_STREAM_PIECE) {
+        result = put_piece(aside, said->data + at);
+        if (result != STORE_OK)
+            break;
+        at += STORE_STREAM_PIECE;
+    }
+    memmove(said->data, said->data + at, said->len - at);
+    said->len -= at;
+    aside->bytes += at;
+    return result;
+}
+
+enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
+{
+    struct request *request = request_of_call(call);
+    struct conn *conn = request->conn;
+    if (said->failed)
+        return STORE_NO_MEMORY;
+    if (!may_be_aside(call, request) || !is_due(call, aside, said->len))
+        return store_step(call->txn);
+    if (conn->transport == NULL || conn->kill)
+        return STORE_CANCELLED;
+    enum store_result result = STORE_OK;
+    if (aside->upload == NULL)
+        result = call_upload_begin(call, STORE_UPLOAD_OPEN, &aside->upload);
+    if (result == STORE_OK)
+        result = put_pieces(aside, said);
+    if (result == STORE_WAIT)
+        return store_rest(call->txn);
+    aside->is_over = result != STORE_OK;
+    return store_step(call->txn);
+}
+
+enum store_result aside_reply(struct call *call, struct aside *aside, struct resp_writer *said)
+{
+    if (said->failed)
+        return STORE_NO_MEMORY;
+    if (aside->part > 0 && put_pieces(aside, said) == STORE_WAIT)
+        return store_rest(call->txn);
+    if (aside->bytes > 0) {
+        enum store_result result = store_upload_finish(aside->upload);
+        if (result == STORE_WAIT)
+            return store_rest(call->txn);
+        if (result == STORE_OK)
+            result = call_reply_upload(call, aside->upload);
+        if (result != STORE_OK)
+            return result;
+    }
+    resp_move(call->reply, said);
+    return STORE_OK;
+}
+
+void aside_free(struct aside *aside)
+{
+    if (aside->upload != NULL)
+        store_upload_close(aside->upload);
+    aside->upload = NULL;
+}

@@ -1,0 +1,337 @@
+/*
+ * The keeper: one background thread per store. It makes files longer before they are full, keeps
+ * the everysec promise, writes dirty pages back and makes checkpoints, frees what commits gave up,
+ * and lets go on those who waited for any of it.
+ *
+ * Invariant: whoever waits in `throttled` asked the keeper first, and the keeper wakes all of them
+ * after each round: so nobody waits for a keeper that sleeps.
+ */
+#include "storage/maintenance/maintenance.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "storage/base/checks.h"
+#include "storage/value/long_record.h"
+#include "storage/maintenance/index_stream.h"
+#include "storage/maintenance/index_save.h"
+#include "storage/maintenance/reclaim.h"
+#include "storage/cache/access_clock.h"
+#include "storage/maintenance/writeback.h"
+#include "storage/txn/wait.h"
+#include "storage/txn/memory.h"
+#include "storage/value/free.h"
+#include "storage/maintenance/sweep.h"
+
+#define TICK_MS 100
+#define GROW_LEAST 4u /* segments */
+#define GROW_MOST 16u
+#define RETRY_MS 1000 /* a full disk is asked again */
+#define NO_SYNC_AGE_MS 30000
+
+/* ---- asking and waiting ---- */
+
+/* keeper_lock is held. */
+static void wait_ms(struct store *store, int64_t ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&store->keeper_wake, &store->keeper_lock, &until);
+}
+
+void keeper_nap(struct store *store, int64_t ms)
+{
+    int64_t end = env_clock_ms() + ms, left;
+    pthread_mutex_lock(&store->keeper_lock);
+    while ((left = end - env_clock_ms()) > 0 && !store->keeper_stop)
+        wait_ms(store, left);
+    pthread_mutex_unlock(&store->keeper_lock);
+}
+
+/* ---- growing files ---- */
+
+static uint32_t growth(const struct store *store, const struct space *space)
+{
+    uint64_t limit = atomic_load(&store->max_store_bytes);
+    uint64_t bytes = atomic_load(&store->store_bytes);
+    uint64_t room = limit == 0 ? UINT32_MAX : limit > bytes ? (limit - bytes) / SEGMENT_BYTES : 0;
+    uint32_t wanted = space->segment_count / 8;
+    wanted = wanted < GROW_LEAST ? GROW_LEAST : wanted > GROW_MOST ? GROW_MOST : wanted;
+    uint64_t share = room / (2 * (store->partition_count + 1)); /* the last is not for the first */
+    if (wanted > share)
+        wanted = share > 0 ? (uint32_t)share : 1;
+    return wanted < room ? wanted : (uint32_t)room;
+}
+
+static void note_full(struct store *store, int error)
+{
+    if (!atomic_exchange(&store->full, true))
+        env_log(&store->env, STORE_LOG_WARNING,
+                "No room for more data: %s. Deletes and reads go on",
+                error ? strerror(error) : "maxstore is reached");
+    atomic_store(&store->grow_retry_ms, env_clock_ms() + RETRY_MS);
+}
+
+static void note_room(struct store *store)
+{
+    if (atomic_exchange(&store->full, false))
+        env_log(&store->env, STORE_LOG_NOTICE, "There is room for data again");
+}
+
+static void grow(struct store *store, struct space *space)
+{
+    uint32_t count = growth(store, space);
+    uint64_t before = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
+    int error =
+        count ? store->disk->ops->extend(space->file, before + (uint64_t)count * SEGMENT_BYTES)
+              : ENOSPC;
+    uint64_t after = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
+    pthread_mutex_lock(&space->lock);
+    assert(after >= before && after / SEGMENT_BYTES >= space->segment_count);
+    if (space_make_room(space, (uint32_t)(after / SEGMENT_BYTES)))
+        while (space->segment_count < after / SEGMENT_BYTES)
+            space_add_blank(space, space->segment_count++);
+    if (!error)
+        space_grown(space);
+    pthread_mutex_unlock(&space->lock);
+    atomic_fetch_add(&store->store_bytes, after - before);
+    if (error && after == before &&
+        (count > 0 || growth(store, space) == 0)) /* as maxstore is now */
+        note_full(store, count ? error : 0);
+    else
+        note_room(store);
+}
+
+/* What another class has emptied comes before a longer file. */
+static void find_room(struct store *store, struct space *space)
+{
+    if (atomic_load(&store->full)) { /* who asked was refused: what they have free is anyone's */
+        pthread_mutex_lock(&space->lock);
+        space_forget_asked(space);
+        pthread_mutex_unlock(&space->lock);
+    }
+    if (reclaim_segments(store, space) == 0) {
+        grow(store, space);
+        return;
+    }
+    pthread_mutex_lock(&space->lock);
+    space_grown(space);
+    pthread_mutex_unlock(&space->lock);
+    note_room(store);
+}
+
+/* ---- durability by the clock ---- */
+
+static void sync_by_age(struct store *store)
+{
+    int sync = atomic_load(&store->journal.sync);
+    int64_t limit = sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS : 1000 - TICK_MS;
+    if (journal_age(&store->journal, env_clock_ms()) >= limit)
+        writeback_sync(store, atomic_load(&store->journal.appended));
+}
+
+/* Somebody waits for room that is free with the next group of the journal. */
+static void hurry_room(struct store *store)
+{
+    if (!atomic_exchange(&store->room_wanted, false))
+        return;
+    pthread_mutex_lock(&store->extents.lock);
+    bool is_near = extent_free_is_near(store);
+    pthread_mutex_unlock(&store->extents.lock);
+    if (is_near)
+        writeback_sync(store, atomic_load(&store->journal.appended));
+}
+
+/* What cannot wait for the end of something long. */
+static void meanwhile(struct store *store)
+{
+    annex_write(store);
+    sync_by_age(store);
+    memory_keep(store);
+    keeper_release(store);
+}
+
+static void grow_what_asked(struct store *store)
+{
+    if (atomic_load(&store->full) && env_clock_ms() < atomic_load(&store->grow_retry_ms))
+        return;
+    for (uint32_t i = 0; i <= store->partition_count; i++) {
+        struct space *space =
+            i == store->partition_count ? &store->extents : &store->partitions[i].space;
+        pthread_mutex_lock(&space->lock);
+        bool wanted = space->growing;
+        pthread_mutex_unlock(&space->lock);
+        if (!wanted)
+            continue;
+        find_room(store, space);
+        meanwhile(store);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+static bool checkpoint_due(struct store *store)
+{
+    uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
+    return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit / 4 ||
+           journal_needs_checkpoint(&store->journal);
+}
+
+/* Between two batches whatever cannot wait for the end of the checkpoint is done. */
+static bool write_space(struct store *store, struct space *space, struct batch *batch)
+{
+    uint32_t cursor = 0;
+    while (writeback_step(store, space, batch, &cursor)) {
+        grow_what_asked(store);
+        meanwhile(store);
+    }
+    return !env_failed(&store->env);
+}
+
+static void check_caches(struct store *store)
+{
+    for (uint32_t i = 0; i <= store->partition_count; i++) {
+        struct space *space =
+            i == store->partition_count ? &store->extents : &store->partitions[i].space;
+        pthread_mutex_lock(&space->lock);
+        space_check(space);
+        pthread_mutex_unlock(&space->lock);
+    }
+    arena_check(&store->cache.arena);
+}
+
+static void checkpoint(struct store *store, bool clean)
+{
+    struct batch *batch = writeback_batch();
+    struct journal_mark mark;
+    journal_mark(&store->journal, &mark);
+    assert(mark.commit >= store->superblock.latest.tail_commit);
+    bool good = batch && writeback_sync(store, mark.commit - 1);
+    for (uint32_t i = 0; i < store->partition_count && good; i++)
+        good = write_space(store, &store->partitions[i].space, batch);
+    if (good && write_space(store, &store->extents, batch))
+        writeback_finish(store, &mark, clean);
+    free(batch);
+    if (storage_checks_enabled())
+        check_caches(store);
+}
+
+/* ---- the round ---- */
+
+static bool anything_expires(struct store *store)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < store->partition_count && !any; i++) {
+        pthread_mutex_lock(&store->partitions[i].space.lock);
+        any = ttl_count(&store->partitions[i].ttl) > 0;
+        pthread_mutex_unlock(&store->partitions[i].space.lock);
+    }
+    return any;
+}
+
+static void tick(struct store *store)
+{
+    bool expiry = anything_expires(store);
+    pthread_mutex_lock(&store->keeper_lock);
+    for (uint32_t i = 0; i < store->worker_count && expiry; i++) {
+        struct store_worker *worker = store->workers[i];
+        if (!worker)
+            continue;
+        atomic_store_explicit(&worker->expire_due, true, memory_order_relaxed);
+        request_notify(worker);
+    }
+    pthread_mutex_unlock(&store->keeper_lock);
+    use_tidy(&store->cache);
+}
+
+static void *keep(void *arg)
+{
+    struct store *store = arg;
+    int64_t next_tick = env_clock_ms() + TICK_MS;
+    for (;;) {
+        pthread_mutex_lock(&store->keeper_lock);
+        int64_t left = next_tick - env_clock_ms();
+        if (!store->keeper_stop && !store->keeper_asked && left > 0)
+            wait_ms(store, left);
+        bool stop = store->keeper_stop;
+        store->keeper_asked = false;
+        pthread_mutex_unlock(&store->keeper_lock);
+        if (stop)
+            return NULL;
+        annex_write(store);
+        grow_what_asked(store);
+        sync_by_age(store);
+        hurry_room(store);
+        bool busy = extent_free_due(store);
+        if (checkpoint_due(store) && !env_failed(&store->env))
+            checkpoint(store, false);
+        busy |= sweep_step(store);
+        memory_keep(store);
+        keeper_release(store);
+        if (env_clock_ms() >= next_tick) {
+            next_tick = env_clock_ms() + TICK_MS;
+            tick(store);
+        } else if (!busy) {
+            keeper_nap(store, 1); /* who asks again at once finds nothing new */
+        }
+    }
+}
+
+int keeper_start(struct store *store)
+{
+    assert(!store->keeper_running);
+    store->keeper_stop = false;
+    int error = pthread_create(&store->keeper, NULL, keep, store);
+    store->keeper_running = error == 0;
+    return error;
+}
+
+void keeper_halt(struct store *store)
+{
+    if (!store->keeper_running)
+        return;
+    pthread_mutex_lock(&store->keeper_lock);
+    store->keeper_stop = true;
+    pthread_cond_signal(&store->keeper_wake);
+    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_join(store->keeper, NULL);
+    store->keeper_running = false;
+}
+
+/* No worker is attached any more. */
+static void check_indexes(const struct store *store)
+{
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        const struct partition *partition = &store->partitions[i];
+        index_check(&partition->index);
+        ttl_check(&partition->ttl);
+        assert(partition->claim_count == 0);
+    }
+}
+
+void keeper_finish(struct store *store)
+{
+    if (!store->keeper_running)
+        return;
+    keeper_halt(store);
+    /* A flush or a swap of databases dirties no page that would take the last group along. */
+    if (!env_failed(&store->env) && writeback_sync(store, atomic_load(&store->journal.appended)))
+        checkpoint(store, false);
+    if (!env_failed(&store->env))
+        checkpoint(store, true); /* the first one's own last records included */
+    extent_free_due(store);
+    if (storage_checks_enabled())
+        check_indexes(store);
+    if (!env_failed(&store->env))
+        index_save(store);
+    while (store->keeper_queue->in_flight || store->keeper_queue->queued) { /* after a failure */
+        store->disk->ops->submit(store->keeper_queue);
+        store->disk->ops->reap(store->keeper_queue, 1);
+    }
+}

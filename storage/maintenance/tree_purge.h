@@ -1,0 +1,10 @@
+/* Taking dropped trees apart. Private to storage/. */
+#ifndef VELLUM_STORE_TREE_PURGE_H
+#define VELLUM_STORE_TREE_PURGE_H
+
+#include "storage/txn/engine.h"
+
+void tree_dig(struct store_worker *worker); /* some of the work */
+void tree_leave_grave(struct store_worker *worker);
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * Values of entries that are too large for a node: items of their own, in the collection's home
+ * partition under the database id FORMAT_HIDDEN, named by the collection's id and a number. They go
+ * through the same writes as all items, so they may be as large; nobody but the tree knows of them.
+ */
+#include "storage/tree/tree_overflow.h"
+
+#include <string.h>
+
+#include "storage/tree/tree_owner.h"
+
+void tree_outside_key(const struct store *store, struct store_key *key,
+                      const struct format_outside_key *bytes)
+{
+    *key = (struct store_key){
+        .data = (const char *)bytes,
+        .len = sizeof *bytes,
+        .slot = bytes->slot,
+        .db = STORE_HIDDEN_DB,
+        .mode = STORE_EXCLUSIVE,
+        .hash = format_hash(&store->superblock.secret, (const char *)bytes, sizeof *bytes)};
+}
+
+static void key_of(const struct store_tree *tree, const char *name, struct store_key *key,
+                   struct format_outside_key *bytes)
+{
+    struct format_outside outside;
+    memcpy(&outside, name, sizeof outside);
+    *bytes = (struct format_outside_key){.collection = tree->collection->roots->collection,
+                                         .element = outside.element,
+                                         .slot = outside.slot};
+    tree_outside_key(tree->txn->store, key, bytes);
+}
+
+enum store_result tree_put_outside(struct store_tree *tree, const char *value, size_t len,
+                                   struct format_outside *name)
+{
+    struct store_txn *txn = tree->txn;
+    struct collection *collection = tree->collection;
+    struct outside_write *write = store_alloc(txn, sizeof *write);
+    if (!write)
+        return STORE_NO_MEMORY;
+    uint64_t element = tree_next_id(txn->store);
+    uint32_t slots = 1u << txn->store->slot_shift;
+    uint32_t slot = collection->roots->home * slots + (uint32_t)element % slots;
+    *name = (struct format_outside){element, len, (uint16_t)slot, {0}};
+    write->bytes = (struct format_outside_key){
+        .collection = collection->roots->collection, .element = element, .slot = (uint16_t)slot};
+    tree_outside_key(txn->store, &write->key, &write->bytes);
+    write->next = collection->outside;
+    collection->outside = write;
+    tree->root->has_outside = 1;
+    return store_put(txn, &write->key, 0, value, len, STORE_NO_EXPIRY);
+}
+
+enum store_result tree_get_outside(struct store_tree *tree, const char *name,
+                                   struct store_item *item)
+{
+    struct store_key key;
+    struct format_outside_key bytes;
+    key_of(tree, name, &key, &bytes);
+    if (key.slot >> tree->txn->store->slot_shift != tree->collection->roots->home)
+        return STORE_DAMAGED;
+    enum store_result result = store_get(tree->txn, &key, item);
+    return result == STORE_ABSENT ? STORE_DAMAGED : result;
+}
+
+enum store_result tree_delete_outside(struct store_tree *tree, const char *name)
+{
+    struct format_outside_key *bytes = store_alloc(tree->txn, sizeof *bytes);
+    struct store_key key;
+    if (!bytes)
+        return STORE_NO_MEMORY;
+    key_of(tree, name, &key, bytes);
+    return store_delete(tree->txn, &key);
+}

@@ -1,0 +1,399 @@
+/*
+ * Annexes: what a commit does to slots, if that is too long for the journal's ring. It is written
+ * to runs of the extents' file, and the commit's record only says where. So the bound of a
+ * transaction is memory and disk, and the ring's own bounds are as they would be without.
+ *
+ *     reserved --seal--> sealed --write--> written --release--> its runs are free
+ *        \--abandon--> gone
+ *
+ * Invariants
+ * 1. A group is not sealed before the annexes of its records are durable (journal.c asks
+ *    annex_unwritten): where recovery finds the record, it finds the annex.
+ * 2. Its runs are free when a checkpoint behind its commit is durable; until then redo may read it.
+ * 3. Sealed ones stand in the journal's list, in the order of their commits, under its lock. Only
+ *    who has the keeper's queue writes them, and takes them out.
+ */
+#include "storage/value/long_record.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/value/run_write.h"
+#include "storage/txn/wait.h"
+#include "storage/value/slot_alloc.h"
+#include "storage/journal/record.h"
+#include "storage/txn/memory.h"
+
+#define RUNS_IN_OPERATION 2048u /* an operation's length has 16 bits */
+#define WRITES_AT_ONCE 16u
+
+struct annex {
+    struct annex *next;
+    uint64_t commit;
+    char *bytes; /* NULL: written */
+    uint64_t length, capacity;
+    struct extent_list runs;
+};
+
+static uint64_t divided(uint64_t value, uint64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+/* ---- reserving ---- */
+
+static void give_back(struct space *space, struct extent_list *runs, uint64_t keep)
+{
+    while (runs->count > keep)
+        run_give_back(space, &runs->at[--runs->count]);
+}
+
+static enum store_result take_runs(struct store_txn *txn, struct annex *annex)
+{
+    struct space *space = &txn->store->extents;
+    uint64_t needed = divided(annex->length, FORMAT_EXTENT_BYTES);
+    enum store_result result = STORE_OK;
+    pthread_mutex_lock(&space->lock);
+    give_back(space, &annex->runs, needed);
+    while (result == STORE_OK && annex->runs.count < needed) {
+        struct format_extent run = {.length = FORMAT_EXTENT_BYTES};
+        uint32_t slot;
+        result = extent_list_room(&annex->runs) ? STORE_OK : STORE_NO_MEMORY;
+        if (result == STORE_OK)
+            result = commit_take_slot(txn, space, FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES, &run.page,
+                                      &slot);
+        if (result == STORE_OK)
+            annex->runs.at[annex->runs.count++] = run;
+    }
+    pthread_mutex_unlock(&space->lock);
+    return result;
+}
+
+/* The frames that the commit changes are to stay beside it. */
+static enum store_result take_memory(struct store *store, struct annex *annex)
+{
+    uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
+    if (annex->length > limit * PAGE_SIZE / 2)
+        return STORE_NO_MEMORY;
+    if (annex->bytes && annex->length <= annex->capacity)
+        return STORE_OK;
+    free(annex->bytes);
+    annex->capacity = journal_padded(annex->length);
+    annex->bytes = disk_alloc(annex->capacity);
+    if (!annex->bytes)
+        return STORE_NO_MEMORY;
+    memory_note_growth(store, annex->capacity);
+    return STORE_OK;
+}
+
+static bool any_unwritten(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    bool any = journal->annex_unwritten > 0;
+    pthread_mutex_unlock(&journal->lock);
+    return any;
+}
+
+enum store_result annex_reserve(struct store_txn *txn, uint64_t length)
+{
+    struct store *store = txn->store;
+    if (length <= store->record_most) {
+        annex_abandon(txn);
+        return STORE_OK;
+    }
+    if (any_unwritten(&store->journal)) { /* one at a time: their memory */
+        keeper_throttle(txn);
+        return STORE_WAIT;
+    }
+    if (!txn->annex && !(txn->annex = calloc(1, sizeof *txn->annex)))
+        return STORE_NO_MEMORY;
+    txn->annex->length = length - sizeof(struct format_record);
+    enum store_result result = take_memory(store, txn->annex);
+    return result == STORE_OK ? take_runs(txn, txn->annex) : result;
+}
+
+static void free_annex(struct annex *annex)
+{
+    free(annex->bytes);
+    free(annex->runs.at);
+    free(annex);
+}
+
+void annex_abandon(struct store_txn *txn)
+{
+    struct space *space = &txn->store->extents;
+    if (!txn->annex)
+        return;
+    pthread_mutex_lock(&space->lock);
+    give_back(space, &txn->annex->runs, 0);
+    pthread_mutex_unlock(&space->lock);
+    free_annex(txn->annex);
+    txn->annex = NULL;
+}
+
+/* ---- the record ---- */
+
+static uint32_t operations(const struct annex *annex)
+{
+    return (uint32_t)divided(annex->runs.count, RUNS_IN_OPERATION);
+}
+
+uint64_t annex_record_length(const struct annex *annex)
+{
+    return sizeof(struct format_record) +
+           operations(annex) * (uint64_t)sizeof(struct format_operation) +
+           annex->runs.count * (uint64_t)sizeof(struct format_extent);
+}
+
+char *annex_bytes(const struct annex *annex)
+{
+    return annex->bytes;
+}
+
+/* Of its bytes, those that stand in run i. */
+static uint64_t bytes_in(const struct annex *annex, uint32_t i)
+{
+    uint64_t left = annex->length - (uint64_t)i * FORMAT_EXTENT_BYTES;
+    return left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
+}
+
+static char *bytes_of(const struct annex *annex, uint32_t i)
+{
+    return annex->bytes + (uint64_t)i * FORMAT_EXTENT_BYTES;
+}
+
+static void describe(struct annex *annex)
+{
+    for (uint32_t i = 0; i < annex->runs.count; i++) {
+        struct format_extent *run = &annex->runs.at[i];
+        run->length = (uint32_t)bytes_in(annex, i);
+        run->checksum = format_checksum(bytes_of(annex, i), run->length);
+    }
+    memset(annex->bytes + annex->length, 0, journal_padded(annex->length) - annex->length);
+}
+
+void annex_seal(struct store_txn *txn, char *record, uint64_t commit)
+{
+    struct journal *journal = &txn->store->journal;
+    struct annex *annex = txn->annex;
+    describe(annex);
+    *(struct format_record *)record =
+        (struct format_record){(uint32_t)annex_record_length(annex), operations(annex)};
+    char *at = record + sizeof(struct format_record);
+    for (uint32_t i = 0; i < annex->runs.count; i += RUNS_IN_OPERATION) {
+        uint32_t left = annex->runs.count - i;
+        uint32_t count = left < RUNS_IN_OPERATION ? left : RUNS_IN_OPERATION;
+        uint32_t bytes = count * (uint32_t)sizeof(struct format_extent);
+        at = commit_add_operation(at, FORMAT_ANNEX, FORMAT_EXTENT_SPACE, 0, 0, bytes);
+        memcpy(at, &annex->runs.at[i], bytes);
+        at += bytes;
+    }
+    annex->commit = commit;
+    if (journal->annexes)
+        journal->annexes_last->next = annex;
+    else
+        journal->annexes = annex;
+    journal->annexes_last = annex;
+    journal->annex_unwritten++;
+    txn->annex = NULL;
+}
+
+/* ---- writing ---- */
+
+static void counted(struct disk_op *op)
+{
+    --*(uint32_t *)op->arg;
+}
+
+static int write_runs(struct store *store, const struct annex *annex, uint32_t first,
+                      uint32_t count)
+{
+    struct disk_op ops[WRITES_AT_ONCE];
+    struct iovec vectors[WRITES_AT_ONCE];
+    uint32_t left = count;
+    int error = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        vectors[i] =
+            (struct iovec){bytes_of(annex, first + i), journal_padded(bytes_in(annex, first + i))};
+        ops[i] = (struct disk_op){.kind = DISK_WRITE,
+                                  .file = store->extents.file,
+                                  .vectors = &vectors[i],
+                                  .vector_count = 1,
+                                  .offset = (uint64_t)annex->runs.at[first + i].page * PAGE_SIZE,
+                                  .done = counted,
+                                  .arg = &left};
+        disk_queue_op(store->keeper_queue, &ops[i]);
+    }
+    while (left > 0) {
+        store->disk->ops->submit(store->keeper_queue);
+        store->disk->ops->reap(store->keeper_queue, 1);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (ops[i].error)
+            error = ops[i].error;
+    return error;
+}
+
+static int write_one(struct store *store, const struct annex *annex)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < annex->runs.count && !error; i += WRITES_AT_ONCE) {
+        uint32_t left = annex->runs.count - i;
+        error = write_runs(store, annex, i, left < WRITES_AT_ONCE ? left : WRITES_AT_ONCE);
+    }
+    return error ? error : disk_flush(store->keeper_queue, store->extents.file);
+}
+
+static struct annex *first_unwritten(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    struct annex *annex = journal->annex_unwritten > 0 ? journal->annexes : NULL;
+    while (annex && !annex->bytes)
+        annex = annex->next;
+    pthread_mutex_unlock(&journal->lock);
+    return annex;
+}
+
+static void note_written(struct journal *journal, struct annex *annex)
+{
+    pthread_mutex_lock(&journal->lock);
+    char *bytes = annex->bytes;
+    annex->bytes = NULL;
+    journal->annex_unwritten--;
+    pthread_mutex_unlock(&journal->lock);
+    free(bytes);
+    atomic_fetch_add_explicit(&journal->bytes_written, journal_padded(annex->length),
+                              memory_order_relaxed);
+}
+
+void annex_write(struct store *store)
+{
+    struct annex *annex;
+    while (!env_failed(&store->env) && (annex = first_unwritten(&store->journal)) != NULL) {
+        int error = write_one(store, annex);
+        if (error) {
+            env_fail(&store->env, "writing a long commit", error);
+            return;
+        }
+        note_written(&store->journal, annex);
+        engine_wake_workers(store); /* the group may set off now */
+    }
+}
+
+/* ---- the end ---- */
+
+static struct annex *take_before(struct journal *journal, uint64_t commit)
+{
+    pthread_mutex_lock(&journal->lock);
+    struct annex *annex = journal->annexes;
+    if (annex && annex->commit < commit)
+        journal->annexes = annex->next;
+    else
+        annex = NULL;
+    pthread_mutex_unlock(&journal->lock);
+    return annex;
+}
+
+void annex_release(struct store *store, uint64_t commit)
+{
+    struct annex *annex;
+    pthread_mutex_lock(&store->free_lock);
+    while ((annex = take_before(&store->journal, commit)) != NULL) {
+        assert(!annex->bytes);
+        pthread_mutex_lock(&store->extents.lock);
+        give_back(&store->extents, &annex->runs, 0);
+        pthread_mutex_unlock(&store->extents.lock);
+        free_annex(annex);
+    }
+    pthread_mutex_unlock(&store->free_lock);
+}
+
+void annex_set_apart(struct store *store, bool apart)
+{
+    struct space *space = &store->extents;
+    pthread_mutex_lock(&store->journal.lock);
+    for (struct annex *annex = store->journal.annexes; annex; annex = annex->next)
+        for (uint32_t i = 0; i < annex->runs.count; i++) {
+            if (apart)
+                space_give_slot(space, annex->runs.at[i].page, 0);
+            else
+                space_keep_slot(space, annex->runs.at[i].page, 0);
+        }
+    pthread_mutex_unlock(&store->journal.lock);
+}
+
+void annex_forget(struct store *store)
+{
+    struct annex *annex;
+    while ((annex = take_before(&store->journal, UINT64_MAX)) != NULL)
+        free_annex(annex);
+    store->journal.annex_unwritten = 0;
+}
+
+/* ---- recovery ---- */
+
+/* Reads `count` runs to `to`, one behind the other. */
+static enum store_result read_runs(struct store *store, const struct format_extent *runs,
+                                   uint32_t count, char *to)
+{
+    uint64_t pages = (uint64_t)store->extents.segment_count * SEGMENT_PAGES;
+    for (uint32_t i = 0; i < count; i++, to += FORMAT_EXTENT_BYTES) {
+        if (runs[i].page == 0 || runs[i].page + (uint64_t)FORMAT_EXTENT_PAGES > pages)
+            return STORE_CORRUPT;
+        if (disk_read(store->keeper_queue, store->extents.file, to, journal_padded(runs[i].length),
+                      (uint64_t)runs[i].page * PAGE_SIZE) != 0)
+            return STORE_IO;
+        if (format_checksum(to, runs[i].length) != runs[i].checksum)
+            return STORE_CORRUPT;
+    }
+    return STORE_OK;
+}
+
+static const struct format_operation *next_operation(const struct format_operation *operation)
+{
+    return (const void *)((const char *)(operation + 1) + operation->length);
+}
+
+/* Of all its runs, of which only the last may be shorter. False if the record cannot be an annex's:
+ * its operations fill it, and a file names no more than it has. */
+static bool measure(const struct store *store, const struct format_record *record, uint64_t *length)
+{
+    const char *at = (const char *)(record + 1), *end = (const char *)record + record->length;
+    uint64_t most = (uint64_t)store->extents.segment_count * SEGMENT_BYTES;
+    *length = 0;
+    for (uint32_t i = 0; i < record->op_count; i++) {
+        const struct format_operation *operation = (const void *)at;
+        const struct format_extent *runs = (const void *)(operation + 1);
+        if (end - at < (ptrdiff_t)sizeof *operation || operation->kind != FORMAT_ANNEX ||
+            operation->length % sizeof *runs != 0 || operation->length > end - (const char *)runs)
+            return false;
+        for (uint32_t j = 0; j < operation->length / sizeof *runs; j++) {
+            if (*length % FORMAT_EXTENT_BYTES != 0 || !format_extent_is_sound(&runs[j]))
+                return false;
+            *length += runs[j].length;
+        }
+        at = (const char *)next_operation(operation);
+    }
+    return at == end && *length > 0 && *length <= most;
+}
+
+enum store_result annex_read(struct store *store, const struct format_record *record, char **bytes,
+                             uint64_t *length)
+{
+    const struct format_operation *operation = (const void *)(record + 1);
+    *bytes = NULL;
+    if (!measure(store, record, length))
+        return STORE_CORRUPT;
+    if (!(*bytes = disk_alloc(divided(*length, FORMAT_EXTENT_BYTES) * FORMAT_EXTENT_BYTES)))
+        return STORE_NO_MEMORY;
+    enum store_result result = STORE_OK;
+    char *to = *bytes;
+    for (uint32_t i = 0; i < record->op_count && result == STORE_OK; i++) {
+        uint32_t count = operation->length / (uint32_t)sizeof(struct format_extent);
+        result = read_runs(store, (const void *)(operation + 1), count, to);
+        to += (uint64_t)count * FORMAT_EXTENT_BYTES;
+        operation = next_operation(operation);
+    }
+    return result;
+}
