@@ -144,7 +144,7 @@ static void end(struct rdma_service *service)
     }
 }
 
-static void bury(struct rdma_devices *devices, uint32_t at)
+static void drop(struct rdma_devices *devices, uint32_t at)
 {
     struct rdma_service *service = devices->leaving[at];
     pthread_mutex_lock(&devices->lock);
@@ -157,14 +157,14 @@ static void bury(struct rdma_devices *devices, uint32_t at)
     rdma_service_free(service);
 }
 
-static void bury_those_that_left(struct rdma_devices *devices)
+static void drop_those_that_left(struct rdma_devices *devices)
 {
     for (uint32_t i = devices->leaving_count; i-- > 0;) {
         struct rdma_service *service = devices->leaving[i];
         if (atomic_load(&service->staying) > 0)
             continue;
         if (service->is_halted)
-            bury(devices, i);
+            drop(devices, i);
         else
             end(service);
     }
@@ -302,7 +302,7 @@ static void *watch(void *arg)
         is_stopping = devices->is_stopping;
         pthread_mutex_unlock(&devices->lock);
         if (!is_stopping)
-            bury_those_that_left(devices);
+            drop_those_that_left(devices);
         if (looks && !is_stopping)
             look(devices);
         answer(devices, seekers);

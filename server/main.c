@@ -265,12 +265,13 @@ static bool serve_store(struct server *server, struct listener *listener)
     if (!open_store(server))
         return false;
     server->watches = watch_registry_new(server->store);
-    server->notices = notices_new(server);
+    server->keyspace_events = keyspace_events_new(server);
     server->blocked = blocked_new(server->store);
-    bool is_well = server->watches != NULL && server->notices != NULL && server->blocked != NULL &&
+    bool is_well = server->watches != NULL && server->keyspace_events != NULL &&
+                   server->blocked != NULL &&
                    (atomic_load(&server->stopping) || serve(server, listener));
     blocked_free(server->blocked);
-    notices_free(server->notices);
+    keyspace_events_free(server->keyspace_events);
     watch_registry_free(server->watches);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");
     if (store_close(server->store) != STORE_OK) {

@@ -25,7 +25,7 @@ static void sum_up(const struct store_check *found)
         "beside them), %llu commits in the journal\n",
         (unsigned long long)found->items, (unsigned long long)found->large_values,
         (unsigned long long)found->extents, (unsigned long long)found->collections,
-        (unsigned long long)found->nodes, (unsigned long long)found->outside,
+        (unsigned long long)found->nodes, (unsigned long long)found->overflow,
         (unsigned long long)found->commits);
     printf(found->has_index ? "the index checkpoint is whole and right\n"
                             : "no index checkpoint: a start reads the slabs\n");

@@ -58,24 +58,24 @@ void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     atomic_store(&store->max_store_bytes, max_store_bytes);
     atomic_store(&store->grow_retry_ms, 0);
-    keeper_ask(store);
+    maintenance_ask(store);
 }
 
 void store_set_policy(struct store *store, const struct store_policy *policy)
 {
     struct policy *own = &store->policy;
-    struct use_clock *uses = &store->cache.uses;
+    struct access_clock *uses = &store->cache.uses;
     atomic_store(&own->only_expiring, policy->only_expiring);
     atomic_store(&own->samples, policy->samples);
     atomic_store(&uses->log_factor, policy->lfu_log_factor);
     atomic_store(&uses->decay_minutes, policy->lfu_decay_minutes);
     atomic_store(&own->evicts, (int)policy->evicts);
-    use_want(uses,
-             policy->evicts == STORE_EVICT_LRU   ? USE_TIME
-             : policy->evicts == STORE_EVICT_LFU ? USE_FREQUENCY
-                                                 : USE_IGNORED,
-             store_clock_ms(store));
-    keeper_ask(store);
+    access_want(uses,
+                policy->evicts == STORE_EVICT_LRU   ? USE_TIME
+                : policy->evicts == STORE_EVICT_LFU ? USE_FREQUENCY
+                                                    : USE_IGNORED,
+                store_clock_ms(store));
+    maintenance_ask(store);
 }
 
 /* ---- opening ---- */
@@ -92,7 +92,7 @@ static enum store_result start(struct store *store, char *message)
             store->is_loaded ? "Loaded the index checkpoint:" : "Recovered",
             (unsigned long long)store->recovered_items,
             (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
-    if (keeper_start(store) != 0) {
+    if (maintenance_start(store) != 0) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
         return STORE_NO_MEMORY;
     }
@@ -123,7 +123,7 @@ enum store_result store_open(const struct store_options *options, struct store *
 enum store_result store_close(struct store *store)
 {
     assert(LIST_EMPTY(&store->open_uploads));
-    keeper_finish(store);
+    maintenance_finish(store);
     bool failed = env_failed(&store->env);
     engine_destroy(store);
     return failed ? STORE_REFUSED : STORE_OK;
@@ -134,10 +134,10 @@ enum store_result store_close(struct store *store)
 static void add_partition(struct store_stats *stats, const struct partition *partition)
 {
     stats->index_bytes += index_bytes(&partition->index) + ttl_bytes(&partition->ttl);
-    stats->table_bytes += space_table_bytes(&partition->space);
+    stats->table_bytes += page_file_table_bytes(&partition->file);
     stats->live_slots += index_count(&partition->index);
-    stats->page_hits += counter_read(&partition->space.hits);
-    stats->page_misses += counter_read(&partition->space.misses);
+    stats->page_hits += counter_read(&partition->file.hits);
+    stats->page_misses += counter_read(&partition->file.misses);
     stats->expired_keys += counter_read(&partition->expired);
     stats->evicted_keys += counter_read(&partition->evicted);
 }
@@ -153,7 +153,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->page_misses -= atomic_load(&s->misses_before);
     stats->expired_keys -= atomic_load(&s->expired_before);
     stats->evicted_keys -= atomic_load(&s->evicted_before);
-    stats->table_bytes += space_table_bytes(&s->extents);
+    stats->table_bytes += page_file_table_bytes(&s->extents);
     stats->frame_bytes = (uint64_t)atomic_load(&s->cache.arena.used) * PAGE_SIZE;
     stats->frame_limit_bytes = (uint64_t)atomic_load(&s->cache.arena.limit) * PAGE_SIZE;
     stats->dirty_bytes = (uint64_t)atomic_load(&s->cache.dirty_frames) * PAGE_SIZE;
@@ -167,7 +167,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->checkpoints = atomic_load(&s->checkpoints);
     stats->commits = atomic_load(&s->journal.appended);
     stats->reruns = atomic_load(&s->reruns);
-    stats->exclusive_runs = atomic_load(&s->in_place_runs);
+    stats->exclusive_runs = atomic_load(&s->blocking_io_runs);
     stats->throttled_commits = atomic_load(&s->throttle_count);
     stats->read_errors = atomic_load(&s->read_errors);
     stats->write_errors = atomic_load(&s->env.write_errors);
@@ -195,7 +195,7 @@ void store_reset_counters(struct store *store)
     _Atomic uint64_t *counters[] = {&store->pages_read,     &store->pages_written,
                                     &store->read_errors,    &store->env.write_errors,
                                     &store->checkpoints,    &store->throttle_count,
-                                    &store->reruns,         &store->in_place_runs,
+                                    &store->reruns,         &store->blocking_io_runs,
                                     &store->journal.groups, &store->journal.bytes_written};
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         atomic_store(counters[i], 0);

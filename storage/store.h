@@ -81,7 +81,7 @@ struct store_options {
     uint32_t worker_count;    /* how many store_workers will be attached */
     uint64_t memory_bytes; /* bound for the process, as process_bytes tells; where that is NULL or
                               tells 0, for index, page frames and journal buffers */
-    uint64_t (*process_bytes)(void *arg); /* asked often, by the keeper's thread and those of
+    uint64_t (*process_bytes)(void *arg); /* asked often, by the maintenance thread and those of
                                              store_set_memory and of who takes much */
     void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
@@ -113,7 +113,7 @@ enum store_result store_close(struct store *store);
 struct store_check {
     uint64_t commits; /* in the journal, since the last checkpoint */
     uint64_t items, collections, large_values;
-    uint64_t nodes, outside; /* of collections: pages, and values beside them */
+    uint64_t nodes, overflow; /* of collections: pages, and values beside them */
     uint64_t extents;
     bool has_index;  /* the next start loads a checkpoint of the index, and it is right */
     uint64_t faults; /* each was told to the log, as a warning */
@@ -234,7 +234,7 @@ struct store_request {
     enum store_scope scope;
     int64_t now_ms;      /* the time this request sees, through all reruns; decides expiry */
     bool may_be_refused; /* with STORE_BUSY, instead of waiting for a run that refuses others */
-    bool may_scout;      /* see store_is_scouting */
+    bool may_prefetch;   /* see store_is_prefetch_run */
 
     /* set by the engine when it is finished */
     uint64_t shown; /* commit number that must be durable before the reply may leave under
@@ -243,7 +243,7 @@ struct store_request {
     /* the engine's own */
     struct store_worker *worker;
     struct store_txn *parked;
-    struct store_txn *enlisted; /* see store_enlist */
+    struct store_txn *registered_waiter; /* see store_wait_register */
 };
 
 /* Runs the request. Returns its final result at once (done is not called), or STORE_WAIT: then done
@@ -272,7 +272,7 @@ void store_go_on(struct store_txn *txn);
 /* A request that has to wait for others with its keys may be run meanwhile, so that the pages
  * it is going to need are read at the same time as theirs. Nothing such a run finds or does counts,
  * and whatever it has left behind has to be forgotten by whoever allows it. */
-bool store_is_scouting(const struct store_txn *txn);
+bool store_is_prefetch_run(const struct store_txn *txn);
 
 /* A value as found. `bytes` is the whole value while it is small, NULL when it is large; valid
  * until the run function returns. Types are the caller's: the engine only keeps the number. */
@@ -296,7 +296,7 @@ STORE_MUST_CHECK enum store_result store_get(struct store_txn *txn, const struct
 STORE_MUST_CHECK enum store_result store_read(struct store_txn *txn, const struct store_item *item,
                                               uint64_t offset, size_t len, char *to);
 
-/* The bytes from `offset` on to the end of their piece of STORE_STREAM_PIECE, or a hole, which may
+/* The bytes from `offset` on to the end of their piece of STORE_READER_PIECE, or a hole, which may
  * be longer. A large value's come into `room`, which has so many. The caller keeps over the runs
  * how far it has got: such a request need not wait in place. */
 struct store_piece {
@@ -338,19 +338,20 @@ STORE_MUST_CHECK enum store_result store_set_expiry(struct store_txn *txn,
 STORE_MUST_CHECK enum store_result store_delete(struct store_txn *txn, const struct store_key *key);
 
 /* Whether what this run reads from here on counts as used; it does unless said. */
-void store_count_use(struct store_txn *txn, bool counts);
+void store_count_access(struct store_txn *txn, bool counts);
 
 /* How a committed key was used. Under STORE_EVICT_LFU `frequency` is its logarithmic counter, and
  * idle_ms unknown. Under other policies idle_ms is the time since its last use; where none of
  * them goes by it, since the first time that anybody has asked. */
-struct store_use {
+struct store_access {
     int64_t idle_ms;
     uint32_t frequency; /* to 255 */
 };
-STORE_MUST_CHECK enum store_result store_get_use(struct store_txn *txn, const struct store_key *key,
-                                                 struct store_use *use);
+STORE_MUST_CHECK enum store_result
+store_get_access(struct store_txn *txn, const struct store_key *key, struct store_access *use);
 /* For a key that this run has put, and changes no more: that is how it was used. */
-void store_set_use(struct store_txn *txn, const struct store_key *key, const struct store_use *use);
+void store_set_access(struct store_txn *txn, const struct store_key *key,
+                      const struct store_access *use);
 
 /* Gives the item found at `from` the name `to`, over what is there; `from` is gone. Takes no longer
  * for a large value than for a small one. */
@@ -362,36 +363,36 @@ STORE_MUST_CHECK enum store_result store_rename(struct store_txn *txn, const str
  * A large value read out piece by piece after its request is finished. It keeps showing the version
  * it was opened on, whatever is overwritten or deleted meanwhile, and holds one piece in memory.
  */
-struct store_stream;
+struct store_reader;
 
 /* From byte `offset` on, before the end. `ready(arg)` is called from store_poll of the same worker
- * after store_stream_next said STORE_WAIT. Discarded with the other effects of the run on a rerun,
+ * after store_reader_next said STORE_WAIT. Discarded with the other effects of the run on a rerun,
  * unless it is kept: then it is the caller's from there on. */
-STORE_MUST_CHECK enum store_result store_stream_open(struct store_txn *txn,
+STORE_MUST_CHECK enum store_result store_reader_open(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t offset,
-                                                     struct store_stream **stream);
+                                                     struct store_reader **reader);
 /* Whether there can be one: not of what this transaction itself has changed. */
-bool store_streams(const struct store_item *item);
+bool store_readers(const struct store_item *item);
 /* Before its first piece: it ends after so many bytes. */
-void store_stream_end_after(struct store_stream *stream, uint64_t length);
+void store_reader_end_after(struct store_reader *reader, uint64_t length);
 struct store_upload;
 /* The same of a finished upload that is of no key; it may be closed before the stream is. */
-STORE_MUST_CHECK enum store_result store_stream_open_upload(struct store_txn *txn,
+STORE_MUST_CHECK enum store_result store_reader_open_upload(struct store_txn *txn,
                                                             struct store_upload *upload,
-                                                            struct store_stream **stream);
+                                                            struct store_reader **reader);
 /* Likewise from byte `offset` on, outside of any request; the caller's from the start. */
 STORE_MUST_CHECK enum store_result store_upload_read(struct store_worker *worker,
                                                      struct store_upload *upload, uint64_t offset,
-                                                     struct store_stream **stream);
-void store_stream_keep(struct store_stream *stream);
-void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg);
+                                                     struct store_reader **reader);
+void store_reader_keep(struct store_reader *reader);
+void store_reader_on_ready(struct store_reader *reader, void (*ready)(void *arg), void *arg);
 
-/* The next piece, at most STORE_STREAM_PIECE bytes, as `*count` vectors that stay valid and
+/* The next piece, at most STORE_READER_PIECE bytes, as `*count` vectors that stay valid and
  * unchanged until the next call: STORE_OK, _WAIT, _IO or _DAMAGED; STORE_ABSENT at the end. */
-#define STORE_STREAM_PIECE ((int)(SIZES_EXTENT_PAGES * 4096u)) /* 128 KB */
-STORE_MUST_CHECK enum store_result store_stream_next(struct store_stream *stream,
+#define STORE_READER_PIECE ((int)(SIZES_EXTENT_PAGES * 4096u)) /* 128 KB */
+STORE_MUST_CHECK enum store_result store_reader_next(struct store_reader *reader,
                                                      const struct iovec **vectors, int *count);
-void store_stream_close(struct store_stream *stream); /* at any time, also before the end */
+void store_reader_close(struct store_reader *reader); /* at any time, also before the end */
 
 /*
  * A large value that is written to its place while it arrives, before any request runs. Between a
@@ -413,7 +414,7 @@ void store_stream_close(struct store_stream *stream); /* at any time, also befor
  */
 /* `length`: STORE_UPLOAD_SHORTEST at least; STORE_TOO_LARGE beyond STORE_VALUE_MAX. Or
  * STORE_UPLOAD_OPEN: it ends where it is finished, behind any number of whole pieces of
- * STORE_STREAM_PIECE. No key can have it: it is put aside, to be read once by a stream. Where there
+ * STORE_READER_PIECE. No key can have it: it is put aside, to be read once by a stream. Where there
  * is no room for another piece, those before it are good. */
 #define STORE_UPLOAD_MIN (64 * 1024) /* below this it is not worth while, if bytes are copied */
 #define STORE_UPLOAD_SHORTEST 4096   /* what would not go into an item anyway */
@@ -421,13 +422,13 @@ void store_stream_close(struct store_stream *stream); /* at any time, also befor
 STORE_MUST_CHECK enum store_result store_upload_begin(struct store_worker *worker, uint64_t length,
                                                       void (*ready)(void *arg), void *arg,
                                                       struct store_upload **upload);
-/* Where the next bytes go, at most STORE_STREAM_PIECE and a part of it what was not filled yet,
+/* Where the next bytes go, at most STORE_READER_PIECE and a part of it what was not filled yet,
  * while not all were filled. STORE_WAIT: the device, or room on it, has to catch up. */
 STORE_MUST_CHECK enum store_result store_upload_space(struct store_upload *upload,
                                                       const struct iovec **vectors, int *count);
 /* So many of these bytes are there, from the start. */
 void store_upload_filled(struct store_upload *upload, size_t len);
-/* Instead of both: the next STORE_STREAM_PIECE bytes, or what is left, are these and zeros behind
+/* Instead of both: the next STORE_READER_PIECE bytes, or what is left, are these and zeros behind
  * them; none: a hole. After STORE_WAIT the same is to be put again. */
 STORE_MUST_CHECK enum store_result store_upload_put(struct store_upload *upload, const char *bytes,
                                                     size_t len);
@@ -482,23 +483,23 @@ struct store_entry {
 };
 
 /* An entry of a key's trees that is going to be looked at. */
-#define STORE_PROBE_BYTES 8 /* a key begins with */
-#define STORE_PROBE_LAST STORE_TREES
-struct store_probe {
+#define STORE_HINT_BYTES 8 /* a key begins with */
+#define STORE_HINT_LAST STORE_TREES
+struct store_prefetch_hint {
     const struct store_key *key;
-    uint8_t tree; /* or STORE_PROBE_LAST */
+    uint8_t tree; /* or STORE_HINT_LAST */
     bool by_rank; /* from the tree's begin, or with from_end; else by `bytes` */
     bool from_end;
     uint32_t rank;
-    char bytes[STORE_PROBE_BYTES];
+    char bytes[STORE_HINT_BYTES];
     /* NULL, or turns the probe into one for what the entry leads to. False: nothing. */
     bool (*follow)(const struct store *store, const struct store_entry *entry,
-                   struct store_probe *probe);
+                   struct store_prefetch_hint *hint);
 };
 
 /* Has what is in memory of the ways to it fetched into the processor's cache. */
-void store_prefetch_trees(struct store_worker *worker, const struct store_probe *probes,
-                          uint32_t count);
+void store_prefetch_trees(struct store_worker *worker,
+                          const struct store_prefetch_hint *prefetch_hints, uint32_t count);
 
 /* Gives the key a new value of `count` empty trees. */
 STORE_MUST_CHECK enum store_result store_tree_create(struct store_txn *txn,
@@ -562,12 +563,12 @@ STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
 STORE_MUST_CHECK enum store_result store_yield(struct store_txn *txn);
 uint64_t store_attempt(const struct store_txn *txn);
 
-/* store_step, after which the request is not run again before store_rouse, however long that takes:
- * so there must be somebody who looks now and then whether others wait for its keys
- * (store_is_awaited). Both on its thread, between its runs; one that does not rest is left so. */
-STORE_MUST_CHECK enum store_result store_rest(struct store_txn *txn);
-void store_rouse(struct store_request *request);
-bool store_is_awaited(const struct store_request *request);
+/* store_step, after which the request is not run again before store_resume, however long that
+ * takes: so there must be somebody who looks now and then whether others wait for its keys
+ * (store_has_waiters). Both on its thread, between its runs; one that does not rest is left so. */
+STORE_MUST_CHECK enum store_result store_suspend(struct store_txn *txn);
+void store_resume(struct store_request *request);
+bool store_has_waiters(const struct store_request *request);
 
 uint64_t store_shown(const struct store_txn *txn); /* store_request.shown, of this run so far */
 
@@ -576,28 +577,30 @@ uint64_t store_shown(const struct store_txn *txn); /* store_request.shown, of th
  * on its own, so that it may be larger than memory. It lives over the runs of its request. One that
  * no key was given is taken apart in the background; after a crash nothing of it is there.
  */
-struct store_building;
+struct store_bulk_load;
 
 /* In a run, of `count` trees, in the partition of `key`, which the request holds. */
-STORE_MUST_CHECK enum store_result store_building_begin(struct store_txn *txn,
-                                                        const struct store_key *key, uint32_t count,
-                                                        struct store_building **building);
+STORE_MUST_CHECK enum store_result store_bulk_load_begin(struct store_txn *txn,
+                                                         const struct store_key *key,
+                                                         uint32_t count,
+                                                         struct store_bulk_load **bulk_load);
 /* Tree number `which` as the steps so far have made it, to be changed by this run. */
-STORE_MUST_CHECK enum store_result store_building_tree(struct store_txn *txn,
-                                                       struct store_building *building,
-                                                       uint32_t which, struct store_tree **tree);
+STORE_MUST_CHECK enum store_result store_bulk_load_tree(struct store_txn *txn,
+                                                        struct store_bulk_load *bulk_load,
+                                                        uint32_t which, struct store_tree **tree);
 /* As store_step, but what the run has changed of the building is committed before the next run. If
  * the run does not return with this, or that fails, it is forgotten like all else. */
-STORE_MUST_CHECK enum store_result store_building_step(struct store_txn *txn,
-                                                       struct store_building *building);
-uint64_t store_building_steps(const struct store_building *building); /* so many were committed */
+STORE_MUST_CHECK enum store_result store_bulk_load_step(struct store_txn *txn,
+                                                        struct store_bulk_load *bulk_load);
+uint64_t
+store_bulk_load_steps(const struct store_bulk_load *bulk_load); /* so many were committed */
 /* Gives the key the building as its value, as it is after its last step. */
-STORE_MUST_CHECK enum store_result store_put_building(struct store_txn *txn,
-                                                      const struct store_key *key, uint8_t type,
-                                                      struct store_building *building,
-                                                      int64_t expire_ms);
+STORE_MUST_CHECK enum store_result store_put_bulk_load(struct store_txn *txn,
+                                                       const struct store_key *key, uint8_t type,
+                                                       struct store_bulk_load *bulk_load,
+                                                       int64_t expire_ms);
 /* Not in a run: nothing will be asked of it any more. */
-void store_building_end(struct store_building *building);
+void store_bulk_load_end(struct store_bulk_load *bulk_load);
 
 /* Memory that lives until the request is finished, or its run is forgotten. NULL: there is none. */
 void *store_alloc(struct store_txn *txn, size_t size);
@@ -613,7 +616,7 @@ void store_make_room(struct store_txn *txn);
  * and the items that were read, are not needed any more. False: what the run is to do refers to
  * them, and they stay. */
 struct store_mark {
-    const void *block, *collection, *stream;
+    const void *block, *collection, *reader;
     size_t used;
     uint64_t copied_bytes;
     uint32_t write_count, tree_buffers;
@@ -675,7 +678,7 @@ struct store_change {
 
 /* Called for every change before it is applied; those of one key in the order of their commits, a
  * flush or swap before the transaction's changes of keys. By any thread, with locks of the store
- * held: it must be quick, must not call anything of this header but store_summon, and all it is
+ * held: it must be quick, must not call anything of this header but store_hand_off, and all it is
  * given is gone when it returns. Of a transaction that flushes or swaps in between other changes it
  * is told, in this order: the deletion of keys in databases that are flushed then (not of all keys
  * there); the swaps, then the flush, that it comes to; the changes of keys, with their databases as
@@ -699,20 +702,20 @@ void store_set_cause(struct store_txn *txn, enum store_cause cause);
  * enlists it and returns STORE_OK. store_execute and done say STORE_OK then, but it is to live on,
  * with its keys, until it was dismissed or, being summoned, has run again. Scope STORE_SCOPE_KEYS.
  */
-STORE_MUST_CHECK enum store_result store_enlist(struct store_txn *txn);
+STORE_MUST_CHECK enum store_result store_wait_register(struct store_txn *txn);
 /* Not after it was summoned; one that is not enlisted is left as it is. By its own thread. */
-void store_dismiss(struct store_request *request);
+void store_wait_cancel(struct store_request *request);
 /* Runs an enlisted request again, by its own thread, as the next on this key of its keys: after
  * whoever calls it has ended, and before any other request with that key. Once, and only by an
  * observer for a change of the key (a swap: of any), or in `leave` of a request with it; `from` is
  * the worker there. */
-void store_summon(struct store_request *request, const struct store_key *key,
-                  struct store_worker *from);
+void store_hand_off(struct store_request *request, const struct store_key *key,
+                    struct store_worker *from);
 /* Of one that was summoned: a second of its keys, by its index, is to be its own likewise, when it
  * runs. By whoever might summon it to that one. */
-void store_keep(struct store_request *request, uint32_t index, struct store_worker *from);
+void store_hand_off_also(struct store_request *request, uint32_t index, struct store_worker *from);
 /* Runs now those of this worker that its own requests have summoned; others come by store_poll. */
-void store_answer_summons(struct store_worker *worker);
+void store_run_handoffs(struct store_worker *worker);
 
 /* ---- snapshots ---- */
 
@@ -741,7 +744,7 @@ struct store_snapshot_item {
     uint64_t length;             /* of the value */
     const char *bytes;           /* NULL: large */
     uint8_t trees;               /* how many trees it is; what is in them is not given out yet */
-    struct store_stream *stream; /* of a large value; the snapshot closes it */
+    struct store_reader *reader; /* of a large value; the snapshot closes it */
 };
 
 /* Not from within a run function or an observer. STORE_INVALID: too many observers. */

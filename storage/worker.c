@@ -41,7 +41,7 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
     }
     w->store = store;
     w->index = index;
-    TAILQ_INIT(&w->unscouted);
+    TAILQ_INIT(&w->unprefetched);
     const struct disk_ops *ops = store->disk->ops;
     int error = ops->queue_create(store->disk, QUEUE_DEPTH, &w->queue);
     if (!error)
@@ -54,9 +54,9 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
     }
     w->fd = ops->queue_fd(w->queue);
     pthread_mutex_init(&w->inbox_lock, NULL);
-    pthread_mutex_lock(&store->keeper_lock);
+    pthread_mutex_lock(&store->maintenance_lock);
     store->workers[index] = w;
-    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_unlock(&store->maintenance_lock);
     *worker = w;
     return STORE_OK;
 }
@@ -72,10 +72,10 @@ void store_detach(struct store_worker *worker)
         poll(&readable, 1, 10);
         store_poll(worker);
     }
-    tree_leave_grave(worker);
-    pthread_mutex_lock(&store->keeper_lock);
+    tree_leave_dropped(worker);
+    pthread_mutex_lock(&store->maintenance_lock);
     store->workers[worker->index] = NULL;
-    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_unlock(&store->maintenance_lock);
     pthread_mutex_lock(&worker->inbox_lock); /* whoever woke its last transaction has let go */
     pthread_mutex_unlock(&worker->inbox_lock);
     while (worker->free_txns) {
@@ -107,10 +107,11 @@ void store_poll(struct store_worker *worker)
         expire_step(worker);
     if (atomic_exchange_explicit(&worker->evict_due, false, memory_order_relaxed))
         evict_step(worker);
-    if (worker->grave || atomic_load_explicit(&worker->store->grave_count, memory_order_relaxed))
-        tree_dig(worker);
+    if (worker->dropped ||
+        atomic_load_explicit(&worker->store->dropped_tree_count, memory_order_relaxed))
+        tree_purge(worker);
     worker->polling = false;
-    if (worker->ready || worker->summoned)
+    if (worker->ready || worker->handed_off)
         request_notify(worker);
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-struct block {
+struct input_buffer {
     uint32_t holders;
     size_t used; /* the worker's block: bytes that requests may hold */
     size_t capacity;
@@ -21,21 +21,21 @@ struct block {
 };
 
 /* One holder; NULL: out of memory. */
-static inline struct block *block_new(size_t capacity)
+static inline struct input_buffer *input_buffer_new(size_t capacity)
 {
-    struct block *block = malloc(sizeof *block + capacity);
+    struct input_buffer *block = malloc(sizeof *block + capacity);
     if (block != NULL)
-        *block = (struct block){.holders = 1, .capacity = capacity};
+        *block = (struct input_buffer){.holders = 1, .capacity = capacity};
     return block;
 }
 
-static inline struct block *block_hold(struct block *block)
+static inline struct input_buffer *input_buffer_hold(struct input_buffer *block)
 {
     block->holders++;
     return block;
 }
 
-static inline void block_release(struct block *block)
+static inline void input_buffer_release(struct input_buffer *block)
 {
     if (block != NULL && --block->holders == 0)
         free(block);

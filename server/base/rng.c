@@ -4,27 +4,27 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct dice dice_new(uint64_t seed)
+struct rng rng_new(uint64_t seed)
 {
-    return (struct dice){seed};
+    return (struct rng){seed};
 }
 
 /* SplitMix64: any seed will do, 0 too. */
-uint64_t dice_roll(struct dice *dice)
+uint64_t rng_roll(struct rng *rng)
 {
-    uint64_t x = dice->state += 0x9e3779b97f4a7c15;
+    uint64_t x = rng->state += 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
     return x ^ x >> 31;
 }
 
-uint64_t dice_below(struct dice *dice, uint64_t bound)
+uint64_t rng_below(struct rng *rng, uint64_t bound)
 {
     assert(bound > 0);
     uint64_t uneven = -bound % bound; /* so many of all values would make the small ones likelier */
     uint64_t roll;
     do
-        roll = dice_roll(dice);
+        roll = rng_roll(rng);
     while (roll < uneven);
     return roll % bound;
 }
@@ -36,12 +36,12 @@ static int compare(const void *a, const void *b)
 }
 
 /* At most half of what there is, so that few rolls hit what was rolled before. */
-static void choose_few(struct dice *dice, uint64_t bound, uint64_t count, uint64_t *chosen)
+static void choose_few(struct rng *rng, uint64_t bound, uint64_t count, uint64_t *chosen)
 {
     uint64_t have = 0;
     while (have < count) {
         for (uint64_t i = have; i < count; i++)
-            chosen[i] = dice_below(dice, bound);
+            chosen[i] = rng_below(rng, bound);
         qsort(chosen, count, sizeof *chosen, compare);
         have = 0;
         for (uint64_t i = 0; i < count; i++)
@@ -51,13 +51,13 @@ static void choose_few(struct dice *dice, uint64_t bound, uint64_t count, uint64
 }
 
 /* The same by a bit for each number, where those take no more room than what is chosen. */
-static bool choose_by_bits(struct dice *dice, uint64_t bound, uint64_t count, uint64_t *chosen)
+static bool choose_by_bits(struct rng *rng, uint64_t bound, uint64_t count, uint64_t *chosen)
 {
     uint64_t *bits = calloc(bound / 64 + 1, sizeof *bits);
     if (bits == NULL)
         return false;
     for (uint64_t have = 0; have < count;) {
-        uint64_t number = dice_below(dice, bound), bit = 1ull << number % 64;
+        uint64_t number = rng_below(rng, bound), bit = 1ull << number % 64;
         have += (bits[number / 64] & bit) == 0;
         bits[number / 64] |= bit;
     }
@@ -79,15 +79,15 @@ static void complement(uint64_t bound, const uint64_t *few, uint64_t count, uint
     }
 }
 
-uint64_t *dice_choose(struct dice *dice, uint64_t bound, uint64_t count)
+uint64_t *rng_choose(struct rng *rng, uint64_t bound, uint64_t count)
 {
     assert(count <= bound);
     uint64_t few = count > bound / 2 ? bound - count : count;
     uint64_t *chosen = calloc(few + 1, sizeof *chosen);
     if (chosen == NULL)
         return NULL;
-    if (bound / 64 > few || !choose_by_bits(dice, bound, few, chosen))
-        choose_few(dice, bound, few, chosen);
+    if (bound / 64 > few || !choose_by_bits(rng, bound, few, chosen))
+        choose_few(rng, bound, few, chosen);
     if (few == count)
         return chosen;
     uint64_t *rest = calloc(count, sizeof *rest);

@@ -6,16 +6,16 @@
 
 #include <stdint.h>
 
-struct dice {
+struct rng {
     uint64_t state;
 };
 
-struct dice dice_new(uint64_t seed);
-uint64_t dice_roll(struct dice *dice);                  /* any 64 bits */
-uint64_t dice_below(struct dice *dice, uint64_t bound); /* 0 .. bound - 1, all alike */
+struct rng rng_new(uint64_t seed);
+uint64_t rng_roll(struct rng *rng);                  /* any 64 bits */
+uint64_t rng_below(struct rng *rng, uint64_t bound); /* 0 .. bound - 1, all alike */
 
 /* `count` different numbers below `bound`, rising; count is at most bound. To be freed; NULL: no
  * memory. */
-uint64_t *dice_choose(struct dice *dice, uint64_t bound, uint64_t count);
+uint64_t *rng_choose(struct rng *rng, uint64_t bound, uint64_t count);
 
 #endif

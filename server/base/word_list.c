@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-bool words_next(const char **text, struct resp_slice *word)
+bool word_list_next(const char **text, struct resp_slice *word)
 {
     if (*text == NULL || **text == '\0')
         return false;
@@ -12,20 +12,20 @@ bool words_next(const char **text, struct resp_slice *word)
     return true;
 }
 
-size_t words_count(const char *text)
+size_t word_list_count(const char *text)
 {
     struct resp_slice word;
     size_t count = 0;
-    while (words_next(&text, &word))
+    while (word_list_next(&text, &word))
         count++;
     return count;
 }
 
-bool words_contain(const char *text, const char *word)
+bool word_list_contain(const char *text, const char *word)
 {
     struct resp_slice found;
     size_t len = strlen(word);
-    while (words_next(&text, &found))
+    while (word_list_next(&text, &found))
         if (found.len == len && memcmp(found.data, word, len) == 0)
             return true;
     return false;

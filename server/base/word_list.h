@@ -6,8 +6,8 @@
 #include "protocol/resp.h"
 
 /* Takes the first word off the text; false: there is none. */
-bool words_next(const char **text, struct resp_slice *word);
-size_t words_count(const char *text);
-bool words_contain(const char *text, const char *word);
+bool word_list_next(const char **text, struct resp_slice *word);
+size_t word_list_count(const char *text);
+bool word_list_contain(const char *text, const char *word);
 
 #endif

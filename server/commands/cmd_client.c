@@ -460,7 +460,7 @@ enum store_result cmd_client_list(struct call *call)
     struct filter filter = {.id = 0};
     size_t reply_start = call->reply->len;
     if (!parse_list(call, &filter)) {
-        if (!call->tour_last) /* the error is said once, at the end */
+        if (!call->broadcast_last) /* the error is said once, at the end */
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }
@@ -474,7 +474,7 @@ enum store_result cmd_client_list(struct call *call)
     for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
         if (matches(call, &filter, conn) && !listing_add(listing, call, conn))
             return STORE_NO_MEMORY;
-    return call->tour_last ? reply_listing(call, listing) : STORE_OK;
+    return call->broadcast_last ? reply_listing(call, listing) : STORE_OK;
 }
 
 /* ---- KILL ---- */
@@ -503,7 +503,7 @@ enum store_result cmd_client_kill(struct call *call)
     struct filter filter = {.id = 0};
     size_t reply_start = call->reply->len;
     if (!parse_kill(call, &filter)) {
-        if (!call->tour_last)
+        if (!call->broadcast_last)
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }
@@ -513,7 +513,7 @@ enum store_result cmd_client_kill(struct call *call)
         if (!conn->kill && matches(call, &filter, conn))
             kill_conn(call, conn);
     }
-    if (call->tour_last)
+    if (call->broadcast_last)
         reply_killed(call, &filter);
     return STORE_OK;
 }
@@ -540,7 +540,7 @@ enum store_result cmd_client_unblock(struct call *call)
     enum blocked_ending ending;
     size_t reply_start = call->reply->len;
     if (!parse_unblock(call, &id, &ending)) {
-        if (!call->tour_last)
+        if (!call->broadcast_last)
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }
@@ -550,7 +550,7 @@ enum store_result cmd_client_unblock(struct call *call)
         blocked_end(conn, ending);
         call->cursor++;
     }
-    if (call->tour_last)
+    if (call->broadcast_last)
         resp_integer(call->reply, (int64_t)call->cursor);
     return STORE_OK;
 }

@@ -21,8 +21,8 @@ static void reply_status_words(struct resp_writer *reply, const char *words)
 {
     struct resp_slice word;
     char text[WORD_MAX];
-    resp_set(reply, words_count(words));
-    while (words_next(&words, &word)) {
+    resp_set(reply, word_list_count(words));
+    while (word_list_next(&words, &word)) {
         snprintf(text, sizeof text, "%.*s", (int)word.len, word.data);
         resp_status(reply, text);
     }
@@ -31,8 +31,8 @@ static void reply_status_words(struct resp_writer *reply, const char *words)
 static void reply_bulk_words(struct resp_writer *reply, const char *words)
 {
     struct resp_slice word;
-    resp_set(reply, words_count(words));
-    while (words_next(&words, &word))
+    resp_set(reply, word_list_count(words));
+    while (word_list_next(&words, &word))
         resp_bulk(reply, word.data, word.len);
 }
 
@@ -105,10 +105,10 @@ static bool is_in_category(const struct command *command, size_t category)
     const char *name = categories[category].name;
     if (strcmp(name, "@slow") == 0)
         return (command->flags & CMD_FAST) == 0;
-    if (strcmp(name, "@read") == 0 && words_contain(command->acl, "scripting"))
+    if (strcmp(name, "@read") == 0 && word_list_contain(command->acl, "scripting"))
         return false;
     return (command->flags & categories[category].implied_by) != 0 ||
-           words_contain(command->acl, name + 1);
+           word_list_contain(command->acl, name + 1);
 }
 
 static void reply_categories(struct resp_writer *reply, const struct command *command)
@@ -531,7 +531,7 @@ static const struct command *inner_command(struct call *call)
 static bool has_option(const struct call *call, size_t from, const char *options)
 {
     struct resp_slice option;
-    while (words_next(&options, &option))
+    while (word_list_next(&options, &option))
         for (size_t i = from; i < call->argc; i++)
             if (call->argv[i].len == option.len &&
                 strncasecmp(call->argv[i].data, option.data, option.len) == 0)

@@ -185,7 +185,7 @@ static void make_effective(struct server *server, size_t row)
         server_set_policy(server);
         break;
     case CONFIG_NOTIFY_KEYSPACE_EVENTS:
-        notices_follow(server->notices);
+        keyspace_events_follow(server->keyspace_events);
         break;
     default:
         break;
@@ -263,7 +263,7 @@ static bool try_listener(struct call *call, const struct change *changes, size_t
                       : "Failed to bind to specified addresses.");
 }
 
-static bool try_outside(struct call *call, const struct change *changes, size_t count)
+static bool try_overflow(struct call *call, const struct change *changes, size_t count)
 {
     if (!try_oom_score(call, changes, count))
         return false;
@@ -278,7 +278,7 @@ static bool change_all(struct call *call, struct change *changes, size_t count)
     bool good = find_rows(call, changes, count);
     for (size_t i = 0; i < count && good; i++)
         good = parse_change(call, 2 + i * 2, &changes[i]);
-    good = good && try_outside(call, changes, count);
+    good = good && try_overflow(call, changes, count);
     for (size_t i = 0; i < count && good; i++) {
         config_take(&call->server->config, changes[i].row, &changes[i].value);
         make_effective(call->server, changes[i].row);
@@ -340,7 +340,7 @@ enum store_result cmd_config_resetstat(struct call *call)
                    call->server->commands.count * sizeof worker->command_counters[0] /
                        sizeof(uint64_t));
     errorstats_clear(&worker->errors);
-    if (!call->tour_last)
+    if (!call->broadcast_last)
         return STORE_OK;
     clear_counters(&call->server->total_connections, 1);
     clear_counters(&call->server->rejected_connections, 1);

@@ -34,34 +34,34 @@ _Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
 #define LONG_PIECE (128 * 1024)   /* of it, read at once */
 
 struct dumping {
-    struct gather *gather;
+    struct collector *collector;
     enum item_type type;
 };
 
 /* What is behind `before` will stay. */
-static void add_to_checksum(struct gather *gather, size_t before)
+static void add_to_checksum(struct collector *collector, size_t before)
 {
-    const struct resp_writer *out = &gather->out;
+    const struct resp_writer *out = &collector->out;
     if (!out->failed)
-        gather->checksum = rdb_checksum(gather->checksum,
-                                        (struct resp_slice){out->data + before, out->len - before});
+        collector->checksum = rdb_checksum(
+            collector->checksum, (struct resp_slice){out->data + before, out->len - before});
 }
 
 /* Once. */
-static void put_head(struct gather *gather, enum rdb_kind kind, uint64_t count)
+static void put_head(struct collector *collector, enum rdb_kind kind, uint64_t count)
 {
-    if (gather->at > 0 || gather->out.len > 0)
+    if (collector->at > 0 || collector->out.len > 0)
         return;
-    rdb_put_head(&gather->out, kind, count);
+    rdb_put_head(&collector->out, kind, count);
     if (kind == RDB_STRING)
-        rdb_put_plain_head(&gather->out, count);
-    add_to_checksum(gather, 0);
+        rdb_put_plain_head(&collector->out, count);
+    add_to_checksum(collector, 0);
 }
 
 static enum store_result dump_member(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct dumping *dumping = arg;
-    struct resp_writer *out = &dumping->gather->out;
+    struct resp_writer *out = &dumping->collector->out;
     size_t before = out->len;
     double score;
     if (dumping->type == TYPE_ZSET && !zset_score_parse(value, &score))
@@ -71,16 +71,16 @@ static enum store_result dump_member(void *arg, struct resp_slice name, struct r
         rdb_put_string(out, value);
     else if (dumping->type == TYPE_ZSET)
         rdb_put_score(out, score);
-    add_to_checksum(dumping->gather, before);
+    add_to_checksum(dumping->collector, before);
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
 static enum store_result dump_members(struct call *call, const struct store_item *item,
-                                      struct gather *gather)
+                                      struct collector *collector)
 {
     struct members members;
     struct zset zset;
-    struct dumping dumping = {gather, item_type(item)};
+    struct dumping dumping = {collector, item_type(item)};
     enum store_result result = STORE_OK;
     if (dumping.type == TYPE_ZSET) {
         result = zset_open(call, call->keys, item, &zset);
@@ -91,11 +91,11 @@ static enum store_result dump_members(struct call *call, const struct store_item
     }
     if (result != STORE_OK)
         return result;
-    put_head(gather, (enum rdb_kind)dumping.type, members_count(&members));
-    return members_each(call, &members, gather, dumping.type != TYPE_SET, dump_member, &dumping);
+    put_head(collector, (enum rdb_kind)dumping.type, members_count(&members));
+    return members_each(call, &members, collector, dumping.type != TYPE_SET, dump_member, &dumping);
 }
 
-static enum store_result dump_list(struct call *call, struct gather *gather)
+static enum store_result dump_list(struct call *call, struct collector *collector)
 {
     struct list list;
     struct list_place place;
@@ -104,95 +104,95 @@ static enum store_result dump_list(struct call *call, struct gather *gather)
     enum store_result result = list_find(call, call->keys, &list);
     if (result != STORE_OK)
         return result;
-    put_head(gather, RDB_LIST, list_count(&list));
-    result = list_seek(&list, gather->at, &place);
-    while (result == STORE_OK && gather->at < list_count(&list)) {
+    put_head(collector, RDB_LIST, list_count(&list));
+    result = list_seek(&list, collector->at, &place);
+    while (result == STORE_OK && collector->at < list_count(&list)) {
         result = list_get(&list, &place, &element);
         bytes = element.bytes;
         if (result == STORE_OK && element.large)
             result = string_view(call, &element, 0, element.length, &bytes);
         if (result != STORE_OK)
             break;
-        size_t before = gather->out.len;
-        rdb_put_string(&gather->out, (struct resp_slice){bytes, element.length});
-        add_to_checksum(gather, before);
-        gather->at++;
-        if (gather_step_is_full(gather))
-            return gather_step(call, gather);
+        size_t before = collector->out.len;
+        rdb_put_string(&collector->out, (struct resp_slice){bytes, element.length});
+        add_to_checksum(collector, before);
+        collector->at++;
+        if (collector_step_is_full(collector))
+            return collector_step(call, collector);
         result = list_next(&list, &place);
     }
     return result;
 }
 
 static enum store_result dump_string(struct call *call, const struct store_item *item,
-                                     struct gather *gather)
+                                     struct collector *collector)
 {
     const char *bytes;
-    if (!gather_has_room(gather, item->length))
+    if (!collector_has_room(collector, item->length))
         return STORE_NO_MEMORY;
     enum store_result result = string_view(call, item, 0, item->length, &bytes);
     if (result != STORE_OK)
         return result;
-    rdb_put_head(&gather->out, RDB_STRING, 1);
-    rdb_put_string(&gather->out, (struct resp_slice){bytes, item->length});
-    add_to_checksum(gather, 0);
+    rdb_put_head(&collector->out, RDB_STRING, 1);
+    rdb_put_string(&collector->out, (struct resp_slice){bytes, item->length});
+    add_to_checksum(collector, 0);
     return STORE_OK;
 }
 
 /* Goes through it for the checksum; gather->out has the head, and room for a piece. */
 static enum store_result sum_up(struct call *call, const struct store_item *item,
-                                struct gather *gather)
+                                struct collector *collector)
 {
-    struct resp_writer *out = &gather->out;
+    struct resp_writer *out = &collector->out;
     enum store_result result = STORE_OK;
-    put_head(gather, RDB_STRING, item->length);
-    while (gather->at < item->length && result == STORE_OK) {
-        uint64_t left = item->length - gather->at;
+    put_head(collector, RDB_STRING, item->length);
+    while (collector->at < item->length && result == STORE_OK) {
+        uint64_t left = item->length - collector->at;
         size_t len = left < LONG_PIECE ? (size_t)left : LONG_PIECE;
         char *room = resp_reserve(out, len);
         result =
-            room == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, gather->at, len, room);
+            room == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, collector->at, len, room);
         if (result != STORE_OK)
             return result;
-        gather->checksum = rdb_checksum(gather->checksum, (struct resp_slice){room, len});
-        gather->at += len;
-        result = gather_step(call, gather);
+        collector->checksum = rdb_checksum(collector->checksum, (struct resp_slice){room, len});
+        collector->at += len;
+        result = collector_step(call, collector);
     }
     return result;
 }
 
 /* Twice read, since the checksum comes last, but what comes first is needed first. */
 static enum store_result dump_long_string(struct call *call, const struct store_item *item,
-                                          struct gather *gather)
+                                          struct collector *collector)
 {
-    const struct resp_writer *out = &gather->out;
+    const struct resp_writer *out = &collector->out;
     char footer[RDB_FOOTER_BYTES];
-    enum store_result result = sum_up(call, item, gather);
+    enum store_result result = sum_up(call, item, collector);
     if (result != STORE_OK)
         return result;
     resp_bulk_header(call->reply, out->len + item->length + sizeof footer);
     resp_raw(call->reply, out->data, out->len);
     result = call_reply_bytes(call, item);
-    rdb_footer(gather->checksum, footer);
+    rdb_footer(collector->checksum, footer);
     resp_raw(call->reply, footer, sizeof footer);
     resp_raw(call->reply, "\r\n", 2);
     return result;
 }
 
 /* What was gathered, and its footer. */
-static enum store_result reply_payload(struct call *call, struct gather *gather)
+static enum store_result reply_payload(struct call *call, struct collector *collector)
 {
-    struct resp_writer *out = &gather->out;
-    if (!gather->is_over) {
+    struct resp_writer *out = &collector->out;
+    if (!collector->is_over) {
         char footer[RDB_FOOTER_BYTES];
-        gather->is_over = true;
-        gather->count = gather->aside.bytes + out->len + sizeof footer;
-        rdb_footer(gather->checksum, footer);
+        collector->is_over = true;
+        collector->count = collector->spill.bytes + out->len + sizeof footer;
+        rdb_footer(collector->checksum, footer);
         resp_raw(out, footer, sizeof footer);
         resp_raw(out, "\r\n", 2);
     }
-    resp_bulk_header(call->reply, gather->count);
-    return gather_reply(call, gather);
+    resp_bulk_header(call->reply, collector->count);
+    return collector_reply(call, collector);
 }
 
 enum store_result cmd_dump(struct call *call)
@@ -204,21 +204,21 @@ enum store_result cmd_dump(struct call *call)
         resp_null(call->reply);
         return STORE_OK;
     }
-    struct gather *gather = result == STORE_OK ? gather_get(call) : NULL;
-    if (gather == NULL)
+    struct collector *collector = result == STORE_OK ? collector_get(call) : NULL;
+    if (collector == NULL)
         return result == STORE_OK ? STORE_NO_MEMORY : result;
     if (item_type(&item) == TYPE_STRING && item.length >= LONG_STRING)
-        return dump_long_string(call, &item, gather);
-    gather->is_tail = true;
-    if (gather->is_over)
+        return dump_long_string(call, &item, collector);
+    collector->is_tail = true;
+    if (collector->is_over)
         result = STORE_OK;
     else if (item_type(&item) == TYPE_STRING)
-        result = dump_string(call, &item, gather);
+        result = dump_string(call, &item, collector);
     else if (item_type(&item) == TYPE_LIST)
-        result = dump_list(call, gather);
+        result = dump_list(call, collector);
     else
-        result = dump_members(call, &item, gather);
-    return result == STORE_OK ? reply_payload(call, gather) : result;
+        result = dump_members(call, &item, collector);
+    return result == STORE_OK ? reply_payload(call, collector) : result;
 }
 
 /* ---- RESTORE ---- */
@@ -231,11 +231,11 @@ enum store_result cmd_dump(struct call *call)
 struct restoring {
     struct chunk *chunks; /* of memory that `value` refers to */
     uint64_t bytes;
-    struct gathered gathered;
+    struct collected collected;
     bool is_read;
     bool is_checked; /* no member comes twice */
     struct rdb_value value;
-    struct assembly assembly;
+    struct bulk_store bulk_store;
 };
 
 struct chunk {
@@ -249,7 +249,7 @@ struct restore {
     bool replaces, is_absolute;
     int64_t ttl;
     bool is_idle, is_frequent; /* IDLETIME or FREQ is given: `use` */
-    struct store_use use;
+    struct store_access use;
 };
 
 static bool number_option(struct call *call, size_t at, int64_t most, const char *error,
@@ -361,8 +361,8 @@ static void restoring_free(void *progress)
         free(restoring->chunks);
         restoring->chunks = next;
     }
-    gathered_set(&restoring->gathered, 0);
-    assembly_free(&restoring->assembly);
+    collected_set(&restoring->collected, 0);
+    bulk_store_free(&restoring->bulk_store);
     free(restoring);
 }
 
@@ -376,7 +376,7 @@ static bool restoring_get(struct call *call, struct restoring **restoring)
     *restoring = calloc(1, sizeof **restoring);
     if (*restoring == NULL)
         return false;
-    (*restoring)->gathered.server = call->server;
+    (*restoring)->collected.server = call->server;
     call->progress = *restoring;
     call->progress_free = restoring_free;
     return true;
@@ -391,7 +391,7 @@ static void *alloc_lasting(void *arg, size_t size)
 {
     struct restoring *restoring = arg;
     struct chunk *chunk = NULL;
-    if (gathered_set(&restoring->gathered, restoring->bytes + size))
+    if (collected_set(&restoring->collected, restoring->bytes + size))
         chunk = malloc(sizeof *chunk + size);
     if (chunk == NULL)
         return NULL;
@@ -517,23 +517,23 @@ static enum store_result make_members(struct call *call, const struct rdb_value 
     return result == STORE_OK ? members_write(call, &members, NOTIFY_GENERIC, "restore") : result;
 }
 
-static enum store_result make_large(struct call *call, struct assembly *assembly,
-                                    const struct assembly_parts *parts)
+static enum store_result make_large(struct call *call, struct bulk_store *bulk_store,
+                                    const struct bulk_store_parts *parts)
 {
-    enum store_result result = assembly_go_on(call, assembly, call->keys, parts);
+    enum store_result result = bulk_store_go_on(call, bulk_store, call->keys, parts);
     if (result != STORE_OK)
         return result;
     tell(call);
-    return assembly_put(call, assembly, call->keys, parts->type);
+    return bulk_store_put(call, bulk_store, call->keys, parts->type);
 }
 
 static enum store_result make(struct call *call, struct restoring *restoring,
                               const struct rdb_value *value)
 {
-    struct assembly_parts parts = {(enum item_type)value->kind, value->slices, value->scores,
-                                   value->count};
-    if (restoring != NULL && value->kind != RDB_STRING && assembly_is_large(&parts))
-        return make_large(call, &restoring->assembly, &parts);
+    struct bulk_store_parts parts = {(enum item_type)value->kind, value->slices, value->scores,
+                                     value->count};
+    if (restoring != NULL && value->kind != RDB_STRING && bulk_store_is_large(&parts))
+        return make_large(call, &restoring->bulk_store, &parts);
     if (value->kind == RDB_SET || value->kind == RDB_HASH)
         return make_members(call, value);
     tell(call);
@@ -597,6 +597,6 @@ enum store_result cmd_restore(struct call *call)
     if (result == STORE_OK && ttl > 0)
         result = expire(call, ttl);
     if (result == STORE_OK && (restore.is_idle || restore.is_frequent))
-        store_set_use(call->txn, call->keys, &restore.use);
+        store_set_access(call->txn, call->keys, &restore.use);
     return result;
 }

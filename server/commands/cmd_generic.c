@@ -340,22 +340,22 @@ static bool uses_lfu(const struct call *call)
     " Please note that when switching between policies at runtime LRU and LFU data will take "     \
     "some time to adjust."
 
-static enum store_result object_use(struct call *call, struct store_use *use)
+static enum store_result object_access(struct call *call, struct store_access *use)
 {
     struct store_item item;
     enum store_result result = object_find(call, &item);
     if (result == STORE_OK)
-        result = store_get_use(call->txn, call->keys, use);
+        result = store_get_access(call->txn, call->keys, use);
     if (result != STORE_ABSENT)
         return result;
-    *use = (struct store_use){.idle_ms = 0}; /* this transaction has made it */
+    *use = (struct store_access){.idle_ms = 0}; /* this transaction has made it */
     return STORE_OK;
 }
 
 enum store_result cmd_object_idletime(struct call *call)
 {
-    struct store_use use;
-    enum store_result result = object_use(call, &use);
+    struct store_access use;
+    enum store_result result = object_access(call, &use);
     if (result != STORE_OK)
         return result;
     if (uses_lfu(call))
@@ -368,8 +368,8 @@ enum store_result cmd_object_idletime(struct call *call)
 
 enum store_result cmd_object_freq(struct call *call)
 {
-    struct store_use use;
-    enum store_result result = object_use(call, &use);
+    struct store_access use;
+    enum store_result result = object_access(call, &use);
     if (result != STORE_OK)
         return result;
     if (uses_lfu(call))

@@ -7,7 +7,7 @@
  * string, so that the row stays small beside the bits.
  *
  * A large table is filled in steps, and long strings are copied in steps before: what there is so
- * far is kept in call->progress, counted with what other commands keep (gathered_set).
+ * far is kept in call->progress, counted with what other commands keep (collected_set).
  */
 #include "server/commands/commands.h"
 
@@ -37,7 +37,7 @@ struct lcs {
     size_t next;     /* the first row that is not filled yet */
 
     /* of a table that is filled in steps */
-    struct gathered gathered;
+    struct collected collected;
     char *bytes; /* of both strings, a's first; they are kept, or read in each run */
     size_t loaded;
 };
@@ -248,7 +248,7 @@ static enum store_result compute_at_once(struct call *call, struct lcs *lcs,
 static void free_kept(void *progress)
 {
     struct lcs *lcs = progress;
-    gathered_set(&lcs->gathered, 0);
+    collected_set(&lcs->collected, 0);
     free(lcs->bytes);
     free(lcs->row);
     free(lcs->way);
@@ -262,11 +262,11 @@ static struct lcs *new_kept(struct call *call, const struct lcs *lcs, bool walk_
     if (kept == NULL)
         return NULL;
     *kept = *lcs;
-    kept->gathered.server = call->server;
+    kept->collected.server = call->server;
     call->progress = kept;
     call->progress_free = free_kept;
     size_t len = lcs->a.len + lcs->b.len;
-    if (!gathered_set(&kept->gathered, len + row_bytes(lcs) + (walk_back ? way_bytes(lcs) : 0)))
+    if (!collected_set(&kept->collected, len + row_bytes(lcs) + (walk_back ? way_bytes(lcs) : 0)))
         return NULL;
     kept->bytes = malloc(len);
     kept->row = calloc(1, row_bytes(lcs));
@@ -287,7 +287,7 @@ static enum store_result copy_piece(struct call *call, struct lcs *kept,
     struct store_piece piece = {.length = value->length - at};
     enum store_result result;
     if (value->item.large && value->length > STRING_SHORT) {
-        if (*room == NULL && (*room = store_alloc(call->txn, STORE_STREAM_PIECE)) == NULL)
+        if (*room == NULL && (*room = store_alloc(call->txn, STORE_READER_PIECE)) == NULL)
             return STORE_NO_MEMORY;
         result = store_read_piece(call->txn, &value->item, at, *room, &piece);
     } else {

@@ -142,7 +142,7 @@ static enum store_result copy_end(struct list *list, enum list_end end, struct r
 /* Whether the next command of the connection is the same: there will be elements when it comes. */
 static bool goes_on(struct list *list)
 {
-    return list_is_large(list) && list_count(list) > 0 && call_next(list->call);
+    return list_is_large(list) && list_count(list) > 0 && call_next_in_batch(list->call);
 }
 
 /* ---- LPUSH, RPUSH, LPUSHX, RPUSHX ---- */

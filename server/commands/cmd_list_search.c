@@ -44,7 +44,7 @@ struct search {
 };
 
 /* Compares the element that `place` is moved over, and counts it. */
-static enum store_result visit(const struct search *search, struct gather *gather,
+static enum store_result visit(const struct search *search, struct collector *collector,
                                struct list_place *place)
 {
     struct store_item element;
@@ -59,41 +59,41 @@ static enum store_result visit(const struct search *search, struct gather *gathe
         result = list_next(search->list, place);
     if (result != STORE_OK)
         return result;
-    if (equal && ++gather->count > search->skip)
-        resp_raw(&gather->out, (const char *)&index, sizeof(index));
-    gather->at++;
-    if (gather->out.failed)
+    if (equal && ++collector->count > search->skip)
+        resp_raw(&collector->out, (const char *)&index, sizeof(index));
+    collector->at++;
+    if (collector->out.failed)
         return STORE_NO_MEMORY;
-    bool pauses = list_is_large(search->list) && gather_step_is_full(gather);
-    return pauses ? gather_step(search->list->call, gather) : STORE_OK;
+    bool pauses = list_is_large(search->list) && collector_step_is_full(collector);
+    return pauses ? collector_step(search->list->call, collector) : STORE_OK;
 }
 
 /* Gathers the positions of what was found. */
-static enum store_result run_search(const struct search *search, struct gather **gathered)
+static enum store_result run_search(const struct search *search, struct collector **collected)
 {
     struct list_place place;
     struct list *list = search->list;
-    struct gather *gather = *gathered = gather_get(list->call);
-    if (gather == NULL)
+    struct collector *collector = *collected = collector_get(list->call);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    uint64_t total = list_count(list), at = gather->at;
+    uint64_t total = list_count(list), at = collector->at;
     uint64_t end = search->visit_max < total ? search->visit_max : total;
     uint64_t enough = search->wanted > 0 ? search->skip + search->wanted : UINT64_MAX;
     enum store_result result = list_seek(list, search->backwards ? total - at : at, &place);
-    while (result == STORE_OK && gather->at < end && gather->count < enough)
-        result = visit(search, gather, &place);
+    while (result == STORE_OK && collector->at < end && collector->count < enough)
+        result = visit(search, collector, &place);
     return result;
 }
 
-static uint64_t kept_count(const struct gather *gather)
+static uint64_t kept_count(const struct collector *collector)
 {
-    return gather->out.len / sizeof(uint64_t);
+    return collector->out.len / sizeof(uint64_t);
 }
 
-static uint64_t kept_index(const struct gather *gather, uint64_t i)
+static uint64_t kept_index(const struct collector *collector, uint64_t i)
 {
     uint64_t index;
-    memcpy(&index, gather->out.data + i * sizeof(index), sizeof(index));
+    memcpy(&index, collector->out.data + i * sizeof(index), sizeof(index));
     return index;
 }
 
@@ -103,7 +103,7 @@ enum store_result cmd_linsert(struct call *call)
 {
     struct list list;
     struct list_place place;
-    struct gather *gather;
+    struct collector *collector;
     bool after = slice_is(call->argv[2], "after");
     if (!after && !slice_is(call->argv[2], "before")) {
         call_syntax_error(call);
@@ -118,14 +118,14 @@ enum store_result cmd_linsert(struct call *call)
     }
     struct search search = {
         .list = &list, .value = call->argv[3], .visit_max = UINT64_MAX, .wanted = 1};
-    result = run_search(&search, &gather);
+    result = run_search(&search, &collector);
     if (result != STORE_OK)
         return result;
-    if (kept_count(gather) == 0) {
+    if (kept_count(collector) == 0) {
         resp_integer(call->reply, -1);
         return STORE_OK;
     }
-    result = list_seek(&list, kept_index(gather, 0) + after, &place);
+    result = list_seek(&list, kept_index(collector, 0) + after, &place);
     if (result == STORE_OK)
         result = list_insert(&list, &place, call->argv[4]);
     if (result != STORE_OK)
@@ -137,13 +137,14 @@ enum store_result cmd_linsert(struct call *call)
 /* ---- LREM ---- */
 
 /* Takes out the elements found, the last ones first: the others keep their places. */
-static enum store_result remove_kept(struct list *list, const struct gather *gather, bool rising)
+static enum store_result remove_kept(struct list *list, const struct collector *collector,
+                                     bool rising)
 {
     struct list_place place;
     enum store_result result = STORE_OK;
-    uint64_t count = kept_count(gather);
+    uint64_t count = kept_count(collector);
     for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
-        result = list_seek(list, kept_index(gather, rising ? count - 1 - i : i), &place);
+        result = list_seek(list, kept_index(collector, rising ? count - 1 - i : i), &place);
         if (result == STORE_OK)
             result = list_remove(list, &place, 1);
     }
@@ -153,7 +154,7 @@ static enum store_result remove_kept(struct list *list, const struct gather *gat
 enum store_result cmd_lrem(struct call *call)
 {
     struct list list;
-    struct gather *gather;
+    struct collector *collector;
     int64_t count;
     if (!call_int64(call, call->argv[2], &count))
         return STORE_OK;
@@ -169,12 +170,12 @@ enum store_result cmd_lrem(struct call *call)
                             .backwards = count < 0,
                             .visit_max = UINT64_MAX,
                             .wanted = count < 0 ? 0 - (uint64_t)count : (uint64_t)count};
-    result = run_search(&search, &gather);
+    result = run_search(&search, &collector);
     if (result == STORE_OK)
-        result = remove_kept(&list, gather, !search.backwards);
+        result = remove_kept(&list, collector, !search.backwards);
     if (result != STORE_OK)
         return result;
-    uint64_t removed = kept_count(gather);
+    uint64_t removed = kept_count(collector);
     resp_integer(call->reply, (int64_t)removed);
     return removed > 0 ? list_changed(&list, "lrem") : STORE_OK;
 }
@@ -217,7 +218,7 @@ static bool lpos_options(struct call *call, struct lpos *lpos)
 enum store_result cmd_lpos(struct call *call)
 {
     struct list list;
-    struct gather *gather;
+    struct collector *collector;
     struct lpos lpos;
     if (!lpos_options(call, &lpos))
         return STORE_OK;
@@ -231,15 +232,15 @@ enum store_result cmd_lpos(struct call *call)
                                              : UINT64_MAX,
                             .wanted = lpos.count < 0 ? 1 : (uint64_t)lpos.count,
                             .skip = (uint64_t)(lpos.rank < 0 ? -lpos.rank : lpos.rank) - 1};
-    result = run_search(&search, &gather);
+    result = run_search(&search, &collector);
     if (result != STORE_OK)
         return result;
-    uint64_t kept = kept_count(gather);
+    uint64_t kept = kept_count(collector);
     if (lpos.count >= 0)
         resp_array(call->reply, kept);
     else if (kept == 0)
         resp_null(call->reply);
     for (uint64_t i = 0; i < kept; i++)
-        resp_integer(call->reply, (int64_t)kept_index(gather, i));
+        resp_integer(call->reply, (int64_t)kept_index(collector, i));
     return STORE_OK;
 }

@@ -12,7 +12,7 @@
 #define DEFAULT_SAMPLES 5
 
 /* Adds what the entry with this rank takes to gather->count. */
-static enum store_result sample(struct store_tree *tree, uint64_t rank, struct gather *gather)
+static enum store_result sample(struct store_tree *tree, uint64_t rank, struct collector *collector)
 {
     struct store_cursor cursor;
     struct store_entry entry;
@@ -20,27 +20,27 @@ static enum store_result sample(struct store_tree *tree, uint64_t rank, struct g
     if (result == STORE_OK)
         result = store_tree_get(&cursor, &entry);
     if (result == STORE_OK)
-        gather->count += entry.key_len + entry.value.length + ENTRY_OVERHEAD;
+        collector->count += entry.key_len + entry.value.length + ENTRY_OVERHEAD;
     return result == STORE_ABSENT ? STORE_DAMAGED : result;
 }
 
 /* From `samples` entries, evenly spread; 0: from all. gather->count sums those of this tree. */
 static enum store_result measure_tree(struct call *call, struct store_tree *tree,
-                                      struct gather *gather, uint64_t samples, uint64_t *size)
+                                      struct collector *collector, uint64_t samples, uint64_t *size)
 {
     uint64_t count = store_tree_count(tree);
     if (samples == 0 || samples > count)
         samples = count;
-    while (gather->at < samples) {
-        uint64_t rank = (uint64_t)((__uint128_t)gather->at * count / samples);
-        enum store_result result = sample(tree, rank, gather);
+    while (collector->at < samples) {
+        uint64_t rank = (uint64_t)((__uint128_t)collector->at * count / samples);
+        enum store_result result = sample(tree, rank, collector);
         if (result != STORE_OK)
             return result;
-        gather->at++;
-        if (gather_step_is_full(gather))
-            return gather_step(call, gather);
+        collector->at++;
+        if (collector_step_is_full(collector))
+            return collector_step(call, collector);
     }
-    *size = samples == 0 ? 0 : (uint64_t)((__uint128_t)gather->count * count / samples);
+    *size = samples == 0 ? 0 : (uint64_t)((__uint128_t)collector->count * count / samples);
     return STORE_OK;
 }
 
@@ -52,12 +52,12 @@ static enum store_result measure(struct call *call, const struct store_item *ite
     *size = item->length;
     if (item->trees == 0)
         return STORE_OK;
-    struct gather *gather = gather_get(call);
-    if (gather == NULL)
+    struct collector *collector = collector_get(call);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
     enum store_result result = store_tree_open(call->txn, call->keys, item, 0, &tree);
     if (result == STORE_OK)
-        result = measure_tree(call, tree, gather, samples, size);
+        result = measure_tree(call, tree, collector, samples, size);
     *size *= item->trees;
     return result;
 }

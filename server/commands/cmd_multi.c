@@ -21,7 +21,7 @@ enum store_result cmd_multi(struct call *call)
         resp_error(call->reply, "ERR MULTI calls can not be nested");
         return STORE_OK;
     }
-    session->multi = nest_new();
+    session->multi = nested_calls_new();
     if (session->multi == NULL)
         return STORE_NO_MEMORY;
     resp_ok(call->reply);
@@ -52,17 +52,17 @@ static void follow_select(const struct call *call, uint32_t *db)
 }
 
 /* All keys of all queued commands, and the watched ones. */
-static bool declare_queue(struct request *request, struct nest *nest)
+static bool declare_queue(struct request *request, struct nested_calls *nested_calls)
 {
     struct store_request *store = &request->store;
-    size_t most = watch_count(nest->watch);
-    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next)
+    size_t most = watch_count(nested_calls->watch);
+    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
         most += call_most_keys(nested->call.command, nested->call.argc);
     if (!request_reserve_keys(request, most))
         return false;
-    uint32_t count = watch_count(nest->watch), db = request->call.session->db;
-    watch_keys(nest->watch, request->keys);
-    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+    uint32_t count = watch_count(nested_calls->watch), db = request->call.session->db;
+    watch_keys(nested_calls->watch, request->keys);
+    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
         struct call *call = &nested->call;
         const struct command *command = call->command;
         call->keys = &request->keys[count];
@@ -70,7 +70,7 @@ static bool declare_queue(struct request *request, struct nest *nest)
                                           NULL, &request->keys[count]);
         count += call->key_count;
         follow_select(call, &db);
-        bool is_local = (command->flags & (CMD_LOCAL | CMD_TOUR)) != 0;
+        bool is_local = (command->flags & (CMD_LOCAL | CMD_ALL_WORKERS)) != 0;
         if (!is_local && (command_scope(command) != STORE_SCOPE_KEYS || command->declare != NULL))
             store->scope = STORE_SCOPE_ALL;
     }
@@ -83,41 +83,41 @@ bool exec_declare(struct call *call)
 {
     struct request *request = request_of_call(call);
     struct session *session = call->session;
-    struct nest *nest = session->multi;
+    struct nested_calls *nested_calls = session->multi;
     call->keys = request->store.keys = NULL;
     call->key_count = request->store.key_count = 0;
-    if (nest == NULL)
+    if (nested_calls == NULL)
         return true;
-    nest->watch = session->watch;
+    nested_calls->watch = session->watch;
     session->watch = NULL;
     session->multi = NULL;
     multi_note_memory(session);
-    nest_settle(nest, call);
-    return nest->is_aborted || declare_queue(request, nest);
+    nested_calls_settle(nested_calls, call);
+    return nested_calls->is_aborted || declare_queue(request, nested_calls);
 }
 
 /* Whether EXEC may run what is queued; else it has answered. */
 static enum store_result may_run(struct call *call, bool *may)
 {
-    struct nest *nest = call->nest;
+    struct nested_calls *nested_calls = call->nested_calls;
     bool has_changed = false;
     *may = false;
-    if (nest == NULL) {
+    if (nested_calls == NULL) {
         resp_error(call->reply, "ERR EXEC without MULTI");
         return STORE_OK;
     }
-    if (nest->is_aborted) {
+    if (nested_calls->is_aborted) {
         resp_error(call->reply, "EXECABORT Transaction discarded because of previous errors.");
         return STORE_OK;
     }
-    if (nest->watch != NULL && !nest->is_checked) {
-        enum store_result result = watch_check(nest->watch, call->txn, &has_changed);
+    if (nested_calls->watch != NULL && !nested_calls->is_checked) {
+        enum store_result result = watch_check(nested_calls->watch, call->txn, &has_changed);
         if (result != STORE_OK)
             return result;
     }
     if (has_changed)
         resp_null_array(call->reply);
-    *may = nest->is_checked = !has_changed;
+    *may = nested_calls->is_checked = !has_changed;
     return STORE_OK;
 }
 
@@ -126,7 +126,7 @@ static enum store_result may_run(struct call *call, bool *may)
 static enum store_result run_next(struct nested *nested, struct call *exec)
 {
     const uint32_t flags = nested->call.command->flags;
-    bool is_read = (flags & CMD_READONLY) != 0 && (flags & CMD_REMEMBERS) == 0;
+    bool is_read = (flags & CMD_READONLY) != 0 && (flags & CMD_CACHES_RESULT) == 0;
     struct store_mark mark;
     store_mark(exec->txn, &mark);
     enum store_result result = nested_run(nested, exec->reply);
@@ -141,10 +141,10 @@ enum store_result cmd_exec(struct call *call)
     enum store_result result = may_run(call, &may);
     if (result != STORE_OK || !may)
         return result;
-    struct nest *nest = call->nest;
-    resp_array(call->reply, nest->count);
+    struct nested_calls *nested_calls = call->nested_calls;
+    resp_array(call->reply, nested_calls->count);
     uint64_t place = 0;
-    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
         if (++place % LOOK_EVERY == 0)
             result = call_yield(call);
         if (result != STORE_OK)

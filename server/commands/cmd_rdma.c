@@ -322,7 +322,7 @@ enum store_result cmd_rdma_list(struct call *call)
             call->cursor++;
         }
     call->reply = reply;
-    if (!call->tour_last)
+    if (!call->broadcast_last)
         return STORE_OK;
     if (items->failed)
         return STORE_NO_MEMORY;
@@ -336,7 +336,7 @@ enum store_result cmd_rdma_close(struct call *call)
     struct rdma_stats stats;
     int64_t id;
     if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &id) || id < 1) {
-        if (call->tour_last)
+        if (call->broadcast_last)
             resp_error(call->reply, "ERR Invalid client ID");
         return STORE_OK;
     }
@@ -350,9 +350,9 @@ enum store_result cmd_rdma_close(struct call *call)
             conn_kill(conn);
         call->cursor++;
     }
-    if (call->tour_last && call->cursor > 0)
+    if (call->broadcast_last && call->cursor > 0)
         resp_ok(call->reply);
-    else if (call->tour_last)
+    else if (call->broadcast_last)
         resp_error(call->reply, "ERR No such channel");
     return STORE_OK;
 }

@@ -16,18 +16,18 @@
 #define RANDOM_CANDIDATES 8 /* RANDOMKEY picks among so many neighbours */
 
 struct visit {
-    struct gather *gather;
+    struct collector *collector;
     const struct scan_filter *filter;
 };
 
 /* The walk of this request, begun at `cursor` in the first run; NULL: no memory. */
-static struct gather *walk_get(struct call *call, uint64_t cursor)
+static struct collector *walk_get(struct call *call, uint64_t cursor)
 {
     bool is_first = call->progress == NULL;
-    struct gather *gather = gather_get(call);
-    if (gather != NULL && is_first)
-        gather->at = cursor;
-    return gather;
+    struct collector *collector = collector_get(call);
+    if (collector != NULL && is_first)
+        collector->at = cursor;
+    return collector;
 }
 
 static void visit_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
@@ -38,30 +38,31 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
         return;
     if (!filter->any_type && !slice_is(filter->type, call_type_name(item->type)))
         return;
-    resp_bulk(&visit->gather->out, key, key_len);
-    visit->gather->count++;
+    resp_bulk(&visit->collector->out, key, key_len);
+    visit->collector->count++;
 }
 
 /* Steps until the end of the database, or until so many index entries were looked at: call->cursor
  * counts them. A step that has to wait has visited nothing, so the walk stands where the next run
  * is to go on. */
-static enum store_result walk_on(struct call *call, struct gather *gather, uint64_t budget,
+static enum store_result walk_on(struct call *call, struct collector *collector, uint64_t budget,
                                  const struct scan_filter *filter)
 {
-    struct visit visit = {.gather = gather, .filter = filter};
-    while (!gather->is_over) {
+    struct visit visit = {.collector = collector, .filter = filter};
+    while (!collector->is_over) {
         uint64_t rest = budget - call->cursor;
         uint32_t step = rest < STEP_ENTRIES ? (uint32_t)rest : STEP_ENTRIES, left = step;
         enum store_result result =
-            store_scan(call->txn, call->session->db, &gather->at, &left, visit_key, &visit);
+            store_scan(call->txn, call->session->db, &collector->at, &left, visit_key, &visit);
         if (result != STORE_OK)
             return result;
-        if (gather->out.failed)
+        if (collector->out.failed)
             return STORE_NO_MEMORY;
         call->cursor += step - left;
-        gather->is_over = gather->at == 0 || call->cursor == budget;
-        if (!gather->is_over && !gather->is_nested && gather_step_fills(gather, step - left))
-            return gather_step(call, gather);
+        collector->is_over = collector->at == 0 || call->cursor == budget;
+        if (!collector->is_over && !collector->is_nested &&
+            collector_step_fills(collector, step - left))
+            return collector_step(call, collector);
     }
     return STORE_OK;
 }
@@ -71,15 +72,15 @@ static enum store_result walk_on(struct call *call, struct gather *gather, uint6
 enum store_result cmd_keys(struct call *call)
 {
     struct scan_filter filter = scan_filter(call->argv[1]);
-    struct gather *gather = walk_get(call, 0);
-    if (gather == NULL)
+    struct collector *collector = walk_get(call, 0);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    gather->is_tail = true;
-    enum store_result result = walk_on(call, gather, UINT64_MAX, &filter);
+    collector->is_tail = true;
+    enum store_result result = walk_on(call, collector, UINT64_MAX, &filter);
     if (result != STORE_OK)
         return result;
-    resp_array(call->reply, gather->count);
-    return gather_reply(call, gather);
+    resp_array(call->reply, collector->count);
+    return collector_reply(call, collector);
 }
 
 enum store_result cmd_scan(struct call *call)
@@ -89,16 +90,16 @@ enum store_result cmd_scan(struct call *call)
     if (!scan_read_cursor(call, call->argv[1], &cursor) ||
         !scan_read_options(call, 2, true, &filter))
         return STORE_OK;
-    struct gather *gather = walk_get(call, cursor);
-    if (gather == NULL)
+    struct collector *collector = walk_get(call, cursor);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    gather->is_tail = true;
-    enum store_result result = walk_on(call, gather, filter.count, &filter);
+    collector->is_tail = true;
+    enum store_result result = walk_on(call, collector, filter.count, &filter);
     if (result != STORE_OK)
         return result;
-    scan_reply_cursor(call, gather->at);
-    resp_array(call->reply, gather->count);
-    return gather_reply(call, gather);
+    scan_reply_cursor(call, collector->at);
+    resp_array(call->reply, collector->count);
+    return collector_reply(call, collector);
 }
 
 /* ---- RANDOMKEY ---- */
@@ -106,12 +107,12 @@ enum store_result cmd_scan(struct call *call)
 /* Keeps each of the keys seen so far with the same probability. */
 static void pick_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
 {
-    struct gather *gather = arg;
+    struct collector *collector = arg;
     (void)item;
-    if (dice_below(&gather->dice, ++gather->count) != 0)
+    if (rng_below(&collector->rng, ++collector->count) != 0)
         return;
-    resp_truncate(&gather->out, 0);
-    resp_bulk(&gather->out, key, key_len);
+    resp_truncate(&collector->out, 0);
+    resp_bulk(&collector->out, key, key_len);
 }
 
 /* A few keys from a random place on, the walk going on at the beginning if it meets the end; so a
@@ -125,23 +126,23 @@ enum store_result cmd_randomkey(struct call *call)
         return counted;
     bool few = stats.keys <= RANDOM_CANDIDATES;
     uint64_t start = few ? 0 : store_scan_at(call->txn, db, call->random_seed);
-    struct gather *gather = walk_get(call, start);
-    if (gather == NULL)
+    struct collector *collector = walk_get(call, start);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    while (gather->count < RANDOM_CANDIDATES) {
+    while (collector->count < RANDOM_CANDIDATES) {
         uint32_t budget = RANDOM_CANDIDATES;
-        gather->is_over |= gather->at == 0; /* it goes on to the end, and no further */
+        collector->is_over |= collector->at == 0; /* it goes on to the end, and no further */
         enum store_result result =
-            store_scan(call->txn, db, &gather->at, &budget, pick_key, gather);
+            store_scan(call->txn, db, &collector->at, &budget, pick_key, collector);
         if (result != STORE_OK)
             return result;
-        if (gather->at == 0 && gather->is_over)
+        if (collector->at == 0 && collector->is_over)
             break;
     }
-    if (gather->out.failed)
+    if (collector->out.failed)
         return STORE_NO_MEMORY;
-    if (gather->count > 0)
-        return gather_reply(call, gather);
+    if (collector->count > 0)
+        return collector_reply(call, collector);
     resp_null(call->reply);
     return STORE_OK;
 }

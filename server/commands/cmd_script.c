@@ -98,12 +98,12 @@ static const char *read_key_count(const struct call *call, size_t *count)
 /* In the first run, or before it. */
 static bool prepare(struct call *call)
 {
-    struct nest *nest = call->nest;
-    if (nest == NULL) {
-        nest = nest_new();
-        if (nest == NULL)
+    struct nested_calls *nested_calls = call->nested_calls;
+    if (nested_calls == NULL) {
+        nested_calls = nested_calls_new();
+        if (nested_calls == NULL)
             return false;
-        nest_settle(nest, call);
+        nested_calls_settle(nested_calls, call);
     }
     struct evaluation *evaluation = malloc(sizeof *evaluation);
     if (evaluation == NULL)
@@ -143,7 +143,7 @@ static enum store_result evaluate(struct call *call)
     if (call->progress == NULL) { /* inside EXEC nothing was declared */
         if (!prepare(call))
             return STORE_NO_MEMORY;
-        nest_begin(call);
+        nested_calls_begin(call);
     }
     monitor_feed_script(call);
     const struct evaluation *evaluation = call->progress;

@@ -30,7 +30,7 @@ struct algebra {
     uint64_t limit;             /* SINTERCARD: enough */
     bool is_stored, is_counted; /* what is gathered: members to store, nothing; else a reply */
     bool has_missing;
-    struct gather *gather;
+    struct collector *collector;
 };
 
 /* ---- what belongs to the result ---- */
@@ -39,7 +39,7 @@ struct algebra {
 static enum store_result other_has(struct algebra *algebra, uint32_t index, struct resp_slice name,
                                    bool *found)
 {
-    const struct members *source = &algebra->sets[algebra->gather->source];
+    const struct members *source = &algebra->sets[algebra->collector->source];
     struct members *other = &algebra->sets[index];
     *found = true;
     if (call_same_name(source->key, other->key)) /* looking it up would lose sight of the name */
@@ -49,7 +49,7 @@ static enum store_result other_has(struct algebra *algebra, uint32_t index, stru
 
 static enum store_result belongs(struct algebra *algebra, struct resp_slice name, bool *yes)
 {
-    uint32_t source = algebra->gather->source;
+    uint32_t source = algebra->collector->source;
     uint32_t end = algebra->operation == UNION ? source : algebra->count;
     uint32_t begin = algebra->operation == UNION ? 0 : source + 1;
     bool wanted = algebra->operation == INTERSECTION;
@@ -67,37 +67,37 @@ static enum store_result belongs(struct algebra *algebra, struct resp_slice name
 static enum store_result visit(void *arg, struct resp_slice name, struct resp_slice value)
 {
     struct algebra *algebra = arg;
-    struct gather *gather = algebra->gather;
+    struct collector *collector = algebra->collector;
     bool yes;
     (void)value;
-    if (algebra->is_counted && gather->count == algebra->limit)
+    if (algebra->is_counted && collector->count == algebra->limit)
         return STORE_ABSENT;
     enum store_result result = belongs(algebra, name, &yes);
     if (result != STORE_OK || !yes)
         return result;
-    gather->count++;
+    collector->count++;
     if (algebra->is_stored) {
         uint64_t len = name.len;
-        resp_raw(&gather->out, (const char *)&len, sizeof len);
-        resp_raw(&gather->out, name.data, name.len);
+        resp_raw(&collector->out, (const char *)&len, sizeof len);
+        resp_raw(&collector->out, name.data, name.len);
     } else if (!algebra->is_counted) {
-        resp_bulk(&gather->out, name.data, name.len);
+        resp_bulk(&collector->out, name.data, name.len);
     }
-    return gather->out.failed ? STORE_NO_MEMORY : STORE_OK;
+    return collector->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
 static enum store_result walk(struct algebra *algebra)
 {
-    struct gather *gather = algebra->gather;
+    struct collector *collector = algebra->collector;
     uint32_t sources = algebra->operation == UNION ? algebra->count : 1;
     if (algebra->has_missing && algebra->operation == INTERSECTION)
         return STORE_OK;
-    while (gather->source < sources) {
-        enum store_result result = members_each(algebra->call, &algebra->sets[gather->source],
-                                                gather, false, visit, algebra);
+    while (collector->source < sources) {
+        enum store_result result = members_each(algebra->call, &algebra->sets[collector->source],
+                                                collector, false, visit, algebra);
         if (result != STORE_OK)
             return result;
-        gather_next_source(gather);
+        collector_next_source(collector);
     }
     return STORE_OK;
 }
@@ -133,23 +133,23 @@ static enum store_result find_sets(struct algebra *algebra, uint32_t first)
 }
 
 /* The gathered members, one after the other. */
-static struct resp_slice next_gathered(const struct gather *gather, size_t *at)
+static struct resp_slice next_collected(const struct collector *collector, size_t *at)
 {
     uint64_t len;
-    memcpy(&len, gather->out.data + *at, sizeof len);
-    struct resp_slice member = {gather->out.data + *at + sizeof len, len};
+    memcpy(&len, collector->out.data + *at, sizeof len);
+    struct resp_slice member = {collector->out.data + *at + sizeof len, len};
     *at += sizeof len + len;
-    assert(*at <= gather->out.len);
+    assert(*at <= collector->out.len);
     return member;
 }
 
-static enum store_result add_gathered(struct call *call, const struct gather *gather,
-                                      struct members *set)
+static enum store_result add_collected(struct call *call, const struct collector *collector,
+                                       struct members *set)
 {
     enum store_result result = STORE_OK;
-    for (size_t at = 0; at < gather->out.len && result == STORE_OK;) {
+    for (size_t at = 0; at < collector->out.len && result == STORE_OK;) {
         bool added;
-        struct resp_slice member = next_gathered(gather, &at);
+        struct resp_slice member = next_collected(collector, &at);
         if (members_count(set) == 0)
             set_expect(call, set, member, 1);
         result = set_add(call, set, member, &added);
@@ -158,16 +158,17 @@ static enum store_result add_gathered(struct call *call, const struct gather *ga
 }
 
 /* To the building. */
-static enum store_result plant(struct call *call, struct gather *gather)
+static enum store_result fill(struct call *call, struct collector *collector)
 {
     struct members set;
     members_new(&set, call->keys, TYPE_SET);
-    if (gather->build.type != 0)
-        set.type = gather->build.type;
-    enum store_result result = store_building_tree(call->txn, gather->build.building, 0, &set.tree);
+    if (collector->build.type != 0)
+        set.type = collector->build.type;
+    enum store_result result =
+        store_bulk_load_tree(call->txn, collector->build.bulk_load, 0, &set.tree);
     if (result == STORE_OK)
-        result = add_gathered(call, gather, &set);
-    gather->build.planted_type = set.type;
+        result = add_collected(call, collector, &set);
+    collector->build.filled_type = set.type;
     return result;
 }
 
@@ -178,16 +179,16 @@ static enum store_result compute(struct algebra *algebra, uint32_t first)
     enum store_result result = find_sets(algebra, first);
     if (result != STORE_OK)
         return result;
-    struct gather *gather = algebra->gather = gather_get(call);
-    if (gather == NULL)
+    struct collector *collector = algebra->collector = collector_get(call);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    gather->is_tail = !algebra->is_stored;
+    collector->is_tail = !algebra->is_stored;
     if (algebra->is_stored)
-        result = gather_build(call, gather, call->keys, 1, false, plant);
+        result = collector_build(call, collector, call->keys, 1, false, fill);
     if (result == STORE_OK)
         result = walk(algebra);
     if (result == STORE_OK && algebra->is_stored)
-        result = gather_build(call, gather, call->keys, 1, true, plant);
+        result = collector_build(call, collector, call->keys, 1, true, fill);
     return result;
 }
 
@@ -199,8 +200,8 @@ static enum store_result reply(struct call *call, enum operation operation)
     enum store_result result = compute(&algebra, 0);
     if (result != STORE_OK)
         return result;
-    resp_set(call->reply, algebra.gather->count);
-    return gather_reply(call, algebra.gather);
+    resp_set(call->reply, algebra.collector->count);
+    return collector_reply(call, algebra.collector);
 }
 
 enum store_result cmd_sinter(struct call *call)
@@ -250,24 +251,24 @@ enum store_result cmd_sintercard(struct call *call)
         return STORE_OK;
     enum store_result result = compute(&algebra, 0);
     if (result == STORE_OK)
-        resp_integer(call->reply, (int64_t)algebra.gather->count);
+        resp_integer(call->reply, (int64_t)algebra.collector->count);
     return result;
 }
 
 /* ---- storing ---- */
 
-static enum store_result put_built(struct call *call, const struct gather *gather,
+static enum store_result put_built(struct call *call, const struct collector *collector,
                                    struct members *set)
 {
     struct store_item item;
-    enum store_result result = gather_put_built(call, gather, &item);
+    enum store_result result = collector_put_built(call, collector, &item);
     if (result == STORE_OK)
         result = members_open(call, call->keys, &item, set);
     set->is_changed = true;
     return result;
 }
 
-static enum store_result write_result(struct call *call, const struct gather *gather,
+static enum store_result write_result(struct call *call, const struct collector *collector,
                                       const char *event)
 {
     struct members set;
@@ -277,8 +278,8 @@ static enum store_result write_result(struct call *call, const struct gather *ga
         return result;
     bool exists = result == STORE_OK;
     members_new(&set, call->keys, TYPE_SET);
-    result = gather->build.building != NULL ? put_built(call, gather, &set)
-                                            : add_gathered(call, gather, &set);
+    result = collector->build.bulk_load != NULL ? put_built(call, collector, &set)
+                                                : add_collected(call, collector, &set);
     set.exists = exists;
     return result == STORE_OK ? members_write(call, &set, NOTIFY_SET, event) : result;
 }
@@ -289,9 +290,10 @@ static enum store_result store(struct call *call, enum operation operation, cons
     enum store_result result = compute(&algebra, 1);
     if (result != STORE_OK)
         return result;
-    const struct gather *gather = algebra.gather;
-    result = gather->count == 0 ? call_delete(call, call->keys) : write_result(call, gather, event);
-    resp_integer(call->reply, (int64_t)gather->count);
+    const struct collector *collector = algebra.collector;
+    result = collector->count == 0 ? call_delete(call, call->keys)
+                                   : write_result(call, collector, event);
+    resp_integer(call->reply, (int64_t)collector->count);
     return result;
 }
 

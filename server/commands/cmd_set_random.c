@@ -33,21 +33,21 @@ enum store_result cmd_srandmember(struct call *call)
 /* The same roll of the same dice as for the reply. */
 static enum store_result pop_one(struct call *call, struct members *set)
 {
-    struct dice dice = dice_new(call->random_seed);
+    struct rng rng = rng_new(call->random_seed);
     enum store_result result = members_reply_one(call, set);
     if (result != STORE_OK || !set->exists)
         return result;
-    result = members_remove_at(call, set, dice_below(&dice, members_count(set)));
+    result = members_remove_at(call, set, rng_below(&rng, members_count(set)));
     return result == STORE_OK ? members_write(call, set, NOTIFY_SET, "spop") : result;
 }
 
 /* From the last on: removing leaves the ranks before it as they are. */
 static enum store_result remove_picked(struct call *call, struct members *set,
-                                       const struct gather *gather)
+                                       const struct collector *collector)
 {
     enum store_result result = STORE_OK;
-    for (uint64_t i = gather->count; i-- > 0 && result == STORE_OK;) {
-        result = members_remove_at(call, set, gather->ranks[i]);
+    for (uint64_t i = collector->count; i-- > 0 && result == STORE_OK;) {
+        result = members_remove_at(call, set, collector->ranks[i]);
         if (result == STORE_OK)
             result = members_yield(call, set, i);
     }
@@ -64,10 +64,10 @@ static enum store_result delete_all(struct call *call, const struct members *set
 static enum store_result pop_some(struct call *call, struct members *set, int64_t count)
 {
     enum store_result result = members_reply_some(call, set, count, PART_NAMES, false, resp_set);
-    const struct gather *gather = call->progress;
-    if (result != STORE_OK || gather->count == 0)
+    const struct collector *collector = call->progress;
+    if (result != STORE_OK || collector->count == 0)
         return result;
-    return gather->ranks != NULL ? remove_picked(call, set, gather) : delete_all(call, set);
+    return collector->ranks != NULL ? remove_picked(call, set, collector) : delete_all(call, set);
 }
 
 enum store_result cmd_spop(struct call *call)

@@ -455,21 +455,22 @@ static enum store_result write_list(struct sort *sort, uint64_t count)
 static enum store_result store_results(struct sort *sort, uint64_t count)
 {
     struct call *call = sort->call;
-    struct assembly *assembly = &sort->table->assembly;
-    struct assembly_parts parts = {TYPE_LIST, sort->table->values, NULL, count};
-    bool is_large = assembly_is_large(&parts);
+    struct bulk_store *bulk_store = &sort->table->bulk_store;
+    struct bulk_store_parts parts = {TYPE_LIST, sort->table->values, NULL, count};
+    bool is_large = bulk_store_is_large(&parts);
     enum store_result result = STORE_OK;
     resp_integer(call->reply, (int64_t)count);
     if (count == 0)
         return call_delete(call, sort->to);
     if (is_large)
-        result = assembly_go_on(call, assembly, sort->to, &parts);
+        result = bulk_store_go_on(call, bulk_store, sort->to, &parts);
     if (result == STORE_OK)
         result = call_notify_if_new(call, sort->to);
     call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
     if (result != STORE_OK)
         return result;
-    return is_large ? assembly_put(call, assembly, sort->to, TYPE_LIST) : write_list(sort, count);
+    return is_large ? bulk_store_put(call, bulk_store, sort->to, TYPE_LIST)
+                    : write_list(sort, count);
 }
 
 static enum store_result give_all(struct sort *sort)
@@ -500,7 +501,7 @@ static enum store_result give_all(struct sort *sort)
     if (sort->to != NULL) /* all reads come before the first write */
         return store_results(sort, (end - first) * width);
     resp_array(call->reply, (end - first) * width);
-    return aside_reply(call, &table->aside, &table->out);
+    return reply_spill_reply(call, &table->spill, &table->out);
 }
 
 /* ---- the command ---- */

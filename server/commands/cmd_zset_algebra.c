@@ -41,46 +41,46 @@ struct algebra {
     uint64_t limit; /* ZINTERCARD: enough */
     uint32_t count;
     struct source *sources; /* but for differences, by rising size */
-    struct gather *gather;
+    struct collector *collector;
 };
 
 /* ---- gathered pairs: score, length, member ---- */
 
-struct gathered_head {
+struct collected_head {
     double score;
     uint64_t len;
 };
 
-enum store_result zset_gather_pair(struct gather *gather, const struct zset_pair *pair)
+enum store_result zset_collect_pair(struct collector *collector, const struct zset_pair *pair)
 {
-    struct gathered_head head = {pair->score, pair->member.len};
-    resp_raw(&gather->out, (const char *)&head, sizeof(head));
-    resp_raw(&gather->out, pair->member.data, pair->member.len);
-    gather->count++;
-    return gather->out.failed ? STORE_NO_MEMORY : STORE_OK;
+    struct collected_head head = {pair->score, pair->member.len};
+    resp_raw(&collector->out, (const char *)&head, sizeof(head));
+    resp_raw(&collector->out, pair->member.data, pair->member.len);
+    collector->count++;
+    return collector->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
 /* The pair at *at, which moves behind it. */
-static struct zset_pair next_gathered(const struct gather *gather, size_t *at)
+static struct zset_pair next_collected(const struct collector *collector, size_t *at)
 {
-    struct gathered_head head;
-    memcpy(&head, gather->out.data + *at, sizeof(head));
-    struct zset_pair pair = {{gather->out.data + *at + sizeof(head), head.len}, head.score};
+    struct collected_head head;
+    memcpy(&head, collector->out.data + *at, sizeof(head));
+    struct zset_pair pair = {{collector->out.data + *at + sizeof(head), head.len}, head.score};
     *at += sizeof(head) + head.len;
-    assert(*at <= gather->out.len);
+    assert(*at <= collector->out.len);
     return pair;
 }
 
 /* All of them, none of which is in a building. */
-static enum store_result gathered_pairs(struct call *call, const struct gather *gather,
-                                        struct zset_pair **pairs)
+static enum store_result collected_pairs(struct call *call, const struct collector *collector,
+                                         struct zset_pair **pairs)
 {
     size_t at = 0;
-    *pairs = store_alloc(call->txn, (gather->count + 1) * sizeof(**pairs));
+    *pairs = store_alloc(call->txn, (collector->count + 1) * sizeof(**pairs));
     if (*pairs == NULL)
         return STORE_NO_MEMORY;
-    for (uint64_t i = 0; i < gather->count; i++)
-        (*pairs)[i] = next_gathered(gather, &at);
+    for (uint64_t i = 0; i < collector->count; i++)
+        (*pairs)[i] = next_collected(collector, &at);
     return STORE_OK;
 }
 
@@ -92,64 +92,64 @@ static int by_order(const void *a, const void *b)
 /* ---- storing them ---- */
 
 /* To the building. */
-static enum store_result plant(struct call *call, struct gather *gather)
+static enum store_result fill(struct call *call, struct collector *collector)
 {
     struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
-    if (gather->build.type != 0)
-        zset.type = gather->build.type;
+    if (collector->build.type != 0)
+        zset.type = collector->build.type;
     enum store_result result =
-        store_building_tree(call->txn, gather->build.building, 0, &zset.order);
+        store_bulk_load_tree(call->txn, collector->build.bulk_load, 0, &zset.order);
     if (result == STORE_OK)
-        result = store_building_tree(call->txn, gather->build.building, 1, &zset.by_member);
-    for (size_t at = 0; at < gather->out.len && result == STORE_OK;) {
-        struct zset_pair pair = next_gathered(gather, &at);
+        result = store_bulk_load_tree(call->txn, collector->build.bulk_load, 1, &zset.by_member);
+    for (size_t at = 0; at < collector->out.len && result == STORE_OK;) {
+        struct zset_pair pair = next_collected(collector, &at);
         result = zset_add(&zset, &pair);
     }
-    gather->build.planted_type = zset.type;
+    collector->build.filled_type = zset.type;
     return result;
 }
 
-enum store_result zset_build(struct call *call, struct gather *gather)
+enum store_result zset_build(struct call *call, struct collector *collector)
 {
-    return gather_build(call, gather, call->keys, 2, false, plant);
+    return collector_build(call, collector, call->keys, 2, false, fill);
 }
 
-static enum store_result put_built(struct call *call, const struct gather *gather,
+static enum store_result put_built(struct call *call, const struct collector *collector,
                                    struct zset *zset)
 {
     struct store_item item;
-    enum store_result result = gather_put_built(call, gather, &item);
+    enum store_result result = collector_put_built(call, collector, &item);
     return result == STORE_OK ? zset_open(call, call->keys, &item, zset) : result;
 }
 
-static enum store_result add_gathered(struct call *call, const struct gather *gather,
-                                      struct zset *zset)
+static enum store_result add_collected(struct call *call, const struct collector *collector,
+                                       struct zset *zset)
 {
     struct zset_pair *pairs;
-    enum store_result result = gathered_pairs(call, gather, &pairs);
+    enum store_result result = collected_pairs(call, collector, &pairs);
     if (result == STORE_OK)
-        qsort(pairs, gather->count, sizeof(*pairs), by_order);
-    for (uint64_t i = 0; i < gather->count && result == STORE_OK; i++)
+        qsort(pairs, collector->count, sizeof(*pairs), by_order);
+    for (uint64_t i = 0; i < collector->count && result == STORE_OK; i++)
         result = zset_add(zset, &pairs[i]);
     return result;
 }
 
-enum store_result zset_store(struct call *call, struct gather *gather, const char *event)
+enum store_result zset_store(struct call *call, struct collector *collector, const char *event)
 {
     struct store_item item;
     struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
-    enum store_result result = gather_build(call, gather, call->keys, 2, true, plant);
+    enum store_result result = collector_build(call, collector, call->keys, 2, true, fill);
     if (result != STORE_OK)
         return result;
-    resp_integer(call->reply, (int64_t)gather->count);
-    if (gather->count == 0)
+    resp_integer(call->reply, (int64_t)collector->count);
+    if (collector->count == 0)
         return call_delete(call, call->keys);
     result = store_get(call->txn, call->keys, &item);
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;
     bool exists = result == STORE_OK;
-    result = gather->build.building != NULL ? put_built(call, gather, &zset)
-                                            : add_gathered(call, gather, &zset);
+    result = collector->build.bulk_load != NULL ? put_built(call, collector, &zset)
+                                                : add_collected(call, collector, &zset);
     zset.exists = exists;
     return result == STORE_OK ? zset_changed(&zset, event) : result;
 }
@@ -188,7 +188,7 @@ static double combine(const struct algebra *algebra, double a, double b)
 static enum store_result look_up(struct algebra *algebra, uint32_t index, struct resp_slice name,
                                  struct resp_slice value, double *score, bool *found)
 {
-    const struct source *walked = &algebra->sources[algebra->gather->source];
+    const struct source *walked = &algebra->sources[algebra->collector->source];
     struct source *other = &algebra->sources[index];
     *found = true;
     if (call_same_name(walked->members.key, other->members.key)) /* its name would be lost */
@@ -201,7 +201,7 @@ static enum store_result look_up(struct algebra *algebra, uint32_t index, struct
 static enum store_result judge(struct algebra *algebra, struct resp_slice name,
                                struct resp_slice value, double *score, bool *yes)
 {
-    uint32_t walked = algebra->gather->source;
+    uint32_t walked = algebra->collector->source;
     enum store_result result = weighted(&algebra->sources[walked], value, score);
     *score = zero_if_nan(*score);
     *yes = true;
@@ -230,28 +230,28 @@ static enum store_result visit(void *arg, struct resp_slice name, struct resp_sl
     struct algebra *algebra = arg;
     struct zset_pair pair = {.member = name};
     bool yes;
-    if (algebra->is_counted && algebra->gather->count == algebra->limit)
+    if (algebra->is_counted && algebra->collector->count == algebra->limit)
         return STORE_ABSENT;
     enum store_result result = judge(algebra, name, value, &pair.score, &yes);
     if (result != STORE_OK || !yes)
         return result;
     if (!algebra->is_counted)
-        return zset_gather_pair(algebra->gather, &pair);
-    algebra->gather->count++;
+        return zset_collect_pair(algebra->collector, &pair);
+    algebra->collector->count++;
     return STORE_OK;
 }
 
 static enum store_result walk(struct algebra *algebra)
 {
-    struct gather *gather = algebra->gather;
+    struct collector *collector = algebra->collector;
     uint32_t walks = algebra->operation == UNION ? algebra->count : 1;
-    while (gather->source < walks) {
-        struct source *source = &algebra->sources[gather->source];
-        enum store_result result =
-            members_each(algebra->call, &source->members, gather, !source->is_set, visit, algebra);
+    while (collector->source < walks) {
+        struct source *source = &algebra->sources[collector->source];
+        enum store_result result = members_each(algebra->call, &source->members, collector,
+                                                !source->is_set, visit, algebra);
         if (result != STORE_OK)
             return result;
-        gather_next_source(gather);
+        collector_next_source(collector);
     }
     return STORE_OK;
 }
@@ -402,34 +402,34 @@ static enum store_result compute(struct algebra *algebra)
         return STORE_ANSWERED;
     if (algebra->operation != DIFFERENCE)
         qsort(algebra->sources, algebra->count, sizeof(*algebra->sources), by_size);
-    algebra->gather = gather_get(algebra->call);
-    if (algebra->gather == NULL)
+    algebra->collector = collector_get(algebra->call);
+    if (algebra->collector == NULL)
         return STORE_NO_MEMORY;
     if (algebra->is_stored)
-        result = zset_build(algebra->call, algebra->gather);
+        result = zset_build(algebra->call, algebra->collector);
     return result == STORE_OK ? walk(algebra) : result;
 }
 
-static int by_place(const void *a, const void *b, void *gather)
+static int by_place(const void *a, const void *b, void *collector)
 {
     size_t at_a = *(const uint64_t *)a, at_b = *(const uint64_t *)b;
-    struct zset_pair x = next_gathered(gather, &at_a), y = next_gathered(gather, &at_b);
+    struct zset_pair x = next_collected(collector, &at_a), y = next_collected(collector, &at_b);
     return zset_compare(&x, &y);
 }
 
 /* Where in what was gathered the pairs are, in their order: for all runs to come. */
-static enum store_result sort_places(struct gather *gather)
+static enum store_result sort_places(struct collector *collector)
 {
     size_t at = 0;
-    gather->rank_bytes = (gather->count + 1) * sizeof(*gather->ranks);
-    gather->ranks = malloc(gather->rank_bytes);
-    if (gather->ranks == NULL)
+    collector->rank_bytes = (collector->count + 1) * sizeof(*collector->ranks);
+    collector->ranks = malloc(collector->rank_bytes);
+    if (collector->ranks == NULL)
         return STORE_NO_MEMORY;
-    for (uint64_t i = 0; i < gather->count; i++) {
-        gather->ranks[i] = at;
-        next_gathered(gather, &at);
+    for (uint64_t i = 0; i < collector->count; i++) {
+        collector->ranks[i] = at;
+        next_collected(collector, &at);
     }
-    qsort_r(gather->ranks, gather->count, sizeof(*gather->ranks), by_place, gather);
+    qsort_r(collector->ranks, collector->count, sizeof(*collector->ranks), by_place, collector);
     return STORE_OK;
 }
 
@@ -437,25 +437,25 @@ static enum store_result sort_places(struct gather *gather)
 static enum store_result reply_pairs(struct algebra *algebra)
 {
     struct call *call = algebra->call;
-    struct gather *gather = algebra->gather;
-    struct resp_writer *said = &gather->said;
+    struct collector *collector = algebra->collector;
+    struct resp_writer *said = &collector->said;
     enum zset_form form = zset_form(call, algebra->with_scores);
-    enum store_result result = gather->ranks == NULL ? sort_places(gather) : STORE_OK;
-    for (size_t begun = said->len; result == STORE_OK && gather->at < gather->count;) {
-        size_t at = gather->ranks[gather->at++];
-        struct zset_pair pair = next_gathered(gather, &at);
+    enum store_result result = collector->ranks == NULL ? sort_places(collector) : STORE_OK;
+    for (size_t begun = said->len; result == STORE_OK && collector->at < collector->count;) {
+        size_t at = collector->ranks[collector->at++];
+        struct zset_pair pair = next_collected(collector, &at);
         if (form == ZSET_PAIRS)
             resp_array(said, 2);
         resp_bulk(said, pair.member.data, pair.member.len);
         if (form != ZSET_MEMBERS)
             resp_double(said, pair.score);
-        if (said->len - begun >= GATHER_STEP_BYTES && !gather->is_nested)
-            return aside_step(call, &gather->aside, said);
+        if (said->len - begun >= COLLECT_STEP_BYTES && !collector->is_nested)
+            return reply_spill_step(call, &collector->spill, said);
     }
     if (result != STORE_OK)
         return result;
-    zset_put_head(call->reply, gather->count, form);
-    return aside_reply(call, &gather->aside, said);
+    zset_put_head(call->reply, collector->count, form);
+    return reply_spill_reply(call, &collector->spill, said);
 }
 
 /* `event`: of the form that stores; NULL: it replies. */
@@ -468,7 +468,7 @@ static enum store_result run(struct call *call, enum operation operation, const 
     enum store_result result = compute(&algebra);
     if (result != STORE_OK)
         return result;
-    return event != NULL ? zset_store(call, algebra.gather, event) : reply_pairs(&algebra);
+    return event != NULL ? zset_store(call, algebra.collector, event) : reply_pairs(&algebra);
 }
 
 enum store_result cmd_zunion(struct call *call)
@@ -507,6 +507,6 @@ enum store_result cmd_zintercard(struct call *call)
         .call = call, .operation = INTERSECTION, .is_counted = true, .count_at = 1};
     enum store_result result = compute(&algebra);
     if (result == STORE_OK)
-        resp_integer(call->reply, (int64_t)algebra.gather->count);
+        resp_integer(call->reply, (int64_t)algebra.collector->count);
     return result;
 }

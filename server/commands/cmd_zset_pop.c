@@ -79,7 +79,8 @@ static enum store_result pop_on(struct call *call, struct zset *zset, enum zset_
             return result;
         zset_put_head(steps.out, 1, ZSET_FLAT);
         result = pop_end(&steps, zset, end, ZSET_FLAT);
-    } while (result == STORE_OK && zset_is_large(zset) && zset_count(zset) > 0 && call_next(call));
+    } while (result == STORE_OK && zset_is_large(zset) && zset_count(zset) > 0 &&
+             call_next_in_batch(call));
     return result;
 }
 
@@ -181,14 +182,14 @@ static bool random_options(struct call *call, int64_t *count, bool *with_scores)
 }
 
 struct picking {
-    struct gather *gather;
+    struct collector *collector;
     enum zset_form form;
 };
 
 static enum store_result show_picked(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct picking *picking = arg;
-    struct resp_writer *out = &picking->gather->out;
+    struct resp_writer *out = &picking->collector->out;
     double score;
     if (!zset_score_parse(value, &score))
         return STORE_DAMAGED;
@@ -204,27 +205,28 @@ static enum store_result reply_some(struct call *call, const struct zset *zset, 
                                     enum zset_form form)
 {
     struct members members = zset_members(zset);
-    struct picking picking = {.gather = gather_get(call), .form = form};
-    struct gather *gather = picking.gather;
-    if (gather == NULL)
+    struct picking picking = {.collector = collector_get(call), .form = form};
+    struct collector *collector = picking.collector;
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    if (gather->at == 0 && gather->out.len == 0)
-        zset_put_head(&gather->out, members_pick_count(&members, count), form);
-    gather->is_reply = members_pick_ends(count);
-    enum store_result result = members_pick(call, &members, gather, count, show_picked, &picking);
-    return result == STORE_OK ? gather_reply(call, gather) : result;
+    if (collector->at == 0 && collector->out.len == 0)
+        zset_put_head(&collector->out, members_pick_count(&members, count), form);
+    collector->is_reply = members_pick_ends(count);
+    enum store_result result =
+        members_pick(call, &members, collector, count, show_picked, &picking);
+    return result == STORE_OK ? collector_reply(call, collector) : result;
 }
 
 static enum store_result reply_one(struct call *call, struct zset *zset)
 {
     struct zset_place place;
     struct zset_element element;
-    struct dice dice = dice_new(call->random_seed);
+    struct rng rng = rng_new(call->random_seed);
     if (!zset->exists) {
         resp_null(call->reply);
         return STORE_OK;
     }
-    enum store_result result = zset_seek(zset, dice_below(&dice, zset_count(zset)), &place);
+    enum store_result result = zset_seek(zset, rng_below(&rng, zset_count(zset)), &place);
     if (result == STORE_OK)
         result = zset_get(zset, &place, &element);
     return result == STORE_OK ? call_reply_item(call, &element.member) : result;
@@ -250,14 +252,14 @@ enum store_result cmd_zrandmember(struct call *call)
 struct scanning {
     const struct zset *zset;
     const struct scan_filter *filter;
-    struct gather *gather;
+    struct collector *collector;
 };
 
 /* Scores as Redis prints them here: with 17 digits once it keeps the sorted set as a skip list. */
 static enum store_result show_scanned(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct scanning *scanning = arg;
-    struct resp_writer *out = &scanning->gather->out;
+    struct resp_writer *out = &scanning->collector->out;
     char text[40];
     double score;
     if (!zset_score_parse(value, &score))
@@ -269,7 +271,7 @@ static enum store_result show_scanned(void *arg, struct resp_slice name, struct 
                         : resp_print_double(text, score);
     resp_bulk(out, name.data, name.len);
     resp_bulk(out, text, len);
-    scanning->gather->count += 2;
+    scanning->collector->count += 2;
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
@@ -286,16 +288,16 @@ enum store_result cmd_zscan(struct call *call)
     /* Redis looks at the options only if there is something to be walked. */
     if (zset.exists && !scan_read_options(call, 3, false, &filter))
         return STORE_OK;
-    struct scanning scanning = {.zset = &zset, .filter = &filter, .gather = gather_get(call)};
-    if (scanning.gather == NULL)
+    struct scanning scanning = {.zset = &zset, .filter = &filter, .collector = collector_get(call)};
+    if (scanning.collector == NULL)
         return STORE_NO_MEMORY;
-    scanning.gather->is_tail = true;
+    scanning.collector->is_tail = true;
     struct members members = zset_members(&zset);
-    result = members_scan(call, &members, scanning.gather, &cursor, filter.count, show_scanned,
+    result = members_scan(call, &members, scanning.collector, &cursor, filter.count, show_scanned,
                           &scanning);
     if (result != STORE_OK)
         return result;
     scan_reply_cursor(call, cursor);
-    resp_array(call->reply, scanning.gather->count);
-    return gather_reply(call, scanning.gather);
+    resp_array(call->reply, scanning.collector->count);
+    return collector_reply(call, scanning.collector);
 }

@@ -276,24 +276,24 @@ enum store_result cmd_zrevrangebylex(struct call *call)
 /* ---- ZRANGESTORE ---- */
 
 /* Gathers elements [first, first + count), in order whatever the query's direction. */
-static enum store_result gather_range(struct zset *zset, struct gather *gather, uint64_t first,
-                                      uint64_t count)
+static enum store_result collector_range(struct zset *zset, struct collector *collector,
+                                         uint64_t first, uint64_t count)
 {
     struct zset_place place;
     struct zset_element element;
     struct zset_pair pair;
-    enum store_result result = zset_seek(zset, first + gather->at, &place);
-    while (result == STORE_OK && gather->at < count) {
+    enum store_result result = zset_seek(zset, first + collector->at, &place);
+    while (result == STORE_OK && collector->at < count) {
         result = zset_get(zset, &place, &element);
         if (result == STORE_OK)
             result = zset_name(zset, &element, &pair.member);
         if (result != STORE_OK)
             return result;
         pair.score = element.score;
-        result = zset_gather_pair(gather, &pair);
-        gather->at++;
-        if (result == STORE_OK && zset_is_large(zset) && gather_step_is_full(gather))
-            return gather_step(zset->call, gather);
+        result = zset_collect_pair(collector, &pair);
+        collector->at++;
+        if (result == STORE_OK && zset_is_large(zset) && collector_step_is_full(collector))
+            return collector_step(zset->call, collector);
         if (result == STORE_OK)
             result = zset_next(zset, &place);
     }
@@ -310,13 +310,13 @@ enum store_result cmd_zrangestore(struct call *call)
     enum store_result result = zset_find(call, &call->keys[1], &zset);
     if (result != STORE_OK)
         return result;
-    struct gather *gather = gather_get(call);
-    if (gather == NULL)
+    struct collector *collector = collector_get(call);
+    if (collector == NULL)
         return STORE_NO_MEMORY;
-    result = zset_build(call, gather);
+    result = zset_build(call, collector);
     if (result == STORE_OK)
         result = run_query(&zset, &query, &first, &count);
     if (result == STORE_OK)
-        result = gather_range(&zset, gather, query.backwards ? first - count : first, count);
-    return result == STORE_OK ? zset_store(call, gather, "zrangestore") : result;
+        result = collector_range(&zset, collector, query.backwards ? first - count : first, count);
+    return result == STORE_OK ? zset_store(call, collector, "zrangestore") : result;
 }

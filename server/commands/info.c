@@ -379,7 +379,8 @@ static void write_stats(FILE *to, struct server *server)
             SUM(server, query_buffer_closed));
     fprintf(to, "client_output_buffer_limit_disconnections:%llu\r\n",
             SUM(server, output_buffer_closed));
-    fprintf(to, "dropped_notifications:%llu\r\n", U(notices_dropped(server->notices)));
+    fprintf(to, "dropped_notifications:%llu\r\n",
+            U(keyspace_events_dropped(server->keyspace_events)));
     fprintf(to, "latest_fork_usec:0\r\ntotal_forks:0\r\nmigrate_cached_sockets:0\r\n");
     fprintf(to, "slave_expires_tracked_keys:0\r\n");
     fprintf(to, "active_defrag_hits:0\r\nactive_defrag_misses:0\r\n");

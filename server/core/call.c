@@ -115,7 +115,7 @@ bool call_wrong_type(struct call *call)
     return false;
 }
 
-bool call_counts_use(const struct call *call)
+bool call_counts_access(const struct call *call)
 {
     if ((call->command->flags & CMD_NO_TOUCH) != 0)
         return false;
@@ -223,7 +223,7 @@ uint32_t call_table_keys(const struct store *store, const struct command *comman
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,
                          struct store_key *keys)
 {
-    const uint32_t writes = CMD_WRITE | CMD_REMEMBERS;
+    const uint32_t writes = CMD_WRITE | CMD_CACHES_RESULT;
     enum store_mode mode = (command->flags & writes) != 0 ? STORE_EXCLUSIVE : STORE_SHARED;
     int64_t last = command->last_key < 0 ? (int64_t)argc + command->last_key : command->last_key;
     if (last >= (int64_t)argc)

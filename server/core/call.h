@@ -63,7 +63,7 @@ bool call_wrong_type(struct call *call);                                   /* al
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 
 /* Whether looking at keys is to count as use of them, for eviction. */
-bool call_counts_use(const struct call *call);
+bool call_counts_access(const struct call *call);
 
 /* The names alone, whatever their databases. */
 bool call_same_name(const struct store_key *a, const struct store_key *b);

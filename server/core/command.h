@@ -24,7 +24,7 @@ struct ahead;
 struct command_rename;
 struct command;
 struct effects;
-struct nest;
+struct nested_calls;
 struct upload;
 
 /* Item types as kept in the engine; part of the data format: never renumber. */
@@ -83,18 +83,19 @@ struct call {
     /* The call this one runs inside, as part of the same transaction; NULL: none. And what runs
      * inside this one: see nested.h. */
     struct call *outer;
-    struct nest *nest;
+    struct nested_calls *nested_calls;
 
-    /* Commands that this run may go on with, and how many it has: see batch.h and call_next. */
-    const struct ahead *row;
-    uint32_t row_left, row_taken;
+    /* Commands that this run may go on with, and how many it has: see batch.h and
+     * call_next_in_batch. */
+    const struct ahead *batch;
+    uint32_t batch_left, batch_taken;
 
-    /* CMD_TOUR: the function is called once on each worker's thread, `worker` being the one whose
-     * turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through the
-     * whole tour; `session` may be written on the last call only (its fields that no command
+    /* CMD_ALL_WORKERS: the function is called once on each worker's thread, `worker` being the one
+     * whose turn it is, last on the connection's own. `reply`, `cursor` and `progress` live through
+     * the whole tour; `session` may be written on the last call only (its fields that no command
      * changes may be read before). txn is NULL. */
-    uint32_t tour_index; /* 0 at the first call, then 1, 2 ... */
-    bool tour_last;
+    uint32_t broadcast_index; /* 0 at the first call, then 1, 2 ... */
+    bool broadcast_last;
 };
 
 typedef enum store_result command_fn(struct call *call);
@@ -109,10 +110,10 @@ enum command_flags {
     CMD_STALE = 1 << 6,
     CMD_FAST = 1 << 7,
     CMD_NO_AUTH = 1 << 8,
-    CMD_LOCAL = 1 << 9,     /* no transaction */
-    CMD_ALL_KEYS = 1 << 10, /* scope STORE_SCOPE_ALL */
-    CMD_NO_KEYS = 1 << 11,  /* scope STORE_SCOPE_NONE: scans and counters */
-    CMD_TOUR = 1 << 12,     /* visits every worker in turn: see worker.h */
+    CMD_LOCAL = 1 << 9,        /* no transaction */
+    CMD_ALL_KEYS = 1 << 10,    /* scope STORE_SCOPE_ALL */
+    CMD_NO_KEYS = 1 << 11,     /* scope STORE_SCOPE_NONE: scans and counters */
+    CMD_ALL_WORKERS = 1 << 12, /* visits every worker in turn: see worker.h */
     CMD_NO_MULTI = 1 << 13,
     CMD_MOVABLE_KEYS = 1 << 14,
     CMD_PUBSUB = 1 << 15,
@@ -122,17 +123,17 @@ enum command_flags {
     CMD_ALLOW_BUSY = 1 << 19,
     CMD_OTHER_DB = 1 << 20, /* may touch a key in another database: see call_table_keys */
     CMD_SKIP_SLOWLOG = 1 << 21,
-    CMD_IN_PLACE = 1 << 22, /* CMD_LOCAL and harmless to run again: inside a transaction it runs in
-                               its turn, where other CMD_LOCAL commands run behind it */
-    CMD_NESTS = 1 << 23,    /* runs other commands inside itself: see nested.h */
-    CMD_QUEUE_APART = 1 << 24,  /* after MULTI it is not queued, but runs */
-    CMD_SUBSCRIBED = 1 << 25,   /* allowed to subscribers also in RESP2 */
-    CMD_PUSHES = 1 << 26,       /* replies in pushes, which CLIENT REPLY does not silence */
-    CMD_REMEMBERS = 1 << 27,    /* CMD_READONLY, yet writes down what it has found out: its keys are
-                                   held as a writer's */
-    CMD_STORE_OPTION = 1 << 28, /* a key stands behind the option STORE, as SORT has it */
-    CMD_KEYS_OPTIONAL = 1 << 29, /* as COMMAND tells: their count may be 0 */
-    CMD_NO_TOUCH = 1 << 30,      /* looking at a key this way is no use of it */
+    CMD_LOCAL_IDEMPOTENT = 1 << 22, /* CMD_LOCAL and harmless to run again: inside a transaction it
+                               runs in its turn, where other CMD_LOCAL commands run behind it */
+    CMD_NESTS = 1 << 23,            /* runs other commands inside itself: see nested.h */
+    CMD_NOT_QUEUED = 1 << 24,       /* after MULTI it is not queued, but runs */
+    CMD_SUBSCRIBED = 1 << 25,       /* allowed to subscribers also in RESP2 */
+    CMD_PUSHES = 1 << 26,           /* replies in pushes, which CLIENT REPLY does not silence */
+    CMD_CACHES_RESULT = 1 << 27,    /* CMD_READONLY, yet writes down what it has found out: its keys
+                                   are    held as a writer's */
+    CMD_STORE_OPTION = 1 << 28,     /* a key stands behind the option STORE, as SORT has it */
+    CMD_KEYS_OPTIONAL = 1 << 29,    /* as COMMAND tells: their count may be 0 */
+    CMD_NO_TOUCH = 1 << 30,         /* looking at a key this way is no use of it */
 };
 
 /* Once, before the first run: declares the keys that the table's positions do not tell, in the
@@ -143,8 +144,9 @@ typedef bool declare_fn(struct call *call);
  * `probes`, and returns how many there are. `before`: so many commands may take elements from the
  * ends first. */
 #define PROBES_MOST 2 /* of one command */
-typedef uint32_t probes_fn(const struct store *store, const struct ahead *ahead, uint32_t before,
-                           struct store_probe probes[PROBES_MOST]);
+typedef uint32_t prefetch_hints_fn(const struct store *store, const struct ahead *ahead,
+                                   uint32_t before,
+                                   struct store_prefetch_hint prefetch_hints[PROBES_MOST]);
 
 /* What the rooms below commands/ have to know of a command beyond its flags. */
 enum command_role {
@@ -202,7 +204,7 @@ struct command {
      * the element at an end of the order. */
     int member_at, score_at;
     bool follows_score, takes_first, takes_last;
-    probes_fn *probes; /* of these five columns; NULL: none is set */
+    prefetch_hints_fn *prefetch_hints; /* of these five columns; NULL: none is set */
     enum command_role role;
     enum command_redact redact;
 };

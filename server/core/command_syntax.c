@@ -119,7 +119,7 @@ static enum syntax_type type_called(struct resp_slice name)
 static enum syntax_type type_of_name(const char *name)
 {
     for (size_t i = 0; i < TYPES_OF_NAMES; i++)
-        if (words_contain(types_of_names[i].names, name))
+        if (word_list_contain(types_of_names[i].names, name))
             return types_of_names[i].type;
     return SYNTAX_STRING;
 }

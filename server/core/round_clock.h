@@ -23,7 +23,7 @@
 static inline uint32_t round_clock_weight(const struct command *command)
 {
     const uint32_t unbounded =
-        CMD_LOCAL | CMD_TOUR | CMD_NESTS | CMD_ALL_KEYS | CMD_NO_KEYS | CMD_CONTAINER;
+        CMD_LOCAL | CMD_ALL_WORKERS | CMD_NESTS | CMD_ALL_KEYS | CMD_NO_KEYS | CMD_CONTAINER;
     bool is_long = command != NULL && (command->flags & unbounded) != 0;
     return is_long && (command->flags & CMD_FAST) == 0 ? ROUND_LOOK_WEIGHT : 1;
 }

@@ -17,7 +17,7 @@
 
 struct blocked;
 struct listener;
-struct notices;
+struct keyspace_events;
 struct pubsub;
 struct rdma_ops;
 struct rdma_devices;
@@ -41,7 +41,7 @@ struct server {
     struct command_index commands; /* main builds it from config.renames before workers start */
     struct store *store;
     struct pubsub *pubsub;
-    struct notices *notices;
+    struct keyspace_events *keyspace_events;
     struct blocked *blocked;
     struct scripts *scripts;
     struct slowlog *slowlog;
@@ -61,18 +61,18 @@ struct server {
     _Atomic uint64_t loop_usec_before; /* of the workers' time, when it began to count anew */
     _Atomic uint64_t script_bytes;     /* granted to Lua, in all workers: see script_state.h */
     _Atomic uint64_t spooled_bytes;    /* of clients' commands, on the device: see spool.h */
-    _Atomic uint64_t gathered_bytes;   /* by the commands that work in steps: see collector.h */
+    _Atomic uint64_t collected_bytes;  /* by the commands that work in steps: see collector.h */
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
     struct rdma_devices *rdma;       /* NULL: none, and the reason for it */
     char rdma_problem[SERVER_PROBLEM_MAX];
-    _Atomic uint64_t memory_peak;     /* of used_memory, as far as INFO has seen it */
-    _Atomic uint64_t client_comfort;  /* of a worker's clients: see client_memory.h */
-    _Atomic uint64_t client_limit;    /* of all clients */
-    _Atomic int64_t client_bytes;     /* of all, within a megabyte for each worker */
-    _Atomic uint64_t published_bytes; /* of publications in outputs, each counted once */
-    _Atomic int64_t published_untold; /* of that, not in client_bytes yet */
-    _Atomic uint64_t memory_bound;    /* maxmemory, or what stands for it */
+    _Atomic uint64_t memory_peak;       /* of used_memory, as far as INFO has seen it */
+    _Atomic uint64_t client_soft_limit; /* of a worker's clients: see client_memory.h */
+    _Atomic uint64_t client_limit;      /* of all clients */
+    _Atomic int64_t client_bytes;       /* of all, within a megabyte for each worker */
+    _Atomic uint64_t published_bytes;   /* of publications in outputs, each counted once */
+    _Atomic int64_t published_untold;   /* of that, not in client_bytes yet */
+    _Atomic uint64_t memory_bound;      /* maxmemory, or what stands for it */
     _Atomic int64_t trim_peak; /* of client_bytes and script_bytes since malloc gave memory back */
     _Atomic int64_t trim_next_ms;  /* when it may be asked again */
     _Atomic bool stopping;         /* set by server_stop alone */

@@ -12,7 +12,7 @@
 #include "protocol/resp.h"
 
 struct conn;
-struct nest;
+struct nested_calls;
 struct subscription;
 struct watch;
 
@@ -61,7 +61,7 @@ struct session {
                                and a password is set; true from the start if none was */
     bool close_after_reply; /* QUIT, protocol errors, CLIENT KILL of itself */
     bool no_evict, no_touch;
-    struct nest *multi;                   /* between MULTI and EXEC: what is queued; else NULL */
+    struct nested_calls *multi;           /* between MULTI and EXEC: what is queued; else NULL */
     struct watch *watch;                  /* WATCH; NULL: nothing */
     uint64_t queued_bytes, watched_bytes; /* of memory, of these two: see multi_note_memory */
     enum session_reply_mode reply_mode;

@@ -137,7 +137,7 @@ static void put_back(struct worker *worker, struct worker_message *first)
 void worker_visit_inbox(struct worker *worker)
 {
     uint64_t most =
-        atomic_load_explicit(&worker->server->client_comfort, memory_order_relaxed) / PUSH_SHARE;
+        atomic_load_explicit(&worker->server->client_soft_limit, memory_order_relaxed) / PUSH_SHARE;
     struct worker_message *next = take_all(worker);
     worker->pushed_bytes = 0;
     for (struct worker_message *message; (message = next) != NULL;) {
@@ -178,8 +178,8 @@ void worker_visit_urgent(struct worker *worker)
 
 void worker_visit_woken(struct worker *worker)
 {
-    if (!worker->is_aside)
-        store_answer_summons(worker->store);
+    if (!worker->is_spilled)
+        store_run_handoffs(worker->store);
 }
 
 void worker_post_self(struct worker *self, struct worker_message *message)

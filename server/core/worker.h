@@ -22,7 +22,7 @@
 #include "server/core/session.h"
 
 struct event_base;
-struct block;
+struct input_buffer;
 struct conn;
 struct rdma_loop;
 struct rdma_poll_group;
@@ -66,9 +66,9 @@ struct script_shown {
 #define WORKER_LATE_BYTES (128 * 1024)
 
 /* What a connection's turn has written, kept until those of others can be sent with it. */
-struct late_reply {
+struct corked_reply {
     struct conn *conn;
-    uint32_t at, len; /* in worker->late_bytes */
+    uint32_t at, len; /* in worker->corked_bytes */
 };
 
 /* Whether commands are taken although much is unsent. */
@@ -79,7 +79,7 @@ struct loop_hooks {
     /* A small round from inside a command that runs for long on `apart`, which is left alone: new
      * connections are taken in, input is read, BUSY is answered; everything else waits for the
      * command's end. The command holds no lock of the store. */
-    void (*serve_aside)(struct worker *worker, struct conn *apart);
+    void (*run_nested_round)(struct worker *worker, struct conn *apart);
     /* The script that runs on the worker is inside a command that takes long, at a point where
      * nothing of the store is looked at. */
     void (*look_from_script)(struct worker *worker);
@@ -108,19 +108,19 @@ struct worker {
     struct command_counters *command_counters; /* command_count of them */
 
     /* shared by the connections, which take turns: see conn.c */
-    struct resp_parser *parser; /* at a command's start between turns */
-    struct resp_parser scout;   /* of read_ahead.c */
+    struct resp_parser *parser;      /* at a command's start between turns */
+    struct resp_parser prefetch_run; /* of read_ahead.c */
     struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
     uint32_t spare_parser_count;
-    struct block *input;       /* what transports are read into; NULL: to be made */
-    struct resp_writer output; /* replies of the connection whose turn it is; else empty */
-    uint32_t output_replies;   /* how many: see conn_output.c */
-    struct late_reply late[WORKER_LATE_REPLIES]; /* see conn_output.c */
-    uint32_t late_count, late_used;
-    char *late_bytes;       /* WORKER_LATE_BYTES */
-    struct conn *attention; /* connections to be looked at before the round ends */
-    struct conn *undurable; /* connections whose replies wait for the journal */
-    struct conn *put_off;   /* connections with commands left for the next round */
+    struct input_buffer *input; /* what transports are read into; NULL: to be made */
+    struct resp_writer output;  /* replies of the connection whose turn it is; else empty */
+    uint32_t output_replies;    /* how many: see conn_output.c */
+    struct corked_reply corked[WORKER_LATE_REPLIES]; /* see conn_output.c */
+    uint32_t corked_count, corked_used;
+    char *corked_bytes;       /* WORKER_LATE_BYTES */
+    struct conn *ready_conns; /* connections to be looked at before the round ends */
+    struct conn *undurable;   /* connections whose replies wait for the journal */
+    struct conn *put_off;     /* connections with commands left for the next round */
 
     /* see round_clock.h */
     uint32_t round_weight;
@@ -131,17 +131,17 @@ struct worker {
     /* the runner's: see runner.c */
     struct request *free_requests;
     uint32_t free_request_count;
-    struct fiber_pool fibers;     /* see long_run.h */
-    LIST_HEAD(, request) resting; /* see reply_stream.h */
-    LIST_HEAD(, waiter) awaiting; /* see blocked_note_durable */
-    uint32_t running;             /* requests started and not finished */
+    struct fiber_pool fibers;       /* see long_run.h */
+    LIST_HEAD(, request) suspended; /* see reply_stream.h */
+    LIST_HEAD(, waiter) awaiting;   /* see blocked_note_durable */
+    uint32_t running;               /* requests started and not finished */
     uint64_t random_state;
     int64_t browser_logged_ms;
 
     struct script_state *scripts; /* NULL: none has run here yet */
     struct script_shown script;
-    bool is_choked;         /* see pubsub_chokes */
-    bool is_aside;          /* in hooks->serve_aside: only CMD_ALLOW_BUSY commands run */
+    bool is_throttled;      /* see pubsub_throttles */
+    bool is_spilled;        /* in hooks->run_nested_round: only CMD_ALLOW_BUSY commands run */
     struct rdma_loop *rdma; /* NULL: no RDMA here */
     struct rdma_poll_group *rdma_group;
     const struct loop_hooks *hooks;

@@ -14,27 +14,27 @@ static bool is_alike(const struct call *call, const struct ahead *next)
            memcmp(next->key->data, key->data, key->len) == 0;
 }
 
-bool call_next(struct call *call)
+bool call_next_in_batch(struct call *call)
 {
-    if (call->row_left == 0 || !is_alike(call, call->row) || store_is_scouting(call->txn) ||
+    if (call->batch_left == 0 || !is_alike(call, call->batch) || store_is_prefetch_run(call->txn) ||
         monitor_any(call->server))
         return false;
     const struct request *request = request_of_call(call);
-    if (request->stream_count > 0 || call->reply->len - request->reply_start > REPLY_MOST)
+    if (request->reader_count > 0 || call->reply->len - request->reply_start > REPLY_MOST)
         return false;
     call->argv += call->argc;
-    call->row++;
-    call->row_left--;
-    call->row_taken++;
+    call->batch++;
+    call->batch_left--;
+    call->batch_taken++;
     return true;
 }
 
-enum store_result row_end(struct call *call, enum store_result result)
+enum store_result batch_end(struct call *call, enum store_result result)
 {
-    call->argv -= call->row_taken * call->argc;
-    if (result == STORE_OK || call->row_taken == 0)
+    call->argv -= call->batch_taken * call->argc;
+    if (result == STORE_OK || call->batch_taken == 0)
         return result;
-    row_drop(call);
-    call->row_taken = 0;
+    batch_drop(call);
+    call->batch_taken = 0;
     return result == STORE_WAIT ? result : store_step(call->txn);
 }

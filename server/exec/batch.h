@@ -1,7 +1,7 @@
 /*
  * Rows: commands of one pipeline that are alike - one command, one key, as many arguments - and
  * have all arrived. A function that changes a large collection may go on with the next of them
- * (call_next): one transaction, one look-up of the key, one descent's pages, one record.
+ * (call_next_in_batch): one transaction, one look-up of the key, one descent's pages, one record.
  *
  * What is to be seen of a row could be seen of its commands one by one: their replies, what they
  * notify and MONITOR shows, in their order; figures count each. So a row goes on only where nobody
@@ -12,7 +12,7 @@
  * 1. A row begins with a command that runs where its connection's output is gathered. It is all
  *    taken then, or its first command alone; so no run but the first makes one.
  * 2. Their arguments stand one behind the other. Between runs the call's are the first command's;
- *    row_taken counts the others, which are held with it if the commit has to wait.
+ *    batch_taken counts the others, which are held with it if the commit has to wait.
  * 3. A run that has taken others and does not succeed is run again without them.
  */
 #ifndef VELLUM_BATCH_H
@@ -22,19 +22,19 @@
 #include "server/exec/request.h"
 
 /* After each run: what it is to return. */
-STORE_MUST_CHECK enum store_result row_end(struct call *call, enum store_result result);
+STORE_MUST_CHECK enum store_result batch_end(struct call *call, enum store_result result);
 
 /* The commands offered are going to be taken for themselves. */
-static inline void row_drop(struct call *call)
+static inline void batch_drop(struct call *call)
 {
-    call->row = NULL;
-    call->row_left = 0;
+    call->batch = NULL;
+    call->batch_left = 0;
 }
 
 /* Commands that the request stands for. */
-static inline uint32_t row_length(const struct call *call)
+static inline uint32_t batch_length(const struct call *call)
 {
-    return 1 + call->row_taken;
+    return 1 + call->batch_taken;
 }
 
 /*
@@ -43,6 +43,6 @@ static inline uint32_t row_length(const struct call *call)
  * this one's. For a function that has done all for its command, at a key for which nobody can be
  * waiting, and knows that the next one will find what it needs there. False: there is none.
  */
-bool call_next(struct call *call);
+bool call_next_in_batch(struct call *call);
 
 #endif

@@ -15,7 +15,7 @@
  *    ready there; one whose wait has ended leaves without, having no key to hand on.
  * 6. `users` counts the requests that may block; while it is not 0 the registry listens.
  *
- * Locks: a shard's is a leaf below the store's, but for those that store_summon takes.
+ * Locks: a shard's is a leaf below the store's, but for those that store_hand_off takes.
  */
 #include "server/exec/blocked.h"
 
@@ -199,10 +199,10 @@ static void hand_on(struct queue *queue, struct store_worker *from, uint64_t tur
         if (stop_waiting(waiter, SUMMONED)) {
             atomic_store(&waiter->turn, turn);
             queue->handed = waiter;
-            store_summon(&waiter->request->store, &queue->key, from);
+            store_hand_off(&waiter->request->store, &queue->key, from);
         } else if (has_choice(waiter, turn)) {
             queue->handed = waiter;
-            store_keep(&waiter->request->store, (uint32_t)(at - waiter->places), from);
+            store_hand_off_also(&waiter->request->store, (uint32_t)(at - waiter->places), from);
         }
     }
 }
@@ -432,7 +432,7 @@ enum store_result call_block(struct call *call, const struct store_key *keys, ui
         waiter->deadline_ms = timeout_ms == 0 ? 0 : call->now_ms + timeout_ms;
     }
     request->store.may_be_refused = false;
-    enum store_result result = count > 0 ? store_enlist(call->txn) : STORE_OK;
+    enum store_result result = count > 0 ? store_wait_register(call->txn) : STORE_OK;
     if (result != STORE_OK)
         return result;
     for (uint32_t i = 0; i < waiter->place_count; i++)
@@ -528,7 +528,7 @@ static void drop(struct waiter *waiter)
     struct request *request = waiter->request;
     struct blocked *blocked = registry_of(request);
     leave_all(blocked, waiter);
-    store_dismiss(&request->store);
+    store_wait_cancel(&request->store);
     if (waiter->commit > 0)
         stop_awaiting(waiter);
     if (waiter->timer != NULL)
@@ -589,7 +589,7 @@ static void stand_by(struct waiter *waiter)
     struct conn *conn = waiter->request->conn;
     waiter->looks = false;
     conn->waiter = waiter;
-    conn_attend(conn); /* the client may have gone while this ran */
+    conn_mark_ready(conn); /* the client may have gone while this ran */
     if (!waiter->is_counted)
         atomic_fetch_add(&registry_of(waiter->request)->client_count, 1);
     waiter->is_counted = true;

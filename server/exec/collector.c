@@ -13,131 +13,132 @@
 #define SPREAD_BYTES (32 * 1024) /* a step, where each entry may change a page of its own */
 
 /* It is about to become so much. */
-static void tell_store(struct gathered *gathered, uint64_t bytes)
+static void tell_store(struct collected *collected, uint64_t bytes)
 {
-    int64_t change = (int64_t)(bytes - gathered->noted);
+    int64_t change = (int64_t)(bytes - collected->noted);
     if (change < NOTE_STEP && change > -NOTE_STEP && bytes > 0)
         return;
-    gathered->noted = bytes;
+    collected->noted = bytes;
     if (change != 0)
-        store_note_memory(gathered->server->store, change);
+        store_note_memory(collected->server->store, change);
 }
 
-bool gathered_set(struct gathered *gathered, uint64_t bytes)
+bool collected_set(struct collected *collected, uint64_t bytes)
 {
-    struct server *server = gathered->server;
-    uint64_t more = bytes - gathered->bytes;
-    uint64_t all = atomic_fetch_add_explicit(&server->gathered_bytes, more, memory_order_relaxed);
+    struct server *server = collected->server;
+    uint64_t more = bytes - collected->bytes;
+    uint64_t all = atomic_fetch_add_explicit(&server->collected_bytes, more, memory_order_relaxed);
     uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
-    gathered->bytes = bytes;
-    bool may_be = bytes <= FEW_BYTES || all + more <= memory / GATHERED_SHARE;
+    collected->bytes = bytes;
+    bool may_be = bytes <= FEW_BYTES || all + more <= memory / COLLECTED_SHARE;
     if (may_be)
-        tell_store(gathered, bytes);
+        tell_store(collected, bytes);
     return may_be;
 }
 
-static size_t step_bytes(const struct gather *gather)
+static size_t step_bytes(const struct collector *collector)
 {
-    if (gather->is_nested)
-        return GATHER_NESTED_BYTES;
-    return client_memory_is_much(gather->gathered.server) ? GATHER_SHORT_BYTES : GATHER_STEP_BYTES;
+    if (collector->is_nested)
+        return COLLECT_NESTED_BYTES;
+    return client_memory_is_much(collector->collected.server) ? COLLECT_SHORT_BYTES
+                                                              : COLLECT_STEP_BYTES;
 }
 
-void gather_begin_step(struct gather *gather)
+void collector_begin_step(struct collector *collector)
 {
-    gather->entries_left = gather->is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
-    gather->step_end = gather->out.len + step_bytes(gather);
+    collector->entries_left = collector->is_nested ? COLLECT_NESTED_ENTRIES : COLLECT_STEP_ENTRIES;
+    collector->step_end = collector->out.len + step_bytes(collector);
 }
 
-void gather_next_source(struct gather *gather)
+void collector_next_source(struct collector *collector)
 {
-    gather->source++;
-    gather->at = 0;
-    free(gather->order.places);
-    gather->order = (struct gather_order){.places = NULL};
+    collector->source++;
+    collector->at = 0;
+    free(collector->order.places);
+    collector->order = (struct collector_order){.places = NULL};
 }
 
-static void gather_free(void *progress)
+static void collector_free(void *progress)
 {
-    struct gather *gather = progress;
-    gathered_set(&gather->gathered, 0);
-    resp_writer_free(&gather->out);
-    resp_writer_free(&gather->said);
-    aside_free(&gather->aside);
-    free(gather->ranks);
-    free(gather->order.places);
-    if (gather->build.building != NULL)
-        store_building_end(gather->build.building);
-    free(gather);
+    struct collector *collector = progress;
+    collected_set(&collector->collected, 0);
+    resp_writer_free(&collector->out);
+    resp_writer_free(&collector->said);
+    reply_spill_free(&collector->spill);
+    free(collector->ranks);
+    free(collector->order.places);
+    if (collector->build.bulk_load != NULL)
+        store_bulk_load_end(collector->build.bulk_load);
+    free(collector);
 }
 
 /* What the last run has planted is committed by now. */
-static void note_steps(struct gather *gather)
+static void note_steps(struct collector *collector)
 {
-    struct build *build = &gather->build;
-    if (build->building == NULL || store_building_steps(build->building) == build->steps)
+    struct build *build = &collector->build;
+    if (build->bulk_load == NULL || store_bulk_load_steps(build->bulk_load) == build->steps)
         return;
-    build->steps = store_building_steps(build->building);
-    build->type = build->planted_type;
-    resp_truncate(&gather->out, 0);
-    gather_begin_step(gather);
+    build->steps = store_bulk_load_steps(build->bulk_load);
+    build->type = build->filled_type;
+    resp_truncate(&collector->out, 0);
+    collector_begin_step(collector);
 }
 
-struct gather *gather_get(struct call *call)
+struct collector *collector_get(struct call *call)
 {
-    struct gather *gather = call->progress;
-    if (gather == NULL) {
-        gather = calloc(1, sizeof *gather);
-        if (gather == NULL)
+    struct collector *collector = call->progress;
+    if (collector == NULL) {
+        collector = calloc(1, sizeof *collector);
+        if (collector == NULL)
             return NULL;
-        gather->gathered.server = call->server;
-        resp_writer_init(&gather->out, call->reply->version);
-        resp_writer_init(&gather->said, call->reply->version);
-        gather->dice = dice_new(call->random_seed);
-        gather->is_nested = call->outer != NULL;
-        gather_begin_step(gather);
-        call->progress = gather;
-        call->progress_free = gather_free;
+        collector->collected.server = call->server;
+        resp_writer_init(&collector->out, call->reply->version);
+        resp_writer_init(&collector->said, call->reply->version);
+        collector->rng = rng_new(call->random_seed);
+        collector->is_nested = call->outer != NULL;
+        collector_begin_step(collector);
+        call->progress = collector;
+        call->progress_free = collector_free;
     }
-    assert(call->progress_free == gather_free);
-    if ((gather->is_reply || gather->is_tail) && call_is_in_vain(call))
+    assert(call->progress_free == collector_free);
+    if ((collector->is_reply || collector->is_tail) && call_is_in_vain(call))
         return NULL;
-    note_steps(gather);
-    uint64_t bytes = gather->out.capacity + gather->said.capacity + gather->rank_bytes +
-                     gather->order.capacity * sizeof *gather->order.places;
-    return gathered_set(&gather->gathered, bytes) ? gather : NULL;
+    note_steps(collector);
+    uint64_t bytes = collector->out.capacity + collector->said.capacity + collector->rank_bytes +
+                     collector->order.capacity * sizeof *collector->order.places;
+    return collected_set(&collector->collected, bytes) ? collector : NULL;
 }
 
-enum store_result gather_step(struct call *call, struct gather *gather)
+enum store_result collector_step(struct call *call, struct collector *collector)
 {
     enum store_result result;
-    if (!gather->is_nested)
+    if (!collector->is_nested)
         store_drop_loaded(call->txn);
-    if (gather->is_reply)
-        result = call_step(call, &gather->out);
-    else if (gather->is_tail)
-        result = aside_step(call, &gather->aside, &gather->out);
+    if (collector->is_reply)
+        result = call_step(call, &collector->out);
+    else if (collector->is_tail)
+        result = reply_spill_step(call, &collector->spill, &collector->out);
     else
         result = store_step(call->txn);
-    gather_begin_step(gather);
+    collector_begin_step(collector);
     /* Whether it is too much is asked by the next run; that may be late. */
-    (void)gathered_set(&gather->gathered, gather->out.capacity);
+    (void)collected_set(&collector->collected, collector->out.capacity);
     return result;
 }
 
-bool gather_has_room(struct gather *gather, uint64_t bytes)
+bool collector_has_room(struct collector *collector, uint64_t bytes)
 {
-    struct resp_writer *out = &gather->out;
+    struct resp_writer *out = &collector->out;
     return bytes <= FEW_BYTES || out->capacity - out->len >= bytes ||
-           gathered_set(&gather->gathered, out->capacity + bytes);
+           collected_set(&collector->collected, out->capacity + bytes);
 }
 
-static enum store_result read_item(struct call *call, struct gather *gather,
+static enum store_result read_item(struct call *call, struct collector *collector,
                                    const struct store_item *item, uint64_t offset)
 {
-    struct resp_writer *out = &gather->out;
+    struct resp_writer *out = &collector->out;
     size_t len = item->length - offset;
-    if (!gather_has_room(gather, len))
+    if (!collector_has_room(collector, len))
         return STORE_NO_MEMORY;
     resp_bulk_header(out, len);
     char *to = resp_reserve(out, len + 2);
@@ -151,59 +152,61 @@ static enum store_result read_item(struct call *call, struct gather *gather,
     return STORE_OK;
 }
 
-enum store_result gather_item(struct call *call, struct gather *gather,
-                              const struct store_item *item, uint64_t offset)
+enum store_result collector_item(struct call *call, struct collector *collector,
+                                 const struct store_item *item, uint64_t offset)
 {
-    struct resp_writer *out = &gather->out;
+    struct resp_writer *out = &collector->out;
     if (!item->large) {
         resp_bulk(out, item->bytes + offset, item->length - offset);
         return STORE_OK;
     }
-    if (!gather->is_reply || item->length - offset < GATHER_STEP_BYTES)
-        return read_item(call, gather, item, offset);
+    if (!collector->is_reply || item->length - offset < COLLECT_STEP_BYTES)
+        return read_item(call, collector, item, offset);
     enum store_result result = call_pass_on(call, out, item, offset);
     if (result == STORE_ABSENT)
-        return read_item(call, gather, item, offset);
-    gather->step_end = 0; /* a long one is a step of its own */
+        return read_item(call, collector, item, offset);
+    collector->step_end = 0; /* a long one is a step of its own */
     return result;
 }
 
-enum store_result gather_reply(struct call *call, struct gather *gather)
+enum store_result collector_reply(struct call *call, struct collector *collector)
 {
     /* What commands inside others have gathered stays until the last of them has run. */
-    if (gather->is_nested && !gathered_set(&gather->gathered, gather->out.capacity))
+    if (collector->is_nested && !collected_set(&collector->collected, collector->out.capacity))
         return STORE_NO_MEMORY;
-    return aside_reply(call, &gather->aside, &gather->out);
+    return reply_spill_reply(call, &collector->spill, &collector->out);
 }
 
-enum store_result gather_build(struct call *call, struct gather *gather, const struct store_key *to,
-                               uint32_t trees, bool at_end, gather_planter *plant)
+enum store_result collector_build(struct call *call, struct collector *collector,
+                                  const struct store_key *to, uint32_t trees, bool at_end,
+                                  collector_planter *fill)
 {
-    struct build *build = &gather->build;
-    bool is_begun = build->building != NULL;
+    struct build *build = &collector->build;
+    bool is_begun = build->bulk_load != NULL;
     /* of two trees one is in another order than the work */
     size_t enough = is_begun && trees > 1 ? SPREAD_BYTES : BUILD_BYTES;
-    bool is_due = at_end && is_begun ? gather->out.len > 0 : !at_end && gather->out.len >= enough;
-    if (gather->out.failed)
+    bool is_due =
+        at_end && is_begun ? collector->out.len > 0 : !at_end && collector->out.len >= enough;
+    if (collector->out.failed)
         return STORE_NO_MEMORY;
-    call->progress_lasts = at_end && build->building != NULL;
+    call->progress_lasts = at_end && build->bulk_load != NULL;
     if (!is_due)
         return STORE_OK;
     call->progress_lasts = false;
     enum store_result result = STORE_OK;
     build->trees = trees;
-    if (build->building == NULL)
-        result = store_building_begin(call->txn, to, trees, &build->building);
+    if (build->bulk_load == NULL)
+        result = store_bulk_load_begin(call->txn, to, trees, &build->bulk_load);
     if (result == STORE_OK)
-        result = plant(call, gather);
-    return result == STORE_OK ? store_building_step(call->txn, build->building) : result;
+        result = fill(call, collector);
+    return result == STORE_OK ? store_bulk_load_step(call->txn, build->bulk_load) : result;
 }
 
-enum store_result gather_put_built(struct call *call, const struct gather *gather,
-                                   struct store_item *item)
+enum store_result collector_put_built(struct call *call, const struct collector *collector,
+                                      struct store_item *item)
 {
-    const struct build *build = &gather->build;
+    const struct build *build = &collector->build;
     enum store_result result =
-        store_put_building(call->txn, call->keys, build->type, build->building, STORE_NO_EXPIRY);
+        store_put_bulk_load(call->txn, call->keys, build->type, build->bulk_load, STORE_NO_EXPIRY);
     return result == STORE_OK ? store_get(call->txn, call->keys, item) : result;
 }

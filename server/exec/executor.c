@@ -52,8 +52,8 @@ static bool is_held_up(const struct request *request, const struct command *comm
     const struct worker *worker = request->conn->worker;
     if ((command->flags & CMD_ALLOW_BUSY) != 0)
         return false;
-    return worker->is_aside ||
-           ((command->flags & CMD_TOUR) != 0 && worker_any_script_is_busy(worker->server));
+    return worker->is_spilled ||
+           ((command->flags & CMD_ALL_WORKERS) != 0 && worker_any_script_is_busy(worker->server));
 }
 
 /* What keeps any command from being run now; or NULL. */
@@ -87,17 +87,17 @@ bool executor_declare_keys(struct request *request, const struct command *comman
 static uint64_t known_with(const struct conn *conn, uint64_t shown)
 {
     uint64_t known = conn->newest_shown;
-    if (conn_never_shows(conn, known))
+    if (conn_withholds(conn, known))
         known = store_durable(conn->worker->server->store);
     return shown > known ? shown : known;
 }
 
 static void send_messages(struct request *request)
 {
-    const uint32_t writers = CMD_WRITE | CMD_REMEMBERS | CMD_NESTS;
+    const uint32_t writers = CMD_WRITE | CMD_CACHES_RESULT | CMD_NESTS;
     struct conn *conn = request->conn;
     uint64_t shown = request->store.shown;
-    if (shown > conn->newest_shown && !conn_never_shows(conn, shown))
+    if (shown > conn->newest_shown && !conn_withholds(conn, shown))
         conn->newest_shown = shown;
     if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
         conn->newest_written = shown;
@@ -116,7 +116,7 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
         blocked_leave(request, result);
     if (result != STORE_OK || request->wants_all)
         return;
-    if (request->call.nest == NULL)
+    if (request->call.nested_calls == NULL)
         monitor_tell(request);
     send_messages(request);
 }
@@ -139,12 +139,12 @@ static void finish_request(struct request *request, enum store_result result)
     struct conn *conn = request->conn;
     long_run_drop(request);
     publish_outcome(request, result);
-    outflow_end(request);
+    reply_stream_end(request);
     request->state = REQUEST_FINISHED;
     request->result = result;
     conn->held_bytes += request->reply.len;
-    order_note_end(conn, request);
-    conn_attend(conn);
+    pipeline_note_end(conn, request);
+    conn_mark_ready(conn);
 }
 
 static void complete_waiting(struct request *request, enum store_result result);
@@ -159,18 +159,18 @@ static void run_broadcast_stop(struct worker *worker, struct worker_message *mes
 {
     struct request *request =
         (struct request *)((char *)message - offsetof(struct request, message));
-    struct call *call = request->touring;
+    struct call *call = request->broadcasting;
     struct worker *home = request->conn->worker;
     call->worker = worker;
-    call->tour_last = worker == home;
+    call->broadcast_last = worker == home;
     enum store_result result = call_run(call);
     if (worker == home) {
-        request->touring = NULL;
+        request->broadcasting = NULL;
         if (call->outer == NULL) {
             finish_request(request, result);
             return;
         }
-        nest_finish_deferred(call, result);
+        nested_calls_finish_deferred(call, result);
         complete_waiting(request, STORE_OK);
         return;
     }
@@ -178,7 +178,7 @@ static void run_broadcast_stop(struct worker *worker, struct worker_message *mes
     uint32_t next = worker->index + 1;
     if (next == home->index)
         next++;
-    call->tour_index++;
+    call->broadcast_index++;
     struct server *server = call->server;
     worker_post(next < server->worker_count ? server->workers[next] : home, message);
 }
@@ -186,20 +186,20 @@ static void run_broadcast_stop(struct worker *worker, struct worker_message *mes
 void executor_send_broadcast(struct request *request)
 {
     struct call *call = &request->call;
-    if (request->touring == NULL)
+    if (request->broadcasting == NULL)
         return;
     uint32_t first = request->conn->worker->index == 0 ? 1 : 0;
     request->message.visit = run_broadcast_stop;
     worker_post(call->server->workers[first], &request->message);
 }
 
-static enum store_result begin_tour(struct request *request, struct call *call)
+static enum store_result begin_broadcast(struct request *request, struct call *call)
 {
-    call->tour_index = 0;
-    call->tour_last = call->server->worker_count == 1;
-    if (call->tour_last)
+    call->broadcast_index = 0;
+    call->broadcast_last = call->server->worker_count == 1;
+    if (call->broadcast_last)
         return call_run(call);
-    request->touring = call;
+    request->broadcasting = call;
     return STORE_WAIT;
 }
 
@@ -209,19 +209,19 @@ static enum store_result run_without_store(struct request *request, struct call 
     call->txn = NULL;
     call->keys = NULL;
     call->key_count = 0;
-    bool tours = (call->command->flags & CMD_TOUR) != 0;
-    return tours ? begin_tour(request, call) : call_run(call);
+    bool broadcasts = (call->command->flags & CMD_ALL_WORKERS) != 0;
+    return broadcasts ? begin_broadcast(request, call) : call_run(call);
 }
 
 /* The calls inside this one that were left for after its transaction. */
 static enum store_result run_deferred_calls(struct request *request)
 {
-    struct nest *nest = request->call.nest;
-    for (struct call *call; (call = nest_next_deferred(nest)) != NULL;) {
+    struct nested_calls *nested_calls = request->call.nested_calls;
+    for (struct call *call; (call = nested_calls_next_deferred(nested_calls)) != NULL;) {
         enum store_result result = run_without_store(request, call);
         if (result == STORE_WAIT)
             return result;
-        nest_finish_deferred(call, result);
+        nested_calls_finish_deferred(call, result);
     }
     return STORE_OK;
 }
@@ -234,7 +234,7 @@ static enum store_result complete_run(struct request *request, enum store_result
         request->store.scope = STORE_SCOPE_ALL;
         result = store_execute(request->conn->worker->store, &request->store);
     }
-    if (result == STORE_OK && request->call.nest != NULL)
+    if (result == STORE_OK && request->call.nested_calls != NULL)
         result = run_deferred_calls(request);
     return request->may_block ? blocked_settle(request, result) : result;
 }
@@ -267,7 +267,7 @@ static enum store_result submit_to_store(struct request *request, const struct c
     store->leave = on_store_leave;
     store->now_ms = request->call.now_ms;
     store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
-    store->may_scout = order_may_scout(command);
+    store->may_prefetch = pipeline_may_prefetch(command);
     return complete_run(request, store_execute(request->conn->worker->store, store));
 }
 
@@ -278,7 +278,7 @@ static enum store_result dispatch_command(struct request *request, const struct 
         if (result != STORE_OK)
             return blocked_settle(request, result);
     }
-    if ((command->flags & (CMD_TOUR | CMD_LOCAL)) != 0) {
+    if ((command->flags & (CMD_ALL_WORKERS | CMD_LOCAL)) != 0) {
         enum store_result result = run_without_store(request, &request->call);
         return request->may_block ? blocked_settle(request, result) : result;
     }
@@ -291,16 +291,16 @@ static enum store_result measure_run(struct request *request, const struct comma
     struct worker *worker = request->conn->worker;
     const struct call *call = &request->call;
     uint64_t before = commandstats_calls(worker, command);
-    bool is_timed = commandstats_is_due(before, 1 + call->row_left);
+    bool is_timed = commandstats_is_due(before, 1 + call->batch_left);
     uint64_t began = is_timed ? commandstats_clock() : 0;
     commandstats_add_calls(worker, command, 1);
     enum store_result result = dispatch_command(request, command);
-    if (call->row_taken > 0) {
-        commandstats_add_calls(worker, command, call->row_taken);
-        call->session->command_count += call->row_taken;
+    if (call->batch_taken > 0) {
+        commandstats_add_calls(worker, command, call->batch_taken);
+        call->session->command_count += call->batch_taken;
     }
     if (is_timed)
-        commandstats_add_run(worker, command, before, row_length(call),
+        commandstats_add_run(worker, command, before, batch_length(call),
                              commandstats_clock() - began);
     return result;
 }
@@ -326,7 +326,7 @@ static const struct command *find_command(struct request *request)
         take_skip(request);
     request->rejected = true;
     request->meant = command != NULL ? command : command_meant(call, request->named);
-    request->is_unkept = false;
+    request->is_withheld = false;
     call->command = command;
     call->hits = call->misses = 0;
     request->store.shown = 0;
@@ -354,7 +354,7 @@ static void stamp_request(struct request *request, const struct command *command
 {
     struct call *call = &request->call;
     request->rejected = false;
-    request->is_read = order_is_read(command);
+    request->is_read = pipeline_is_read(command);
     call->now_ms = worker_now(call->worker);
     call->random_seed = worker_random(call->worker);
     request->began_ns = slowlog_clock(call->server);
@@ -365,8 +365,8 @@ static void stamp_request(struct request *request, const struct command *command
 static void note_running(struct request *request)
 {
     request->state = REQUEST_RUNNING;
-    request->line = order_line(request, request->call.command);
-    order_note_start(request->conn, request);
+    request->line = pipeline_ordering_key(request, request->call.command);
+    pipeline_note_start(request->conn, request);
     if (request->waiter != NULL) { /* monitors see it when it begins to wait */
         monitor_tell(request);
         send_messages(request);

@@ -76,19 +76,20 @@ static enum store_result begin(struct request *request)
     long_run_drop(request);
     call->hits = call->misses = 0;
     resp_truncate(call->reply, request->reply_start);
-    request->stream_count = 0;
+    request->reader_count = 0;
     if (effects_any(&request->effects))
         effects_drop(&request->effects);
     if (request->may_block)
         blocked_look(request);
-    if (!call_counts_use(call))
-        store_count_use(call->txn, false);
-    if (request->is_read && request->state == REQUEST_RUNNING && !outflow_is_heard(request->conn))
+    if (!call_counts_access(call))
+        store_count_access(call->txn, false);
+    if (request->is_read && request->state == REQUEST_RUNNING &&
+        !reply_stream_is_heard(request->conn))
         return STORE_CANCELLED;
-    if (outflow_holds_back(request))
-        return outflow_rest(request);
-    if (call->nest != NULL)
-        nest_begin(call);
+    if (reply_stream_holds_back(request))
+        return reply_stream_suspend(request);
+    if (call->nested_calls != NULL)
+        nested_calls_begin(call);
     return STORE_OK;
 }
 
@@ -123,7 +124,7 @@ static enum store_result run_timed_turn(struct request *request)
 {
     struct call *call = &request->call;
     request->looked_ns = 0;
-    if (request->state != REQUEST_RUNNING || store_is_scouting(call->txn))
+    if (request->state != REQUEST_RUNNING || store_is_prefetch_run(call->txn))
         return call_run(call);
     uint64_t began_ns = commandstats_clock();
     enum store_result result = request->is_long ? run_on_fiber(request) : call_run(call);
@@ -141,8 +142,8 @@ enum store_result long_run_in_store(struct store_txn *txn, struct store_request 
     enum store_result result = goes_on(request) ? STORE_OK : begin(request);
     if (result != STORE_OK)
         return result;
-    result = row_end(call, run_timed_turn(request));
-    if (store_is_scouting(txn))
+    result = batch_end(call, run_timed_turn(request));
+    if (store_is_prefetch_run(txn))
         call_drop_progress(call);
     if (result == STORE_WAIT && !goes_on(request))
         request_drop_reply(request);

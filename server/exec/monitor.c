@@ -128,7 +128,7 @@ void monitor_tell(struct request *request)
     struct call *call = &request->call;
     const struct resp_slice *first = call->argv;
     bool is_shown = monitor_any(call->server) && !request->is_monitored;
-    for (uint32_t left = is_shown ? row_length(call) : 0; left > 0; left--) {
+    for (uint32_t left = is_shown ? batch_length(call) : 0; left > 0; left--) {
         monitor_feed(call);
         call->argv += call->argc;
     }

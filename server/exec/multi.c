@@ -9,7 +9,7 @@
 
 void multi_end(struct session *session)
 {
-    nest_free(session->multi);
+    nested_calls_free(session->multi);
     session->multi = NULL;
     watch_free(session->watch);
     session->watch = NULL;
@@ -50,25 +50,25 @@ bool multi_takes(struct request *request, const struct command *command)
 {
     struct call *call = &request->call;
     struct session *session = call->session;
-    struct nest *nest = session->multi;
-    if ((command->flags & CMD_QUEUE_APART) != 0)
+    struct nested_calls *nested_calls = session->multi;
+    if ((command->flags & CMD_NOT_QUEUED) != 0)
         return false;
     session->last_command = command->name;
     if ((command->flags & CMD_NO_MULTI) != 0) {
-        nest->is_aborted = true;
+        nested_calls->is_aborted = true;
         resp_error(call->reply, "ERR Command not allowed inside a transaction");
         return true;
     }
-    struct block *block = request->block != NULL ? request->block : request->source;
+    struct input_buffer *block = request->block != NULL ? request->block : request->source;
     struct nested *nested = NULL;
-    if (!nest->is_aborted) {
-        nested = nest_add(nest, command, call->argc, call->argv, block);
-        nest->is_aborted = nested == NULL;
+    if (!nested_calls->is_aborted) {
+        nested = nested_calls_add(nested_calls, command, call->argc, call->argv, block);
+        nested_calls->is_aborted = nested == NULL;
         if (nested == NULL) {
             reply_failure(call, STORE_NO_MEMORY);
             return true;
         }
-        nest_take_upload(nest, nested, call);
+        nested_calls_take_upload(nested_calls, nested, call);
         multi_note_memory(session);
     }
     resp_status(call->reply, "QUEUED");

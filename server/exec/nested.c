@@ -30,50 +30,50 @@
 #define KEPT_SHORT (64 * 1024)
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
 
-struct nest *nest_new(void)
+struct nested_calls *nested_calls_new(void)
 {
-    struct nest *nest = calloc(1, sizeof *nest);
-    if (nest != NULL)
-        resp_writer_init(&nest->reply, 2);
-    return nest;
+    struct nested_calls *nested_calls = calloc(1, sizeof *nested_calls);
+    if (nested_calls != NULL)
+        resp_writer_init(&nested_calls->reply, 2);
+    return nested_calls;
 }
 
 static void nested_free(struct nested *nested)
 {
     struct call *call = &nested->call;
     call_drop_progress(call);
-    if (nested->gathered.bytes > 0)
-        gathered_set(&nested->gathered, 0);
+    if (nested->collected.bytes > 0)
+        collected_set(&nested->collected, 0);
     free(nested->kept);
-    nest_free(call->nest);
+    nested_calls_free(call->nested_calls);
     upload_free(call->upload);
-    block_release(nested->block);
+    input_buffer_release(nested->block);
     free(nested->args);
     free(nested);
 }
 
-static void drop_args(struct nest *nest)
+static void drop_args(struct nested_calls *nested_calls)
 {
-    for (struct nested_args *args; (args = nest->args) != NULL;) {
-        nest->args = args->next;
-        nest->bytes -= args->bytes;
+    for (struct nested_args *args; (args = nested_calls->args) != NULL;) {
+        nested_calls->args = args->next;
+        nested_calls->bytes -= args->bytes;
         free(args);
     }
 }
 
-void nest_free(struct nest *nest)
+void nested_calls_free(struct nested_calls *nested_calls)
 {
-    if (nest == NULL)
+    if (nested_calls == NULL)
         return;
-    for (struct nested *nested; (nested = nest->first) != NULL;) {
-        nest->first = nested->next;
+    for (struct nested *nested; (nested = nested_calls->first) != NULL;) {
+        nested_calls->first = nested->next;
         nested_free(nested);
     }
-    drop_args(nest);
-    free(nest->tallies);
-    watch_free(nest->watch);
-    resp_writer_free(&nest->reply);
-    free(nest);
+    drop_args(nested_calls);
+    free(nested_calls->tallies);
+    watch_free(nested_calls->watch);
+    resp_writer_free(&nested_calls->reply);
+    free(nested_calls);
 }
 
 static size_t length_of(size_t argc, const struct resp_slice *argv)
@@ -96,19 +96,21 @@ static void copy_arguments(struct resp_slice *copies, size_t argc, const struct 
     }
 }
 
-static void insert_behind(struct nest *nest, struct nested *before, struct nested *nested)
+static void insert_behind(struct nested_calls *nested_calls, struct nested *before,
+                          struct nested *nested)
 {
-    struct nested **at = before == NULL ? &nest->first : &before->next;
+    struct nested **at = before == NULL ? &nested_calls->first : &before->next;
     nested->next = *at;
     *at = nested;
-    if (nest->last == before)
-        nest->last = nested;
-    nest->count++;
-    nest->bytes += nested->bytes;
+    if (nested_calls->last == before)
+        nested_calls->last = nested;
+    nested_calls->count++;
+    nested_calls->bytes += nested->bytes;
 }
 
-struct nested *nest_add(struct nest *nest, const struct command *command, size_t argc,
-                        const struct resp_slice *argv, struct block *block)
+struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct command *command,
+                                size_t argc, const struct resp_slice *argv,
+                                struct input_buffer *block)
 {
     size_t head = sizeof(struct nested) + argc * sizeof *argv, bytes = length_of(argc, argv);
     bool is_held = block != NULL && bytes >= HOLD_MIN;
@@ -118,68 +120,69 @@ struct nested *nest_add(struct nest *nest, const struct command *command, size_t
     *nested = (struct nested){
         .call = {.command = command, .argc = argc, .argv = nested->argv, .keys = NULL}};
     if (is_held) {
-        nested->block = block_hold(block);
+        nested->block = input_buffer_hold(block);
         memcpy(nested->argv, argv, argc * sizeof *argv);
     } else {
         copy_arguments(nested->argv, argc, argv);
     }
     nested->bytes = head + bytes;
-    insert_behind(nest, nest->last, nested);
+    insert_behind(nested_calls, nested_calls->last, nested);
     return nested;
 }
 
-void nest_take_upload(struct nest *nest, struct nested *nested, struct call *from)
+void nested_calls_take_upload(struct nested_calls *nested_calls, struct nested *nested,
+                              struct call *from)
 {
     nested->call.upload = from->upload;
     from->upload = NULL;
     if (nested->call.upload == NULL)
         return;
     nested->bytes += nested->call.upload->length;
-    nest->bytes += nested->call.upload->length;
+    nested_calls->bytes += nested->call.upload->length;
 }
 
 static void settle(struct nested *nested, struct call *outer)
 {
     struct call *call = &nested->call;
-    struct nest *nest = outer->nest;
+    struct nested_calls *nested_calls = outer->nested_calls;
     call->outer = outer;
     call->server = outer->server;
     call->worker = outer->worker;
     call->session = outer->session;
     call->effects = outer->effects;
     call->now_ms = outer->now_ms;
-    nest->random = nest->random * 6364136223846793005u + 1442695040888963407u;
-    call->random_seed = nest->random;
+    nested_calls->random = nested_calls->random * 6364136223846793005u + 1442695040888963407u;
+    call->random_seed = nested_calls->random;
 }
 
-void nest_settle(struct nest *nest, struct call *outer)
+void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer)
 {
-    nest->random = outer->random_seed;
-    outer->nest = nest;
-    for (struct nested *nested = nest->first; nested != NULL; nested = nested->next)
+    nested_calls->random = outer->random_seed;
+    outer->nested_calls = nested_calls;
+    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
         settle(nested, outer);
-    nest->next_deferred = nest->first;
+    nested_calls->next_deferred = nested_calls->first;
 }
 
 /* ---- within the transaction ---- */
 
-void nest_begin(struct call *outer)
+void nested_calls_begin(struct call *outer)
 {
-    struct nest *nest = outer->nest;
+    struct nested_calls *nested_calls = outer->nested_calls;
     struct session *session = outer->session;
-    if (!nest->has_begun) {
-        nest->has_begun = true;
-        nest->db = session->db;
-        nest->resp_version = session->resp_version;
+    if (!nested_calls->has_begun) {
+        nested_calls->has_begun = true;
+        nested_calls->db = session->db;
+        nested_calls->resp_version = session->resp_version;
     }
-    session->db = nest->db;
-    session->resp_version = outer->reply->version = nest->resp_version;
-    nest->passed = nest->before = NULL;
-    nest->place = 0;
-    nest->tally_count = 0;
-    nest->slow_bytes = 0;
-    nest->error_is_counted = nest->defers = false;
-    drop_args(nest); /* of a run whose writes are forgotten */
+    session->db = nested_calls->db;
+    session->resp_version = outer->reply->version = nested_calls->resp_version;
+    nested_calls->passed = nested_calls->before = NULL;
+    nested_calls->place = 0;
+    nested_calls->tally_count = 0;
+    nested_calls->slow_bytes = 0;
+    nested_calls->error_is_counted = nested_calls->defers = false;
+    drop_args(nested_calls); /* of a run whose writes are forgotten */
 }
 
 static bool is_same_call(const struct call *call, const struct command *command, size_t argc,
@@ -193,15 +196,15 @@ static bool is_same_call(const struct call *call, const struct command *command,
 }
 
 /* Forgets all that stands behind `last`; NULL: everything. */
-static void cut_behind(struct nest *nest, struct nested *last)
+static void cut_behind(struct nested_calls *nested_calls, struct nested *last)
 {
-    struct nested **at = last == NULL ? &nest->first : &last->next;
-    for (struct nested *nested; (nested = *at) != NULL; nest->count--) {
+    struct nested **at = last == NULL ? &nested_calls->first : &last->next;
+    for (struct nested *nested; (nested = *at) != NULL; nested_calls->count--) {
         *at = nested->next;
-        nest->bytes -= nested->bytes;
+        nested_calls->bytes -= nested->bytes;
         nested_free(nested);
     }
-    nest->last = last;
+    nested_calls->last = last;
 }
 
 static struct nested *new_apart(const struct command *command, size_t argc,
@@ -223,14 +226,16 @@ static struct nested *new_apart(const struct command *command, size_t argc,
     return nested;
 }
 
-struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
-                         const struct resp_slice *argv)
+struct nested *nested_calls_call(struct call *outer, const struct command *command, size_t argc,
+                                 const struct resp_slice *argv)
 {
-    struct nest *nest = outer->nest;
-    struct nested *next = nest->passed == NULL ? nest->first : nest->passed->next;
-    uint64_t place = nest->place++;
+    struct nested_calls *nested_calls = outer->nested_calls;
+    struct nested *next =
+        nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
+    uint64_t place = nested_calls->place++;
     if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
-        cut_behind(nest, nest->passed); /* the script is not the same in every run */
+        cut_behind(nested_calls,
+                   nested_calls->passed); /* the script is not the same in every run */
         next = NULL;
     }
     if (next == NULL || next->place != place) {
@@ -238,78 +243,82 @@ struct nested *nest_call(struct call *outer, const struct command *command, size
         if (next == NULL)
             return NULL;
         next->place = place;
-        insert_behind(nest, nest->passed, next);
-        nest->random = outer->random_seed + place; /* the same in every run */
+        insert_behind(nested_calls, nested_calls->passed, next);
+        nested_calls->random = outer->random_seed + place; /* the same in every run */
         settle(next, outer);
     }
-    nest->before = nest->passed;
-    nest->passed = next;
+    nested_calls->before = nested_calls->passed;
+    nested_calls->passed = next;
     return next;
 }
 
 /* ---- forgetting ---- */
 
 /* Of the same command, and with the same error ("-CODE ...", or empty); NULL: out of memory. */
-static struct nest_tally *tally_of(struct nest *nest, const struct command *command,
-                                   const char *reply, bool is_refused)
+static struct nested_calls_tally *tally_of(struct nested_calls *nested_calls,
+                                           const struct command *command, const char *reply,
+                                           bool is_refused)
 {
-    char error[sizeof nest->tallies->error] = "";
+    char error[sizeof nested_calls->tallies->error] = "";
     size_t len = strcspn(reply, " \r\n");
     memcpy(error, reply, len < sizeof error ? len : sizeof error - 1);
-    for (uint32_t i = 0; i < nest->tally_count; i++)
-        if (nest->tallies[i].command == command && nest->tallies[i].is_refused == is_refused &&
-            strcmp(nest->tallies[i].error, error) == 0)
-            return &nest->tallies[i];
-    if (!array_reserve(&nest->tallies, &nest->tally_capacity, nest->tally_count + 1,
-                       sizeof *nest->tallies))
+    for (uint32_t i = 0; i < nested_calls->tally_count; i++)
+        if (nested_calls->tallies[i].command == command &&
+            nested_calls->tallies[i].is_refused == is_refused &&
+            strcmp(nested_calls->tallies[i].error, error) == 0)
+            return &nested_calls->tallies[i];
+    if (!array_reserve(&nested_calls->tallies, &nested_calls->tally_capacity,
+                       nested_calls->tally_count + 1, sizeof *nested_calls->tallies))
         return NULL;
-    struct nest_tally *tally = &nest->tallies[nest->tally_count++];
-    *tally = (struct nest_tally){.command = command, .is_refused = is_refused};
+    struct nested_calls_tally *tally = &nested_calls->tallies[nested_calls->tally_count++];
+    *tally = (struct nested_calls_tally){.command = command, .is_refused = is_refused};
     memcpy(tally->error, error, sizeof error);
     return tally;
 }
 
-void nest_refuse(struct nest *nest, const struct command *command, const char *error)
+void nested_calls_refuse(struct nested_calls *nested_calls, const struct command *command,
+                         const char *error)
 {
-    struct nest_tally *tally = tally_of(nest, command, error, true);
+    struct nested_calls_tally *tally = tally_of(nested_calls, command, error, true);
     if (tally != NULL) /* else INFO does not tell of it */
         tally->calls++;
 }
 
 /* What SLOWLOG is to show stays until the end, up to a bound. */
-static bool stays_for_slowlog(struct nest *nest, const struct nested *nested)
+static bool stays_for_slowlog(struct nested_calls *nested_calls, const struct nested *nested)
 {
     if (nested->slow_from == 0 || !slowlog_is_slow(nested->call.server, nested->took_ns) ||
-        nest->slow_bytes + nested->bytes > SLOW_BYTES_MAX)
+        nested_calls->slow_bytes + nested->bytes > SLOW_BYTES_MAX)
         return false;
-    nest->slow_bytes += nested->bytes;
+    nested_calls->slow_bytes += nested->bytes;
     return true;
 }
 
-void nest_forget(struct nest *nest, bool refers)
+void nested_calls_forget(struct nested_calls *nested_calls, bool refers)
 {
-    struct nested *nested = nest->passed;
+    struct nested *nested = nested_calls->passed;
     const struct call *call = &nested->call;
     bool is_known = call->progress != NULL || nested->kept != NULL || nested->failure != STORE_OK ||
-                    stays_for_slowlog(nest, nested);
-    struct nest_tally *tally =
-        is_known ? NULL : tally_of(nest, call->command, nested->error, false);
+                    stays_for_slowlog(nested_calls, nested);
+    struct nested_calls_tally *tally =
+        is_known ? NULL : tally_of(nested_calls, call->command, nested->error, false);
     if (tally == NULL)
         return;
     tally->calls++;
     tally->nsec += nested->nsec;
     tally->hits += call->hits;
     tally->misses += call->misses;
-    *(nest->before == NULL ? &nest->first : &nest->before->next) = nested->next;
-    if (nest->last == nested)
-        nest->last = nest->before;
-    nest->count--;
-    nest->passed = nest->before;
-    nest->bytes -= nested->bytes;
+    *(nested_calls->before == NULL ? &nested_calls->first : &nested_calls->before->next) =
+        nested->next;
+    if (nested_calls->last == nested)
+        nested_calls->last = nested_calls->before;
+    nested_calls->count--;
+    nested_calls->passed = nested_calls->before;
+    nested_calls->bytes -= nested->bytes;
     if (refers) {
-        nested->args->next = nest->args;
-        nest->args = nested->args;
-        nest->bytes += nest->args->bytes;
+        nested->args->next = nested_calls->args;
+        nested_calls->args = nested->args;
+        nested_calls->bytes += nested_calls->args->bytes;
         nested->args = NULL;
     }
     nested_free(nested);
@@ -385,9 +394,9 @@ static void begin_time(struct nested *nested)
     struct call *outer = nested->call.outer;
     if (nested->slow_from != 0)
         return;
-    bool is_first = outer->command->role == ROLE_EXEC && !outer->nest->wait_is_counted;
+    bool is_first = outer->command->role == ROLE_EXEC && !outer->nested_calls->wait_is_counted;
     nested->slow_from = is_first ? request_of_call(outer)->began_ns : slowlog_clock(outer->server);
-    outer->nest->wait_is_counted = true;
+    outer->nested_calls->wait_is_counted = true;
 }
 
 static void end_time(struct nested *nested)
@@ -403,7 +412,7 @@ static enum store_result run_timed(struct nested *nested)
     struct call *call = &nested->call;
     uint32_t weight = commandstats_weight(call->worker, call->command);
     begin_time(nested);
-    store_count_use(call->txn, call_counts_use(call));
+    store_count_access(call->txn, call_counts_access(call));
     uint64_t began = weight > 0 ? commandstats_clock() : 0;
     enum store_result result = call_run(call);
     nested->nsec = weight > 0 ? weight * (commandstats_clock() - began) : 0;
@@ -440,8 +449,8 @@ static enum store_result run_or_repeat(struct nested *nested)
     if (nested->is_ended && !call->progress_lasts) /* what it had collected then is no beginning */
         call_drop_progress(call);
     nested->is_ended = false;
-    if (call->nest != NULL)
-        nest_begin(call);
+    if (call->nested_calls != NULL)
+        nested_calls_begin(call);
     enum store_result result = run_timed(nested);
     if (!is_own_failure(result))
         return result;
@@ -452,24 +461,24 @@ static enum store_result run_or_repeat(struct nested *nested)
 /* Of short ones a script may have very many: they count as its commands do. */
 static bool count_kept(struct nested *nested)
 {
-    struct nest *nest = nested->call.outer->nest;
+    struct nested_calls *nested_calls = nested->call.outer->nested_calls;
     if (nested->kept_len <= KEPT_SHORT) {
         nested->bytes += nested->kept_len;
-        nest->bytes += nested->kept_len;
+        nested_calls->bytes += nested->kept_len;
         return true;
     }
-    nested->gathered.server = nested->call.server;
-    return gathered_set(&nested->gathered, nested->kept_len);
+    nested->collected.server = nested->call.server;
+    return collected_set(&nested->collected, nested->kept_len);
 }
 
 /* A walk in steps is not to begin anew because a later command has to wait. False: all that is kept
  * for such commands has become too much. */
-static bool keep_reply(struct nested *nested, size_t start, uint32_t stream_count)
+static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_count)
 {
     struct call *call = &nested->call;
     bool is_read = (call->command->flags & CMD_READONLY) != 0;
     if (call->progress == NULL || !is_read || nested->kept != NULL ||
-        request_of_call(call)->stream_count != stream_count)
+        request_of_call(call)->reader_count != reader_count)
         return true;
     size_t len = call->reply->len - start;
     nested->kept = len > 0 ? malloc(len) : NULL;
@@ -485,7 +494,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 {
     struct call *call = &nested->call;
     size_t start = reply->len;
-    uint32_t stream_count = request_of_call(call)->stream_count;
+    uint32_t reader_count = request_of_call(call)->reader_count;
     call->reply = reply;
     call->txn = call->outer->txn;
     call->hits = call->misses = 0;
@@ -496,7 +505,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
         return result;
     nested->is_ended = true;
     end_time(nested);
-    if (!keep_reply(nested, start, stream_count))
+    if (!keep_reply(nested, start, reader_count))
         return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);
     if (monitor_any(call->server))
@@ -507,34 +516,34 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 void nested_defer(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
-    nested->is_deferred = nested->has_run = outer->nest->defers = true;
+    nested->is_deferred = nested->has_run = outer->nested_calls->defers = true;
     nested->gap = outer->reply->len - request_of_call(outer)->reply_start;
 }
 
 /* ---- after the transaction ---- */
 
-struct call *nest_next_deferred(struct nest *nest)
+struct call *nested_calls_next_deferred(struct nested_calls *nested_calls)
 {
-    struct nested *nested = nest->defers ? nest->next_deferred : NULL;
+    struct nested *nested = nested_calls->defers ? nested_calls->next_deferred : NULL;
     while (nested != NULL && !nested->is_deferred)
         nested = nested->next;
     if (nested == NULL)
         return NULL;
-    nest->next_deferred = nested->next;
+    nested_calls->next_deferred = nested->next;
     struct call *call = &nested->call;
-    resp_truncate(&nest->reply, 0);
-    nest->reply.version = call->session->resp_version;
-    call->reply = &nest->reply;
+    resp_truncate(&nested_calls->reply, 0);
+    nested_calls->reply.version = call->session->resp_version;
+    call->reply = &nested_calls->reply;
     call->txn = NULL;
     begin_time(nested);
     return call;
 }
 
-void nest_finish_deferred(struct call *call, enum store_result result)
+void nested_calls_finish_deferred(struct call *call, enum store_result result)
 {
     struct nested *nested = (struct nested *)((char *)call - offsetof(struct nested, call));
-    struct nest *nest = call->outer->nest;
-    struct resp_writer *reply = &nest->reply;
+    struct nested_calls *nested_calls = call->outer->nested_calls;
+    struct resp_writer *reply = &nested_calls->reply;
     if (result != STORE_OK) {
         resp_truncate(reply, 0);
         reply_failure(call, result);
@@ -543,11 +552,11 @@ void nest_finish_deferred(struct call *call, enum store_result result)
     note_error(nested, reply->data, reply->len);
     if (monitor_any(call->server))
         monitor_feed(call);
-    request_insert(request_of_call(call), nested->gap + nest->shift, reply);
-    nest->shift += reply->len;
+    request_insert(request_of_call(call), nested->gap + nested_calls->shift, reply);
+    nested_calls->shift += reply->len;
 }
 
-static void account_tally(const struct nest_tally *tally, struct worker *worker)
+static void account_tally(const struct nested_calls_tally *tally, struct worker *worker)
 {
     if (!tally->is_refused) {
         commandstats_add_calls(worker, tally->command, tally->calls);
@@ -559,11 +568,11 @@ static void account_tally(const struct nest_tally *tally, struct worker *worker)
                                tally->is_refused);
 }
 
-void nest_account(const struct nest *nest, struct worker *worker)
+void nested_calls_account(const struct nested_calls *nested_calls, struct worker *worker)
 {
-    for (uint32_t i = 0; i < nest->tally_count; i++)
-        account_tally(&nest->tallies[i], worker);
-    for (const struct nested *nested = nest->first; nested != NULL; nested = nested->next) {
+    for (uint32_t i = 0; i < nested_calls->tally_count; i++)
+        account_tally(&nested_calls->tallies[i], worker);
+    for (const struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
         const struct call *call = &nested->call;
         if (!nested->has_run)
             continue;

@@ -2,12 +2,12 @@
  * Commands that run inside another command's transaction. The outer call (EXEC's) has a nest, in
  * which they stand in the order in which they run:
  *
- *     nest_begin      at the start of each run of the outer function
+ *     nested_calls_begin      at the start of each run of the outer function
  *     nested_run      each command, in the transaction of the outer call
- *     nested_defer    a command without transaction (CMD_LOCAL), but those that are CMD_IN_PLACE:
- *                     it runs when the transaction has been committed, and only then, so that
- *                     it has its effects once, and none if nothing else happens; its reply goes to
- *                     the place where it was deferred
+ *     nested_defer    a command without transaction (CMD_LOCAL), but those that are
+ * CMD_LOCAL_IDEMPOTENT: it runs when the transaction has been committed, and only then, so that it
+ * has its effects once, and none if nothing else happens; its reply goes to the place where it was
+ * deferred
  *
  * What the function of a nested command returns is passed up as always: STORE_WAIT lets everything
  * run again from the top. Each nested call keeps its own `progress` over the reruns, until it has
@@ -37,19 +37,19 @@ struct nested_args {
 struct nested {
     struct call call; /* the outer one is call.outer */
     struct nested *next;
-    uint64_t place;           /* nest_call: its number in the run */
-    struct nested_args *args; /* or NULL */
-    struct block *block;      /* what the arguments lie in; NULL: in here */
-    uint64_t bytes;           /* of memory, arguments included */
-    uint64_t nsec;            /* what it took, for all calls that its time stands for */
-    uint64_t slow_from;       /* when it began, see slowlog.h; 0: nobody asks */
-    uint64_t took_ns;         /* from then on until it ended for the first time */
-    bool is_timed;            /* it has */
-    bool has_run;             /* or will, if it is deferred */
-    bool is_ended;            /* in this run or an earlier one */
-    char *kept;               /* the reply of a walk in steps: it is not made again; or NULL */
-    size_t kept_len;          /* of it: counted in `bytes` where it is short, */
-    struct gathered gathered; /* or else here */
+    uint64_t place;             /* nested_calls_call: its number in the run */
+    struct nested_args *args;   /* or NULL */
+    struct input_buffer *block; /* what the arguments lie in; NULL: in here */
+    uint64_t bytes;             /* of memory, arguments included */
+    uint64_t nsec;              /* what it took, for all calls that its time stands for */
+    uint64_t slow_from;         /* when it began, see slowlog.h; 0: nobody asks */
+    uint64_t took_ns;           /* from then on until it ended for the first time */
+    bool is_timed;              /* it has */
+    bool has_run;               /* or will, if it is deferred */
+    bool is_ended;              /* in this run or an earlier one */
+    char *kept;                 /* the reply of a walk in steps: it is not made again; or NULL */
+    size_t kept_len;            /* of it: counted in `bytes` where it is short, */
+    struct collected collected; /* or else here */
     bool is_deferred;
     size_t gap;                /* deferred: its place, from the start of the outer reply */
     enum store_result failure; /* why it failed in an earlier run; that run was thrown away */
@@ -58,25 +58,26 @@ struct nested {
 };
 
 /* INFO's figures of commands that were forgotten, or refused, of one kind and outcome. */
-struct nest_tally {
+struct nested_calls_tally {
     const struct command *command;
     uint64_t calls, nsec, hits, misses;
     char error[ERRORSTATS_CODE_MAX + 2]; /* its code */
     bool is_refused;                     /* the command, which may be NULL, has not run */
 };
 
-struct nest {
+struct nested_calls {
     struct nested *first, *last;
     uint32_t count;
-    uint64_t bytes;             /* theirs */
-    uint64_t slow_bytes;        /* nest_call: of those that SLOWLOG is to show, in this run */
-    bool is_aborted;            /* EXEC: a command could not be queued */
-    struct watch *watch;        /* EXEC: what must not have changed; NULL: nothing */
-    struct nested *passed;      /* nest_call: the last one of this run; NULL: there is none yet */
-    struct nested *before;      /* and the one before it */
-    uint64_t place;             /* of the next one */
-    struct nested_args *args;   /* of those that this run has forgotten, and its writes refer to */
-    struct nest_tally *tallies; /* of all that it has forgotten */
+    uint64_t bytes;      /* theirs */
+    uint64_t slow_bytes; /* nested_calls_call: of those that SLOWLOG is to show, in this run */
+    bool is_aborted;     /* EXEC: a command could not be queued */
+    struct watch *watch; /* EXEC: what must not have changed; NULL: nothing */
+    struct nested
+        *passed; /* nested_calls_call: the last one of this run; NULL: there is none yet */
+    struct nested *before;    /* and the one before it */
+    uint64_t place;           /* of the next one */
+    struct nested_args *args; /* of those that this run has forgotten, and its writes refer to */
+    struct nested_calls_tally *tallies; /* of all that it has forgotten */
     uint32_t tally_count;
     size_t tally_capacity;
     uint64_t random;
@@ -93,23 +94,25 @@ struct nest {
     struct resp_writer reply;     /* of the deferred one that runs */
 };
 
-struct nest *nest_new(void); /* NULL: out of memory */
-void nest_free(struct nest *nest);
+struct nested_calls *nested_calls_new(void); /* NULL: out of memory */
+void nested_calls_free(struct nested_calls *nested_calls);
 
 /* A command with its arguments, the nest's own from here on: in `block`, if they are long and it
  * is given, or copied. NULL: out of memory. */
-struct nested *nest_add(struct nest *nest, const struct command *command, size_t argc,
-                        const struct resp_slice *argv, struct block *block);
+struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct command *command,
+                                size_t argc, const struct resp_slice *argv,
+                                struct input_buffer *block);
 
 /* The command's long value, if it has one, is the nested one's from here on, and counts as if it
  * were in memory: nobody's disk is to be filled by what is only queued. */
-void nest_take_upload(struct nest *nest, struct nested *nested, struct call *from);
+void nested_calls_take_upload(struct nested_calls *nested_calls, struct nested *nested,
+                              struct call *from);
 
 /* All that is in it will run inside `outer`, whose nest it is from here on: it ends with the
  * outer request. */
-void nest_settle(struct nest *nest, struct call *outer);
+void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer);
 
-void nest_begin(struct call *outer);
+void nested_calls_begin(struct call *outer);
 STORE_MUST_CHECK enum store_result nested_run(struct nested *nested, struct resp_writer *reply);
 void nested_defer(struct nested *nested);
 
@@ -117,17 +120,18 @@ void nested_defer(struct nested *nested);
  * For an outer command that does not know beforehand what it will run (a script): the next nested
  * command of this run; the one that stood there in the run before, if it is the same, else one that
  * is made now. NULL: out of memory. The nest is made empty and settled before the first run. A
- * command that is CMD_LOCAL but not CMD_IN_PLACE cannot be run like this.
+ * command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be run like this.
  *
- * A run may have millions of them. nest_forget: the last one has run, and is forgotten, if there is
- * nothing about it that the next run would have to know. refers: what the transaction is to do may
- * refer to its arguments, which are kept then.
+ * A run may have millions of them. nested_calls_forget: the last one has run, and is forgotten, if
+ * there is nothing about it that the next run would have to know. refers: what the transaction is
+ * to do may refer to its arguments, which are kept then.
  */
-struct nested *nest_call(struct call *outer, const struct command *command, size_t argc,
-                         const struct resp_slice *argv);
-void nest_forget(struct nest *nest, bool refers);
+struct nested *nested_calls_call(struct call *outer, const struct command *command, size_t argc,
+                                 const struct resp_slice *argv);
+void nested_calls_forget(struct nested_calls *nested_calls, bool refers);
 /* A command that this run does not run, and why: "-ERR ...". NULL: there is none of that name. */
-void nest_refuse(struct nest *nest, const struct command *command, const char *error);
+void nested_calls_refuse(struct nested_calls *nested_calls, const struct command *command,
+                         const char *error);
 /* Before nested_run: names its keys, in the session's database as it is then. STORE_INVALID, to be
  * passed up: the outer request has not declared them; it will run again with everything. */
 STORE_MUST_CHECK enum store_result nested_declare(struct nested *nested);
@@ -135,18 +139,18 @@ STORE_MUST_CHECK enum store_result nested_declare(struct nested *nested);
 static inline bool nested_is_local(const struct nested *nested)
 {
     const uint32_t flags = nested->call.command->flags;
-    return (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
+    return (flags & (CMD_LOCAL | CMD_ALL_WORKERS)) != 0 && (flags & CMD_LOCAL_IDEMPOTENT) == 0;
 }
 
 /* ---- after the transaction ---- */
 
 /* Prepares the next deferred command; NULL: there is none. The caller runs its function. */
-struct call *nest_next_deferred(struct nest *nest);
+struct call *nested_calls_next_deferred(struct nested_calls *nested_calls);
 
 /* Its function has returned this: the reply goes to its place. */
-void nest_finish_deferred(struct call *call, enum store_result result);
+void nested_calls_finish_deferred(struct call *call, enum store_result result);
 
 /* The nested commands' part of INFO. */
-void nest_account(const struct nest *nest, struct worker *worker);
+void nested_calls_account(const struct nested_calls *nested_calls, struct worker *worker);
 
 #endif

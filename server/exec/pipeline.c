@@ -3,25 +3,25 @@
 #include "server/net/client_memory.h"
 #include "server/net/conn.h"
 
-bool order_may_scout(const struct command *command)
+bool pipeline_may_prefetch(const struct command *command)
 {
     const uint32_t apart = CMD_ALL_KEYS | CMD_NO_KEYS | CMD_BLOCKING | CMD_NESTS;
     return (command->flags & CMD_FAST) != 0 && (command->flags & apart) == 0 &&
            command->declare == NULL;
 }
 
-bool order_is_read(const struct command *command)
+bool pipeline_is_read(const struct command *command)
 {
     const uint32_t apart =
-        CMD_LOCAL | CMD_TOUR | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING | CMD_REMEMBERS;
+        CMD_LOCAL | CMD_ALL_WORKERS | CMD_ALL_KEYS | CMD_WRITE | CMD_BLOCKING | CMD_CACHES_RESULT;
     return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 
 /* Keys in the same queue of the store have the same sum, whatever else they are. */
-uint64_t order_line(const struct request *request, const struct command *command)
+uint64_t pipeline_ordering_key(const struct request *request, const struct command *command)
 {
-    const uint32_t apart = CMD_LOCAL | CMD_TOUR | CMD_REMEMBERS;
-    bool is_plain = order_may_scout(command) && (command->flags & apart) == 0 &&
+    const uint32_t apart = CMD_LOCAL | CMD_ALL_WORKERS | CMD_CACHES_RESULT;
+    bool is_plain = pipeline_may_prefetch(command) && (command->flags & apart) == 0 &&
                     (command->flags & (CMD_WRITE | CMD_READONLY)) != 0;
     if (!is_plain || request->call.key_count != 1)
         return 0;
@@ -34,13 +34,13 @@ static bool may_start_in_line(const struct conn *conn, const struct request *req
            (conn->running_writes > 0 || !request->is_read) && !client_memory_is_short(conn->worker);
 }
 
-bool order_may_start(const struct conn *conn, const struct request *request)
+bool pipeline_may_start(const struct conn *conn, const struct request *request)
 {
     return conn->running == 0 || (request->is_read && conn->running_writes == 0) ||
            may_start_in_line(conn, request);
 }
 
-void order_note_start(struct conn *conn, const struct request *request)
+void pipeline_note_start(struct conn *conn, const struct request *request)
 {
     if (conn->running == 0)
         conn->line = request->line;
@@ -51,7 +51,7 @@ void order_note_start(struct conn *conn, const struct request *request)
     conn->running_writes += !request->is_read;
 }
 
-void order_note_end(struct conn *conn, const struct request *request)
+void pipeline_note_end(struct conn *conn, const struct request *request)
 {
     conn->running--;
     conn->worker->running--;

@@ -15,19 +15,19 @@
 #include "server/exec/request.h"
 
 /* Whether its runs have no other effects than those that are made when it succeeds. */
-bool order_may_scout(const struct command *command);
+bool pipeline_may_prefetch(const struct command *command);
 
 /* Whether it is a read of rule 1. */
-bool order_is_read(const struct command *command);
+bool pipeline_is_read(const struct command *command);
 
 /* Of a command whose keys are declared: what it may be in line for; 0: nothing. */
-uint64_t order_line(const struct request *request, const struct command *command);
+uint64_t pipeline_ordering_key(const struct request *request, const struct command *command);
 
 /* `request` is the first of its connection that has not started. */
-bool order_may_start(const struct conn *conn, const struct request *request);
+bool pipeline_may_start(const struct conn *conn, const struct request *request);
 
 /* It runs from now on, or does not any more. */
-void order_note_start(struct conn *conn, const struct request *request);
-void order_note_end(struct conn *conn, const struct request *request);
+void pipeline_note_start(struct conn *conn, const struct request *request);
+void pipeline_note_end(struct conn *conn, const struct request *request);
 
 #endif

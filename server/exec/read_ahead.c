@@ -7,7 +7,7 @@
 
 #define LEN_MIN 64 /* less is hardly more than one command */
 
-void look_ahead_begin(struct look_ahead *look, struct worker *worker, const struct session *session,
+void read_ahead_begin(struct read_ahead *look, struct worker *worker, const struct session *session,
                       bool is_middle)
 {
     look->worker = worker;
@@ -16,13 +16,13 @@ void look_ahead_begin(struct look_ahead *look, struct worker *worker, const stru
     look->is_cut = is_middle;
 }
 
-void look_ahead_forget(struct look_ahead *look)
+void read_ahead_forget(struct read_ahead *look)
 {
     look->count = look->next = 0;
     look->is_cut = true;
 }
 
-static void describe(struct look_ahead *look, struct ahead *ahead, const struct resp_parser *parser,
+static void describe(struct read_ahead *look, struct ahead *ahead, const struct resp_parser *parser,
                      const struct resp_slice *args)
 {
     *ahead = (struct ahead){.args = args, .count = parser->count, .consumed = parser->consumed};
@@ -45,60 +45,62 @@ static bool find_key(const struct store *store, const struct ahead *ahead, uint3
 }
 
 /* `with_trees`: which of the keys have any. */
-static void probe_trees(const struct look_ahead *look, uint64_t with_trees)
+static void hint_trees(const struct read_ahead *look, uint64_t with_trees)
 {
-    struct store_probe probes[PROBES_MOST * LOOK_AHEAD_COMMANDS];
+    struct store_prefetch_hint prefetch_hints[PROBES_MOST * READ_AHEAD_COMMANDS];
     const struct store *store = look->worker->server->store;
     uint32_t count = 0;
     for (uint32_t i = 0; with_trees != 0 && i < look->count; i++) {
         const struct ahead *ahead = &look->commands[i];
-        if (ahead->key != NULL && ahead->command->probes != NULL &&
+        if (ahead->key != NULL && ahead->command->prefetch_hints != NULL &&
             (with_trees >> (ahead->key - look->keys) & 1) != 0)
-            count += ahead->command->probes(store, ahead, i, probes + count);
+            count += ahead->command->prefetch_hints(store, ahead, i, prefetch_hints + count);
     }
     if (count > 1)
-        store_prefetch_trees(look->worker->store, probes, count);
+        store_prefetch_trees(look->worker->store, prefetch_hints, count);
 }
 
 /* One whole command of no more than `room` arguments. */
-static bool scout_command(struct resp_parser *scout, const char *data, size_t len, size_t room)
+static bool prefetch_command(struct resp_parser *prefetch_run, const char *data, size_t len,
+                             size_t room)
 {
     if (len == 0 || data[0] != '*')
         return false;
-    if (resp_parse(scout, data, len) == RESP_COMPLETE)
-        return scout->count <= room;
-    struct resp_limits limits = scout->limits;
-    resp_parser_free(scout); /* it would go on in the middle of a command */
-    resp_parser_init(scout, limits);
+    if (resp_parse(prefetch_run, data, len) == RESP_COMPLETE)
+        return prefetch_run->count <= room;
+    struct resp_limits limits = prefetch_run->limits;
+    resp_parser_free(prefetch_run); /* it would go on in the middle of a command */
+    resp_parser_init(prefetch_run, limits);
     return false;
 }
 
-static void read_ahead(struct look_ahead *look, struct resp_limits limits, const char *data,
+static void read_ahead(struct read_ahead *look, struct resp_limits limits, const char *data,
                        size_t len)
 {
-    struct resp_parser *scout = &look->worker->scout;
+    struct resp_parser *prefetch_run = &look->worker->prefetch_run;
     struct resp_slice *args = look->args;
     uint32_t key_count = 0;
     look->count = look->next = 0;
-    resp_parser_set_limits(scout, limits);
-    while (look->count < LOOK_AHEAD_COMMANDS &&
-           scout_command(scout, data, len, (size_t)(look->args + LOOK_AHEAD_ARGS - args))) {
+    resp_parser_set_limits(prefetch_run, limits);
+    while (
+        look->count < READ_AHEAD_COMMANDS &&
+        prefetch_command(prefetch_run, data, len, (size_t)(look->args + READ_AHEAD_ARGS - args))) {
         struct ahead *ahead = &look->commands[look->count++];
-        if (scout->count > 0) /* an empty line has no words */
-            memcpy(args, scout->args, scout->count * sizeof *args);
-        describe(look, ahead, scout, args);
+        if (prefetch_run->count > 0) /* an empty line has no words */
+            memcpy(args, prefetch_run->args, prefetch_run->count * sizeof *args);
+        describe(look, ahead, prefetch_run, args);
         if (find_key(look->worker->server->store, ahead, look->session->db, &look->keys[key_count]))
             ahead->key = &look->keys[key_count++];
-        args += scout->count;
-        data += scout->consumed;
-        len -= scout->consumed;
+        args += prefetch_run->count;
+        data += prefetch_run->consumed;
+        len -= prefetch_run->consumed;
     }
-    look->is_cut = look->count < LOOK_AHEAD_COMMANDS;
+    look->is_cut = look->count < READ_AHEAD_COMMANDS;
     if (key_count > 1 && !client_memory_is_short(look->worker)) /* else they go before their turn */
-        probe_trees(look, store_prefetch(look->worker->store, look->keys, key_count));
+        hint_trees(look, store_prefetch(look->worker->store, look->keys, key_count));
 }
 
-enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *parser,
+enum resp_status read_ahead_next(struct read_ahead *look, struct resp_parser *parser,
                                  const char *data, size_t len, const struct ahead **next)
 {
     bool is_wanted = look->next == look->count && !look->is_cut && len >= LEN_MIN;
@@ -116,7 +118,7 @@ enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *pa
     return status;
 }
 
-size_t look_ahead_skip(struct look_ahead *look, uint32_t count)
+size_t read_ahead_skip(struct read_ahead *look, uint32_t count)
 {
     size_t bytes = 0;
     for (; count > 0; count--)

@@ -8,8 +8,8 @@
 
 #include "server/core/worker.h"
 
-#define LOOK_AHEAD_COMMANDS 16 /* taken between two looks */
-#define LOOK_AHEAD_ARGS 64     /* theirs together */
+#define READ_AHEAD_COMMANDS 16 /* taken between two looks */
+#define READ_AHEAD_ARGS 64     /* theirs together */
 
 /* A command that has arrived. What is known of it stays true whatever the commands before it do,
  * but for the database of its key. */
@@ -21,35 +21,35 @@ struct ahead {
 };
 
 /* For one stretch of a connection's input. Everything points into itself or to the input. */
-struct look_ahead {
+struct read_ahead {
     struct worker *worker;
     const struct session *session;
-    struct ahead commands[LOOK_AHEAD_COMMANDS];
+    struct ahead commands[READ_AHEAD_COMMANDS];
     uint32_t count, next;
     bool is_cut; /* what comes behind these is for the parser */
-    struct resp_slice args[LOOK_AHEAD_ARGS];
-    struct store_key keys[LOOK_AHEAD_COMMANDS];
+    struct resp_slice args[READ_AHEAD_ARGS];
+    struct store_key keys[READ_AHEAD_COMMANDS];
 };
 
 /* is_middle: the parser has begun the first command. */
-void look_ahead_begin(struct look_ahead *look, struct worker *worker, const struct session *session,
+void read_ahead_begin(struct read_ahead *look, struct worker *worker, const struct session *session,
                       bool is_middle);
 
 /* The command that begins at `data`: one that was read ahead, after reading on if there is none
  * left, or what the parser makes of the bytes. */
-enum resp_status look_ahead_next(struct look_ahead *look, struct resp_parser *parser,
+enum resp_status read_ahead_next(struct read_ahead *look, struct resp_parser *parser,
                                  const char *data, size_t len, const struct ahead **next);
 
 /* Those that were read ahead behind it. */
-static inline uint32_t look_ahead_left(const struct look_ahead *look)
+static inline uint32_t read_ahead_left(const struct read_ahead *look)
 {
     return look->count - look->next;
 }
 
 /* `count` of them are taken; returns their bytes. */
-size_t look_ahead_skip(struct look_ahead *look, uint32_t count);
+size_t read_ahead_skip(struct read_ahead *look, uint32_t count);
 
 /* Forgets what was read ahead: other limits hold from here on. */
-void look_ahead_forget(struct look_ahead *look);
+void read_ahead_forget(struct read_ahead *look);
 
 #endif

@@ -10,22 +10,22 @@
 #define LEAST_BYTES (256 * 1024) /* less stays in memory in any case */
 #define MEMORY_SHARE 64          /* of it, that all replies may be in memory together */
 
-static bool may_be_aside(const struct call *call, const struct request *request)
+static bool may_spill(const struct call *call, const struct request *request)
 {
     return call == &request->call && request->state == REQUEST_RUNNING && !request->discard &&
-           call->session->reply_mode == SESSION_REPLY_ON && request->stream_count == 0;
+           call->session->reply_mode == SESSION_REPLY_ON && request->reader_count == 0;
 }
 
-static bool is_due(const struct call *call, const struct aside *aside, size_t len)
+static bool is_due(const struct call *call, const struct reply_spill *spill, size_t len)
 {
     struct server *server = call->server;
-    if (aside->is_over || len < STORE_STREAM_PIECE)
+    if (spill->is_over || len < STORE_READER_PIECE)
         return false;
-    if (aside->upload != NULL)
+    if (spill->upload != NULL)
         return true;
     uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
-    uint64_t gathered = atomic_load_explicit(&server->gathered_bytes, memory_order_relaxed);
-    return len >= LEAST_BYTES && gathered > memory / MEMORY_SHARE;
+    uint64_t collected = atomic_load_explicit(&server->collected_bytes, memory_order_relaxed);
+    return len >= LEAST_BYTES && collected > memory / MEMORY_SHARE;
 }
 
 static size_t copy_part(const struct iovec *vectors, int count, const char *from)
@@ -39,72 +39,74 @@ static size_t copy_part(const struct iovec *vectors, int count, const char *from
 }
 
 /* At once; or, where memory is short, part by part, each written before the next. */
-static enum store_result put_piece(struct aside *aside, const char *piece)
+static enum store_result put_piece(struct reply_spill *spill, const char *piece)
 {
-    while (aside->part < STORE_STREAM_PIECE) {
+    while (spill->part < STORE_READER_PIECE) {
         const struct iovec *vectors;
         int count;
-        enum store_result result = store_upload_space(aside->upload, &vectors, &count);
+        enum store_result result = store_upload_space(spill->upload, &vectors, &count);
         if (result != STORE_OK)
             return result;
-        size_t len = copy_part(vectors, count, piece + aside->part);
-        store_upload_filled(aside->upload, len);
-        aside->part += len;
+        size_t len = copy_part(vectors, count, piece + spill->part);
+        store_upload_filled(spill->upload, len);
+        spill->part += len;
     }
-    aside->part = 0;
+    spill->part = 0;
     return STORE_OK;
 }
 
 /* As many pieces as there are, and as the device takes now. */
-static enum store_result put_pieces(struct aside *aside, struct resp_writer *said)
+static enum store_result put_pieces(struct reply_spill *spill, struct resp_writer *said)
 {
     enum store_result result = STORE_OK;
     size_t at = 0;
-    while (said->len - at >= STORE_STREAM_PIECE) {
-        result = put_piece(aside, said->data + at);
+    while (said->len - at >= STORE_READER_PIECE) {
+        result = put_piece(spill, said->data + at);
         if (result != STORE_OK)
             break;
-        at += STORE_STREAM_PIECE;
+        at += STORE_READER_PIECE;
     }
     memmove(said->data, said->data + at, said->len - at);
     said->len -= at;
-    aside->bytes += at;
+    spill->bytes += at;
     return result;
 }
 
-enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
+enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
+                                   struct resp_writer *said)
 {
     struct request *request = request_of_call(call);
     struct conn *conn = request->conn;
     if (said->failed)
         return STORE_NO_MEMORY;
-    if (!may_be_aside(call, request) || !is_due(call, aside, said->len))
+    if (!may_spill(call, request) || !is_due(call, spill, said->len))
         return store_step(call->txn);
     if (conn->transport == NULL || conn->kill)
         return STORE_CANCELLED;
     enum store_result result = STORE_OK;
-    if (aside->upload == NULL)
-        result = call_upload_begin(call, STORE_UPLOAD_OPEN, &aside->upload);
+    if (spill->upload == NULL)
+        result = call_upload_begin(call, STORE_UPLOAD_OPEN, &spill->upload);
     if (result == STORE_OK)
-        result = put_pieces(aside, said);
+        result = put_pieces(spill, said);
     if (result == STORE_WAIT)
-        return store_rest(call->txn);
-    aside->is_over = result != STORE_OK;
+        return store_suspend(call->txn);
+    spill->is_over = result != STORE_OK;
     return store_step(call->txn);
 }
 
-enum store_result aside_reply(struct call *call, struct aside *aside, struct resp_writer *said)
+enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill,
+                                    struct resp_writer *said)
 {
     if (said->failed)
         return STORE_NO_MEMORY;
-    if (aside->part > 0 && put_pieces(aside, said) == STORE_WAIT)
-        return store_rest(call->txn);
-    if (aside->bytes > 0) {
-        enum store_result result = store_upload_finish(aside->upload);
+    if (spill->part > 0 && put_pieces(spill, said) == STORE_WAIT)
+        return store_suspend(call->txn);
+    if (spill->bytes > 0) {
+        enum store_result result = store_upload_finish(spill->upload);
         if (result == STORE_WAIT)
-            return store_rest(call->txn);
+            return store_suspend(call->txn);
         if (result == STORE_OK)
-            result = call_reply_upload(call, aside->upload);
+            result = call_reply_upload(call, spill->upload);
         if (result != STORE_OK)
             return result;
     }
@@ -112,9 +114,9 @@ enum store_result aside_reply(struct call *call, struct aside *aside, struct res
     return STORE_OK;
 }
 
-void aside_free(struct aside *aside)
+void reply_spill_free(struct reply_spill *spill)
 {
-    if (aside->upload != NULL)
-        store_upload_close(aside->upload);
-    aside->upload = NULL;
+    if (spill->upload != NULL)
+        store_upload_close(spill->upload);
+    spill->upload = NULL;
 }

@@ -11,7 +11,7 @@
 
 #include "server/core/command.h"
 
-struct aside {
+struct reply_spill {
     struct store_upload *upload; /* NULL: nothing is aside */
     uint64_t bytes;              /* that are, in whole pieces */
     size_t part;                 /* bytes of the next one */
@@ -21,15 +21,15 @@ struct aside {
 /* store_step, for commands that say what belongs behind the head of their reply into a buffer kept
  * over the steps; if there is much of it, its first pieces are gone afterwards. Commands inside
  * others keep all of it. */
-STORE_MUST_CHECK enum store_result aside_step(struct call *call, struct aside *aside,
-                                              struct resp_writer *said);
+STORE_MUST_CHECK enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
+                                                    struct resp_writer *said);
 
 /* When the head is written: puts all that was said behind it. To be tried again with the next run
  * after STORE_WAIT. */
-STORE_MUST_CHECK enum store_result aside_reply(struct call *call, struct aside *aside,
-                                               struct resp_writer *said);
+STORE_MUST_CHECK enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill,
+                                                     struct resp_writer *said);
 
 /* With the command's progress. */
-void aside_free(struct aside *aside);
+void reply_spill_free(struct reply_spill *spill);
 
 #endif

@@ -6,8 +6,8 @@
  *
  * In both states it rests when it is far enough ahead of the client: it keeps its shared claims, no
  * page and no lock. It goes on when the client has read, or, once others have waited for its keys
- * for OUTFLOW_PATIENCE_MS in all while it rested, hurried: then all goes to the output at once,
- * under the limits that hold there.
+ * for REPLY_STREAM_PATIENCE_MS in all while it rested, hurried: then all goes to the output at
+ * once, under the limits that hold there.
  *
  * Invariants:
  * 1. Only a request whose run cannot be thrown away flows: a read, not inside another command, by
@@ -22,30 +22,30 @@
 #include "server/net/conn.h"
 #include "server/exec/request.h"
 
-#define OUTFLOW_PULSE_MS 25
-#define OUTFLOW_PATIENCE_MS 100
+#define REPLY_STREAM_PULSE_MS 25
+#define REPLY_STREAM_PATIENCE_MS 100
 
 /* The end of a connection's turn: what rests for it may go on. */
-void outflow_turn(struct conn *conn);
+void reply_stream_turn(struct conn *conn);
 
-/* Every OUTFLOW_PULSE_MS while anything rests: looks who is waited for. */
-void outflow_pulse(struct worker *worker);
+/* Every REPLY_STREAM_PULSE_MS while anything rests: looks who is waited for. */
+void reply_stream_pulse(struct worker *worker);
 
 /* The request goes on if it rests: its connection is closed. */
-void outflow_rouse(struct request *request);
+void reply_stream_resume(struct request *request);
 /* There is somebody to send a reply to. */
-bool outflow_is_heard(const struct conn *conn);
+bool reply_stream_is_heard(const struct conn *conn);
 
 /* There is little memory, and its reply could not leave yet: it is not to be made now. */
-bool outflow_holds_back(const struct request *request);
-enum store_result outflow_rest(struct request *request);
+bool reply_stream_holds_back(const struct request *request);
+enum store_result reply_stream_suspend(struct request *request);
 /* It is finished. */
-void outflow_end(struct request *request);
+void reply_stream_end(struct request *request);
 /* Its whole reply is in the output. */
-void outflow_answered(struct request *request);
+void reply_stream_answered(struct request *request);
 
 /* The connection's oldest command rests: only its client can make it go on. */
-bool outflow_is_stuck(const struct conn *conn);
+bool reply_stream_is_stuck(const struct conn *conn);
 
 /* ---- for command functions ---- */
 

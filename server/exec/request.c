@@ -20,7 +20,7 @@ static void request_destroy(struct request *request)
 {
     free(request->argv);
     free(request->keys);
-    free(request->streams);
+    free(request->readers);
     resp_writer_free(&request->reply);
     free(request);
 }
@@ -72,19 +72,19 @@ void request_free(struct request *request)
 {
     struct worker *worker = request->conn->worker;
     struct call *call = &request->call;
-    assert(request->stream_count == 0 && request->state != REQUEST_RUNNING);
+    assert(request->reader_count == 0 && request->state != REQUEST_RUNNING);
     assert(request->effects.first == NULL && request->fiber == NULL);
     call_drop_progress(call);
-    nest_free(call->nest);
-    call->nest = NULL;
+    nested_calls_free(call->nested_calls);
+    call->nested_calls = NULL;
     upload_free(call->upload);
     call->upload = NULL;
-    block_release(request->block);
+    input_buffer_release(request->block);
     request->block = request->source = NULL;
-    assert(!request->rests);
-    row_drop(call);
-    call->row_taken = 0;
-    request->flows = request->is_hurried = false;
+    assert(!request->is_suspended);
+    batch_drop(call);
+    call->batch_taken = 0;
+    request->is_streamed = request->is_hurried = false;
     request->awaited_ms = 0;
     request->is_read = request->discard = request->rejected = request->wants_all = false;
     request->is_long = false;
@@ -111,12 +111,12 @@ void request_free_spares(struct worker *worker)
 
 /* Arguments that the parser keeps itself (inline commands) are gone with the next command: they
  * move to a block of their own. */
-static struct block *copy_arguments(struct resp_slice *argv, size_t count)
+static struct input_buffer *copy_arguments(struct resp_slice *argv, size_t count)
 {
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += argv[i].len;
-    struct block *block = block_new(total + 1);
+    struct input_buffer *block = input_buffer_new(total + 1);
     if (block == NULL)
         return NULL;
     char *to = block->data;
@@ -141,18 +141,18 @@ bool request_offer_row(struct request *request, const struct ahead *commands, ui
         call->session->reply_mode != SESSION_REPLY_ON)
         return true;
     assert(commands->args == call->argv + call->argc);
-    call->row = commands;
-    call->row_left = count;
+    call->batch = commands;
+    call->batch_left = count;
     return request_reserve_arguments(request, (1 + count) * call->argc);
 }
 
-void request_hold(struct request *request, struct block *block)
+void request_hold(struct request *request, struct input_buffer *block)
 {
     struct call *call = &request->call;
-    size_t count = row_length(call) * call->argc;
+    size_t count = batch_length(call) * call->argc;
     assert(request->block == NULL && count <= request->argv_capacity);
     memcpy(request->argv, call->argv, count * sizeof *request->argv);
-    request->block = block_hold(block);
+    request->block = input_buffer_hold(block);
     call->argv = request->argv;
 }
 

@@ -22,13 +22,13 @@
 
 enum request_state { REQUEST_PARKED, REQUEST_RUNNING, REQUEST_FINISHED };
 
-#define STREAM_OF_NO_VALUE UINT64_MAX
+#define READER_OF_NO_VALUE UINT64_MAX
 
 /* A large value, to be sent when `offset` bytes of the reply have been. */
 struct reply_stream {
     size_t offset;
     uint64_t length; /* of the value, if it is one that the client may have a place for */
-    struct store_stream *stream;
+    struct store_reader *reader;
 };
 
 struct fiber;
@@ -44,37 +44,38 @@ struct request {
     enum request_state state;
     enum store_result result;    /* when finished */
     bool is_read;                /* may run beside other reads */
-    uint64_t line;               /* see order_line; 0: none */
+    uint64_t line;               /* see pipeline_ordering_key; 0: none */
     bool discard;                /* CLIENT REPLY: nobody wants the reply */
     const struct command *meant; /* that it names, whether it can run or not; or NULL */
     bool rejected;               /* never ran: the reply says why */
-    bool is_unkept;              /* what it would answer must not leave: see conn_never_shows */
+    bool is_withheld;            /* what it would answer must not leave: see conn_withholds */
     size_t reply_start;          /* in *call.reply */
 
-    uint64_t bytes;       /* counted for its connection while it is queued */
-    struct block *block;  /* NULL: not held, or no arguments */
-    struct block *source; /* what the arguments lie in, while the request is taken; or NULL */
+    uint64_t bytes;             /* counted for its connection while it is queued */
+    struct input_buffer *block; /* NULL: not held, or no arguments */
+    struct input_buffer
+        *source; /* what the arguments lie in, while the request is taken; or NULL */
     struct resp_slice *argv;
     size_t argv_capacity;
     struct store_key *keys;
     size_t key_capacity;
     struct resp_writer reply;
 
-    struct reply_stream *streams; /* of the last run, in the order of their offsets */
-    uint32_t stream_count;
-    size_t stream_capacity;
+    struct reply_stream *readers; /* of the last run, in the order of their offsets */
+    uint32_t reader_count;
+    size_t reader_capacity;
 
     struct effects effects;        /* of the last run */
-    struct call *touring;          /* `call`, or one inside it; NULL: none */
+    struct call *broadcasting;     /* `call`, or one inside it; NULL: none */
     struct worker_message message; /* of a tour */
     struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
     bool may_block;
     uint64_t began_ns; /* see slowlog.h; 0: nobody asks, or it blocks */
     bool is_monitored; /* monitors have seen it */
     /* of a reply that leaves in parts: see reply_stream.h */
-    bool flows;      /* a part has left */
-    bool rests;      /* is in worker->resting */
-    bool is_hurried; /* it does not rest any more */
+    bool is_streamed;  /* a part has left */
+    bool is_suspended; /* is in worker->resting */
+    bool is_hurried;   /* it does not rest any more */
     int64_t awaited_ms;
     LIST_ENTRY(request) of_resting;
 
@@ -116,7 +117,7 @@ bool request_offer_row(struct request *request, const struct ahead *commands, ui
 
 /* Makes the arguments the request's own: by holding the block they lie in, or by copying them.
  * Keys must be declared after a copy, but may be before a hold. */
-void request_hold(struct request *request, struct block *block);
+void request_hold(struct request *request, struct input_buffer *block);
 bool request_hold_copy(struct request *request); /* false: out of memory */
 
 /* Makes sure of `count` keys; false: out of memory. */

@@ -19,11 +19,11 @@
 
 /* ---- the streams of a reply ---- */
 
-void request_drop_streams(struct request *request, bool are_ours)
+void request_drop_readers(struct request *request, bool are_ours)
 {
-    for (uint32_t i = 0; are_ours && i < request->stream_count; i++)
-        store_stream_close(request->streams[i].stream);
-    request->stream_count = 0;
+    for (uint32_t i = 0; are_ours && i < request->reader_count; i++)
+        store_reader_close(request->readers[i].reader);
+    request->reader_count = 0;
 }
 
 void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes)
@@ -38,9 +38,9 @@ void request_insert(struct request *request, size_t offset, const struct resp_wr
     if (bytes->len > 0)
         memcpy(reply->data + at, bytes->data, bytes->len);
     reply->len += bytes->len;
-    for (uint32_t i = 0; i < request->stream_count; i++)
-        if (request->streams[i].offset >= at)
-            request->streams[i].offset += bytes->len;
+    for (uint32_t i = 0; i < request->reader_count; i++)
+        if (request->readers[i].offset >= at)
+            request->readers[i].offset += bytes->len;
 }
 
 /* ---- uploads ---- */
@@ -50,7 +50,7 @@ static void on_upload_ready(void *arg)
 {
     struct request *request = arg;
     if (request->state == REQUEST_RUNNING)
-        store_rouse(&request->store);
+        store_resume(&request->store);
 }
 
 enum store_result call_upload_begin(struct call *call, uint64_t length,
@@ -63,10 +63,10 @@ enum store_result call_upload_begin(struct call *call, uint64_t length,
 
 /* ---- values ---- */
 
-static bool reserve_stream(struct request *request)
+static bool reserve_reader(struct request *request)
 {
-    return array_reserve(&request->streams, &request->stream_capacity, request->stream_count + 1,
-                         sizeof *request->streams);
+    return array_reserve(&request->readers, &request->reader_capacity, request->reader_count + 1,
+                         sizeof *request->readers);
 }
 
 /* A part of what a command says: bytes of a value. */
@@ -85,17 +85,17 @@ static enum store_result reply_stream(struct call *call, const struct part *part
                                       struct store_upload *upload, uint64_t length)
 {
     struct request *request = request_of_call(call);
-    if (!reserve_stream(request))
+    if (!reserve_reader(request))
         return STORE_NO_MEMORY;
-    struct reply_stream *added = &request->streams[request->stream_count];
+    struct reply_stream *added = &request->readers[request->reader_count];
     enum store_result result =
-        part != NULL ? store_stream_open(call->txn, part->item, part->offset, &added->stream)
-                     : store_stream_open_upload(call->txn, upload, &added->stream);
+        part != NULL ? store_reader_open(call->txn, part->item, part->offset, &added->reader)
+                     : store_reader_open_upload(call->txn, upload, &added->reader);
     if (result != STORE_OK)
         return result;
     if (part != NULL && !is_tail(part))
-        store_stream_end_after(added->stream, part->len);
-    request->stream_count++;
+        store_reader_end_after(added->reader, part->len);
+    request->reader_count++;
     added->length = length;
     added->offset = call->reply->len;
     return STORE_OK;
@@ -103,7 +103,7 @@ static enum store_result reply_stream(struct call *call, const struct part *part
 
 enum store_result call_reply_upload(struct call *call, struct store_upload *upload)
 {
-    return reply_stream(call, NULL, upload, STREAM_OF_NO_VALUE);
+    return reply_stream(call, NULL, upload, READER_OF_NO_VALUE);
 }
 
 /* It stands there once more in the reply, and a third time in Lua. */
@@ -138,14 +138,14 @@ static enum store_result load_part(struct call *call, const struct part *part)
 static enum store_result reply_bytes(struct call *call, const struct part *part, uint64_t length)
 {
     const struct store_item *item = part->item;
-    bool may_stream = call->reply == request_of_call(call)->call.reply;
+    bool may_reader = call->reply == request_of_call(call)->call.reply;
     if (!item->large) {
         resp_raw(call->reply, item->bytes + part->offset, part->len);
         return STORE_OK;
     }
     if (!is_tail(part) && part->len < COPIED_PART)
         return copy_part(call, part);
-    if (may_stream && store_streams(item))
+    if (may_reader && store_readers(item))
         return reply_stream(call, part, NULL, length);
     bool is_whole = part->len == item->length;
     return is_whole ? load_part(call, part) : copy_part(call, part);
@@ -154,7 +154,7 @@ static enum store_result reply_bytes(struct call *call, const struct part *part,
 enum store_result call_reply_bytes(struct call *call, const struct store_item *item)
 {
     struct part part = {item, 0, item->length};
-    return reply_bytes(call, &part, STREAM_OF_NO_VALUE);
+    return reply_bytes(call, &part, READER_OF_NO_VALUE);
 }
 
 enum store_result call_reply_range(struct call *call, const struct store_item *item,
@@ -162,7 +162,7 @@ enum store_result call_reply_range(struct call *call, const struct store_item *i
 {
     struct part part = {item, offset, len};
     resp_bulk_header(call->reply, len);
-    enum store_result result = reply_bytes(call, &part, is_tail(&part) ? len : STREAM_OF_NO_VALUE);
+    enum store_result result = reply_bytes(call, &part, is_tail(&part) ? len : READER_OF_NO_VALUE);
     resp_raw(call->reply, "\r\n", 2);
     return result;
 }

@@ -13,12 +13,12 @@ void request_insert(struct request *request, size_t offset, const struct resp_wr
 
 /* Drops the streams of a run: `are_ours` if the run's transaction has succeeded (else the engine
  * has closed them). */
-void request_drop_streams(struct request *request, bool are_ours);
+void request_drop_readers(struct request *request, bool are_ours);
 
 /* ---- for command functions ---- */
 
 /* An upload of this many bytes that goes on while the call rests: what waits for the device goes on
- * by store_rest. */
+ * by store_suspend. */
 STORE_MUST_CHECK enum store_result call_upload_begin(struct call *call, uint64_t length,
                                                      struct store_upload **upload);
 

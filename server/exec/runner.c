@@ -52,36 +52,36 @@ static void account(struct request *request)
     struct worker *worker = request->conn->worker;
     size_t len = call->reply->len - request->reply_start;
     const char *reply = len > 0 ? call->reply->data + request->reply_start : NULL;
-    counter_add(&worker->counters.commands, row_length(call));
+    counter_add(&worker->counters.commands, batch_length(call));
     bool is_error = len > 0 && reply[0] == '-';
-    if (is_error && call->nest != NULL && call->nest->error_is_counted) {
+    if (is_error && call->nested_calls != NULL && call->nested_calls->error_is_counted) {
         commandstats_add_failure(worker, call->command);
         is_error = false;
     }
-    for (uint32_t left = is_error ? row_length(call) : 0; left > 0; left--)
+    for (uint32_t left = is_error ? batch_length(call) : 0; left > 0; left--)
         commandstats_add_error(worker, request->meant, reply, len, request->rejected);
     if (call->command != NULL)
         commandstats_add_lookups(worker, call->hits, call->misses);
-    if (call->nest != NULL && request->result == STORE_OK)
-        nest_account(call->nest, worker);
+    if (call->nested_calls != NULL && request->result == STORE_OK)
+        nested_calls_account(call->nested_calls, worker);
 }
 
 /* Puts out a reply that streams belong to: its bytes in pieces, the streams between them. */
-static void put_out_streams(struct request *request)
+static void put_out_readers(struct request *request)
 {
     struct conn *conn = request->conn;
     struct resp_writer *output = &conn->worker->output;
     struct resp_writer *reply = request->call.reply;
     size_t at = request->reply_start;
     conn_output_settle(conn, reply == output ? at : output->len);
-    for (uint32_t i = 0; i < request->stream_count; i++) {
-        struct reply_stream *stream = &request->streams[i];
-        conn_output_piece(conn, reply->data + at, stream->offset - at);
-        conn_output_stream(conn, stream->stream, stream->length);
-        at = stream->offset;
+    for (uint32_t i = 0; i < request->reader_count; i++) {
+        struct reply_stream *reader = &request->readers[i];
+        conn_output_piece(conn, reply->data + at, reader->offset - at);
+        conn_output_reader(conn, reader->reader, reader->length);
+        at = reader->offset;
     }
     conn_output_piece(conn, reply->data + at, reply->len - at);
-    request->stream_count = 0;
+    request->reader_count = 0;
     resp_truncate(output, 0);
 }
 
@@ -92,14 +92,14 @@ static void put_out(struct request *request)
     struct resp_writer *reply = request->call.reply;
     if (reply->len == request->reply_start)
         return;
-    if (request->stream_count > 0) {
-        put_out_streams(request);
+    if (request->reader_count > 0) {
+        put_out_readers(request);
     } else if (reply != output && reply->len > COPY_REPLY_MAX) {
         conn_output_take(conn, reply);
     } else {
         if (reply != output)
             resp_raw(output, reply->data, reply->len);
-        conn_output_count(conn, !request->flows);
+        conn_output_count(conn, !request->is_streamed);
     }
 }
 
@@ -123,7 +123,7 @@ static bool is_silenced(struct request *request)
 /* A part of its reply has left, and there is no more. */
 static bool is_cut_short(const struct request *request)
 {
-    if (!request->flows || (request->result == STORE_OK && !request->is_unkept))
+    if (!request->is_streamed || (request->result == STORE_OK && !request->is_withheld))
         return false;
     if (request->result != STORE_CANCELLED)
         log_line(&request->call.server->log, CONFIG_LOG_WARNING,
@@ -135,12 +135,12 @@ static bool is_cut_short(const struct request *request)
 static void answer_failure(struct request *request)
 {
     struct call *call = &request->call;
-    request_drop_streams(request, request->result == STORE_OK);
+    request_drop_readers(request, request->result == STORE_OK);
     resp_truncate(call->reply, request->reply_start);
     if (request->result == STORE_CANCELLED)
         return; /* no error: there is no client for it */
-    for (uint32_t left = row_length(call); left > 0; left--) {
-        if (request->is_unkept)
+    for (uint32_t left = batch_length(call); left > 0; left--) {
+        if (request->is_withheld)
             resp_error(call->reply, CONN_UNKEPT_TEXT);
         else
             reply_failure(call, request->result);
@@ -152,19 +152,19 @@ static void answer(struct request *request)
 {
     struct conn *conn = request->conn;
     struct call *call = &request->call;
-    if (request->result == STORE_OK && conn_never_shows(conn, request->store.shown))
-        request->is_unkept = true;
+    if (request->result == STORE_OK && conn_withholds(conn, request->store.shown))
+        request->is_withheld = true;
     else if (request->store.shown > conn->shown)
         conn->shown = request->store.shown;
-    if (request->result != STORE_OK || request->is_unkept)
+    if (request->result != STORE_OK || request->is_withheld)
         answer_failure(request);
     account(request);
     if (call->reply->failed || is_cut_short(request)) {
         conn_kill(conn);
-        request_drop_streams(request, true);
+        request_drop_readers(request, true);
     } else if (call->session->reply_mode != SESSION_REPLY_ON || request->discard) {
         if (is_silenced(request)) {
-            request_drop_streams(request, true);
+            request_drop_readers(request, true);
             resp_truncate(call->reply, request->reply_start);
         } else {
             put_out(request);
@@ -172,7 +172,7 @@ static void answer(struct request *request)
     } else {
         put_out(request);
     }
-    outflow_answered(request);
+    reply_stream_answered(request);
 }
 
 /* ---- the queue ---- */
@@ -184,7 +184,7 @@ static uint64_t memory_of_request(const struct request *request)
                      request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
     if (request->waiter != NULL)
         bytes += blocked_memory(request->waiter);
-    size_t count = row_length(&request->call) * request->call.argc;
+    size_t count = batch_length(&request->call) * request->call.argc;
     for (size_t i = 0; request->block != NULL && i < count; i++)
         bytes += request->call.argv[i].len;
     return bytes;
@@ -194,7 +194,7 @@ static void enqueue(struct conn *conn, struct request *request)
 {
     request->known = NULL; /* their owners go on */
     request->source = NULL;
-    row_drop(&request->call);
+    batch_drop(&request->call);
     if (conn->requests == NULL)
         conn->requests = request;
     else
@@ -230,7 +230,7 @@ static void answer_finished(struct conn *conn)
 
 static bool may_start(const struct conn *conn, const struct request *request)
 {
-    return upload_is_settled(request->call.upload) && order_may_start(conn, request);
+    return upload_is_settled(request->call.upload) && pipeline_may_start(conn, request);
 }
 
 /* A held request starts; what it writes stays with it until its turn. */
@@ -278,13 +278,13 @@ bool runner_may_take(const struct conn *conn)
     return conn->request_count < most && !conn->is_put_off &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
-           !(conn->has_published && pubsub_chokes(conn->worker));
+           !(conn->has_published && pubsub_throttles(conn->worker));
 }
 
 bool runner_is_stuck(const struct conn *conn)
 {
     return !conn->refused && !is_ending(conn) && !is_stranger(conn) &&
-           (conn->waiter != NULL || output_is_full(conn) || outflow_is_stuck(conn));
+           (conn->waiter != NULL || output_is_full(conn) || reply_stream_is_stuck(conn));
 }
 
 /* Parks a request, or starts it beside the reads that run. */
@@ -296,8 +296,8 @@ static void take_behind(struct conn *conn, struct request *request)
     resp_truncate(call->reply, 0); /* errors are found again when it starts */
     bool declared =
         command != NULL && command_has_keys(command) && executor_declare_keys(request, command);
-    request->is_read = command == NULL || order_is_read(command);
-    request->line = declared ? order_line(request, command) : 0;
+    request->is_read = command == NULL || pipeline_is_read(command);
+    request->line = declared ? pipeline_ordering_key(request, command) : 0;
     if (conn->first_parked == NULL && may_start(conn, request)) {
         start_held(request);
     } else if (declared && !client_memory_is_short(conn->worker)) {
@@ -320,13 +320,13 @@ static void take_reply_along(struct request *request)
     if (shared->len > start)
         resp_raw(call->reply, shared->data + start, shared->len - start);
     resp_truncate(shared, start);
-    for (uint32_t i = 0; i < request->stream_count; i++)
-        request->streams[i].offset -= start;
+    for (uint32_t i = 0; i < request->reader_count; i++)
+        request->readers[i].offset -= start;
     request->reply_start = 0;
 }
 
 /* Nothing is in flight: the reply is written where it leaves from. How many were taken: a row. */
-static uint32_t take_first(struct conn *conn, struct request *request, struct block *block)
+static uint32_t take_first(struct conn *conn, struct request *request, struct input_buffer *block)
 {
     struct call *call = &request->call;
     struct resp_writer *output = &conn->worker->output;
@@ -334,7 +334,7 @@ static uint32_t take_first(struct conn *conn, struct request *request, struct bl
     output->version = conn->session.resp_version;
     request->reply_start = output->len;
     enum store_result result = executor_start(request);
-    uint32_t taken = row_length(call);
+    uint32_t taken = batch_length(call);
     conn_note_command(conn, request->named);
     if (result != STORE_WAIT) {
         request->result = result;
@@ -351,7 +351,7 @@ static uint32_t take_first(struct conn *conn, struct request *request, struct bl
     return taken;
 }
 
-uint32_t runner_take(struct conn *conn, struct block *block, const struct ahead *ahead,
+uint32_t runner_take(struct conn *conn, struct input_buffer *block, const struct ahead *ahead,
                      uint32_t more)
 {
     struct request *request = request_new(conn);
@@ -439,10 +439,10 @@ void runner_abandon(struct conn *conn)
         request->next = NULL;
         if (request->state == REQUEST_RUNNING) {
             enqueue(conn, request);
-            outflow_rouse(request);
+            reply_stream_resume(request);
             continue;
         }
-        request_drop_streams(request,
+        request_drop_readers(request,
                              request->state == REQUEST_FINISHED && request->result == STORE_OK);
         request_free(request);
     }

@@ -23,7 +23,7 @@ bool runner_is_stuck(const struct conn *conn);
 /* Takes a command. `block` is what the arguments lie in; NULL: some are the parser's own, as it is
  * with inline commands. Behind it `more` others have been read ahead, of which the first may be
  * taken along (batch.h); returns how many were. */
-uint32_t runner_take(struct conn *conn, struct block *block, const struct ahead *ahead,
+uint32_t runner_take(struct conn *conn, struct input_buffer *block, const struct ahead *ahead,
                      uint32_t more);
 
 /* Answers with an error behind all that is in flight and ends the connection after it. */

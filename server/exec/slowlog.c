@@ -256,9 +256,9 @@ static void note_call(const struct call *call, uint64_t nsec)
 /* The commands of a transaction, those of a script, and of a script in a transaction. */
 static void note_nested(const struct call *outer)
 {
-    if (outer->nest == NULL)
+    if (outer->nested_calls == NULL)
         return;
-    for (struct nested *each = outer->nest->first; each != NULL; each = each->next) {
+    for (struct nested *each = outer->nested_calls->first; each != NULL; each = each->next) {
         note_nested(&each->call);
         if (each->has_run && each->slow_from != 0)
             note_call(&each->call, each->took_ns);
@@ -271,7 +271,7 @@ static void note_request(struct request *request, uint64_t nsec)
     struct call *call = &request->call;
     note_nested(call);
     const struct resp_slice *first = call->argv;
-    uint32_t length = row_length(call);
+    uint32_t length = batch_length(call);
     for (uint32_t left = length; left > 0; left--) {
         note_call(call, nsec / length);
         call->argv += call->argc;

@@ -8,29 +8,29 @@ enum store_result steps_begin(struct steps *steps, struct call *call, bool many)
     steps->out = call->reply;
     if (!many)
         return STORE_OK;
-    steps->gather = gather_get(call);
-    if (steps->gather == NULL)
+    steps->collector = collector_get(call);
+    if (steps->collector == NULL)
         return STORE_NO_MEMORY;
-    steps->gather->is_reply = true;
-    steps->done = &steps->gather->at;
-    steps->out = &steps->gather->out;
+    steps->collector->is_reply = true;
+    steps->done = &steps->collector->at;
+    steps->out = &steps->collector->out;
     return STORE_OK;
 }
 
 enum store_result steps_count(struct steps *steps)
 {
     (*steps->done)++;
-    if (steps->gather == NULL || !gather_step_is_full(steps->gather))
+    if (steps->collector == NULL || !collector_step_is_full(steps->collector))
         return STORE_OK;
-    return steps->out->failed ? STORE_NO_MEMORY : gather_step(steps->call, steps->gather);
+    return steps->out->failed ? STORE_NO_MEMORY : collector_step(steps->call, steps->collector);
 }
 
 enum store_result steps_put_item(struct steps *steps, const struct store_item *item)
 {
-    if (steps->gather == NULL)
+    if (steps->collector == NULL)
         return call_reply_item(steps->call, item);
     size_t before = steps->out->len;
-    enum store_result result = gather_item(steps->call, steps->gather, item, 0);
+    enum store_result result = collector_item(steps->call, steps->collector, item, 0);
     if (result != STORE_OK)
         resp_truncate(steps->out, before); /* the element comes again */
     return result;
@@ -38,5 +38,5 @@ enum store_result steps_put_item(struct steps *steps, const struct store_item *i
 
 enum store_result steps_finish(struct steps *steps)
 {
-    return steps->gather == NULL ? STORE_OK : gather_reply(steps->call, steps->gather);
+    return steps->collector == NULL ? STORE_OK : collector_reply(steps->call, steps->collector);
 }

@@ -16,10 +16,10 @@
 
 struct steps {
     struct call *call;
-    struct gather *gather;   /* NULL: all in one run */
-    uint64_t *done;          /* elements counted, by all runs so far */
-    struct resp_writer *out; /* the reply itself, if one run is enough */
-    bool fresh;              /* no run was before this one: `out` needs its head */
+    struct collector *collector; /* NULL: all in one run */
+    uint64_t *done;              /* elements counted, by all runs so far */
+    struct resp_writer *out;     /* the reply itself, if one run is enough */
+    bool fresh;                  /* no run was before this one: `out` needs its head */
     uint64_t done_here;
 };
 

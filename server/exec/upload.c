@@ -16,7 +16,7 @@
 #include "server/core/server.h"
 #include "server/net/transport.h"
 
-#define VECTORS_MAX (STORE_STREAM_PIECE / 4096)
+#define VECTORS_MAX (STORE_READER_PIECE / 4096)
 #define TURN_BYTES (1024 * 1024) /* received of one connection before others have their turn */
 #define SINK_BYTES (16 * 1024)
 
@@ -118,7 +118,7 @@ static void on_ready(void *arg)
     if (upload->conn == NULL)
         return;
     settle(upload);
-    conn_attend(upload->conn);
+    conn_mark_ready(upload->conn);
 }
 
 /* False: the store has to catch up. A count of 0: it has failed, and what comes is thrown away. */

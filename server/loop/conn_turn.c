@@ -116,7 +116,7 @@ static void give_back_parser(struct conn *conn)
 
 static void drop_input(struct conn *conn)
 {
-    block_release(conn->input);
+    input_buffer_release(conn->input);
     conn->input = NULL;
     conn->input_start = conn->input_end = 0;
 }
@@ -125,8 +125,8 @@ static void close_conn(struct conn *conn)
 {
     if (conn->transport == NULL)
         return;
-    if (conn->has_late)
-        conn_output_send_late(conn->worker);
+    if (conn->has_corked)
+        conn_output_uncork(conn->worker);
     struct transport *transport = conn->transport;
     conn_give_up_channel(conn);
     upload_abandon(conn->upload, transport);
@@ -150,13 +150,13 @@ static void close_conn(struct conn *conn)
     }
     runner_abandon(conn);
     client_memory_forget(conn);
-    conn_attend(conn);
+    conn_mark_ready(conn);
 }
 
 static void free_closed(struct conn *conn)
 {
     runner_abandon(conn);
-    if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->wants_attention)
+    if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->is_ready)
         return;
     assert(conn->requests == NULL && conn->output == NULL && conn->input == NULL);
     free(conn->refusal);
@@ -182,28 +182,28 @@ static void set_limits(struct conn *conn, struct resp_parser *parser)
 }
 
 /* Takes commands from bytes [start, end); returns where the first one begins that was not taken. */
-static size_t take_commands(struct conn *conn, struct block *block, size_t start, size_t end)
+static size_t take_commands(struct conn *conn, struct input_buffer *block, size_t start, size_t end)
 {
     struct resp_parser *parser = conn->parser != NULL ? conn->parser : conn->worker->parser;
     bool was_authenticated = conn->session.authenticated;
     enum resp_status status = RESP_COMPLETE;
-    struct look_ahead look;
-    look_ahead_begin(&look, conn->worker, &conn->session, conn->parser != NULL);
+    struct read_ahead look;
+    read_ahead_begin(&look, conn->worker, &conn->session, conn->parser != NULL);
     set_limits(conn, parser);
     while (start < end && runner_may_take(conn)) {
         const struct ahead *next;
-        status = look_ahead_next(&look, parser, block->data + start, end - start, &next);
+        status = read_ahead_next(&look, parser, block->data + start, end - start, &next);
         if (status != RESP_COMPLETE)
             break;
         bool is_inline = block->data[start] != '*';
         start += next->consumed;
         if (next->count > 0)
-            start += look_ahead_skip(
-                &look, runner_take(conn, is_inline ? NULL : block, next, look_ahead_left(&look)));
+            start += read_ahead_skip(
+                &look, runner_take(conn, is_inline ? NULL : block, next, read_ahead_left(&look)));
         if (conn->session.authenticated != was_authenticated) {
             was_authenticated = conn->session.authenticated;
             set_limits(conn, parser);
-            look_ahead_forget(&look);
+            read_ahead_forget(&look);
         }
     }
     if (status == RESP_INVALID) {
@@ -225,8 +225,8 @@ static size_t take_commands(struct conn *conn, struct block *block, size_t start
  * `head`. */
 static void move_input(struct conn *conn, const char *data, size_t head, size_t taken, size_t len)
 {
-    struct block *block = NULL;
-    if (len > taken && (block = block_new(len - taken + UPLOAD_TAIL)) == NULL)
+    struct input_buffer *block = NULL;
+    if (len > taken && (block = input_buffer_new(len - taken + UPLOAD_TAIL)) == NULL)
         conn_kill(conn);
     if (block != NULL) {
         memcpy(block->data, data, head);
@@ -286,15 +286,15 @@ static void take_own(struct conn *conn)
 }
 
 /* Room for one read in the shared block, behind what requests hold of it. */
-static struct block *shared_block(struct worker *worker)
+static struct input_buffer *shared_block(struct worker *worker)
 {
-    struct block *block = worker->input;
+    struct input_buffer *block = worker->input;
     if (block != NULL && block->holders == 1)
         block->used = 0;
     if (block != NULL && block->capacity - block->used >= READ_MAX)
         return block;
-    block_release(block);
-    worker->input = block_new(READ_BLOCK);
+    input_buffer_release(block);
+    worker->input = input_buffer_new(READ_BLOCK);
     return worker->input;
 }
 
@@ -314,7 +314,7 @@ static bool note_read(struct conn *conn, ssize_t count)
 /* Reads behind the unfinished bytes, which are copied to the shared block: they are few. */
 static void read_shared(struct conn *conn)
 {
-    struct block *block = shared_block(conn->worker);
+    struct input_buffer *block = shared_block(conn->worker);
     if (block == NULL) {
         conn_kill(conn);
         return;
@@ -343,7 +343,7 @@ static void read_shared(struct conn *conn)
  * size it wants, when that is known to be long. */
 static bool grow_own(struct conn *conn)
 {
-    struct block *block = conn->input;
+    struct input_buffer *block = conn->input;
     size_t len = conn->input_end - conn->input_start;
     size_t wanted = conn->parser->wanted;
     if (conn->input_start + wanted <= block->capacity && conn->input_end < block->capacity)
@@ -356,11 +356,11 @@ static bool grow_own(struct conn *conn)
             return false;
         block->capacity = capacity;
     } else {
-        block = block_new(capacity);
+        block = input_buffer_new(capacity);
         if (block == NULL)
             return false;
         memcpy(block->data, conn->input->data + conn->input_start, len);
-        block_release(conn->input);
+        input_buffer_release(conn->input);
     }
     conn->input = block;
     conn->input_start = 0;
@@ -375,7 +375,7 @@ static void read_own(struct conn *conn)
         conn_kill(conn);
         return;
     }
-    struct block *block = conn->input;
+    struct input_buffer *block = conn->input;
     size_t most = block->capacity - conn->input_end;
     if (client_memory_is_short(conn->worker) && most > READ_SHORT)
         most = READ_SHORT;
@@ -535,7 +535,7 @@ static bool is_over(const struct conn *conn)
 {
     if (conn->kill || (has_ended(conn) && conn->waiter != NULL))
         return true;
-    if (outflow_is_stuck(conn) && conn->input_ended && conn->send_blocked)
+    if (reply_stream_is_stuck(conn) && conn->input_ended && conn->send_blocked)
         return true;
     if (conn->running > 0 || (!conn->session.close_after_reply && !conn->input_ended))
         return false;
@@ -578,7 +578,7 @@ static void end_turn(struct conn *conn)
         close_conn(conn);
         return;
     }
-    outflow_turn(conn);
+    reply_stream_turn(conn);
     client_memory_note(conn);
     conn->transport->ops->want(conn->transport, conn_wants(conn));
     client_memory_keep_bound(conn->worker);
@@ -623,7 +623,7 @@ static void look_after_waiter(struct conn *conn)
         return;
     conn->peer_has_gone |= ops->has_ended(conn->transport);
     if (conn->peer_has_gone)
-        conn_attend(conn);
+        conn_mark_ready(conn);
 }
 
 void conn_tick(struct conn *conn)
@@ -636,7 +636,7 @@ void conn_tick(struct conn *conn)
                  conn_peer_name(conn));
         conn_kill(conn);
     } else if (conn->soft_limit_since_ms != 0) {
-        conn_attend(conn);
+        conn_mark_ready(conn);
     }
     if (conn->spool != NULL && !conn->kill)
         spool_tick(conn->spool, idle_ms);
@@ -645,6 +645,6 @@ void conn_tick(struct conn *conn)
 
 bool conn_settled(const struct conn *conn)
 {
-    return (conn->running == 0 || conn->waiter != NULL || outflow_is_stuck(conn)) &&
+    return (conn->running == 0 || conn->waiter != NULL || reply_stream_is_stuck(conn)) &&
            !conn->is_undurable;
 }

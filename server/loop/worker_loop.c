@@ -106,14 +106,14 @@ static void on_pulse(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    outflow_pulse(arg);
+    reply_stream_pulse(arg);
 }
 
 static void keep_pulsing(struct worker *worker)
 {
-    const struct timeval pulse = {.tv_usec = OUTFLOW_PULSE_MS * 1000};
+    const struct timeval pulse = {.tv_usec = REPLY_STREAM_PULSE_MS * 1000};
     struct event *event = worker->loop->pulse;
-    if (!LIST_EMPTY(&worker->resting) && !event_pending(event, EV_TIMEOUT, NULL))
+    if (!LIST_EMPTY(&worker->suspended) && !event_pending(event, EV_TIMEOUT, NULL))
         event_add(event, &pulse);
 }
 
@@ -131,7 +131,7 @@ static void look_at_undurable(struct worker *worker)
     for (struct conn *conn; (conn = next) != NULL;) {
         next = conn->undurable_next;
         conn->is_undurable = false;
-        conn_attend(conn);
+        conn_mark_ready(conn);
     }
     blocked_note_durable(worker);
 }
@@ -144,7 +144,7 @@ static void take_up_again(struct worker *worker)
     for (struct conn *conn; (conn = next) != NULL;) {
         next = conn->put_off_next;
         conn->is_put_off = false;
-        conn_attend(conn);
+        conn_mark_ready(conn);
     }
 }
 
@@ -152,16 +152,16 @@ static void take_up_again(struct worker *worker)
 static void give_turns_but(struct worker *worker, struct conn *apart)
 {
     bool is_owed = false;
-    for (struct conn *conn; (conn = worker->attention) != NULL;) {
-        worker->attention = conn->attention_next;
-        conn->wants_attention = false;
+    for (struct conn *conn; (conn = worker->ready_conns) != NULL;) {
+        worker->ready_conns = conn->ready_next;
+        conn->is_ready = false;
         if (conn == apart)
             is_owed = true;
         else
             conn_turn(conn);
     }
     if (is_owed)
-        conn_attend(apart);
+        conn_mark_ready(apart);
 }
 
 static void give_turns(struct worker *worker)
@@ -172,8 +172,8 @@ static void give_turns(struct worker *worker)
 /* Whom sending has found closed, or full, needs a turn, too. */
 static void send_replies(struct worker *worker, struct conn *apart)
 {
-    while (worker->late_count > 0) {
-        conn_output_send_late(worker);
+    while (worker->corked_count > 0) {
+        conn_output_uncork(worker);
         give_turns_but(worker, apart);
     }
 }
@@ -182,8 +182,8 @@ static void send_replies(struct worker *worker, struct conn *apart)
 
 /* What its connections take turns with; the one apart is in the middle of its own. */
 struct shared {
-    struct resp_parser *parser, scout;
-    struct block *input;
+    struct resp_parser *parser, prefetch_run;
+    struct input_buffer *input;
     struct resp_writer output;
     uint32_t output_replies;
 };
@@ -191,14 +191,14 @@ struct shared {
 static void set_shared_apart(struct worker *worker, struct shared *shared)
 {
     *shared = (struct shared){.parser = worker->parser,
-                              .scout = worker->scout,
+                              .prefetch_run = worker->prefetch_run,
                               .input = worker->input,
                               .output = worker->output,
                               .output_replies = worker->output_replies};
     worker->parser = NULL;
     worker->input = NULL;
     worker->output_replies = 0;
-    resp_parser_init(&worker->scout, shared->scout.limits);
+    resp_parser_init(&worker->prefetch_run, shared->prefetch_run.limits);
     resp_writer_init(&worker->output, 2);
 }
 
@@ -206,11 +206,11 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
 {
     assert(worker->output.len == 0);
     free_parser(worker->parser);
-    resp_parser_free(&worker->scout);
-    block_release(worker->input);
+    resp_parser_free(&worker->prefetch_run);
+    input_buffer_release(worker->input);
     resp_writer_free(&worker->output);
     worker->parser = shared->parser;
-    worker->scout = shared->scout;
+    worker->prefetch_run = shared->prefetch_run;
     worker->input = shared->input;
     worker->output = shared->output;
     worker->output_replies = shared->output_replies;
@@ -249,12 +249,12 @@ out:
     free(conns);
 }
 
-static void serve_aside(struct worker *worker, struct conn *apart)
+static void run_nested_round(struct worker *worker, struct conn *apart)
 {
     struct shared shared;
-    conn_output_send_late(worker);
+    conn_output_uncork(worker);
     set_shared_apart(worker, &shared);
-    worker->is_aside = true;
+    worker->is_spilled = true;
     worker->now_ms = 0;
     worker_visit_urgent(worker);
     round_clock_restart(worker);
@@ -263,7 +263,7 @@ static void serve_aside(struct worker *worker, struct conn *apart)
     take_up_again(worker);
     give_turns_but(worker, apart);
     send_replies(worker, apart);
-    worker->is_aside = false;
+    worker->is_spilled = false;
     put_shared_back(worker, &shared);
 }
 
@@ -395,16 +395,16 @@ void worker_free(struct worker *worker)
     request_free_spares(worker);
     fiber_pool_free(&worker->fibers);
     script_state_free(worker->scripts);
-    block_release(worker->input);
+    input_buffer_release(worker->input);
     resp_writer_free(&worker->output);
-    resp_parser_free(&worker->scout);
+    resp_parser_free(&worker->prefetch_run);
     free(worker->command_counters);
-    free(worker->late_bytes);
+    free(worker->corked_bytes);
     free(worker->loop);
     free(worker);
 }
 
-static const struct loop_hooks hooks = {.serve_aside = serve_aside,
+static const struct loop_hooks hooks = {.run_nested_round = run_nested_round,
                                         .look_from_script = script_look_from_command,
                                         .move_listener = listener_move};
 
@@ -417,10 +417,10 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     worker->index = index;
     worker->hooks = &hooks;
     resp_writer_init(&worker->output, 2);
-    resp_parser_init(&worker->scout,
+    resp_parser_init(&worker->prefetch_run,
                      (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});
     worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
-    worker->late_bytes = malloc(WORKER_LATE_BYTES);
+    worker->corked_bytes = malloc(WORKER_LATE_BYTES);
     bool has_inbox = worker_open_inbox(worker);
     worker->loop = calloc(1, sizeof *worker->loop);
     if (worker->loop != NULL)
@@ -428,7 +428,7 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     if (getrandom(&worker->random_state, sizeof worker->random_state, 0) < 0 ||
         worker->random_state == 0)
         worker->random_state = 0x9e3779b97f4a7c15 + index; /* any but 0 */
-    if (worker->command_counters != NULL && worker->late_bytes != NULL && has_inbox &&
+    if (worker->command_counters != NULL && worker->corked_bytes != NULL && has_inbox &&
         worker->loop != NULL)
         return worker;
     worker_free(worker);

@@ -14,7 +14,7 @@ static void tell(struct server *server, int64_t untold)
 {
     atomic_fetch_add(&server->client_bytes, untold);
     store_note_memory(server->store, untold);
-    if (untold > 0) /* the keeper may come too late */
+    if (untold > 0) /* the maintenance thread may come too late */
         store_give_way(server->store, WAY_SHARE * (uint64_t)untold);
 }
 
@@ -88,7 +88,7 @@ void client_memory_let_go(struct worker *worker)
     if (was != CLIENTS_ARE_HELD || worker->hold == was)
         return;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
-        conn_attend(conn);
+        conn_mark_ready(conn);
 }
 
 static uint64_t held_bytes(const struct conn *conn)
@@ -119,7 +119,7 @@ static uint64_t leaving_bytes(const struct worker *worker)
 static void close_largest(struct conn *conn)
 {
     conn_kill(conn);
-    if (!conn->has_late)
+    if (!conn->has_corked)
         conn_output_free(conn);
     client_memory_note(conn);
 }
@@ -162,10 +162,10 @@ void client_memory_set_bounds(struct server *server)
     uint64_t limit = given < 0   ? memory / 100 * (uint64_t)-given
                      : given > 0 ? (uint64_t)given
                                  : memory / LIMIT_SHARE;
-    uint64_t comfort = memory / COMFORT_SHARE < limit ? memory / COMFORT_SHARE : limit;
+    uint64_t soft_limit = memory / COMFORT_SHARE < limit ? memory / COMFORT_SHARE : limit;
     atomic_store(&server->memory_bound, memory);
     atomic_store(&server->client_limit, limit);
-    atomic_store(&server->client_comfort, comfort / server->worker_count);
+    atomic_store(&server->client_soft_limit, soft_limit / server->worker_count);
 }
 
 uint64_t client_memory_total(const struct server *server)

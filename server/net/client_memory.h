@@ -30,8 +30,8 @@ void client_memory_note_published(struct server *server, int64_t more);
 /* What commands that work in steps keep is more than is comfortable. */
 static inline bool client_memory_is_much(const struct server *server)
 {
-    return atomic_load_explicit(&server->gathered_bytes, memory_order_relaxed) >
-           atomic_load_explicit(&server->client_comfort, memory_order_relaxed);
+    return atomic_load_explicit(&server->collected_bytes, memory_order_relaxed) >
+           atomic_load_explicit(&server->client_soft_limit, memory_order_relaxed);
 }
 
 /* That is, or what the worker's clients have. */
@@ -39,7 +39,7 @@ static inline bool client_memory_is_short(const struct worker *worker)
 {
     const struct server *server = worker->server;
     return atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) >
-               atomic_load_explicit(&server->client_comfort, memory_order_relaxed) ||
+               atomic_load_explicit(&server->client_soft_limit, memory_order_relaxed) ||
            client_memory_is_much(server);
 }
 

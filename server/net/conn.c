@@ -12,13 +12,13 @@
 #include "server/net/spool.h"
 #include "server/net/transport.h"
 
-void conn_attend(struct conn *conn)
+void conn_mark_ready(struct conn *conn)
 {
-    if (conn->wants_attention)
+    if (conn->is_ready)
         return;
-    conn->wants_attention = true;
-    conn->attention_next = conn->worker->attention;
-    conn->worker->attention = conn;
+    conn->is_ready = true;
+    conn->ready_next = conn->worker->ready_conns;
+    conn->worker->ready_conns = conn;
 }
 
 void conn_put_off(struct conn *conn)
@@ -33,7 +33,7 @@ void conn_put_off(struct conn *conn)
 void conn_kill(struct conn *conn)
 {
     conn->kill = true;
-    conn_attend(conn);
+    conn_mark_ready(conn);
 }
 
 void conn_give_up_channel(struct conn *conn)
@@ -119,8 +119,8 @@ bool conn_is_unix(const struct conn *conn)
 
 size_t conn_query_bytes(const struct conn *conn)
 {
-    size_t aside = conn->spool != NULL ? spool_bytes(conn->spool) : 0;
-    return conn->input_end - conn->input_start + aside;
+    size_t spill = conn->spool != NULL ? spool_bytes(conn->spool) : 0;
+    return conn->input_end - conn->input_start + spill;
 }
 
 size_t conn_query_free(const struct conn *conn)

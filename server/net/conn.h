@@ -18,7 +18,7 @@
 #include "server/core/session.h"
 #include "server/core/worker.h"
 
-struct block;
+struct input_buffer;
 struct publication;
 struct request;
 struct segment;
@@ -39,14 +39,14 @@ struct conn {
     struct conn *previous, *next; /* worker->conns */
 
     /* input: bytes [input_start, input_end) of `input`; both 0 and NULL when there are none */
-    struct block *input;
+    struct input_buffer *input;
     size_t input_start, input_end;
     struct resp_parser *parser; /* in the middle of a command; NULL: at the start of one */
     struct upload *upload;      /* of that command: its long value, see upload.h; or NULL */
     struct spool *spool;        /* what has come behind that; NULL: nothing */
     uint32_t unsettled_uploads; /* of commands that have been taken, by weight: see upload.h */
     bool expects_long;          /* one has just been taken */
-    bool has_published;         /* since its worker was choked last: see pubsub_chokes */
+    bool has_published;         /* since its worker was choked last: see pubsub_throttles */
 
     struct rdma_request *connecting; /* RDMA CONNECT under way, or NULL */
 
@@ -79,10 +79,10 @@ struct conn {
     uint64_t newest_written;     /* newest commit shown by those that may write */
     int64_t soft_limit_since_ms; /* 0: under the soft limit */
 
-    struct conn *attention_next, *undurable_next, *put_off_next;
-    bool wants_attention, is_undurable;
+    struct conn *ready_next, *undurable_next, *put_off_next;
+    bool is_ready, is_undurable;
     bool is_put_off;    /* no command is taken before the next round: on worker->put_off */
-    bool has_late;      /* replies of its last turn are in worker->late */
+    bool has_corked;    /* replies of its last turn are in worker->late */
     bool send_blocked;  /* the transport took less than it was given */
     bool send_yielded;  /* it would take more: the other connections' turn */
     bool input_ended;   /* the peer sends no more */
@@ -91,7 +91,7 @@ struct conn {
 };
 
 /* Puts it on the list of connections to be looked at in this round. */
-void conn_attend(struct conn *conn);
+void conn_mark_ready(struct conn *conn);
 
 /* The round has taken long: the connection takes no more commands in it, and goes on in the next.
  */
@@ -134,14 +134,14 @@ const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
 
 /* ---- output; on failure (memory) the connection is killed ---- */
 
-/* In place of what shows commits that will never be durable, see conn_never_shows. */
+/* In place of what shows commits that will never be durable, see conn_withholds. */
 #define CONN_UNKEPT_TEXT                                                                           \
     "MISCONF Errors writing to the journal: whether the change that this reply would show or "     \
     "acknowledge is kept is not known until the server is started again. See the log."
 
 /* A write has failed, and by the policy a reply or message that shows this commit must not leave:
  * neither now nor later. */
-bool conn_never_shows(const struct conn *conn, uint64_t shown);
+bool conn_withholds(const struct conn *conn, uint64_t shown);
 
 /* A reply, the last one, stands in worker->output; not `is_whole`: the end of one. */
 void conn_output_count(struct conn *conn, bool is_whole);
@@ -152,7 +152,7 @@ void conn_output_settle(struct conn *conn, size_t len);
 /* Each appends part of a reply to the queue, behind which worker->output follows: that must be
  * empty. */
 void conn_output_piece(struct conn *conn, const char *data, size_t len);
-void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length);
+void conn_output_reader(struct conn *conn, struct store_reader *reader, uint64_t length);
 
 /* Appends a push: `head`, which is copied, and the publication's bytes, which are shared if they
  * are long. Between turns only; the connection gets one in this round. */
@@ -166,10 +166,10 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer);
 void conn_output_release(struct conn *conn);
 
 /* Sends what may leave and what the transport takes, a short reply together with others' at the
- * latest when conn_output_send_late is called; keeps the rest. */
+ * latest when conn_output_uncork is called; keeps the rest. */
 void conn_output_flush(struct conn *conn);
 /* Sends the short replies of all connections of this round. Connections may need attention then. */
-void conn_output_send_late(struct worker *worker);
+void conn_output_uncork(struct worker *worker);
 void conn_output_free(struct conn *conn);
 
 #endif

@@ -17,7 +17,7 @@
  * 8. After a failed write, what shows commits that will never be durable is replaced: each reply by
  *    an error, in its place; messages by nothing. Where replies cannot be told apart any more,
  *    since part of one has left or may come from elsewhere (PIECES), the connection is closed.
- * 9. A connection that has_late has one entry in worker->late, which may leave as it is, and
+ * 9. A connection that has_corked has one entry in worker->late, which may leave as it is, and
  *    nothing in its first queue. Between rounds there are none.
  *
  * Short replies to sockets leave together at the end of the round: a client that sleeps is woken by
@@ -59,7 +59,7 @@ struct segment {
     size_t sent, len, capacity;
     struct publication *publication; /* whose bytes they are; NULL: the segment's own */
 
-    struct store_stream *stream;
+    struct store_reader *reader;
     const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
     int vector_count;
     size_t piece_len;
@@ -71,12 +71,12 @@ struct segment {
 
 static uint64_t segment_cost(const struct segment *segment)
 {
-    if (segment->stream == NULL)
+    if (segment->reader == NULL)
         return segment->len - segment->sent;
-    return STREAM_COST + (segment->is_begun ? STORE_STREAM_PIECE : 0);
+    return STREAM_COST + (segment->is_begun ? STORE_READER_PIECE : 0);
 }
 
-static void send_late(struct conn *conn);
+static void send_corked(struct conn *conn);
 
 static void note_shared(struct conn *conn, uint64_t more)
 {
@@ -101,8 +101,8 @@ static void end_sharing(struct conn *conn, struct publication *publication, uint
 
 static void append(struct conn *conn, struct segment *segment)
 {
-    if (conn->has_late)
-        send_late(conn);
+    if (conn->has_corked)
+        send_corked(conn);
     segment->shown = conn->shown;
     if (conn->output == NULL)
         conn->output = segment;
@@ -117,8 +117,8 @@ static void append(struct conn *conn, struct segment *segment)
 
 static void free_segment(struct segment *segment)
 {
-    if (segment->stream != NULL)
-        store_stream_close(segment->stream);
+    if (segment->reader != NULL)
+        store_reader_close(segment->reader);
     if (segment->publication != NULL)
         publication_release(segment->publication);
     else
@@ -154,7 +154,7 @@ static void exchange_queues(struct conn *conn)
 
 void conn_output_free(struct conn *conn)
 {
-    assert(!conn->has_late);
+    assert(!conn->has_corked);
     while (conn->output != NULL)
         drop_first(conn);
     exchange_queues(conn);
@@ -255,24 +255,24 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
                       struct publication *publication)
 {
     assert(conn->worker->output.len == 0);
-    if (conn->kill || conn->transport == NULL || conn_never_shows(conn, publication->shown))
+    if (conn->kill || conn->transport == NULL || conn_withholds(conn, publication->shown))
         return;
     if (publication->shown > conn->shown)
         conn->shown = publication->shown;
-    if (conn->has_late)
-        send_late(conn);
+    if (conn->has_corked)
+        send_corked(conn);
     if (conn->is_flowing)
         exchange_queues(conn);
     add_push(conn, head, head_count, publication);
     conn->worker->pushed_bytes += publication->len;
     if (conn->is_flowing)
         exchange_queues(conn);
-    conn_attend(conn);
+    conn_mark_ready(conn);
 }
 
-static void on_stream_ready(void *conn)
+static void on_reader_ready(void *conn)
 {
-    conn_attend(conn);
+    conn_mark_ready(conn);
 }
 
 static void on_placed(struct transport_place *place)
@@ -284,22 +284,22 @@ static void on_placed(struct transport_place *place)
         return;
     }
     segment->conn->send_blocked = false;
-    conn_attend(segment->conn);
+    conn_mark_ready(segment->conn);
 }
 
-void conn_output_stream(struct conn *conn, struct store_stream *stream, uint64_t length)
+void conn_output_reader(struct conn *conn, struct store_reader *reader, uint64_t length)
 {
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) {
-        store_stream_close(stream);
+        store_reader_close(reader);
         conn_kill(conn);
         return;
     }
-    segment->stream = stream;
+    segment->reader = reader;
     segment->replies = PIECES;
     segment->conn = conn;
     segment->place = (struct transport_place){.total = length, .done = on_placed};
-    store_stream_on_ready(stream, on_stream_ready, conn);
+    store_reader_on_ready(reader, on_reader_ready, conn);
     append(conn, segment);
 }
 
@@ -362,8 +362,8 @@ void conn_output_release(struct conn *conn)
     if (conn->held == NULL)
         return;
     settle(conn);
-    if (conn->has_late)
-        send_late(conn);
+    if (conn->has_corked)
+        send_corked(conn);
     if (conn->output == NULL)
         conn->output = conn->held;
     else
@@ -374,7 +374,7 @@ void conn_output_release(struct conn *conn)
 
 /* ---- sending ---- */
 
-bool conn_never_shows(const struct conn *conn, uint64_t shown)
+bool conn_withholds(const struct conn *conn, uint64_t shown)
 {
     return store_has_failed(conn->worker->server->store) && waits_for_journal(conn, shown);
 }
@@ -456,34 +456,34 @@ static void send_at_once(struct conn *conn, char *data, size_t len)
     conn_output_piece(conn, data + sent, len - sent);
 }
 
-static void send_entry(struct worker *worker, struct late_reply *late)
+static void send_entry(struct worker *worker, struct corked_reply *corked)
 {
-    struct conn *conn = late->conn;
-    assert(conn->has_late && conn->output == NULL);
-    conn->has_late = false;
-    late->conn = NULL;
-    send_at_once(conn, worker->late_bytes + late->at, late->len);
+    struct conn *conn = corked->conn;
+    assert(conn->has_corked && conn->output == NULL);
+    conn->has_corked = false;
+    corked->conn = NULL;
+    send_at_once(conn, worker->corked_bytes + corked->at, corked->len);
     if (conn->output != NULL)
-        conn_attend(conn); /* what its transport is to tell of has changed */
+        conn_mark_ready(conn); /* what its transport is to tell of has changed */
 }
 
 /* The one of this connection, before the others' turn. */
-static void send_late(struct conn *conn)
+static void send_corked(struct conn *conn)
 {
     struct worker *worker = conn->worker;
     uint32_t i = 0;
-    while (worker->late[i].conn != conn)
+    while (worker->corked[i].conn != conn)
         i++;
-    assert(i < worker->late_count);
-    send_entry(worker, &worker->late[i]);
+    assert(i < worker->corked_count);
+    send_entry(worker, &worker->corked[i]);
 }
 
-void conn_output_send_late(struct worker *worker)
+void conn_output_uncork(struct worker *worker)
 {
-    for (uint32_t i = 0; i < worker->late_count; i++)
-        if (worker->late[i].conn != NULL)
-            send_entry(worker, &worker->late[i]);
-    worker->late_count = worker->late_used = 0;
+    for (uint32_t i = 0; i < worker->corked_count; i++)
+        if (worker->corked[i].conn != NULL)
+            send_entry(worker, &worker->corked[i]);
+    worker->corked_count = worker->corked_used = 0;
 }
 
 /* A connection that may be closed now has no time; what strangers are owed is counted at once. */
@@ -493,28 +493,29 @@ static bool may_be_late(const struct conn *conn, size_t len)
            !conn->session.close_after_reply && !conn->input_ended;
 }
 
-static void keep_late(struct conn *conn, const char *data, size_t len)
+static void keep_corked(struct conn *conn, const char *data, size_t len)
 {
     struct worker *worker = conn->worker;
-    if (worker->late_count == WORKER_LATE_REPLIES || worker->late_used + len > WORKER_LATE_BYTES)
-        conn_output_send_late(worker);
-    memcpy(worker->late_bytes + worker->late_used, data, len);
-    worker->late[worker->late_count++] =
-        (struct late_reply){conn, worker->late_used, (uint32_t)len};
-    worker->late_used += (uint32_t)len;
-    conn->has_late = true;
+    if (worker->corked_count == WORKER_LATE_REPLIES ||
+        worker->corked_used + len > WORKER_LATE_BYTES)
+        conn_output_uncork(worker);
+    memcpy(worker->corked_bytes + worker->corked_used, data, len);
+    worker->corked[worker->corked_count++] =
+        (struct corked_reply){conn, worker->corked_used, (uint32_t)len};
+    worker->corked_used += (uint32_t)len;
+    conn->has_corked = true;
 }
 
 /* The usual way: nothing is queued, and all of it leaves from the shared buffer. */
 static void send_directly(struct conn *conn)
 {
     struct resp_writer *output = &conn->worker->output;
-    if (conn->has_late)
-        send_late(conn);
+    if (conn->has_corked)
+        send_corked(conn);
     if (conn->output != NULL || conn->kill)
         return;
     if (may_be_late(conn, output->len))
-        keep_late(conn, output->data, output->len);
+        keep_corked(conn, output->data, output->len);
     else
         send_at_once(conn, output->data, output->len);
     empty_output(conn->worker);
@@ -575,12 +576,12 @@ static bool load_piece(struct conn *conn)
         return true;
     if (!segment->is_begun) {
         segment->is_begun = true;
-        conn->output_bytes += STORE_STREAM_PIECE;
+        conn->output_bytes += STORE_READER_PIECE;
     }
     segment->vector_count = 0;
     segment->sent = segment->piece_len = 0;
     enum store_result result =
-        store_stream_next(segment->stream, &segment->vectors, &segment->vector_count);
+        store_reader_next(segment->reader, &segment->vectors, &segment->vector_count);
     if (result == STORE_WAIT)
         return false;
     if (result == STORE_OK) {
@@ -656,7 +657,7 @@ static void send_queue(struct conn *conn)
     uint64_t before =
         atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
     while (conn->output != NULL && !conn->send_blocked && !conn->send_yielded && !conn->kill) {
-        if (conn_never_shows(conn, conn->output->shown)) {
+        if (conn_withholds(conn, conn->output->shown)) {
             withhold(conn);
             continue;
         }
@@ -691,11 +692,11 @@ static void check_limit(struct conn *conn)
         conn->soft_limit_since_ms = 0;
     else if (conn->soft_limit_since_ms == 0)
         conn->soft_limit_since_ms = now_ms;
-    bool is_late =
+    bool is_corked =
         is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
     /* A reply that flows counts whole: elsewhere it would all be waiting by now. */
     uint64_t most = bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;
-    if (!is_late && (limit.hard_bytes == 0 || most <= limit.hard_bytes))
+    if (!is_corked && (limit.hard_bytes == 0 || most <= limit.hard_bytes))
         return;
     counter_add(&worker->counters.output_buffer_closed, 1);
     log_line(&worker->server->log, CONFIG_LOG_WARNING,
@@ -713,8 +714,8 @@ void conn_output_flush(struct conn *conn)
     if (conn->kill || conn->transport == NULL) {
         empty_output(conn->worker);
     } else {
-        if (conn->has_late && !may_be_late(conn, 0))
-            send_late(conn);
+        if (conn->has_corked && !may_be_late(conn, 0))
+            send_corked(conn);
         if (conn->output == NULL && output->len > 0 && output->len <= KEPT_OUTPUT_MAX &&
             !waits_for_journal(conn, conn->shown))
             send_directly(conn);

@@ -9,7 +9,7 @@
 #include "server/config/log.h"
 #include "server/net/transport.h"
 
-#define PIECE STORE_STREAM_PIECE
+#define PIECE STORE_READER_PIECE
 #define CHUNK_PIECES 64        /* of an upload */
 #define TAIL_LEAST 4096        /* bytes of memory for it, to begin with */
 #define TAIL_SHORT (16 * 1024) /* that go to the device when clients hold much memory */
@@ -21,7 +21,7 @@ _Static_assert(TAIL_SHORT >= STORE_UPLOAD_SHORTEST, "a short tail is an upload")
 struct chunk {
     struct chunk *next;
     struct store_upload *upload;
-    struct store_stream *stream; /* that reads it; NULL: none now */
+    struct store_reader *stream; /* that reads it; NULL: none now */
     uint64_t length, taken;      /* bytes that it has, that were read */
     uint64_t most;               /* that it may have */
     bool is_sealed;              /* it gets no more */
@@ -48,7 +48,7 @@ static void on_ready(void *arg)
 {
     struct spool *spool = arg;
     spool->waits_to_write = spool->waits_to_read = false;
-    conn_attend(spool->conn);
+    conn_mark_ready(spool->conn);
 }
 
 struct spool *spool_new(struct conn *conn)
@@ -66,11 +66,11 @@ static void count(struct spool *spool, uint64_t more)
                               memory_order_relaxed);
 }
 
-static void drop_stream(struct spool *spool)
+static void drop_reader(struct spool *spool)
 {
     struct chunk *chunk = spool->first;
     if (chunk->stream != NULL) {
-        store_stream_close(chunk->stream);
+        store_reader_close(chunk->stream);
         spool->waits_to_read = false; /* a closed stream does not call back */
     }
     chunk->stream = NULL;
@@ -81,7 +81,7 @@ static void drop_stream(struct spool *spool)
 static void drop_first(struct spool *spool)
 {
     struct chunk *chunk = spool->first;
-    drop_stream(spool);
+    drop_reader(spool);
     if (!chunk->is_sealed)
         spool->waits_to_write = false; /* for nothing any more */
     store_upload_close(chunk->upload);
@@ -313,7 +313,7 @@ void spool_settle(struct spool *spool, bool is_read)
             refuse(spool, result);
     }
     if (is_short && !is_read && spool->first != NULL)
-        drop_stream(spool);
+        drop_reader(spool);
     if (is_short && tail_length(spool) == 0) {
         free(spool->tail);
         spool->tail = NULL;
@@ -337,7 +337,7 @@ static enum store_result open_first(struct spool *spool)
         result = store_upload_read(spool->conn->worker->store, chunk->upload, chunk->taken,
                                    &chunk->stream);
     if (result == STORE_OK)
-        store_stream_on_ready(chunk->stream, on_ready, spool);
+        store_reader_on_ready(chunk->stream, on_ready, spool);
     return result;
 }
 
@@ -355,7 +355,7 @@ static enum store_result load_piece(struct spool *spool)
         return STORE_WAIT;
     enum store_result result = open_first(spool);
     if (result == STORE_OK)
-        result = store_stream_next(spool->first->stream, &spool->vectors, &spool->vector_count);
+        result = store_reader_next(spool->first->stream, &spool->vectors, &spool->vector_count);
     if (result != STORE_OK)
         spool->vector_count = 0;
     spool->vector_at = 0;

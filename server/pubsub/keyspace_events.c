@@ -20,7 +20,7 @@
 
 #define PENDING_MAX 100000
 
-struct notices {
+struct keyspace_events {
     struct server *server;
     pthread_mutex_t lock; /* of is_listening; before the store's locks */
     bool is_listening;
@@ -37,25 +37,27 @@ static bool had_expired(const struct store_change *change)
     return change->old->expire_ms < (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void send(struct notices *notices, struct publication *publication, uint64_t commit)
+static void send(struct keyspace_events *keyspace_events, struct publication *publication,
+                 uint64_t commit)
 {
     if (publication == NULL)
         return;
-    if (atomic_fetch_add_explicit(&notices->pending, 1, memory_order_relaxed) >= PENDING_MAX) {
-        atomic_fetch_sub_explicit(&notices->pending, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&notices->dropped, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&keyspace_events->pending, 1, memory_order_relaxed) >=
+        PENDING_MAX) {
+        atomic_fetch_sub_explicit(&keyspace_events->pending, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&keyspace_events->dropped, 1, memory_order_relaxed);
         publication_release(publication);
         return;
     }
-    publication->pending = &notices->pending;
+    publication->pending = &keyspace_events->pending;
     publication->shown = commit;
-    pubsub_publish(notices->server, NULL, publication);
+    pubsub_publish(keyspace_events->server, NULL, publication);
 }
 
 static void on_change(void *arg, const struct store_change *change)
 {
-    struct notices *notices = arg;
-    struct server *server = notices->server;
+    struct keyspace_events *keyspace_events = arg;
+    struct server *server = keyspace_events->server;
     uint32_t classes = config_notify_classes(&server->config);
     if (change->kind != STORE_CHANGE_KEY || (!pubsub_has(server->pubsub, PUBSUB_CHANNEL) &&
                                              !pubsub_has(server->pubsub, PUBSUB_PATTERN)))
@@ -68,46 +70,47 @@ static void on_change(void *arg, const struct store_change *change)
     if (event == NULL)
         return;
     struct notify_pair pair = notify_publications(server, event, change->key);
-    send(notices, pair.keyspace, change->commit);
-    send(notices, pair.keyevent, change->commit);
+    send(keyspace_events, pair.keyspace, change->commit);
+    send(keyspace_events, pair.keyevent, change->commit);
 }
 
-struct notices *notices_new(struct server *server)
+struct keyspace_events *keyspace_events_new(struct server *server)
 {
-    struct notices *notices = calloc(1, sizeof *notices);
-    if (notices == NULL)
+    struct keyspace_events *keyspace_events = calloc(1, sizeof *keyspace_events);
+    if (keyspace_events == NULL)
         return NULL;
-    notices->server = server;
-    pthread_mutex_init(&notices->lock, NULL);
-    notices_follow(notices);
-    return notices;
+    keyspace_events->server = server;
+    pthread_mutex_init(&keyspace_events->lock, NULL);
+    keyspace_events_follow(keyspace_events);
+    return keyspace_events;
 }
 
-void notices_free(struct notices *notices)
+void keyspace_events_free(struct keyspace_events *keyspace_events)
 {
-    if (notices == NULL)
+    if (keyspace_events == NULL)
         return;
-    if (notices->is_listening)
-        store_unobserve(notices->server->store, on_change, notices);
-    assert(atomic_load(&notices->pending) == 0);
-    pthread_mutex_destroy(&notices->lock);
-    free(notices);
+    if (keyspace_events->is_listening)
+        store_unobserve(keyspace_events->server->store, on_change, keyspace_events);
+    assert(atomic_load(&keyspace_events->pending) == 0);
+    pthread_mutex_destroy(&keyspace_events->lock);
+    free(keyspace_events);
 }
 
-void notices_follow(struct notices *notices)
+void keyspace_events_follow(struct keyspace_events *keyspace_events)
 {
-    struct server *server = notices->server;
+    struct server *server = keyspace_events->server;
     bool wants = (config_notify_classes(&server->config) & (NOTIFY_EXPIRED | NOTIFY_EVICTED)) != 0;
-    pthread_mutex_lock(&notices->lock);
-    if (wants && !notices->is_listening)
-        notices->is_listening = store_observe(server->store, on_change, notices) == STORE_OK;
-    else if (!wants && notices->is_listening)
-        store_unobserve(server->store, on_change, notices);
-    notices->is_listening = wants && notices->is_listening;
-    pthread_mutex_unlock(&notices->lock);
+    pthread_mutex_lock(&keyspace_events->lock);
+    if (wants && !keyspace_events->is_listening)
+        keyspace_events->is_listening =
+            store_observe(server->store, on_change, keyspace_events) == STORE_OK;
+    else if (!wants && keyspace_events->is_listening)
+        store_unobserve(server->store, on_change, keyspace_events);
+    keyspace_events->is_listening = wants && keyspace_events->is_listening;
+    pthread_mutex_unlock(&keyspace_events->lock);
 }
 
-uint64_t notices_dropped(const struct notices *notices)
+uint64_t keyspace_events_dropped(const struct keyspace_events *keyspace_events)
 {
-    return atomic_load_explicit(&notices->dropped, memory_order_relaxed);
+    return atomic_load_explicit(&keyspace_events->dropped, memory_order_relaxed);
 }

@@ -6,17 +6,17 @@
 
 #include <stdint.h>
 
-struct notices;
+struct keyspace_events;
 struct server;
 
-struct notices *notices_new(struct server *server); /* NULL: out of memory */
-void notices_free(struct notices *notices);         /* before the store is closed */
+struct keyspace_events *keyspace_events_new(struct server *server); /* NULL: out of memory */
+void keyspace_events_free(struct keyspace_events *keyspace_events); /* before the store is closed */
 
 /* Listens to the store as long as notify-keyspace-events asks for it: to be called when that may
  * have changed, not from within a run function. */
-void notices_follow(struct notices *notices);
+void keyspace_events_follow(struct keyspace_events *keyspace_events);
 
 /* Those that were not sent because too many were on their way. */
-uint64_t notices_dropped(const struct notices *notices);
+uint64_t keyspace_events_dropped(const struct keyspace_events *keyspace_events);
 
 #endif

@@ -82,7 +82,7 @@ struct pubsub {
     uint64_t seed; /* of the names' hash: nobody outside can choose names that collide */
     _Atomic uint64_t sequence;
     _Atomic uint64_t undelivered; /* bytes of publications, for each worker they are to visit */
-    _Atomic bool is_choked;       /* workers are to be woken when that has become less */
+    _Atomic bool is_throttled;    /* workers are to be woken when that has become less */
     _Atomic uint64_t topic_counts[PUBSUB_KINDS];
     struct shard shards[SHARDS];
     pthread_rwlock_t patterns_lock;
@@ -463,7 +463,7 @@ static void deliver_topic(const struct topic *topic, uint32_t worker,
 /* As much as would be too much in the clients' buffers. */
 static uint64_t undelivered_most(const struct server *server)
 {
-    uint64_t most = atomic_load_explicit(&server->client_comfort, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&server->client_soft_limit, memory_order_relaxed);
     return most > UNDELIVERED_LEAST ? most : UNDELIVERED_LEAST;
 }
 
@@ -473,14 +473,14 @@ static uint64_t publication_size(const struct server *server, const struct publi
            publication->len;
 }
 
-bool pubsub_chokes(struct worker *worker)
+bool pubsub_throttles(struct worker *worker)
 {
     struct pubsub *pubsub = worker->server->pubsub;
     uint64_t most = undelivered_most(worker->server);
     if (atomic_load_explicit(&pubsub->undelivered, memory_order_relaxed) <= most)
         return false;
-    worker->is_choked = true;
-    atomic_store(&pubsub->is_choked, true);
+    worker->is_throttled = true;
+    atomic_store(&pubsub->is_throttled, true);
     return atomic_load(&pubsub->undelivered) > most; /* from here on who makes it less tells */
 }
 
@@ -488,15 +488,15 @@ bool pubsub_chokes(struct worker *worker)
 void pubsub_hear_again(struct worker *worker)
 {
     struct pubsub *pubsub = worker->server->pubsub;
-    if (!worker->is_choked)
+    if (!worker->is_throttled)
         return;
-    atomic_store(&pubsub->is_choked, true);
+    atomic_store(&pubsub->is_throttled, true);
     if (atomic_load(&pubsub->undelivered) > undelivered_most(worker->server) / 2)
         return;
-    worker->is_choked = false;
+    worker->is_throttled = false;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
         if (conn->has_published)
-            conn_attend(conn);
+            conn_mark_ready(conn);
         conn->has_published = false;
     }
 }
@@ -505,8 +505,8 @@ static void note_delivered(struct server *server, uint64_t size)
 {
     struct pubsub *pubsub = server->pubsub;
     uint64_t left = atomic_fetch_sub(&pubsub->undelivered, size) - size;
-    if (left > undelivered_most(server) / 2 || !atomic_load(&pubsub->is_choked) ||
-        !atomic_exchange(&pubsub->is_choked, false))
+    if (left > undelivered_most(server) / 2 || !atomic_load(&pubsub->is_throttled) ||
+        !atomic_exchange(&pubsub->is_throttled, false))
         return;
     for (uint32_t i = 0; i < server->worker_count; i++)
         worker_wake(server->workers[i]);

@@ -49,7 +49,7 @@ void pubsub_send(struct worker *self, struct effects *effects, uint64_t shown);
 
 /* More is on its way than there may be: whoever has published is not to be heard, until the worker
  * says so, by its thread. */
-bool pubsub_chokes(struct worker *worker);
+bool pubsub_throttles(struct worker *worker);
 void pubsub_hear_again(struct worker *worker); /* in every round */
 
 /* Whether anybody has a subscription of this kind. */

@@ -103,7 +103,7 @@ static void list_newest(struct scripts *scripts, struct script *script)
     scripts->listed++;
 }
 
-static void note_use(struct scripts *scripts, struct script *script)
+static void note_access(struct scripts *scripts, struct script *script)
 {
     if (!script->is_listed || TAILQ_LAST(&scripts->by_use, scripts_by_use) == script)
         return;
@@ -268,7 +268,7 @@ struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN
     struct script *script = *place_of(scripts, sha);
     if (script != NULL) {
         hold(script);
-        note_use(scripts, script);
+        note_access(scripts, script);
     }
     pthread_mutex_unlock(&scripts->lock);
     return script;
@@ -326,7 +326,7 @@ struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool
     else if (is_loaded && !is_kept)
         keep_loaded(scripts, script);
     else
-        note_use(scripts, script);
+        note_access(scripts, script);
     if (script != NULL)
         hold(script);
     forget_oldest(scripts, most);

@@ -152,7 +152,7 @@ static const char *read_text(lua_State *lua, void *arg, size_t *len)
     struct text *text = arg;
     const char *piece = text->at;
     if (text->is_in_run)
-        script_look_up(lua);
+        script_check_interrupt(lua);
     *len = text->left < TEXT_PIECE ? text->left : TEXT_PIECE;
     text->at += *len;
     text->left -= *len;
@@ -198,7 +198,7 @@ static int base_load(lua_State *lua)
     lua_settop(lua, 2);
     lua_pushliteral(lua, "");
     for (;;) {
-        script_look_up(lua); /* the reader may be a function of C */
+        script_check_interrupt(lua); /* the reader may be a function of C */
         lua_pushvalue(lua, 1);
         if (lua_pcall(lua, 0, 1, 0) != 0) {
             if (script_state_of(lua)->is_over)
@@ -233,11 +233,11 @@ static void push_repeated(lua_State *lua, const char *text, size_t len, size_t w
         size_t more = have < whole - have ? have : whole - have;
         if (more > REPEATED_AT_ONCE)
             more = REPEATED_AT_ONCE;
-        script_look_up(lua);
+        script_check_interrupt(lua);
         memcpy(all + have, all, more);
         have += more;
     }
-    script_look_up(lua);
+    script_check_interrupt(lua);
     lua_pushlstring(lua, all, whole);
 }
 
@@ -266,7 +266,7 @@ static int string_walk(lua_State *lua)
         if (lua_type(lua, i) == LUA_TSTRING)
             len += lua_objlen(lua, i);
     if (len > LONG_TEXT)
-        script_look_up(lua);
+        script_check_interrupt(lua);
     return script_call_wrapped(lua);
 }
 
@@ -319,7 +319,7 @@ static void collect(lua_State *lua)
     }
     for (int round = 0; round < 2; round++)
         while (lua_gc(lua, LUA_GCSTEP, COLLECT_STEP) == 0)
-            script_look_up(lua);
+            script_check_interrupt(lua);
 }
 
 /* The collector's settings are the state's, not a script's. */

@@ -38,7 +38,7 @@ static void pause_run(struct script_state *state)
     if (!store_pause(call->txn, is_busy))
         return;
     if (is_busy)
-        worker->hooks->serve_aside(worker, call->session->conn);
+        worker->hooks->run_nested_round(worker, call->session->conn);
     if (worker->server->worker_count > 1) {
         const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
         nanosleep(&pause, NULL);
@@ -63,24 +63,24 @@ static void look_at_clock(struct script_state *state)
     state->pause_nsec = commandstats_clock() + PAUSE_EVERY_NSEC;
 }
 
-void script_tick(lua_State *lua)
+void script_check_clock(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
     state->ticks += state->tick_weight;
     if (state->ticks < TICKS_BETWEEN_LOOKS)
         return;
     state->ticks = 0;
-    script_look_up(lua);
+    script_check_interrupt(lua);
 }
 
 static void raise_end(lua_State *lua, enum store_result result)
 {
     if (result != STORE_OK)
-        script_leave(lua, result);
+        script_unwind(lua, result);
     script_raise(lua, SCRIPT_KILLED_TEXT);
 }
 
-void script_look_up(lua_State *lua)
+void script_check_interrupt(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
     if (state->is_over)
@@ -88,7 +88,7 @@ void script_look_up(lua_State *lua)
     look_at_clock(state);
     round_clock_look_up(state->worker);
     if (atomic_load_explicit(&state->worker->server->stopping, memory_order_relaxed))
-        script_leave(lua, STORE_REFUSED); /* half of its writes must not stay */
+        script_unwind(lua, STORE_REFUSED); /* half of its writes must not stay */
     /* One that writes while it is being killed from another worker is not ended half-way. */
     if (atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed) &&
         !state->has_written) {

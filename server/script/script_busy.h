@@ -19,15 +19,15 @@ struct worker;
 /* SCRIPT KILL: ends the scripts that run beyond busy-reply-threshold and have written nothing. */
 void script_kill(struct call *call);
 
-/* hooks->look_from_script: as script_look_up, but without ending the script, which is inside a
- * command. */
+/* hooks->look_from_script: as script_check_interrupt, but without ending the script, which is
+ * inside a command. */
 void script_look_from_command(struct worker *worker);
 
 /* To be called now and then by what may take long inside a script; may raise the error that ends
  * the run. */
-void script_look_up(lua_State *lua);
+void script_check_interrupt(lua_State *lua);
 /* The same for loops: does so once in some thousand calls, and more often where there are blocks so
  * large that one step may take long. */
-void script_tick(lua_State *lua);
+void script_check_clock(lua_State *lua);
 
 #endif

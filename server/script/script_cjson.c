@@ -157,7 +157,7 @@ static void encode_table(struct encoder *encoder, int depth)
 static void encode_value(struct encoder *encoder, int depth)
 {
     lua_State *lua = encoder->lua;
-    script_tick(lua);
+    script_check_clock(lua);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         encode_string(encoder, -1);
@@ -449,7 +449,7 @@ static void decode_array(struct decoder *decoder)
 static void decode_value(struct decoder *decoder)
 {
     lua_State *lua = decoder->lua;
-    script_tick(lua);
+    script_check_clock(lua);
     switch (decoder->token) {
     case TOKEN_STRING:
         script_push_scratch(lua);

@@ -136,7 +136,7 @@ static void pack_table(struct packer *packer, int depth)
 static void pack_value(struct packer *packer, int depth)
 {
     lua_State *lua = packer->lua;
-    script_tick(lua);
+    script_check_clock(lua);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         pack_string(packer);
@@ -267,7 +267,7 @@ static void unpack_long(struct unpacker *unpacker, unsigned head)
 static void unpack_value(struct unpacker *unpacker)
 {
     lua_State *lua = unpacker->lua;
-    script_tick(lua);
+    script_check_clock(lua);
     need(unpacker, 1);
     luaL_checkstack(lua, 5, "too many nested values");
     unsigned head = *unpacker->at++;

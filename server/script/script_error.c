@@ -36,7 +36,7 @@ void script_push_error(lua_State *lua, const char *text, size_t len)
     lua_setfield(lua, -2, "err");
 }
 
-int script_leave(lua_State *lua, enum store_result result)
+int script_unwind(lua_State *lua, enum store_result result)
 {
     struct script_state *state = script_state_of(lua);
     state->is_over = true;

@@ -18,6 +18,6 @@ int script_raise(lua_State *lua, const char *format, ...) __attribute__((format(
 void script_push_error(lua_State *lua, const char *text, size_t len);
 
 /* Ends the run; never returns. */
-int script_leave(lua_State *lua, enum store_result result);
+int script_unwind(lua_State *lua, enum store_result result);
 
 #endif

@@ -44,7 +44,7 @@ static void count_work(struct match *match, size_t work)
     if (match->work < WORK_BETWEEN_LOOKS)
         return;
     match->work = 0;
-    script_look_up(match->lua);
+    script_check_interrupt(match->lua);
 }
 
 /* `work`: what it takes beside. A step may go through a whole set, or a whole capture. */
@@ -441,7 +441,7 @@ static int search(lua_State *lua, bool is_find)
     struct resp_slice subject = check_slice(lua, 1), pattern = check_slice(lua, 2);
     size_t start = start_of(lua, subject.len);
     if (subject.len + pattern.len > WORK_BETWEEN_LOOKS)
-        script_look_up(lua);
+        script_check_interrupt(lua);
     if (is_find && (lua_toboolean(lua, 4) || is_plain(pattern)))
         return find_plain(lua, subject, pattern, start);
     struct match match = begin(lua, subject, pattern);

@@ -58,7 +58,7 @@ static const struct command *find_command(const struct call *outer, size_t argc,
 /* Beyond its reply. */
 static bool has_effect(const struct command *command)
 {
-    return (command->flags & (CMD_WRITE | CMD_REMEMBERS)) != 0 || command->role == ROLE_PUBLISH;
+    return (command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0 || command->role == ROLE_PUBLISH;
 }
 
 static const char *why_not(struct script_state *state, const struct command *command, size_t argc)
@@ -68,7 +68,8 @@ static const char *why_not(struct script_state *state, const struct command *com
     if (!command_arity_ok(command, argc) || command->run == NULL)
         return "Wrong number of args calling Redis command from script";
     const uint32_t flags = command->flags;
-    bool is_local = (flags & (CMD_LOCAL | CMD_TOUR)) != 0 && (flags & CMD_IN_PLACE) == 0;
+    bool is_local =
+        (flags & (CMD_LOCAL | CMD_ALL_WORKERS)) != 0 && (flags & CMD_LOCAL_IDEMPOTENT) == 0;
     bool is_denied =
         (flags & CMD_NOSCRIPT) != 0 &&
         ((flags & (CMD_NESTS | CMD_BLOCKING | CMD_NO_MULTI)) != 0 ||
@@ -84,9 +85,9 @@ static const char *why_not(struct script_state *state, const struct command *com
 static void look_up_behind(lua_State *lua, const struct command *command)
 {
     if ((command->flags & CMD_FAST) == 0 || script_state_of(lua)->reply.len > LONG_TEXT)
-        script_look_up(lua);
+        script_check_interrupt(lua);
     else
-        script_tick(lua);
+        script_check_clock(lua);
 }
 
 /* Runs it; its reply is in state->reply. Returns NULL, or why it was not run. */
@@ -97,13 +98,14 @@ static const char *run_command(lua_State *lua, size_t argc)
     const struct command *command = find_command(outer, argc, state->args);
     const char *problem = why_not(state, command, argc);
     if (problem != NULL) {
-        nest_refuse(outer->nest, command, "-ERR");
+        nested_calls_refuse(outer->nested_calls, command, "-ERR");
         return problem;
     }
     struct store_mark mark;
     store_mark(outer->txn, &mark);
-    struct nested *nested =
-        script_note_commands(state, outer) ? nest_call(outer, command, argc, state->args) : NULL;
+    struct nested *nested = script_note_commands(state, outer)
+                                ? nested_calls_call(outer, command, argc, state->args)
+                                : NULL;
     enum store_result result = nested == NULL ? STORE_NO_MEMORY : nested_declare(nested);
     if (result == STORE_INVALID)
         atomic_store_explicit(&state->script->wants_all, true, memory_order_relaxed);
@@ -114,8 +116,9 @@ static const char *run_command(lua_State *lua, size_t argc)
     if (result == STORE_OK && state->reply.failed)
         result = STORE_NO_MEMORY;
     if (result != STORE_OK)
-        script_leave(lua, result);
-    nest_forget(outer->nest, has_effect(command) || !store_forget(outer->txn, &mark));
+        script_unwind(lua, result);
+    nested_calls_forget(outer->nested_calls,
+                        has_effect(command) || !store_forget(outer->txn, &mark));
     store_make_room(outer->txn);
     if ((command->flags & CMD_WRITE) != 0)
         state->has_written = true;
@@ -142,7 +145,7 @@ static int call_command(lua_State *lua, bool raises)
     struct script_state *state = script_state_of(lua);
     size_t argc = (size_t)lua_gettop(lua);
     if (state->is_over)
-        return script_leave(lua, state->result);
+        return script_unwind(lua, state->result);
     const char *problem = "Please specify at least one argument for this redis lib call";
     bool is_taken = argc > 0 && take_args(lua, state, argc);
     if (is_taken)
@@ -219,7 +222,7 @@ static int redis_sha1hex(lua_State *lua)
     size_t len = 0;
     const char *text = lua_tolstring(lua, 1, &len);
     if (len > LONG_TEXT)
-        script_look_up(lua);
+        script_check_interrupt(lua);
     sha1_hex(text, len, hex);
     lua_pushstring(lua, hex);
     return 1;

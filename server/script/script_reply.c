@@ -133,7 +133,7 @@ static void push_value(struct reader *reader)
     lua_State *lua = reader->lua;
     if (!lua_checkstack(lua, 6))
         script_raise(lua, "reached lua stack limit");
-    script_tick(lua);
+    script_check_clock(lua);
     char type = *reader->at++;
     struct resp_slice line = read_line(reader);
     switch (type) {
@@ -350,7 +350,7 @@ static void write_value(struct writer *writer)
         script_raise(lua, "reached lua stack limit");
     size_t len;
     const char *text;
-    script_tick(lua);
+    script_check_clock(lua);
     note_growth(writer, 0);
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:

@@ -140,7 +140,7 @@ static void hook(lua_State *lua, lua_Debug *where)
     const struct script_state *state = script_state_of(lua);
     if (lua_gethookcount(lua) != state->hook_instructions) /* a coroutine: it has its own */
         script_set_hook(lua, state);
-    script_look_up(lua);
+    script_check_interrupt(lua);
 }
 
 static struct script_state *open_new_state(struct worker *worker)
@@ -340,7 +340,7 @@ static int run_protected(lua_State *lua)
     set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
     lua_pop(lua, 1);
     bool is_well = lua_pcall(lua, 0, 1, handler) == 0;
-    call->nest->error_is_counted = is_counted(lua);
+    call->nested_calls->error_is_counted = is_counted(lua);
     if (is_well)
         script_write_reply(lua, call, call->session->resp_version);
     else if (!state->is_over || state->result == STORE_OK)
@@ -409,9 +409,9 @@ static void begin(struct script_state *state, struct call *call, struct script *
     atomic_store_explicit(&state->worker->script.has_written, false, memory_order_relaxed);
     script_begin_cjson(&state->json);
     memcpy(state->random, &call->random_seed, sizeof state->random);
-    if (call->nest->began_nsec == 0)
-        call->nest->began_nsec = commandstats_clock();
-    state->began_nsec = call->nest->began_nsec;
+    if (call->nested_calls->began_nsec == 0)
+        call->nested_calls->began_nsec = commandstats_clock();
+    state->began_nsec = call->nested_calls->began_nsec;
     state->pause_nsec = 0;
 }
 

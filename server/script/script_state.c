@@ -89,8 +89,8 @@ static bool is_within_grant(struct script_state *state)
 
 bool script_note_commands(struct script_state *state, const struct call *outer)
 {
-    state->command_bytes = outer->nest->bytes + store_memory(outer->txn);
-    tell_store(state, outer->nest->bytes);
+    state->command_bytes = outer->nested_calls->bytes + store_memory(outer->txn);
+    tell_store(state, outer->nested_calls->bytes);
     return is_within_grant(state);
 }
 
@@ -116,7 +116,7 @@ void script_settle_memory(struct script_state *state)
 /* For a large block, before it is filled. */
 static void make_room(struct script_state *state)
 {
-    tell_store(state, state->call->nest->bytes);
+    tell_store(state, state->call->nested_calls->bytes);
     store_make_room(state->call->txn);
 }
 

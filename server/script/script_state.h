@@ -55,8 +55,9 @@ struct script_state {
     lua_Hook hook;            /* looks up */
     bool is_hooked;           /* it is in Lua */
     int hook_instructions;    /* between two looks up */
-    uint32_t tick_weight;     /* of each script_tick: 1, or more as there are fewer instructions */
-    uint32_t ticks;           /* of script_tick, by weight */
+    uint32_t
+        tick_weight; /* of each script_check_clock: 1, or more as there are fewer instructions */
+    uint32_t ticks;  /* of script_check_clock, by weight */
     uint64_t began_nsec;
     uint64_t pause_nsec; /* when to look at the clock again, at the earliest */
     uint16_t random[3];

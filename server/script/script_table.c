@@ -29,7 +29,7 @@ static void refuse_if_sealed(lua_State *lua)
 static void move_element(lua_State *lua, int64_t from, int64_t to)
 {
     if (to % PIECE == 0)
-        script_look_up(lua);
+        script_check_interrupt(lua);
     lua_rawgeti(lua, 1, (int)from);
     lua_rawseti(lua, 1, (int)to);
 }
@@ -69,7 +69,7 @@ static int table_remove(lua_State *lua)
 /* What Lua sorts by where nothing else is given. */
 static int less(lua_State *lua)
 {
-    script_tick(lua);
+    script_check_clock(lua);
     lua_pushboolean(lua, lua_lessthan(lua, 1, 2));
     return 1;
 }
@@ -77,7 +77,7 @@ static int less(lua_State *lua)
 /* A comparison that is a function of C, which no hook interrupts. */
 static int compare_by_c(lua_State *lua)
 {
-    script_tick(lua);
+    script_check_clock(lua);
     lua_pushvalue(lua, lua_upvalueindex(1));
     lua_insert(lua, 1);
     lua_call(lua, lua_gettop(lua) - 1, 1);
@@ -126,7 +126,7 @@ static int table_concat(lua_State *lua)
     int pieces = 0;
     for (int64_t at = first; at <= last; at += PIECE) {
         int64_t end = at + PIECE - 1;
-        script_look_up(lua);
+        script_check_interrupt(lua);
         concat_piece(lua, 1, (int)at, (int)(end < last ? end : last));
         lua_rawseti(lua, 3, ++pieces);
     }
@@ -140,7 +140,7 @@ static int table_concat(lua_State *lua)
  * is not nil: whether it is. */
 static bool ends_walk(lua_State *lua)
 {
-    script_tick(lua);
+    script_check_clock(lua);
     lua_pushvalue(lua, 2);
     lua_pushvalue(lua, -3);
     lua_pushvalue(lua, -3);

@@ -12,7 +12,7 @@
     512 /* elements of a step that may each change other pages, and all be in the cache */
 
 /* Where a step from `at` on ends. */
-static size_t step_end(const struct assembly_parts *parts, size_t at)
+static size_t step_end(const struct bulk_store_parts *parts, size_t at)
 {
     size_t width = parts->type == TYPE_HASH ? 2 : 1;
     size_t beside = parts->type == TYPE_LIST ? sizeof *parts->slices : STEP_BYTES / SPREAD;
@@ -22,28 +22,28 @@ static size_t step_end(const struct assembly_parts *parts, size_t at)
     return at;
 }
 
-bool assembly_is_large(const struct assembly_parts *parts)
+bool bulk_store_is_large(const struct bulk_store_parts *parts)
 {
     return step_end(parts, 0) < parts->count;
 }
 
 /* ---- planting the slices from `at` to `end` ---- */
 
-static enum store_result tree_of(struct call *call, struct assembly *assembly, uint32_t which,
+static enum store_result tree_of(struct call *call, struct bulk_store *bulk_store, uint32_t which,
                                  struct store_tree **tree)
 {
-    return store_building_tree(call->txn, assembly->building, which, tree);
+    return store_bulk_load_tree(call->txn, bulk_store->bulk_load, which, tree);
 }
 
-static enum store_result plant_list(struct call *call, struct assembly *assembly,
-                                    const struct assembly_parts *parts, size_t end)
+static enum store_result fill_list(struct call *call, struct bulk_store *bulk_store,
+                                   const struct bulk_store_parts *parts, size_t end)
 {
     struct store_tree *tree;
     struct store_cursor cursor;
-    enum store_result result = tree_of(call, assembly, 0, &tree);
+    enum store_result result = tree_of(call, bulk_store, 0, &tree);
     if (result == STORE_OK)
         result = store_tree_seek_rank(tree, store_tree_count(tree), &cursor);
-    for (size_t i = assembly->at; i < end && result == STORE_OK; i++) {
+    for (size_t i = bulk_store->at; i < end && result == STORE_OK; i++) {
         result = store_tree_insert(&cursor, "", 0, parts->slices[i].data, parts->slices[i].len);
         if (result == STORE_OK)
             result = store_tree_next(&cursor);
@@ -51,107 +51,108 @@ static enum store_result plant_list(struct call *call, struct assembly *assembly
     return result;
 }
 
-static enum store_result plant_members(struct call *call, struct assembly *assembly,
-                                       const struct assembly_parts *parts, size_t end,
-                                       const struct store_key *key)
+static enum store_result fill_members(struct call *call, struct bulk_store *bulk_store,
+                                      const struct bulk_store_parts *parts, size_t end,
+                                      const struct store_key *key)
 {
     const struct resp_slice *slices = parts->slices;
     bool is_hash = parts->type == TYPE_HASH, added = true;
     struct members members;
     members_new(&members, key, parts->type);
-    if (assembly->at > 0)
-        members.type = assembly->type;
+    if (bulk_store->at > 0)
+        members.type = bulk_store->type;
     else if (is_hash)
         hash_expect(call, &members, slices, parts->count);
     else
         set_expect(call, &members, slices[0], parts->count);
-    enum store_result result = tree_of(call, assembly, 0, &members.tree);
-    for (size_t i = assembly->at; i < end && result == STORE_OK; i += is_hash ? 2 : 1) {
+    enum store_result result = tree_of(call, bulk_store, 0, &members.tree);
+    for (size_t i = bulk_store->at; i < end && result == STORE_OK; i += is_hash ? 2 : 1) {
         result = is_hash ? hash_set(call, &members, slices[i], slices[i + 1], &added)
                          : set_add(call, &members, slices[i], &added);
         assert(result != STORE_OK || added);
     }
-    assembly->planted_type = members.type;
+    bulk_store->filled_type = members.type;
     return result;
 }
 
-static enum store_result plant_zset(struct call *call, struct assembly *assembly,
-                                    const struct assembly_parts *parts, size_t end,
-                                    const struct store_key *key)
+static enum store_result fill_zset(struct call *call, struct bulk_store *bulk_store,
+                                   const struct bulk_store_parts *parts, size_t end,
+                                   const struct store_key *key)
 {
     struct zset zset = zset_new(call, key, STORE_NO_EXPIRY);
-    if (assembly->at > 0)
-        zset.type = assembly->type;
+    if (bulk_store->at > 0)
+        zset.type = bulk_store->type;
     else
         zset_expect(&zset, parts->count, parts->slices[0].len);
-    enum store_result result = tree_of(call, assembly, 0, &zset.order);
+    enum store_result result = tree_of(call, bulk_store, 0, &zset.order);
     if (result == STORE_OK)
-        result = tree_of(call, assembly, 1, &zset.by_member);
-    for (size_t i = assembly->at; i < end && result == STORE_OK; i++) {
+        result = tree_of(call, bulk_store, 1, &zset.by_member);
+    for (size_t i = bulk_store->at; i < end && result == STORE_OK; i++) {
         struct zset_pair pair = {parts->slices[i], parts->scores[i]};
         result = zset_add(&zset, &pair);
     }
-    assembly->planted_type = zset.type;
+    bulk_store->filled_type = zset.type;
     return result;
 }
 
-static enum store_result plant(struct call *call, struct assembly *assembly,
-                               const struct assembly_parts *parts, const struct store_key *key)
+static enum store_result fill(struct call *call, struct bulk_store *bulk_store,
+                              const struct bulk_store_parts *parts, const struct store_key *key)
 {
-    size_t end = step_end(parts, assembly->at);
-    assembly->planted_to = end;
+    size_t end = step_end(parts, bulk_store->at);
+    bulk_store->filled_to = end;
     if (parts->type == TYPE_LIST)
-        return plant_list(call, assembly, parts, end);
+        return fill_list(call, bulk_store, parts, end);
     if (parts->type == TYPE_ZSET)
-        return plant_zset(call, assembly, parts, end, key);
-    return plant_members(call, assembly, parts, end, key);
+        return fill_zset(call, bulk_store, parts, end, key);
+    return fill_members(call, bulk_store, parts, end, key);
 }
 
 /* ---- steps ---- */
 
 /* What the last run has planted is committed by now. */
-static void note_steps(struct assembly *assembly)
+static void note_steps(struct bulk_store *bulk_store)
 {
-    if (store_building_steps(assembly->building) == assembly->steps)
+    if (store_bulk_load_steps(bulk_store->bulk_load) == bulk_store->steps)
         return;
-    assembly->steps = store_building_steps(assembly->building);
-    assembly->at = assembly->planted_to;
-    assembly->type = assembly->planted_type;
+    bulk_store->steps = store_bulk_load_steps(bulk_store->bulk_load);
+    bulk_store->at = bulk_store->filled_to;
+    bulk_store->type = bulk_store->filled_type;
 }
 
-enum store_result assembly_go_on(struct call *call, struct assembly *assembly,
-                                 const struct store_key *key, const struct assembly_parts *parts)
+enum store_result bulk_store_go_on(struct call *call, struct bulk_store *bulk_store,
+                                   const struct store_key *key,
+                                   const struct bulk_store_parts *parts)
 {
     enum store_result result = STORE_OK;
-    if (assembly->building == NULL)
-        result = store_building_begin(call->txn, key, parts->type == TYPE_ZSET ? 2 : 1,
-                                      &assembly->building);
+    if (bulk_store->bulk_load == NULL)
+        result = store_bulk_load_begin(call->txn, key, parts->type == TYPE_ZSET ? 2 : 1,
+                                       &bulk_store->bulk_load);
     if (result != STORE_OK)
         return result;
-    note_steps(assembly);
-    call->progress_lasts = assembly->at == parts->count;
+    note_steps(bulk_store);
+    call->progress_lasts = bulk_store->at == parts->count;
     if (call->progress_lasts)
         return STORE_OK;
-    result = plant(call, assembly, parts, key);
-    return result == STORE_OK ? store_building_step(call->txn, assembly->building) : result;
+    result = fill(call, bulk_store, parts, key);
+    return result == STORE_OK ? store_bulk_load_step(call->txn, bulk_store->bulk_load) : result;
 }
 
-enum store_result assembly_put(struct call *call, struct assembly *assembly,
-                               const struct store_key *key, enum item_type type)
+enum store_result bulk_store_put(struct call *call, struct bulk_store *bulk_store,
+                                 const struct store_key *key, enum item_type type)
 {
-    uint8_t written = type == TYPE_LIST ? (uint8_t)type : assembly->type;
+    uint8_t written = type == TYPE_LIST ? (uint8_t)type : bulk_store->type;
     struct list list;
     enum store_result result =
-        store_put_building(call->txn, key, written, assembly->building, STORE_NO_EXPIRY);
+        store_put_bulk_load(call->txn, key, written, bulk_store->bulk_load, STORE_NO_EXPIRY);
     if (result != STORE_OK || type != TYPE_LIST)
         return result;
     result = list_find(call, key, &list);
     return result == STORE_OK ? list_save(&list) : result; /* which finds its form */
 }
 
-void assembly_free(struct assembly *assembly)
+void bulk_store_free(struct bulk_store *bulk_store)
 {
-    if (assembly->building != NULL)
-        store_building_end(assembly->building);
-    assembly->building = NULL;
+    if (bulk_store->bulk_load != NULL)
+        store_bulk_load_end(bulk_store->bulk_load);
+    bulk_store->bulk_load = NULL;
 }

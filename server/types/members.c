@@ -348,17 +348,17 @@ enum store_result members_remove_at(struct call *call, struct members *members, 
     return result == STORE_OK ? store_tree_remove(&cursor) : result;
 }
 
-static enum store_result each_packed(struct members *members, struct gather *gather,
+static enum store_result each_packed(struct members *members, struct collector *collector,
                                      member_visit *visit, void *arg)
 {
-    if (gather->at >= members_count(members))
+    if (collector->at >= members_count(members))
         return STORE_OK;
-    struct packed_entry entry = packed_name_at(members, gather->at);
+    struct packed_entry entry = packed_name_at(members, collector->at);
     do {
         enum store_result result = visit(arg, entry.slice, packed_value(members, entry));
         if (result != STORE_OK)
             return result;
-        gather->at++;
+        collector->at++;
         if (members->width == 2)
             packed_next(&members->packed, &entry);
     } while (packed_next(&members->packed, &entry));
@@ -384,20 +384,20 @@ static enum store_result visit_at(struct call *call, struct members *members,
 
 /* Up to the member with rank `end`. */
 static enum store_result each_in_tree(struct call *call, struct members *members,
-                                      struct gather *gather, uint64_t end, bool with_values,
+                                      struct collector *collector, uint64_t end, bool with_values,
                                       member_visit *visit, void *arg)
 {
     struct store_cursor cursor;
-    if (gather->at >= end)
+    if (collector->at >= end)
         return STORE_OK;
-    enum store_result result = store_tree_seek_rank(members->tree, gather->at, &cursor);
+    enum store_result result = store_tree_seek_rank(members->tree, collector->at, &cursor);
     while (result == STORE_OK) {
         result = visit_at(call, members, &cursor, with_values, visit, arg);
-        if (result != STORE_OK || ++gather->at == end)
+        if (result != STORE_OK || ++collector->at == end)
             return result;
-        if (gather_step_is_full(gather))
-            return gather_step(call, gather);
-        result = members_yield(call, members, gather->at);
+        if (collector_step_is_full(collector))
+            return collector_step(call, collector);
+        result = members_yield(call, members, collector->at);
         if (result == STORE_OK)
             result = store_tree_next(&cursor);
     }
@@ -405,21 +405,21 @@ static enum store_result each_in_tree(struct call *call, struct members *members
 }
 
 static enum store_result each_in_order(struct call *call, struct members *members,
-                                       struct gather *gather, bool with_values, member_visit *visit,
-                                       void *arg)
+                                       struct collector *collector, bool with_values,
+                                       member_visit *visit, void *arg)
 {
     uint64_t count = members_count(members);
-    struct gather_order *order = &gather->order;
-    enum store_result result = members_arrange(call, members, order, gather->entries_left);
+    struct collector_order *order = &collector->order;
+    enum store_result result = members_arrange(call, members, order, collector->entries_left);
     if (result == STORE_OK && !order->is_sorted)
-        return gather_step(call, gather);
-    while (result == STORE_OK && gather->at < count) {
+        return collector_step(call, collector);
+    while (result == STORE_OK && collector->at < count) {
         struct store_cursor cursor;
-        result = store_tree_seek_rank(members->tree, order->places[gather->at].rank, &cursor);
+        result = store_tree_seek_rank(members->tree, order->places[collector->at].rank, &cursor);
         if (result == STORE_OK)
             result = visit_at(call, members, &cursor, with_values, visit, arg);
-        if (result == STORE_OK && ++gather->at < count && gather_step_is_full(gather))
-            return gather_step(call, gather);
+        if (result == STORE_OK && ++collector->at < count && collector_step_is_full(collector))
+            return collector_step(call, collector);
     }
     return result;
 }
@@ -430,41 +430,43 @@ static enum store_result enough(enum store_result result)
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
-enum store_result members_each(struct call *call, struct members *members, struct gather *gather,
-                               bool with_values, member_visit *visit, void *arg)
+enum store_result members_each(struct call *call, struct members *members,
+                               struct collector *collector, bool with_values, member_visit *visit,
+                               void *arg)
 {
     if (members->tree == NULL)
-        return enough(each_packed(members, gather, visit, arg));
+        return enough(each_packed(members, collector, visit, arg));
     if (members_are_reordered(members))
-        return enough(each_in_order(call, members, gather, with_values, visit, arg));
+        return enough(each_in_order(call, members, collector, with_values, visit, arg));
     return enough(
-        each_in_tree(call, members, gather, members_count(members), with_values, visit, arg));
+        each_in_tree(call, members, collector, members_count(members), with_values, visit, arg));
 }
 
 /* ---- by chance ---- */
 
 /* Number `index` of the picks; *dice is where it was before this one. */
-static uint64_t pick(const struct gather *gather, struct dice *dice, uint64_t index, uint64_t count)
+static uint64_t pick(const struct collector *collector, struct rng *rng, uint64_t index,
+                     uint64_t count)
 {
-    return gather->ranks != NULL ? gather->ranks[index] : dice_below(dice, count);
+    return collector->ranks != NULL ? collector->ranks[index] : rng_below(rng, count);
 }
 
 static enum store_result visit_picks(struct call *call, struct members *members,
-                                     struct gather *gather, uint64_t picks, member_visit *visit,
-                                     void *arg)
+                                     struct collector *collector, uint64_t picks,
+                                     member_visit *visit, void *arg)
 {
-    while (gather->at < picks) {
+    while (collector->at < picks) {
         struct resp_slice name, value;
-        struct dice dice = gather->dice;
-        uint64_t rank = pick(gather, &dice, gather->at, members_count(members));
+        struct rng rng = collector->rng;
+        uint64_t rank = pick(collector, &rng, collector->at, members_count(members));
         enum store_result result = members_at(call, members, rank, &name, &value);
         if (result == STORE_OK)
             result = visit(arg, name, value);
         if (result != STORE_OK)
             return result;
-        gather->dice = dice;
-        if (++gather->at < picks && gather_step_is_full(gather))
-            return gather_step(call, gather);
+        collector->rng = rng;
+        if (++collector->at < picks && collector_step_is_full(collector))
+            return collector_step(call, collector);
     }
     return STORE_OK;
 }
@@ -477,21 +479,22 @@ uint64_t members_pick_count(const struct members *members, int64_t count)
     return (uint64_t)count < size ? (uint64_t)count : size;
 }
 
-enum store_result members_pick(struct call *call, struct members *members, struct gather *gather,
-                               int64_t count, member_visit *visit, void *arg)
+enum store_result members_pick(struct call *call, struct members *members,
+                               struct collector *collector, int64_t count, member_visit *visit,
+                               void *arg)
 {
     uint64_t size = members_count(members);
     if (size == 0)
         return STORE_OK;
     if (count >= 0 && (uint64_t)count >= size)
-        return members_each(call, members, gather, true, visit, arg);
-    if (count > 0 && gather->ranks == NULL) {
-        gather->ranks = dice_choose(&gather->dice, size, (uint64_t)count);
-        if (gather->ranks == NULL)
+        return members_each(call, members, collector, true, visit, arg);
+    if (count > 0 && collector->ranks == NULL) {
+        collector->ranks = rng_choose(&collector->rng, size, (uint64_t)count);
+        if (collector->ranks == NULL)
             return STORE_NO_MEMORY;
     }
     uint64_t picks = members_pick_count(members, count);
-    return enough(visit_picks(call, members, gather, picks, visit, arg));
+    return enough(visit_picks(call, members, collector, picks, visit, arg));
 }
 
 /* ---- in parts ---- */
@@ -542,21 +545,22 @@ static enum store_result part_end(struct call *call, struct members *members, ui
     return result == STORE_OK ? rank_cursor(call, members, *end, next) : result;
 }
 
-enum store_result members_scan(struct call *call, struct members *members, struct gather *gather,
-                               uint64_t *cursor, uint64_t count, member_visit *visit, void *arg)
+enum store_result members_scan(struct call *call, struct members *members,
+                               struct collector *collector, uint64_t *cursor, uint64_t count,
+                               member_visit *visit, void *arg)
 {
     uint64_t start, end, next = 0;
     if (members->tree == NULL || (members->type & ITEM_BIG) == 0) {
         *cursor = 0;
-        return members_each(call, members, gather, true, visit, arg);
+        return members_each(call, members, collector, true, visit, arg);
     }
     enum store_result result = cursor_rank(members, *cursor, &start);
     if (result == STORE_OK)
         result = part_end(call, members, start, count, &end, &next);
     if (result != STORE_OK)
         return result;
-    if (gather->at < start)
-        gather->at = start;
+    if (collector->at < start)
+        collector->at = start;
     *cursor = next;
-    return enough(each_in_tree(call, members, gather, end, true, visit, arg));
+    return enough(each_in_tree(call, members, collector, end, true, visit, arg));
 }

@@ -99,7 +99,7 @@ STORE_MUST_CHECK enum store_result members_remove_at(struct call *call, struct m
  * members->unread, if it is not NULL, has one that was not read. */
 typedef enum store_result member_visit(void *arg, struct resp_slice name, struct resp_slice value);
 STORE_MUST_CHECK enum store_result members_each(struct call *call, struct members *members,
-                                                struct gather *gather, bool with_values,
+                                                struct collector *collector, bool with_values,
                                                 member_visit *visit, void *arg);
 
 /* With repetitions there may be so many that a reply that leaves meanwhile, its keys held, would
@@ -115,14 +115,14 @@ uint64_t members_pick_count(const struct members *members, int64_t count);
 /* Some of them by chance: as many different ones as there are up to `count`, or, if that is
  * negative, any of them so many times. Like members_each otherwise. */
 STORE_MUST_CHECK enum store_result members_pick(struct call *call, struct members *members,
-                                                struct gather *gather, int64_t count,
+                                                struct collector *collector, int64_t count,
                                                 member_visit *visit, void *arg);
 
 /* Those from a cursor of SCAN's kind on, about `count` of them; *cursor becomes where to go on, 0
  * at the end. What Redis would keep packed (not ITEM_BIG) comes whole, whatever the cursor and the
  * count, as it does there. Like members_each otherwise. */
 STORE_MUST_CHECK enum store_result members_scan(struct call *call, struct members *members,
-                                                struct gather *gather, uint64_t *cursor,
+                                                struct collector *collector, uint64_t *cursor,
                                                 uint64_t count, member_visit *visit, void *arg);
 
 #endif

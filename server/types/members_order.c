@@ -6,7 +6,7 @@
 
 static int compare(const void *a, const void *b)
 {
-    const struct gather_place *x = a, *y = b;
+    const struct collector_place *x = a, *y = b;
     if (x->sequence != y->sequence)
         return x->sequence < y->sequence ? -1 : 1;
     if (x->number != y->number)
@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static bool begin(struct gather_order *order, uint64_t count)
+static bool begin(struct collector_order *order, uint64_t count)
 {
     if (order->places != NULL)
         return true;
@@ -23,10 +23,10 @@ static bool begin(struct gather_order *order, uint64_t count)
     return order->places != NULL;
 }
 
-static void note(struct gather_order *order, const struct members *members,
+static void note(struct collector_order *order, const struct members *members,
                  const struct member *member)
 {
-    struct gather_place place = {.sequence = member->sequence, .rank = order->count};
+    struct collector_place place = {.sequence = member->sequence, .rank = order->count};
     if (members->width == 1 && member->sequence == 0 &&
         !resp_read_int64(member->name.data, member->name.len, &place.number))
         place.number = INT64_MAX;
@@ -34,7 +34,7 @@ static void note(struct gather_order *order, const struct members *members,
 }
 
 enum store_result members_arrange(struct call *call, struct members *members,
-                                  struct gather_order *order, uint64_t most)
+                                  struct collector_order *order, uint64_t most)
 {
     struct store_cursor cursor;
     struct member member;

@@ -16,6 +16,6 @@
  * keeps what is noted. For members_are_reordered, and a table that is empty or of the same members.
  */
 STORE_MUST_CHECK enum store_result members_arrange(struct call *call, struct members *members,
-                                                   struct gather_order *order, uint64_t most);
+                                                   struct collector_order *order, uint64_t most);
 
 #endif

@@ -4,18 +4,18 @@
 
 static enum store_result show_value(const struct members_showing *showing, struct resp_slice value)
 {
-    struct gather *gather = showing->gather;
+    struct collector *collector = showing->collector;
     const struct member *unread = showing->members == NULL ? NULL : showing->members->unread;
     if (unread != NULL)
-        return gather_item(showing->call, gather, &unread->item, unread->value_at);
-    resp_bulk(&gather->out, value.data, value.len);
+        return collector_item(showing->call, collector, &unread->item, unread->value_at);
+    resp_bulk(&collector->out, value.data, value.len);
     return STORE_OK;
 }
 
 enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct members_showing *showing = arg;
-    struct resp_writer *out = &showing->gather->out;
+    struct resp_writer *out = &showing->collector->out;
     size_t before = out->len;
     enum store_result result = STORE_OK;
     if (showing->filter != NULL && !scan_matches(showing->filter, name))
@@ -30,30 +30,30 @@ enum store_result members_show(void *arg, struct resp_slice name, struct resp_sl
         resp_truncate(out, before);
         return result;
     }
-    showing->gather->count += showing->part == PART_BOTH ? 2 : 1;
+    showing->collector->count += showing->part == PART_BOTH ? 2 : 1;
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
 /* The head comes first, so that what is behind it can leave before all of it was found. */
-static struct gather *begin(struct call *call, members_head *head, uint64_t count)
+static struct collector *begin(struct call *call, members_head *head, uint64_t count)
 {
-    struct gather *gather = gather_get(call);
-    if (gather != NULL && gather->at == 0 && gather->out.len == 0)
-        head(&gather->out, count);
-    return gather;
+    struct collector *collector = collector_get(call);
+    if (collector != NULL && collector->at == 0 && collector->out.len == 0)
+        head(&collector->out, count);
+    return collector;
 }
 
 enum store_result members_reply_all(struct call *call, struct members *members,
                                     enum members_part part, members_head *head)
 {
     struct members_showing showing = {.part = part, .call = call, .members = members};
-    showing.gather = begin(call, head, members_count(members));
-    if (showing.gather == NULL)
+    showing.collector = begin(call, head, members_count(members));
+    if (showing.collector == NULL)
         return STORE_NO_MEMORY;
-    showing.gather->is_reply = members->leaves_long = true;
+    showing.collector->is_reply = members->leaves_long = true;
     enum store_result result =
-        members_each(call, members, showing.gather, part != PART_NAMES, members_show, &showing);
-    return result == STORE_OK ? gather_reply(call, showing.gather) : result;
+        members_each(call, members, showing.collector, part != PART_NAMES, members_show, &showing);
+    return result == STORE_OK ? collector_reply(call, showing.collector) : result;
 }
 
 enum store_result members_reply_some(struct call *call, struct members *members, int64_t count,
@@ -61,24 +61,24 @@ enum store_result members_reply_some(struct call *call, struct members *members,
 {
     struct members_showing showing = {.part = part, .in_pairs = in_pairs};
     uint64_t each = part == PART_BOTH && !in_pairs ? 2 : 1;
-    showing.gather = begin(call, head, each * members_pick_count(members, count));
-    if (showing.gather == NULL)
+    showing.collector = begin(call, head, each * members_pick_count(members, count));
+    if (showing.collector == NULL)
         return STORE_NO_MEMORY;
-    showing.gather->is_reply = members_pick_ends(count);
+    showing.collector->is_reply = members_pick_ends(count);
     enum store_result result =
-        members_pick(call, members, showing.gather, count, members_show, &showing);
-    return result == STORE_OK ? gather_reply(call, showing.gather) : result;
+        members_pick(call, members, showing.collector, count, members_show, &showing);
+    return result == STORE_OK ? collector_reply(call, showing.collector) : result;
 }
 
 enum store_result members_reply_one(struct call *call, struct members *members)
 {
     struct resp_slice name, value;
-    struct dice dice = dice_new(call->random_seed);
+    struct rng rng = rng_new(call->random_seed);
     if (!members->exists) {
         resp_null(call->reply);
         return STORE_OK;
     }
-    uint64_t rank = dice_below(&dice, members_count(members));
+    uint64_t rank = rng_below(&rng, members_count(members));
     enum store_result result = members_at(call, members, rank, &name, &value);
     if (result == STORE_OK)
         resp_bulk(call->reply, name.data, name.len);
@@ -98,17 +98,17 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
     /* Redis looks at the options only if there is something to be walked. */
     if (members.exists && !scan_read_options(call, 3, false, &filter))
         return STORE_OK;
-    struct members_showing showing = {.gather = gather_get(call),
+    struct members_showing showing = {.collector = collector_get(call),
                                       .part = type == TYPE_HASH ? PART_BOTH : PART_NAMES,
                                       .filter = &filter};
-    if (showing.gather == NULL)
+    if (showing.collector == NULL)
         return STORE_NO_MEMORY;
-    showing.gather->is_tail = true;
-    result =
-        members_scan(call, &members, showing.gather, &cursor, filter.count, members_show, &showing);
+    showing.collector->is_tail = true;
+    result = members_scan(call, &members, showing.collector, &cursor, filter.count, members_show,
+                          &showing);
     if (result != STORE_OK)
         return result;
     scan_reply_cursor(call, cursor);
-    resp_array(call->reply, showing.gather->count);
-    return gather_reply(call, showing.gather);
+    resp_array(call->reply, showing.collector->count);
+    return collector_reply(call, showing.collector);
 }

@@ -11,7 +11,7 @@ enum members_part { PART_NAMES = 1, PART_VALUES = 2, PART_BOTH = 3 };
 
 /* What members_show writes of each member, and where to. */
 struct members_showing {
-    struct gather *gather; /* its `count` counts what is written: 2 for both parts */
+    struct collector *collector; /* its `count` counts what is written: 2 for both parts */
     enum members_part part;
     bool in_pairs;                    /* each name and value an array of their own */
     const struct scan_filter *filter; /* NULL: any name */

@@ -5,50 +5,50 @@
 #include "server/types/member_tree.h"
 #include "server/types/zset_order.h"
 
-_Static_assert(MEMBER_KEY_BYTES == STORE_PROBE_BYTES && ZSET_SCORE_BYTES == STORE_PROBE_BYTES,
+_Static_assert(MEMBER_KEY_BYTES == STORE_HINT_BYTES && ZSET_SCORE_BYTES == STORE_HINT_BYTES,
                "what a probe looks for is how a key begins");
 
 /* From a member of a sorted set to its score's place in the order. */
 static bool lead_to_order(const struct store *store, const struct store_entry *entry,
-                          struct store_probe *probe)
+                          struct store_prefetch_hint *hint)
 {
     (void)store;
     const struct store_item *value = &entry->value;
     if (value->length < ZSET_SCORE_BYTES)
         return false;
-    probe->tree = 0;
-    memcpy(probe->bytes, value->bytes + value->length - ZSET_SCORE_BYTES, ZSET_SCORE_BYTES);
+    hint->tree = 0;
+    memcpy(hint->bytes, value->bytes + value->length - ZSET_SCORE_BYTES, ZSET_SCORE_BYTES);
     return true;
 }
 
 /* And from the order to the member. */
 static bool lead_to_member(const struct store *store, const struct store_entry *entry,
-                           struct store_probe *probe)
+                           struct store_prefetch_hint *hint)
 {
     if (entry->key_len < ZSET_SCORE_BYTES)
         return false;
     struct resp_slice name = {entry->key + ZSET_SCORE_BYTES, entry->key_len - ZSET_SCORE_BYTES};
     if (entry->value.length > 0)
         name = (struct resp_slice){entry->value.bytes, entry->value.length};
-    probe->tree = STORE_PROBE_LAST;
-    probe->by_rank = false;
-    member_key(store, name, probe->bytes);
+    hint->tree = STORE_HINT_LAST;
+    hint->by_rank = false;
+    member_key(store, name, hint->bytes);
     return true;
 }
 
-uint32_t probes_of(const struct store *store, const struct ahead *ahead, uint32_t before,
-                   struct store_probe probes[PROBES_MOST])
+uint32_t prefetch_hints_of(const struct store *store, const struct ahead *ahead, uint32_t before,
+                           struct store_prefetch_hint prefetch_hints[PROBES_MOST])
 {
     const struct command *command = ahead->command;
     size_t member_at = (size_t)command->member_at, score_at = (size_t)command->score_at;
     uint32_t count = 0;
     double score;
     if (command->takes_first || command->takes_last) {
-        probes[0] = (struct store_probe){.key = ahead->key,
-                                         .by_rank = true,
-                                         .from_end = command->takes_last,
-                                         .rank = before,
-                                         .follow = lead_to_member};
+        prefetch_hints[0] = (struct store_prefetch_hint){.key = ahead->key,
+                                                         .by_rank = true,
+                                                         .from_end = command->takes_last,
+                                                         .rank = before,
+                                                         .follow = lead_to_member};
         return 1;
     }
     if (member_at == 0 || member_at >= ahead->count)
@@ -57,12 +57,13 @@ uint32_t probes_of(const struct store *store, const struct ahead *ahead, uint32_
         struct resp_slice arg = ahead->args[score_at];
         if (!resp_read_double(arg.data, arg.len, &score)) /* an option, and all is elsewhere */
             return 0;
-        probes[count] = (struct store_probe){.key = ahead->key};
-        zset_score_write(probes[count++].bytes, score);
+        prefetch_hints[count] = (struct store_prefetch_hint){.key = ahead->key};
+        zset_score_write(prefetch_hints[count++].bytes, score);
     }
-    probes[count] = (struct store_probe){.key = ahead->key,
-                                         .tree = STORE_PROBE_LAST,
-                                         .follow = command->follows_score ? lead_to_order : NULL};
-    member_key(store, ahead->args[member_at], probes[count++].bytes);
+    prefetch_hints[count] =
+        (struct store_prefetch_hint){.key = ahead->key,
+                                     .tree = STORE_HINT_LAST,
+                                     .follow = command->follows_score ? lead_to_order : NULL};
+    member_key(store, ahead->args[member_at], prefetch_hints[count++].bytes);
     return count;
 }

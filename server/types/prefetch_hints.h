@@ -6,6 +6,6 @@
 
 #include "server/exec/read_ahead.h"
 
-probes_fn probes_of;
+prefetch_hints_fn prefetch_hints_of;
 
 #endif

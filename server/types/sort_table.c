@@ -22,10 +22,10 @@ static void table_free(void *progress)
         free(table->blocks);
         table->blocks = next;
     }
-    gathered_set(&table->gathered, 0);
+    collected_set(&table->collected, 0);
     resp_writer_free(&table->out);
-    aside_free(&table->aside);
-    assembly_free(&table->assembly);
+    reply_spill_free(&table->spill);
+    bulk_store_free(&table->bulk_store);
     free(table->order.places);
     free(table->elements);
     free(table->spare);
@@ -38,7 +38,7 @@ static struct sort_table *table_new(struct call *call)
     struct sort_table *table = calloc(1, sizeof *table);
     if (table == NULL)
         return NULL;
-    table->gathered.server = call->server;
+    table->collected.server = call->server;
     resp_writer_init(&table->out, call->reply->version);
     call->progress = table;
     call->progress_free = table_free;
@@ -52,17 +52,17 @@ struct sort_table *sort_table_get(struct call *call)
         return NULL;
     assert(call->progress_free == table_free);
     bool is_nested = call->outer != NULL;
-    table->left = is_nested ? GATHER_NESTED_ENTRIES : GATHER_STEP_ENTRIES;
+    table->left = is_nested ? COLLECT_NESTED_ENTRIES : COLLECT_STEP_ENTRIES;
     table->read = 0;
-    table->step_end = table->out.len + (is_nested ? GATHER_NESTED_BYTES : GATHER_STEP_BYTES);
+    table->step_end = table->out.len + (is_nested ? COLLECT_NESTED_BYTES : COLLECT_STEP_BYTES);
     uint64_t places = table->order.capacity * sizeof *table->order.places;
-    return gathered_set(&table->gathered, table->bytes + places + table->out.capacity) ? table
-                                                                                       : NULL;
+    return collected_set(&table->collected, table->bytes + places + table->out.capacity) ? table
+                                                                                         : NULL;
 }
 
 enum store_result sort_table_step(struct call *call, struct sort_table *table)
 {
-    return aside_step(call, &table->aside, &table->out);
+    return reply_spill_step(call, &table->spill, &table->out);
 }
 
 enum store_result sort_table_reserve(struct sort_table *table, uint64_t count)
@@ -71,7 +71,7 @@ enum store_result sort_table_reserve(struct sort_table *table, uint64_t count)
         return STORE_NO_MEMORY;
     size_t size = (count + 1) * sizeof *table->elements;
     table->bytes += 2 * size;
-    if (!gathered_set(&table->gathered, table->bytes))
+    if (!collected_set(&table->collected, table->bytes))
         return STORE_NO_MEMORY;
     table->elements = malloc(size);
     table->spare = malloc(size);
@@ -88,7 +88,7 @@ enum store_result sort_table_reserve_values(struct sort_table *table, uint64_t c
         return STORE_NO_MEMORY;
     size_t size = (count + 1) * sizeof *table->values;
     table->bytes += size;
-    if (!gathered_set(&table->gathered, table->bytes))
+    if (!collected_set(&table->collected, table->bytes))
         return STORE_NO_MEMORY;
     table->values = malloc(size);
     return table->values != NULL ? STORE_OK : STORE_NO_MEMORY;
@@ -100,7 +100,7 @@ static char *allocate(struct sort_table *table, size_t size)
     table->read += size;
     if (block == NULL || block->size - block->used < size) {
         size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        if (!gathered_set(&table->gathered, table->bytes + room + table->out.capacity))
+        if (!collected_set(&table->collected, table->bytes + room + table->out.capacity))
             return NULL;
         block = malloc(sizeof *block + room);
         if (block == NULL)

@@ -29,17 +29,17 @@ struct sort_element {
 struct sort_table {
     struct sort_element *elements, *spare;
     uint64_t count, capacity;
-    uint64_t from;             /* the position of the first that is read */
-    struct gather_order order; /* of what is not sorted */
+    uint64_t from;                /* the position of the first that is read */
+    struct collector_order order; /* of what is not sorted */
     bool is_reserved;
     uint64_t weighed, given;
     uint64_t width, merged, taken; /* sorting: see sort_table.c */
     struct sort_block *blocks;     /* of what elements and values refer to */
     struct resp_writer out;        /* the reply's elements, */
-    struct aside aside;            /* and those before them */
+    struct reply_spill spill;      /* and those before them */
     struct resp_slice *values;     /* or what is stored */
-    struct assembly assembly;
-    struct gathered gathered;
+    struct bulk_store bulk_store;
+    struct collected collected;
     uint64_t bytes;
     uint64_t left;   /* elements of this step */
     uint64_t read;   /* bytes that were read for it */
@@ -64,7 +64,7 @@ STORE_MUST_CHECK enum store_result sort_table_copy(struct sort_table *table, str
 static inline bool sort_table_step_is_full(struct sort_table *table)
 {
     return --table->left == 0 || table->out.len >= table->step_end ||
-           table->read >= GATHER_NESTED_BYTES;
+           table->read >= COLLECT_NESTED_BYTES;
 }
 
 /* The end of a step. */

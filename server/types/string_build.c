@@ -11,7 +11,7 @@ static void free_pieces(struct string_build *build)
     free(build->piece);
     free(build->room);
     build->piece = build->room = NULL;
-    gathered_set(&build->gathered, 0);
+    collected_set(&build->collected, 0);
 }
 
 static void build_free(void *progress)
@@ -25,10 +25,10 @@ static void build_free(void *progress)
 
 static bool begin(struct call *call, struct string_build *build)
 {
-    if (!gathered_set(&build->gathered, 2 * STORE_STREAM_PIECE))
+    if (!collected_set(&build->collected, 2 * STORE_READER_PIECE))
         return false;
-    build->piece = malloc(STORE_STREAM_PIECE);
-    build->room = malloc(STORE_STREAM_PIECE);
+    build->piece = malloc(STORE_READER_PIECE);
+    build->room = malloc(STORE_READER_PIECE);
     return build->piece != NULL && build->room != NULL &&
            call_upload_begin(call, build->length, &build->upload) == STORE_OK;
 }
@@ -40,7 +40,7 @@ struct string_build *string_build_get(struct call *call, uint64_t length)
         build = calloc(1, sizeof *build);
         if (build == NULL)
             return NULL;
-        build->gathered.server = call->server;
+        build->collected.server = call->server;
         build->length = length;
         call->progress = build;
         call->progress_free = build_free;
@@ -94,14 +94,14 @@ static enum store_result add_piece(struct call *call, struct string_build *build
                                    string_maker *make, void *arg)
 {
     uint64_t left = build->length - build->at;
-    size_t len = left < STORE_STREAM_PIECE ? (size_t)left : STORE_STREAM_PIECE;
+    size_t len = left < STORE_READER_PIECE ? (size_t)left : STORE_READER_PIECE;
     enum store_result result = make(call, build, len, arg);
     if (result != STORE_OK)
         return result;
     build->used = used_of(build->piece, build->used);
     result = store_upload_put(build->upload, build->piece, build->used);
     if (result != STORE_OK)
-        return result == STORE_WAIT ? store_rest(call->txn) : result;
+        return result == STORE_WAIT ? store_suspend(call->txn) : result;
     build->work += build->used > 0 ? STRING_PIECE_WORK : 1;
     build->at += len;
     build->source = 0;
@@ -121,7 +121,7 @@ enum store_result string_build_go_on(struct call *call, struct string_build *bui
     }
     enum store_result result = store_upload_finish(build->upload);
     if (result != STORE_OK)
-        return result == STORE_WAIT ? store_rest(call->txn) : result;
+        return result == STORE_WAIT ? store_suspend(call->txn) : result;
     free_pieces(build);
     call->progress_lasts = true;
     return STORE_OK;

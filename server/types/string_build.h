@@ -12,13 +12,13 @@
 #include "server/exec/collector.h"
 
 struct string_build {
-    struct gathered gathered;
+    struct collected collected;
     struct store_upload *upload;
     uint64_t at, length; /* so much of the result is made */
     uint32_t source;     /* of the piece that is being made: from here on not worked in yet */
     uint32_t work;       /* of this run; see string_walk.h */
     size_t used;         /* bytes of `piece`; those behind are zeros */
-    char *piece, *room;  /* STORE_STREAM_PIECE each; NULL: all is made */
+    char *piece, *room;  /* STORE_READER_PIECE each; NULL: all is made */
 };
 
 /* The call's own, of a string of so many bytes, more than STRING_SHORT; NULL: there is no memory

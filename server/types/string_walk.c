@@ -46,7 +46,7 @@ static struct string_walk *kept_walk(struct call *call, const struct store_item 
     if (walk->end > item->length) /* what came before it in its transaction has failed since */
         walk->end = walk->at = item->length;
     walk->work = 0;
-    walk->room = store_alloc(call->txn, STORE_STREAM_PIECE);
+    walk->room = store_alloc(call->txn, STORE_READER_PIECE);
     return walk->room == NULL ? NULL : walk;
 }
 

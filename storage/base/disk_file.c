@@ -119,7 +119,7 @@ static int file_sync_directory(struct disk *disk)
 }
 
 /* One that rests and is deep enough, or NULL. */
-static struct file_queue *take_resting(struct file_disk *d, uint32_t depth)
+static struct file_queue *take_suspended(struct file_disk *d, uint32_t depth)
 {
     pthread_mutex_lock(&d->lock);
     struct file_queue **at = &d->resting;
@@ -134,7 +134,7 @@ static struct file_queue *take_resting(struct file_disk *d, uint32_t depth)
 
 static int file_queue_create(struct disk *disk, uint32_t depth, struct disk_queue **queue)
 {
-    struct file_queue *q = take_resting((struct file_disk *)disk, depth);
+    struct file_queue *q = take_suspended((struct file_disk *)disk, depth);
     if (q) {
         *queue = &q->base;
         return 0;
@@ -339,7 +339,7 @@ static const struct disk_ops file_ops = {
 
 /* Whether O_DIRECT reads and writes work on this file system: tried, since open alone may succeed.
  */
-static bool probe_direct(int directory_fd)
+static bool hint_direct(int directory_fd)
 {
     int fd = openat(directory_fd, ".probe", O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -407,7 +407,7 @@ enum store_result disk_open_directory(const char *directory, struct disk **disk,
         free(d);
         return result;
     }
-    d->direct = probe_direct(d->directory_fd);
+    d->direct = hint_direct(d->directory_fd);
     pthread_mutex_init(&d->lock, NULL);
     *disk = &d->base;
     return STORE_OK;

@@ -13,7 +13,7 @@
 
 /* ---- the arrays ---- */
 
-void use_want(struct use_clock *clock, enum use_kind kind, int64_t now_ms)
+void access_want(struct access_clock *clock, enum access_kind kind, int64_t now_ms)
 {
     uint32_t state = atomic_load(&clock->state);
     if ((state & 3) == (uint32_t)kind)
@@ -22,89 +22,90 @@ void use_want(struct use_clock *clock, enum use_kind kind, int64_t now_ms)
     atomic_store(&clock->state, ((state >> 2) + 1) << 2 | (uint32_t)kind);
 }
 
-void use_drop(struct space *space)
+void access_drop(struct page_file *file)
 {
-    for (uint32_t i = 0; i < space->segment_room && counter_read(&space->use_bytes) > 0; i++) {
-        free(space->uses[i]);
-        space->uses[i] = NULL;
+    for (uint32_t i = 0; i < file->segment_room && counter_read(&file->access_bytes) > 0; i++) {
+        free(file->uses[i]);
+        file->uses[i] = NULL;
     }
-    counter_set(&space->use_bytes, 0);
+    counter_set(&file->access_bytes, 0);
 }
 
-void use_drop_segment(struct space *space, uint32_t segment)
+void access_drop_segment(struct page_file *file, uint32_t segment)
 {
-    if (!space->uses[segment])
+    if (!file->uses[segment])
         return;
-    uint64_t slots = SEGMENT_PAGES * format_class_slots(space->segment_class[segment]);
-    free(space->uses[segment]);
-    space->uses[segment] = NULL;
-    counter_add(&space->use_bytes, -slots * sizeof **space->uses);
+    uint64_t slots = SEGMENT_PAGES * format_class_slots(file->segment_class[segment]);
+    free(file->uses[segment]);
+    file->uses[segment] = NULL;
+    counter_add(&file->access_bytes, -slots * sizeof **file->uses);
 }
 
-void use_tidy(struct page_cache *cache)
+void access_tidy(struct page_cache *cache)
 {
     uint32_t state = atomic_load(&cache->uses.state);
-    for (uint32_t i = 0; i < cache->space_count; i++) {
-        struct space *space = cache->spaces[i];
-        if (space->id == FORMAT_EXTENT_SPACE) /* which has no items */
+    for (uint32_t i = 0; i < cache->page_file_count; i++) {
+        struct page_file *file = cache->spaces[i];
+        if (file->id == FORMAT_EXTENT_SPACE) /* which has no items */
             continue;
-        pthread_mutex_lock(&space->lock);
-        if (space->use_state != state)
-            use_drop(space);
-        space->use_state = state;
-        pthread_mutex_unlock(&space->lock);
+        pthread_mutex_lock(&file->lock);
+        if (file->access_state != state)
+            access_drop(file);
+        file->access_state = state;
+        pthread_mutex_unlock(&file->lock);
     }
 }
 
-static size_t place_of(const struct space *space, uint32_t page, uint32_t slot)
+static size_t place_of(const struct page_file *file, uint32_t page, uint32_t slot)
 {
-    return (size_t)(page % SEGMENT_PAGES) * format_class_slots(space_class_of(space, page)) + slot;
+    return (size_t)(page % SEGMENT_PAGES) * format_class_slots(page_file_class_of(file, page)) +
+           slot;
 }
 
 /* NULL: out of memory, nothing is remembered then. */
-static uint32_t *word_at(struct space *space, uint32_t page, uint32_t slot)
+static uint32_t *word_at(struct page_file *file, uint32_t page, uint32_t slot)
 {
-    uint32_t state = atomic_load_explicit(&space->cache->uses.state, memory_order_relaxed);
-    uint32_t **segment = &space->uses[page / SEGMENT_PAGES];
-    if (space->use_state != state) {
-        use_drop(space);
-        space->use_state = state;
+    uint32_t state = atomic_load_explicit(&file->cache->uses.state, memory_order_relaxed);
+    uint32_t **segment = &file->uses[page / SEGMENT_PAGES];
+    if (file->access_state != state) {
+        access_drop(file);
+        file->access_state = state;
     }
     if (!*segment) {
-        size_t count = (size_t)SEGMENT_PAGES * format_class_slots(space_class_of(space, page));
+        size_t count = (size_t)SEGMENT_PAGES * format_class_slots(page_file_class_of(file, page));
         *segment = calloc(count, sizeof **segment);
         if (!*segment)
             return NULL;
-        counter_add(&space->use_bytes, count * sizeof **segment);
+        counter_add(&file->access_bytes, count * sizeof **segment);
     }
-    return &(*segment)[place_of(space, page, slot)];
+    return &(*segment)[place_of(file, page, slot)];
 }
 
-static uint32_t word_of(const struct space *space, uint32_t page, uint32_t slot)
+static uint32_t word_of(const struct page_file *file, uint32_t page, uint32_t slot)
 {
-    const uint32_t *segment = space->uses[page / SEGMENT_PAGES];
-    uint32_t state = atomic_load_explicit(&space->cache->uses.state, memory_order_relaxed);
-    return segment && space->use_state == state ? segment[place_of(space, page, slot)] : 0;
+    const uint32_t *segment = file->uses[page / SEGMENT_PAGES];
+    uint32_t state = atomic_load_explicit(&file->cache->uses.state, memory_order_relaxed);
+    return segment && file->access_state == state ? segment[place_of(file, page, slot)] : 0;
 }
 
 /* ---- by time ---- */
 
-static uint32_t time_word(const struct use_clock *clock, int64_t now_ms)
+static uint32_t time_word(const struct access_clock *clock, int64_t now_ms)
 {
     int64_t units =
         (now_ms - atomic_load_explicit(&clock->base_ms, memory_order_relaxed)) / USE_UNIT_MS;
     return units < 1 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
 }
 
-uint32_t use_by_idle(const struct use_clock *clock, int64_t now_ms, int64_t idle_ms)
+uint32_t access_by_idle(const struct access_clock *clock, int64_t now_ms, int64_t idle_ms)
 {
     int64_t most = (int64_t)FIRST_TIME * USE_UNIT_MS;
     return time_word(clock, now_ms - (idle_ms < most ? idle_ms : most));
 }
 
-int64_t use_idle_ms(const struct space *space, uint32_t page, uint32_t slot, int64_t now_ms)
+int64_t access_idle_ms(const struct page_file *file, uint32_t page, uint32_t slot, int64_t now_ms)
 {
-    uint32_t word = word_of(space, page, slot), now = time_word(&space->cache->uses, now_ms);
+    uint32_t word = word_of(file, page, slot), now = time_word(&file->cache->uses, now_ms);
     if (word == 0)
         word = FIRST_TIME;
     return now > word ? (int64_t)(now - word) * USE_UNIT_MS : 0;
@@ -123,7 +124,7 @@ static uint32_t idle_seconds(uint32_t word, int64_t now_ms)
 }
 
 /* The counter with its part, after what it has lost by now. */
-static uint32_t decayed(const struct use_clock *clock, uint32_t word, int64_t now_ms)
+static uint32_t decayed(const struct access_clock *clock, uint32_t word, int64_t now_ms)
 {
     uint32_t decay = atomic_load_explicit(&clock->decay_minutes, memory_order_relaxed);
     if (word == 0)
@@ -135,7 +136,7 @@ static uint32_t decayed(const struct use_clock *clock, uint32_t word, int64_t no
 }
 
 /* What is less than a part is gone by chance. */
-static uint32_t counted(const struct use_clock *clock, uint32_t count, uint64_t *random)
+static uint32_t counted(const struct access_clock *clock, uint32_t count, uint64_t *random)
 {
     uint32_t factor = atomic_load_explicit(&clock->log_factor, memory_order_relaxed);
     uint32_t over = count / STEP > USE_FREQUENCY_NEW ? count / STEP - USE_FREQUENCY_NEW : 0;
@@ -151,58 +152,60 @@ static uint32_t frequency_word(uint32_t count, int64_t now_ms)
     return second_of(now_ms) << COUNT_BITS | count;
 }
 
-uint32_t use_by_frequency(int64_t now_ms, uint32_t frequency)
+uint32_t access_by_frequency(int64_t now_ms, uint32_t frequency)
 {
     uint32_t word = frequency_word(frequency * STEP, now_ms);
     return word ? word : 1;
 }
 
-uint32_t use_frequency(const struct space *space, uint32_t page, uint32_t slot, int64_t now_ms)
+uint32_t access_frequency(const struct page_file *file, uint32_t page, uint32_t slot,
+                          int64_t now_ms)
 {
-    return decayed(&space->cache->uses, word_of(space, page, slot), now_ms) / STEP;
+    return decayed(&file->cache->uses, word_of(file, page, slot), now_ms) / STEP;
 }
 
 /* ---- both ---- */
 
-uint64_t use_rank(const struct space *space, uint32_t page, uint32_t slot, int64_t now_ms)
+uint64_t access_rank(const struct page_file *file, uint32_t page, uint32_t slot, int64_t now_ms)
 {
-    const struct use_clock *clock = &space->cache->uses;
-    uint32_t word = word_of(space, page, slot);
-    if (use_kind(clock) == USE_TIME)
+    const struct access_clock *clock = &file->cache->uses;
+    uint32_t word = word_of(file, page, slot);
+    if (access_kind(clock) == USE_TIME)
         return word;
     uint64_t recent = word ? SECOND_MASK - idle_seconds(word, now_ms) : 0;
     return (uint64_t)decayed(clock, word, now_ms) << 32 | recent;
 }
 
-static void use_again(struct space *space, uint32_t *word, int64_t now_ms, uint64_t *random)
+static void use_again(struct page_file *file, uint32_t *word, int64_t now_ms, uint64_t *random)
 {
-    const struct use_clock *clock = &space->cache->uses;
-    if (use_kind(clock) == USE_TIME)
+    const struct access_clock *clock = &file->cache->uses;
+    if (access_kind(clock) == USE_TIME)
         *word = time_word(clock, now_ms);
     else
         *word = frequency_word(counted(clock, decayed(clock, *word, now_ms), random), now_ms);
 }
 
-void use_touch(struct space *space, uint32_t page, uint32_t slot, int64_t now_ms, uint64_t *random)
+void access_touch(struct page_file *file, uint32_t page, uint32_t slot, int64_t now_ms,
+                  uint64_t *random)
 {
-    uint32_t *word = word_at(space, page, slot);
+    uint32_t *word = word_at(file, page, slot);
     if (word)
-        use_again(space, word, now_ms, random);
+        use_again(file, word, now_ms, random);
 }
 
-void use_move(struct space *space, const struct use_move *move, uint64_t *random)
+void access_move(struct page_file *file, const struct access_move *move, uint64_t *random)
 {
-    uint32_t *old = move->old_page ? word_at(space, move->old_page, move->old_slot) : NULL;
-    uint32_t *fresh = word_at(space, move->new_page, move->new_slot);
+    uint32_t *old = move->old_page ? word_at(file, move->old_page, move->old_slot) : NULL;
+    uint32_t *fresh = word_at(file, move->new_page, move->new_slot);
     uint32_t known = old ? *old : 0;
     if (old)
         *old = 0;
     if (!fresh)
         return;
     *fresh = move->given ? move->given : known;
-    bool is_new = !move->old_page && use_kind(&space->cache->uses) == USE_FREQUENCY;
+    bool is_new = !move->old_page && access_kind(&file->cache->uses) == USE_FREQUENCY;
     if (!move->given && is_new)
         *fresh = frequency_word(USE_FREQUENCY_NEW * STEP, move->now_ms);
     else if (!move->given && !(known && move->is_counted))
-        use_again(space, fresh, move->now_ms, random);
+        use_again(file, fresh, move->now_ms, random);
 }

@@ -44,7 +44,7 @@ struct frame {
     uint32_t page;
     uint32_t refs;         /* I/O in flight, transactions and streams that need it to stay */
     uint32_t newer, older; /* eviction queue of its space, while it is clean */
-    uint8_t space;
+    uint8_t file;
     uint8_t state; /* enum frame_state */
     bool dirty;    /* differs from the file */
     bool writing;  /* being written: immutable, a change goes to a fresh frame */
@@ -80,7 +80,7 @@ uint32_t arena_urgent_frames(uint32_t limit);
 enum arena_need {
     ARENA_MORE,    /* one more, within the limit */
     ARENA_INSTEAD, /* of one that the caller has just given back: the limit may have sunk below what
-                      is used, and the keeper brings that down */
+                      is used, and the maintenance thread brings that down */
     ARENA_URGENT,  /* for a commit that has begun */
 };
 

@@ -17,13 +17,13 @@
 void change_lock_all(struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count; i++)
-        pthread_mutex_lock(&store->partitions[i].space.lock);
+        pthread_mutex_lock(&store->partitions[i].file.lock);
 }
 
 void change_unlock_all(struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count; i++)
-        pthread_mutex_unlock(&store->partitions[i].space.lock);
+        pthread_mutex_unlock(&store->partitions[i].file.lock);
 }
 
 bool change_add_observer(struct store *store, store_observer *observer, void *arg)

@@ -50,12 +50,12 @@ static bool is_doomed(const struct store_txn *txn, const struct write *write)
 static void give_back_slot(struct store_txn *txn, struct write *write)
 {
     if (write->slot_taken)
-        space_give_slot(&engine_partition(txn->store, write->key.slot)->space, write->new_page,
-                        write->new_slot);
+        page_file_give_slot(&engine_partition(txn->store, write->key.slot)->file, write->new_page,
+                            write->new_slot);
     write->slot_taken = false;
 }
 
-static enum store_result prepare_put(struct store_txn *txn, struct space *space,
+static enum store_result prepare_put(struct store_txn *txn, struct page_file *file,
                                      struct write *write)
 {
     uint32_t payload = write->large ? write->large->root_bytes : write->len;
@@ -64,7 +64,7 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     write->item_len = head + long_key_in_item(&write->key) + payload;
     assert(write->item_len <= FORMAT_ITEM_MAX);
     uint32_t size_class = format_class_for(write->item_len);
-    if (write->old_page && space_class_of(space, write->old_page) == size_class) {
+    if (write->old_page && page_file_class_of(file, write->old_page) == size_class) {
         give_back_slot(txn, write);
         write->new_page = write->old_page;
         write->new_slot = write->old_slot;
@@ -72,18 +72,18 @@ static enum store_result prepare_put(struct store_txn *txn, struct space *space,
     }
     if (!write->slot_taken) {
         enum store_result result =
-            commit_take_slot(txn, space, size_class, &write->new_page, &write->new_slot);
+            commit_take_slot(txn, file, size_class, &write->new_page, &write->new_slot);
         if (result != STORE_OK)
             return result;
         write->slot_taken = true;
     }
     enum store_result result =
-        commit_slot_frame(txn, space, write->new_page, write->new_slot, &write->new_frame);
+        commit_slot_frame(txn, file, write->new_page, write->new_slot, &write->new_frame);
     if (result != STORE_OK) {
         write->new_frame = 0;
         return result;
     }
-    return commit_hold(txn, space, &write->new_frame);
+    return commit_hold(txn, file, &write->new_frame);
 }
 
 /* What the old item names goes with it: a large value, a collection, the bytes of a long key. */
@@ -113,8 +113,8 @@ static enum store_result keep_roots(struct store_txn *txn, struct write *write,
 /* Finds what the write replaces, and reserves place and frames for it. */
 static enum store_result prepare(struct store_txn *txn, struct write *write)
 {
-    struct space *space = &engine_partition(txn->store, write->key.slot)->space;
-    assert(request_holds(txn, space->id));
+    struct page_file *file = &engine_partition(txn->store, write->key.slot)->file;
+    assert(request_holds(txn, file->id));
     struct found found = {0};
     uint32_t old_database = databases_committed(txn, write->place);
     enum store_result result = STORE_OK;
@@ -136,12 +136,12 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
         return result;
     if (found.item) {
         uint32_t frame = found.frame;
-        result = commit_hold(txn, space, &frame);
+        result = commit_hold(txn, file, &frame);
         if (result != STORE_OK)
             return result;
         write->old_frame = frame;
     }
-    return write->kind == WRITE_PUT ? prepare_put(txn, space, write) : STORE_OK;
+    return write->kind == WRITE_PUT ? prepare_put(txn, file, write) : STORE_OK;
 }
 
 /* What one write waits for does not keep the others from asking for their pages. */
@@ -199,11 +199,11 @@ static void release_frames(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->write_count; i++) {
         struct write *write = &txn->writes[i];
-        struct space *space = &engine_partition(txn->store, write->key.slot)->space;
+        struct page_file *file = &engine_partition(txn->store, write->key.slot)->file;
         if (write->old_frame)
-            space_unref(space, write->old_frame);
+            page_file_unref(file, write->old_frame);
         if (write->new_frame)
-            space_unref(space, write->new_frame);
+            page_file_unref(file, write->new_frame);
         write->old_frame = write->new_frame = 0;
     }
 }
@@ -213,7 +213,7 @@ void commit_abandon(struct store_txn *txn)
     for (uint32_t i = 0; i < txn->write_count; i++)
         give_back_slot(txn, &txn->writes[i]);
     extent_abandon(txn);
-    annex_abandon(txn);
+    long_record_abandon(txn);
 }
 
 /* ---- the record ---- */
@@ -260,7 +260,7 @@ static char *add_key(char *to, const struct write *write)
 
 /* The item as it will stand in its slot. */
 static char *add_item(const struct store_txn *txn, char *at, const struct write *write,
-                      uint32_t space, uint64_t commit_number)
+                      uint32_t file, uint64_t commit_number)
 {
     struct format_item *item = (struct format_item *)at;
     uint32_t payload = write->large ? write->large->root_bytes : write->len;
@@ -283,7 +283,7 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
     if (payload)
         memcpy(to, write->large ? (const char *)write->large->root : write->bytes, payload);
     memset(at + write->item_len, 0, commit_padded(write->item_len) - write->item_len);
-    uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, space, write->new_page,
+    uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, file, write->new_page,
                                     write->new_slot);
     item->checksum = format_item_checksum(item, write->item_len, mix);
     return at + commit_padded(write->item_len);
@@ -304,11 +304,11 @@ static uint32_t locate(const struct partition *partition, const struct write *wr
     return INDEX_NONE;
 }
 
-static struct format_item *slot_memory(struct space *space, uint32_t frame, uint32_t page,
+static struct format_item *slot_memory(struct page_file *file, uint32_t frame, uint32_t page,
                                        uint32_t slot)
 {
-    uint32_t size = format_class_size(space_class_of(space, page));
-    return (struct format_item *)(arena_memory(space->arena, frame) + slot * size);
+    uint32_t size = format_class_size(page_file_class_of(file, page));
+    return (struct format_item *)(arena_memory(file->arena, frame) + slot * size);
 }
 
 /* What was counted for the old item is taken back. */
@@ -324,11 +324,11 @@ static void uncount_old(struct partition *partition, const struct write *write,
 static void erase_old(struct partition *partition, const struct write *write, uint64_t commit)
 {
     struct format_item *old =
-        slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+        slot_memory(&partition->file, write->old_frame, write->old_page, write->old_slot);
     assert(old->version < commit); /* numbers rise */
     memset(old, 0, sizeof *old);
-    space_mark_dirty(&partition->space, write->old_frame, commit);
-    space_give_slot(&partition->space, write->old_page, write->old_slot);
+    page_file_mark_dirty(&partition->file, write->old_frame, commit);
+    page_file_give_slot(&partition->file, write->old_page, write->old_slot);
 }
 
 static void count_new(struct partition *partition, struct write *write)
@@ -344,30 +344,30 @@ static void count_new(struct partition *partition, struct write *write)
 static void apply_put(struct store_txn *txn, struct partition *partition, struct write *write,
                       const char *image, uint64_t commit)
 {
-    struct space *space = &partition->space;
-    uint32_t traits = engine_traits(((const struct format_item *)image)->flags);
+    struct page_file *file = &partition->file;
+    uint32_t flags = engine_flags(((const struct format_item *)image)->flags);
     uint32_t frame = write->new_frame ? write->new_frame : write->old_frame;
     if (write->old_page) {
         const struct format_item *old =
-            slot_memory(space, write->old_frame, write->old_page, write->old_slot);
-        bool stays = !moves(write) && engine_traits(old->flags) == traits;
+            slot_memory(file, write->old_frame, write->old_page, write->old_slot);
+        bool stays = !moves(write) && engine_flags(old->flags) == flags;
         uncount_old(partition, write, old);
         if (!stays)
             index_set(&partition->index, write->key.slot, locate(partition, write), write->new_page,
-                      write->new_slot, traits);
+                      write->new_slot, flags);
         if (moves(write))
             erase_old(partition, write, commit);
     } else {
         bool inserted = index_insert(&partition->index, write->key.slot, write->tag,
-                                     write->new_page, write->new_slot, traits);
+                                     write->new_page, write->new_slot, flags);
         assert(inserted);
         (void)inserted;
     }
-    memcpy(slot_memory(space, frame, write->new_page, write->new_slot), image, write->item_len);
-    space_mark_dirty(space, frame, commit);
+    memcpy(slot_memory(file, frame, write->new_page, write->new_slot), image, write->item_len);
+    page_file_mark_dirty(file, frame, commit);
     count_new(partition, write);
-    if (use_kind(&space->cache->uses) != USE_IGNORED)
-        item_use_write(txn, space, write);
+    if (access_kind(&file->cache->uses) != USE_IGNORED)
+        item_use_write(txn, file, write);
     write->slot_taken = false;
     write->reserved = false;
 }
@@ -376,7 +376,7 @@ static void apply_delete(struct partition *partition, struct write *write, uint6
 {
     assert(write->old_page && write->old_frame && !write->slot_taken);
     uncount_old(partition, write,
-                slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot));
+                slot_memory(&partition->file, write->old_frame, write->old_page, write->old_slot));
     index_remove(&partition->index, write->key.slot, locate(partition, write));
     erase_old(partition, write, commit);
     partition->last_removal = commit;
@@ -388,23 +388,23 @@ static void report(const struct store_txn *txn, struct partition *partition,
 {
     const struct format_item *old = NULL;
     if (write->old_page)
-        old = slot_memory(&partition->space, write->old_frame, write->old_page, write->old_slot);
+        old = slot_memory(&partition->file, write->old_frame, write->old_page, write->old_slot);
     change_report_key(txn, &write->key, old, (const struct format_item *)image, commit);
 }
 
 static char *put_and_apply(struct store_txn *txn, struct write *write, char *at, uint64_t commit)
 {
     struct partition *partition = engine_partition(txn->store, write->key.slot);
-    uint32_t space = partition->space.id;
+    uint32_t file = partition->file.id;
     if (does_nothing(write))
         return at;
     if (write->kind == WRITE_DELETE || moves(write))
-        at = commit_add_operation(at, FORMAT_ERASE, space, write->old_page, write->old_slot, 0);
+        at = commit_add_operation(at, FORMAT_ERASE, file, write->old_page, write->old_slot, 0);
     char *image = NULL;
     if (write->kind == WRITE_PUT) {
-        image = at = commit_add_operation(at, FORMAT_PUT, space, write->new_page, write->new_slot,
+        image = at = commit_add_operation(at, FORMAT_PUT, file, write->new_page, write->new_slot,
                                           write->item_len);
-        at = add_item(txn, at, write, space, commit);
+        at = add_item(txn, at, write, file, commit);
     }
     if (change_is_observed(txn->store) && write->key.db < STORE_DB_COUNT)
         report(txn, partition, write, image, commit);
@@ -416,13 +416,13 @@ static char *put_and_apply(struct store_txn *txn, struct write *write, char *at,
 }
 
 /* Collections that this transaction gave up. */
-static void bury_replaced(struct store_txn *txn)
+static void drop_replaced(struct store_txn *txn)
 {
     bool any = false;
     for (uint32_t i = 0; i < txn->write_count; i++) {
         const struct format_trees *old = txn->writes[i].old_trees;
         if (old && !tree_is_kept(txn, old->collection)) {
-            tree_bury(txn->store, old);
+            tree_drop(txn->store, old);
             any = true;
         }
     }
@@ -515,17 +515,17 @@ static char *put_and_apply_all(struct store_txn *txn, char *at, uint64_t commit_
     return tree_put_and_apply(txn, at, commit_number);
 }
 
-/* Room for the record, and for the annex if it is too long. */
+/* Room for the record, and for the long record if it is too long. */
 static enum store_result begin_record(struct store_txn *txn, uint64_t length, char **record,
                                       uint64_t *commit_number)
 {
-    enum store_result result = annex_reserve(txn, length);
+    enum store_result result = long_record_reserve(txn, length);
     if (result != STORE_OK)
         return result;
-    uint64_t in_ring = txn->annex ? annex_record_length(txn->annex) : length;
+    uint64_t in_ring = txn->long_record ? long_record_record_length(txn->long_record) : length;
     result = journal_begin(&txn->store->journal, in_ring, record, commit_number);
     if (result == STORE_WAIT)
-        keeper_throttle(txn);
+        maintenance_throttle(txn);
     return result;
 }
 
@@ -540,22 +540,23 @@ static enum store_result journal_and_apply(struct store_txn *txn)
     enum store_result result = begin_record(txn, length, &record, &commit_number);
     if (result != STORE_OK)
         return result;
-    bool is_beside = txn->annex;
-    char *first = is_beside ? annex_bytes(txn->annex) : record + sizeof(struct format_record);
+    bool is_beside = txn->long_record;
+    char *first =
+        is_beside ? long_record_bytes(txn->long_record) : record + sizeof(struct format_record);
     char *end = put_and_apply_all(txn, first, commit_number, &dead);
     assert(end == first + length - sizeof(struct format_record));
     (void)end;
     if (is_beside)
-        annex_seal(txn, record, commit_number);
+        long_record_seal(txn, record, commit_number);
     else
         *(struct format_record *)record = (struct format_record){(uint32_t)length, op_count};
     journal_end(&store->journal, changes_databases(txn) ? &store->databases : NULL);
     if (is_beside)
-        keeper_ask(store);
+        maintenance_ask(store);
     free_replaced(txn, commit_number);
-    bury_replaced(txn);
+    drop_replaced(txn);
     if (txn->phase == TXN_COMMIT)
-        building_hand_over(txn);
+        bulk_load_hand_over(txn);
     databases_reclaim(txn, dead, commit_number);
     txn->shown = commit_number;
     return STORE_OK;
@@ -572,17 +573,17 @@ enum store_result commit(struct store_txn *txn)
 {
     if (txn->write_count == 0 && !changes_databases(txn) && txn->phase != TXN_BUILD)
         return STORE_OK;
-    assert(txn->phase != TXN_RUN && txn->scout == SCOUT_NEVER);
+    assert(txn->phase != TXN_RUN && txn->prefetch_run == SCOUT_NEVER);
     if (env_failed(&txn->store->env))
         return STORE_REFUSED;
     if (over_dirty_limit(txn->store)) {
-        keeper_throttle(txn);
+        maintenance_throttle(txn);
         return STORE_WAIT;
     }
     txn->starved = false;
     enum store_result result = tree_settle(txn);
     if (result == STORE_OK)
-        result = extent_stage(txn);
+        result = extent_write_all(txn);
     if (result == STORE_OK)
         result = prepare_all(txn);
     if (result == STORE_OK)

@@ -1,6 +1,6 @@
 /*
  * What a commit that flushed databases gives back: when no key is left at all, the dead items'
- * space, at once; otherwise the keeper sweeps (sweep.c).
+ * space, at once; otherwise the maintenance thread sweeps (sweep.c).
  */
 #include "storage/exec/flush.h"
 
@@ -21,15 +21,15 @@ static bool nothing_left(const struct store *store)
 /* No live item, no transaction but this one: every slot is free. */
 static void empty_partition(struct partition *partition)
 {
-    struct space *space = &partition->space;
+    struct page_file *file = &partition->file;
     index_clear(&partition->index);
     ttl_clear(&partition->ttl);
-    for (uint32_t size_class = 0; size_class < SPACE_CLASS_MAX; size_class++)
-        space->classes[size_class] = (struct space_class){0};
-    memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
-    for (uint32_t segment = 0; segment < space->segment_assigned; segment++)
-        if (space->segment_class[segment])
-            space_assign(space, segment, space->segment_class[segment]);
+    for (uint32_t size_class = 0; size_class < PAGE_FILE_CLASS_MAX; size_class++)
+        file->classes[size_class] = (struct page_file_class){0};
+    memset(file->segment_free, 0, file->segment_room * sizeof *file->segment_free);
+    for (uint32_t segment = 0; segment < file->segment_assigned; segment++)
+        if (file->segment_class[segment])
+            page_file_assign(file, segment, file->segment_class[segment]);
 }
 
 void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit)

@@ -6,7 +6,7 @@
 #include "storage/exec/prefetch_run.h"
 
 const struct hooks exec_hooks = {
-    .page_arrived = scout_on,
+    .page_arrived = prefetch_run_resume,
     .run_discarded = stream_close_all,
     .run_finished = stream_leave_all,
     .oldest_snapshot = snapshot_oldest,

@@ -39,34 +39,34 @@ static void find_page(const struct batch *batch, struct hint *hint)
         uint64_t entry = index_get(index, hint->slot, at);
         hint->page = index_page(entry);
         hint->item = index_item_slot(entry);
-        hint->has_trees = (index_traits(entry) & INDEX_TREES) != 0;
-        __builtin_prefetch(&hint->partition->space.table[hint->page]);
+        hint->has_trees = (index_flags(entry) & INDEX_TREES) != 0;
+        __builtin_prefetch(&hint->partition->file.table[hint->page]);
     }
     prefetch_leave(&batch->locks, hint->partition);
 }
 
 /* Where the lock was let go since it was found, its segment may have been emptied and taken away.
  */
-static bool holds_items(const struct space *space, uint32_t page)
+static bool holds_items(const struct page_file *file, uint32_t page)
 {
     uint32_t size_class =
-        page < space->segment_count * SEGMENT_PAGES ? space_class_of(space, page) : 0;
+        page < file->segment_count * SEGMENT_PAGES ? page_file_class_of(file, page) : 0;
     return size_class != 0 && size_class <= FORMAT_SLAB_CLASSES;
 }
 
 /* Only pages are read whose frames are to be had at once. */
 static void fetch_page(const struct batch *batch, const struct hint *hint)
 {
-    struct space *space = &hint->partition->space;
+    struct page_file *file = &hint->partition->file;
     prefetch_enter(&batch->locks, hint->partition);
-    bool is_there = holds_items(space, hint->page);
-    uint32_t frame = is_there ? space->table[hint->page] : 0;
+    bool is_there = holds_items(file, hint->page);
+    uint32_t frame = is_there ? file->table[hint->page] : 0;
     if (is_there && frame == 0) {
-        load_prefetch(batch->worker, space, hint->page);
+        load_prefetch(batch->worker, file, hint->page);
     } else if (is_there) {
-        uint32_t size = format_class_size(space_class_of(space, hint->page));
-        const char *item = arena_memory(space->arena, frame) + (size_t)hint->item * size;
-        __builtin_prefetch(&arena_frame(space->arena, frame)->state);
+        uint32_t size = format_class_size(page_file_class_of(file, hint->page));
+        const char *item = arena_memory(file->arena, frame) + (size_t)hint->item * size;
+        __builtin_prefetch(&arena_frame(file->arena, frame)->state);
         for (uint32_t at = 0; at < size && at < ITEM_BYTES; at += PREFETCH_LINE)
             __builtin_prefetch(item + at);
     }

@@ -20,7 +20,7 @@ struct prefetch_locks {
 static inline void prefetch_locks_add(struct prefetch_locks *locks,
                                       const struct partition *partition)
 {
-    uint32_t number = partition->space.id;
+    uint32_t number = partition->file.id;
     locks->partitions[number / 64] |= 1ull << (number % 64);
 }
 
@@ -30,20 +30,20 @@ static inline void prefetch_locks_each(const struct prefetch_locks *locks,
     for (uint32_t word = 0; word < 2 && locks->is_alone; word++)
         for (uint64_t bits = locks->partitions[word]; bits; bits &= bits - 1) {
             uint32_t number = 64 * word + (uint32_t)__builtin_ctzll(bits);
-            change(&locks->store->partitions[number].space.lock);
+            change(&locks->store->partitions[number].file.lock);
         }
 }
 
 static inline void prefetch_enter(const struct prefetch_locks *locks, struct partition *partition)
 {
     if (!locks->is_alone)
-        pthread_mutex_lock(&partition->space.lock);
+        pthread_mutex_lock(&partition->file.lock);
 }
 
 static inline void prefetch_leave(const struct prefetch_locks *locks, struct partition *partition)
 {
     if (!locks->is_alone)
-        pthread_mutex_unlock(&partition->space.lock);
+        pthread_mutex_unlock(&partition->file.lock);
 }
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * Scouts: who waits for its turn is run meanwhile, and nothing of that run counts but the reads it
- * begins; when one has come it may go on to the next page.
+ * Prefetch runs: who waits for its turn is run meanwhile, and nothing of that run counts but the
+ * reads it begins; when one has come it may go on to the next page.
  *
  * Invariants
- * 1. A transaction that may scout does so between being queued and its first run proper:
- *    NEVER --scout_begin--> [LISTED --scout_more-->] RUNNING --> BEHIND --scout_on--> RUNNING ...,
- *    and from LISTED or BEHIND scout_end leads back to NEVER. All of this is its own thread's.
+ * 1. A transaction that may prefetch run does so between being queued and its first run proper:
+ *    NEVER --prefetch_run_begin--> [LISTED --prefetch_run_more-->] RUNNING --> BEHIND
+ * --prefetch_run_resume--> RUNNING ..., and from LISTED or BEHIND prefetch_run_end leads back to
+ * NEVER. All of this is its own thread's.
  * 2. Of a worker's no more than window() have been out and are still behind, so that what they have
  *    read is there at their turn. The others stand in worker->unscouted, in the order they came in.
  */
@@ -35,88 +36,88 @@ static uint32_t window(const struct store *store)
 static void run(struct store_txn *txn)
 {
     assert(txn->phase == TXN_RUN && txn->write_count == 0 && txn->pin_count == 0);
-    txn->scout = SCOUT_RUNNING;
+    txn->prefetch_run = SCOUT_RUNNING;
     txn->found_absent = false;
     enum store_result forgotten = txn->request->run(txn, txn->request);
     (void)forgotten;
-    txn->scout = SCOUT_BEHIND;
+    txn->prefetch_run = SCOUT_BEHIND;
     txn->again = AGAIN_WHEN_LOADED;
-    txn->building = NULL;
-    txn->scout_runs++;
+    txn->bulk_load = NULL;
+    txn->prefetch_runs++;
     txn_discard(txn);
     load_release_pins(txn);
 }
 
-bool store_is_scouting(const struct store_txn *txn)
+bool store_is_prefetch_run(const struct store_txn *txn)
 {
-    return txn->scout == SCOUT_RUNNING;
+    return txn->prefetch_run == SCOUT_RUNNING;
 }
 
-static void join_unscouted(struct store_worker *worker, struct store_txn *txn)
+static void join_unprefetched(struct store_worker *worker, struct store_txn *txn)
 {
-    txn->scout = SCOUT_LISTED;
-    TAILQ_INSERT_TAIL(&worker->unscouted, txn, of_unscouted);
+    txn->prefetch_run = SCOUT_LISTED;
+    TAILQ_INSERT_TAIL(&worker->unprefetched, txn, of_unscouted);
 }
 
-void scout_begin(struct store_txn *txn)
+void prefetch_run_begin(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
-    assert(txn->scout == SCOUT_NEVER && txn_state(txn) == TXN_QUEUED);
-    txn->scout_runs = 0;
-    if (!TAILQ_EMPTY(&worker->unscouted) || worker->scouted >= window(worker->store)) {
-        join_unscouted(worker, txn);
+    assert(txn->prefetch_run == SCOUT_NEVER && txn_state(txn) == TXN_QUEUED);
+    txn->prefetch_runs = 0;
+    if (!TAILQ_EMPTY(&worker->unprefetched) || worker->prefetched >= window(worker->store)) {
+        join_unprefetched(worker, txn);
         return;
     }
-    worker->scouted++;
+    worker->prefetched++;
     run(txn);
 }
 
-void scout_end(struct store_txn *txn)
+void prefetch_run_end(struct store_txn *txn)
 {
-    if (txn->scout == SCOUT_NEVER)
+    if (txn->prefetch_run == SCOUT_NEVER)
         return;
-    assert(txn->scout != SCOUT_RUNNING);
-    if (txn->scout == SCOUT_LISTED) {
-        TAILQ_REMOVE(&txn->worker->unscouted, txn, of_unscouted);
+    assert(txn->prefetch_run != SCOUT_RUNNING);
+    if (txn->prefetch_run == SCOUT_LISTED) {
+        TAILQ_REMOVE(&txn->worker->unprefetched, txn, of_unscouted);
     } else {
-        assert(txn->worker->scouted > 0);
-        txn->worker->scouted--;
+        assert(txn->worker->prefetched > 0);
+        txn->worker->prefetched--;
     }
-    txn->scout = SCOUT_NEVER;
+    txn->prefetch_run = SCOUT_NEVER;
 }
 
-void scout_more(struct store_worker *worker)
+void prefetch_run_more(struct store_worker *worker)
 {
-    uint32_t most = TAILQ_EMPTY(&worker->unscouted) ? 0 : window(worker->store);
+    uint32_t most = TAILQ_EMPTY(&worker->unprefetched) ? 0 : window(worker->store);
     struct store_txn *txn;
-    while (worker->scouted < most && (txn = TAILQ_FIRST(&worker->unscouted))) {
-        TAILQ_REMOVE(&worker->unscouted, txn, of_unscouted);
-        worker->scouted++;
+    while (worker->prefetched < most && (txn = TAILQ_FIRST(&worker->unprefetched))) {
+        TAILQ_REMOVE(&worker->unprefetched, txn, of_unscouted);
+        worker->prefetched++;
         request_lock(txn);
         run(txn);
         request_unlock(txn);
     }
 }
 
-/* Most commands need one page that is not there, and a scout that went on would find out no more;
- * others find by each page which one is next. What the last ones had of it decides: while that was
- * nothing, one of PROBES goes on. */
+/* Most commands need one page that is not there, and a prefetch run that went on would find out no
+ * more; others find by each page which one is next. What the last ones had of it decides: while
+ * that was nothing, one of PROBES goes on. */
 static bool is_hopeful(struct store_worker *worker)
 {
-    return worker->scout_luck >= PROBES || ++worker->scout_luck == PROBES;
+    return worker->prefetch_run_luck >= PROBES || ++worker->prefetch_run_luck == PROBES;
 }
 
-void scout_on(struct store_txn *txn)
+void prefetch_run_resume(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
-    bool is_waiting = txn->scout == SCOUT_BEHIND && txn_state(txn) == TXN_QUEUED;
-    if (!is_waiting || txn->scout_runs == RUNS || !is_hopeful(worker))
+    bool is_waiting = txn->prefetch_run == SCOUT_BEHIND && txn_state(txn) == TXN_QUEUED;
+    if (!is_waiting || txn->prefetch_runs == RUNS || !is_hopeful(worker))
         return;
     request_lock(txn);
     run(txn);
     request_unlock(txn);
     if (txn->found_absent)
-        worker->scout_luck = 2 * PROBES;
-    else if (--worker->scout_luck < PROBES)
-        worker->scout_luck = 0;
+        worker->prefetch_run_luck = 2 * PROBES;
+    else if (--worker->prefetch_run_luck < PROBES)
+        worker->prefetch_run_luck = 0;
 }

@@ -20,7 +20,7 @@ enum stage {
 };
 
 struct way {
-    struct store_probe probe;
+    struct store_prefetch_hint hint;
     struct partition *partition;
     uint64_t collection;
     struct format_tree trees[STORE_TREES];
@@ -31,22 +31,22 @@ struct way {
 };
 
 /* Its frame's memory; NULL: it is not there. */
-static const char *page_in_memory(const struct space *space, uint32_t page)
+static const char *page_in_memory(const struct page_file *file, uint32_t page)
 {
-    uint32_t frame = page < space->segment_count * SEGMENT_PAGES ? space->table[page] : 0;
-    if (!frame || arena_frame(space->arena, frame)->state != FRAME_VALID)
+    uint32_t frame = page < file->segment_count * SEGMENT_PAGES ? file->table[page] : 0;
+    if (!frame || arena_frame(file->arena, frame)->state != FRAME_VALID)
         return NULL;
-    return arena_memory(space->arena, frame);
+    return arena_memory(file->arena, frame);
 }
 
 static bool approach(struct way *way, uint32_t page, uint32_t level)
 {
-    const struct space *space = &way->partition->space;
-    uint32_t frame = page < space->segment_count * SEGMENT_PAGES ? space->table[page] : 0;
+    const struct page_file *file = &way->partition->file;
+    uint32_t frame = page < file->segment_count * SEGMENT_PAGES ? file->table[page] : 0;
     if (!frame)
         return false;
-    const char *memory = arena_memory(space->arena, frame);
-    __builtin_prefetch(&arena_frame(space->arena, frame)->state);
+    const char *memory = arena_memory(file->arena, frame);
+    __builtin_prefetch(&arena_frame(file->arena, frame)->state);
     for (uint32_t line = 0; line < LINES; line++)
         __builtin_prefetch(memory + line * PREFETCH_LINE);
     way->page = page;
@@ -58,31 +58,31 @@ static bool approach(struct way *way, uint32_t page, uint32_t level)
 /* At the root of the probe's tree. */
 static bool begin(struct way *way)
 {
-    uint32_t number = way->probe.tree == STORE_PROBE_LAST ? way->tree_count - 1 : way->probe.tree;
+    uint32_t number = way->hint.tree == STORE_HINT_LAST ? way->tree_count - 1 : way->hint.tree;
     if (number >= way->tree_count)
         return false;
     const struct format_tree *tree = &way->trees[number];
-    way->rank = way->probe.from_end ? tree->count - 1 - way->probe.rank : way->probe.rank;
+    way->rank = way->hint.from_end ? tree->count - 1 - way->hint.rank : way->hint.rank;
     way->total = tree->count;
     return tree->height > 0 && tree->height <= STORE_TREE_HEIGHT_MAX &&
-           (!way->probe.by_rank || way->rank < tree->count) &&
+           (!way->hint.by_rank || way->rank < tree->count) &&
            approach(way, tree->root, tree->height - 1u);
 }
 
 /* The item of the key, if it is in memory and has trees. */
 static const struct format_item *find_item(const struct store *store, struct way *way)
 {
-    const struct store_key *key = way->probe.key;
+    const struct store_key *key = way->hint.key;
     const struct index *index = &way->partition->index;
     uint32_t at =
         index_find(index, key->slot, engine_tag(key->hash, store->databases.ids[key->db]));
     if (at == INDEX_NONE)
         return NULL;
     uint64_t entry = index_get(index, key->slot, at);
-    const char *memory = page_in_memory(&way->partition->space, index_page(entry));
+    const char *memory = page_in_memory(&way->partition->file, index_page(entry));
     if (!memory)
         return NULL;
-    uint32_t size = format_class_size(space_class_of(&way->partition->space, index_page(entry)));
+    uint32_t size = format_class_size(page_file_class_of(&way->partition->file, index_page(entry)));
     const struct format_item *item = (const void *)(memory + index_item_slot(entry) * size);
     bool is_whole = item->database == store->databases.ids[key->db];
     return is_whole && item->flags & FORMAT_TREES ? item : NULL;
@@ -97,7 +97,7 @@ static bool find_root(const struct store *store, struct way *way)
         return false;
     memcpy(&head, format_payload(item), sizeof head);
     uint32_t length = head.count * (uint32_t)sizeof *way->trees;
-    if (head.count > STORE_TREES || head.home != way->partition->space.id ||
+    if (head.count > STORE_TREES || head.home != way->partition->file.id ||
         item->payload_len < sizeof head + length)
         return false;
     memcpy(way->trees, format_payload(item) + sizeof head, length);
@@ -109,29 +109,29 @@ static bool find_root(const struct store *store, struct way *way)
 /* From the entry to where it leads. */
 static bool follow(const struct store *store, struct way *way, const struct format_node *leaf)
 {
-    struct store_probe *probe = &way->probe;
+    struct store_prefetch_hint *hint = &way->hint;
     struct node_entry found;
-    bool (*lead)(const struct store *, const struct store_entry *, struct store_probe *) =
-        probe->follow;
+    bool (*lead)(const struct store *, const struct store_entry *, struct store_prefetch_hint *) =
+        hint->follow;
     uint32_t place =
-        probe->by_rank ? (uint32_t)way->rank : leaf_seek(leaf, probe->bytes, sizeof probe->bytes);
+        hint->by_rank ? (uint32_t)way->rank : leaf_seek(leaf, hint->bytes, sizeof hint->bytes);
     if (place >= leaf->count)
         return false;
     leaf_get(leaf, place, &found);
-    if (found.outside)
+    if (found.overflow)
         return false;
     struct store_entry entry = {.key = found.key,
                                 .key_len = found.key_len,
                                 .value = {.bytes = found.value, .length = found.value_len}};
-    probe->follow = NULL;
-    return lead(store, &entry, probe) && begin(way);
+    hint->follow = NULL;
+    return lead(store, &entry, hint) && begin(way);
 }
 
 static bool go_down(struct way *way, const struct format_node *node)
 {
-    const struct store_probe *probe = &way->probe;
-    uint32_t place = probe->by_rank ? inner_seek_rank(node, way->total, &way->rank)
-                                    : inner_seek(node, probe->bytes, sizeof probe->bytes);
+    const struct store_prefetch_hint *hint = &way->hint;
+    uint32_t place = hint->by_rank ? inner_seek_rank(node, way->total, &way->rank)
+                                   : inner_seek(node, hint->bytes, sizeof hint->bytes);
     way->total = inner_count(node, place);
     return approach(way, inner_page(node, place), node->level - 1u);
 }
@@ -139,9 +139,8 @@ static bool go_down(struct way *way, const struct format_node *node)
 /* One step on, from the node that has come. False: this was the last. */
 static bool go_on(const struct store *store, struct way *way)
 {
-    const struct store_probe *probe = &way->probe;
-    const struct format_node *node =
-        (const void *)page_in_memory(&way->partition->space, way->page);
+    const struct store_prefetch_hint *hint = &way->hint;
+    const struct format_node *node = (const void *)page_in_memory(&way->partition->file, way->page);
     if (!node || node->item.database != FORMAT_HIDDEN || !(node->item.flags & FORMAT_NODE) ||
         node->collection != way->collection || node->level != way->level || node->count == 0)
         return false;
@@ -150,12 +149,12 @@ static bool go_on(const struct store *store, struct way *way)
     if (way->stage == TO_ENTRY)
         return follow(store, way, node);
     uint32_t place =
-        probe->by_rank ? (uint32_t)way->rank : leaf_guess(node, probe->bytes, sizeof probe->bytes);
+        hint->by_rank ? (uint32_t)way->rank : leaf_guess(node, hint->bytes, sizeof hint->bytes);
     if (place >= node->count)
         return false;
     leaf_prefetch(node, place);
     way->stage = TO_ENTRY;
-    return probe->follow != NULL;
+    return hint->follow != NULL;
 }
 
 static bool take_step(const struct prefetch_locks *locks, struct way *way)
@@ -166,14 +165,15 @@ static bool take_step(const struct prefetch_locks *locks, struct way *way)
     return goes_on;
 }
 
-static void prefetch_batch(struct store *store, const struct store_probe *probes, uint32_t count)
+static void prefetch_batch(struct store *store, const struct store_prefetch_hint *prefetch_hints,
+                           uint32_t count)
 {
     struct way ways[BATCH], *under_way[BATCH];
     struct prefetch_locks locks = {.store = store, .is_alone = store->worker_count == 1};
     for (uint32_t i = 0; i < count; i++) {
         struct way *way = under_way[i] = &ways[i];
-        way->probe = probes[i];
-        way->partition = engine_partition(store, probes[i].key->slot);
+        way->hint = prefetch_hints[i];
+        way->partition = engine_partition(store, prefetch_hints[i].key->slot);
         way->stage = AT_START;
         prefetch_locks_add(&locks, way->partition);
     }
@@ -188,9 +188,10 @@ static void prefetch_batch(struct store *store, const struct store_probe *probes
     prefetch_locks_each(&locks, pthread_mutex_unlock);
 }
 
-void store_prefetch_trees(struct store_worker *worker, const struct store_probe *probes,
-                          uint32_t count)
+void store_prefetch_trees(struct store_worker *worker,
+                          const struct store_prefetch_hint *prefetch_hints, uint32_t count)
 {
     for (uint32_t done = 0; done < count; done += BATCH)
-        prefetch_batch(worker->store, probes + done, count - done < BATCH ? count - done : BATCH);
+        prefetch_batch(worker->store, prefetch_hints + done,
+                       count - done < BATCH ? count - done : BATCH);
 }

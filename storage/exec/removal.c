@@ -59,7 +59,7 @@ static bool has_run(struct store *store, const char *at, uint32_t size_class)
     pthread_mutex_lock(&store->extents.lock);
     for (uint32_t i = 0; i < root.count && !found; i++) {
         memcpy(&extent, at + sizeof root + i * sizeof extent, sizeof extent);
-        found = extent.page != 0 && space_class_at(&store->extents, extent.page) == size_class;
+        found = extent.page != 0 && page_file_class_at(&store->extents, extent.page) == size_class;
     }
     pthread_mutex_unlock(&store->extents.lock);
     return found;
@@ -110,12 +110,12 @@ static void deleted(struct store_request *request, enum store_result result)
     struct removal *removal = (struct removal *)request;
     struct partition *partition = engine_partition(removal->worker->store, removal->name.slot);
     if (result == STORE_OK && removal->deletes) { /* else it stays, and will be named again */
-        pthread_mutex_lock(&partition->space.lock);
+        pthread_mutex_lock(&partition->file.lock);
         counter_add(removal->deletes, 1);
-        pthread_mutex_unlock(&partition->space.lock);
+        pthread_mutex_unlock(&partition->file.lock);
     }
     if (removal->name.cause == STORE_BY_EVICTION)
-        keeper_ask(removal->worker->store); /* somebody waits for its room */
+        maintenance_ask(removal->worker->store); /* somebody waits for its room */
     end(removal);
 }
 
@@ -186,16 +186,16 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
     struct partition *partition = engine_partition(store, slot);
     struct index *index = &partition->index;
     enum store_result result = STORE_OK;
-    pthread_mutex_lock(&partition->space.lock);
+    pthread_mutex_lock(&partition->file.lock);
     for (uint32_t at = index_find(index, slot, removal->name.tag);
          at != INDEX_NONE && result == STORE_OK && !removal->found;
          at = index_next(index, slot, at)) {
         uint64_t entry = index_get(index, slot, at);
         uint32_t page = index_page(entry), frame;
-        result = load_page(txn, &partition->space, page, &frame);
+        result = load_page(txn, &partition->file, page, &frame);
         if (result != STORE_OK)
             break;
-        uint32_t size = format_class_size(space_class_of(&partition->space, page));
+        uint32_t size = format_class_size(page_file_class_of(&partition->file, page));
         const struct format_item *item = (const void *)(arena_memory(&store->cache.arena, frame) +
                                                         index_item_slot(entry) * size);
         int db = databases_logical(store, item->database);
@@ -203,7 +203,7 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
             continue;
         result = take_key(txn, removal, item, (uint32_t)db);
     }
-    pthread_mutex_unlock(&partition->space.lock);
+    pthread_mutex_unlock(&partition->file.lock);
     return result;
 }
 

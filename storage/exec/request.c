@@ -6,9 +6,10 @@
  * so nothing can make it ready under the hands of the thread that attempts it.
  * 2. A parked transaction is in the ready list exactly when waits has fallen to 0; only its own
  *    worker attempts it.
- * 3. While barrier_count > 0 no new request with keys is admitted: it queues behind the exclusive
- *    one. barrier_count changes from 0, and `active` to 0, only under a lock that the other's
- * reader holds too, so that an exclusive request and the last active one cannot miss each other.
+ * 3. While store_lock_count > 0 no new request with keys is admitted: it queues behind the
+ * exclusive one. store_lock_count changes from 0, and `active` to 0, only under a lock that the
+ * other's reader holds too, so that an exclusive request and the last active one cannot miss each
+ * other.
  */
 #include "storage/exec/request.h"
 
@@ -39,90 +40,90 @@
 /* For want of memory it fails at its next attempt. */
 static void claim_keys(struct store_txn *txn)
 {
-    if (!admission_claim(txn))
+    if (!key_locks_request(txn))
         txn->failure = STORE_NO_MEMORY;
 }
 
 /* ---- the barrier ---- */
 
-static void barrier_queue(struct store_txn *txn)
+static void store_lock_queue(struct store_txn *txn)
 {
     struct store *store = txn->store;
     assert(txn_state(txn) == TXN_QUEUED && txn->hold == HOLDS_NOTHING);
     request_wait(txn);
-    pthread_mutex_lock(&store->barrier_lock);
-    wait_append(&store->barrier, &store->barrier_last, txn);
-    atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&store->barrier_lock);
+    pthread_mutex_lock(&store->store_lock_mutex);
+    wait_append(&store->store_lock, &store->store_lock_last, txn);
+    atomic_fetch_add_explicit(&store->store_lock_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->store_lock_mutex);
 }
 
 /* An exclusive request at the head goes once nothing is active. */
-static void barrier_try(struct store *store, struct store_worker *from)
+static void store_lock_try(struct store *store, struct store_worker *from)
 {
-    pthread_mutex_lock(&store->barrier_lock);
-    struct store_txn *head = store->barrier;
-    bool goes = head && !store->barrier_holder && head->request->scope == STORE_SCOPE_ALL &&
+    pthread_mutex_lock(&store->store_lock_mutex);
+    struct store_txn *head = store->store_lock;
+    bool goes = head && !store->store_lock_holder && head->request->scope == STORE_SCOPE_ALL &&
                 atomic_load_explicit(&store->active, memory_order_relaxed) == 0;
     if (goes) {
-        store->barrier = head->next;
-        store->barrier_holder = head;
+        store->store_lock = head->next;
+        store->store_lock_holder = head;
         assert(head->hold == HOLDS_NOTHING);
         head->hold = HOLDS_STORE;
     }
-    pthread_mutex_unlock(&store->barrier_lock);
+    pthread_mutex_unlock(&store->store_lock_mutex);
     if (goes)
         request_wake(head, from);
 }
 
 /* The exclusive request is finished (all partitions' locks are held): those behind it are admitted
  * in their order, up to the next exclusive one. */
-static void barrier_open(struct store *store, struct store_worker *from)
+static void store_lock_open(struct store *store, struct store_worker *from)
 {
-    pthread_mutex_lock(&store->barrier_lock);
-    assert(store->barrier_holder &&
-           atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0);
-    store->barrier_holder = NULL;
-    atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
-    struct store_txn *admitted = store->barrier, *last = NULL;
-    while (store->barrier && store->barrier->request->scope != STORE_SCOPE_ALL) {
-        last = store->barrier;
-        store->barrier = last->next;
-        atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+    pthread_mutex_lock(&store->store_lock_mutex);
+    assert(store->store_lock_holder &&
+           atomic_load_explicit(&store->store_lock_count, memory_order_relaxed) > 0);
+    store->store_lock_holder = NULL;
+    atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
+    struct store_txn *admitted = store->store_lock, *last = NULL;
+    while (store->store_lock && store->store_lock->request->scope != STORE_SCOPE_ALL) {
+        last = store->store_lock;
+        store->store_lock = last->next;
+        atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
     }
     if (last)
         last->next = NULL;
     else
         admitted = NULL;
-    pthread_mutex_unlock(&store->barrier_lock);
+    pthread_mutex_unlock(&store->store_lock_mutex);
     while (admitted) {
         struct store_txn *txn = admitted;
         admitted = txn->next;
         claim_keys(txn);
         request_wake(txn, from);
     }
-    barrier_try(store, from);
+    store_lock_try(store, from);
 }
 
 /* ---- attempts ---- */
 
-enum store_result store_rest(struct store_txn *txn)
+enum store_result store_suspend(struct store_txn *txn)
 {
     txn_run_again(txn, AGAIN_WHEN_ROUSED);
     return STORE_WAIT;
 }
 
-void store_rouse(struct store_request *request)
+void store_resume(struct store_request *request)
 {
     struct store_txn *txn = request->parked;
     if (txn_state(txn) == TXN_RESTING)
         request_wake(txn, txn->worker);
 }
 
-bool store_is_awaited(const struct store_request *request)
+bool store_has_waiters(const struct store_request *request)
 {
     const struct store_txn *txn = request->parked;
-    return atomic_load_explicit(&txn->store->barrier_count, memory_order_relaxed) > 0 ||
-           admission_is_awaited(txn);
+    return atomic_load_explicit(&txn->store->store_lock_count, memory_order_relaxed) > 0 ||
+           key_locks_have_waiters(txn);
 }
 
 uint64_t store_shown(const struct store_txn *txn)
@@ -131,20 +132,20 @@ uint64_t store_shown(const struct store_txn *txn)
 }
 
 /* A step keeps nothing but its claims. */
-static void end_step(struct store_txn *txn, bool rests)
+static void end_step(struct store_txn *txn, bool is_suspended)
 {
     assert(txn->phase == TXN_RUN && txn->write_count == 0);
     txn->worker->steps++;
     if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1)
         return; /* what it waits for refers to its pins */
-    if (rests) {
+    if (is_suspended) {
         request_wait(txn);
         txn_move(txn, TXN_RESTING);
     }
     load_release_pins(txn);
     txn->reruns = 0;
     txn->frame_waits = 0;
-    txn->in_place = false;
+    txn->blocking_io = false;
 }
 
 /* A run said STORE_WAIT. One that gives way keeps what it has, as in store_pause, and its count of
@@ -165,21 +166,21 @@ static void discard_run(struct store_txn *txn)
     if (again != AGAIN_WHEN_LOADED)
         return;
     atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
-    if (++txn->reruns >= limit && !txn->in_place) {
-        atomic_fetch_add_explicit(&txn->store->in_place_runs, 1, memory_order_relaxed);
-        txn->in_place = true;
+    if (++txn->reruns >= limit && !txn->blocking_io) {
+        atomic_fetch_add_explicit(&txn->store->blocking_io_runs, 1, memory_order_relaxed);
+        txn->blocking_io = true;
     }
 }
 
 /* What a step has added to a building is committed, the rest of its run forgotten. */
 static enum store_result commit_step(struct store_txn *txn)
 {
-    assert(txn->phase == TXN_BUILD && txn->building);
+    assert(txn->phase == TXN_BUILD && txn->bulk_load);
     enum store_result result = commit(txn);
     if (result != STORE_OK)
         return result;
     txn->room_since_ms = 0;
-    building_committed(txn);
+    bulk_load_committed(txn);
     txn->phase = TXN_RUN;
     discard_run(txn);
     return STORE_WAIT;
@@ -188,14 +189,14 @@ static enum store_result commit_step(struct store_txn *txn)
 /* STORE_OK: its commit comes next, which txn->phase says. */
 static enum store_result run(struct store_txn *txn)
 {
-    txn->building = NULL;
+    txn->bulk_load = NULL;
     enum store_result result = txn->request->run(txn, txn->request);
     load_leave_pages(txn);
     if (result == STORE_OK) {
         databases_settle(txn);
         txn->phase = TXN_COMMIT;
-    } else if (result == STORE_WAIT && txn->building) {
-        building_settle(txn);
+    } else if (result == STORE_WAIT && txn->bulk_load) {
+        bulk_load_settle(txn);
         txn->phase = TXN_BUILD;
         return STORE_OK;
     } else if (result == STORE_WAIT) {
@@ -215,11 +216,11 @@ static enum store_result run_and_commit(struct store_txn *txn)
 }
 
 /* Its first attempt; false: others of its keys are not its own yet. */
-static bool heed_summons(struct store_txn *txn)
+static bool take_handoffs(struct store_txn *txn)
 {
-    assert(txn->request->enlisted == txn && txn->phase == TXN_RUN);
-    txn->request->enlisted = NULL;
-    admission_claim_ahead(txn, txn->worker);
+    assert(txn->request->registered_waiter == txn && txn->phase == TXN_RUN);
+    txn->request->registered_waiter = NULL;
+    key_locks_request_ahead(txn, txn->worker);
     if (atomic_load_explicit(&txn->waits, memory_order_acquire) == 1)
         return true;
     txn_move(txn, TXN_QUEUED);
@@ -230,7 +231,7 @@ static bool heed_summons(struct store_txn *txn)
  * has come: whatever it waits for refers to it. */
 static enum store_result attempt(struct store_txn *txn)
 {
-    if (txn_state(txn) == TXN_SUMMONED && !heed_summons(txn))
+    if (txn_state(txn) == TXN_SUMMONED && !take_handoffs(txn))
         return STORE_WAIT;
     txn_move(txn, TXN_RUNNING);
     if (storage_checks_enabled())
@@ -257,11 +258,11 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
         txn->request->leave(txn->request, result);
     if (txn->refuses)
         atomic_fetch_sub_explicit(&store->refusing, 1, memory_order_relaxed);
-    admission_release(txn, from);
+    key_locks_release(txn, from);
     if (txn->hold == HOLDS_STORE)
-        barrier_open(store, from);
-    else if (atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0)
-        barrier_try(store, from);
+        store_lock_open(store, from);
+    else if (atomic_load_explicit(&store->store_lock_count, memory_order_relaxed) > 0)
+        store_lock_try(store, from);
 }
 
 struct store_txn *request_new_txn(struct store_worker *worker)
@@ -285,7 +286,7 @@ static bool conflicts(const struct store_txn *txn)
     const struct store_request *request = txn->request;
     for (uint32_t i = 0; i < request->key_count; i++) {
         const struct store_key *key = &request->keys[i];
-        if (admission_conflicts(engine_partition(txn->store, key->slot), key->hash + key->db,
+        if (key_locks_conflicts(engine_partition(txn->store, key->slot), key->hash + key->db,
                                 key->mode == STORE_EXCLUSIVE))
             return true;
     }
@@ -294,17 +295,17 @@ static bool conflicts(const struct store_txn *txn)
 
 /* Whether what it would have to wait for refuses it. At the barrier that is anybody who refuses:
  * either it holds everything, or who is to hold everything waits for it. */
-static bool is_refused(struct store_txn *txn, bool at_barrier)
+static bool is_refused(struct store_txn *txn, bool at_store_lock)
 {
     struct store *store = txn->store;
     const struct store_request *request = txn->request;
     if (!request->may_be_refused ||
         atomic_load_explicit(&store->refusing, memory_order_relaxed) == 0)
         return false;
-    bool refused = at_barrier;
+    bool refused = at_store_lock;
     for (uint32_t i = 0; i < request->key_count && !refused; i++) {
         const struct store_key *key = &request->keys[i];
-        refused = admission_refuses(engine_partition(store, key->slot), key->hash + key->db);
+        refused = key_locks_refuses(engine_partition(store, key->slot), key->hash + key->db);
     }
     return refused;
 }
@@ -314,7 +315,7 @@ static bool queue(struct store_txn *txn)
 {
     struct store *store = txn->store;
     bool alone = txn->request->scope == STORE_SCOPE_ALL;
-    bool behind = atomic_load_explicit(&store->barrier_count, memory_order_relaxed) > 0;
+    bool behind = atomic_load_explicit(&store->store_lock_count, memory_order_relaxed) > 0;
     bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;
     if (!alone && txn->request->key_count == 0) /* nothing to be in order with */
         return false;
@@ -326,24 +327,24 @@ static bool queue(struct store_txn *txn)
     }
     txn_move(txn, TXN_QUEUED);
     if (behind || busy)
-        barrier_queue(txn);
+        store_lock_queue(txn);
     else
         claim_keys(txn);
     return true;
 }
 
-void request_hold_barrier(struct store_txn *txn)
+void request_hold_store_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;
     if (txn->hold == HOLDS_STORE)
         return;
     assert(txn->hold == HOLDS_NOTHING && txn->request->scope == STORE_SCOPE_ALL);
-    pthread_mutex_lock(&store->barrier_lock);
-    assert(!store->barrier_holder);
-    store->barrier_holder = txn;
+    pthread_mutex_lock(&store->store_lock_mutex);
+    assert(!store->store_lock_holder);
+    store->store_lock_holder = txn;
     txn->hold = HOLDS_STORE;
-    atomic_fetch_add_explicit(&store->barrier_count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&store->barrier_lock);
+    atomic_fetch_add_explicit(&store->store_lock_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->store_lock_mutex);
 }
 
 /* First attempt said wait: from now on it holds its keys, or everything. False: no memory. */
@@ -352,9 +353,9 @@ static bool hold_place(struct store_txn *txn)
     if (txn->hold != HOLDS_NOTHING)
         return true; /* since it has paused */
     if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
-        return admission_claim(txn);
+        return key_locks_request(txn);
     if (txn->request->scope == STORE_SCOPE_ALL)
-        request_hold_barrier(txn);
+        request_hold_store_lock(txn);
     return true;
 }
 
@@ -389,8 +390,8 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     if (result == STORE_WAIT) {
         if (!queued && !hold_place(txn))
             txn->failure = STORE_NO_MEMORY;
-        else if (queued && request->may_scout && txn->hold == HOLDS_KEYS)
-            scout_begin(txn);
+        else if (queued && request->may_prefetch && txn->hold == HOLDS_KEYS)
+            prefetch_run_begin(txn);
         worker->parked++;
         park(txn);
         submit_early(worker);
@@ -408,7 +409,7 @@ void request_run_again(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
     struct store_request *request = txn->request;
-    scout_end(txn);
+    prefetch_run_end(txn);
     assert(atomic_load_explicit(&txn->waits, memory_order_relaxed) == 0 && worker->parked > 0);
     atomic_store_explicit(&txn->waits, 1, memory_order_relaxed);
     request_lock(txn);
@@ -481,35 +482,35 @@ void request_run_ready(struct store_worker *worker)
         inbox = txn->next;
         wait_append(&worker->ready, &worker->ready_last, txn);
     }
-    store_answer_summons(worker);
+    store_run_handoffs(worker);
     if (worker->ready)
         run_ready(worker);
-    scout_more(worker);
+    prefetch_run_more(worker);
 }
 
 /* ---- a run that takes long ---- */
 
 /* Those behind the barrier that may be refused, are; the others stay, in their order. */
-static void refuse_behind_barrier(struct store_txn *txn)
+static void refuse_behind_store_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;
     struct store_txn *next, *refused = NULL;
-    pthread_mutex_lock(&store->barrier_lock);
-    next = store->barrier;
-    store->barrier = store->barrier_last = NULL;
+    pthread_mutex_lock(&store->store_lock_mutex);
+    next = store->store_lock;
+    store->store_lock = store->store_lock_last = NULL;
     for (struct store_txn *waiting; (waiting = next) != NULL;) {
         next = waiting->next;
         if (!waiting->request->may_be_refused) {
-            wait_append(&store->barrier, &store->barrier_last, waiting);
+            wait_append(&store->store_lock, &store->store_lock_last, waiting);
             continue;
         }
         assert(waiting->hold == HOLDS_NOTHING);
         waiting->failure = STORE_BUSY;
         waiting->next = refused;
         refused = waiting;
-        atomic_fetch_sub_explicit(&store->barrier_count, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&store->barrier_lock);
+    pthread_mutex_unlock(&store->store_lock_mutex);
     while (refused) {
         struct store_txn *waiting = refused;
         refused = waiting->next;
@@ -523,9 +524,9 @@ static void begin_to_refuse(struct store_txn *txn)
     txn->refuses = true;
     atomic_fetch_add_explicit(&txn->store->refusing, 1, memory_order_relaxed);
     if (txn->hold == HOLDS_STORE)
-        refuse_behind_barrier(txn);
+        refuse_behind_store_lock(txn);
     else
-        admission_refuse_waiting(txn);
+        key_locks_refuse_waiting(txn);
 }
 
 bool store_pause(struct store_txn *txn, bool refuses)

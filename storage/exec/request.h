@@ -8,6 +8,6 @@ void request_run_ready(struct store_worker *worker);
 struct store_txn *request_new_txn(struct store_worker *worker); /* NULL: out of memory */
 void request_run_again(struct store_txn *txn);
 /* An exclusive request goes on holding everything, also without locks; they are held now. */
-void request_hold_barrier(struct store_txn *txn);
+void request_hold_store_lock(struct store_txn *txn);
 
 #endif

@@ -60,29 +60,30 @@ static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
     return true;
 }
 
-static const struct format_item *item_at(struct space *space, uint32_t frame, uint64_t entry)
+static const struct format_item *item_at(struct page_file *file, uint32_t frame, uint64_t entry)
 {
-    uint32_t size = format_class_size(space_class_of(space, index_page(entry)));
-    return (const void *)(arena_memory(space->arena, frame) + index_item_slot(entry) * size);
+    uint32_t size = format_class_size(page_file_class_of(file, index_page(entry)));
+    return (const void *)(arena_memory(file->arena, frame) + index_item_slot(entry) * size);
 }
 
 /* All pages are asked for before any is waited for. */
-static enum store_result load_items(struct store_txn *txn, struct space *space, struct step *step)
+static enum store_result load_items(struct store_txn *txn, struct page_file *file,
+                                    struct step *step)
 {
     enum store_result result = STORE_OK;
     for (uint32_t i = 0; i < step->count; i++) {
         uint32_t frame;
-        enum store_result loaded = load_page(txn, space, index_page(step->entries[i]), &frame);
+        enum store_result loaded = load_page(txn, file, index_page(step->entries[i]), &frame);
         if (loaded == STORE_WAIT) {
             result = STORE_WAIT;
             continue;
         }
         if (loaded != STORE_OK)
             return loaded;
-        const struct format_item *item = item_at(space, frame, step->entries[i]);
+        const struct format_item *item = item_at(file, frame, step->entries[i]);
         if (item->database == FORMAT_DAMAGED) {
             item = NULL;
-        } else if (txn->in_place) {
+        } else if (txn->blocking_io) {
             uint32_t length = format_head_length(item) + item->key_len + item->payload_len;
             void *copy = store_alloc(txn, length);
             if (!copy)
@@ -204,7 +205,7 @@ static enum store_result load_step(struct step *step, uint32_t db, uint64_t *cur
     if (!step->items || !step->keys)
         return STORE_NO_MEMORY;
     *cursor = (uint64_t)at.slot << INDEX_TAG_BITS | at.tag;
-    enum store_result result = load_items(txn, &partition->space, step);
+    enum store_result result = load_items(txn, &partition->file, step);
     return result == STORE_OK ? load_keys(txn, db, step, cursor) : result;
 }
 
@@ -230,14 +231,14 @@ static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t 
 static enum store_result locked_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
                                      uint32_t *budget, store_visit *visit, void *arg)
 {
-    struct space *space =
-        &engine_partition(txn->store, (uint32_t)(*cursor >> INDEX_TAG_BITS))->space;
-    bool held = request_holds(txn, space->id);
+    struct page_file *file =
+        &engine_partition(txn->store, (uint32_t)(*cursor >> INDEX_TAG_BITS))->file;
+    bool held = request_holds(txn, file->id);
     if (!held)
-        pthread_mutex_lock(&space->lock);
+        pthread_mutex_lock(&file->lock);
     enum store_result result = scan_step(txn, db, cursor, budget, visit, arg);
     if (!held)
-        pthread_mutex_unlock(&space->lock);
+        pthread_mutex_unlock(&file->lock);
     return result;
 }
 

@@ -17,9 +17,9 @@
  * 2. `position` moves only under the lock of the partition it is in, together with the copying of
  *    what it passes; and a change is reported under the lock of its own partition. So whoever reads
  *    it for a key finds it as good as current.
- * 3. While a snapshot is open nothing takes items out of the index but commits: the keeper sweeps
- *    no flushed databases (sweep.c), and a flush of everything leaves them to be swept later
- *    (databases.c). Runs of large values given up since are not used again (free.c).
+ * 3. While a snapshot is open nothing takes items out of the index but commits: the maintenance
+ * thread sweeps no flushed databases (sweep.c), and a flush of everything leaves them to be swept
+ * later (databases.c). Runs of large values given up since are not used again (free.c).
  */
 #include "storage/exec/snapshot.h"
 
@@ -223,9 +223,9 @@ uint64_t store_snapshot_commit(const struct store_snapshot *snapshot)
 /* What was given out last is the caller's no more. */
 static void release_shown(struct store_snapshot *snapshot)
 {
-    if (snapshot->item.stream)
-        store_stream_close(snapshot->item.stream);
-    snapshot->item.stream = NULL;
+    if (snapshot->item.reader)
+        store_reader_close(snapshot->item.reader);
+    snapshot->item.reader = NULL;
     if (snapshot->shown && snapshot->shown->handed_over) {
         pthread_mutex_lock(&snapshot->lock);
         snapshot->handed_bytes -= snapshot->shown->size;
@@ -253,7 +253,7 @@ void store_snapshot_end(struct store_snapshot *snapshot)
     LIST_REMOVE(snapshot, of_open);
     pthread_mutex_unlock(&store->extents.lock);
     change_unlock_all(store);
-    keeper_ask(store); /* for what it could not free or sweep */
+    maintenance_ask(store); /* for what it could not free or sweep */
     if (snapshot->walking)
         snapshot->closed = true;
     else
@@ -297,12 +297,12 @@ static uint32_t batch_limit(const struct store *store)
     return limit > BATCH_MOST ? BATCH_MOST : limit > 0 ? limit : 1;
 }
 
-static enum store_result copy_entry(struct store_snapshot *snapshot, struct space *space,
+static enum store_result copy_entry(struct store_snapshot *snapshot, struct page_file *file,
                                     uint32_t frame, uint64_t entry)
 {
-    uint32_t size = format_class_size(space_class_of(space, index_page(entry)));
+    uint32_t size = format_class_size(page_file_class_of(file, index_page(entry)));
     const struct format_item *item =
-        (const void *)(arena_memory(space->arena, frame) + index_item_slot(entry) * size);
+        (const void *)(arena_memory(file->arena, frame) + index_item_slot(entry) * size);
     int db = place_of(snapshot, item);
     if (db < 0)
         return STORE_OK;
@@ -314,15 +314,15 @@ static enum store_result copy_entry(struct store_snapshot *snapshot, struct spac
 }
 
 /* All pages are asked for before any is waited for; then all items are copied in one go. */
-static enum store_result copy_batch(struct store_snapshot *snapshot, struct space *space,
+static enum store_result copy_batch(struct store_snapshot *snapshot, struct page_file *file,
                                     const struct batch *batch)
 {
     enum store_result result = STORE_OK;
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t frame;
-        enum store_result one = load_page(batch->txn, space, index_page(batch->entries[i]), &frame);
+        enum store_result one = load_page(batch->txn, file, index_page(batch->entries[i]), &frame);
         if (one == STORE_OK && result == STORE_OK)
-            one = copy_entry(snapshot, space, frame, batch->entries[i]);
+            one = copy_entry(snapshot, file, frame, batch->entries[i]);
         if (one == STORE_WAIT)
             result = STORE_WAIT;
         else if (one != STORE_OK)
@@ -344,16 +344,16 @@ static enum store_result walk(struct store_txn *txn, struct store_request *reque
     if (snapshot->closed)
         return STORE_ABSENT;
     txn->starved = false;
-    pthread_mutex_lock(&partition->space.lock);
+    pthread_mutex_lock(&partition->file.lock);
     index_scan(&partition->index, &at, batch_limit(txn->store), add_entry, &batch);
     enum store_result result =
-        batch.out_of_memory ? STORE_NO_MEMORY : copy_batch(snapshot, &partition->space, &batch);
+        batch.out_of_memory ? STORE_NO_MEMORY : copy_batch(snapshot, &partition->file, &batch);
     if (result == STORE_OK)
         atomic_store_explicit(&snapshot->position, (uint64_t)at.slot << INDEX_TAG_BITS | at.tag,
                               memory_order_relaxed);
     else
         list_free(&snapshot->ready);
-    pthread_mutex_unlock(&partition->space.lock);
+    pthread_mutex_unlock(&partition->file.lock);
     return result;
 }
 
@@ -447,10 +447,10 @@ static enum store_result show(struct store_snapshot *snapshot,
         return STORE_OK;
     snapshot->item.bytes = NULL;
     memcpy(&snapshot->item.length, payload, sizeof snapshot->item.length);
-    snapshot->result = stream_open_root(snapshot->worker, payload, found->payload_len,
-                                        snapshot->seen, &snapshot->item.stream);
+    snapshot->result = reader_open_root(snapshot->worker, payload, found->payload_len,
+                                        snapshot->seen, &snapshot->item.reader);
     if (snapshot->result == STORE_OK)
-        store_stream_on_ready(snapshot->item.stream, snapshot->options.ready,
+        store_reader_on_ready(snapshot->item.reader, snapshot->options.ready,
                               snapshot->options.arg);
     return snapshot->result;
 }

@@ -46,10 +46,10 @@ static void trim(struct store_txn *txn)
         txn->pins = NULL;
         txn->pin_capacity = 0;
     }
-    if (txn->claim_capacity > KEPT_ENTRIES) {
-        free(txn->claims);
-        txn->claims = NULL;
-        txn->claim_capacity = 0;
+    if (txn->key_lock_capacity > KEPT_ENTRIES) {
+        free(txn->key_locks);
+        txn->key_locks = NULL;
+        txn->key_lock_capacity = 0;
     }
     if (txn->trees.table_size > KEPT_ENTRIES) {
         free(txn->trees.table);
@@ -79,12 +79,12 @@ void txn_discard(struct store_txn *txn)
 {
     commit_abandon(txn);
     tree_discard(txn);
-    if (txn->streams)
+    if (txn->readers)
         txn->store->hooks->run_discarded(txn);
     txn->attempt = ++txn->worker->attempts;
     txn->write_count = 0;
     txn->write_table_size = 0;
-    txn->staged_count = 0;
+    txn->written_count = 0;
     txn->arrangement.changed = false;
     txn->shown = 0;
     txn->cause = STORE_BY_REQUEST;
@@ -93,11 +93,11 @@ void txn_discard(struct store_txn *txn)
 
 void txn_reset(struct store_txn *txn)
 {
-    if (txn->streams)
+    if (txn->readers)
         txn->store->hooks->run_finished(txn);
     txn->write_count = 0;
     txn->write_table_size = 0;
-    txn->staged_count = 0;
+    txn->written_count = 0;
     txn->arrangement.changed = false;
     txn_memory_release(txn);
     extent_drop_loads(txn);
@@ -109,8 +109,8 @@ void txn_reset(struct store_txn *txn)
     txn_move(txn, TXN_FREE);
     txn->hold = HOLDS_NOTHING;
     txn->again = AGAIN_WHEN_LOADED;
-    txn->life++;
-    txn->in_place = txn->refuses = false;
+    txn->generation++;
+    txn->blocking_io = txn->refuses = false;
     txn->reruns = 0;
     txn->frame_waits = 0;
     txn->failed_space = NULL;
@@ -123,7 +123,7 @@ void txn_reset(struct store_txn *txn)
 
 void txn_free(struct store_txn *txn)
 {
-    assert(txn_state(txn) == TXN_FREE && !txn->streams);
+    assert(txn_state(txn) == TXN_FREE && !txn->readers);
     txn_memory_release(txn);
     free(txn->blocks);
     free(txn->writes);
@@ -131,7 +131,7 @@ void txn_free(struct store_txn *txn)
     store_note_memory(txn->store, -txn->noted_bytes);
     free(txn->trees.table);
     free(txn->pins);
-    free(txn->claims);
+    free(txn->key_locks);
     free(txn);
 }
 
@@ -148,40 +148,41 @@ static bool same_key(const struct store_key *a, const struct store_key *b)
 
 /* ---- use ---- */
 
-void store_count_use(struct store_txn *txn, bool counts)
+void store_count_access(struct store_txn *txn, bool counts)
 {
     txn->leaves_no_trace = !counts;
 }
 
-enum store_result store_get_use(struct store_txn *txn, const struct store_key *key,
-                                struct store_use *use)
+enum store_result store_get_access(struct store_txn *txn, const struct store_key *key,
+                                   struct store_access *use)
 {
     struct store *store = txn->store;
-    const struct space *space = &engine_partition(store, key->slot)->space;
+    const struct page_file *file = &engine_partition(store, key->slot)->file;
     uint32_t database = databases_committed(txn, databases_place(txn, key->db));
     int64_t now_ms = txn->request->now_ms;
     struct found found = {0};
-    *use = (struct store_use){.idle_ms = 0};
+    *use = (struct store_access){.idle_ms = 0};
     enum store_result result = database ? txn_find(txn, key, database, &found) : STORE_ABSENT;
     if (result != STORE_OK || !found.item)
         return result == STORE_OK ? STORE_ABSENT : result;
-    if (use_kind(&store->cache.uses) == USE_IGNORED)
-        use_want(&store->cache.uses, USE_TIME, env_now_ms(&store->env));
-    if (use_kind(&store->cache.uses) == USE_FREQUENCY)
-        use->frequency = use_frequency(space, found.page, found.slot, now_ms);
+    if (access_kind(&store->cache.uses) == USE_IGNORED)
+        access_want(&store->cache.uses, USE_TIME, env_now_ms(&store->env));
+    if (access_kind(&store->cache.uses) == USE_FREQUENCY)
+        use->frequency = access_frequency(file, found.page, found.slot, now_ms);
     else
-        use->idle_ms = use_idle_ms(space, found.page, found.slot, now_ms);
+        use->idle_ms = access_idle_ms(file, found.page, found.slot, now_ms);
     return STORE_OK;
 }
 
-void store_set_use(struct store_txn *txn, const struct store_key *key, const struct store_use *use)
+void store_set_access(struct store_txn *txn, const struct store_key *key,
+                      const struct store_access *use)
 {
     struct write *write = txn_find_write(txn, key);
     int64_t now_ms = txn->request->now_ms;
-    if (write && use_kind(&txn->store->cache.uses) == USE_TIME)
-        write->use = use_by_idle(&txn->store->cache.uses, now_ms, use->idle_ms);
-    else if (write && use_kind(&txn->store->cache.uses) == USE_FREQUENCY)
-        write->use = use_by_frequency(now_ms, use->frequency);
+    if (write && access_kind(&txn->store->cache.uses) == USE_TIME)
+        write->use = access_by_idle(&txn->store->cache.uses, now_ms, use->idle_ms);
+    else if (write && access_kind(&txn->store->cache.uses) == USE_FREQUENCY)
+        write->use = access_by_frequency(now_ms, use->frequency);
 }
 
 /* ---- changing ---- */

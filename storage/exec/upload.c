@@ -103,24 +103,24 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
     return STORE_OK;
 }
 
-static void give_back(struct space *space, const struct extent_list *runs)
+static void give_back(struct page_file *file, const struct extent_list *runs)
 {
     for (uint32_t i = 0; i < runs->count; i++)
         if (runs->at[i].page)
-            run_give_back(space, &runs->at[i]);
+            run_give_back(file, &runs->at[i]);
 }
 
 static void destroy(struct store_upload *upload)
 {
     assert(upload->is_closed && !upload->piece);
-    struct space *space = &upload->store->extents;
-    pthread_mutex_lock(&space->lock);
+    struct page_file *file = &upload->store->extents;
+    pthread_mutex_lock(&file->lock);
     LIST_REMOVE(upload, of_open);
     if (!upload->is_handed_over) {
-        give_back(space, &upload->extents);
-        give_back(space, &upload->nodes);
+        give_back(file, &upload->extents);
+        give_back(file, &upload->nodes);
     }
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     free_memory(upload);
 }
 
@@ -515,15 +515,15 @@ void upload_hand_over(struct store_upload *upload)
 
 /* ---- a flush of everything ---- */
 
-static void set_apart(struct space *space, const struct extent_list *runs, bool apart)
+static void set_apart(struct page_file *file, const struct extent_list *runs, bool apart)
 {
     for (uint32_t i = 0; i < runs->count; i++) {
         if (!runs->at[i].page)
             continue;
         if (apart)
-            space_give_slot(space, runs->at[i].page, 0);
+            page_file_give_slot(file, runs->at[i].page, 0);
         else
-            space_keep_slot(space, runs->at[i].page, 0);
+            page_file_keep_slot(file, runs->at[i].page, 0);
     }
 }
 

@@ -54,9 +54,9 @@ uint32_t format_run_class_for(uint32_t bytes)
     return FORMAT_RUN_CLASS + pages;
 }
 
-uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot)
+uint32_t format_place_mix(uint64_t seed, uint32_t file, uint32_t page, uint32_t slot)
 {
-    uint64_t place = (uint64_t)space << 56 | (uint64_t)slot << 40 | page;
+    uint64_t place = (uint64_t)file << 56 | (uint64_t)slot << 40 | page;
     uint64_t mixed = (place ^ seed) * 0x9e3779b97f4a7c15ull;
     return (uint32_t)(mixed >> 32);
 }
@@ -143,7 +143,7 @@ bool format_item_is_sound(const struct format_item *item)
     if (item->flags >= 2 * FORMAT_LONG_KEY || forms == (FORMAT_LARGE | FORMAT_TREES))
         return false;
     if (item->database == FORMAT_HIDDEN &&
-        (item->key_len != sizeof(struct format_outside_key) || item->flags & ~FORMAT_LARGE))
+        (item->key_len != sizeof(struct format_overflow_key) || item->flags & ~FORMAT_LARGE))
         return false;
     if (item->flags & FORMAT_LONG_KEY &&
         (item->key_len < head ||

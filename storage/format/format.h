@@ -41,7 +41,7 @@
  *        .    . key, or with FORMAT_LONG_KEY what stands for it
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
  *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries
- * that lie outside of the nodes. The key of such a value is a struct format_outside_key.
+ * that lie outside of the nodes. The key of such a value is a struct format_overflow_key.
  *
  * LONG KEY: stands for a key of more than FORMAT_KEY_INLINE bytes
  *        0    8 format_hash() of the key
@@ -76,7 +76,7 @@
  *               (2) of the separator, its first four bytes, the first one highest (4); highest bit
  *               of the length: `loose` (tree_node.h)
  * ENTRY in a leaf's heap
- *        0    2 key length; highest bit: the value is a struct format_outside
+ *        0    2 key length; highest bit: the value is a struct format_overflow
  *        2    2 value length
  *        4    . key, value
  *
@@ -120,10 +120,10 @@
  *                                                    9    7 zero
  *                                                   16    . bytes, padded to 8
  * The bytes of a PATCH are ranges of the slot: offset (2), length (2), that many bytes.
- * A record of ANNEX operations alone stands for what is in its annex, operations one behind the
- * other; the bytes of an ANNEX are extent descriptors, in the order of the annex's bytes, which
- * fill all runs but the last. Redo is physical: applying a journal's operations in order to the
- * pages gives the pages; doing so twice gives the same.
+ * A record of ANNEX operations alone stands for what is in its long record, operations one behind
+ * the other; the bytes of an ANNEX are extent descriptors, in the order of the long record's bytes,
+ * which fill all runs but the last. Redo is physical: applying a journal's operations in order to
+ * the pages gives the pages; doing so twice gives the same.
  *
  * INDEX CHECKPOINT, the file `index`: a stream of bytes in blocks of FORMAT_INDEX_BLOCK
  *   OFFSET SIZE DESCRIPTION
@@ -193,14 +193,14 @@ enum format_op {
     FORMAT_ASSIGN = 3,
     FORMAT_DATABASES = 4,
     FORMAT_PATCH = 5,
-    FORMAT_ANNEX = 6
+    FORMAT_LONG_RECORD = 6
 };
 
 struct format_segment {
     uint64_t magic;
     uint64_t seed;
     uint32_t segment;
-    uint8_t space;
+    uint8_t file;
     uint8_t size_class;
     uint16_t zero;
     uint64_t checksum;
@@ -240,7 +240,7 @@ struct format_tree {
     uint64_t count;
     uint32_t root;
     uint16_t height;
-    uint16_t has_outside;
+    uint16_t has_overflow;
 };
 
 struct format_trees {
@@ -277,14 +277,14 @@ struct format_child {
 };
 
 /* A value outside of its node: an item of its own under this key. */
-struct format_outside_key {
+struct format_overflow_key {
     uint64_t collection;
     uint64_t element; /* never used twice */
     uint16_t slot;    /* hash slot that the index has it in */
     uint16_t zero[3];
 };
 
-struct format_outside {
+struct format_overflow {
     uint64_t element;
     uint64_t length;
     uint16_t slot;
@@ -315,7 +315,7 @@ struct format_record {
 
 struct format_operation {
     uint8_t kind;
-    uint8_t space;
+    uint8_t file;
     uint16_t length;
     uint32_t page;
     uint8_t slot;
@@ -400,8 +400,8 @@ static_assert(sizeof(struct format_trees) == 16, "on disk");
 static_assert(offsetof(struct format_node, zero) == 42, "on disk");
 static_assert(sizeof(struct format_cell) == 4, "on disk");
 static_assert(sizeof(struct format_child) == 16, "on disk");
-static_assert(sizeof(struct format_outside_key) == 24, "on disk");
-static_assert(sizeof(struct format_outside) == 24, "on disk");
+static_assert(sizeof(struct format_overflow_key) == 24, "on disk");
+static_assert(sizeof(struct format_overflow) == 24, "on disk");
 static_assert(sizeof(struct format_range) == 4, "on disk");
 static_assert(sizeof(struct format_group) == 72, "on disk");
 static_assert(sizeof(struct format_record) == 8, "on disk");
@@ -442,10 +442,10 @@ static_assert(FORMAT_NODE_BYTES == FORMAT_NODE_FANOUT * sizeof(struct format_ext
 static_assert(FORMAT_ROOT_EXTENTS <= FORMAT_NODE_FANOUT, "the first node takes the root's extents");
 static_assert(SEGMENT_PAGES % 64 == 0 && SEGMENT_PAGES <= 64 * FORMAT_RUN_MASKS,
               "masks of free runs");
-static_assert(STORE_STREAM_PIECE == FORMAT_EXTENT_BYTES, "a stream's piece is an extent");
+static_assert(STORE_READER_PIECE == FORMAT_EXTENT_BYTES, "a stream's piece is an extent");
 
 /* Ties an item to its place, so that a misdirected or copied page is noticed. */
-uint32_t format_place_mix(uint64_t seed, uint32_t space, uint32_t page, uint32_t slot);
+uint32_t format_place_mix(uint64_t seed, uint32_t file, uint32_t page, uint32_t slot);
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
 
 /* A node's checksum is a sum over its words, so that a change of a few bytes need not look at the

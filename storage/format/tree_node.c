@@ -73,7 +73,7 @@ static bool cell_is_sound(const struct format_node *node, uint32_t place, uint32
     *size = (uint32_t)sizeof head + key_len + head.value_len;
     return key_len >= node->shared && key_len <= STORE_TREE_KEY_MAX &&
            *size + sizeof *cell <= NODE_ENTRY_MAX && *size <= PAGE_SIZE - cell->offset &&
-           (!(head.key_len & OUTSIDE) || head.value_len == sizeof(struct format_outside));
+           (!(head.key_len & OUTSIDE) || head.value_len == sizeof(struct format_overflow));
 }
 
 static bool child_is_sound(const struct format_node *node, uint32_t place, uint32_t *size)
@@ -225,7 +225,7 @@ void leaf_get(const struct format_node *node, uint32_t place, struct node_entry 
     const char *at = (const char *)node + cells(node)[place].offset;
     struct entry_head head;
     memcpy(&head, at, sizeof head);
-    entry->outside = (head.key_len & OUTSIDE) != 0;
+    entry->overflow = (head.key_len & OUTSIDE) != 0;
     entry->key_len = head.key_len & LENGTH;
     entry->value_len = head.value_len;
     entry->key = at + sizeof head;
@@ -424,7 +424,7 @@ bool leaf_plan_insert(const struct format_node *node, uint32_t place,
     plan_head(plan, &fresh);
     plan_cell(plan, node, place, cell);
     char *to = plan_range(plan, cell.offset, size, NULL);
-    struct entry_head head = {(uint16_t)(entry->key_len | (entry->outside ? OUTSIDE : 0)),
+    struct entry_head head = {(uint16_t)(entry->key_len | (entry->overflow ? OUTSIDE : 0)),
                               (uint16_t)entry->value_len};
     memcpy(to, &head, sizeof head);
     if (entry->key_len)

@@ -15,15 +15,15 @@
 #define NODE_ROOM SIZES_TREE_ROOM
 #define NODE_ENTRY_MAX (NODE_ROOM / 4)
 static_assert(NODE_ROOM <= PAGE_SIZE - NODE_BEGIN, "a node is a page");
-static_assert(8 + STORE_TREE_KEY_MAX + sizeof(struct format_outside) <= NODE_ENTRY_MAX &&
+static_assert(8 + STORE_TREE_KEY_MAX + sizeof(struct format_overflow) <= NODE_ENTRY_MAX &&
                   sizeof(struct format_child) + STORE_TREE_KEY_MAX <= NODE_ENTRY_MAX,
               "the longest key stands in its node");
 
-/* An entry of a leaf. With `outside` the value is a struct format_outside. */
+/* An entry of a leaf. With `outside` the value is a struct format_overflow. */
 struct node_entry {
     const char *key, *value;
     uint32_t key_len, value_len;
-    bool outside;
+    bool overflow;
 };
 
 /* A small change: what is to stand where, as ranges of a PATCH. Applied to a node it was made for,

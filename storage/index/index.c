@@ -98,9 +98,9 @@ void index_prefetch(const struct index *ix, uint32_t slot, uint32_t tag)
 }
 
 bool index_insert(struct index *ix, uint32_t slot, uint32_t tag, uint32_t page, uint32_t item_slot,
-                  uint32_t traits)
+                  uint32_t flags)
 {
-    uint64_t entry = index_entry(tag, page, item_slot, traits);
+    uint64_t entry = index_entry(tag, page, item_slot, flags);
     if (!otable_insert(table_of(ix, slot), &ix->memory, entry)) {
         return false;
     }
@@ -128,10 +128,10 @@ void index_release(struct index *ix, uint32_t slot)
 }
 
 void index_set(struct index *ix, uint32_t slot, uint32_t position, uint32_t page,
-               uint32_t item_slot, uint32_t traits)
+               uint32_t item_slot, uint32_t flags)
 {
     uint64_t *entry = cell_at(ix, slot, position);
-    *entry = index_entry(index_tag(*entry), page, item_slot, traits);
+    *entry = index_entry(index_tag(*entry), page, item_slot, flags);
 }
 
 void index_remove(struct index *ix, uint32_t slot, uint32_t position)

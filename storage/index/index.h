@@ -77,17 +77,17 @@ static inline uint32_t index_item_slot(uint64_t entry)
     return (uint32_t)(entry >> INDEX_ITEM_SLOT_SHIFT) & INDEX_ITEM_SLOT_MAX;
 }
 
-static inline uint32_t index_traits(uint64_t entry)
+static inline uint32_t index_flags(uint64_t entry)
 {
     return (uint32_t)entry & INDEX_TRAITS;
 }
 
-static inline uint64_t index_entry(uint32_t tag, uint32_t page, uint32_t item_slot, uint32_t traits)
+static inline uint64_t index_entry(uint32_t tag, uint32_t page, uint32_t item_slot, uint32_t flags)
 {
     assert(tag <= INDEX_TAG_MAX && page > 0 && page <= INDEX_PAGE_MAX);
-    assert(item_slot <= INDEX_ITEM_SLOT_MAX && traits <= INDEX_TRAITS);
+    assert(item_slot <= INDEX_ITEM_SLOT_MAX && flags <= INDEX_TRAITS);
     return (uint64_t)tag << INDEX_TAG_SHIFT | (uint64_t)page << INDEX_PAGE_SHIFT |
-           (uint64_t)item_slot << INDEX_ITEM_SLOT_SHIFT | traits;
+           (uint64_t)item_slot << INDEX_ITEM_SLOT_SHIFT | flags;
 }
 
 /* ---- the index ---- */
@@ -113,7 +113,7 @@ void index_prefetch(const struct index *ix, uint32_t slot, uint32_t tag);
 /* False: no memory; nothing changed. Does not look for an entry of the same key. */
 __attribute__((warn_unused_result)) bool index_insert(struct index *ix, uint32_t slot, uint32_t tag,
                                                       uint32_t page, uint32_t item_slot,
-                                                      uint32_t traits);
+                                                      uint32_t flags);
 
 /* A slot without entries gets these, with rising tags. False: no memory; nothing changed. */
 __attribute__((warn_unused_result)) bool index_load_slot(struct index *ix, uint32_t slot,
@@ -127,7 +127,7 @@ void index_release(struct index *ix, uint32_t slot);
 
 /* Changes an entry where it stands; the tag stays. */
 void index_set(struct index *ix, uint32_t slot, uint32_t position, uint32_t page,
-               uint32_t item_slot, uint32_t traits);
+               uint32_t item_slot, uint32_t flags);
 
 void index_remove(struct index *ix, uint32_t slot, uint32_t position);
 

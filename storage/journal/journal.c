@@ -116,7 +116,7 @@ static bool must_wait(struct journal *journal, uint64_t group_length)
     if (journal->filling.length > JOURNAL_GROUP_LIMIT ||
         journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size)
         return true;
-    return (journal->flight_count > 0 || journal->annex_unwritten > 0) &&
+    return (journal->flight_count > 0 || journal->long_record_unwritten > 0) &&
            journal->filling.length > 0 &&
            atomic_load_explicit(&journal->sync, memory_order_relaxed) == STORE_SYNC_EVERYSEC &&
            env_clock_ms() - journal->oldest_ms > JOURNAL_OVERDUE_MS;
@@ -269,7 +269,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
 /* The records gathered become the group of a free flight, whose buffer is filled next. */
 static struct journal_flight *board(struct journal *journal)
 {
-    assert(journal->flight_count < JOURNAL_FLIGHTS && journal->annex_unwritten == 0);
+    assert(journal->flight_count < JOURNAL_FLIGHTS && journal->long_record_unwritten == 0);
     uint32_t next = (journal->oldest_flight + journal->flight_count++) % JOURNAL_FLIGHTS;
     struct journal_flight *flight = &journal->flights[next];
     struct journal_buffer empty = flight->group;
@@ -291,7 +291,7 @@ static bool may_set_off(const struct journal *journal, uint64_t least)
             least = journal->flights[newest].group.length;
     }
     return journal->flight_count < JOURNAL_FLIGHTS && journal->filling.length > 0 &&
-           journal->annex_unwritten == 0 && journal->filling.length >= least &&
+           journal->long_record_unwritten == 0 && journal->filling.length >= least &&
            !env_failed(journal->env);
 }
 

@@ -89,8 +89,9 @@ struct journal {
     struct journal_flight flights[JOURNAL_FLIGHTS]; /* a ring: flight_count from the oldest on */
     uint32_t oldest_flight, flight_count;
     struct format_databases databases, sealed_databases;
-    struct annex *annexes, *annexes_last; /* of commits behind the tail (long_record.c) */
-    uint32_t annex_unwritten;             /* of records in `filling`, which waits for them */
+    struct long_record *long_records,
+        *long_records_last;         /* of commits behind the tail (long_record.c) */
+    uint32_t long_record_unwritten; /* of records in `filling`, which waits for them */
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;
     _Atomic uint64_t bytes_written, groups;

@@ -1,10 +1,10 @@
 #include "storage/journal/record.h"
 
-char *commit_add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
+char *commit_add_operation(char *at, enum format_op kind, uint32_t file, uint32_t page,
                            uint32_t slot, uint32_t length)
 {
     *(struct format_operation *)at = (struct format_operation){.kind = (uint8_t)kind,
-                                                               .space = (uint8_t)space,
+                                                               .file = (uint8_t)file,
                                                                .length = (uint16_t)length,
                                                                .page = page,
                                                                .slot = (uint8_t)slot};

@@ -10,7 +10,7 @@ static inline uint64_t commit_padded(uint64_t length)
 }
 
 /* Begins an operation in the record at `at`; where its bytes go. */
-char *commit_add_operation(char *at, enum format_op kind, uint32_t space, uint32_t page,
+char *commit_add_operation(char *at, enum format_op kind, uint32_t file, uint32_t page,
                            uint32_t slot, uint32_t length);
 
 #endif

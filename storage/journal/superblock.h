@@ -1,7 +1,8 @@
 /*
  * The superblock: who a directory is, and where redo begins. Private to storage/.
  *
- * Threads: none of its own. The keeper writes it; the start and a reload do while the keeper rests.
+ * Threads: none of its own. The maintenance thread writes it; the start and a reload do while the
+ * maintenance thread rests.
  */
 #ifndef VELLUM_STORE_SUPERBLOCK_H
 #define VELLUM_STORE_SUPERBLOCK_H

@@ -44,14 +44,14 @@ struct choice {
  * it into memory by that: so those that would be of no use are not asked over and over. */
 static bool may_give_run(const struct choice *choice, uint64_t entry)
 {
-    const struct space *space = &choice->partition->space;
-    uint32_t page = index_page(entry), number = space->table[page];
-    const struct frame *frame = number ? arena_frame(space->arena, number) : NULL;
+    const struct page_file *file = &choice->partition->file;
+    uint32_t page = index_page(entry), number = file->table[page];
+    const struct frame *frame = number ? arena_frame(file->arena, number) : NULL;
     if (!frame || frame->state != FRAME_VALID)
         return true;
-    uint32_t size = format_class_size(space_class_of(space, page));
+    uint32_t size = format_class_size(page_file_class_of(file, page));
     const struct format_item *item =
-        (const void *)(arena_memory(space->arena, number) + index_item_slot(entry) * size);
+        (const void *)(arena_memory(file->arena, number) + index_item_slot(entry) * size);
     return item->database == FORMAT_DAMAGED ||
            removal_gives_run(choice->store, item, choice->size_class);
 }
@@ -59,13 +59,13 @@ static bool may_give_run(const struct choice *choice, uint64_t entry)
 /* Nodes of collections are whole pages: one that is taken apart gives those. */
 static bool makes_room(const struct choice *choice, uint64_t entry)
 {
-    uint32_t size_class = choice->size_class, traits = index_traits(entry);
+    uint32_t size_class = choice->size_class, flags = index_flags(entry);
     if (size_class == ANY_CLASS)
         return true;
     if (size_class > FORMAT_RUN_CLASS)
-        return traits & INDEX_LARGE && may_give_run(choice, entry);
-    return space_class_of(&choice->partition->space, index_page(entry)) == size_class ||
-           (size_class == format_class_for(PAGE_SIZE) && traits & INDEX_TREES);
+        return flags & INDEX_LARGE && may_give_run(choice, entry);
+    return page_file_class_of(&choice->partition->file, index_page(entry)) == size_class ||
+           (size_class == format_class_for(PAGE_SIZE) && flags & INDEX_TREES);
 }
 
 static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
@@ -76,8 +76,8 @@ static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
         return ttl_unit(&partition->ttl, slot, index_tag(entry));
     case STORE_EVICT_LRU:
     case STORE_EVICT_LFU:
-        return use_rank(&partition->space, index_page(entry), index_item_slot(entry),
-                        choice->now_ms);
+        return access_rank(&partition->file, index_page(entry), index_item_slot(entry),
+                           choice->now_ms);
     default: /* at random is as they come */
         return choice->seen;
     }
@@ -101,7 +101,7 @@ static bool consider(void *arg, uint32_t slot, uint64_t entry)
     if (choice->seen >= choice->most_seen)
         return false;
     choice->looked_at++;
-    bool may_go = index_traits(entry) & INDEX_EXPIRES ||
+    bool may_go = index_flags(entry) & INDEX_EXPIRES ||
                   !atomic_load_explicit(&choice->store->policy.only_expiring, memory_order_relaxed);
     if (!may_go || !makes_room(choice, entry))
         return true;
@@ -154,10 +154,10 @@ static void evict_from(struct store_worker *worker, struct partition *partition,
                             .partition = partition,
                             .size_class = size_class,
                             .now_ms = env_now_ms(&store->env)};
-    pthread_mutex_lock(&partition->space.lock);
+    pthread_mutex_lock(&partition->file.lock);
     uint32_t goes = choose(&choice);
     note_fruit(&choice);
-    pthread_mutex_unlock(&partition->space.lock);
+    pthread_mutex_unlock(&partition->file.lock);
     for (uint32_t i = 0; i < goes; i++) {
         const struct candidate *candidate = &choice.best[i];
         struct removal_name name = {.cause = STORE_BY_EVICTION,
@@ -210,7 +210,7 @@ void evict_step(struct store_worker *worker)
         return;
     for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++) {
         struct partition *partition = &store->partitions[i];
-        uint64_t wanted = take_wanted(&partition->space.lock, &partition->eviction);
+        uint64_t wanted = take_wanted(&partition->file.lock, &partition->eviction);
         for (; wanted; wanted &= wanted - 1)
             evict_from(worker, partition, (uint32_t)__builtin_ctzll(wanted));
     }

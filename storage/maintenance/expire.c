@@ -58,10 +58,10 @@ void expire_step(struct store_worker *worker)
     for (uint32_t i = worker->index; i < store->partition_count; i += store->worker_count) {
         struct partition *partition = &store->partitions[i];
         names->count = 0;
-        pthread_mutex_lock(&partition->space.lock);
+        pthread_mutex_lock(&partition->file.lock);
         if (ttl_count(&partition->ttl) > 0)
             ttl_step(&partition->ttl, env_now_ms(&store->env), WALK_ENTRIES, note_due, names);
-        pthread_mutex_unlock(&partition->space.lock);
+        pthread_mutex_unlock(&partition->file.lock);
         for (uint32_t j = 0; j < names->count && may_begin(worker); j++)
             begin(worker, names->at[j].slot, names->at[j].tag);
     }

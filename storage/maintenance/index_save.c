@@ -19,7 +19,7 @@ static const char *why_not(struct store *store)
         return "something in it is damaged";
     if (atomic_load(&store->scan_wanted))
         return "the next start is to look for space that was lost";
-    if (atomic_load(&store->grave_count) > 0)
+    if (atomic_load(&store->dropped_tree_count) > 0)
         return "a deleted collection was not yet taken apart";
     if (store->deferred || !LIST_EMPTY(&store->snapshots) || !LIST_EMPTY(&store->open_uploads))
         return "large values are still read or written";
@@ -28,15 +28,15 @@ static const char *why_not(struct store *store)
 
 /* ---- what there is of it ---- */
 
-static uint64_t mask_words(const struct space *space)
+static uint64_t mask_words(const struct page_file *file)
 {
-    return space->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
+    return file->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
 }
 
-static uint64_t space_bytes(const struct space *space)
+static uint64_t page_file_bytes(const struct page_file *file)
 {
-    uint64_t masks = 8 * mask_words(space);
-    return sizeof(struct format_index_space) + space->segment_assigned * (1 + masks);
+    uint64_t masks = 8 * mask_words(file);
+    return sizeof(struct format_index_space) + file->segment_assigned * (1 + masks);
 }
 
 static uint64_t bytes_needed(const struct store *store)
@@ -46,10 +46,10 @@ static uint64_t bytes_needed(const struct store *store)
         const struct partition *partition = &store->partitions[i];
         uint64_t tables = partition->index.slot_count + TTL_TABLE_COUNT;
         uint64_t cells = index_count(&partition->index) + ttl_count(&partition->ttl);
-        bytes += space_bytes(&partition->space) + tables * sizeof(struct format_index_cells) +
+        bytes += page_file_bytes(&partition->file) + tables * sizeof(struct format_index_cells) +
                  cells * sizeof(uint64_t);
     }
-    bytes += space_bytes(&store->extents);
+    bytes += page_file_bytes(&store->extents);
     uint64_t room = FORMAT_INDEX_BLOCK - sizeof(struct format_index_block);
     return (bytes + room - 1) / room * FORMAT_INDEX_BLOCK;
 }
@@ -69,14 +69,14 @@ static bool put_cells(struct index_stream *stream, uint32_t table, const struct 
     return true;
 }
 
-static bool put_segments(struct index_stream *stream, const struct space *space)
+static bool put_segments(struct index_stream *stream, const struct page_file *file)
 {
-    if (!index_stream_put(stream, space->segment_class, space->segment_assigned))
+    if (!index_stream_put(stream, file->segment_class, file->segment_assigned))
         return false;
-    for (uint32_t i = 0; i < space->segment_assigned; i++)
-        if (space->segment_class[i] &&
-            !index_stream_put(stream, &space->free_slots[(size_t)i * SEGMENT_PAGES],
-                              mask_words(space) * sizeof(uint64_t)))
+    for (uint32_t i = 0; i < file->segment_assigned; i++)
+        if (file->segment_class[i] &&
+            !index_stream_put(stream, &file->free_slots[(size_t)i * SEGMENT_PAGES],
+                              mask_words(file) * sizeof(uint64_t)))
             return false;
     return true;
 }
@@ -84,10 +84,10 @@ static bool put_segments(struct index_stream *stream, const struct space *space)
 static bool put_partition(struct index_stream *stream, const struct store *store,
                           const struct partition *partition)
 {
-    const struct space *space = &partition->space;
+    const struct page_file *file = &partition->file;
     bool is_swept = !store->sweeping && !atomic_load(&store->sweep_asked);
-    struct format_index_space head = {.segment_count = space->segment_count,
-                                      .segment_assigned = space->segment_assigned,
+    struct format_index_space head = {.segment_count = file->segment_count,
+                                      .segment_assigned = file->segment_assigned,
                                       .entries = index_count(&partition->index),
                                       .expiries = ttl_count(&partition->ttl),
                                       .expiry_base_ms = partition->ttl.base_ms,
@@ -97,7 +97,7 @@ static bool put_partition(struct index_stream *stream, const struct store *store
             (struct format_index_count){counter_read(&partition->databases[db].keys),
                                         counter_read(&partition->databases[db].expires),
                                         counter_read(&partition->databases[db].expiries)};
-    bool good = index_stream_put(stream, &head, sizeof head) && put_segments(stream, space);
+    bool good = index_stream_put(stream, &head, sizeof head) && put_segments(stream, file);
     for (uint32_t i = 0; i < partition->index.slot_count && good; i++)
         good = put_cells(stream, partition->index.first_slot + i, &partition->index.tables[i]);
     for (uint32_t i = 0; i < TTL_TABLE_COUNT && good; i++)
@@ -108,7 +108,7 @@ static bool put_partition(struct index_stream *stream, const struct store *store
 static bool put_all(struct index_stream *stream, const struct store *store,
                     const struct format_index_head *head)
 {
-    const struct space *extents = &store->extents;
+    const struct page_file *extents = &store->extents;
     struct format_index_space last = {.segment_count = extents->segment_count,
                                       .segment_assigned = extents->segment_assigned,
                                       .is_swept = 1};
@@ -161,7 +161,7 @@ static int write_file(struct store *store, struct disk_file *file)
     if (!index_stream_open(&stream, store, file, &head))
         return ENOMEM;
     if (put_all(&stream, store, &head))
-        error = disk_flush(store->keeper_queue, file);
+        error = disk_flush(store->maintenance_queue, file);
     else
         error = stream.error;
     index_stream_close(&stream);

@@ -28,7 +28,7 @@ struct format_index_head index_head(const struct format_superblock *super)
 bool index_stream_open(struct index_stream *stream, struct store *store, struct disk_file *file,
                        const struct format_index_head *head)
 {
-    *stream = (struct index_stream){.queue = store->keeper_queue,
+    *stream = (struct index_stream){.queue = store->maintenance_queue,
                                     .file = file,
                                     .block = disk_alloc(FORMAT_INDEX_BLOCK),
                                     .size = store->disk->ops->size(file)};

@@ -1,10 +1,10 @@
 /*
- * The keeper: one background thread per store. It makes files longer before they are full, keeps
- * the everysec promise, writes dirty pages back and makes checkpoints, frees what commits gave up,
- * and lets go on those who waited for any of it.
+ * The maintenance thread: one background thread per store. It makes files longer before they are
+ * full, keeps the everysec promise, writes dirty pages back and makes checkpoints, frees what
+ * commits gave up, and lets go on those who waited for any of it.
  *
- * Invariant: whoever waits in `throttled` asked the keeper first, and the keeper wakes all of them
- * after each round: so nobody waits for a keeper that sleeps.
+ * Invariant: whoever waits in `throttled` asked the maintenance thread first, and the maintenance
+ * thread wakes all of them after each round: so nobody waits for a maintenance thread that sleeps.
  */
 #include "storage/maintenance/maintenance.h"
 
@@ -34,7 +34,7 @@
 
 /* ---- asking and waiting ---- */
 
-/* keeper_lock is held. */
+/* maintenance_lock is held. */
 static void wait_ms(struct store *store, int64_t ms)
 {
     struct timespec until;
@@ -42,26 +42,26 @@ static void wait_ms(struct store *store, int64_t ms)
     until.tv_nsec += ms * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&store->keeper_wake, &store->keeper_lock, &until);
+    pthread_cond_timedwait(&store->maintenance_wake, &store->maintenance_lock, &until);
 }
 
-void keeper_nap(struct store *store, int64_t ms)
+void maintenance_nap(struct store *store, int64_t ms)
 {
     int64_t end = env_clock_ms() + ms, left;
-    pthread_mutex_lock(&store->keeper_lock);
-    while ((left = end - env_clock_ms()) > 0 && !store->keeper_stop)
+    pthread_mutex_lock(&store->maintenance_lock);
+    while ((left = end - env_clock_ms()) > 0 && !store->maintenance_stop)
         wait_ms(store, left);
-    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_unlock(&store->maintenance_lock);
 }
 
 /* ---- growing files ---- */
 
-static uint32_t growth(const struct store *store, const struct space *space)
+static uint32_t growth(const struct store *store, const struct page_file *file)
 {
     uint64_t limit = atomic_load(&store->max_store_bytes);
     uint64_t bytes = atomic_load(&store->store_bytes);
     uint64_t room = limit == 0 ? UINT32_MAX : limit > bytes ? (limit - bytes) / SEGMENT_BYTES : 0;
-    uint32_t wanted = space->segment_count / 8;
+    uint32_t wanted = file->segment_count / 8;
     wanted = wanted < GROW_LEAST ? GROW_LEAST : wanted > GROW_MOST ? GROW_MOST : wanted;
     uint64_t share = room / (2 * (store->partition_count + 1)); /* the last is not for the first */
     if (wanted > share)
@@ -84,45 +84,45 @@ static void note_room(struct store *store)
         env_log(&store->env, STORE_LOG_NOTICE, "There is room for data again");
 }
 
-static void grow(struct store *store, struct space *space)
+static void grow(struct store *store, struct page_file *file)
 {
-    uint32_t count = growth(store, space);
-    uint64_t before = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
-    int error =
-        count ? store->disk->ops->extend(space->file, before + (uint64_t)count * SEGMENT_BYTES)
-              : ENOSPC;
-    uint64_t after = store->disk->ops->size(space->file) / SEGMENT_BYTES * SEGMENT_BYTES;
-    pthread_mutex_lock(&space->lock);
-    assert(after >= before && after / SEGMENT_BYTES >= space->segment_count);
-    if (space_make_room(space, (uint32_t)(after / SEGMENT_BYTES)))
-        while (space->segment_count < after / SEGMENT_BYTES)
-            space_add_blank(space, space->segment_count++);
+    uint32_t count = growth(store, file);
+    uint64_t before = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
+    int error = count
+                    ? store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES)
+                    : ENOSPC;
+    uint64_t after = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
+    pthread_mutex_lock(&file->lock);
+    assert(after >= before && after / SEGMENT_BYTES >= file->segment_count);
+    if (page_file_make_room(file, (uint32_t)(after / SEGMENT_BYTES)))
+        while (file->segment_count < after / SEGMENT_BYTES)
+            page_file_add_blank(file, file->segment_count++);
     if (!error)
-        space_grown(space);
-    pthread_mutex_unlock(&space->lock);
+        page_file_grown(file);
+    pthread_mutex_unlock(&file->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
     if (error && after == before &&
-        (count > 0 || growth(store, space) == 0)) /* as maxstore is now */
+        (count > 0 || growth(store, file) == 0)) /* as maxstore is now */
         note_full(store, count ? error : 0);
     else
         note_room(store);
 }
 
 /* What another class has emptied comes before a longer file. */
-static void find_room(struct store *store, struct space *space)
+static void find_room(struct store *store, struct page_file *file)
 {
     if (atomic_load(&store->full)) { /* who asked was refused: what they have free is anyone's */
-        pthread_mutex_lock(&space->lock);
-        space_forget_asked(space);
-        pthread_mutex_unlock(&space->lock);
+        pthread_mutex_lock(&file->lock);
+        page_file_forget_asked(file);
+        pthread_mutex_unlock(&file->lock);
     }
-    if (reclaim_segments(store, space) == 0) {
-        grow(store, space);
+    if (reclaim_segments(store, file) == 0) {
+        grow(store, file);
         return;
     }
-    pthread_mutex_lock(&space->lock);
-    space_grown(space);
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_lock(&file->lock);
+    page_file_grown(file);
+    pthread_mutex_unlock(&file->lock);
     note_room(store);
 }
 
@@ -151,10 +151,10 @@ static void hurry_room(struct store *store)
 /* What cannot wait for the end of something long. */
 static void meanwhile(struct store *store)
 {
-    annex_write(store);
+    long_record_write(store);
     sync_by_age(store);
     memory_keep(store);
-    keeper_release(store);
+    maintenance_release(store);
 }
 
 static void grow_what_asked(struct store *store)
@@ -162,14 +162,14 @@ static void grow_what_asked(struct store *store)
     if (atomic_load(&store->full) && env_clock_ms() < atomic_load(&store->grow_retry_ms))
         return;
     for (uint32_t i = 0; i <= store->partition_count; i++) {
-        struct space *space =
-            i == store->partition_count ? &store->extents : &store->partitions[i].space;
-        pthread_mutex_lock(&space->lock);
-        bool wanted = space->growing;
-        pthread_mutex_unlock(&space->lock);
+        struct page_file *file =
+            i == store->partition_count ? &store->extents : &store->partitions[i].file;
+        pthread_mutex_lock(&file->lock);
+        bool wanted = file->growing;
+        pthread_mutex_unlock(&file->lock);
         if (!wanted)
             continue;
-        find_room(store, space);
+        find_room(store, file);
         meanwhile(store);
     }
 }
@@ -184,10 +184,10 @@ static bool checkpoint_due(struct store *store)
 }
 
 /* Between two batches whatever cannot wait for the end of the checkpoint is done. */
-static bool write_space(struct store *store, struct space *space, struct batch *batch)
+static bool write_space(struct store *store, struct page_file *file, struct batch *batch)
 {
     uint32_t cursor = 0;
-    while (writeback_step(store, space, batch, &cursor)) {
+    while (writeback_step(store, file, batch, &cursor)) {
         grow_what_asked(store);
         meanwhile(store);
     }
@@ -197,11 +197,11 @@ static bool write_space(struct store *store, struct space *space, struct batch *
 static void check_caches(struct store *store)
 {
     for (uint32_t i = 0; i <= store->partition_count; i++) {
-        struct space *space =
-            i == store->partition_count ? &store->extents : &store->partitions[i].space;
-        pthread_mutex_lock(&space->lock);
-        space_check(space);
-        pthread_mutex_unlock(&space->lock);
+        struct page_file *file =
+            i == store->partition_count ? &store->extents : &store->partitions[i].file;
+        pthread_mutex_lock(&file->lock);
+        page_file_check(file);
+        pthread_mutex_unlock(&file->lock);
     }
     arena_check(&store->cache.arena);
 }
@@ -214,7 +214,7 @@ static void checkpoint(struct store *store, bool clean)
     assert(mark.commit >= store->superblock.latest.tail_commit);
     bool good = batch && writeback_sync(store, mark.commit - 1);
     for (uint32_t i = 0; i < store->partition_count && good; i++)
-        good = write_space(store, &store->partitions[i].space, batch);
+        good = write_space(store, &store->partitions[i].file, batch);
     if (good && write_space(store, &store->extents, batch))
         writeback_finish(store, &mark, clean);
     free(batch);
@@ -228,9 +228,9 @@ static bool anything_expires(struct store *store)
 {
     bool any = false;
     for (uint32_t i = 0; i < store->partition_count && !any; i++) {
-        pthread_mutex_lock(&store->partitions[i].space.lock);
+        pthread_mutex_lock(&store->partitions[i].file.lock);
         any = ttl_count(&store->partitions[i].ttl) > 0;
-        pthread_mutex_unlock(&store->partitions[i].space.lock);
+        pthread_mutex_unlock(&store->partitions[i].file.lock);
     }
     return any;
 }
@@ -238,7 +238,7 @@ static bool anything_expires(struct store *store)
 static void tick(struct store *store)
 {
     bool expiry = anything_expires(store);
-    pthread_mutex_lock(&store->keeper_lock);
+    pthread_mutex_lock(&store->maintenance_lock);
     for (uint32_t i = 0; i < store->worker_count && expiry; i++) {
         struct store_worker *worker = store->workers[i];
         if (!worker)
@@ -246,8 +246,8 @@ static void tick(struct store *store)
         atomic_store_explicit(&worker->expire_due, true, memory_order_relaxed);
         request_notify(worker);
     }
-    pthread_mutex_unlock(&store->keeper_lock);
-    use_tidy(&store->cache);
+    pthread_mutex_unlock(&store->maintenance_lock);
+    access_tidy(&store->cache);
 }
 
 static void *keep(void *arg)
@@ -255,16 +255,16 @@ static void *keep(void *arg)
     struct store *store = arg;
     int64_t next_tick = env_clock_ms() + TICK_MS;
     for (;;) {
-        pthread_mutex_lock(&store->keeper_lock);
+        pthread_mutex_lock(&store->maintenance_lock);
         int64_t left = next_tick - env_clock_ms();
-        if (!store->keeper_stop && !store->keeper_asked && left > 0)
+        if (!store->maintenance_stop && !store->maintenance_asked && left > 0)
             wait_ms(store, left);
-        bool stop = store->keeper_stop;
-        store->keeper_asked = false;
-        pthread_mutex_unlock(&store->keeper_lock);
+        bool stop = store->maintenance_stop;
+        store->maintenance_asked = false;
+        pthread_mutex_unlock(&store->maintenance_lock);
         if (stop)
             return NULL;
-        annex_write(store);
+        long_record_write(store);
         grow_what_asked(store);
         sync_by_age(store);
         hurry_room(store);
@@ -273,35 +273,35 @@ static void *keep(void *arg)
             checkpoint(store, false);
         busy |= sweep_step(store);
         memory_keep(store);
-        keeper_release(store);
+        maintenance_release(store);
         if (env_clock_ms() >= next_tick) {
             next_tick = env_clock_ms() + TICK_MS;
             tick(store);
         } else if (!busy) {
-            keeper_nap(store, 1); /* who asks again at once finds nothing new */
+            maintenance_nap(store, 1); /* who asks again at once finds nothing new */
         }
     }
 }
 
-int keeper_start(struct store *store)
+int maintenance_start(struct store *store)
 {
-    assert(!store->keeper_running);
-    store->keeper_stop = false;
-    int error = pthread_create(&store->keeper, NULL, keep, store);
-    store->keeper_running = error == 0;
+    assert(!store->maintenance_running);
+    store->maintenance_stop = false;
+    int error = pthread_create(&store->maintenance_thread, NULL, keep, store);
+    store->maintenance_running = error == 0;
     return error;
 }
 
-void keeper_halt(struct store *store)
+void maintenance_halt(struct store *store)
 {
-    if (!store->keeper_running)
+    if (!store->maintenance_running)
         return;
-    pthread_mutex_lock(&store->keeper_lock);
-    store->keeper_stop = true;
-    pthread_cond_signal(&store->keeper_wake);
-    pthread_mutex_unlock(&store->keeper_lock);
-    pthread_join(store->keeper, NULL);
-    store->keeper_running = false;
+    pthread_mutex_lock(&store->maintenance_lock);
+    store->maintenance_stop = true;
+    pthread_cond_signal(&store->maintenance_wake);
+    pthread_mutex_unlock(&store->maintenance_lock);
+    pthread_join(store->maintenance_thread, NULL);
+    store->maintenance_running = false;
 }
 
 /* No worker is attached any more. */
@@ -311,15 +311,15 @@ static void check_indexes(const struct store *store)
         const struct partition *partition = &store->partitions[i];
         index_check(&partition->index);
         ttl_check(&partition->ttl);
-        assert(partition->claim_count == 0);
+        assert(partition->key_lock_count == 0);
     }
 }
 
-void keeper_finish(struct store *store)
+void maintenance_finish(struct store *store)
 {
-    if (!store->keeper_running)
+    if (!store->maintenance_running)
         return;
-    keeper_halt(store);
+    maintenance_halt(store);
     /* A flush or a swap of databases dirties no page that would take the last group along. */
     if (!env_failed(&store->env) && writeback_sync(store, atomic_load(&store->journal.appended)))
         checkpoint(store, false);
@@ -330,8 +330,9 @@ void keeper_finish(struct store *store)
         check_indexes(store);
     if (!env_failed(&store->env))
         index_save(store);
-    while (store->keeper_queue->in_flight || store->keeper_queue->queued) { /* after a failure */
-        store->disk->ops->submit(store->keeper_queue);
-        store->disk->ops->reap(store->keeper_queue, 1);
+    while (store->maintenance_queue->in_flight ||
+           store->maintenance_queue->queued) { /* after a failure */
+        store->disk->ops->submit(store->maintenance_queue);
+        store->disk->ops->reap(store->maintenance_queue, 1);
     }
 }

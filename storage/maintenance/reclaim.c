@@ -1,6 +1,6 @@
 /*
  * A segment keeps its class while there is anything in it. When another class needs room and one is
- * all free, the keeper makes it blank before it makes the file longer:
+ * all free, the maintenance thread makes it blank before it makes the file longer:
  *
  *     of a class, all free --detach--> of none --journal durable, zeros written--> blank --> any
  * class
@@ -10,7 +10,7 @@
  *    written: then so are the deletions that emptied the segment. Redo leaves out what came before
  *    that record, and zeroes the segment if no class follows (redo.c, recover.c).
  * 2. It is blank, and may be taken, only when the zeros are durable. So is the checkpoint that
- *    forgets the record: the keeper makes both, one after the other.
+ *    forgets the record: the maintenance thread makes both, one after the other.
  * 3. Nobody has a page of it under way: a frame that is being read, written or is referenced keeps
  *    the segment from being taken.
  * 4. No class that has asked for room since the last time loses any: a transaction that waits for
@@ -30,29 +30,29 @@
 
 /* ---- taking the class away ---- */
 
-static bool is_in_use(const struct space *space, uint32_t segment)
+static bool is_in_use(const struct page_file *file, uint32_t segment)
 {
     for (uint32_t page = segment * SEGMENT_PAGES; page < (segment + 1) * SEGMENT_PAGES; page++) {
         const struct frame *frame =
-            space->table[page] ? arena_frame(space->arena, space->table[page]) : NULL;
+            file->table[page] ? arena_frame(file->arena, file->table[page]) : NULL;
         if (frame && (frame->state != FRAME_VALID || frame->refs > 0 || frame->writing))
             return true;
     }
     return false;
 }
 
-static uint32_t find_empty(const struct space *space, uint32_t segments[AT_ONCE])
+static uint32_t find_empty(const struct page_file *file, uint32_t segments[AT_ONCE])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < space->segment_assigned && count < AT_ONCE; i++)
-        if (space_segment_is_free(space, i) && !space_was_asked(space, space->segment_class[i]) &&
-            !is_in_use(space, i))
+    for (uint32_t i = 0; i < file->segment_assigned && count < AT_ONCE; i++)
+        if (page_file_segment_is_free(file, i) &&
+            !page_file_was_asked(file, file->segment_class[i]) && !is_in_use(file, i))
             segments[count++] = i;
     return count;
 }
 
-static bool journal_them(struct store *store, const struct space *space, const uint32_t *segments,
-                         uint32_t count, uint64_t *commit)
+static bool journal_them(struct store *store, const struct page_file *file,
+                         const uint32_t *segments, uint32_t count, uint64_t *commit)
 {
     char *record;
     uint64_t length =
@@ -63,60 +63,60 @@ static bool journal_them(struct store *store, const struct space *space, const u
     struct format_operation *operation = (void *)(record + sizeof(struct format_record));
     for (uint32_t i = 0; i < count; i++)
         operation[i] = (struct format_operation){
-            .kind = FORMAT_ASSIGN, .space = space->id, .page = segments[i] * SEGMENT_PAGES};
+            .kind = FORMAT_ASSIGN, .file = file->id, .page = segments[i] * SEGMENT_PAGES};
     journal_end(&store->journal, NULL);
     return true;
 }
 
-static uint32_t detach(struct store *store, struct space *space, uint32_t segments[AT_ONCE],
+static uint32_t detach(struct store *store, struct page_file *file, uint32_t segments[AT_ONCE],
                        uint64_t *commit)
 {
-    pthread_mutex_lock(&space->lock);
-    uint32_t count = find_empty(space, segments);
-    if (count > 0 && !journal_them(store, space, segments, count, commit))
+    pthread_mutex_lock(&file->lock);
+    uint32_t count = find_empty(file, segments);
+    if (count > 0 && !journal_them(store, file, segments, count, commit))
         count = 0;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t page = 0; page < SEGMENT_PAGES; page++)
-            space_drop(space, segments[i] * SEGMENT_PAGES + page);
-        use_drop_segment(space, segments[i]);
-        space_detach_segment(space, segments[i]);
+            page_file_drop(file, segments[i] * SEGMENT_PAGES + page);
+        access_drop_segment(file, segments[i]);
+        page_file_detach_segment(file, segments[i]);
     }
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     return count;
 }
 
 /* ---- making it blank ---- */
 
-static int write_zeros(struct store *store, struct space *space, const uint32_t *segments,
+static int write_zeros(struct store *store, struct page_file *file, const uint32_t *segments,
                        uint32_t count, char *zeros)
 {
-    uint64_t length = space->id == FORMAT_EXTENT_SPACE ? PAGE_SIZE : SEGMENT_BYTES;
+    uint64_t length = file->id == FORMAT_EXTENT_SPACE ? PAGE_SIZE : SEGMENT_BYTES;
     int error = 0;
     memset(zeros, 0, length);
     for (uint32_t i = 0; i < count && !error; i++)
-        error = disk_write(store->keeper_queue, space->file, zeros, length,
+        error = disk_write(store->maintenance_queue, file->file, zeros, length,
                            (uint64_t)segments[i] * SEGMENT_BYTES, false);
-    return error ? error : disk_flush(store->keeper_queue, space->file);
+    return error ? error : disk_flush(store->maintenance_queue, file->file);
 }
 
-uint32_t reclaim_segments(struct store *store, struct space *space)
+uint32_t reclaim_segments(struct store *store, struct page_file *file)
 {
     uint32_t segments[AT_ONCE];
     uint64_t commit;
     char *zeros = disk_alloc(SEGMENT_BYTES);
-    uint32_t count = zeros ? detach(store, space, segments, &commit) : 0;
+    uint32_t count = zeros ? detach(store, file, segments, &commit) : 0;
     if (count > 0 && !writeback_sync(store, commit))
         count = 0;
-    int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;
+    int error = count > 0 ? write_zeros(store, file, segments, count, zeros) : 0;
     free(zeros);
     if (error) {
         env_fail(&store->env, "emptying segments", error);
         return 0;
     }
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     for (uint32_t i = 0; i < count; i++)
-        space_add_blank(space, segments[i]);
-    pthread_mutex_unlock(&space->lock);
+        page_file_add_blank(file, segments[i]);
+    pthread_mutex_unlock(&file->lock);
     atomic_fetch_add(&store->segments_reclaimed, count);
     return count;
 }

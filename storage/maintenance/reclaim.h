@@ -6,8 +6,8 @@
 
 #include "storage/txn/engine.h"
 
-/* The keeper's: makes segments of this space blank again that hold nothing, so that any class may
- * take them. How many; 0 also if that cannot be done now. */
-uint32_t reclaim_segments(struct store *store, struct space *space);
+/* The maintenance thread's: makes segments of this space blank again that hold nothing, so that any
+ * class may take them. How many; 0 also if that cannot be done now. */
+uint32_t reclaim_segments(struct store *store, struct page_file *file);
 
 #endif

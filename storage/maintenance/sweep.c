@@ -1,7 +1,8 @@
 /*
- * After FLUSHDB of one database among several: the dead items are still in the index. The keeper
- * goes once over all slabs, a segment at a time, and takes out those whose database id is gone. On
- * disk nothing has to be changed: recovery ignores dead ids, and ids are never used twice.
+ * After FLUSHDB of one database among several: the dead items are still in the index. The
+ * maintenance thread goes once over all slabs, a segment at a time, and takes out those whose
+ * database id is gone. On disk nothing has to be changed: recovery ignores dead ids, and ids are
+ * never used twice.
  */
 #include "storage/maintenance/sweep.h"
 
@@ -32,16 +33,16 @@ static bool remove_entry(struct partition *partition, uint32_t slot, uint32_t ta
 static void sweep_item(struct store *store, struct partition *partition, uint32_t page,
                        uint32_t item_slot, const struct format_item *item)
 {
-    uint32_t size = format_class_size(space_class_of(&partition->space, page));
+    uint32_t size = format_class_size(page_file_class_of(&partition->file, page));
     uint32_t length = format_item_length(item, size);
     uint32_t mix =
-        format_place_mix(store->superblock.latest.seed, partition->space.id, page, item_slot);
+        format_place_mix(store->superblock.latest.seed, partition->file.id, page, item_slot);
     if (item->database == 0 || !databases_is_dead(store, item->database) || !length ||
         item->checksum != format_item_checksum(item, length, mix))
         return;
     uint32_t slot = format_key_slot(item);
     uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
-    if (slot >> store->slot_shift != partition->space.id ||
+    if (slot >> store->slot_shift != partition->file.id ||
         !remove_entry(partition, slot, tag, page, item_slot))
         return;
     int64_t expiry = format_expiry(item);
@@ -49,38 +50,38 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
         ttl_remove(&partition->ttl, slot, tag, expiry);
     extent_free_item(store, item);
     if (item->flags & FORMAT_TREES)
-        tree_bury_item(store, item);
-    space_give_slot(&partition->space, page, item_slot);
+        tree_drop_item(store, item);
+    page_file_give_slot(&partition->file, page, item_slot);
 }
 
 /* A page in the cache is newer than the disk; one that is being read is as on disk. */
-static const char *page_bytes(struct space *space, uint32_t page, const char *segment)
+static const char *page_bytes(struct page_file *file, uint32_t page, const char *segment)
 {
-    uint32_t number = space->table[page];
-    if (number && arena_frame(space->arena, number)->state == FRAME_VALID)
-        return arena_memory(space->arena, number);
+    uint32_t number = file->table[page];
+    if (number && arena_frame(file->arena, number)->state == FRAME_VALID)
+        return arena_memory(file->arena, number);
     return segment + (size_t)(page % SEGMENT_PAGES) * PAGE_SIZE;
 }
 
 static void sweep_segment(struct store *store, struct partition *partition, uint32_t segment,
                           char *buffer)
 {
-    struct space *space = &partition->space;
-    uint32_t size_class = space->segment_class[segment];
+    struct page_file *file = &partition->file;
+    uint32_t size_class = file->segment_class[segment];
     if (size_class == 0)
         return;
     uint32_t count = format_class_slots(size_class), size = format_class_size(size_class);
-    if (disk_read(store->keeper_queue, space->file, buffer, SEGMENT_BYTES,
+    if (disk_read(store->maintenance_queue, file->file, buffer, SEGMENT_BYTES,
                   (uint64_t)segment * SEGMENT_BYTES) != 0) {
         atomic_fetch_add(&store->read_errors, 1);
         return;
     }
     for (uint32_t i = 1; i < SEGMENT_PAGES; i++) {
         uint32_t page = segment * SEGMENT_PAGES + i;
-        const char *bytes = page_bytes(space, page, buffer);
+        const char *bytes = page_bytes(file, page, buffer);
         for (uint32_t slot = 0; slot < count; slot++) {
             const struct format_item *item = (const void *)(bytes + slot * size);
-            bool used = !(space->free_slots[page] >> slot & 1);
+            bool used = !(file->free_slots[page] >> slot & 1);
             if (used)
                 sweep_item(store, partition, page, slot, item);
         }
@@ -101,17 +102,17 @@ bool sweep_step(struct store *store)
     if (!buffer)
         return false;
     struct partition *partition = &store->partitions[store->sweep_partition];
-    pthread_mutex_lock(&partition->space.lock);
-    if (!LIST_EMPTY(
-            &store->snapshots)) { /* needs what a flush left; its end asks the keeper to go on */
-        pthread_mutex_unlock(&partition->space.lock);
+    pthread_mutex_lock(&partition->file.lock);
+    if (!LIST_EMPTY(&store->snapshots)) { /* needs what a flush left; its end asks the maintenance
+                                             thread to go on */
+        pthread_mutex_unlock(&partition->file.lock);
         free(buffer);
         return false;
     }
-    bool more = store->sweep_segment < partition->space.segment_assigned;
+    bool more = store->sweep_segment < partition->file.segment_assigned;
     if (more)
         sweep_segment(store, partition, store->sweep_segment++, buffer);
-    pthread_mutex_unlock(&partition->space.lock);
+    pthread_mutex_unlock(&partition->file.lock);
     free(buffer);
     if (!more) {
         engine_wake_workers(store); /* for the collections it has buried */
@@ -119,6 +120,6 @@ bool sweep_step(struct store *store)
         store->sweeping = ++store->sweep_partition < store->partition_count;
     }
     if (store->sweeping)
-        keeper_ask(store);
+        maintenance_ask(store);
     return true;
 }

@@ -4,6 +4,6 @@
 
 #include "storage/txn/engine.h"
 
-bool sweep_step(struct store *store); /* the keeper's; false: nothing is left to do */
+bool sweep_step(struct store *store); /* the maintenance thread's; false: nothing is left to do */
 
 #endif

@@ -2,17 +2,18 @@
  * Taking collections apart that nobody names any more: deleted, overwritten, expired, flushed.
  *
  * Nothing is written for it but the deletion of values outside of nodes: at recovery a node is free
- * if no item names its collection. So a grave is in memory only, and a store that stops halfway has
- * lost nothing but the work.
+ * if no item names its collection. So a dropped tree is in memory only, and a store that stops
+ * halfway has lost nothing but the work.
  *
- * A grave is dug by a worker, one node per transaction: the nodes above the leaves are read, and
- * the leaves themselves only where values lie outside. The pages become free when all are found.
+ * A dropped tree is dug by a worker, one node per transaction: the nodes above the leaves are read,
+ * and the leaves themselves only where values lie outside. The pages become free when all are
+ * found.
  *
  * Invariants
- * 1. A grave belongs to the list, or to the one worker that works on it.
+ * 1. A dropped tree belongs to the list, or to the one worker that works on it.
  * 2. What a transaction of it finds is remembered when that has committed (`dug`), not before: it
  * may run several times.
- * 3. A grave of another generation is void: all pages were freed, or found anew by recovery.
+ * 3. A dropped tree of another generation is void: all pages were freed, or found anew by recovery.
  *    `generation` changes under all partitions' locks.
  * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays,
  * since what was in the slot before the node may be on disk still.
@@ -35,217 +36,218 @@
 
 /* ---- digging: one transaction ---- */
 
-static enum store_result delete_outside(struct store_txn *txn,
-                                        const struct format_outside_key *from)
+static enum store_result delete_overflow(struct store_txn *txn,
+                                         const struct format_overflow_key *from)
 {
-    struct format_outside_key *bytes = store_alloc(txn, sizeof *bytes);
+    struct format_overflow_key *bytes = store_alloc(txn, sizeof *bytes);
     struct store_key key;
     if (!bytes)
         return STORE_NO_MEMORY;
     *bytes = *from;
-    tree_outside_key(txn->store, &key, bytes);
+    tree_overflow_key(txn->store, &key, bytes);
     return store_delete(txn, &key);
 }
 
 /* The values outside that a leaf names. */
-static enum store_result empty_leaf(struct store_txn *txn, const struct grave *grave,
+static enum store_result empty_leaf(struct store_txn *txn, const struct dropped_tree *dropped,
                                     const struct format_node *leaf)
 {
     enum store_result result = STORE_OK;
     for (uint32_t i = 0; i < leaf->count && result == STORE_OK; i++) {
         struct node_entry entry;
-        struct format_outside outside;
+        struct format_overflow overflow;
         leaf_get(leaf, i, &entry);
-        if (!entry.outside)
+        if (!entry.overflow)
             continue;
-        memcpy(&outside, entry.value, sizeof outside);
-        struct format_outside_key key = {
-            .collection = grave->collection, .element = outside.element, .slot = outside.slot};
+        memcpy(&overflow, entry.value, sizeof overflow);
+        struct format_overflow_key key = {
+            .collection = dropped->collection, .element = overflow.element, .slot = overflow.slot};
         uint32_t partition = (uint32_t)key.slot >> txn->store->slot_shift;
-        if (partition == grave->home)
-            result = delete_outside(txn, &key);
+        if (partition == dropped->home)
+            result = delete_overflow(txn, &key);
     }
     return result;
 }
 
 /* Whether a node can be there. */
-static bool is_node_page(const struct space *space, uint32_t page)
+static bool is_node_page(const struct page_file *file, uint32_t page)
 {
-    return space_class_at(space, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;
+    return page_file_class_at(file, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;
 }
 
-static void report_damage(struct store *store, const struct grave *grave, uint32_t page)
+static void report_damage(struct store *store, const struct dropped_tree *dropped, uint32_t page)
 {
     atomic_store(&store->scan_wanted, true);
     atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
     env_log(&store->env, STORE_LOG_WARNING,
             "A deleted collection names page %u of partition %u, which is not its own: damaged, "
             "the page stays in use",
-            page, grave->home);
+            page, dropped->home);
 }
 
-static bool is_of(const struct grave *grave, const struct format_node *node)
+static bool is_of(const struct dropped_tree *dropped, const struct format_node *node)
 {
-    return node->item.database == FORMAT_HIDDEN && node->collection == grave->collection;
+    return node->item.database == FORMAT_HIDDEN && node->collection == dropped->collection;
 }
 
-static enum store_result dig_node(struct store_txn *txn, struct grave *grave)
+static enum store_result purge_node(struct store_txn *txn, struct dropped_tree *dropped)
 {
-    struct dig dig = grave->digs.at[grave->digs.count - 1];
-    struct space *space = &txn->store->partitions[grave->home].space;
+    struct purge_node purge = dropped->to_purge.at[dropped->to_purge.count - 1];
+    struct page_file *file = &txn->store->partitions[dropped->home].file;
     uint32_t frame;
-    grave->found_count = 0;
-    if (!is_node_page(space, dig.page)) /* told where the pages are given back */
+    dropped->found_count = 0;
+    if (!is_node_page(file, purge.page)) /* told where the pages are given back */
         return STORE_OK;
-    enum store_result result = load_page(txn, space, dig.page, &frame);
+    enum store_result result = load_page(txn, file, purge.page, &frame);
     if (result == STORE_WAIT)
         return result;
     if (result != STORE_OK) { /* below it nothing is found */
         atomic_store(&txn->store->scan_wanted, true);
         return STORE_OK;
     }
-    const struct format_node *node = (const void *)arena_memory(space->arena, frame);
-    if (!is_of(grave, node) || node->level != dig.level)
+    const struct format_node *node = (const void *)arena_memory(file->arena, frame);
+    if (!is_of(dropped, node) || node->level != purge.level)
         return STORE_OK;
-    if (dig.level == 0)
-        return empty_leaf(txn, grave, node);
+    if (purge.level == 0)
+        return empty_leaf(txn, dropped, node);
     for (uint32_t i = 0; i < node->count; i++)
-        grave->found[i] = inner_page(node, i);
-    grave->found_count = node->count;
-    grave->found_level = dig.level - 1;
+        dropped->found[i] = inner_page(node, i);
+    dropped->found_count = node->count;
+    dropped->found_level = purge.level - 1;
     return STORE_OK;
 }
 
-static enum store_result dig_outside(struct store_txn *txn, const struct grave *grave)
+static enum store_result purge_overflow(struct store_txn *txn, const struct dropped_tree *dropped)
 {
     enum store_result result = STORE_OK;
-    for (uint32_t i = 0; i < OUTSIDE_AT_ONCE && i < grave->outside_count && result == STORE_OK; i++)
-        result = delete_outside(txn, &grave->outside[grave->outside_count - 1 - i]);
+    for (uint32_t i = 0; i < OUTSIDE_AT_ONCE && i < dropped->overflow_count && result == STORE_OK;
+         i++)
+        result = delete_overflow(txn, &dropped->overflow[dropped->overflow_count - 1 - i]);
     return result;
 }
 
 /* The node's bytes may stay where they are. What is no page of the collection is not given back:
  * of a leaf that is not in memory only the page's class tells. */
-static void give_page(struct space *space, const struct grave *grave, uint32_t page)
+static void give_page(struct page_file *file, const struct dropped_tree *dropped, uint32_t page)
 {
-    uint32_t frame = is_node_page(space, page) ? space->table[page] : 0;
-    bool is_here = frame && arena_frame(space->arena, frame)->state == FRAME_VALID;
-    if (!is_node_page(space, page) || space_slot_is_free(space, page, 0) ||
-        (is_here && !is_of(grave, (const void *)arena_memory(space->arena, frame)))) {
-        report_damage(space->engine, grave, page);
+    uint32_t frame = is_node_page(file, page) ? file->table[page] : 0;
+    bool is_here = frame && arena_frame(file->arena, frame)->state == FRAME_VALID;
+    if (!is_node_page(file, page) || space_slot_is_free(file, page, 0) ||
+        (is_here && !is_of(dropped, (const void *)arena_memory(file->arena, frame)))) {
+        report_damage(file->engine, dropped, page);
         return;
     }
-    if (is_here && !arena_frame(space->arena, frame)->dirty)
-        space_drop(space, page);
-    space_give_slot(space, page, 0);
+    if (is_here && !arena_frame(file->arena, frame)->dirty)
+        page_file_drop(file, page);
+    page_file_give_slot(file, page, 0);
 }
 
-static void give_pages(struct space *space, struct grave *grave)
+static void give_pages(struct page_file *file, struct dropped_tree *dropped)
 {
-    for (uint32_t i = 0; i < PAGES_AT_ONCE && grave->pages.count; i++)
-        give_page(space, grave, grave->pages.at[--grave->pages.count]);
+    for (uint32_t i = 0; i < PAGES_AT_ONCE && dropped->pages.count; i++)
+        give_page(file, dropped, dropped->pages.at[--dropped->pages.count]);
 }
 
-static enum store_result dig(struct store_txn *txn, struct store_request *request)
+static enum store_result purge(struct store_txn *txn, struct store_request *request)
 {
-    struct grave *grave = (struct grave *)request;
-    if (grave->generation != txn->store->generation) {
-        grave->is_done = true;
+    struct dropped_tree *dropped = (struct dropped_tree *)request;
+    if (dropped->generation != txn->store->generation) {
+        dropped->is_done = true;
         return STORE_OK;
     }
-    if (grave->outside_count)
-        return dig_outside(txn, grave);
-    if (grave->digs.count)
-        return dig_node(txn, grave);
-    give_pages(&txn->store->partitions[grave->home].space, grave);
-    grave->is_done = grave->pages.count == 0;
+    if (dropped->overflow_count)
+        return purge_overflow(txn, dropped);
+    if (dropped->to_purge.count)
+        return purge_node(txn, dropped);
+    give_pages(&txn->store->partitions[dropped->home].file, dropped);
+    dropped->is_done = dropped->pages.count == 0;
     return STORE_OK;
 }
 
 /* ---- digging: one after the other ---- */
 
 /* The rest comes back with the next start. */
-static void give_up(struct grave *grave)
+static void give_up(struct dropped_tree *dropped)
 {
-    grave->is_done = true;
-    atomic_store(&grave->worker->store->scan_wanted, true);
+    dropped->is_done = true;
+    atomic_store(&dropped->worker->store->scan_wanted, true);
 }
 
-static void remember(struct grave *grave)
+static void remember(struct dropped_tree *dropped)
 {
-    const struct space *space = &grave->worker->store->partitions[grave->home].space;
+    const struct page_file *file = &dropped->worker->store->partitions[dropped->home].file;
     bool noted = true;
-    if (grave->outside_count) {
-        grave->outside_count -=
-            grave->outside_count < OUTSIDE_AT_ONCE ? grave->outside_count : OUTSIDE_AT_ONCE;
-        grave->is_done = grave->outside_count == 0;
+    if (dropped->overflow_count) {
+        dropped->overflow_count -=
+            dropped->overflow_count < OUTSIDE_AT_ONCE ? dropped->overflow_count : OUTSIDE_AT_ONCE;
+        dropped->is_done = dropped->overflow_count == 0;
         return;
     }
-    if (grave->digs.count == 0)
+    if (dropped->to_purge.count == 0)
         return;
-    grave->digs.count--;
-    for (uint32_t i = 0; noted && i < grave->found_count; i++)
-        noted = grave_note_node(grave, grave->found[i], grave->found_level);
-    grave->found_count = 0;
-    if (grave->pages.count > (uint64_t)space->segment_count * SEGMENT_PAGES) {
-        report_damage(grave->worker->store, grave, grave->pages.at[0]);
+    dropped->to_purge.count--;
+    for (uint32_t i = 0; noted && i < dropped->found_count; i++)
+        noted = dropped_tree_note_node(dropped, dropped->found[i], dropped->found_level);
+    dropped->found_count = 0;
+    if (dropped->pages.count > (uint64_t)file->segment_count * SEGMENT_PAGES) {
+        report_damage(dropped->worker->store, dropped, dropped->pages.at[0]);
         noted = false;
     }
     if (!noted)
-        give_up(grave);
+        give_up(dropped);
 }
 
-static void dug(struct grave *grave, enum store_result result)
+static void dug(struct dropped_tree *dropped, enum store_result result)
 {
-    struct store_worker *worker = grave->worker;
-    grave->is_running = false;
+    struct store_worker *worker = dropped->worker;
+    dropped->is_running = false;
     if (result != STORE_OK)
-        give_up(grave);
-    else if (!grave->is_done)
-        remember(grave);
-    if (grave->is_done) {
-        worker->grave = NULL;
-        atomic_fetch_sub_explicit(&worker->store->grave_count, 1, memory_order_relaxed);
-        grave_free(grave);
+        give_up(dropped);
+    else if (!dropped->is_done)
+        remember(dropped);
+    if (dropped->is_done) {
+        worker->dropped = NULL;
+        atomic_fetch_sub_explicit(&worker->store->dropped_tree_count, 1, memory_order_relaxed);
+        dropped_tree_free(dropped);
     }
 }
 
 static void on_done(struct store_request *request, enum store_result result)
 {
-    struct grave *grave = (struct grave *)request;
-    request_notify(grave->worker);
-    dug(grave, result);
+    struct dropped_tree *dropped = (struct dropped_tree *)request;
+    request_notify(dropped->worker);
+    dug(dropped, result);
 }
 
-void tree_dig(struct store_worker *worker)
+void tree_purge(struct store_worker *worker)
 {
     struct store *store = worker->store;
     for (uint32_t i = 0; i < NODES_AT_ONCE && !worker->stopping; i++) {
-        struct grave *grave = worker->grave;
-        if (!grave)
-            grave = worker->grave = grave_take(store);
-        if (!grave || grave->is_running)
+        struct dropped_tree *dropped = worker->dropped;
+        if (!dropped)
+            dropped = worker->dropped = dropped_tree_take(store);
+        if (!dropped || dropped->is_running)
             return;
-        grave->worker = worker;
-        grave->is_running = true;
-        grave->request = (struct store_request){
-            .run = dig, .done = on_done, .keys = &grave->key, .key_count = 1};
-        enum store_result result = store_execute(worker, &grave->request);
+        dropped->worker = worker;
+        dropped->is_running = true;
+        dropped->request = (struct store_request){
+            .run = purge, .done = on_done, .keys = &dropped->key, .key_count = 1};
+        enum store_result result = store_execute(worker, &dropped->request);
         if (result == STORE_WAIT)
             return;
-        dug(grave, result);
+        dug(dropped, result);
     }
-    if (worker->grave)
+    if (worker->dropped)
         request_notify(worker);
 }
 
-void tree_leave_grave(struct store_worker *worker)
+void tree_leave_dropped(struct store_worker *worker)
 {
-    struct grave *grave = worker->grave;
-    worker->grave = NULL;
-    if (!grave)
+    struct dropped_tree *dropped = worker->dropped;
+    worker->dropped = NULL;
+    if (!dropped)
         return;
-    assert(!grave->is_running);
-    atomic_fetch_sub_explicit(&worker->store->grave_count, 1, memory_order_relaxed);
-    grave_enlist(worker->store, grave);
+    assert(!dropped->is_running);
+    atomic_fetch_sub_explicit(&worker->store->dropped_tree_count, 1, memory_order_relaxed);
+    dropped_tree_enqueue(worker->store, dropped);
 }

@@ -1,5 +1,5 @@
 /*
- * Write-behind and checkpoints, by the keeper thread.
+ * Write-behind and checkpoints, by the maintenance thread thread.
  *
  * A checkpoint notes where the journal stands (its mark), then goes once over every space in page
  * order and writes what is dirty, neighbours in one operation, flushes the files and moves the
@@ -24,8 +24,8 @@
 struct page_write {
     struct disk_op op;
     uint32_t page, count;
-    uint32_t frames[SPACE_BATCH_PAGES];
-    struct iovec vectors[SPACE_BATCH_PAGES];
+    uint32_t frames[PAGE_FILE_BATCH_PAGES];
+    struct iovec vectors[PAGE_FILE_BATCH_PAGES];
 };
 
 struct batch {
@@ -42,11 +42,11 @@ struct batch *writeback_batch(void)
 /* ---- gathering ---- */
 
 /* The first dirty page from `page` on; UINT32_MAX: none. */
-static uint32_t next_dirty(const struct space *space, uint32_t page)
+static uint32_t next_dirty(const struct page_file *file, uint32_t page)
 {
-    uint32_t end = space->segment_count * SEGMENT_PAGES;
+    uint32_t end = file->segment_count * SEGMENT_PAGES;
     while (page < end) {
-        uint64_t word = space->dirty[page / 64] >> (page % 64);
+        uint64_t word = file->dirty[page / 64] >> (page % 64);
         if (word)
             return page + (uint32_t)__builtin_ctzll(word);
         page = (page / 64 + 1) * 64;
@@ -54,39 +54,40 @@ static uint32_t next_dirty(const struct space *space, uint32_t page)
     return UINT32_MAX;
 }
 
-static void add_page(struct space *space, struct batch *batch, uint32_t page)
+static void add_page(struct page_file *file, struct batch *batch, uint32_t page)
 {
     struct page_write *write = batch->count ? &batch->writes[batch->count - 1] : NULL;
-    if (!write || write->page + write->count != page || write->count == SPACE_BATCH_PAGES) {
+    if (!write || write->page + write->count != page || write->count == PAGE_FILE_BATCH_PAGES) {
         write = &batch->writes[batch->count++];
         write->page = page;
         write->count = 0;
     }
-    uint32_t number = space->table[page];
-    struct frame *frame = arena_frame(space->arena, number);
+    uint32_t number = file->table[page];
+    struct frame *frame = arena_frame(file->arena, number);
     assert(number && frame->dirty && !frame->writing && frame->state == FRAME_VALID);
     if (frame->commit > batch->newest)
         batch->newest = frame->commit;
-    space_mark_clean(space, number);
-    space_ref(space, number);
+    page_file_mark_clean(file, number);
+    page_file_ref(file, number);
     frame->writing = true;
     write->frames[write->count] = number;
-    write->vectors[write->count++] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+    write->vectors[write->count++] = (struct iovec){arena_memory(file->arena, number), PAGE_SIZE};
 }
 
 /* A frame that is still being written (by an earlier batch) cannot be dirty: a change replaced it.
  */
-static void gather(struct space *space, struct batch *batch, uint32_t *cursor)
+static void gather(struct page_file *file, struct batch *batch, uint32_t *cursor)
 {
     batch->count = 0;
     batch->newest = 0;
     uint32_t page;
-    while ((page = next_dirty(space, *cursor)) != UINT32_MAX) {
+    while ((page = next_dirty(file, *cursor)) != UINT32_MAX) {
         const struct page_write *last = batch->count ? &batch->writes[batch->count - 1] : NULL;
-        bool extends = last && last->page + last->count == page && last->count < SPACE_BATCH_PAGES;
+        bool extends =
+            last && last->page + last->count == page && last->count < PAGE_FILE_BATCH_PAGES;
         if (batch->count == BATCH_WRITES && !extends)
             break;
-        add_page(space, batch, page);
+        add_page(file, batch, page);
         *cursor = page + 1;
     }
 }
@@ -98,24 +99,24 @@ static void counted(struct disk_op *op)
     --*(uint32_t *)op->arg;
 }
 
-static int write_batch(struct store *store, struct space *space, struct batch *batch)
+static int write_batch(struct store *store, struct page_file *file, struct batch *batch)
 {
     uint32_t left = batch->count;
     int error = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct page_write *write = &batch->writes[i];
         write->op = (struct disk_op){.kind = DISK_WRITE,
-                                     .file = space->file,
+                                     .file = file->file,
                                      .vectors = write->vectors,
                                      .vector_count = (int)write->count,
                                      .offset = (uint64_t)write->page * PAGE_SIZE,
                                      .done = counted,
                                      .arg = &left};
-        disk_queue_op(store->keeper_queue, &write->op);
+        disk_queue_op(store->maintenance_queue, &write->op);
     }
     while (left > 0) {
-        store->disk->ops->submit(store->keeper_queue);
-        store->disk->ops->reap(store->keeper_queue, left);
+        store->disk->ops->submit(store->maintenance_queue);
+        store->disk->ops->reap(store->maintenance_queue, left);
     }
     for (uint32_t i = 0; i < batch->count; i++) {
         atomic_fetch_add_explicit(&store->pages_written, batch->writes[i].count,
@@ -127,36 +128,37 @@ static int write_batch(struct store *store, struct space *space, struct batch *b
 }
 
 /* After a failed write the frames are dirty again, so that what they hold is not evicted. */
-static void release(struct space *space, struct batch *batch, bool failed)
+static void release(struct page_file *file, struct batch *batch, bool failed)
 {
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     for (uint32_t i = 0; i < batch->count; i++)
         for (uint32_t j = 0; j < batch->writes[i].count; j++) {
             uint32_t number = batch->writes[i].frames[j];
-            struct frame *frame = arena_frame(space->arena, number);
+            struct frame *frame = arena_frame(file->arena, number);
             assert(frame->writing && frame->refs > 0);
             frame->writing = false;
             if (failed && frame->state == FRAME_VALID)
-                space_mark_dirty(space, number, frame->commit);
-            space_unref(space, number);
+                page_file_mark_dirty(file, number, frame->commit);
+            page_file_unref(file, number);
         }
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
 }
 
-bool writeback_step(struct store *store, struct space *space, struct batch *batch, uint32_t *cursor)
+bool writeback_step(struct store *store, struct page_file *file, struct batch *batch,
+                    uint32_t *cursor)
 {
-    pthread_mutex_lock(&space->lock);
-    gather(space, batch, cursor);
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_lock(&file->lock);
+    gather(file, batch, cursor);
+    pthread_mutex_unlock(&file->lock);
     if (batch->count == 0)
         return false;
     bool durable =
         batch->newest <= journal_durable(&store->journal) || writeback_sync(store, batch->newest);
     assert(!durable || batch->newest <= journal_durable(&store->journal));
-    int error = durable ? write_batch(store, space, batch) : 0;
+    int error = durable ? write_batch(store, file, batch) : 0;
     if (error)
         env_fail(&store->env, "writing pages", error);
-    release(space, batch, error || !durable);
+    release(file, batch, error || !durable);
     return !env_failed(&store->env);
 }
 
@@ -165,13 +167,13 @@ bool writeback_step(struct store *store, struct space *space, struct batch *batc
 bool writeback_sync(struct store *store, uint64_t commit)
 {
     while (journal_durable(&store->journal) < commit && !env_failed(&store->env)) {
-        annex_write(store);
-        journal_kick(&store->journal, store->keeper_queue, 0);
-        store->disk->ops->submit(store->keeper_queue);
-        if (store->keeper_queue->in_flight)
-            store->disk->ops->reap(store->keeper_queue, 1);
+        long_record_write(store);
+        journal_kick(&store->journal, store->maintenance_queue, 0);
+        store->disk->ops->submit(store->maintenance_queue);
+        if (store->maintenance_queue->in_flight)
+            store->disk->ops->reap(store->maintenance_queue, 1);
         else
-            keeper_nap(store, 1); /* a worker's group is in flight */
+            maintenance_nap(store, 1); /* a worker's group is in flight */
     }
     return !env_failed(&store->env);
 }
@@ -182,8 +184,8 @@ static int flush_files(struct store *store)
 {
     int error = 0;
     for (uint32_t i = 0; i < store->partition_count && !error; i++)
-        error = disk_flush(store->keeper_queue, store->partitions[i].space.file);
-    return error ? error : disk_flush(store->keeper_queue, store->extents.file);
+        error = disk_flush(store->maintenance_queue, store->partitions[i].file.file);
+    return error ? error : disk_flush(store->maintenance_queue, store->extents.file);
 }
 
 int writeback_finish(struct store *store, const struct journal_mark *mark, bool clean)
@@ -205,7 +207,7 @@ int writeback_finish(struct store *store, const struct journal_mark *mark, bool 
         return error;
     }
     journal_release(&store->journal, mark);
-    annex_release(store, mark->commit);
+    long_record_release(store, mark->commit);
     atomic_fetch_add_explicit(&store->checkpoints, 1, memory_order_relaxed);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Write-behind and checkpoints, by the keeper thread. Private to storage/. */
+/* Write-behind and checkpoints, by the maintenance thread thread. Private to storage/. */
 #ifndef VELLUM_STORE_WRITEBACK_H
 #define VELLUM_STORE_WRITEBACK_H
 
@@ -8,7 +8,7 @@ struct batch;
 struct batch *writeback_batch(void); /* NULL: no memory; release with free() */
 
 /* Writes the next dirty pages of the space from *cursor on. false: there are none, or it failed. */
-bool writeback_step(struct store *store, struct space *space, struct batch *batch,
+bool writeback_step(struct store *store, struct page_file *file, struct batch *batch,
                     uint32_t *cursor);
 
 /* Waits until the commit is durable; false: the store has failed. */

@@ -58,8 +58,8 @@ static bool extent_is_whole(struct check *check, const struct format_extent *ext
     uint64_t last = (uint64_t)store->extents.segment_count * SEGMENT_PAGES;
     check->found->extents++;
     return extent->page != 0 && format_extent_is_sound(extent) && extent->page + pages <= last &&
-           disk_read(store->keeper_queue, store->extents.file, check->extent, pages * PAGE_SIZE,
-                     (uint64_t)extent->page * PAGE_SIZE) == 0 &&
+           disk_read(store->maintenance_queue, store->extents.file, check->extent,
+                     pages * PAGE_SIZE, (uint64_t)extent->page * PAGE_SIZE) == 0 &&
            format_checksum(check->extent, extent->length) == extent->checksum;
 }
 
@@ -168,14 +168,14 @@ static bool see_node(struct check *check, uint32_t partition, uint32_t page,
     return node != NULL;
 }
 
-static bool see_outside(struct check *check, const struct format_item *item)
+static bool see_overflow(struct check *check, const struct format_item *item)
 {
-    struct seen_outside *outside = found_add(&check->outside, sizeof *outside);
-    struct format_outside_key key = {0};
-    if (!outside)
+    struct seen_overflow *overflow = found_add(&check->overflow, sizeof *overflow);
+    struct format_overflow_key key = {0};
+    if (!overflow)
         return false;
     memcpy(&key, format_key(item), item->key_len < sizeof key ? item->key_len : sizeof key);
-    *outside = (struct seen_outside){key.collection, key.element, length_of(item), false};
+    *overflow = (struct seen_overflow){key.collection, key.element, length_of(item), false};
     return true;
 }
 
@@ -237,23 +237,23 @@ static bool see_item(struct check *check, uint32_t partition, uint32_t page, uin
         check_large(check, item);
     if (item->flags & FORMAT_TREES && !see_owner(check, partition, page, slot, item))
         return false;
-    return hidden ? see_outside(check, item) : see_key(check, partition, item);
+    return hidden ? see_overflow(check, item) : see_key(check, partition, item);
 }
 
 /* ---- slabs ---- */
 
-static void check_segment(struct check *check, struct space *space, uint32_t segment,
+static void check_segment(struct check *check, struct page_file *file, uint32_t segment,
                           const char *bytes)
 {
-    uint32_t size_class = space->segment_class[segment];
+    uint32_t size_class = file->segment_class[segment];
     uint32_t size = format_class_size(size_class), count = format_class_slots(size_class);
     for (uint32_t i = 1; i < SEGMENT_PAGES && check->result == STORE_OK; i++)
         for (uint32_t slot = 0; slot < count && check->result == STORE_OK; slot++) {
             uint32_t page = segment * SEGMENT_PAGES + i;
             const struct format_item *item =
                 (const void *)(bytes + (size_t)i * PAGE_SIZE + slot * size);
-            if (verify_slot(space, page, slot, item) == SLOT_ITEM &&
-                !see_item(check, space->id, page, slot, item))
+            if (verify_slot(file, page, slot, item) == SLOT_ITEM &&
+                !see_item(check, file->id, page, slot, item))
                 check->result = STORE_NO_MEMORY;
         }
 }
@@ -279,17 +279,17 @@ static void find_twins(struct check *check, uint32_t partition)
 
 static void check_partition(struct check *check, struct partition *partition, char *bytes)
 {
-    struct space *space = &partition->space;
-    for (uint32_t i = 0; i < space->segment_count && check->result == STORE_OK; i++) {
-        if (space->segment_class[i] == 0)
+    struct page_file *file = &partition->file;
+    for (uint32_t i = 0; i < file->segment_count && check->result == STORE_OK; i++) {
+        if (file->segment_class[i] == 0)
             continue;
-        if (disk_read(check->store->keeper_queue, space->file, bytes, SEGMENT_BYTES,
+        if (disk_read(check->store->maintenance_queue, file->file, bytes, SEGMENT_BYTES,
                       (uint64_t)i * SEGMENT_BYTES) != 0)
             check->result = STORE_IO;
         else
-            check_segment(check, space, i, bytes);
+            check_segment(check, file, i, bytes);
     }
-    find_twins(check, space->id);
+    find_twins(check, file->id);
 }
 
 /* ---- the index checkpoint ---- */
@@ -312,13 +312,13 @@ static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
     return true;
 }
 
-static void sum_up_space(const struct space *space, struct summary *summary)
+static void sum_up_space(const struct page_file *file, struct summary *summary)
 {
-    for (uint32_t i = 0; i < space->segment_assigned; i++)
-        summary->free_sum += mixed((uint64_t)i << 32 | (uint64_t)space->segment_class[i] << 16 |
-                                   space->segment_free[i]);
-    for (uint32_t page = 0; page < space->segment_assigned * SEGMENT_PAGES; page++)
-        summary->free_sum += mixed(space->free_slots[page] ^ mixed(page));
+    for (uint32_t i = 0; i < file->segment_assigned; i++)
+        summary->free_sum += mixed((uint64_t)i << 32 | (uint64_t)file->segment_class[i] << 16 |
+                                   file->segment_free[i]);
+    for (uint32_t page = 0; page < file->segment_assigned * SEGMENT_PAGES; page++)
+        summary->free_sum += mixed(file->free_slots[page] ^ mixed(page));
 }
 
 static struct summary sum_up_partition(const struct partition *partition)
@@ -328,7 +328,7 @@ static struct summary sum_up_partition(const struct partition *partition)
     struct index_cursor cursor = {.slot = partition->index.first_slot};
     while (index_scan(&partition->index, &cursor, UINT32_MAX, add_entry, &summary))
         ;
-    sum_up_space(&partition->space, &summary);
+    sum_up_space(&partition->file, &summary);
     for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
         summary.keys += mixed(counter_read(&partition->databases[db].keys) + mixed(db)) +
                         mixed(counter_read(&partition->databases[db].expires) + mixed(db + 64));
@@ -347,7 +347,7 @@ static bool read_head(struct store *store, struct disk_file *file, struct format
 {
     char *page = disk_alloc(PAGE_SIZE);
     bool is_read = page && store->disk->ops->size(file) >= PAGE_SIZE &&
-                   disk_read(store->keeper_queue, file, page, PAGE_SIZE, 0) == 0;
+                   disk_read(store->maintenance_queue, file, page, PAGE_SIZE, 0) == 0;
     if (is_read)
         memcpy(head, page + sizeof(struct format_index_block), sizeof *head);
     free(page);
@@ -439,7 +439,7 @@ static void check_store(struct check *check)
         check_partition(check, &check->store->partitions[i], bytes);
     check->found->collections = check->owners.count;
     check->found->nodes = check->nodes.count;
-    check->found->outside = check->outside.count;
+    check->found->overflow = check->overflow.count;
     if (check->result == STORE_OK)
         check_trees(check);
     if (check->result == STORE_OK)
@@ -448,7 +448,7 @@ static void check_store(struct check *check)
     free(check->extent);
     free(check->owners.at);
     free(check->nodes.at);
-    free(check->outside.at);
+    free(check->overflow.at);
     free(check->keys.at);
 }
 

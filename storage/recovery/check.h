@@ -23,7 +23,7 @@ struct seen_node {
 };
 
 /* A value beside its node. */
-struct seen_outside {
+struct seen_overflow {
     uint64_t collection, element, length;
     bool is_reached;
 };
@@ -31,7 +31,7 @@ struct seen_outside {
 struct check {
     struct store *store;
     struct store_check *found;
-    struct found_list owners, nodes, outside;
+    struct found_list owners, nodes, overflow;
     struct found_list keys;             /* uint64_t: hashes of one partition's keys */
     char *extent;                       /* memory for one */
     char long_key[CHECK_NAME_MOST + 1]; /* the beginning of the item's */

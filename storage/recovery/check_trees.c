@@ -40,9 +40,9 @@ static int node_order(const void *a, const void *b)
     return (x->page > y->page) - (x->page < y->page);
 }
 
-static int outside_order(const void *a, const void *b)
+static int overflow_order(const void *a, const void *b)
 {
-    const struct seen_outside *x = a, *y = b;
+    const struct seen_overflow *x = a, *y = b;
     if (x->collection != y->collection)
         return x->collection < y->collection ? -1 : 1;
     return (x->element > y->element) - (x->element < y->element);
@@ -83,8 +83,9 @@ static bool read_node(struct walk *walk, uint32_t page, uint32_t level, struct f
         return false;
     }
     seen->is_reached = true;
-    if (disk_read(check->store->keeper_queue, check->store->partitions[key.partition].space.file,
-                  node, PAGE_SIZE, (uint64_t)page * PAGE_SIZE) != 0) {
+    if (disk_read(check->store->maintenance_queue,
+                  check->store->partitions[key.partition].file.file, node, PAGE_SIZE,
+                  (uint64_t)page * PAGE_SIZE) != 0) {
         check->result = STORE_IO;
         return false;
     }
@@ -93,12 +94,12 @@ static bool read_node(struct walk *walk, uint32_t page, uint32_t level, struct f
     return node->level == level;
 }
 
-static void reach_outside(struct walk *walk, uint32_t page, const char *value)
+static void reach_overflow(struct walk *walk, uint32_t page, const char *value)
 {
-    struct format_outside name;
+    struct format_overflow name;
     memcpy(&name, value, sizeof name);
-    struct seen_outside key = {.collection = walk->owner->collection, .element = name.element};
-    struct seen_outside *seen = find(&walk->check->outside, &key, sizeof key, outside_order);
+    struct seen_overflow key = {.collection = walk->owner->collection, .element = name.element};
+    struct seen_overflow *seen = find(&walk->check->overflow, &key, sizeof key, overflow_order);
     if (!seen || seen->length != name.length)
         say(walk, page, "an element's value is missing");
     else
@@ -115,8 +116,8 @@ static void walk_leaf(struct walk *walk, uint32_t page, const struct format_node
             say(walk, page, "entries are not in order");
         walk->last_len = entry.key_len < NODE_ENTRY_MAX ? entry.key_len : NODE_ENTRY_MAX;
         memcpy(walk->last, entry.key, walk->last_len);
-        if (entry.outside)
-            reach_outside(walk, page, entry.value);
+        if (entry.overflow)
+            reach_overflow(walk, page, entry.value);
     }
 }
 
@@ -159,25 +160,25 @@ static bool is_owned(const struct check *check, uint64_t collection)
 static void find_left_over(struct check *check)
 {
     const struct seen_node *nodes = check->nodes.at;
-    const struct seen_outside *outside = check->outside.at;
+    const struct seen_overflow *overflow = check->overflow.at;
     for (uint64_t i = 0; i < check->nodes.count; i++)
         if (!nodes[i].is_reached && is_owned(check, nodes[i].collection))
             env_log(&check->store->env, STORE_LOG_WARNING,
                     "Page %u of partition %u is a node that its collection does not lead to",
                     nodes[i].page, nodes[i].partition);
-    for (uint64_t i = 0; i < check->outside.count; i++)
-        if (!outside[i].is_reached && is_owned(check, outside[i].collection))
+    for (uint64_t i = 0; i < check->overflow.count; i++)
+        if (!overflow[i].is_reached && is_owned(check, overflow[i].collection))
             env_log(&check->store->env, STORE_LOG_WARNING,
                     "A value of collection %llx (element %llx) has no entry",
-                    (unsigned long long)outside[i].collection,
-                    (unsigned long long)outside[i].element);
+                    (unsigned long long)overflow[i].collection,
+                    (unsigned long long)overflow[i].element);
 }
 
 void check_trees(struct check *check)
 {
     sort(&check->owners, sizeof(struct seen_owner), owner_order);
     sort(&check->nodes, sizeof(struct seen_node), node_order);
-    sort(&check->outside, sizeof(struct seen_outside), outside_order);
+    sort(&check->overflow, sizeof(struct seen_overflow), overflow_order);
     const struct seen_owner *owners = check->owners.at;
     for (uint64_t i = 0; i < check->owners.count; i++) {
         if (i > 0 && owners[i - 1].collection == owners[i].collection)

@@ -38,16 +38,16 @@ static bool get_cells(struct loading *loading, uint32_t count)
 
 /* An entry names a slot that there is and that is in use; and no other entry does. The slot counts
  * as free from then on, until load_partition restores the masks. */
-static bool take_named_slot(struct space *space, uint64_t entry)
+static bool take_named_slot(struct page_file *file, uint64_t entry)
 {
     uint32_t page = index_page(entry), slot = index_item_slot(entry);
-    if (page % SEGMENT_PAGES == 0 || page >= space->segment_assigned * SEGMENT_PAGES)
+    if (page % SEGMENT_PAGES == 0 || page >= file->segment_assigned * SEGMENT_PAGES)
         return false;
-    uint32_t size_class = space_class_of(space, page);
+    uint32_t size_class = page_file_class_of(file, page);
     if (size_class == 0 || slot >= format_class_slots(size_class) ||
-        space_slot_is_free(space, page, slot))
+        space_slot_is_free(file, page, slot))
         return false;
-    space->free_slots[page] |= 1ull << slot;
+    file->free_slots[page] |= 1ull << slot;
     return true;
 }
 
@@ -61,7 +61,7 @@ static bool load_entries(struct loading *loading, struct partition *partition, u
             index_slot_count(index, head.table) > 0 || !get_cells(loading, head.count))
             return false;
         for (uint32_t i = 0; i < head.count; i++)
-            if (!take_named_slot(&partition->space, loading->cells[i]) ||
+            if (!take_named_slot(&partition->file, loading->cells[i]) ||
                 (i > 0 && index_tag(loading->cells[i]) < index_tag(loading->cells[i - 1])))
                 return false;
         if (!index_load_slot(index, head.table, loading->cells, head.count)) {
@@ -76,16 +76,16 @@ static bool load_entries(struct loading *loading, struct partition *partition, u
 /* The masks are as before afterwards: an entry's slot is marked meanwhile. */
 static bool load_all_entries(struct loading *loading, struct partition *partition, uint64_t count)
 {
-    struct space *space = &partition->space;
-    size_t size = (size_t)space->segment_assigned * SEGMENT_PAGES * sizeof *space->free_slots;
+    struct page_file *file = &partition->file;
+    size_t size = (size_t)file->segment_assigned * SEGMENT_PAGES * sizeof *file->free_slots;
     uint64_t *masks = malloc(size + 1);
     if (!masks) {
         loading->out_of_memory = true;
         return false;
     }
-    memcpy(masks, space->free_slots, size);
+    memcpy(masks, file->free_slots, size);
     bool good = load_entries(loading, partition, count);
-    memcpy(space->free_slots, masks, size);
+    memcpy(file->free_slots, masks, size);
     free(masks);
     return good;
 }
@@ -110,44 +110,43 @@ static bool load_expiries(struct loading *loading, struct partition *partition, 
 /* ---- spaces ---- */
 
 /* A scan would find nothing amiss: of what is gone nothing else knows. */
-static void report_cut(struct loading *loading, const struct space *space,
+static void report_cut(struct loading *loading, const struct page_file *file,
                        const struct format_index_space *head)
 {
     char name[16] = "extents";
-    if (space->id != FORMAT_EXTENT_SPACE)
-        snprintf(name, sizeof name, "slabs-%02x", space->id);
+    if (file->id != FORMAT_EXTENT_SPACE)
+        snprintf(name, sizeof name, "slabs-%02x", file->id);
     loading->is_cut = true;
     snprintf(loading->message, STORE_MESSAGE_MAX,
              "The file %s was cut short since the server stopped: %u of its %u MB are left, and "
              "what was in the others is missing. Nothing was changed. Restore the directory from a "
              "backup; or remove the file `index`, and the server starts with what is left",
-             name, space->segment_count, head->segment_count);
+             name, file->segment_count, head->segment_count);
 }
 
-static bool load_segments(struct loading *loading, struct space *space,
+static bool load_segments(struct loading *loading, struct page_file *file,
                           const struct format_index_space *head)
 {
     uint64_t masks[SEGMENT_PAGES];
-    uint32_t words = space->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
-    if (head->segment_assigned > space->segment_count)
-        report_cut(loading, space, head);
-    if (head->segment_count != space->segment_count ||
-        head->segment_assigned > space->segment_count)
+    uint32_t words = file->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
+    if (head->segment_assigned > file->segment_count)
+        report_cut(loading, file, head);
+    if (head->segment_count != file->segment_count || head->segment_assigned > file->segment_count)
         return false;
     uint8_t *classes = malloc(head->segment_assigned + 1);
     bool good = classes && index_stream_get(&loading->stream, classes, head->segment_assigned);
     loading->out_of_memory = !classes;
-    space->segment_assigned = head->segment_assigned;
+    file->segment_assigned = head->segment_assigned;
     for (uint32_t i = 0; i < head->segment_assigned && good; i++) {
         if (classes[i] == 0)
             continue;
         good = index_stream_get(&loading->stream, masks, words * sizeof *masks) &&
-               space_load_segment(space, i, classes[i], masks, words);
+               page_file_load_segment(file, i, classes[i], masks, words);
     }
     free(classes);
-    for (uint32_t i = 0; i < space->segment_count && good; i++)
-        if (space->segment_class[i] == 0)
-            space_add_blank(space, i);
+    for (uint32_t i = 0; i < file->segment_count && good; i++)
+        if (file->segment_class[i] == 0)
+            page_file_add_blank(file, i);
     return good;
 }
 
@@ -155,7 +154,7 @@ static bool load_partition(struct loading *loading, struct partition *partition)
 {
     struct format_index_space head;
     if (!index_stream_get(&loading->stream, &head, sizeof head) ||
-        !load_segments(loading, &partition->space, &head))
+        !load_segments(loading, &partition->file, &head))
         return false;
     partition->ttl.base_ms = head.expiry_base_ms;
     uint64_t keys = 0;

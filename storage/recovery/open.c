@@ -18,24 +18,24 @@
 #include "storage/value/free.h"
 
 #define FRAMES_AT_FIRST 256u
-#define KEEPER_DEPTH 64u
+#define MAINTENANCE_DEPTH 64u
 
-static enum store_result open_space(struct store *store, struct space *space, const char *name,
+static enum store_result open_space(struct store *store, struct page_file *file, const char *name,
                                     uint8_t id, char *message)
 {
-    if (!space_init(space, &store->cache, id))
+    if (!page_file_init(file, &store->cache, id))
         return STORE_NO_MEMORY;
-    space->engine = store;
-    int error = store->disk->ops->open(store->disk, name, false, &space->file);
+    file->engine = store;
+    int error = store->disk->ops->open(store->disk, name, false, &file->file);
     if (error) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open %s of the data directory: %s", name,
                  strerror(error));
         return error == ENOENT ? STORE_CORRUPT : STORE_IO;
     }
-    uint64_t size = store->disk->ops->size(space->file);
-    if (!space_make_room(space, (uint32_t)(size / SEGMENT_BYTES)))
+    uint64_t size = store->disk->ops->size(file->file);
+    if (!page_file_make_room(file, (uint32_t)(size / SEGMENT_BYTES)))
         return STORE_NO_MEMORY;
-    space->segment_count = (uint32_t)(size / SEGMENT_BYTES);
+    file->segment_count = (uint32_t)(size / SEGMENT_BYTES);
     atomic_fetch_add(&store->store_bytes, size);
     return STORE_OK;
 }
@@ -55,7 +55,7 @@ static enum store_result open_partitions(struct store *store, char *message)
         struct partition *partition = &store->partitions[i];
         char name[16];
         snprintf(name, sizeof name, "slabs-%02x", i);
-        enum store_result result = open_space(store, &partition->space, name, (uint8_t)i, message);
+        enum store_result result = open_space(store, &partition->file, name, (uint8_t)i, message);
         if (result != STORE_OK)
             return result;
         if (!index_init(&partition->index, i * slots, slots))
@@ -71,7 +71,7 @@ static void on_durable(void *arg, const struct disk_queue *here)
     if (atomic_load_explicit(&store->journal.sync, memory_order_relaxed) == STORE_SYNC_ALWAYS ||
         atomic_load(&store->durable_awaited) > 0)
         wait_wake_workers(store, here);
-    keeper_release(store);
+    maintenance_release(store);
 }
 
 static void on_growth(void *arg, uint64_t bytes)
@@ -144,20 +144,21 @@ static enum store_result open_superblock(struct store *store, const struct store
 static bool list_spaces(struct store *store)
 {
     struct page_cache *cache = &store->cache;
-    cache->spaces = malloc((store->partition_count + 1) * sizeof(struct space *));
+    cache->spaces = malloc((store->partition_count + 1) * sizeof(struct page_file *));
     if (!cache->spaces)
         return false;
     for (uint32_t i = 0; i < store->partition_count; i++)
-        cache->spaces[i] = &store->partitions[i].space;
+        cache->spaces[i] = &store->partitions[i].file;
     cache->spaces[store->partition_count] = &store->extents;
-    cache->space_count = store->partition_count + 1;
+    cache->page_file_count = store->partition_count + 1;
     return true;
 }
 
 static enum store_result open_files(struct store *store, const struct store_options *options,
                                     char *message)
 {
-    int error = store->disk->ops->queue_create(store->disk, KEEPER_DEPTH, &store->keeper_queue);
+    int error =
+        store->disk->ops->queue_create(store->disk, MAINTENANCE_DEPTH, &store->maintenance_queue);
     if (error) {
         snprintf(message, STORE_MESSAGE_MAX,
                  error == EAGAIN ? "Too few AIO slots: raise /proc/sys/fs/aio-max-nr (sysctl -w "
@@ -166,7 +167,7 @@ static enum store_result open_files(struct store *store, const struct store_opti
         return STORE_IO;
     }
     store->superblock = (struct superblock){.disk = store->disk,
-                                            .queue = store->keeper_queue,
+                                            .queue = store->maintenance_queue,
                                             .env = &store->env,
                                             .page = disk_alloc(PAGE_SIZE)};
     if (!store->superblock.page)
@@ -212,15 +213,15 @@ static struct store *new_store(const struct store_options *options)
     atomic_store(&store->max_store_bytes, options->max_store_bytes);
     atomic_store(&store->walks_expired, true);
     arena_init(&store->cache.arena, FRAMES_AT_FIRST);
-    pthread_mutex_init(&store->barrier_lock, NULL);
+    pthread_mutex_init(&store->store_lock_mutex, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);
     pthread_mutex_init(&store->free_lock, NULL);
-    pthread_mutex_init(&store->graves_lock, NULL);
-    pthread_mutex_init(&store->keeper_lock, NULL);
+    pthread_mutex_init(&store->dropped_trees_lock, NULL);
+    pthread_mutex_init(&store->maintenance_lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->keeper_wake, &attributes);
+    pthread_cond_init(&store->maintenance_wake, &attributes);
     pthread_condattr_destroy(&attributes);
     return store;
 }
@@ -234,25 +235,25 @@ static void close_file(struct store *store, struct disk_file *file)
 void engine_destroy(struct store *store)
 {
     for (uint32_t i = 0; i < store->partition_count && store->partitions; i++) {
-        close_file(store, store->partitions[i].space.file);
+        close_file(store, store->partitions[i].file.file);
         index_free(&store->partitions[i].index);
         ttl_clear(&store->partitions[i].ttl);
-        space_free(&store->partitions[i].space);
+        page_file_free(&store->partitions[i].file);
     }
     close_file(store, store->extents.file);
-    space_free(&store->extents);
+    page_file_free(&store->extents);
     close_file(store, store->journal.file);
     if (store->journal.size) {
-        annex_forget(store);
+        long_record_forget(store);
         journal_free(&store->journal);
     }
     close_file(store, store->superblock.file);
-    if (store->keeper_queue)
-        store->disk->ops->queue_free(store->keeper_queue);
+    if (store->maintenance_queue)
+        store->disk->ops->queue_free(store->maintenance_queue);
     if (store->disk)
         store->disk->ops->free(store->disk);
     extent_forget_deferred(store);
-    tree_forget_graves(store);
+    tree_forget_dropped(store);
     number_list_clear(&store->disputed_runs);
     number_list_clear(&store->disputed_collections);
     free(store->superblock.page);
@@ -260,12 +261,12 @@ void engine_destroy(struct store *store)
     free(store->cache.spaces);
     free(store->workers);
     arena_free(&store->cache.arena);
-    pthread_cond_destroy(&store->keeper_wake);
-    pthread_mutex_destroy(&store->keeper_lock);
-    pthread_mutex_destroy(&store->graves_lock);
+    pthread_cond_destroy(&store->maintenance_wake);
+    pthread_mutex_destroy(&store->maintenance_lock);
+    pthread_mutex_destroy(&store->dropped_trees_lock);
     pthread_mutex_destroy(&store->free_lock);
     pthread_mutex_destroy(&store->throttle_lock);
-    pthread_mutex_destroy(&store->barrier_lock);
+    pthread_mutex_destroy(&store->store_lock_mutex);
     free(store);
 }
 

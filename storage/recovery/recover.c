@@ -69,15 +69,15 @@ struct scan {
 /* A run that a root or node names is in use; false: it is no such run. */
 static bool keep_extent(struct scan *scan, const struct format_extent *extent)
 {
-    struct space *space = &scan->store->extents;
+    struct page_file *file = &scan->store->extents;
     if (extent->page == 0)
         return true;
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     bool is_sound = format_extent_is_sound(extent);
-    bool kept = is_sound && space_try_keep_run(space, extent);
-    bool is_noted = kept || !is_sound || !space_has_run(space, extent) ||
+    bool kept = is_sound && page_file_try_keep_run(file, extent);
+    bool is_noted = kept || !is_sound || !page_file_has_run(file, extent) ||
                     extent_note_disputed(scan->store, extent->page);
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     if (!kept) {
         scan->damaged++;
         env_log(&scan->store->env, STORE_LOG_WARNING,
@@ -151,7 +151,7 @@ static enum store_result keep_nodes(struct scan *scan)
 /* The hash slot that the index has an item in. */
 static uint32_t hash_slot_of(const struct format_item *item)
 {
-    struct format_outside_key key;
+    struct format_overflow_key key;
     if (item->database != FORMAT_HIDDEN)
         return format_key_slot(item);
     memcpy(&key, format_key(item), sizeof key);
@@ -167,16 +167,16 @@ static bool keep_roots(struct scan *scan, const struct format_item *item)
         return false;
     if (item->flags & FORMAT_TREES && !found_owner(&scan->trees, item))
         return false;
-    return item->database != FORMAT_HIDDEN || found_outside(&scan->trees, item);
+    return item->database != FORMAT_HIDDEN || found_overflow(&scan->trees, item);
 }
 
 /* Its slot stays in use. */
-static void set_aside(struct scan *scan, struct space *space, uint32_t page, uint32_t slot)
+static void set_aside(struct scan *scan, struct page_file *file, uint32_t page, uint32_t slot)
 {
     env_log(&scan->store->env, STORE_LOG_WARNING,
-            "Damaged item in partition %u, page %u, slot %u: set aside", space->id, page, slot);
+            "Damaged item in partition %u, page %u, slot %u: set aside", file->id, page, slot);
     scan->damaged++;
-    space_keep_slot(space, page, slot);
+    page_file_keep_slot(file, page, slot);
 }
 
 /* A valid item, if it is of a living database. */
@@ -189,18 +189,18 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
     if (db < 0)
         return STORE_OK;
     uint32_t hash_slot = hash_slot_of(item);
-    if (hash_slot >> store->slot_shift != partition->space.id) {
-        set_aside(scan, &partition->space, page, slot);
+    if (hash_slot >> store->slot_shift != partition->file.id) {
+        set_aside(scan, &partition->file, page, slot);
         return STORE_OK;
     }
     uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
     int64_t expiry = format_expiry(item);
     bool expires = expiry != STORE_NO_EXPIRY;
-    uint32_t traits = engine_traits(item->flags);
-    if (!index_insert(&partition->index, hash_slot, tag, page, slot, traits) ||
+    uint32_t flags = engine_flags(item->flags);
+    if (!index_insert(&partition->index, hash_slot, tag, page, slot, flags) ||
         (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) || !keep_roots(scan, item))
         return STORE_NO_MEMORY;
-    space_keep_slot(&partition->space, page, slot);
+    page_file_keep_slot(&partition->file, page, slot);
     databases_count_key(partition, (uint32_t)db, expiry);
     scan->items += !hidden;
     return STORE_OK;
@@ -210,18 +210,18 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
 static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
                                uint32_t slot, const struct format_item *item)
 {
-    struct space *space = &partition->space;
-    enum slot_state state = verify_slot(space, page, slot, item);
+    struct page_file *file = &partition->file;
+    enum slot_state state = verify_slot(file, page, slot, item);
     if (state == SLOT_BLANK || state == SLOT_REMAINS)
         return STORE_OK;
     if (state == SLOT_DAMAGED) {
-        set_aside(scan, space, page, slot);
+        set_aside(scan, file, page, slot);
         return STORE_OK;
     }
     if (item->version >= scan->journal->commit)
         return STORE_CORRUPT; /* its commit was durable before the page was written */
     if (item->flags & FORMAT_NODE)
-        return found_node(&scan->trees, space->id, page, item) ? STORE_OK : STORE_NO_MEMORY;
+        return found_node(&scan->trees, file->id, page, item) ? STORE_OK : STORE_NO_MEMORY;
     return enter_item(scan, partition, page, slot, item);
 }
 
@@ -276,36 +276,36 @@ static bool lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t
 }
 
 /* Lays the journal's operations over a segment. */
-static enum store_result overlay(struct scan *scan, struct space *space, uint32_t segment,
+static enum store_result overlay(struct scan *scan, struct page_file *file, uint32_t segment,
                                  struct segment_buffer *buffer)
 {
     uint32_t first = segment * SEGMENT_PAGES;
     if (scan->journal->redo_count == 0)
         return STORE_OK;
     const struct redo *end = scan->journal->redo + scan->journal->redo_count;
-    const struct redo *redo = redo_first(scan->journal, space->id, first);
-    for (; redo < end && redo->space == space->id && redo->page < first + SEGMENT_PAGES; redo++)
-        if (!lay(buffer, redo, redo->page - first, space->segment_class[segment]))
+    const struct redo *redo = redo_first(scan->journal, file->id, first);
+    for (; redo < end && redo->file == file->id && redo->page < first + SEGMENT_PAGES; redo++)
+        if (!lay(buffer, redo, redo->page - first, file->segment_class[segment]))
             return STORE_CORRUPT;
     return STORE_OK;
 }
 
 /* The class of a segment: the journal's word for it (already in segment_class), or its header's; 0:
  * none. Whether the header is to be written anew. */
-static int class_of(struct scan *scan, struct space *space, uint32_t segment, const char *header,
+static int class_of(struct scan *scan, struct page_file *file, uint32_t segment, const char *header,
                     bool *anew)
 {
     bool whole;
-    int size_class = space_segment_class(space, segment, header, &whole);
-    bool journaled = redo_assigns(scan->store, scan->journal, space, segment);
+    int size_class = page_file_segment_class(file, segment, header, &whole);
+    bool journaled = redo_assigns(scan->store, scan->journal, file, segment);
     *anew = journaled || (size_class > 0 && !whole);
     if (journaled)
-        return space->segment_class[segment];
+        return file->segment_class[segment];
     if (size_class < 0)
         scan->damaged++;
     if (size_class < 0 || !whole)
         env_log(&scan->store->env, STORE_LOG_WARNING,
-                "The header of segment %u of space %u is damaged: %s", segment, space->id,
+                "The header of segment %u of space %u is damaged: %s", segment, file->id,
                 size_class < 0 ? "its items are not served" : "its copy is used, and it is mended");
     return size_class;
 }
@@ -334,7 +334,7 @@ static uint32_t next_changed(const struct segment_buffer *buffer, uint32_t page)
 }
 
 /* Starts writing the changed pages; the buffer is used again only when they are written. */
-static void write_changed(struct scan *scan, struct space *space, uint32_t segment,
+static void write_changed(struct scan *scan, struct page_file *file, uint32_t segment,
                           struct segment_buffer *buffer)
 {
     uint32_t count = 0, page = next_changed(buffer, 0);
@@ -347,7 +347,7 @@ static void write_changed(struct scan *scan, struct space *space, uint32_t segme
                                                       (size_t)(last - first + 1) * PAGE_SIZE};
         buffer->writes[count] =
             (struct disk_op){.kind = DISK_WRITE,
-                             .file = space->file,
+                             .file = file->file,
                              .vectors = &buffer->write_vectors[count],
                              .vector_count = 1,
                              .offset = ((uint64_t)segment * SEGMENT_PAGES + first) * PAGE_SIZE,
@@ -362,39 +362,39 @@ static void write_changed(struct scan *scan, struct space *space, uint32_t segme
 
 /* One that is damaged is nobody's; one that has lost its class may still be full of what was in it,
  * and is blank. */
-static void pass_over(struct scan *scan, struct space *space, uint32_t segment, int size_class,
+static void pass_over(struct scan *scan, struct page_file *file, uint32_t segment, int size_class,
                       bool emptied)
 {
     struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
     if (size_class == 0)
-        space_add_blank(space, segment);
+        page_file_add_blank(file, segment);
     if (size_class == 0 && emptied) {
         memset(buffer->bytes, 0, SEGMENT_BYTES);
         memset(buffer->changed, 0xff, sizeof buffer->changed);
-        write_changed(scan, space, segment, buffer);
+        write_changed(scan, file, segment, buffer);
     }
 }
 
 static enum store_result scan_segment(struct scan *scan, struct partition *partition,
                                       uint32_t segment, struct segment_buffer *buffer)
 {
-    struct space *space = &partition->space;
+    struct page_file *file = &partition->file;
     bool anew;
     memset(buffer->changed, 0, sizeof buffer->changed);
-    int size_class = class_of(scan, space, segment, buffer->bytes, &anew);
+    int size_class = class_of(scan, file, segment, buffer->bytes, &anew);
     if (size_class <= 0) {
-        pass_over(scan, space, segment, size_class, anew);
+        pass_over(scan, file, segment, size_class, anew);
         return STORE_OK;
     }
-    space_assign(space, segment, (uint32_t)size_class);
+    page_file_assign(file, segment, (uint32_t)size_class);
     if (anew) {
-        space_segment_header(space, segment, buffer->bytes);
+        page_file_segment_header(file, segment, buffer->bytes);
         mark_changed(buffer, 0);
     }
-    enum store_result laid = overlay(scan, space, segment, buffer);
+    enum store_result laid = overlay(scan, file, segment, buffer);
     if (laid != STORE_OK)
         return laid;
-    write_changed(scan, space, segment, buffer);
+    write_changed(scan, file, segment, buffer);
     uint32_t size = format_class_size((uint32_t)size_class);
     uint32_t count = format_class_slots((uint32_t)size_class);
     for (uint32_t page = 1; page < SEGMENT_PAGES; page++)
@@ -409,7 +409,7 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
 }
 
 /* Before a buffer is used again, what was changed in it is on its way no more. */
-static enum store_result start_read(struct scan *scan, struct space *space, uint32_t segment)
+static enum store_result start_read(struct scan *scan, struct page_file *file, uint32_t segment)
 {
     struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
     wait_for(scan, buffer);
@@ -417,7 +417,7 @@ static enum store_result start_read(struct scan *scan, struct space *space, uint
         return STORE_IO;
     buffer->read_vector = (struct iovec){buffer->bytes, SEGMENT_BYTES};
     buffer->read = (struct disk_op){.kind = DISK_READ,
-                                    .file = space->file,
+                                    .file = file->file,
                                     .vectors = &buffer->read_vector,
                                     .vector_count = 1,
                                     .offset = (uint64_t)segment * SEGMENT_BYTES,
@@ -432,10 +432,10 @@ static enum store_result start_read(struct scan *scan, struct space *space, uint
 static enum store_result scan_next(struct scan *scan, struct partition *partition, uint32_t segment,
                                    uint32_t *started)
 {
-    struct space *space = &partition->space;
+    struct page_file *file = &partition->file;
     struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
-    while (*started < space->segment_count && *started < segment + READ_AHEAD) {
-        enum store_result result = start_read(scan, space, (*started)++);
+    while (*started < file->segment_count && *started < segment + READ_AHEAD) {
+        enum store_result result = start_read(scan, file, (*started)++);
         if (result != STORE_OK)
             return result;
     }
@@ -448,10 +448,10 @@ static enum store_result scan_next(struct scan *scan, struct partition *partitio
 /* Segment by segment, with the next ones being read meanwhile. */
 static enum store_result scan_partition(struct scan *scan, struct partition *partition)
 {
-    struct space *space = &partition->space;
+    struct page_file *file = &partition->file;
     uint32_t started = 0;
     enum store_result result = STORE_OK;
-    for (uint32_t segment = 0; segment < space->segment_count && result == STORE_OK; segment++)
+    for (uint32_t segment = 0; segment < file->segment_count && result == STORE_OK; segment++)
         result = scan_next(scan, partition, segment, &started);
     for (uint32_t i = 0; i < READ_AHEAD; i++) {
         wait_for(scan, &scan->buffers[i]);
@@ -460,7 +460,7 @@ static enum store_result scan_partition(struct scan *scan, struct partition *par
             result = STORE_IO;
         }
     }
-    if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))
+    if (result == STORE_OK && (scan->error = disk_flush(scan->queue, file->file)))
         result = STORE_IO;
     return result;
 }
@@ -481,22 +481,22 @@ static void *scan_thread(void *arg)
 
 static enum store_result scan_extent_headers(struct scan *scan)
 {
-    struct space *space = &scan->store->extents;
-    for (uint32_t segment = 0; segment < space->segment_count; segment++) {
+    struct page_file *file = &scan->store->extents;
+    for (uint32_t segment = 0; segment < file->segment_count; segment++) {
         char *header = scan->buffers[0].bytes;
         uint64_t offset = (uint64_t)segment * SEGMENT_BYTES;
         bool anew;
-        if ((scan->error = disk_read(scan->queue, space->file, header, PAGE_SIZE, offset)))
+        if ((scan->error = disk_read(scan->queue, file->file, header, PAGE_SIZE, offset)))
             return STORE_IO;
-        int size_class = class_of(scan, space, segment, header, &anew);
+        int size_class = class_of(scan, file, segment, header, &anew);
         if (size_class > 0)
-            space_assign(space, segment, (uint32_t)size_class);
+            page_file_assign(file, segment, (uint32_t)size_class);
         else if (size_class == 0)
-            space_add_blank(space, segment);
+            page_file_add_blank(file, segment);
         if (!anew)
             continue;
-        space_segment_header(space, segment, header);
-        if ((scan->error = disk_write(scan->queue, space->file, header, PAGE_SIZE, offset, true)))
+        page_file_segment_header(file, segment, header);
+        if ((scan->error = disk_write(scan->queue, file->file, header, PAGE_SIZE, offset, true)))
             return STORE_IO;
     }
     return STORE_OK;

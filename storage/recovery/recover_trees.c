@@ -44,9 +44,9 @@ bool found_node(struct found_trees *found, uint32_t partition, uint32_t page,
     return run != NULL;
 }
 
-bool found_outside(struct found_trees *found, const struct format_item *item)
+bool found_overflow(struct found_trees *found, const struct format_item *item)
 {
-    struct format_outside_key *key = found_add(&found->outside, sizeof *key);
+    struct format_overflow_key *key = found_add(&found->overflow, sizeof *key);
     if (key)
         memcpy(key, format_key(item), sizeof *key);
     return key != NULL;
@@ -56,7 +56,7 @@ void found_free(struct found_trees *found)
 {
     free(found->owners.at);
     free(found->nodes.at);
-    free(found->outside.at);
+    free(found->overflow.at);
     *found = (struct found_trees){0};
 }
 
@@ -75,7 +75,7 @@ bool found_merge(struct found_trees *found, struct found_trees *other)
 {
     bool done = append(&found->owners, &other->owners, sizeof(uint64_t)) &&
                 append(&found->nodes, &other->nodes, sizeof(struct found_nodes)) &&
-                append(&found->outside, &other->outside, sizeof(struct format_outside_key));
+                append(&found->overflow, &other->overflow, sizeof(struct format_overflow_key));
     found_free(other);
     return done;
 }
@@ -111,19 +111,19 @@ static bool note_disputed(struct store *store, const struct found_trees *found)
 bool found_settle(struct store *store, struct found_trees *found)
 {
     const struct found_nodes *nodes = found->nodes.at;
-    const struct format_outside_key *outside = found->outside.at;
+    const struct format_overflow_key *overflow = found->overflow.at;
     if (found->owners.count)
         qsort(found->owners.at, found->owners.count, sizeof(uint64_t), by_id);
     if (!note_disputed(store, found))
         return false;
     for (uint64_t i = 0; i < found->nodes.count; i++) {
-        struct space *space = &store->partitions[nodes[i].partition].space;
+        struct page_file *file = &store->partitions[nodes[i].partition].file;
         bool keeps = is_named(found, nodes[i].collection);
         for (uint32_t j = 0; keeps && j < nodes[i].count; j++)
-            space_keep_slot(space, nodes[i].page + j, 0);
+            page_file_keep_slot(file, nodes[i].page + j, 0);
     }
-    for (uint64_t i = 0; i < found->outside.count; i++)
-        if (!is_named(found, outside[i].collection) && !tree_bury_outside(store, &outside[i]))
+    for (uint64_t i = 0; i < found->overflow.count; i++)
+        if (!is_named(found, overflow[i].collection) && !tree_drop_overflow(store, &overflow[i]))
             return false;
     return true;
 }

@@ -23,15 +23,15 @@ void *found_add(struct found_list *list, size_t size);
 
 /* One thread's. */
 struct found_trees {
-    struct found_list owners;  /* uint64_t: collections that an item names */
-    struct found_list nodes;   /* struct found_nodes */
-    struct found_list outside; /* struct format_outside_key */
+    struct found_list owners;   /* uint64_t: collections that an item names */
+    struct found_list nodes;    /* struct found_nodes */
+    struct found_list overflow; /* struct format_overflow_key */
 };
 
 STORE_MUST_CHECK bool found_owner(struct found_trees *found, const struct format_item *item);
 STORE_MUST_CHECK bool found_node(struct found_trees *found, uint32_t partition, uint32_t page,
                                  const struct format_item *item);
-STORE_MUST_CHECK bool found_outside(struct found_trees *found, const struct format_item *item);
+STORE_MUST_CHECK bool found_overflow(struct found_trees *found, const struct format_item *item);
 void found_free(struct found_trees *found);
 
 /* The others' findings go into the first one's, and are judged: nodes of collections that somebody

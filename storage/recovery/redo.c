@@ -23,7 +23,7 @@ static bool add_redo(struct redo_log *log, const struct format_operation *operat
     if (!array_reserve(&log->redo, &log->redo_capacity, log->redo_count + 1, sizeof *log->redo))
         return false;
     log->redo[log->redo_count] = (struct redo){.page = operation->page,
-                                               .space = operation->space,
+                                               .file = operation->file,
                                                .slot = operation->slot,
                                                .operation = operation,
                                                .order = log->order};
@@ -31,47 +31,47 @@ static bool add_redo(struct redo_log *log, const struct format_operation *operat
     return true;
 }
 
-static uint32_t number_of(const struct store *store, uint32_t space)
+static uint32_t number_of(const struct store *store, uint32_t file)
 {
-    return space == FORMAT_EXTENT_SPACE ? store->partition_count : space;
+    return file == FORMAT_EXTENT_SPACE ? store->partition_count : file;
 }
 
-bool redo_assigns(const struct store *store, const struct redo_log *log, const struct space *space,
-                  uint32_t segment)
+bool redo_assigns(const struct store *store, const struct redo_log *log,
+                  const struct page_file *file, uint32_t segment)
 {
-    const uint64_t *assigned = log->assigned[number_of(store, space->id)];
+    const uint64_t *assigned = log->assigned[number_of(store, file->id)];
     return assigned && assigned[segment] > 0;
 }
 
-static bool note_assigned(const struct store *store, struct redo_log *log, struct space *space,
+static bool note_assigned(const struct store *store, struct redo_log *log, struct page_file *file,
                           const struct format_operation *operation)
 {
-    uint64_t **assigned = &log->assigned[number_of(store, space->id)];
+    uint64_t **assigned = &log->assigned[number_of(store, file->id)];
     uint32_t segment = operation->page / SEGMENT_PAGES;
-    if (!*assigned && !(*assigned = calloc(space->segment_count, sizeof **assigned)))
+    if (!*assigned && !(*assigned = calloc(file->segment_count, sizeof **assigned)))
         return false;
     (*assigned)[segment] = log->order;
-    space->segment_class[segment] = operation->slot;
+    file->segment_class[segment] = operation->slot;
     return true;
 }
 
-static struct space *space_of(struct store *store, uint32_t id)
+static struct page_file *page_file_of(struct store *store, uint32_t id)
 {
     if (id == FORMAT_EXTENT_SPACE)
         return &store->extents;
-    return id < store->partition_count ? &store->partitions[id].space : NULL;
+    return id < store->partition_count ? &store->partitions[id].file : NULL;
 }
 
 /* Whether it says what can be done to such a space; of slots and their sizes the scan knows, which
  * sees the segments' classes. */
-static bool is_sound(const struct space *space, const struct format_operation *operation)
+static bool is_sound(const struct page_file *file, const struct format_operation *operation)
 {
-    bool is_slab = space->id != FORMAT_EXTENT_SPACE;
-    if (operation->page >= space->segment_count * SEGMENT_PAGES)
+    bool is_slab = file->id != FORMAT_EXTENT_SPACE;
+    if (operation->page >= file->segment_count * SEGMENT_PAGES)
         return false;
     switch (operation->kind) {
     case FORMAT_ASSIGN:
-        return operation->slot == 0 || space_class_exists(space, operation->slot);
+        return operation->slot == 0 || space_class_exists(file, operation->slot);
     case FORMAT_PUT:
         return is_slab && operation->page % SEGMENT_PAGES != 0 &&
                operation->length >= sizeof(struct format_item);
@@ -101,11 +101,11 @@ static enum store_result apply_operation(struct store *store, struct redo_log *l
 {
     if (operation->kind == FORMAT_DATABASES)
         return apply_databases(store, operation);
-    struct space *space = space_of(store, operation->space);
-    if (!space || !is_sound(space, operation))
+    struct page_file *file = page_file_of(store, operation->file);
+    if (!file || !is_sound(file, operation))
         return STORE_CORRUPT;
     log->order++;
-    bool done = operation->kind == FORMAT_ASSIGN ? note_assigned(store, log, space, operation)
+    bool done = operation->kind == FORMAT_ASSIGN ? note_assigned(store, log, file, operation)
                                                  : add_redo(log, operation);
     return done ? STORE_OK : STORE_NO_MEMORY;
 }
@@ -145,11 +145,11 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
 {
     const struct format_record *record = (const void *)at;
     const struct format_operation *first = (const void *)(record + 1);
-    if (record->length < sizeof *record + sizeof *first || first->kind != FORMAT_ANNEX)
+    if (record->length < sizeof *record + sizeof *first || first->kind != FORMAT_LONG_RECORD)
         return apply_operations(store, log, (const char *)first, at + record->length);
     char *bytes;
     uint64_t length;
-    enum store_result result = annex_read(store, record, &bytes, &length);
+    enum store_result result = long_record_read(store, record, &bytes, &length);
     if (bytes && !keep_memory(log, bytes))
         return STORE_NO_MEMORY;
     return result == STORE_OK ? apply_operations(store, log, bytes, bytes + length) : result;
@@ -176,7 +176,7 @@ static enum store_result read_group(struct store *store, struct redo_log *log,
                                     struct format_group **group)
 {
     char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
-    struct disk_queue *queue = store->keeper_queue;
+    struct disk_queue *queue = store->maintenance_queue;
     if (disk_read(queue, store->journal.file, head, PAGE_SIZE, log->position) != 0)
         return STORE_IO;
     struct format_group *header = (struct format_group *)head;
@@ -221,8 +221,8 @@ static enum store_result apply_group(struct store *store, struct redo_log *log,
 static int by_place(const void *a, const void *b)
 {
     const struct redo *x = a, *y = b;
-    if (x->space != y->space)
-        return x->space < y->space ? -1 : 1;
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
     if (x->page != y->page)
         return x->page < y->page ? -1 : 1;
     if (x->slot != y->slot)
@@ -232,7 +232,7 @@ static int by_place(const void *a, const void *b)
 
 static bool same_place(const struct redo *a, const struct redo *b)
 {
-    return a->space == b->space && a->page == b->page && a->slot == b->slot;
+    return a->file == b->file && a->page == b->page && a->slot == b->slot;
 }
 
 /* What a segment held before it was emptied is of no class that it has now. */
@@ -241,7 +241,7 @@ static void leave_out_emptied(const struct store *store, struct redo_log *log)
     uint64_t kept = 0;
     for (uint64_t i = 0; i < log->redo_count; i++) {
         const struct redo *redo = &log->redo[i];
-        const uint64_t *assigned = log->assigned[number_of(store, redo->space)];
+        const uint64_t *assigned = log->assigned[number_of(store, redo->file)];
         if (!assigned || redo->order > assigned[redo->page / SEGMENT_PAGES])
             log->redo[kept++] = *redo;
     }
@@ -301,8 +301,8 @@ static bool is_whole(struct store *store, const struct format_group *header, uin
     if (header->length < sizeof *header || !fits(store, header, position))
         return false;
     char *bytes = disk_alloc(length);
-    bool whole =
-        bytes && disk_read(store->keeper_queue, store->journal.file, bytes, length, position) == 0;
+    bool whole = bytes && disk_read(store->maintenance_queue, store->journal.file, bytes, length,
+                                    position) == 0;
     const struct format_group *group = (const struct format_group *)bytes;
     whole = whole && memcmp(group, header, sizeof *header) == 0 &&
             journal_group_checksum(group, bytes + sizeof *group) == group->checksum;
@@ -318,7 +318,7 @@ static enum store_result look_for_later(struct store *store, const struct redo_l
     enum store_result result = piece ? STORE_ABSENT : STORE_NO_MEMORY;
     while (result == STORE_ABSENT && from < to) {
         uint64_t length = to - from < SEGMENT_BYTES ? to - from : SEGMENT_BYTES;
-        if (disk_read(store->keeper_queue, store->journal.file, piece, length, from) != 0)
+        if (disk_read(store->maintenance_queue, store->journal.file, piece, length, from) != 0)
             result = STORE_IO;
         for (uint64_t at = 0; at < length && result == STORE_ABSENT; at += PAGE_SIZE) {
             memcpy(found, piece + at, sizeof *found);
@@ -363,7 +363,7 @@ static enum store_result check_owner_at(struct store *store, uint64_t position, 
 {
     char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
     const struct format_group *header = (const struct format_group *)head;
-    if (disk_read(store->keeper_queue, store->journal.file, head, PAGE_SIZE, position) != 0)
+    if (disk_read(store->maintenance_queue, store->journal.file, head, PAGE_SIZE, position) != 0)
         return STORE_OK; /* who needs what stands there will say so */
     if (header->magic != FORMAT_GROUP_MAGIC || header->seed == store->superblock.latest.seed ||
         !is_whole(store, header, position))
@@ -421,13 +421,13 @@ void redo_free(struct redo_log *log)
         free(log->assigned[i]);
 }
 
-const struct redo *redo_first(const struct redo_log *log, uint32_t space, uint32_t page)
+const struct redo *redo_first(const struct redo_log *log, uint32_t file, uint32_t page)
 {
     uint64_t low = 0, high = log->redo_count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
         const struct redo *redo = &log->redo[middle];
-        if (redo->space < space || (redo->space == space && redo->page < page))
+        if (redo->file < file || (redo->file == file && redo->page < page))
             low = middle + 1;
         else
             high = middle;

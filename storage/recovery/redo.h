@@ -9,7 +9,7 @@
 /* An operation on a slot. */
 struct redo {
     uint32_t page;
-    uint8_t space, slot;
+    uint8_t file, slot;
     const struct format_operation *operation;
     uint64_t order;
 };
@@ -40,11 +40,11 @@ STORE_MUST_CHECK enum store_result redo_read(struct store *store, struct redo_lo
                                              char *message);
 
 /* Whether it tells which class the segment has, which may be none. */
-bool redo_assigns(const struct store *store, const struct redo_log *log, const struct space *space,
-                  uint32_t segment);
+bool redo_assigns(const struct store *store, const struct redo_log *log,
+                  const struct page_file *file, uint32_t segment);
 
 /* The first operation at or behind this page. */
-const struct redo *redo_first(const struct redo_log *log, uint32_t space, uint32_t page);
+const struct redo *redo_first(const struct redo_log *log, uint32_t file, uint32_t page);
 
 void redo_free(struct redo_log *log);
 

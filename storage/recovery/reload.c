@@ -5,12 +5,13 @@
  * Nothing is written back first but the journal: what was only in dirty pages must come from it.
  *
  *   in a request of scope STORE_SCOPE_ALL:
- *   hold the barrier, let go of the locks -> stop the keeper -> journal durable -> take the locks
- *   -> forget -> recover -> start the keeper
+ *   hold the barrier, let go of the locks -> stop the maintenance thread -> journal durable -> take
+ * the locks
+ *   -> forget -> recover -> start the maintenance thread
  *
  * Invariants
  * 1. From the barrier to the end nothing is committed: requests with keys wait behind it, and the
- *    keeper, whose segments and sweeps would change things, does not run.
+ *    maintenance thread, whose segments and sweeps would change things, does not run.
  * 2. While anything is forgotten or found, the locks of all partitions are held. Other threads may
  *    have reads of pages under way: such a page was not in memory, so the file has its newest
  *    state, recovery leaves that as it is, and the frame stays to become valid.
@@ -46,7 +47,7 @@ static bool is_in_use(struct store *store)
     return any;
 }
 
-/* The keeper may be waiting for a group of the journal that this thread has to reap. */
+/* The maintenance thread may be waiting for a group of the journal that this thread has to reap. */
 static void drain(struct disk_queue *queue)
 {
     while (queue->in_flight || queue->queued) {
@@ -58,10 +59,10 @@ static void drain(struct disk_queue *queue)
 static bool stand_still(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    request_hold_barrier(txn);
+    request_hold_store_lock(txn);
     request_unlock(txn);
     drain(txn->worker->queue);
-    keeper_halt(store);
+    maintenance_halt(store);
     bool durable = writeback_sync(store, atomic_load(&store->journal.appended));
     request_lock(txn);
     return durable;
@@ -69,30 +70,30 @@ static bool stand_still(struct store_txn *txn)
 
 /* ---- forgetting ---- */
 
-static void forget_space(struct space *space)
+static void forget_space(struct page_file *file)
 {
-    for (uint32_t page = 0; page < space->segment_count * SEGMENT_PAGES; page++) {
-        uint32_t number = space->table[page];
-        if (number && arena_frame(space->arena, number)->state == FRAME_VALID)
-            space_drop(space, page);
+    for (uint32_t page = 0; page < file->segment_count * SEGMENT_PAGES; page++) {
+        uint32_t number = file->table[page];
+        if (number && arena_frame(file->arena, number)->state == FRAME_VALID)
+            page_file_drop(file, page);
     }
-    assert(space->dirty_count == 0);
-    memset(space->free_slots, 0,
-           (size_t)space->segment_room * SEGMENT_PAGES * sizeof *space->free_slots);
-    memset(space->segment_class, 0, space->segment_room * sizeof *space->segment_class);
-    memset(space->segment_blank, 0, space->segment_room * sizeof *space->segment_blank);
-    memset(space->segment_free, 0, space->segment_room * sizeof *space->segment_free);
-    memset(space->classes, 0, sizeof space->classes);
-    use_drop(space);
-    space->segment_assigned = space->blank_count = 0;
+    assert(file->dirty_count == 0);
+    memset(file->free_slots, 0,
+           (size_t)file->segment_room * SEGMENT_PAGES * sizeof *file->free_slots);
+    memset(file->segment_class, 0, file->segment_room * sizeof *file->segment_class);
+    memset(file->segment_blank, 0, file->segment_room * sizeof *file->segment_blank);
+    memset(file->segment_free, 0, file->segment_room * sizeof *file->segment_free);
+    memset(file->classes, 0, sizeof file->classes);
+    access_drop(file);
+    file->segment_assigned = file->blank_count = 0;
 }
 
 static void forget_partition(struct store *store, struct partition *partition)
 {
     uint32_t slots = STORE_SLOT_COUNT / store->partition_count;
-    uint32_t first = partition->space.id * slots;
-    assert(partition->claim_count == 0);
-    forget_space(&partition->space);
+    uint32_t first = partition->file.id * slots;
+    assert(partition->key_lock_count == 0);
+    forget_space(&partition->file);
     index_clear(&partition->index);
     ttl_clear(&partition->ttl);
     ttl_init(&partition->ttl, first, slots, env_now_ms(&store->env));
@@ -106,13 +107,13 @@ void engine_forget(struct store *store)
     pthread_mutex_lock(&store->free_lock);
     pthread_mutex_lock(&store->extents.lock);
     extent_forget_deferred(store);
-    annex_forget(store);
+    long_record_forget(store);
     forget_space(&store->extents);
     number_list_clear(&store->disputed_runs);
     pthread_mutex_unlock(&store->extents.lock);
     pthread_mutex_unlock(&store->free_lock);
     store->generation++;
-    tree_forget_graves(store);
+    tree_forget_dropped(store);
     number_list_clear(&store->disputed_collections);
     atomic_store(&store->sweep_asked, false);
     store->sweeping = false;
@@ -148,7 +149,7 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
     enum store_result result = STORE_REFUSED;
     if (stand_still(txn))
         result = recover_again(store, message);
-    int error = keeper_start(store);
+    int error = maintenance_start(store);
     if (error && result == STORE_OK) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
         result = STORE_NO_MEMORY;

@@ -27,7 +27,7 @@
 #include "storage/txn/wait.h"
 #include "storage/tree/tree_drop.h"
 
-struct store_building {
+struct store_bulk_load {
     struct store *store;
     uint64_t generation; /* of what is in memory: of another one it is gone */
     uint64_t steps;
@@ -36,81 +36,81 @@ struct store_building {
     struct format_trees *roots;
 };
 
-enum store_result store_building_begin(struct store_txn *txn, const struct store_key *key,
-                                       uint32_t count, struct store_building **building)
+enum store_result store_bulk_load_begin(struct store_txn *txn, const struct store_key *key,
+                                        uint32_t count, struct store_bulk_load **bulk_load)
 {
     assert(count > 0 && count <= STORE_TREES);
     uint32_t length = (uint32_t)(sizeof(struct format_trees) + count * sizeof(struct format_tree));
-    struct store_building *b = calloc(1, sizeof *b);
+    struct store_bulk_load *b = calloc(1, sizeof *b);
     struct format_trees *roots = calloc(1, length);
     if (!b || !roots) {
         free(b);
         free(roots);
         return STORE_NO_MEMORY;
     }
-    *b = (struct store_building){.store = txn->store,
-                                 .generation = txn->store->generation,
-                                 .length = length,
-                                 .roots = roots};
+    *b = (struct store_bulk_load){.store = txn->store,
+                                  .generation = txn->store->generation,
+                                  .length = length,
+                                  .roots = roots};
     roots->collection = tree_next_id(txn->store);
-    roots->home = engine_partition(txn->store, key->slot)->space.id;
+    roots->home = engine_partition(txn->store, key->slot)->file.id;
     roots->count = (uint8_t)count;
-    *building = b;
+    *bulk_load = b;
     return STORE_OK;
 }
 
-uint64_t store_building_steps(const struct store_building *building)
+uint64_t store_bulk_load_steps(const struct store_bulk_load *bulk_load)
 {
-    return building->steps;
+    return bulk_load->steps;
 }
 
 /* As this run sees it. */
-static enum store_result open_building(struct store_txn *txn, struct store_building *building,
+static enum store_result open_building(struct store_txn *txn, struct store_bulk_load *bulk_load,
                                        struct collection **collection)
 {
-    struct collection *c = tree_known(txn, building->roots->collection);
-    if (!c && !(c = tree_add_known(txn, building->roots, building->length)))
+    struct collection *c = tree_known(txn, bulk_load->roots->collection);
+    if (!c && !(c = tree_add_known(txn, bulk_load->roots, bulk_load->length)))
         return STORE_NO_MEMORY;
-    c->building = building;
+    c->bulk_load = bulk_load;
     c->is_written = true; /* no key's item changes with it */
     *collection = c;
-    return request_lock_too(txn, building->roots->home);
+    return request_lock_too(txn, bulk_load->roots->home);
 }
 
-enum store_result store_building_tree(struct store_txn *txn, struct store_building *building,
-                                      uint32_t which, struct store_tree **tree)
+enum store_result store_bulk_load_tree(struct store_txn *txn, struct store_bulk_load *bulk_load,
+                                       uint32_t which, struct store_tree **tree)
 {
     struct collection *collection;
-    assert(which < building->roots->count && !building->is_handed_over);
-    enum store_result result = open_building(txn, building, &collection);
+    assert(which < bulk_load->roots->count && !bulk_load->is_handed_over);
+    enum store_result result = open_building(txn, bulk_load, &collection);
     if (result == STORE_OK)
         *tree = &collection->trees[which];
     return result;
 }
 
-enum store_result store_building_step(struct store_txn *txn, struct store_building *building)
+enum store_result store_bulk_load_step(struct store_txn *txn, struct store_bulk_load *bulk_load)
 {
-    txn->building = building;
+    txn->bulk_load = bulk_load;
     return store_step(txn);
 }
 
-enum store_result store_put_building(struct store_txn *txn, const struct store_key *key,
-                                     uint8_t type, struct store_building *building,
-                                     int64_t expire_ms)
+enum store_result store_put_bulk_load(struct store_txn *txn, const struct store_key *key,
+                                      uint8_t type, struct store_bulk_load *bulk_load,
+                                      int64_t expire_ms)
 {
     struct collection *collection;
-    enum store_result result = open_building(txn, building, &collection);
+    enum store_result result = open_building(txn, bulk_load, &collection);
     return result == STORE_OK ? txn_put_trees(txn, key, collection, type, expire_ms) : result;
 }
 
-void store_building_end(struct store_building *building)
+void store_bulk_load_end(struct store_bulk_load *bulk_load)
 {
-    if (!building->is_handed_over) {
-        tree_bury_of(building->store, building->roots, building->generation);
-        engine_wake_workers(building->store);
+    if (!bulk_load->is_handed_over) {
+        tree_drop_of(bulk_load->store, bulk_load->roots, bulk_load->generation);
+        engine_wake_workers(bulk_load->store);
     }
-    free(building->roots);
-    free(building);
+    free(bulk_load->roots);
+    free(bulk_load);
 }
 
 /* ---- the step's commit ---- */
@@ -120,13 +120,13 @@ static bool is_beside(const struct write *write, uint64_t id)
 {
     if (write->key.db != STORE_HIDDEN_DB)
         return false;
-    const struct format_outside_key *key = (const void *)write->key.data;
+    const struct format_overflow_key *key = (const void *)write->key.data;
     return key->collection == id;
 }
 
-void building_settle(struct store_txn *txn)
+void bulk_load_settle(struct store_txn *txn)
 {
-    uint64_t id = txn->building->roots->collection;
+    uint64_t id = txn->bulk_load->roots->collection;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < txn->write_count; i++)
         if (is_beside(&txn->writes[i], id))
@@ -135,24 +135,24 @@ void building_settle(struct store_txn *txn)
     txn->write_table_size = 0;
     txn->arrangement.changed = false;
     for (struct collection *c = txn->trees.collections; c; c = c->next)
-        c->is_given_up = c->building != txn->building;
+        c->is_given_up = c->bulk_load != txn->bulk_load;
     tree_settle_edits(txn);
     txn->trees.is_settled = true;
 }
 
-void building_committed(struct store_txn *txn)
+void bulk_load_committed(struct store_txn *txn)
 {
-    struct store_building *building = txn->building;
-    const struct collection *c = tree_known(txn, building->roots->collection);
+    struct store_bulk_load *bulk_load = txn->bulk_load;
+    const struct collection *c = tree_known(txn, bulk_load->roots->collection);
     if (c)
-        memcpy(building->roots, c->roots, building->length);
-    building->steps++;
-    txn->building = NULL;
+        memcpy(bulk_load->roots, c->roots, bulk_load->length);
+    bulk_load->steps++;
+    txn->bulk_load = NULL;
 }
 
-void building_hand_over(struct store_txn *txn)
+void bulk_load_hand_over(struct store_txn *txn)
 {
     for (struct collection *c = txn->trees.collections; c; c = c->next)
-        if (c->building && !c->is_given_up)
-            c->building->is_handed_over = true;
+        if (c->bulk_load && !c->is_given_up)
+            c->bulk_load->is_handed_over = true;
 }

@@ -5,10 +5,10 @@
 #include "storage/txn/engine.h"
 
 /* The run has ended with a step of txn->building: leaves nothing to commit but that. */
-void building_settle(struct store_txn *txn);
+void bulk_load_settle(struct store_txn *txn);
 /* It is committed: the building is what the run has made of it. */
-void building_committed(struct store_txn *txn);
+void bulk_load_committed(struct store_txn *txn);
 /* A transaction is committed: those that keys name by it are theirs. */
-void building_hand_over(struct store_txn *txn);
+void bulk_load_hand_over(struct store_txn *txn);
 
 #endif

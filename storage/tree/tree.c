@@ -191,7 +191,7 @@ enum store_result tree_find_entry(struct store_cursor *cursor, const struct form
 /* Where the next page may take the place of this one under the caller's hands. */
 static enum store_result keep(struct store_tree *tree, struct node_entry *entry)
 {
-    if (!tree->txn->in_place)
+    if (!tree->txn->blocking_io)
         return STORE_OK;
     if (!tree->buffer) {
         tree->buffer = store_alloc(tree->txn, NODE_ENTRY_MAX);
@@ -225,7 +225,7 @@ enum store_result store_tree_get(struct store_cursor *cursor, struct store_entry
     if (result != STORE_OK)
         return result;
     show(&found, entry);
-    return found.outside ? tree_get_outside(cursor->tree, found.value, &entry->value) : STORE_OK;
+    return found.overflow ? tree_get_overflow(cursor->tree, found.value, &entry->value) : STORE_OK;
 }
 
 static void move_on(struct store_cursor *cursor, uint32_t count)
@@ -244,14 +244,14 @@ enum store_result store_tree_read(struct store_cursor *cursor, struct store_entr
     if (result != STORE_OK)
         return result;
     uint32_t place = cursor->places[cursor->depth - 1], end = leaf->count;
-    if (cursor->tree->txn->in_place)
+    if (cursor->tree->txn->blocking_io)
         end = place;
     else if (end - place > most)
         end = place + most;
     for (*count = 0; place < end; place++) {
         struct node_entry found;
         leaf_get(leaf, place, &found);
-        if (found.outside)
+        if (found.overflow)
             break;
         show(&found, &entries[(*count)++]);
     }

@@ -24,10 +24,10 @@ struct store_tree {
 };
 
 /* A value outside of its node that this transaction writes. */
-struct outside_write {
-    struct outside_write *next;
+struct overflow_write {
+    struct overflow_write *next;
     struct store_key key;
-    struct format_outside_key bytes;
+    struct format_overflow_key bytes;
 };
 
 /* An item that has trees, in one transaction. `roots` is what its item says, or will say. */
@@ -40,15 +40,15 @@ struct collection {
     uint8_t type;
     bool is_written; /* the transaction writes its item, as `key` */
     bool is_given_up;
-    struct store_building *building; /* that it is, or was */
-    struct outside_write *outside;
+    struct store_bulk_load *bulk_load; /* that it is, or was */
+    struct overflow_write *overflow;
     struct store_tree trees[STORE_TREES];
 };
 
-static inline struct space *tree_space(const struct store_txn *txn,
-                                       const struct collection *collection)
+static inline struct page_file *tree_space(const struct store_txn *txn,
+                                           const struct collection *collection)
 {
-    return &txn->store->partitions[collection->roots->home].space;
+    return &txn->store->partitions[collection->roots->home].file;
 }
 
 /* ---- tree.c ---- */

@@ -274,18 +274,18 @@ static enum store_result choose_leaf(struct store_cursor *cursor, const char *ke
 
 /* The value in the entry, or where it is. */
 static enum store_result make_entry(struct store_tree *tree, struct node_entry *entry,
-                                    struct format_outside *name, const char *value, size_t len)
+                                    struct format_overflow *name, const char *value, size_t len)
 {
     if (len > STORE_VALUE_MAX)
         return STORE_TOO_LARGE;
     entry->value = value;
     entry->value_len = len < PAGE_SIZE ? (uint32_t)len : PAGE_SIZE;
-    entry->outside = leaf_entry_size(entry) > NODE_ENTRY_MAX;
-    if (!entry->outside)
+    entry->overflow = leaf_entry_size(entry) > NODE_ENTRY_MAX;
+    if (!entry->overflow)
         return STORE_OK;
     entry->value = (const char *)name;
     entry->value_len = sizeof *name;
-    return tree_put_outside(tree, value, len, name);
+    return tree_put_overflow(tree, value, len, name);
 }
 
 static enum store_result plant(struct store_cursor *cursor)
@@ -302,7 +302,7 @@ enum store_result store_tree_insert(struct store_cursor *cursor, const char *key
 {
     struct store_tree *tree = cursor->tree;
     struct node_entry entry = {.key = key, .key_len = (uint32_t)key_len};
-    struct format_outside name;
+    struct format_overflow name;
     if (key_len > STORE_TREE_KEY_MAX || tree->root->count == UINT32_MAX)
         return STORE_TOO_LARGE;
     enum store_result result = tree_touch(tree);
@@ -320,7 +320,7 @@ enum store_result store_tree_insert(struct store_cursor *cursor, const char *key
 /* Takes the value of the entry at the cursor away, if that lies outside. */
 static enum store_result drop_value(struct store_cursor *cursor, const struct node_entry *entry)
 {
-    return entry->outside ? tree_delete_outside(cursor->tree, entry->value) : STORE_OK;
+    return entry->overflow ? tree_delete_overflow(cursor->tree, entry->value) : STORE_OK;
 }
 
 enum store_result store_tree_replace(struct store_cursor *cursor, const char *value,
@@ -334,12 +334,12 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
         return result;
     uint32_t depth = cursor->depth - 1, place = cursor->places[depth];
     struct node_entry old, entry;
-    struct format_outside name;
+    struct format_overflow name;
     char key[STORE_TREE_KEY_MAX];
     leaf_get(found, place, &old);
     memcpy(key, old.key, old.key_len);
     entry = (struct node_entry){.key = key, .key_len = old.key_len};
-    bool same = !old.outside && old.value_len == value_len;
+    bool same = !old.overflow && old.value_len == value_len;
     if (same) {
         struct node_plan plan;
         leaf_plan_overwrite(found, place, value, &plan);

@@ -19,93 +19,95 @@ static bool add_page(struct page_list *list, uint32_t page)
     return true;
 }
 
-static bool add_dig(struct dig_list *list, uint32_t page, uint32_t level)
+static bool add_purge(struct purge_list *list, uint32_t page, uint32_t level)
 {
     if (!array_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
         return false;
-    list->at[list->count++] = (struct dig){page, level};
+    list->at[list->count++] = (struct purge_node){page, level};
     return true;
 }
 
-void grave_free(struct grave *grave)
+void dropped_tree_free(struct dropped_tree *dropped)
 {
-    free(grave->digs.at);
-    free(grave->pages.at);
-    free(grave->outside);
-    free(grave);
+    free(dropped->to_purge.at);
+    free(dropped->pages.at);
+    free(dropped->overflow);
+    free(dropped);
 }
 
-bool grave_note_node(struct grave *grave, uint32_t page, uint32_t level)
+bool dropped_tree_note_node(struct dropped_tree *dropped, uint32_t page, uint32_t level)
 {
-    if (!add_page(&grave->pages, page))
+    if (!add_page(&dropped->pages, page))
         return false;
-    return (level == 0 && !grave->has_outside) || add_dig(&grave->digs, page, level);
+    return (level == 0 && !dropped->has_overflow) || add_purge(&dropped->to_purge, page, level);
 }
 
 /* ---- burying ---- */
 
-void grave_enlist(struct store *store, struct grave *grave)
+void dropped_tree_enqueue(struct store *store, struct dropped_tree *dropped)
 {
-    pthread_mutex_lock(&store->graves_lock);
-    grave->next = store->graves;
-    store->graves = grave;
-    atomic_fetch_add_explicit(&store->grave_count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&store->graves_lock);
+    pthread_mutex_lock(&store->dropped_trees_lock);
+    dropped->next = store->dropped_trees;
+    store->dropped_trees = dropped;
+    atomic_fetch_add_explicit(&store->dropped_tree_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&store->dropped_trees_lock);
 }
 
-struct grave *grave_take(struct store *store)
+struct dropped_tree *dropped_tree_take(struct store *store)
 {
-    pthread_mutex_lock(&store->graves_lock);
-    struct grave *grave = store->graves;
-    if (grave)
-        store->graves = grave->next;
-    pthread_mutex_unlock(&store->graves_lock);
-    return grave;
+    pthread_mutex_lock(&store->dropped_trees_lock);
+    struct dropped_tree *dropped = store->dropped_trees;
+    if (dropped)
+        store->dropped_trees = dropped->next;
+    pthread_mutex_unlock(&store->dropped_trees_lock);
+    return dropped;
 }
 
-static struct grave *new_grave(struct store *store, uint64_t collection, uint32_t home)
+static struct dropped_tree *new_dropped_tree(struct store *store, uint64_t collection,
+                                             uint32_t home)
 {
-    struct grave *grave = calloc(1, sizeof *grave);
-    if (!grave)
+    struct dropped_tree *dropped = calloc(1, sizeof *dropped);
+    if (!dropped)
         return NULL;
-    grave->generation = store->generation;
-    grave->collection = collection;
-    grave->home = home;
-    grave->key_bytes = (struct format_outside_key){.collection = collection,
-                                                   .slot = (uint16_t)(home << store->slot_shift)};
-    grave->key = (struct store_key){.data = (const char *)&grave->key_bytes,
-                                    .len = sizeof grave->key_bytes,
-                                    .slot = grave->key_bytes.slot,
-                                    .db = STORE_HIDDEN_DB,
-                                    .mode = STORE_EXCLUSIVE,
-                                    .hash = format_hash(&store->superblock.secret,
-                                                        (const char *)&grave->key_bytes,
-                                                        sizeof grave->key_bytes)};
-    return grave;
+    dropped->generation = store->generation;
+    dropped->collection = collection;
+    dropped->home = home;
+    dropped->key_bytes = (struct format_overflow_key){
+        .collection = collection, .slot = (uint16_t)(home << store->slot_shift)};
+    dropped->key = (struct store_key){.data = (const char *)&dropped->key_bytes,
+                                      .len = sizeof dropped->key_bytes,
+                                      .slot = dropped->key_bytes.slot,
+                                      .db = STORE_HIDDEN_DB,
+                                      .mode = STORE_EXCLUSIVE,
+                                      .hash = format_hash(&store->superblock.secret,
+                                                          (const char *)&dropped->key_bytes,
+                                                          sizeof dropped->key_bytes)};
+    return dropped;
 }
 
-void tree_bury(struct store *store, const struct format_trees *roots)
+void tree_drop(struct store *store, const struct format_trees *roots)
 {
-    tree_bury_of(store, roots, store->generation);
+    tree_drop_of(store, roots, store->generation);
 }
 
-void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_t generation)
+void tree_drop_of(struct store *store, const struct format_trees *roots, uint64_t generation)
 {
     if (number_list_has(&store->disputed_collections, roots->collection)) {
         atomic_store(&store->scan_wanted, true); /* the other item's, too */
         return;
     }
-    struct grave *grave = new_grave(store, roots->collection, roots->home);
-    bool noted = grave != NULL;
-    if (grave)
-        grave->generation = generation;
+    struct dropped_tree *dropped = new_dropped_tree(store, roots->collection, roots->home);
+    bool noted = dropped != NULL;
+    if (dropped)
+        dropped->generation = generation;
     for (uint32_t i = 0; noted && i < roots->count; i++)
-        grave->has_outside |= roots->trees[i].has_outside != 0;
+        dropped->has_overflow |= roots->trees[i].has_overflow != 0;
     for (uint32_t i = 0; noted && i < roots->count; i++)
         if (roots->trees[i].height)
-            noted = grave_note_node(grave, roots->trees[i].root, roots->trees[i].height - 1u);
-    if (noted && grave->pages.count) {
-        grave_enlist(store, grave);
+            noted =
+                dropped_tree_note_node(dropped, roots->trees[i].root, roots->trees[i].height - 1u);
+    if (noted && dropped->pages.count) {
+        dropped_tree_enqueue(store, dropped);
         return;
     }
     if (!noted)
@@ -114,12 +116,12 @@ void tree_bury_of(struct store *store, const struct format_trees *roots, uint64_
         env_log(&store->env, STORE_LOG_WARNING,
                 "Out of memory: the space of a deleted collection comes back with the next "
                 "start");
-    if (grave)
-        grave_free(grave);
+    if (dropped)
+        dropped_tree_free(dropped);
 }
 
 /* From an item in its page. */
-void tree_bury_item(struct store *store, const struct format_item *item)
+void tree_drop_item(struct store *store, const struct format_item *item)
 {
     struct format_trees *roots = malloc(item->payload_len);
     if (!roots) {
@@ -127,32 +129,32 @@ void tree_bury_item(struct store *store, const struct format_item *item)
         return;
     }
     memcpy(roots, format_payload(item), item->payload_len);
-    tree_bury(store, roots);
+    tree_drop(store, roots);
     free(roots);
 }
 
-bool tree_bury_outside(struct store *store, const struct format_outside_key *key)
+bool tree_drop_overflow(struct store *store, const struct format_overflow_key *key)
 {
     uint32_t home = key->slot >> store->slot_shift;
-    struct grave *grave = store->graves;
-    if (!grave || !grave->outside || grave->home != home) {
-        grave = new_grave(store, key->collection, home);
-        if (!grave)
+    struct dropped_tree *dropped = store->dropped_trees;
+    if (!dropped || !dropped->overflow || dropped->home != home) {
+        dropped = new_dropped_tree(store, key->collection, home);
+        if (!dropped)
             return false;
-        grave_enlist(store, grave);
+        dropped_tree_enqueue(store, dropped);
     }
-    if (!array_reserve(&grave->outside, &grave->outside_capacity, grave->outside_count + 1,
-                       sizeof *grave->outside))
+    if (!array_reserve(&dropped->overflow, &dropped->overflow_capacity, dropped->overflow_count + 1,
+                       sizeof *dropped->overflow))
         return false;
-    grave->outside[grave->outside_count++] = *key;
+    dropped->overflow[dropped->overflow_count++] = *key;
     return true;
 }
 
-void tree_forget_graves(struct store *store)
+void tree_forget_dropped(struct store *store)
 {
-    struct grave *grave;
-    while ((grave = grave_take(store))) {
-        atomic_fetch_sub_explicit(&store->grave_count, 1, memory_order_relaxed);
-        grave_free(grave);
+    struct dropped_tree *dropped;
+    while ((dropped = dropped_tree_take(store))) {
+        atomic_fetch_sub_explicit(&store->dropped_tree_count, 1, memory_order_relaxed);
+        dropped_tree_free(dropped);
     }
 }

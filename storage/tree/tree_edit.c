@@ -103,12 +103,12 @@ static enum store_result damaged(struct store_tree *tree, uint32_t page,
 
 void tree_prefetch(const struct store_tree *tree, uint32_t page)
 {
-    const struct space *space = tree_space(tree->txn, tree->collection);
-    uint32_t frame = page < space->segment_count * SEGMENT_PAGES ? space->table[page] : 0;
+    const struct page_file *file = tree_space(tree->txn, tree->collection);
+    uint32_t frame = page < file->segment_count * SEGMENT_PAGES ? file->table[page] : 0;
     if (!frame)
         return;
-    const char *memory = arena_memory(space->arena, frame);
-    __builtin_prefetch(arena_frame(space->arena, frame));
+    const char *memory = arena_memory(file->arena, frame);
+    __builtin_prefetch(arena_frame(file->arena, frame));
     for (uint32_t line = 0; line < PREFETCHED; line++)
         __builtin_prefetch(memory + line * LINE);
 }
@@ -117,32 +117,32 @@ void tree_prefetch(const struct store_tree *tree, uint32_t page)
  * the end hold more of them than there are frames. */
 void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place)
 {
-    if (tree->txn->in_place)
+    if (tree->txn->blocking_io)
         return;
-    struct space *space = tree_space(tree->txn, tree->collection);
-    uint32_t pages = space->segment_count * SEGMENT_PAGES;
-    uint32_t most = atomic_load_explicit(&space->arena->limit, memory_order_relaxed) / 32;
+    struct page_file *file = tree_space(tree->txn, tree->collection);
+    uint32_t pages = file->segment_count * SEGMENT_PAGES;
+    uint32_t most = atomic_load_explicit(&file->arena->limit, memory_order_relaxed) / 32;
     uint32_t end = place + (most < READ_AHEAD ? most : READ_AHEAD);
     uint32_t first = inner_page(node, place);
-    if (first >= pages || space->table[first])
+    if (first >= pages || file->table[first])
         return;
     for (uint32_t i = place; i < end && i < node->count; i++)
         if (inner_page(node, i) < pages)
-            load_prefetch(tree->txn->worker, space, inner_page(node, i));
+            load_prefetch(tree->txn->worker, file, inner_page(node, i));
 }
 
 static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint32_t level,
                                     const struct format_node **node)
 {
     struct store_txn *txn = tree->txn;
-    struct space *space = tree_space(txn, tree->collection);
-    if (page >= space->segment_count * SEGMENT_PAGES || space_class_of(space, page) != TREE_CLASS)
+    struct page_file *file = tree_space(txn, tree->collection);
+    if (page >= file->segment_count * SEGMENT_PAGES || page_file_class_of(file, page) != TREE_CLASS)
         return damaged(tree, page, NULL);
     uint32_t frame;
-    enum store_result result = load_page(txn, space, page, &frame);
+    enum store_result result = load_page(txn, file, page, &frame);
     if (result != STORE_OK)
         return result;
-    const struct format_node *found = (const void *)arena_memory(space->arena, frame);
+    const struct format_node *found = (const void *)arena_memory(file->arena, frame);
     if (found->item.database != FORMAT_HIDDEN || !(found->item.flags & FORMAT_NODE) ||
         found->collection != tree->collection->roots->collection || found->level != level ||
         found->count == 0)
@@ -186,7 +186,7 @@ static enum store_result make_copy(struct store_tree *tree, struct tree_edit *ed
 static bool is_seen(const struct store_tree *tree, uint32_t page, uint32_t level)
 {
     return tree->seen[level].page == page && tree->seen[level].leavings == tree->txn->leavings &&
-           !tree->txn->in_place;
+           !tree->txn->blocking_io;
 }
 
 enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t level,
@@ -286,16 +286,16 @@ enum store_result tree_add_count(struct store_tree *tree, uint32_t page, uint32_
 enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct format_node **node,
                                 uint32_t *page)
 {
-    struct space *space = tree_space(tree->txn, tree->collection);
+    struct page_file *file = tree_space(tree->txn, tree->collection);
     uint32_t slot;
-    enum store_result result = commit_take_slot(tree->txn, space, TREE_CLASS, page, &slot);
+    enum store_result result = commit_take_slot(tree->txn, file, TREE_CLASS, page, &slot);
     if (result != STORE_OK)
         return result;
     /* A page that was freed by this transaction is not free before its commit. */
     struct format_node *copy = store_alloc(tree->txn, PAGE_SIZE);
     struct tree_edit *edit = copy ? add_edit(tree, *page, 0) : NULL;
     if (!edit) {
-        space_give_slot(space, *page, slot);
+        page_file_give_slot(file, *page, slot);
         return STORE_NO_MEMORY;
     }
     edit->copy = copy;
@@ -317,7 +317,7 @@ void tree_free_node(struct store_tree *tree, uint32_t page)
 static void give_back(struct store_txn *txn, struct tree_edit *edit)
 {
     if (edit->is_fresh && !edit->is_idle)
-        space_give_slot(tree_space(txn, edit->collection), edit->page, 0);
+        page_file_give_slot(tree_space(txn, edit->collection), edit->page, 0);
     edit->is_idle = true;
 }
 
@@ -410,20 +410,20 @@ static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *o
 
 static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *edit)
 {
-    struct space *space = tree_space(txn, edit->collection);
+    struct page_file *file = tree_space(txn, edit->collection);
     uint32_t frame;
-    if (!edit->is_fresh && space_slot_is_free(space, edit->page, 0))
+    if (!edit->is_fresh && space_slot_is_free(file, edit->page, 0))
         return damaged(&edit->collection->trees[0], edit->page, NULL);
-    enum store_result result = edit->is_fresh ? commit_slot_frame(txn, space, edit->page, 0, &frame)
-                                              : load_page(txn, space, edit->page, &frame);
+    enum store_result result = edit->is_fresh ? commit_slot_frame(txn, file, edit->page, 0, &frame)
+                                              : load_page(txn, file, edit->page, &frame);
     if (result == STORE_OK)
-        result = commit_hold(txn, space, &frame);
+        result = commit_hold(txn, file, &frame);
     if (result != STORE_OK)
         return result;
     edit->frame = frame;
     if (edit->is_fresh || edit->is_freed || edit->is_planned)
         return STORE_OK;
-    return compare(txn, edit, arena_memory(space->arena, frame)) ? STORE_OK : STORE_NO_MEMORY;
+    return compare(txn, edit, arena_memory(file->arena, frame)) ? STORE_OK : STORE_NO_MEMORY;
 }
 
 enum store_result tree_prepare(struct store_txn *txn)
@@ -445,7 +445,7 @@ void tree_release(struct store_txn *txn)
 {
     for (struct tree_edit *edit = txn->trees.edits; edit; edit = edit->next) {
         if (edit->frame)
-            space_unref(tree_space(txn, edit->collection), edit->frame);
+            page_file_unref(tree_space(txn, edit->collection), edit->frame);
         edit->frame = 0;
     }
 }
@@ -529,25 +529,25 @@ static void put_page(const struct tree_edit *edit, char *page, char *at, uint64_
 
 static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *at, uint64_t commit)
 {
-    struct space *space = tree_space(txn, edit->collection);
-    char *page = arena_memory(space->arena, edit->frame);
+    struct page_file *file = tree_space(txn, edit->collection);
+    char *page = arena_memory(file->arena, edit->frame);
     uint32_t length = body_length(edit);
-    uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, space->id, edit->page, 0);
+    uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, file->id, edit->page, 0);
     enum format_op kind = edit->is_freed   ? FORMAT_ERASE
                           : is_patch(edit) ? FORMAT_PATCH
                                            : FORMAT_PUT;
-    at = commit_add_operation(at, kind, space->id, edit->page, 0, length);
+    at = commit_add_operation(at, kind, file->id, edit->page, 0, length);
     if (length % 8)
         memset(at + commit_padded(length) - 8, 0, 8);
     if (edit->is_freed) {
         memset(page, 0, sizeof(struct format_item));
-        space_give_slot(space, edit->page, 0);
+        page_file_give_slot(file, edit->page, 0);
     } else if (kind == FORMAT_PATCH) {
         patch_page(edit, page, at, commit, mix);
     } else {
         put_page(edit, page, at, commit, mix);
     }
-    space_mark_dirty(space, edit->frame, commit);
+    page_file_mark_dirty(file, edit->frame, commit);
     return at + commit_padded(length);
 }
 

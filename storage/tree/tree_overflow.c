@@ -9,8 +9,8 @@
 
 #include "storage/tree/tree_owner.h"
 
-void tree_outside_key(const struct store *store, struct store_key *key,
-                      const struct format_outside_key *bytes)
+void tree_overflow_key(const struct store *store, struct store_key *key,
+                       const struct format_overflow_key *bytes)
 {
     *key = (struct store_key){
         .data = (const char *)bytes,
@@ -22,42 +22,42 @@ void tree_outside_key(const struct store *store, struct store_key *key,
 }
 
 static void key_of(const struct store_tree *tree, const char *name, struct store_key *key,
-                   struct format_outside_key *bytes)
+                   struct format_overflow_key *bytes)
 {
-    struct format_outside outside;
-    memcpy(&outside, name, sizeof outside);
-    *bytes = (struct format_outside_key){.collection = tree->collection->roots->collection,
-                                         .element = outside.element,
-                                         .slot = outside.slot};
-    tree_outside_key(tree->txn->store, key, bytes);
+    struct format_overflow overflow;
+    memcpy(&overflow, name, sizeof overflow);
+    *bytes = (struct format_overflow_key){.collection = tree->collection->roots->collection,
+                                          .element = overflow.element,
+                                          .slot = overflow.slot};
+    tree_overflow_key(tree->txn->store, key, bytes);
 }
 
-enum store_result tree_put_outside(struct store_tree *tree, const char *value, size_t len,
-                                   struct format_outside *name)
+enum store_result tree_put_overflow(struct store_tree *tree, const char *value, size_t len,
+                                    struct format_overflow *name)
 {
     struct store_txn *txn = tree->txn;
     struct collection *collection = tree->collection;
-    struct outside_write *write = store_alloc(txn, sizeof *write);
+    struct overflow_write *write = store_alloc(txn, sizeof *write);
     if (!write)
         return STORE_NO_MEMORY;
     uint64_t element = tree_next_id(txn->store);
     uint32_t slots = 1u << txn->store->slot_shift;
     uint32_t slot = collection->roots->home * slots + (uint32_t)element % slots;
-    *name = (struct format_outside){element, len, (uint16_t)slot, {0}};
-    write->bytes = (struct format_outside_key){
+    *name = (struct format_overflow){element, len, (uint16_t)slot, {0}};
+    write->bytes = (struct format_overflow_key){
         .collection = collection->roots->collection, .element = element, .slot = (uint16_t)slot};
-    tree_outside_key(txn->store, &write->key, &write->bytes);
-    write->next = collection->outside;
-    collection->outside = write;
-    tree->root->has_outside = 1;
+    tree_overflow_key(txn->store, &write->key, &write->bytes);
+    write->next = collection->overflow;
+    collection->overflow = write;
+    tree->root->has_overflow = 1;
     return store_put(txn, &write->key, 0, value, len, STORE_NO_EXPIRY);
 }
 
-enum store_result tree_get_outside(struct store_tree *tree, const char *name,
-                                   struct store_item *item)
+enum store_result tree_get_overflow(struct store_tree *tree, const char *name,
+                                    struct store_item *item)
 {
     struct store_key key;
-    struct format_outside_key bytes;
+    struct format_overflow_key bytes;
     key_of(tree, name, &key, &bytes);
     if (key.slot >> tree->txn->store->slot_shift != tree->collection->roots->home)
         return STORE_DAMAGED;
@@ -65,9 +65,9 @@ enum store_result tree_get_outside(struct store_tree *tree, const char *name,
     return result == STORE_ABSENT ? STORE_DAMAGED : result;
 }
 
-enum store_result tree_delete_outside(struct store_tree *tree, const char *name)
+enum store_result tree_delete_overflow(struct store_tree *tree, const char *name)
 {
-    struct format_outside_key *bytes = store_alloc(tree->txn, sizeof *bytes);
+    struct format_overflow_key *bytes = store_alloc(tree->txn, sizeof *bytes);
     struct store_key key;
     if (!bytes)
         return STORE_NO_MEMORY;

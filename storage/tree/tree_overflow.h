@@ -6,13 +6,13 @@
 
 #include "storage/tree/tree.h"
 
-STORE_MUST_CHECK enum store_result tree_put_outside(struct store_tree *tree, const char *value,
-                                                    size_t len, struct format_outside *name);
-STORE_MUST_CHECK enum store_result tree_get_outside(struct store_tree *tree, const char *name,
-                                                    struct store_item *item);
-STORE_MUST_CHECK enum store_result tree_delete_outside(struct store_tree *tree, const char *name);
+STORE_MUST_CHECK enum store_result tree_put_overflow(struct store_tree *tree, const char *value,
+                                                     size_t len, struct format_overflow *name);
+STORE_MUST_CHECK enum store_result tree_get_overflow(struct store_tree *tree, const char *name,
+                                                     struct store_item *item);
+STORE_MUST_CHECK enum store_result tree_delete_overflow(struct store_tree *tree, const char *name);
 
-void tree_outside_key(const struct store *store, struct store_key *key,
-                      const struct format_outside_key *bytes);
+void tree_overflow_key(const struct store *store, struct store_key *key,
+                       const struct format_overflow_key *bytes);
 
 #endif

@@ -89,7 +89,7 @@ enum store_result store_tree_create(struct store_txn *txn, const struct store_ke
         return STORE_NO_MEMORY;
     memset(collection->roots, 0, length);
     collection->roots->collection = tree_next_id(txn->store);
-    collection->roots->home = engine_partition(txn->store, key->slot)->space.id;
+    collection->roots->home = engine_partition(txn->store, key->slot)->file.id;
     collection->roots->count = (uint8_t)count;
     return txn_put_trees(txn, key, collection, type, expire_ms);
 }
@@ -171,7 +171,7 @@ enum store_result tree_settle(struct store_txn *txn)
             txn->writes[i].trees->is_given_up = false;
     enum store_result result = STORE_OK;
     for (struct collection *c = txn->trees.collections; c && result == STORE_OK; c = c->next)
-        for (struct outside_write *o = c->is_given_up ? c->outside : NULL; o; o = o->next)
+        for (struct overflow_write *o = c->is_given_up ? c->overflow : NULL; o; o = o->next)
             if (store_delete(txn, &o->key) != STORE_OK)
                 result = STORE_NO_MEMORY;
     tree_settle_edits(txn);

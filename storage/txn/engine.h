@@ -2,17 +2,17 @@
  * The engine's inner structures. Private to storage/.
  *
  * WHO RUNS. Worker threads execute requests; any worker may execute any request, under the locks of
- * the partitions it touches. One keeper thread does what needs no client: it grows files, writes
- * dirty pages back, makes checkpoints, keeps the everysec promise.
+ * the partitions it touches. One maintenance thread thread does what needs no client: it grows
+ * files, writes dirty pages back, makes checkpoints, keeps the everysec promise.
  *
  * LOCKS, outermost first; a thread takes further ones only downwards in this list
  *   1. partitions' locks (struct space.lock), in rising order of their numbers
  *   2. free_lock
  *   3. extents.lock
- *   4. barrier_lock
+ *   4. store_lock_mutex
  *   5. throttle_lock
- *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, keeper_lock, graves_lock
- * Only eviction looks sideways, with trylock.
+ *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, maintenance_lock,
+ * dropped_trees_lock Only eviction looks sideways, with trylock.
  *
  * A transaction's way is drawn in txn_state.h.
  */
@@ -41,14 +41,14 @@
 #define EXPIRY_UNIT_MS 128u
 #define RERUN_LIMIT 3u /* then a run waits for the disk in place */
 #define QUEUE_DEPTH 512u
-#define CLAIM_BUCKETS 1024u
+#define KEY_LOCK_BUCKETS 1024u
 
 /* ---- order per key (key_locks.c) ---- */
 
 /* A parked transaction's place in the queue of one key. Queues are found by the key's hash: a
  * collision makes two keys share one, which delays but does no harm. */
-struct claim {
-    struct claim *next, *previous; /* in the same key's queue */
+struct key_lock {
+    struct key_lock *next, *previous; /* in the same key's queue */
     struct store_txn *txn;
     uint64_t hash;
     uint16_t partition;
@@ -56,9 +56,9 @@ struct claim {
     bool granted; /* nobody ahead holds it up; or it is refused, and only has to leave */
     bool in_turn; /* granted because it was its turn */
     struct {
-        struct claim *next_bucket; /* first of the next key's queue */
-        struct claim *last;
-        struct claim *waiting;                       /* the first that is not in turn */
+        struct key_lock *next_bucket; /* first of the next key's queue */
+        struct key_lock *last;
+        struct key_lock *waiting;                    /* the first that is not in turn */
         uint32_t exclusive_ahead, exclusive_from_it; /* claims before `waiting`; from it on */
     } queue;                                         /* kept by the first claim of a queue */
 };
@@ -80,11 +80,11 @@ struct eviction {
 };
 
 struct partition {
-    struct space space; /* its lock is the partition's */
+    struct page_file file; /* its lock is the partition's */
     struct index index;
     struct ttl ttl;
-    struct claim *claims[CLAIM_BUCKETS];
-    uint32_t claim_count;
+    struct key_lock *key_locks[KEY_LOCK_BUCKETS];
+    uint32_t key_lock_count;
     uint64_t last_removal; /* newest commit that made a key absent: what an absence shows */
     struct database_count databases[STORE_DB_COUNT + 1]; /* the last one's: STORE_HIDDEN_DB */
     counter expired; /* items deleted because their time had come */
@@ -103,8 +103,8 @@ struct large_write {
     struct patches *patches;        /* or NULL */
     struct format_root *root;       /* the result, once all extents are durable */
     uint32_t root_bytes;
-    struct staging *staging;     /* in progress */
-    struct store_upload *upload; /* whose runs `base` names, or NULL */
+    struct extent_write *extent_write; /* in progress */
+    struct store_upload *upload;       /* whose runs `base` names, or NULL */
 };
 
 /* A change buffered by the transaction. */
@@ -152,7 +152,7 @@ struct arrangement {
 };
 
 struct pin {
-    struct space *space;
+    struct page_file *file;
     uint32_t frame;
 };
 
@@ -190,11 +190,11 @@ enum txn_again {
     AGAIN_WHEN_LOADED, /* it waits for a page, or another thing that `waits` counts */
     AGAIN_AT_ONCE,     /* it ended only to begin again: no rerun for a page's sake */
     AGAIN_IN_TURN,     /* so that others have their turn: store_step */
-    AGAIN_WHEN_ROUSED, /* likewise, and not before store_rouse: store_rest */
+    AGAIN_WHEN_ROUSED, /* likewise, and not before store_resume: store_suspend */
     AGAIN_TO_GO_ON,    /* in turn, with what this run has written: store_yield */
 };
 
-/* Where one that is queued and may scout is in that: see prefetch_run.c. */
+/* Where one that is queued and may prefetch run is in that: see prefetch_run.c. */
 enum txn_scout {
     SCOUT_NEVER,   /* it may not, or has run properly */
     SCOUT_LISTED,  /* not yet: it stands in the worker's list */
@@ -204,7 +204,7 @@ enum txn_scout {
 
 #define TOUCHED_MOST 64u
 struct touched {
-    struct space *space;
+    struct page_file *file;
     uint32_t page;
 };
 
@@ -231,22 +231,22 @@ struct store_txn {
     enum txn_phase phase;
     enum txn_hold hold;
     enum txn_again again;
-    enum txn_scout scout;
+    enum txn_scout prefetch_run;
     enum store_result failure; /* to be returned once nothing is waited for any more */
     _Atomic uint32_t waits; /* loads, grants, staging, throttle; one more while being attempted */
 
     /* What may be so in several of those states. */
     bool throttled;       /* in store->throttled, under its lock: one of `waits` */
     bool refuses;         /* others that need its keys; under their partitions' locks */
-    bool in_place;        /* from now on it waits for the disk instead of returning STORE_WAIT */
+    bool blocking_io;     /* from now on it waits for the disk instead of returning STORE_WAIT */
     bool leaves_no_trace; /* what it reads counts for no use of it */
-    /* What its last attempt, or run as a scout, came upon. */
+    /* What its last attempt, or run as a prefetch run, came upon. */
     bool starved;      /* it found no frame */
-    bool found_absent; /* as a scout, it has begun a read */
+    bool found_absent; /* as a prefetch run, it has begun a read */
 
-    uint32_t scout_runs;
+    uint32_t prefetch_runs;
     TAILQ_ENTRY(store_txn) of_unscouted;
-    uint64_t life; /* changes when it is used for another request */
+    uint64_t generation; /* changes when it is used for another request */
     uint32_t reruns;
     uint32_t frame_waits;
     int64_t room_since_ms; /* since when it waits for room on disk; 0: it does not */
@@ -262,27 +262,28 @@ struct store_txn {
     size_t write_capacity;
     uint32_t *write_table; /* open addressing over writes, when there are many; 0: empty */
     uint32_t write_table_size, write_table_room;
-    uint32_t staged_count; /* writes, the first, whose large values are durable */
+    uint32_t written_count; /* writes, the first, whose large values are durable */
 
     struct pin *pins;
     uint32_t pin_count;
     size_t pin_capacity;
-    struct claim *claims;
-    uint32_t claim_count;
-    size_t claim_capacity;
+    struct key_lock *key_locks;
+    uint32_t key_lock_count;
+    size_t key_lock_capacity;
     _Atomic uint32_t ungranted;   /* of its claims */
-    struct claim summons;         /* the key it was called to; its txn NULL: none, or no more */
-    struct store_stream *streams; /* opened by this run */
+    struct key_lock handoffs;     /* the key it was called to; its txn NULL: none, or no more */
+    struct store_reader *readers; /* opened by this run */
     int stage_error;              /* to be returned once the writes in flight are done */
     struct whole *wholes;         /* large values being gathered for store_load */
     struct tree_txn trees;
     uint32_t leavings; /* how often load_leave_pages was called */
 
-    struct space *failed_space; /* a load that failed since the last attempt */
+    struct page_file *failed_space; /* a load that failed since the last attempt */
     uint32_t failed_page;
     struct arrangement arrangement;
-    struct store_building *building; /* its step is to be committed, or is being */
-    struct annex *annex; /* where its operations go if they are too long for the journal */
+    struct store_bulk_load *bulk_load; /* its step is to be committed, or is being */
+    struct long_record
+        *long_record; /* where its operations go if they are too long for the journal */
 
     struct memory_block *blocks; /* store_alloc's */
     uint64_t block_bytes;        /* theirs */
@@ -316,16 +317,17 @@ struct store_worker {
     struct disk_queue *queue;
     struct disk_queue *sync_queue; /* for waiting in place: nothing else completes on it */
     int fd;
-    TAILQ_HEAD(, store_txn) unscouted;
-    uint32_t scouted;    /* that are still behind */
-    uint32_t scout_luck; /* how often scouts that went on came upon another page, lately */
-    struct load *patient,
-        *patient_last;      /* reads of writers, not handed to the queue yet (load.c) */
-    uint32_t patient_reads; /* those that were */
+    TAILQ_HEAD(, store_txn) unprefetched;
+    uint32_t prefetched; /* that are still behind */
+    uint32_t
+        prefetch_run_luck; /* how often prefetch runs that went on came upon another page, lately */
+    struct load *low_priority,
+        *low_priority_last;      /* reads of writers, not handed to the queue yet (load.c) */
+    uint32_t low_priority_reads; /* those that were */
     struct store_txn *free_txns;
-    struct store_txn *ready, *ready_last;       /* to be attempted by this thread */
-    struct store_txn *summoned, *summoned_last; /* likewise, before those */
-    bool answers;                               /* is in store_answer_summons */
+    struct store_txn *ready, *ready_last;           /* to be attempted by this thread */
+    struct store_txn *handed_off, *handed_off_last; /* likewise, before those */
+    bool answers;                                   /* is in store_run_handoffs */
     uint32_t steps;    /* that requests have made; for comparison with itself */
     uint64_t attempts; /* that its requests have begun */
     uint32_t parked;
@@ -335,11 +337,11 @@ struct store_worker {
     uint64_t removal_bytes;                   /* of their long keys */
     struct unreadable_name unreadable[EXPIRED_NOTES]; /* the last ones, in turn */
     uint32_t unreadable_count;
-    _Atomic bool expire_due; /* set by the keeper's clock */
+    _Atomic bool expire_due; /* set by the maintenance thread's clock */
     _Atomic bool evict_due;  /* somebody wants room */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
-    struct grave *grave; /* that it digs in (tree_purge.c) */
+    struct dropped_tree *dropped; /* that it digs in (tree_purge.c) */
 
     pthread_mutex_t inbox_lock;
     struct store_txn *inbox, *inbox_last; /* made ready by other threads */
@@ -376,7 +378,7 @@ struct store {
     struct env env;
     const struct hooks *hooks;
     struct disk *disk;
-    struct disk_queue *keeper_queue;
+    struct disk_queue *maintenance_queue;
     struct superblock superblock;
     struct format_superblock stopped; /* as the start found it */
     bool was_clean;                   /* so that an index checkpoint may belong to it */
@@ -384,11 +386,11 @@ struct store {
     bool scans;              /* at the start, whatever the index checkpoint says */
     struct page_cache cache; /* its spaces: the partitions', in their order, and the extents */
     struct journal journal;
-    uint64_t record_most; /* longer ones go to an annex (long_record.c) */
+    uint64_t record_most; /* longer ones go to a long record (long_record.c) */
     struct partition *partitions;
     uint32_t partition_count;
     uint32_t slot_shift; /* hash slot >> slot_shift = partition */
-    struct space extents;
+    struct page_file extents;
     struct format_databases databases; /* changed under all partitions' locks */
     uint64_t databases_commit;         /* by which; likewise */
     uint32_t observer_count;           /* likewise; read at every commit */
@@ -415,19 +417,20 @@ struct store {
     _Atomic bool walks_expired;       /* store_set_active_expiry */
     _Atomic uint64_t tree_ids;        /* given out in this epoch (tree_owner.c) */
     _Atomic uint64_t sequences;       /* likewise, to the caller */
-    _Atomic uint32_t stream_pages;    /* pinned by streams */
+    _Atomic uint32_t reader_pages;    /* pinned by streams */
     _Atomic uint64_t loaded_bytes;    /* of values in one piece, while their requests last */
 
-    pthread_mutex_t barrier_lock; /* exclusive requests and all that came behind one */
-    struct store_txn *barrier, *barrier_last;
-    struct store_txn *barrier_holder;
-    _Atomic uint32_t barrier_count; /* queued, and the holder */
-    _Atomic uint32_t active;        /* parked transactions with claims */
-    _Atomic uint32_t refusing;      /* of them and the barrier's holder: those that refuse others */
+    pthread_mutex_t store_lock_mutex; /* exclusive requests and all that came behind one */
+    struct store_txn *store_lock, *store_lock_last;
+    struct store_txn *store_lock_holder;
+    _Atomic uint32_t store_lock_count; /* queued, and the holder */
+    _Atomic uint32_t active;           /* parked transactions with claims */
+    _Atomic uint32_t refusing; /* of them and the barrier's holder: those that refuse others */
 
-    pthread_mutex_t throttle_lock; /* transactions that wait for the keeper, the oldest first */
+    pthread_mutex_t
+        throttle_lock; /* transactions that wait for the maintenance thread, the oldest first */
     struct store_txn *throttled, *throttled_last; /* linked by next_throttled */
-    _Atomic uint64_t throttle_count, reruns, in_place_runs;
+    _Atomic uint64_t throttle_count, reruns, blocking_io_runs;
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */
     struct deferred_free *deferred, *deferred_last; /* under extents.lock */
@@ -440,19 +443,19 @@ struct store {
     struct number_list disputed_runs;        /* first pages; under extents.lock */
     struct number_list disputed_collections; /* ids; not changed while workers run */
 
-    pthread_mutex_t graves_lock; /* a leaf */
-    struct grave *graves;        /* collections to be taken apart (tree_drop.c) */
-    _Atomic uint32_t grave_count;
+    pthread_mutex_t dropped_trees_lock; /* a leaf */
+    struct dropped_tree *dropped_trees; /* collections to be taken apart (tree_drop.c) */
+    _Atomic uint32_t dropped_tree_count;
     uint64_t generation; /* of what is in memory: changes when all of it is dropped */
 
-    pthread_t keeper;
-    bool keeper_running;
-    pthread_mutex_t keeper_lock;
-    pthread_cond_t keeper_wake;
-    bool keeper_stop, keeper_asked;
+    pthread_t maintenance_thread;
+    bool maintenance_running;
+    pthread_mutex_t maintenance_lock;
+    pthread_cond_t maintenance_wake;
+    bool maintenance_stop, maintenance_asked;
     _Atomic int64_t grow_retry_ms; /* after ENOSPC */
     _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
-    bool sweeping;                 /* the keeper's own, with where it is */
+    bool sweeping;                 /* the maintenance thread's own, with where it is */
     uint32_t sweep_partition, sweep_segment;
 
     _Atomic uint64_t segments_reclaimed;
@@ -479,7 +482,7 @@ static inline uint32_t engine_tag(uint64_t key_hash, uint32_t database)
 }
 
 /* What the index knows of an item, by its flags. */
-static inline uint32_t engine_traits(uint32_t flags)
+static inline uint32_t engine_flags(uint32_t flags)
 {
     return (flags & FORMAT_TREES ? INDEX_TREES : 0u) |
            (flags & (FORMAT_LARGE | FORMAT_LONG_KEY) ? INDEX_LARGE : 0u) |

@@ -13,7 +13,7 @@ struct store_txn;
 struct store_upload;
 
 struct hooks {
-    /* load.c: a page that the transaction came upon as a scout is there; no lock is held. */
+    /* load.c: a page that the transaction came upon as a prefetch run is there; no lock is held. */
     void (*page_arrived)(struct store_txn *txn);
     /* exec/txn.c: of a transaction with streams the run is forgotten, or the last one finished. */
     void (*run_discarded)(struct store_txn *txn);

@@ -6,8 +6,8 @@
 #include "storage/txn/engine.h"
 
 /* The transaction has read this item: used once, however often it looks. */
-void item_use_touch(struct store_txn *txn, struct space *space, uint32_t page, uint32_t slot);
+void item_use_touch(struct store_txn *txn, struct page_file *file, uint32_t page, uint32_t slot);
 /* Its write puts an item at new_page, in place of one at old_page (0: of none). */
-void item_use_write(struct store_txn *txn, struct space *space, const struct write *write);
+void item_use_write(struct store_txn *txn, struct page_file *file, const struct write *write);
 
 #endif

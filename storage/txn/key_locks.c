@@ -9,7 +9,7 @@
  * step walks over a queue: it may hold a command of every client there is.
  * 3. Claims are taken for all keys at one instant, under the locks of all their partitions: so all
  *    queues agree on the order of any two transactions, and nobody waits in a circle.
- * 4. But one that was summoned (lock_handoff.c) has a claim on one key first, and on others that
+ * 4. But one that was summoned (lock_handoff.c) has a lock on one key first, and on others that
  * were kept for it, next behind the transaction that does so, as that one is; on the rest when it
  *    comes to run. There it goes ahead of all that do not run yet, and so waits only for those that
  *    have all their claims, `ungranted` being 0, and wait for nobody's.
@@ -26,140 +26,140 @@
 
 #define CHECKED_MOST 64u /* claims of a partition */
 
-static struct claim **bucket_of(struct partition *partition, uint64_t hash)
+static struct key_lock **bucket_of(struct partition *partition, uint64_t hash)
 {
-    return &partition->claims[hash % CLAIM_BUCKETS];
+    return &partition->key_locks[hash % KEY_LOCK_BUCKETS];
 }
 
 /* Where the first claim of the key's queue hangs; *result is NULL when there is no queue. */
-static struct claim **find_queue(struct partition *partition, uint64_t hash)
+static struct key_lock **find_queue(struct partition *partition, uint64_t hash)
 {
-    struct claim **at = bucket_of(partition, hash);
+    struct key_lock **at = bucket_of(partition, hash);
     while (*at && (*at)->hash != hash)
         at = &(*at)->queue.next_bucket;
     return at;
 }
 
-bool admission_conflicts(const struct partition *partition, uint64_t hash, bool exclusive)
+bool key_locks_conflicts(const struct partition *partition, uint64_t hash, bool exclusive)
 {
-    if (partition->claim_count == 0)
+    if (partition->key_lock_count == 0)
         return false;
-    const struct claim *first = *find_queue((struct partition *)partition, hash);
+    const struct key_lock *first = *find_queue((struct partition *)partition, hash);
     return first && (exclusive || first->queue.exclusive_ahead || first->queue.exclusive_from_it);
 }
 
-bool admission_refuses(const struct partition *partition, uint64_t hash)
+bool key_locks_refuses(const struct partition *partition, uint64_t hash)
 {
-    const struct claim *claim = *find_queue((struct partition *)partition, hash);
-    while (claim && !claim->txn->refuses)
-        claim = claim->next;
-    return claim != NULL;
+    const struct key_lock *key_lock = *find_queue((struct partition *)partition, hash);
+    while (key_lock && !key_lock->txn->refuses)
+        key_lock = key_lock->next;
+    return key_lock != NULL;
 }
 
-bool admission_is_awaited(const struct store_txn *txn)
+bool key_locks_have_waiters(const struct store_txn *txn)
 {
     bool awaited = false;
-    for (uint32_t i = 0; i < txn->claim_count && !awaited; i++) {
-        struct partition *partition = &txn->store->partitions[txn->claims[i].partition];
-        pthread_mutex_lock(&partition->space.lock);
-        awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;
-        pthread_mutex_unlock(&partition->space.lock);
+    for (uint32_t i = 0; i < txn->key_lock_count && !awaited; i++) {
+        struct partition *partition = &txn->store->partitions[txn->key_locks[i].partition];
+        pthread_mutex_lock(&partition->file.lock);
+        awaited = (*find_queue(partition, txn->key_locks[i].hash))->queue.waiting != NULL;
+        pthread_mutex_unlock(&partition->file.lock);
     }
     return awaited;
 }
 
 /* Whether it is the turn of a claim if all before it are in turn. A transaction's own claims never
  * hold it up; and what stands behind one of its own at the head is behind none but its own. */
-static bool may_take_turn(const struct claim *first, const struct claim *claim)
+static bool may_take_turn(const struct key_lock *first, const struct key_lock *key_lock)
 {
-    return first->txn == claim->txn || (!first->queue.exclusive_ahead && !claim->exclusive);
+    return first->txn == key_lock->txn || (!first->queue.exclusive_ahead && !key_lock->exclusive);
 }
 
 /* All grants together are one thing that a transaction waits for. */
-static void await(struct claim *claim)
+static void await(struct key_lock *key_lock)
 {
-    claim->in_turn = claim->granted = false;
-    if (atomic_fetch_add_explicit(&claim->txn->ungranted, 1, memory_order_acq_rel) == 0)
-        request_wait(claim->txn);
+    key_lock->in_turn = key_lock->granted = false;
+    if (atomic_fetch_add_explicit(&key_lock->txn->ungranted, 1, memory_order_acq_rel) == 0)
+        request_wait(key_lock->txn);
 }
 
-static void grant(struct claim *claim, struct store_worker *from)
+static void grant(struct key_lock *key_lock, struct store_worker *from)
 {
-    assert(!claim->granted);
-    claim->granted = true;
-    uint32_t before = atomic_fetch_sub_explicit(&claim->txn->ungranted, 1, memory_order_acq_rel);
+    assert(!key_lock->granted);
+    key_lock->granted = true;
+    uint32_t before = atomic_fetch_sub_explicit(&key_lock->txn->ungranted, 1, memory_order_acq_rel);
     assert(before > 0);
     if (before == 1)
-        request_wake(claim->txn, from);
+        request_wake(key_lock->txn, from);
 }
 
 /* Those whose turn it is now. */
-static void advance(struct claim *first, struct store_worker *from)
+static void advance(struct key_lock *first, struct store_worker *from)
 {
-    struct claim *claim;
+    struct key_lock *key_lock;
     assert(!first->previous); /* only the first of a queue keeps its figures */
-    while ((claim = first->queue.waiting) && may_take_turn(first, claim)) {
-        first->queue.waiting = claim->next;
-        first->queue.exclusive_ahead += claim->exclusive;
-        first->queue.exclusive_from_it -= claim->exclusive;
-        claim->in_turn = true;
-        if (claim->granted)
+    while ((key_lock = first->queue.waiting) && may_take_turn(first, key_lock)) {
+        first->queue.waiting = key_lock->next;
+        first->queue.exclusive_ahead += key_lock->exclusive;
+        first->queue.exclusive_from_it -= key_lock->exclusive;
+        key_lock->in_turn = true;
+        if (key_lock->granted)
             continue;
-        grant(claim, from);
+        grant(key_lock, from);
     }
 }
 
-static void append(struct claim *first, struct claim *claim)
+static void append(struct key_lock *first, struct key_lock *key_lock)
 {
-    assert(first->hash == claim->hash && !first->queue.last->next);
-    claim->previous = first->queue.last;
-    first->queue.last->next = claim;
-    first->queue.last = claim;
-    if (!first->queue.waiting && may_take_turn(first, claim)) {
-        claim->in_turn = claim->granted = true;
-        first->queue.exclusive_ahead += claim->exclusive;
+    assert(first->hash == key_lock->hash && !first->queue.last->next);
+    key_lock->previous = first->queue.last;
+    first->queue.last->next = key_lock;
+    first->queue.last = key_lock;
+    if (!first->queue.waiting && may_take_turn(first, key_lock)) {
+        key_lock->in_turn = key_lock->granted = true;
+        first->queue.exclusive_ahead += key_lock->exclusive;
         return;
     }
-    await(claim);
-    first->queue.exclusive_from_it += claim->exclusive;
+    await(key_lock);
+    first->queue.exclusive_from_it += key_lock->exclusive;
     if (!first->queue.waiting)
-        first->queue.waiting = claim;
+        first->queue.waiting = key_lock;
 }
 
-static void begin_queue(struct claim **first, struct claim *claim)
+static void begin_queue(struct key_lock **first, struct key_lock *key_lock)
 {
-    assert(!claim->next && !claim->previous);
-    claim->granted = claim->in_turn = true;
-    claim->queue.last = claim;
-    claim->queue.exclusive_ahead = claim->exclusive;
-    *first = claim;
+    assert(!key_lock->next && !key_lock->previous);
+    key_lock->granted = key_lock->in_turn = true;
+    key_lock->queue.last = key_lock;
+    key_lock->queue.exclusive_ahead = key_lock->exclusive;
+    *first = key_lock;
 }
 
-static void enqueue(struct partition *partition, struct claim *claim)
+static void enqueue(struct partition *partition, struct key_lock *key_lock)
 {
-    struct claim **first = find_queue(partition, claim->hash);
-    partition->claim_count++;
+    struct key_lock **first = find_queue(partition, key_lock->hash);
+    partition->key_lock_count++;
     if (*first)
-        append(*first, claim);
+        append(*first, key_lock);
     else
-        begin_queue(first, claim);
+        begin_queue(first, key_lock);
 }
 
-static struct claim claim_of(struct store_txn *txn, const struct store_key *key)
+static struct key_lock key_lock_of(struct store_txn *txn, const struct store_key *key)
 {
-    return (struct claim){.txn = txn,
-                          .hash = key->hash + key->db,
-                          .partition = (uint16_t)(key->slot >> txn->store->slot_shift),
-                          .exclusive = key->mode == STORE_EXCLUSIVE};
+    return (struct key_lock){.txn = txn,
+                             .hash = key->hash + key->db,
+                             .partition = (uint16_t)(key->slot >> txn->store->slot_shift),
+                             .exclusive = key->mode == STORE_EXCLUSIVE};
 }
 
-bool admission_reserve(struct store_txn *txn)
+bool key_locks_reserve(struct store_txn *txn)
 {
     uint32_t wanted = txn->request->key_count;
-    if (!array_reserve(&txn->claims, &txn->claim_capacity, wanted, sizeof *txn->claims))
+    if (!array_reserve(&txn->key_locks, &txn->key_lock_capacity, wanted, sizeof *txn->key_locks))
         return false;
     for (uint32_t i = 0; i < wanted; i++)
-        txn->claims[i].txn = NULL;
+        txn->key_locks[i].txn = NULL;
     return true;
 }
 
@@ -171,18 +171,19 @@ static void count_active(struct store_txn *txn)
 }
 
 /* Invariant 2, of one queue. */
-static void check_queue(const struct claim *first)
+static void check_queue(const struct key_lock *first)
 {
-    const struct claim *waiting = NULL, *last = NULL;
+    const struct key_lock *waiting = NULL, *last = NULL;
     uint32_t ahead = 0, from_it = 0;
-    for (const struct claim *claim = first; claim; last = claim, claim = claim->next) {
-        assert(claim->previous == last && claim->hash == first->hash && claim->txn);
-        assert(claim->txn->hold == HOLDS_KEYS && (claim->granted || !claim->in_turn));
-        if (!claim->in_turn && !waiting)
-            waiting = claim;
-        assert(claim->in_turn == !waiting);
-        *(claim->in_turn ? &ahead : &from_it) += claim->exclusive;
-        assert(ahead == 0 || waiting || claim->txn == first->txn);
+    for (const struct key_lock *key_lock = first; key_lock;
+         last = key_lock, key_lock = key_lock->next) {
+        assert(key_lock->previous == last && key_lock->hash == first->hash && key_lock->txn);
+        assert(key_lock->txn->hold == HOLDS_KEYS && (key_lock->granted || !key_lock->in_turn));
+        if (!key_lock->in_turn && !waiting)
+            waiting = key_lock;
+        assert(key_lock->in_turn == !waiting);
+        *(key_lock->in_turn ? &ahead : &from_it) += key_lock->exclusive;
+        assert(ahead == 0 || waiting || key_lock->txn == first->txn);
     }
     assert(first->queue.last == last && first->queue.waiting == waiting);
     assert(first->queue.exclusive_ahead == ahead && first->queue.exclusive_from_it == from_it);
@@ -193,87 +194,87 @@ static void check_queue(const struct claim *first)
  */
 static void check(struct partition *partition, uint64_t hash)
 {
-    const struct claim *first = *find_queue(partition, hash);
-    if (storage_checks_enabled() && first && partition->claim_count <= CHECKED_MOST)
+    const struct key_lock *first = *find_queue(partition, hash);
+    if (storage_checks_enabled() && first && partition->key_lock_count <= CHECKED_MOST)
         check_queue(first);
 }
 
-bool admission_claim(struct store_txn *txn)
+bool key_locks_request(struct store_txn *txn)
 {
-    assert(txn->claim_count == 0 && !txn->summons.txn);
-    if (!admission_reserve(txn))
+    assert(txn->key_lock_count == 0 && !txn->handoffs.txn);
+    if (!key_locks_reserve(txn))
         return false;
-    txn->claim_count = txn->request->key_count;
-    for (uint32_t i = 0; i < txn->claim_count; i++) {
-        txn->claims[i] = claim_of(txn, &txn->request->keys[i]);
-        enqueue(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i]);
+    txn->key_lock_count = txn->request->key_count;
+    for (uint32_t i = 0; i < txn->key_lock_count; i++) {
+        txn->key_locks[i] = key_lock_of(txn, &txn->request->keys[i]);
+        enqueue(&txn->store->partitions[txn->key_locks[i].partition], &txn->key_locks[i]);
     }
     count_active(txn);
-    for (uint32_t i = 0; i < txn->claim_count; i++)
-        check(&txn->store->partitions[txn->claims[i].partition], txn->claims[i].hash);
+    for (uint32_t i = 0; i < txn->key_lock_count; i++)
+        check(&txn->store->partitions[txn->key_locks[i].partition], txn->key_locks[i].hash);
     return true;
 }
 
 /* Out of the queue's list and its figures, which the first claim that is left keeps from now on. */
-static void unlink_claim(struct claim **first, struct claim *claim)
+static void unlink_key_lock(struct key_lock **first, struct key_lock *key_lock)
 {
-    if ((*first)->queue.waiting == claim)
-        (*first)->queue.waiting = claim->next;
-    if ((*first)->queue.last == claim)
-        (*first)->queue.last = claim->previous;
+    if ((*first)->queue.waiting == key_lock)
+        (*first)->queue.waiting = key_lock->next;
+    if ((*first)->queue.last == key_lock)
+        (*first)->queue.last = key_lock->previous;
     uint32_t counted =
-        claim->in_turn ? (*first)->queue.exclusive_ahead : (*first)->queue.exclusive_from_it;
-    assert(counted >= claim->exclusive);
-    if (claim->in_turn)
-        (*first)->queue.exclusive_ahead -= claim->exclusive;
+        key_lock->in_turn ? (*first)->queue.exclusive_ahead : (*first)->queue.exclusive_from_it;
+    assert(counted >= key_lock->exclusive);
+    if (key_lock->in_turn)
+        (*first)->queue.exclusive_ahead -= key_lock->exclusive;
     else
-        (*first)->queue.exclusive_from_it -= claim->exclusive;
-    if (claim->next)
-        claim->next->previous = claim->previous;
-    if (claim->previous) {
-        claim->previous->next = claim->next;
-    } else if (claim->next) {
-        claim->next->queue = claim->queue;
-        *first = claim->next;
+        (*first)->queue.exclusive_from_it -= key_lock->exclusive;
+    if (key_lock->next)
+        key_lock->next->previous = key_lock->previous;
+    if (key_lock->previous) {
+        key_lock->previous->next = key_lock->next;
+    } else if (key_lock->next) {
+        key_lock->next->queue = key_lock->queue;
+        *first = key_lock->next;
     } else {
-        *first = claim->queue.next_bucket;
+        *first = key_lock->queue.next_bucket;
     }
 }
 
-static void leave(struct partition *partition, struct claim *claim, struct store_worker *from)
+static void leave(struct partition *partition, struct key_lock *key_lock, struct store_worker *from)
 {
-    struct claim **first = find_queue(partition, claim->hash);
-    assert(*first && partition->claim_count > 0);
-    bool others = claim->next || claim->previous;
-    unlink_claim(first, claim);
-    partition->claim_count--;
+    struct key_lock **first = find_queue(partition, key_lock->hash);
+    assert(*first && partition->key_lock_count > 0);
+    bool others = key_lock->next || key_lock->previous;
+    unlink_key_lock(first, key_lock);
+    partition->key_lock_count--;
     if (others)
         advance(*first, from);
-    check(partition, claim->hash);
+    check(partition, key_lock->hash);
 }
 
 /* ---- going ahead of others ---- */
 
 /* Behind `before`, among those that wait. */
-static void link_behind(struct claim *first, struct claim *before, struct claim *claim)
+static void link_behind(struct key_lock *first, struct key_lock *before, struct key_lock *key_lock)
 {
-    assert(before->hash == claim->hash && !claim->in_turn);
-    claim->previous = before;
-    claim->next = before->next;
-    before->next = claim;
-    if (claim->next)
-        claim->next->previous = claim;
+    assert(before->hash == key_lock->hash && !key_lock->in_turn);
+    key_lock->previous = before;
+    key_lock->next = before->next;
+    before->next = key_lock;
+    if (key_lock->next)
+        key_lock->next->previous = key_lock;
     else
-        first->queue.last = claim;
-    first->queue.exclusive_from_it += claim->exclusive;
+        first->queue.last = key_lock;
+    first->queue.exclusive_from_it += key_lock->exclusive;
 }
 
 /* Behind those whose turn it is, and before all others. */
-static void push_in(struct claim *first, struct claim *claim)
+static void push_in(struct key_lock *first, struct key_lock *key_lock)
 {
     link_behind(first, first->queue.waiting ? first->queue.waiting->previous : first->queue.last,
-                claim);
-    first->queue.waiting = claim;
+                key_lock);
+    first->queue.waiting = key_lock;
 }
 
 /* It waits for one more grant. False: it has all its claims, and so runs, or soon will. */
@@ -289,118 +290,119 @@ static bool hold_up(struct store_txn *txn)
 
 /* Before all but those that run already. Whoever has its turn here but waits elsewhere may wait for
  * this transaction there: it loses its turn. */
-static void enqueue_ahead(struct partition *partition, struct claim *claim,
+static void enqueue_ahead(struct partition *partition, struct key_lock *key_lock,
                           struct store_worker *from)
 {
-    struct claim **first = find_queue(partition, claim->hash), *behind = claim, *next;
-    assert(claim->txn->hold == HOLDS_KEYS);
-    partition->claim_count++;
+    struct key_lock **first = find_queue(partition, key_lock->hash), *behind = key_lock, *next;
+    assert(key_lock->txn->hold == HOLDS_KEYS);
+    partition->key_lock_count++;
     if (!*first) {
-        begin_queue(first, claim);
+        begin_queue(first, key_lock);
         return;
     }
-    await(claim);
-    push_in(*first, claim);
-    for (struct claim *at = *first; at != claim; at = next) {
+    await(key_lock);
+    push_in(*first, key_lock);
+    for (struct key_lock *at = *first; at != key_lock; at = next) {
         next = at->next;
-        if (at->txn == claim->txn || !hold_up(at->txn))
+        if (at->txn == key_lock->txn || !hold_up(at->txn))
             continue;
-        unlink_claim(first, at);
+        unlink_key_lock(first, at);
         at->in_turn = at->granted = false;
         link_behind(*first, behind, at);
         behind = at;
     }
     advance(*first, from);
-    check(partition, claim->hash);
+    check(partition, key_lock->hash);
 }
 
-void admission_summon(struct store_txn *txn, const struct store_key *key, struct store_worker *from)
+void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
+                        struct store_worker *from)
 {
-    assert(txn_state(txn) == TXN_ENLISTED && !txn->summons.txn);
+    assert(txn_state(txn) == TXN_ENLISTED && !txn->handoffs.txn);
     struct partition *partition = engine_partition(txn->store, key->slot);
-    txn->summons = claim_of(txn, key);
-    struct claim **first = find_queue(partition, txn->summons.hash);
-    partition->claim_count++;
+    txn->handoffs = key_lock_of(txn, key);
+    struct key_lock **first = find_queue(partition, txn->handoffs.hash);
+    partition->key_lock_count++;
     count_active(txn);
     if (!*first) {
-        begin_queue(first, &txn->summons);
+        begin_queue(first, &txn->handoffs);
     } else {
-        await(&txn->summons);
-        push_in(*first, &txn->summons);
+        await(&txn->handoffs);
+        push_in(*first, &txn->handoffs);
         advance(*first, from);
     }
 }
 
 /* It does not wait for this one before it is attempted: so it is granted from the beginning. */
-void admission_keep(struct store_txn *txn, uint32_t index, struct store_worker *from)
+void key_locks_keep(struct store_txn *txn, uint32_t index, struct store_worker *from)
 {
-    assert(index < txn->request->key_count && index < txn->claim_capacity);
-    struct claim *claim = &txn->claims[index];
-    if (claim->txn)
+    assert(index < txn->request->key_count && index < txn->key_lock_capacity);
+    struct key_lock *key_lock = &txn->key_locks[index];
+    if (key_lock->txn)
         return;
-    *claim = claim_of(txn, &txn->request->keys[index]);
-    struct partition *partition = &txn->store->partitions[claim->partition];
-    struct claim **first = find_queue(partition, claim->hash);
-    partition->claim_count++;
+    *key_lock = key_lock_of(txn, &txn->request->keys[index]);
+    struct partition *partition = &txn->store->partitions[key_lock->partition];
+    struct key_lock **first = find_queue(partition, key_lock->hash);
+    partition->key_lock_count++;
     if (!*first) {
-        begin_queue(first, claim);
+        begin_queue(first, key_lock);
     } else {
-        claim->granted = true;
-        push_in(*first, claim);
+        key_lock->granted = true;
+        push_in(*first, key_lock);
         advance(*first, from);
     }
 }
 
-static void leave_summons(struct store_txn *txn, struct store_worker *from)
+static void leave_handoffs(struct store_txn *txn, struct store_worker *from)
 {
-    if (!txn->summons.txn)
+    if (!txn->handoffs.txn)
         return;
-    leave(&txn->store->partitions[txn->summons.partition], &txn->summons, from);
-    txn->summons.txn = NULL;
+    leave(&txn->store->partitions[txn->handoffs.partition], &txn->handoffs, from);
+    txn->handoffs.txn = NULL;
 }
 
-void admission_claim_ahead(struct store_txn *txn, struct store_worker *from)
+void key_locks_request_ahead(struct store_txn *txn, struct store_worker *from)
 {
-    assert(txn->hold == HOLDS_KEYS && txn->summons.txn);
+    assert(txn->hold == HOLDS_KEYS && txn->handoffs.txn);
     if (txn->request->key_count == 1)
         return; /* the one that it was called to */
-    txn->claim_count = txn->request->key_count;
-    for (uint32_t i = 0; i < txn->claim_count; i++) {
-        struct claim *claim = &txn->claims[i];
-        if (claim->txn && !claim->in_turn)
-            await(claim);
-        if (claim->txn)
+    txn->key_lock_count = txn->request->key_count;
+    for (uint32_t i = 0; i < txn->key_lock_count; i++) {
+        struct key_lock *key_lock = &txn->key_locks[i];
+        if (key_lock->txn && !key_lock->in_turn)
+            await(key_lock);
+        if (key_lock->txn)
             continue;
-        *claim = claim_of(txn, &txn->request->keys[i]);
-        enqueue_ahead(&txn->store->partitions[claim->partition], claim, from);
+        *key_lock = key_lock_of(txn, &txn->request->keys[i]);
+        enqueue_ahead(&txn->store->partitions[key_lock->partition], key_lock, from);
     }
-    leave_summons(txn, from);
+    leave_handoffs(txn, from);
 }
 
 /* A refused one has nothing to wait for in this queue; it leaves it when it is finished. */
-void admission_refuse_waiting(struct store_txn *txn)
+void key_locks_refuse_waiting(struct store_txn *txn)
 {
-    for (uint32_t i = 0; i < txn->claim_count; i++) {
-        struct partition *partition = &txn->store->partitions[txn->claims[i].partition];
-        struct claim *claim = *find_queue(partition, txn->claims[i].hash);
-        for (; claim; claim = claim->next) {
-            if (claim->granted || !claim->txn->request->may_be_refused)
+    for (uint32_t i = 0; i < txn->key_lock_count; i++) {
+        struct partition *partition = &txn->store->partitions[txn->key_locks[i].partition];
+        struct key_lock *key_lock = *find_queue(partition, txn->key_locks[i].hash);
+        for (; key_lock; key_lock = key_lock->next) {
+            if (key_lock->granted || !key_lock->txn->request->may_be_refused)
                 continue;
-            claim->txn->failure = STORE_BUSY;
-            grant(claim, txn->worker);
+            key_lock->txn->failure = STORE_BUSY;
+            grant(key_lock, txn->worker);
         }
     }
 }
 
-void admission_release(struct store_txn *txn, struct store_worker *from)
+void key_locks_release(struct store_txn *txn, struct store_worker *from)
 {
     if (txn->hold != HOLDS_KEYS)
         return;
     assert(atomic_load_explicit(&txn->ungranted, memory_order_relaxed) == 0);
-    for (uint32_t i = 0; i < txn->claim_count; i++)
-        leave(&txn->store->partitions[txn->claims[i].partition], &txn->claims[i], from);
-    leave_summons(txn, from);
-    txn->claim_count = 0;
+    for (uint32_t i = 0; i < txn->key_lock_count; i++)
+        leave(&txn->store->partitions[txn->key_locks[i].partition], &txn->key_locks[i], from);
+    leave_handoffs(txn, from);
+    txn->key_lock_count = 0;
     txn->hold = HOLDS_NOTHING;
     atomic_fetch_sub_explicit(&txn->store->active, 1, memory_order_relaxed);
 }

@@ -4,23 +4,23 @@
 
 #include "storage/txn/engine.h"
 
-bool admission_conflicts(const struct partition *partition, uint64_t hash, bool exclusive);
+bool key_locks_conflicts(const struct partition *partition, uint64_t hash, bool exclusive);
 /* Whether somebody in the key's queue refuses others. */
-bool admission_is_awaited(const struct store_txn *txn); /* no lock is held */
-bool admission_refuses(const struct partition *partition, uint64_t hash);
+bool key_locks_have_waiters(const struct store_txn *txn); /* no lock is held */
+bool key_locks_refuses(const struct partition *partition, uint64_t hash);
 /* Those that wait in the queues of the transaction's keys and may be refused, are. */
-void admission_refuse_waiting(struct store_txn *txn);
+void key_locks_refuse_waiting(struct store_txn *txn);
 /* Room for its claims, of which it has none yet; false: no memory. */
-STORE_MUST_CHECK bool admission_reserve(struct store_txn *txn);
+STORE_MUST_CHECK bool key_locks_reserve(struct store_txn *txn);
 STORE_MUST_CHECK bool
-admission_claim(struct store_txn *txn); /* queues all keys; false: no memory */
-void admission_release(struct store_txn *txn, struct store_worker *from);
+key_locks_request(struct store_txn *txn); /* queues all keys; false: no memory */
+void key_locks_release(struct store_txn *txn, struct store_worker *from);
 /* It is to be the next on this key, whose partition's lock is held. */
-void admission_summon(struct store_txn *txn, const struct store_key *key,
-                      struct store_worker *from);
+void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
+                        struct store_worker *from);
 /* And on that of its keys, likewise. Its room was reserved. */
-void admission_keep(struct store_txn *txn, uint32_t index, struct store_worker *from);
+void key_locks_keep(struct store_txn *txn, uint32_t index, struct store_worker *from);
 /* Then claims its other keys, ahead of whoever does not run yet. */
-void admission_claim_ahead(struct store_txn *txn, struct store_worker *from);
+void key_locks_request_ahead(struct store_txn *txn, struct store_worker *from);
 
 #endif

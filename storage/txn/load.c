@@ -23,79 +23,79 @@
 #include "storage/txn/verify.h"
 
 #define PATIENT_DEPTH 64u
-#define FRAME_WAIT_LIMIT 400u /* of the keeper's rounds, about a millisecond each */
+#define FRAME_WAIT_LIMIT 400u /* of the maintenance thread's rounds, about a millisecond each */
 
 struct load {
     struct disk_op op;
-    struct space *space;
+    struct page_file *file;
     struct store_worker *worker;
     struct load *next; /* held back */
-    bool patient;
-    struct store_txn *scout; /* that came upon the page, as it was then; or NULL */
-    uint64_t scout_life;
+    bool low_priority;
+    struct store_txn *prefetch_run; /* that came upon the page, as it was then; or NULL */
+    uint64_t prefetch_run_generation;
     uint32_t page, count;
-    uint32_t frames[SPACE_BATCH_PAGES];
-    struct iovec vectors[SPACE_BATCH_PAGES];
+    uint32_t frames[PAGE_FILE_BATCH_PAGES];
+    struct iovec vectors[PAGE_FILE_BATCH_PAGES];
 };
 
 /* By some thread: a mutex does not say which. */
-static bool is_locked(struct space *space)
+static bool is_locked(struct page_file *file)
 {
-    if (pthread_mutex_trylock(&space->lock) != 0)
+    if (pthread_mutex_trylock(&file->lock) != 0)
         return true;
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     return false;
 }
 
 /* ---- pins ---- */
 
-static bool pinned(const struct store_txn *txn, const struct space *space, uint32_t frame)
+static bool pinned(const struct store_txn *txn, const struct page_file *file, uint32_t frame)
 {
     for (uint32_t i = txn->pin_count; i > 0; i--)
-        if (txn->pins[i - 1].space == space && txn->pins[i - 1].frame == frame)
+        if (txn->pins[i - 1].file == file && txn->pins[i - 1].frame == frame)
             return true;
     return false;
 }
 
-static bool pin(struct store_txn *txn, struct space *space, uint32_t frame)
+static bool pin(struct store_txn *txn, struct page_file *file, uint32_t frame)
 {
     if (!array_reserve(&txn->pins, &txn->pin_capacity, txn->pin_count + 1, sizeof *txn->pins))
         return false;
-    assert(arena_frame(space->arena, frame)->state != FRAME_FREE);
-    txn->pins[txn->pin_count++] = (struct pin){space, frame};
-    space_ref(space, frame);
+    assert(arena_frame(file->arena, frame)->state != FRAME_FREE);
+    txn->pins[txn->pin_count++] = (struct pin){file, frame};
+    page_file_ref(file, frame);
     return true;
 }
 
 void load_release_pins(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->pin_count; i++) {
-        struct space *space = txn->pins[i].space;
-        bool held = space->id != FORMAT_EXTENT_SPACE && request_holds(txn, space->id);
+        struct page_file *file = txn->pins[i].file;
+        bool held = file->id != FORMAT_EXTENT_SPACE && request_holds(txn, file->id);
         if (!held)
-            pthread_mutex_lock(&space->lock);
-        space_unref(space, txn->pins[i].frame);
+            pthread_mutex_lock(&file->lock);
+        page_file_unref(file, txn->pins[i].frame);
         if (!held)
-            pthread_mutex_unlock(&space->lock);
+            pthread_mutex_unlock(&file->lock);
     }
     txn->pin_count = 0;
 }
 
 void load_release_extent_pins(struct store_txn *txn)
 {
-    struct space *space = &txn->store->extents;
+    struct page_file *file = &txn->store->extents;
     uint32_t kept = 0;
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     for (uint32_t i = 0; i < txn->pin_count; i++) {
         struct pin held = txn->pins[i];
-        bool extents = held.space == space;
-        if (extents && arena_frame(space->arena, held.frame)->state != FRAME_LOADING)
-            space_unref(space, held.frame);
+        bool extents = held.file == file;
+        if (extents && arena_frame(file->arena, held.frame)->state != FRAME_LOADING)
+            page_file_unref(file, held.frame);
         else
             txn->pins[kept++] = held;
     }
     txn->pin_count = kept;
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
 }
 
 /* More pages than a run may hold: it goes on in place, which needs no pins. */
@@ -104,40 +104,40 @@ static void check_budget(struct store_txn *txn)
     uint32_t budget =
         atomic_load_explicit(&txn->store->cache.arena.limit, memory_order_relaxed) / 8;
     if (txn->pin_count > budget)
-        txn->in_place = true;
+        txn->blocking_io = true;
 }
 
 /* ---- arrival ---- */
 
-static void verify_items(struct space *space, uint32_t page, char *memory)
+static void verify_items(struct page_file *file, uint32_t page, char *memory)
 {
-    uint32_t size_class = space_class_of(space, page);
+    uint32_t size_class = page_file_class_of(file, page);
     if (page % SEGMENT_PAGES == 0 || size_class == 0 || size_class >= FORMAT_RUN_CLASS)
         return;
     uint32_t size = format_class_size(size_class), count = format_class_slots(size_class);
     for (uint32_t slot = 0; slot < count; slot++) {
         struct format_item *item = (struct format_item *)(memory + slot * size);
-        bool empty = space->free_slots[page] >> slot & 1;
-        if (empty || verify_slot(space, page, slot, item) != SLOT_DAMAGED)
+        bool empty = file->free_slots[page] >> slot & 1;
+        if (empty || verify_slot(file, page, slot, item) != SLOT_DAMAGED)
             continue;
         if (item->database != FORMAT_DAMAGED) {
-            env_log(&space->engine->env, STORE_LOG_WARNING,
-                    "Damaged item in partition %u, page %u, slot %u: it is not served", space->id,
+            env_log(&file->engine->env, STORE_LOG_WARNING,
+                    "Damaged item in partition %u, page %u, slot %u: it is not served", file->id,
                     page, slot);
-            atomic_fetch_add_explicit(&space->engine->damaged, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&file->engine->damaged, 1, memory_order_relaxed);
         }
         item->database = FORMAT_DAMAGED;
     }
 }
 
-static void wake_waiters(struct frame *frame, struct space *space, bool failed,
+static void wake_waiters(struct frame *frame, struct page_file *file, bool failed,
                          struct store_worker *from)
 {
     while (frame->waiters) {
         struct waiter *waiter = frame->waiters;
         frame->waiters = waiter->next;
         if (failed) {
-            waiter->txn->failed_space = space;
+            waiter->txn->failed_space = file;
             waiter->txn->failed_page = frame->page;
         }
         request_wake(waiter->txn, from);
@@ -147,93 +147,94 @@ static void wake_waiters(struct frame *frame, struct space *space, bool failed,
 
 static void arrived(struct load *load, uint32_t i, bool failed)
 {
-    struct space *space = load->space;
+    struct page_file *file = load->file;
     uint32_t number = load->frames[i];
-    struct frame *frame = arena_frame(space->arena, number);
+    struct frame *frame = arena_frame(file->arena, number);
     assert(frame->refs > 0); /* that of the read */
     if (frame->state == FRAME_LOADING) {
         if (!failed) {
-            verify_items(space, frame->page, arena_memory(space->arena, number));
+            verify_items(file, frame->page, arena_memory(file->arena, number));
             frame->state = FRAME_VALID;
         }
-        wake_waiters(frame, space, failed, load->worker);
+        wake_waiters(frame, file, failed, load->worker);
         if (failed)
-            space_drop(space, frame->page);
+            page_file_drop(file, frame->page);
     }
-    space_unref(space, number);
+    page_file_unref(file, number);
 }
 
 /* Under the space's lock. */
 static void mark_held(struct load *load, bool held)
 {
     for (uint32_t i = 0; i < load->count; i++)
-        arena_frame(load->space->arena, load->frames[i])->held = held;
+        arena_frame(load->file->arena, load->frames[i])->held = held;
 }
 
 static void hold_back(struct load *load)
 {
     struct store_worker *worker = load->worker;
-    assert(load->patient && worker->patient_reads == PATIENT_DEPTH);
+    assert(load->low_priority && worker->low_priority_reads == PATIENT_DEPTH);
     mark_held(load, true);
-    if (worker->patient)
-        worker->patient_last->next = load;
+    if (worker->low_priority)
+        worker->low_priority_last->next = load;
     else
-        worker->patient = load;
-    worker->patient_last = load;
+        worker->low_priority = load;
+    worker->low_priority_last = load;
 }
 
 static void let_one_go(struct store_worker *worker)
 {
-    struct load *load = worker->patient;
-    assert(worker->patient_reads > 0);
+    struct load *load = worker->low_priority;
+    assert(worker->low_priority_reads > 0);
     if (!load) {
-        worker->patient_reads--;
+        worker->low_priority_reads--;
         return;
     }
-    worker->patient = load->next;
-    pthread_mutex_lock(&load->space->lock);
+    worker->low_priority = load->next;
+    pthread_mutex_lock(&load->file->lock);
     mark_held(load, false);
-    pthread_mutex_unlock(&load->space->lock);
+    pthread_mutex_unlock(&load->file->lock);
     disk_queue_op(worker->queue, &load->op);
 }
 
 /* Somebody who is not patient waits for the page too. What another worker holds back stays so. */
-static void hurry(struct store_worker *worker, const struct space *space, uint32_t page)
+static void hurry(struct store_worker *worker, const struct page_file *file, uint32_t page)
 {
-    struct load *before = NULL, *load = worker->patient;
-    while (load && (load->space != space || page - load->page >= load->count)) {
+    struct load *before = NULL, *load = worker->low_priority;
+    while (load && (load->file != file || page - load->page >= load->count)) {
         before = load;
         load = load->next;
     }
     if (!load)
         return;
-    *(before ? &before->next : &worker->patient) = load->next;
-    if (worker->patient_last == load)
-        worker->patient_last = before;
+    *(before ? &before->next : &worker->low_priority) = load->next;
+    if (worker->low_priority_last == load)
+        worker->low_priority_last = before;
     mark_held(load, false);
-    load->patient = false;
+    load->low_priority = false;
     disk_queue_op(worker->queue, &load->op);
 }
 
 static void loaded(struct disk_op *op)
 {
     struct load *load = op->arg;
-    struct space *space = load->space;
-    struct store *store = space->engine;
+    struct page_file *file = load->file;
+    struct store *store = file->engine;
     atomic_fetch_add_explicit(&store->pages_read, load->count, memory_order_relaxed);
     if (op->error) {
         atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
         env_log(&store->env, STORE_LOG_WARNING, "Reading page %u of space %u failed: %s",
-                load->page, space->id, strerror(op->error));
+                load->page, file->id, strerror(op->error));
     }
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     for (uint32_t i = 0; i < load->count; i++)
         arrived(load, i, op->error != 0);
-    pthread_mutex_unlock(&space->lock);
-    if (load->patient)
+    pthread_mutex_unlock(&file->lock);
+    if (load->low_priority)
         let_one_go(load->worker);
-    if (load->scout && load->scout->life == load->scout_life && !op->error)
-        store->hooks->page_arrived(load->scout);
+    if (load->prefetch_run && load->prefetch_run->generation == load->prefetch_run_generation &&
+        !op->error)
+        store->hooks->page_arrived(load->prefetch_run);
     free(load);
 }
 
@@ -242,145 +243,145 @@ static void loaded(struct disk_op *op)
 /* Frames for up to `count` absent pages from `page` on; how many there were to be had. */
 static uint32_t gather(struct load *load, uint32_t count)
 {
-    struct space *space = load->space;
-    while (load->count < count && load->count < SPACE_BATCH_PAGES) {
+    struct page_file *file = load->file;
+    while (load->count < count && load->count < PAGE_FILE_BATCH_PAGES) {
         uint32_t page = load->page + load->count;
-        if (space->table[page])
+        if (file->table[page])
             break;
-        uint32_t number = space_add_frame(space, page, false);
+        uint32_t number = page_file_add_frame(file, page, false);
         if (!number)
             break;
-        space_ref(space, number);
+        page_file_ref(file, number);
         load->frames[load->count] = number;
-        load->vectors[load->count] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+        load->vectors[load->count] = (struct iovec){arena_memory(file->arena, number), PAGE_SIZE};
         load->count++;
     }
     return load->count;
 }
 
 /* Queues one read of absent pages from `page` on. How many it covers; 0: no frame or no memory. A
- * patient one may wait for others first. scout: who goes on when it has come; or NULL. */
-static uint32_t start(struct store_worker *worker, struct space *space, uint32_t page,
-                      uint32_t count, bool patient, struct store_txn *scout)
+ * patient one may wait for others first. prefetch run: who goes on when it has come; or NULL. */
+static uint32_t start(struct store_worker *worker, struct page_file *file, uint32_t page,
+                      uint32_t count, bool low_priority, struct store_txn *prefetch_run)
 {
     struct load *load = malloc(sizeof *load);
     if (!load)
         return 0;
-    load->space = space;
+    load->file = file;
     load->worker = worker;
     load->page = page;
     load->count = 0;
     load->next = NULL;
-    load->patient = patient;
-    load->scout = scout;
-    load->scout_life = scout ? scout->life : 0;
+    load->low_priority = low_priority;
+    load->prefetch_run = prefetch_run;
+    load->prefetch_run_generation = prefetch_run ? prefetch_run->generation : 0;
     uint32_t covered = gather(load, count);
     if (covered == 0) {
         free(load);
         return 0;
     }
     load->op = (struct disk_op){.kind = DISK_READ,
-                                .file = space->file,
+                                .file = file->file,
                                 .vectors = load->vectors,
                                 .vector_count = (int)covered,
                                 .offset = (uint64_t)page * PAGE_SIZE,
                                 .done = loaded,
                                 .arg = load};
-    if (patient && worker->patient_reads == PATIENT_DEPTH) {
+    if (low_priority && worker->low_priority_reads == PATIENT_DEPTH) {
         hold_back(load);
         return covered;
     }
-    worker->patient_reads += patient;
+    worker->low_priority_reads += low_priority;
     disk_queue_op(worker->queue, &load->op);
     return covered;
 }
 
 /* Nobody waits for the page yet, and nobody holds it: it counts as used already, or the hand of the
  * eviction, where it has come to the newest, would take each such page before its turn. */
-static void start_ahead(struct store_worker *worker, struct space *space, uint32_t page,
-                        struct store_txn *scout)
+static void start_ahead(struct store_worker *worker, struct page_file *file, uint32_t page,
+                        struct store_txn *prefetch_run)
 {
-    if (start(worker, space, page, 1, scout != NULL, scout) > 0)
-        arena_frame(space->arena, space->table[page])->visited = true;
+    if (start(worker, file, page, 1, prefetch_run != NULL, prefetch_run) > 0)
+        arena_frame(file->arena, file->table[page])->visited = true;
 }
 
-static enum store_result wait_for(struct store_txn *txn, struct space *space, uint32_t number)
+static enum store_result wait_for(struct store_txn *txn, struct page_file *file, uint32_t number)
 {
-    struct frame *frame = arena_frame(space->arena, number);
+    struct frame *frame = arena_frame(file->arena, number);
     struct waiter *waiter = malloc(sizeof *waiter);
     assert(frame->state == FRAME_LOADING && txn_state(txn) == TXN_RUNNING);
-    if (!waiter || !pin(txn, space, number)) {
+    if (!waiter || !pin(txn, file, number)) {
         free(waiter);
         return STORE_NO_MEMORY;
     }
     *waiter = (struct waiter){frame->waiters, txn};
     frame->waiters = waiter;
     if (frame->held && txn->write_count == 0)
-        hurry(txn->worker, space, frame->page);
+        hurry(txn->worker, file, frame->page);
     request_wait(txn);
     check_budget(txn);
     return STORE_WAIT;
 }
 
 /* Reads one page while everybody waits: only transactions that could not get on otherwise do. */
-static enum store_result load_in_place(struct store_txn *txn, struct space *space, uint32_t page,
+static enum store_result load_blocking(struct store_txn *txn, struct page_file *file, uint32_t page,
                                        uint32_t *number)
 {
-    assert(txn->in_place && txn->scout != SCOUT_RUNNING);
-    *number = space_add_frame(space, page, true);
+    assert(txn->blocking_io && txn->prefetch_run != SCOUT_RUNNING);
+    *number = page_file_add_frame(file, page, true);
     if (!*number)
         return STORE_NO_MEMORY;
-    struct store *store = space->engine;
-    struct frame *frame = arena_frame(space->arena, *number);
-    char *memory = arena_memory(space->arena, *number);
-    int error = disk_read(txn->worker->sync_queue, space->file, memory, PAGE_SIZE,
+    struct store *store = file->engine;
+    struct frame *frame = arena_frame(file->arena, *number);
+    char *memory = arena_memory(file->arena, *number);
+    int error = disk_read(txn->worker->sync_queue, file->file, memory, PAGE_SIZE,
                           (uint64_t)page * PAGE_SIZE);
     atomic_fetch_add_explicit(&store->pages_read, 1, memory_order_relaxed);
     if (error) {
         atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
-        space_drop(space, page);
+        page_file_drop(file, page);
         return STORE_IO;
     }
-    verify_items(space, page, memory);
+    verify_items(file, page, memory);
     frame->state = FRAME_VALID;
     return STORE_OK;
 }
 
 #ifdef VELLUM_WAIT
 /* In the test build a page that is there is as good as absent, now and then, on first touch. */
-static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t number)
+static bool pretend_absent(struct store_txn *txn, struct page_file *file, uint32_t number)
 {
-    if (txn->in_place || txn->scout == SCOUT_RUNNING || pinned(txn, space, number))
+    if (txn->blocking_io || txn->prefetch_run == SCOUT_RUNNING || pinned(txn, file, number))
         return false;
     txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
-    return txn->random >> 62 == 0 && pin(txn, space, number);
+    return txn->random >> 62 == 0 && pin(txn, file, number);
 }
 
-static void note_touched(struct store_txn *txn, struct space *space, uint32_t page)
+static void note_touched(struct store_txn *txn, struct page_file *file, uint32_t page)
 {
-    txn->touched[txn->touched_count++ % TOUCHED_MOST] = (struct touched){space, page};
+    txn->touched[txn->touched_count++ % TOUCHED_MOST] = (struct touched){file, page};
 }
 
 static void move_touched(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->touched_count && i < TOUCHED_MOST; i++)
-        if (request_holds(txn, txn->touched[i].space->id))
-            space_move(txn->touched[i].space, txn->touched[i].page);
+        if (request_holds(txn, txn->touched[i].file->id))
+            page_file_move(txn->touched[i].file, txn->touched[i].page);
     txn->touched_count = 0;
 }
 #else
-static bool pretend_absent(struct store_txn *txn, struct space *space, uint32_t number)
+static bool pretend_absent(struct store_txn *txn, struct page_file *file, uint32_t number)
 {
     (void)txn;
-    (void)space;
+    (void)file;
     (void)number;
     return false;
 }
 
-static void note_touched(struct store_txn *txn, struct space *space, uint32_t page)
+static void note_touched(struct store_txn *txn, struct page_file *file, uint32_t page)
 {
     (void)txn;
-    (void)space;
+    (void)file;
     (void)page;
 }
 
@@ -404,68 +405,68 @@ enum store_result load_no_frame(struct store_txn *txn)
     if (++txn->frame_waits > FRAME_WAIT_LIMIT)
         return STORE_NO_MEMORY;
     if (txn->frame_waits > FRAME_WAIT_LIMIT / 2)
-        txn->in_place = true;
-    keeper_throttle(txn);
+        txn->blocking_io = true;
+    maintenance_throttle(txn);
     return STORE_WAIT;
 }
 
-static enum store_result load_absent(struct store_txn *txn, struct space *space, uint32_t page,
+static enum store_result load_absent(struct store_txn *txn, struct page_file *file, uint32_t page,
                                      uint32_t *number)
 {
-    if (txn->failed_space == space && txn->failed_page == page)
+    if (txn->failed_space == file && txn->failed_page == page)
         return STORE_IO;
-    counter_add(&space->misses, 1);
-    if (txn->scout == SCOUT_RUNNING) {
+    counter_add(&file->misses, 1);
+    if (txn->prefetch_run == SCOUT_RUNNING) {
         txn->found_absent = true;
-        start_ahead(txn->worker, space, page, txn);
+        start_ahead(txn->worker, file, page, txn);
         return STORE_WAIT;
     }
-    if (txn->in_place)
-        return load_in_place(txn, space, page, number);
-    if (start(txn->worker, space, page, 1, txn->write_count > 0, NULL) == 0)
+    if (txn->blocking_io)
+        return load_blocking(txn, file, page, number);
+    if (start(txn->worker, file, page, 1, txn->write_count > 0, NULL) == 0)
         return load_no_frame(txn);
-    return wait_for(txn, space, space->table[page]);
+    return wait_for(txn, file, file->table[page]);
 }
 
-enum store_result load_page(struct store_txn *txn, struct space *space, uint32_t page,
+enum store_result load_page(struct store_txn *txn, struct page_file *file, uint32_t page,
                             uint32_t *number)
 {
-    assert(!storage_checks_enabled() || is_locked(space));
-    *number = space->table[page];
+    assert(!storage_checks_enabled() || is_locked(file));
+    *number = file->table[page];
     if (!*number)
-        return load_absent(txn, space, page, number);
-    struct frame *frame = arena_frame(space->arena, *number);
+        return load_absent(txn, file, page, number);
+    struct frame *frame = arena_frame(file->arena, *number);
     if (frame->state == FRAME_LOADING)
-        return txn->scout == SCOUT_RUNNING || pinned(txn, space, *number)
+        return txn->prefetch_run == SCOUT_RUNNING || pinned(txn, file, *number)
                    ? STORE_WAIT
-                   : wait_for(txn, space, *number);
+                   : wait_for(txn, file, *number);
     if (!frame->visited)
         frame->visited = true;
-    counter_add(&space->hits, 1);
-    note_touched(txn, space, page);
-    return pretend_absent(txn, space, *number) ? STORE_WAIT : STORE_OK;
+    counter_add(&file->hits, 1);
+    note_touched(txn, file, page);
+    return pretend_absent(txn, file, *number) ? STORE_WAIT : STORE_OK;
 }
 
-enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_t page,
+enum store_result load_pages(struct store_txn *txn, struct page_file *file, uint32_t page,
                              uint32_t count)
 {
     enum store_result result = STORE_OK;
-    if (txn->failed_space == space && txn->failed_page - page < count)
+    if (txn->failed_space == file && txn->failed_page - page < count)
         return STORE_IO;
-    if (txn->scout == SCOUT_RUNNING) /* large values are read when they are needed */
+    if (txn->prefetch_run == SCOUT_RUNNING) /* large values are read when they are needed */
         return STORE_WAIT;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t number = space->table[page + i];
-        if (!number && start(txn->worker, space, page + i, count - i, false, NULL) == 0)
+        uint32_t number = file->table[page + i];
+        if (!number && start(txn->worker, file, page + i, count - i, false, NULL) == 0)
             return load_no_frame(txn);
-        number = space->table[page + i];
-        if (arena_frame(space->arena, number)->state == FRAME_VALID) {
-            if (!pinned(txn, space, number) && !pin(txn, space, number))
+        number = file->table[page + i];
+        if (arena_frame(file->arena, number)->state == FRAME_VALID) {
+            if (!pinned(txn, file, number) && !pin(txn, file, number))
                 return STORE_NO_MEMORY;
             continue;
         }
         enum store_result waited =
-            pinned(txn, space, number) ? STORE_WAIT : wait_for(txn, space, number);
+            pinned(txn, file, number) ? STORE_WAIT : wait_for(txn, file, number);
         if (waited != STORE_WAIT)
             return waited;
         result = STORE_WAIT;
@@ -473,8 +474,8 @@ enum store_result load_pages(struct store_txn *txn, struct space *space, uint32_
     return result;
 }
 
-void load_prefetch(struct store_worker *worker, struct space *space, uint32_t page)
+void load_prefetch(struct store_worker *worker, struct page_file *file, uint32_t page)
 {
-    if (!space->table[page])
-        start_ahead(worker, space, page, NULL);
+    if (!file->table[page])
+        start_ahead(worker, file, page, NULL);
 }

@@ -1,11 +1,11 @@
 /*
  * How many page frames there may be: as many as fit beside all else the process has.
  *
- * Ten times a second the keeper asks how much that is (options.process_bytes); in between, who
- * takes or gives back much tells (store_note_memory), and asks in its place when it is late: it may
- * stand before a lock. Where nobody can be asked, it is index, tables and buffers. Pressure takes
- * frames, whose memory goes back to the system; keys, or new commands, only where what cannot go
- * leaves frames too little.
+ * Ten times a second the maintenance thread asks how much that is (options.process_bytes); in
+ * between, who takes or gives back much tells (store_note_memory), and asks in its place when it is
+ * late: it may stand before a lock. Where nobody can be asked, it is index, tables and buffers.
+ * Pressure takes frames, whose memory goes back to the system; keys, or new commands, only where
+ * what cannot go leaves frames too little.
  */
 #include "storage/txn/memory.h"
 
@@ -19,20 +19,21 @@
 #define OVER_SHARE 16u        /* left for frames: less than that is too little */
 #define SLACK_SHARE 32u       /* for what the process takes between two measures, */
 #define SLACK_BYTES (2 << 20) /* which a small memory does not make less */
-#define MEASURE_MS 10         /* while the keeper is busy; at rest it wakes ten times a second */
-#define LATE_MS 30            /* then who grows measures */
-#define SHRINK_STEP 16u       /* frames of a space at a time */
+#define MEASURE_MS                                                                                 \
+    10             /* while the maintenance thread is busy; at rest it wakes ten times a second */
+#define LATE_MS 30 /* then who grows measures */
+#define SHRINK_STEP 16u /* frames of a space at a time */
 
 /* What cannot go, as far as it is counted. */
 static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
 {
     int64_t noted = atomic_load_explicit(&store->noted_bytes, memory_order_relaxed);
-    uint64_t tables = space_table_bytes(&store->extents);
+    uint64_t tables = page_file_table_bytes(&store->extents);
     *index_total = 0;
     for (uint32_t i = 0; i < store->partition_count; i++) {
         const struct partition *partition = &store->partitions[i];
         *index_total += index_bytes(&partition->index) + ttl_bytes(&partition->ttl);
-        tables += space_table_bytes(&partition->space);
+        tables += page_file_table_bytes(&partition->file);
     }
     return *index_total + tables + journal_buffer_bytes(&store->journal) +
            (uint64_t)(noted > 0 ? noted : 0);
@@ -112,7 +113,7 @@ void store_set_memory(struct store *store, uint64_t memory_bytes)
 {
     atomic_store(&store->memory_bytes, memory_bytes);
     engine_adjust_memory(store);
-    keeper_ask(store);
+    maintenance_ask(store);
 }
 
 /* Where keys may go they are on their way; unless none was found. */
@@ -124,10 +125,10 @@ bool store_is_over_memory(const struct store *store)
             atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
 }
 
-static bool lock(struct space *space, bool may_wait)
+static bool lock(struct page_file *file, bool may_wait)
 {
-    return may_wait ? pthread_mutex_lock(&space->lock) == 0
-                    : pthread_mutex_trylock(&space->lock) == 0;
+    return may_wait ? pthread_mutex_lock(&file->lock) == 0
+                    : pthread_mutex_trylock(&file->lock) == 0;
 }
 
 /* `most` frames, and perhaps some more. Without waiting: of the spaces that nobody has locked, the
@@ -137,14 +138,14 @@ static void shrink(struct store *store, uint32_t most, bool may_wait)
     uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
     for (uint32_t i = 0; fruitless < spaces && count < most && arena_is_over(&store->cache.arena);
          i++) {
-        struct space *space = i % spaces == store->partition_count
-                                  ? &store->extents
-                                  : &store->partitions[i % spaces].space;
+        struct page_file *file = i % spaces == store->partition_count
+                                     ? &store->extents
+                                     : &store->partitions[i % spaces].file;
         bool evicted = false;
-        if (lock(space, may_wait)) {
+        if (lock(file, may_wait)) {
             for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
-                evicted = space_evict(space);
-            pthread_mutex_unlock(&space->lock);
+                evicted = page_file_evict(file);
+            pthread_mutex_unlock(&file->lock);
         }
         fruitless = evicted ? 0 : fruitless + 1;
         count += evicted ? SHRINK_STEP : 0;
@@ -157,7 +158,8 @@ static bool is_over(const struct store *store)
     return atomic_load(&store->cache.arena.resident) > atomic_load(&store->cache.arena.limit);
 }
 
-/* Who grows makes room itself, before it uses what it has told of: the keeper may come too late. */
+/* Who grows makes room itself, before it uses what it has told of: the maintenance thread may come
+ * too late. */
 void store_note_memory(struct store *store, int64_t change)
 {
     atomic_fetch_add(&store->noted_bytes, change);
@@ -168,7 +170,7 @@ void store_note_memory(struct store *store, int64_t change)
     if (change > 0 && is_over(store))
         shrink(store, (uint32_t)(change / PAGE_SIZE) + 1, false);
     if (is_over(store))
-        keeper_ask(store);
+        maintenance_ask(store);
 }
 
 void memory_keep(struct store *store)
@@ -184,16 +186,16 @@ void store_give_way(struct store *store, uint64_t bytes)
         shrink(store, (uint32_t)(bytes / PAGE_SIZE), true);
 }
 
-static bool evict_some(struct store_txn *txn, struct space *space)
+static bool evict_some(struct store_txn *txn, struct page_file *file)
 {
-    bool held = space->id != FORMAT_EXTENT_SPACE && request_holds(txn, space->id);
-    if (!held && pthread_mutex_trylock(&space->lock) != 0)
+    bool held = file->id != FORMAT_EXTENT_SPACE && request_holds(txn, file->id);
+    if (!held && pthread_mutex_trylock(&file->lock) != 0)
         return false;
     bool evicted = false;
     for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
-        evicted = space_evict(space);
+        evicted = page_file_evict(file);
     if (!held)
-        pthread_mutex_unlock(&space->lock);
+        pthread_mutex_unlock(&file->lock);
     return evicted;
 }
 
@@ -209,7 +211,7 @@ void store_make_room(struct store_txn *txn)
         any = false;
         for (uint32_t i = 0; i <= store->partition_count && arena_is_over(arena); i++)
             any |= evict_some(txn, i == store->partition_count ? &store->extents
-                                                               : &store->partitions[i].space);
+                                                               : &store->partitions[i].file);
     }
     arena_trim(arena);
 }

@@ -8,12 +8,12 @@
 
 #include "storage/txn/wait.h"
 
-bool evict_for(struct store_worker *worker, struct space *space, uint32_t size_class)
+bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class)
 {
     struct store *store = worker->store;
-    struct eviction *eviction = space->id == FORMAT_EXTENT_SPACE
+    struct eviction *eviction = file->id == FORMAT_EXTENT_SPACE
                                     ? &store->extents_eviction
-                                    : &store->partitions[space->id].eviction;
+                                    : &store->partitions[file->id].eviction;
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return false;
     if (eviction->barren & room_bit(size_class)) {
@@ -30,11 +30,11 @@ void evict_for_memory(struct store *store)
 {
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return;
-    pthread_mutex_lock(&store->keeper_lock);
+    pthread_mutex_lock(&store->maintenance_lock);
     for (uint32_t i = 0; i < store->worker_count; i++) {
         struct store_worker *worker = store->workers[i];
         if (worker && !atomic_exchange(&worker->evict_due, true))
             request_notify(worker);
     }
-    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_unlock(&store->maintenance_lock);
 }

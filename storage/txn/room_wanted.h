@@ -5,7 +5,7 @@
 #include "storage/txn/engine.h"
 
 /* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
-bool evict_for(struct store_worker *worker, struct space *space, uint32_t size_class);
+bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class);
 /* Index and buffers leave too little: keys are to go, or no more to come. */
 void evict_for_memory(struct store *store);
 

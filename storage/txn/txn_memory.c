@@ -87,13 +87,13 @@ void store_mark(const struct store_txn *txn, struct store_mark *mark)
                                 .write_count = txn->write_count,
                                 .tree_buffers = txn->trees.buffers,
                                 .collection = txn->trees.collections,
-                                .stream = txn->streams};
+                                .reader = txn->readers};
 }
 
 bool store_forget(struct store_txn *txn, const struct store_mark *mark)
 {
     if (txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
-        txn->trees.buffers != mark->tree_buffers || txn->streams != mark->stream || txn->building)
+        txn->trees.buffers != mark->tree_buffers || txn->readers != mark->reader || txn->bulk_load)
         return false;
     while (txn->blocks != mark->block) {
         struct memory_block *next = txn->blocks->next;

@@ -20,10 +20,10 @@ const uint16_t txn_state_next[TXN_STATES] = {
 /* In the free list it has nothing of its last request. */
 static void check_free(const struct store_txn *txn)
 {
-    assert(txn->hold == HOLDS_NOTHING && txn->claim_count == 0 && !txn->summons.txn);
-    assert(txn->write_count == 0 && txn->pin_count == 0 && !txn->streams && !txn->trees.edits);
-    assert(txn->scout == SCOUT_NEVER && txn->again == AGAIN_WHEN_LOADED && !txn->throttled);
-    assert(!txn->refuses && !txn->in_place && !txn->arrangement.changed);
+    assert(txn->hold == HOLDS_NOTHING && txn->key_lock_count == 0 && !txn->handoffs.txn);
+    assert(txn->write_count == 0 && txn->pin_count == 0 && !txn->readers && !txn->trees.edits);
+    assert(txn->prefetch_run == SCOUT_NEVER && txn->again == AGAIN_WHEN_LOADED && !txn->throttled);
+    assert(!txn->refuses && !txn->blocking_io && !txn->arrangement.changed);
 }
 
 /* One that names keys and has run holds them, unless it is about to fail for want of memory. */
@@ -45,12 +45,12 @@ void txn_check(const struct store_txn *txn)
         return;
     }
     assert(atomic_load(&txn->waits) > 0);
-    assert(txn->hold == HOLDS_KEYS || (txn->claim_count == 0 && !txn->summons.txn));
-    assert(txn->claim_count == 0 || txn->claim_count == txn->request->key_count);
+    assert(txn->hold == HOLDS_KEYS || (txn->key_lock_count == 0 && !txn->handoffs.txn));
+    assert(txn->key_lock_count == 0 || txn->key_lock_count == txn->request->key_count);
     if (state == TXN_ENLISTED || state == TXN_QUEUED)
         assert(txn->phase == TXN_RUN && txn->write_count == 0);
     else
-        assert(ungranted == 0 && txn->scout == SCOUT_NEVER);
+        assert(ungranted == 0 && txn->prefetch_run == SCOUT_NEVER);
     if (state == TXN_PARKED || state == TXN_RESTING)
         check_hold(txn);
     if (state == TXN_RESTING)

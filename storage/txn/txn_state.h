@@ -3,27 +3,27 @@
  *
  *   FREE --store_execute----------------------------> RUNNING
  *    | '---queue: others come first--> QUEUED           ^ |
- *    '---store_enlist--> ENLISTED       ^ | request_wake| | its end: txn_reset --> FREE
- *         store_dismiss: |  | request_  | v             | |
+ *    '---store_wait_register--> ENLISTED       ^ | request_wake| | its end: txn_reset --> FREE
+ *         store_wait_cancel: |  | request_  | v             | |
  *                  FREE <'  | wake      | READY --------' |
  *                           v           |  ^ attempt      | park: STORE_WAIT
  *                        SUMMONED ------'  |              v
- *                         | heed_summons   '----------- PARKED
+ *                         | take_handoffs   '----------- PARKED
  *                         | attempt        request_wake   or
- *                         '--> RUNNING     '----------- RESTING (end_step, until store_rouse)
+ *                         '--> RUNNING     '----------- RESTING (end_step, until store_resume)
  *
  *   RUNNING --store_pause--> PAUSED --store_go_on--> RUNNING
  *
  *   FREE      in its worker's free list, or not there any more since txn_begin
  *   ENLISTED  it has no claims, and waits for its summons (lock_handoff.c)
  *   SUMMONED  ready for its first attempt, which takes the claims that it lacks
- *   QUEUED    it has not run but as a scout: it waits behind the barrier, or for its keys
+ *   QUEUED    it has not run but as a prefetch run: it waits behind the barrier, or for its keys
  *   READY     in its worker's inbox, or list of what is ready
  *   RUNNING   being attempted, under its partitions' locks: it runs or commits, as `phase` says
  *   PAUSED    its run goes on, but has let go of the locks
  *   PARKED    it waits to run or commit again: for pages, extents, the journal, the dirty limit.
  *             Meanwhile it holds its keys, so that what it has read stays true until it has
- * committed RESTING   it waits to run again, for store_rouse and nothing else
+ * committed RESTING   it waits to run again, for store_resume and nothing else
  *
  * Invariants
  * 1. Its own thread moves it, but for the moves to SUMMONED and READY: these are made by the one

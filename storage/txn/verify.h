@@ -10,7 +10,7 @@ enum slot_state {
     SLOT_REMAINS, /* of a database that is gone: torn perhaps, which is no damage */
     SLOT_DAMAGED,
 };
-enum slot_state verify_slot(const struct space *space, uint32_t page, uint32_t slot,
+enum slot_state verify_slot(const struct page_file *file, uint32_t page, uint32_t slot,
                             const struct format_item *item);
 
 #endif

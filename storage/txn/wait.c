@@ -1,11 +1,12 @@
 /*
- * Waiting: for reads, for claims, for the keeper; and the locks of a transaction's partitions.
+ * Waiting: for reads, for claims, for the maintenance thread; and the locks of a transaction's
+ * partitions.
  *
  * Invariants
  * 1. A transaction is put into the ready list by the one who takes its `waits` to 0: once, and
  * never while it is being attempted, which counts as one more.
- * 2. Whoever stands in `throttled` asked the keeper first, and the keeper wakes all of them after
- *    each of its rounds.
+ * 2. Whoever stands in `throttled` asked the maintenance thread first, and the maintenance thread
+ * wakes all of them after each of its rounds.
  */
 #include "storage/txn/wait.h"
 
@@ -36,11 +37,11 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     if (before > 1)
         return;
     struct store_worker *worker = txn->worker;
-    bool is_summoned = txn_state(txn) == TXN_ENLISTED;
-    txn_move(txn, is_summoned ? TXN_SUMMONED : TXN_READY);
+    bool is_handed_off = txn_state(txn) == TXN_ENLISTED;
+    txn_move(txn, is_handed_off ? TXN_SUMMONED : TXN_READY);
     if (worker == from) {
-        if (is_summoned)
-            wait_append(&worker->summoned, &worker->summoned_last, txn);
+        if (is_handed_off)
+            wait_append(&worker->handed_off, &worker->handed_off_last, txn);
         else
             wait_append(&worker->ready, &worker->ready_last, txn);
         if (!worker->polling)
@@ -56,13 +57,13 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
 /* `here`: the queue of this thread, or NULL. A worker in the middle of store_poll is awake. */
 void wait_wake_workers(struct store *store, const struct disk_queue *here)
 {
-    pthread_mutex_lock(&store->keeper_lock);
+    pthread_mutex_lock(&store->maintenance_lock);
     for (uint32_t i = 0; i < store->worker_count; i++) {
         struct store_worker *worker = store->workers[i];
         if (worker && (worker->queue != here || !worker->polling))
             request_notify(worker);
     }
-    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_unlock(&store->maintenance_lock);
 }
 
 void engine_wake_workers(struct store *store)
@@ -96,7 +97,7 @@ void request_lock(struct store_txn *txn)
     for (uint32_t word = 0; word < 2; word++)
         for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
             pthread_mutex_lock(
-                &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+                &store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].file.lock);
 }
 
 enum store_result request_lock_too(struct store_txn *txn, uint32_t partition)
@@ -114,7 +115,7 @@ void request_unlock(struct store_txn *txn)
     for (uint32_t word = 0; word < 2; word++)
         for (uint64_t bits = txn->locked[word]; bits; bits &= bits - 1)
             pthread_mutex_unlock(
-                &txn->store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].space.lock);
+                &txn->store->partitions[64 * word + (uint32_t)__builtin_ctzll(bits)].file.lock);
     txn->locked[0] = txn->locked[1] = 0;
 }
 
@@ -135,20 +136,20 @@ uint64_t store_attempt(const struct store_txn *txn)
     return txn->attempt;
 }
 
-/* ---- the keeper ---- */
+/* ---- the maintenance thread ---- */
 
-void keeper_ask(struct store *store)
+void maintenance_ask(struct store *store)
 {
-    pthread_mutex_lock(&store->keeper_lock);
-    store->keeper_asked = true;
-    pthread_cond_signal(&store->keeper_wake);
-    pthread_mutex_unlock(&store->keeper_lock);
+    pthread_mutex_lock(&store->maintenance_lock);
+    store->maintenance_asked = true;
+    pthread_cond_signal(&store->maintenance_wake);
+    pthread_mutex_unlock(&store->maintenance_lock);
 }
 
-void keeper_throttle(struct store_txn *txn)
+void maintenance_throttle(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    assert(txn_state(txn) == TXN_RUNNING && txn->scout == SCOUT_NEVER);
+    assert(txn_state(txn) == TXN_RUNNING && txn->prefetch_run == SCOUT_NEVER);
     pthread_mutex_lock(&store->throttle_lock);
     if (!txn->throttled) {
         request_wait(txn);
@@ -159,10 +160,10 @@ void keeper_throttle(struct store_txn *txn)
     }
     pthread_mutex_unlock(&store->throttle_lock);
     atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);
-    keeper_ask(store);
+    maintenance_ask(store);
 }
 
-void keeper_release(struct store *store)
+void maintenance_release(struct store *store)
 {
     pthread_mutex_lock(&store->throttle_lock);
     struct store_txn *waiting = store->throttled;
@@ -180,5 +181,5 @@ void keeper_release(struct store *store)
 void sweep_ask(struct store *store)
 {
     atomic_store(&store->sweep_asked, true);
-    keeper_ask(store);
+    maintenance_ask(store);
 }

@@ -1,6 +1,6 @@
 /*
- * Waiting and waking, the locks of a transaction's partitions, and asking the keeper. Private to
- * storage/.
+ * Waiting and waking, the locks of a transaction's partitions, and asking the maintenance thread.
+ * Private to storage/.
  */
 #ifndef VELLUM_STORE_WAIT_H
 #define VELLUM_STORE_WAIT_H
@@ -22,11 +22,11 @@ bool request_holds(const struct store_txn *txn, uint32_t partition);
 /* STORE_WAIT: the run is to end, and begins again with this lock too. */
 STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
 
-void keeper_ask(struct store *store); /* there is work */
-void sweep_ask(struct store *store);  /* dead items are in the index */
-/* The transaction waits until the keeper has made progress, or the journal has. */
-void keeper_throttle(struct store_txn *txn);
-void keeper_release(struct store *store); /* all that wait so try again */
+void maintenance_ask(struct store *store); /* there is work */
+void sweep_ask(struct store *store);       /* dead items are in the index */
+/* The transaction waits until the maintenance thread has made progress, or the journal has. */
+void maintenance_throttle(struct store_txn *txn);
+void maintenance_release(struct store *store); /* all that wait so try again */
 
 /* To a list of transactions that are linked by `next`. */
 static inline void wait_append(struct store_txn **first, struct store_txn **last,

@@ -16,7 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define GATHER_EXTENTS 4u /* read ahead while a long value is gone through */
+#define COLLECT_EXTENTS 4u /* read ahead while a long value is gone through */
 
 struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
 {
@@ -30,9 +30,9 @@ static uint32_t pages_of(const struct format_extent *extent)
     return (extent->length + PAGE_SIZE - 1) / PAGE_SIZE;
 }
 
-static const char *page_memory(struct space *space, uint32_t page)
+static const char *page_memory(struct page_file *file, uint32_t page)
 {
-    return arena_memory(space->arena, space->table[page]);
+    return arena_memory(file->arena, file->table[page]);
 }
 
 /* ---- one extent ---- */
@@ -45,28 +45,28 @@ enum store_result extent_damaged(struct store *store, const struct format_extent
     return STORE_DAMAGED;
 }
 
-static bool all_checked(const struct space *space, const struct format_extent *extent)
+static bool all_checked(const struct page_file *file, const struct format_extent *extent)
 {
     for (uint32_t i = 0; i < pages_of(extent); i++)
-        if (!arena_frame(space->arena, space->table[extent->page + i])->checked)
+        if (!arena_frame(file->arena, file->table[extent->page + i])->checked)
             return false;
     return true;
 }
 
-static enum store_result check(struct space *space, const struct format_extent *extent)
+static enum store_result check(struct page_file *file, const struct format_extent *extent)
 {
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
     uint32_t left = extent->length;
     for (uint32_t i = 0; left > 0; i++) {
         uint32_t len = left < PAGE_SIZE ? left : PAGE_SIZE;
-        XXH3_64bits_update(&state, page_memory(space, extent->page + i), len);
+        XXH3_64bits_update(&state, page_memory(file, extent->page + i), len);
         left -= len;
     }
     if (XXH3_64bits_digest(&state) != extent->checksum)
-        return extent_damaged(space->engine, extent);
+        return extent_damaged(file->engine, extent);
     for (uint32_t i = 0; i < pages_of(extent); i++)
-        arena_frame(space->arena, space->table[extent->page + i])->checked = true;
+        arena_frame(file->arena, file->table[extent->page + i])->checked = true;
     return STORE_OK;
 }
 
@@ -80,13 +80,13 @@ static bool plausible(const struct store *store, const struct format_extent *ext
 
 enum store_result extent_fetch(struct store_txn *txn, const struct format_extent *extent)
 {
-    struct space *space = &txn->store->extents;
+    struct page_file *file = &txn->store->extents;
     if (!plausible(txn->store, extent))
         return extent_damaged(txn->store, extent);
-    enum store_result result = load_pages(txn, space, extent->page, pages_of(extent));
-    if (result != STORE_OK || all_checked(space, extent))
+    enum store_result result = load_pages(txn, file, extent->page, pages_of(extent));
+    if (result != STORE_OK || all_checked(file, extent))
         return result;
-    return check(space, extent);
+    return check(file, extent);
 }
 
 static enum store_result read_past_cache(struct store_txn *txn, const struct format_extent *extent,
@@ -117,13 +117,13 @@ static enum store_result read_past_cache(struct store_txn *txn, const struct for
     return result;
 }
 
-static void copy_from_frames(struct space *space, const struct format_extent *extent,
+static void copy_from_frames(struct page_file *file, const struct format_extent *extent,
                              uint32_t offset, uint32_t len, char *to)
 {
     while (len > 0) {
         uint32_t within = offset % PAGE_SIZE;
         uint32_t step = PAGE_SIZE - within < len ? PAGE_SIZE - within : len;
-        memcpy(to, page_memory(space, extent->page + offset / PAGE_SIZE) + within, step);
+        memcpy(to, page_memory(file, extent->page + offset / PAGE_SIZE) + within, step);
         to += step;
         offset += step;
         len -= step;
@@ -139,14 +139,14 @@ enum store_result extent_copy(struct store_txn *txn, const struct format_extent 
     memset(to + there, 0, len - there);
     if (there == 0)
         return STORE_OK;
-    if (txn->in_place)
+    if (txn->blocking_io)
         return read_past_cache(txn, extent, offset, there, to);
-    struct space *space = &txn->store->extents;
-    pthread_mutex_lock(&space->lock);
+    struct page_file *file = &txn->store->extents;
+    pthread_mutex_lock(&file->lock);
     enum store_result result = extent_fetch(txn, extent);
     if (result == STORE_OK)
-        copy_from_frames(space, extent, offset, there, to);
-    pthread_mutex_unlock(&space->lock);
+        copy_from_frames(file, extent, offset, there, to);
+    pthread_mutex_unlock(&file->lock);
     return result;
 }
 
@@ -311,7 +311,7 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
  * show when their turn comes. */
 static void read_ahead(struct store_txn *txn, const struct format_root *root, uint32_t first)
 {
-    for (uint32_t i = first; i < first + GATHER_EXTENTS; i++) {
+    for (uint32_t i = first; i < first + COLLECT_EXTENTS; i++) {
         struct format_extent extent;
         char byte;
         if ((uint64_t)i * FORMAT_EXTENT_BYTES >= root->length ||
@@ -337,7 +337,7 @@ static enum store_result gather(struct store_txn *txn, struct whole *whole, cons
         uint64_t step = left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
         enum store_result result =
             extent_read(txn, whole->root, whole->gathered, step, whole->bytes + whole->gathered);
-        if (result == STORE_WAIT && !txn->in_place)
+        if (result == STORE_WAIT && !txn->blocking_io)
             read_ahead(txn, whole->root, (uint32_t)(whole->gathered / FORMAT_EXTENT_BYTES) + 1);
         if (result != STORE_OK)
             return result;
@@ -428,7 +428,7 @@ static enum store_result read_piece(struct store_txn *txn, const struct large_wr
     *length = end - offset;
     memset(room + based, 0, *length - based);
     enum store_result result = based > 0 ? extent_read(txn, base, offset, based, room) : STORE_OK;
-    if (result == STORE_WAIT && !txn->in_place)
+    if (result == STORE_WAIT && !txn->blocking_io)
         read_ahead(txn, base, i + 1);
     patches_overlay(value->patches, offset, *length, room);
     return result;

@@ -1,7 +1,7 @@
 /*
  * Writing large values: before the commit that names them, the extents that a transaction changes
- * are written anew, whole, to free runs, and are durable when extent_stage returns STORE_OK. The
- * commit then carries only the new root.
+ * are written anew, whole, to free runs, and are durable when extent_write_all returns STORE_OK.
+ * The commit then carries only the new root.
  *
  * A value of many extents is staged a few at a time, so that memory stays bounded; the extents and
  * nodes that no patch touches are shared with the value's former version.
@@ -9,7 +9,8 @@
  * Invariants
  * 1. Every run in `fresh` belongs to this transaction alone: given back by extent_abandon, or
  * handed over to the value by the commit.
- * 2. What is in `replaced` belongs to the old version: freed after the commit, by the keeper.
+ * 2. What is in `replaced` belongs to the old version: freed after the commit, by the maintenance
+ * thread.
  * 3. What an upload has written is the base of a value like any other, until the commit its own.
  */
 #include "storage/value/extent_write.h"
@@ -33,7 +34,7 @@ struct node {
     struct format_extent written;
 };
 
-struct staging {
+struct extent_write {
     struct store_txn *txn;
     const struct large_write *large;
     uint32_t extent_count, node_count, depth;
@@ -59,56 +60,56 @@ static uint32_t divided(uint64_t value, uint32_t by)
     return (uint32_t)((value + by - 1) / by);
 }
 
-static struct staging *begin(struct store_txn *txn, struct large_write *large)
+static struct extent_write *begin(struct store_txn *txn, struct large_write *large)
 {
-    struct staging *staging = calloc(1, sizeof *staging);
-    if (!staging)
+    struct extent_write *extent_write = calloc(1, sizeof *extent_write);
+    if (!extent_write)
         return NULL;
-    staging->txn = txn;
-    staging->large = large;
-    staging->extent_count = divided(large->length, FORMAT_EXTENT_BYTES);
-    staging->depth =
-        staging->extent_count > FORMAT_ROOT_EXTENTS || (large->base && large->base->depth == 1);
-    staging->node_count = divided(staging->extent_count, FORMAT_NODE_FANOUT);
-    staging->nodes = calloc(staging->node_count, sizeof *staging->nodes);
-    if (!staging->nodes) {
-        free(staging);
+    extent_write->txn = txn;
+    extent_write->large = large;
+    extent_write->extent_count = divided(large->length, FORMAT_EXTENT_BYTES);
+    extent_write->depth = extent_write->extent_count > FORMAT_ROOT_EXTENTS ||
+                          (large->base && large->base->depth == 1);
+    extent_write->node_count = divided(extent_write->extent_count, FORMAT_NODE_FANOUT);
+    extent_write->nodes = calloc(extent_write->node_count, sizeof *extent_write->nodes);
+    if (!extent_write->nodes) {
+        free(extent_write);
         return NULL;
     }
-    return staging;
+    return extent_write;
 }
 
 static void end(struct large_write *large)
 {
-    struct staging *staging = large->staging;
-    for (uint32_t i = 0; i < staging->node_count; i++)
-        free(staging->nodes[i].extents);
-    free(staging->nodes);
-    free(staging->fresh.at);
-    free(staging->replaced.at);
-    free(staging);
-    large->staging = NULL;
+    struct extent_write *extent_write = large->extent_write;
+    for (uint32_t i = 0; i < extent_write->node_count; i++)
+        free(extent_write->nodes[i].extents);
+    free(extent_write->nodes);
+    free(extent_write->fresh.at);
+    free(extent_write->replaced.at);
+    free(extent_write);
+    large->extent_write = NULL;
 }
 
-static void abandon(struct space *space, struct large_write *large)
+static void abandon(struct page_file *file, struct large_write *large)
 {
-    assert(large->staging->in_flight == 0);
-    pthread_mutex_lock(&space->lock);
-    for (uint32_t i = 0; i < large->staging->fresh.count; i++)
-        run_give_back(space, &large->staging->fresh.at[i]);
-    pthread_mutex_unlock(&space->lock);
+    assert(large->extent_write->in_flight == 0);
+    pthread_mutex_lock(&file->lock);
+    for (uint32_t i = 0; i < large->extent_write->fresh.count; i++)
+        run_give_back(file, &large->extent_write->fresh.at[i]);
+    pthread_mutex_unlock(&file->lock);
     end(large);
 }
 
 void extent_abandon(struct store_txn *txn)
 {
-    struct space *space = &txn->store->extents;
+    struct page_file *file = &txn->store->extents;
     for (uint32_t i = 0; i < txn->write_count; i++) {
         const struct write *write = &txn->writes[i];
-        if (write->large && write->large->staging)
-            abandon(space, write->large);
-        if (write->long_key && write->long_key->bytes.staging)
-            abandon(space, &write->long_key->bytes);
+        if (write->large && write->large->extent_write)
+            abandon(file, write->large);
+        if (write->long_key && write->long_key->bytes.extent_write)
+            abandon(file, &write->long_key->bytes);
     }
 }
 
@@ -118,10 +119,10 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
         struct large_write *large = txn->writes[i].large;
         if (txn->writes[i].long_key)
             end(&txn->writes[i].long_key->bytes);
-        if (!large || !large->staging)
+        if (!large || !large->extent_write)
             continue;
-        extent_free_list(txn->store, large->staging->replaced.at, large->staging->replaced.count, 0,
-                         commit);
+        extent_free_list(txn->store, large->extent_write->replaced.at,
+                         large->extent_write->replaced.count, 0, commit);
         if (large->upload)
             txn->store->hooks->upload_handed_over(large->upload);
         end(large);
@@ -131,20 +132,21 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
 /* ---- descriptors ---- */
 
 /* A length that cannot be true is not for a buffer. */
-static enum store_result check_descriptors(const struct staging *staging,
+static enum store_result check_descriptors(const struct extent_write *extent_write,
                                            const struct format_extent *extents)
 {
     for (uint32_t i = 0; i < FORMAT_NODE_FANOUT; i++)
         if (!format_extent_is_sound(&extents[i]))
-            return extent_damaged(staging->txn->store, &extents[i]);
+            return extent_damaged(extent_write->txn->store, &extents[i]);
     return STORE_OK;
 }
 
 /* The node that describes extent i, with its descriptors in memory. */
-static enum store_result open_node(struct staging *staging, uint32_t i, struct node **result)
+static enum store_result open_node(struct extent_write *extent_write, uint32_t i,
+                                   struct node **result)
 {
-    struct node *node = &staging->nodes[i / FORMAT_NODE_FANOUT];
-    const struct format_root *base = staging->large->base;
+    struct node *node = &extent_write->nodes[i / FORMAT_NODE_FANOUT];
+    const struct format_root *base = extent_write->large->base;
     uint32_t number = i / FORMAT_NODE_FANOUT;
     *result = node;
     if (node->extents)
@@ -156,12 +158,12 @@ static enum store_result open_node(struct staging *staging, uint32_t i, struct n
     if (base && base->depth == 0 && number == 0)
         memcpy(extents, base->extents, base->count * sizeof *extents);
     else if (base && base->depth == 1 && number < base->count)
-        copied =
-            extent_copy_node(staging->txn, &base->extents[number], 0, FORMAT_NODE_BYTES, extents);
+        copied = extent_copy_node(extent_write->txn, &base->extents[number], 0, FORMAT_NODE_BYTES,
+                                  extents);
     if (copied == STORE_OK)
-        copied = check_descriptors(staging, extents);
+        copied = check_descriptors(extent_write, extents);
     bool replaces = base && base->depth == 1 && number < base->count && base->extents[number].page;
-    if (copied == STORE_OK && replaces && !list_add(&staging->replaced, base->extents[number]))
+    if (copied == STORE_OK && replaces && !list_add(&extent_write->replaced, base->extents[number]))
         copied = STORE_NO_MEMORY;
     if (copied != STORE_OK) {
         free(extents);
@@ -172,20 +174,20 @@ static enum store_result open_node(struct staging *staging, uint32_t i, struct n
 }
 
 /* The first extent from i on that a patch touches; extent_count: none. */
-static uint32_t next_touched(const struct staging *staging, uint32_t i)
+static uint32_t next_touched(const struct extent_write *extent_write, uint32_t i)
 {
     uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES;
-    const struct patch *patch = patches_behind(staging->large->patches, start);
+    const struct patch *patch = patches_behind(extent_write->large->patches, start);
     if (!patch)
-        return staging->extent_count;
+        return extent_write->extent_count;
     return patch->offset > start ? (uint32_t)(patch->offset / FORMAT_EXTENT_BYTES) : i;
 }
 
 /* How long extent i becomes: up to the last patched byte, or as long as it was. */
-static uint32_t new_length(const struct staging *staging, uint32_t i, uint32_t old_length)
+static uint32_t new_length(const struct extent_write *extent_write, uint32_t i, uint32_t old_length)
 {
     uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES;
-    uint64_t end = patches_end_before(staging->large->patches, start + FORMAT_EXTENT_BYTES);
+    uint64_t end = patches_end_before(extent_write->large->patches, start + FORMAT_EXTENT_BYTES);
     uint64_t length = end > start ? end - start : 0;
     if (length > FORMAT_EXTENT_BYTES)
         length = FORMAT_EXTENT_BYTES;
@@ -196,40 +198,41 @@ static uint32_t new_length(const struct staging *staging, uint32_t i, uint32_t o
 
 static void written(struct disk_op *op)
 {
-    struct staging *staging = op->arg;
-    struct store_txn *txn = staging->txn;
+    struct extent_write *extent_write = op->arg;
+    struct store_txn *txn = extent_write->txn;
     run_write_end(run_write_of(op));
-    staging->in_flight--;
+    extent_write->in_flight--;
     request_wake(txn, txn->worker);
 }
 
 /* Writes `length` bytes, which fill(arg, offset, len, to) gives page by page, to a new run. */
-static enum store_result write_run(struct staging *staging, uint32_t length,
+static enum store_result write_run(struct extent_write *extent_write, uint32_t length,
                                    void (*fill)(void *arg, uint32_t offset, uint32_t len, char *to),
                                    void *arg, struct format_extent *extent)
 {
-    struct store_txn *txn = staging->txn;
+    struct store_txn *txn = extent_write->txn;
     struct run_write *write;
-    if (!extent_list_room(&staging->fresh))
+    if (!extent_list_room(&extent_write->fresh))
         return STORE_NO_MEMORY;
-    enum store_result result = run_write_begin(
-        txn, length, txn->in_place ? RUN_WRITE_URGENT : RUN_WRITE_WAITS, &staging->fresh, &write);
+    enum store_result result =
+        run_write_begin(txn, length, txn->blocking_io ? RUN_WRITE_URGENT : RUN_WRITE_WAITS,
+                        &extent_write->fresh, &write);
     if (result != STORE_OK)
         return result;
     for (uint32_t i = 0; i < write->count; i++) {
         uint32_t left = length - i * PAGE_SIZE;
         fill(arg, i * PAGE_SIZE, left < PAGE_SIZE ? left : PAGE_SIZE, write->vectors[i].iov_base);
     }
-    staging->in_flight++;
+    extent_write->in_flight++;
     request_wait(txn);
-    run_write_start(write, txn->worker, written, staging, extent);
+    run_write_start(write, txn->worker, written, extent_write, extent);
     return STORE_OK;
 }
 
 /* ---- extents ---- */
 
 struct filling {
-    const struct staging *staging;
+    const struct extent_write *extent_write;
     uint64_t start; /* of the extent within the value */
     const char *old;
 };
@@ -241,29 +244,29 @@ static void fill_extent(void *arg, uint32_t offset, uint32_t len, char *to)
         memcpy(to, filling->old + offset, len);
     else
         memset(to, 0, len);
-    patches_overlay(filling->staging->large->patches, filling->start + offset, len, to);
+    patches_overlay(filling->extent_write->large->patches, filling->start + offset, len, to);
 }
 
-static enum store_result stage_extent(struct staging *staging, uint32_t i)
+static enum store_result write_extent(struct extent_write *extent_write, uint32_t i)
 {
     struct node *node;
-    enum store_result result = open_node(staging, i, &node);
+    enum store_result result = open_node(extent_write, i, &node);
     if (result != STORE_OK)
         return result;
     struct format_extent *extent = &node->extents[i % FORMAT_NODE_FANOUT], old = *extent;
-    struct filling filling = {staging, (uint64_t)i * FORMAT_EXTENT_BYTES, NULL};
-    uint32_t length = new_length(staging, i, old.length);
+    struct filling filling = {extent_write, (uint64_t)i * FORMAT_EXTENT_BYTES, NULL};
+    uint32_t length = new_length(extent_write, i, old.length);
     char *bytes = NULL;
-    if (old.page && !patches_cover(staging->large->patches, filling.start, length)) {
+    if (old.page && !patches_cover(extent_write->large->patches, filling.start, length)) {
         bytes = malloc(length);
         if (!bytes)
             return STORE_NO_MEMORY;
-        result = extent_copy(staging->txn, &old, 0, length, bytes);
+        result = extent_copy(extent_write->txn, &old, 0, length, bytes);
         filling.old = bytes;
     }
     if (result == STORE_OK)
-        result = write_run(staging, length, fill_extent, &filling, extent);
-    if (result == STORE_OK && old.page && !list_add(&staging->replaced, old))
+        result = write_run(extent_write, length, fill_extent, &filling, extent);
+    if (result == STORE_OK && old.page && !list_add(&extent_write->replaced, old))
         result = STORE_NO_MEMORY;
     free(bytes);
     return result;
@@ -276,75 +279,78 @@ static void fill_node(void *arg, uint32_t offset, uint32_t len, char *to)
     memcpy(to, (const char *)arg + offset, len);
 }
 
-static enum store_result stage_nodes(struct staging *staging)
+static enum store_result write_nodes(struct extent_write *extent_write)
 {
-    for (; staging->next_node < staging->node_count; staging->next_node++) {
-        struct node *node = &staging->nodes[staging->next_node];
+    for (; extent_write->next_node < extent_write->node_count; extent_write->next_node++) {
+        struct node *node = &extent_write->nodes[extent_write->next_node];
         if (!node->extents)
             continue;
-        if (staging->in_flight >= WINDOW)
+        if (extent_write->in_flight >= WINDOW)
             return STORE_WAIT;
         enum store_result result =
-            write_run(staging, FORMAT_NODE_BYTES, fill_node, node->extents, &node->written);
+            write_run(extent_write, FORMAT_NODE_BYTES, fill_node, node->extents, &node->written);
         if (result != STORE_OK)
             return result;
     }
-    return staging->in_flight ? STORE_WAIT : STORE_OK;
+    return extent_write->in_flight ? STORE_WAIT : STORE_OK;
 }
 
 static enum store_result build_root(struct store_txn *txn, struct large_write *large)
 {
-    struct staging *staging = large->staging;
+    struct extent_write *extent_write = large->extent_write;
     const struct format_root *base = large->base;
-    uint32_t count = staging->depth ? staging->node_count : staging->extent_count;
+    uint32_t count = extent_write->depth ? extent_write->node_count : extent_write->extent_count;
     large->root_bytes = (uint32_t)(sizeof *large->root + count * sizeof(struct format_extent));
     large->root = store_alloc(txn, large->root_bytes);
     if (!large->root)
         return STORE_NO_MEMORY;
     *large->root =
-        (struct format_root){.length = large->length, .count = count, .depth = staging->depth};
+        (struct format_root){.length = large->length, .count = count, .depth = extent_write->depth};
     memset(large->root->extents, 0, count * sizeof(struct format_extent));
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *node = &staging->nodes[staging->depth ? i : i / FORMAT_NODE_FANOUT];
+        const struct node *node =
+            &extent_write->nodes[extent_write->depth ? i : i / FORMAT_NODE_FANOUT];
         if (node->extents)
-            large->root->extents[i] = staging->depth ? node->written : node->extents[i];
-        else if (base && base->depth == staging->depth && i < base->count)
+            large->root->extents[i] = extent_write->depth ? node->written : node->extents[i];
+        else if (base && base->depth == extent_write->depth && i < base->count)
             large->root->extents[i] = base->extents[i]; /* else a node would be an extent */
     }
     return STORE_OK;
 }
 
-static enum store_result stage(struct store_txn *txn, struct large_write *large)
+static enum store_result write_value(struct store_txn *txn, struct large_write *large)
 {
     if (large->root)
         return STORE_OK;
-    if (!large->staging && !(large->staging = begin(txn, large)))
+    if (!large->extent_write && !(large->extent_write = begin(txn, large)))
         return STORE_NO_MEMORY;
-    struct staging *staging = large->staging;
-    while ((staging->next = next_touched(staging, staging->next)) < staging->extent_count) {
-        if (staging->in_flight >= WINDOW)
+    struct extent_write *extent_write = large->extent_write;
+    while ((extent_write->next = next_touched(extent_write, extent_write->next)) <
+           extent_write->extent_count) {
+        if (extent_write->in_flight >= WINDOW)
             return STORE_WAIT;
-        enum store_result result = stage_extent(staging, staging->next);
+        enum store_result result = write_extent(extent_write, extent_write->next);
         if (result != STORE_OK)
             return result;
-        staging->next++;
+        extent_write->next++;
     }
     struct node *first;
-    bool deepens = staging->depth == 1 && large->base && large->base->depth == 0;
-    enum store_result result = deepens ? open_node(staging, 0, &first) : STORE_OK;
-    if (result == STORE_OK && staging->depth)
-        result = stage_nodes(staging);
-    if (result == STORE_OK && staging->in_flight)
+    bool deepens = extent_write->depth == 1 && large->base && large->base->depth == 0;
+    enum store_result result = deepens ? open_node(extent_write, 0, &first) : STORE_OK;
+    if (result == STORE_OK && extent_write->depth)
+        result = write_nodes(extent_write);
+    if (result == STORE_OK && extent_write->in_flight)
         result = STORE_WAIT;
     return result == STORE_OK ? build_root(txn, large) : result;
 }
 
 /* An error while writes are in flight has to wait for them: they refer to the transaction. */
-static enum store_result stage_or_wait(struct store_txn *txn, struct large_write *large)
+static enum store_result write_or_wait(struct store_txn *txn, struct large_write *large)
 {
     enum store_result result =
-        txn->stage_error ? (enum store_result)txn->stage_error : stage(txn, large);
-    if (result != STORE_OK && result != STORE_WAIT && large->staging && large->staging->in_flight) {
+        txn->stage_error ? (enum store_result)txn->stage_error : write_value(txn, large);
+    if (result != STORE_OK && result != STORE_WAIT && large->extent_write &&
+        large->extent_write->in_flight) {
         txn->stage_error = (int)result;
         return STORE_WAIT;
     }
@@ -356,19 +362,19 @@ static enum store_result stage_or_wait(struct store_txn *txn, struct large_write
 static enum store_result stage_long_key(struct store_txn *txn, struct write *write)
 {
     enum store_result result = write->long_key ? STORE_OK : long_key_begin(txn, write);
-    return result == STORE_OK ? stage_or_wait(txn, &write->long_key->bytes) : result;
+    return result == STORE_OK ? write_or_wait(txn, &write->long_key->bytes) : result;
 }
 
-enum store_result extent_stage(struct store_txn *txn)
+enum store_result extent_write_all(struct store_txn *txn)
 {
     enum store_result result = STORE_OK;
-    while (txn->staged_count < txn->write_count && result == STORE_OK) {
-        struct write *write = &txn->writes[txn->staged_count];
+    while (txn->written_count < txn->write_count && result == STORE_OK) {
+        struct write *write = &txn->writes[txn->written_count];
         if (write->kind == WRITE_PUT && write->key.len > FORMAT_KEY_INLINE)
             result = stage_long_key(txn, write);
         if (result == STORE_OK && write->large)
-            result = stage_or_wait(txn, write->large);
-        txn->staged_count += result == STORE_OK;
+            result = write_or_wait(txn, write->large);
+        txn->written_count += result == STORE_OK;
     }
     return result;
 }

@@ -1,12 +1,12 @@
 /*
- * Giving back the runs of large values. A commit that gives some up defers them here; the keeper
- * frees them when two things are true:
+ * Giving back the runs of large values. A commit that gives some up defers them here; the
+ * maintenance thread frees them when two things are true:
  * 1. the commit is durable: until then a crash brings the old value back, with its extents;
  * 2. no stream or snapshot is open that began before it: they read versions after the transaction
  *    that has given them up.
  *
- * A run is in at most one entry: free_lock keeps the keeper's freeing and a flush of everything,
- * which lists all runs in use, apart.
+ * A run is in at most one entry: free_lock keeps the maintenance thread's freeing and a flush of
+ * everything, which lists all runs in use, apart.
  */
 #include "storage/value/free.h"
 
@@ -114,23 +114,23 @@ void extent_forget_deferred(struct store *store)
 }
 
 /* Every run that is in use now, those given up before included: all databases were emptied. What
- * uploads have is not in any yet, and redo may still need annexes. */
+ * uploads have is not in any yet, and redo may still need long records. */
 void extent_free_all(struct store *store, uint64_t commit)
 {
-    struct space *space = &store->extents;
+    struct page_file *file = &store->extents;
     pthread_mutex_lock(&store->free_lock);
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     extent_forget_deferred(store);
     number_list_clear(&store->disputed_runs);
     store->hooks->set_uploads_apart(store, true);
-    annex_set_apart(store, true);
-    uint32_t used = space_used_runs(space, NULL);
+    long_record_set_apart(store, true);
+    uint32_t used = page_file_used_runs(file, NULL);
     struct format_extent *runs = malloc((used + 1) * sizeof *runs);
     if (runs)
-        space_used_runs(space, runs);
-    annex_set_apart(store, false);
+        page_file_used_runs(file, runs);
+    long_record_set_apart(store, false);
     store->hooks->set_uploads_apart(store, false);
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     if (!runs)
         atomic_store(&store->scan_wanted, true);
     if (!runs)
@@ -154,12 +154,12 @@ static void report_damage(struct store *store, const struct format_extent *run)
 }
 
 /* Somebody waits for one of its pages: it is another value's, too. */
-static bool is_awaited(const struct space *space, const struct format_extent *run)
+static bool is_awaited(const struct page_file *file, const struct format_extent *run)
 {
-    uint32_t pages = space_run_pages(space_class_of(space, run->page));
+    uint32_t pages = page_file_run_pages(page_file_class_of(file, run->page));
     for (uint32_t i = 0; i < pages; i++) {
-        uint32_t frame = space->table[run->page + i];
-        if (frame && arena_frame(space->arena, frame)->waiters)
+        uint32_t frame = file->table[run->page + i];
+        if (frame && arena_frame(file->arena, frame)->waiters)
             return true;
     }
     return false;
@@ -167,39 +167,40 @@ static bool is_awaited(const struct space *space, const struct format_extent *ru
 
 /* What a root or node on disk says is not believed: a run given back that is free, or none, would
  * be another value's soon. extents.lock is held. */
-static void free_extent(struct space *space, const struct format_extent *run)
+static void free_extent(struct page_file *file, const struct format_extent *run)
 {
-    if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run) ||
-        number_list_has(&space->engine->disputed_runs, run->page)) {
-        report_damage(space->engine, run);
+    if (!format_extent_is_sound(run) || !page_file_has_run(file, run) || is_awaited(file, run) ||
+        number_list_has(&file->engine->disputed_runs, run->page)) {
+        report_damage(file->engine, run);
         return;
     }
-    uint32_t pages = space_run_pages(space_class_of(space, run->page));
+    uint32_t pages = page_file_run_pages(page_file_class_of(file, run->page));
     for (uint32_t i = 0; i < pages; i++)
-        space_drop(space, run->page + i);
-    space_give_slot(space, run->page, 0);
+        page_file_drop(file, run->page + i);
+    page_file_give_slot(file, run->page, 0);
 }
 
 /* A segment whose header is damaged has no class, which was told at the start: what was in it is
  * not used again. */
-static bool has_no_class(const struct space *space, uint32_t page)
+static bool has_no_class(const struct page_file *file, uint32_t page)
 {
-    return page / SEGMENT_PAGES < space->segment_count && space_class_of(space, page) == 0;
+    return page / SEGMENT_PAGES < file->segment_count && page_file_class_of(file, page) == 0;
 }
 
-static void free_extents(struct space *space, const struct format_extent *extents, uint32_t count)
+static void free_extents(struct page_file *file, const struct format_extent *extents,
+                         uint32_t count)
 {
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     for (uint32_t i = 0; i < count; i++)
-        if (extents[i].page != 0 && !has_no_class(space, extents[i].page))
-            free_extent(space, &extents[i]);
-    pthread_mutex_unlock(&space->lock);
+        if (extents[i].page != 0 && !has_no_class(file, extents[i].page))
+            free_extent(file, &extents[i]);
+    pthread_mutex_unlock(&file->lock);
 }
 
 static bool has_run(struct store *store, const struct format_extent *run)
 {
     pthread_mutex_lock(&store->extents.lock);
-    bool there = space_has_run(&store->extents, run);
+    bool there = page_file_has_run(&store->extents, run);
     pthread_mutex_unlock(&store->extents.lock);
     return there;
 }
@@ -211,7 +212,7 @@ static bool free_node(struct store *store, const struct format_extent *node)
     struct format_extent *extents = disk_alloc(PAGE_SIZE);
     bool there = has_run(store, node);
     bool read = there && extents &&
-                disk_read(store->keeper_queue, store->extents.file, extents, PAGE_SIZE,
+                disk_read(store->maintenance_queue, store->extents.file, extents, PAGE_SIZE,
                           (uint64_t)node->page * PAGE_SIZE) == 0;
     bool good = read && node->length == FORMAT_NODE_BYTES &&
                 format_checksum(extents, FORMAT_NODE_BYTES) == node->checksum;

@@ -12,7 +12,8 @@ void extent_free_item(struct store *store, const struct format_item *item);
 /* Recovery: another value names the run, too; extents.lock is held. False: out of memory. */
 STORE_MUST_CHECK bool extent_note_disputed(struct store *store, uint32_t page);
 void extent_forget_deferred(struct store *store);
-bool extent_free_due(struct store *store); /* the keeper's; may read; whether there was any */
+bool extent_free_due(
+    struct store *store); /* the maintenance thread's; may read; whether there was any */
 /* Whether something will be free as soon as its commit is durable; extents.lock is held. */
 bool extent_free_is_near(const struct store *store);
 void extent_free_all(struct store *store, uint64_t commit);

@@ -7,11 +7,11 @@
  *        \--abandon--> gone
  *
  * Invariants
- * 1. A group is not sealed before the annexes of its records are durable (journal.c asks
- *    annex_unwritten): where recovery finds the record, it finds the annex.
+ * 1. A group is not sealed before the long records of its records are durable (journal.c asks
+ *    long_record_unwritten): where recovery finds the record, it finds the long record.
  * 2. Its runs are free when a checkpoint behind its commit is durable; until then redo may read it.
  * 3. Sealed ones stand in the journal's list, in the order of their commits, under its lock. Only
- *    who has the keeper's queue writes them, and takes them out.
+ *    who has the maintenance thread's queue writes them, and takes them out.
  */
 #include "storage/value/long_record.h"
 
@@ -28,8 +28,8 @@
 #define RUNS_IN_OPERATION 2048u /* an operation's length has 16 bits */
 #define WRITES_AT_ONCE 16u
 
-struct annex {
-    struct annex *next;
+struct long_record {
+    struct long_record *next;
     uint64_t commit;
     char *bytes; /* NULL: written */
     uint64_t length, capacity;
@@ -43,160 +43,161 @@ static uint64_t divided(uint64_t value, uint64_t by)
 
 /* ---- reserving ---- */
 
-static void give_back(struct space *space, struct extent_list *runs, uint64_t keep)
+static void give_back(struct page_file *file, struct extent_list *runs, uint64_t keep)
 {
     while (runs->count > keep)
-        run_give_back(space, &runs->at[--runs->count]);
+        run_give_back(file, &runs->at[--runs->count]);
 }
 
-static enum store_result take_runs(struct store_txn *txn, struct annex *annex)
+static enum store_result take_runs(struct store_txn *txn, struct long_record *long_record)
 {
-    struct space *space = &txn->store->extents;
-    uint64_t needed = divided(annex->length, FORMAT_EXTENT_BYTES);
+    struct page_file *file = &txn->store->extents;
+    uint64_t needed = divided(long_record->length, FORMAT_EXTENT_BYTES);
     enum store_result result = STORE_OK;
-    pthread_mutex_lock(&space->lock);
-    give_back(space, &annex->runs, needed);
-    while (result == STORE_OK && annex->runs.count < needed) {
+    pthread_mutex_lock(&file->lock);
+    give_back(file, &long_record->runs, needed);
+    while (result == STORE_OK && long_record->runs.count < needed) {
         struct format_extent run = {.length = FORMAT_EXTENT_BYTES};
         uint32_t slot;
-        result = extent_list_room(&annex->runs) ? STORE_OK : STORE_NO_MEMORY;
+        result = extent_list_room(&long_record->runs) ? STORE_OK : STORE_NO_MEMORY;
         if (result == STORE_OK)
-            result = commit_take_slot(txn, space, FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES, &run.page,
+            result = commit_take_slot(txn, file, FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES, &run.page,
                                       &slot);
         if (result == STORE_OK)
-            annex->runs.at[annex->runs.count++] = run;
+            long_record->runs.at[long_record->runs.count++] = run;
     }
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     return result;
 }
 
 /* The frames that the commit changes are to stay beside it. */
-static enum store_result take_memory(struct store *store, struct annex *annex)
+static enum store_result take_memory(struct store *store, struct long_record *long_record)
 {
     uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
-    if (annex->length > limit * PAGE_SIZE / 2)
+    if (long_record->length > limit * PAGE_SIZE / 2)
         return STORE_NO_MEMORY;
-    if (annex->bytes && annex->length <= annex->capacity)
+    if (long_record->bytes && long_record->length <= long_record->capacity)
         return STORE_OK;
-    free(annex->bytes);
-    annex->capacity = journal_padded(annex->length);
-    annex->bytes = disk_alloc(annex->capacity);
-    if (!annex->bytes)
+    free(long_record->bytes);
+    long_record->capacity = journal_padded(long_record->length);
+    long_record->bytes = disk_alloc(long_record->capacity);
+    if (!long_record->bytes)
         return STORE_NO_MEMORY;
-    memory_note_growth(store, annex->capacity);
+    memory_note_growth(store, long_record->capacity);
     return STORE_OK;
 }
 
 static bool any_unwritten(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    bool any = journal->annex_unwritten > 0;
+    bool any = journal->long_record_unwritten > 0;
     pthread_mutex_unlock(&journal->lock);
     return any;
 }
 
-enum store_result annex_reserve(struct store_txn *txn, uint64_t length)
+enum store_result long_record_reserve(struct store_txn *txn, uint64_t length)
 {
     struct store *store = txn->store;
     if (length <= store->record_most) {
-        annex_abandon(txn);
+        long_record_abandon(txn);
         return STORE_OK;
     }
     if (any_unwritten(&store->journal)) { /* one at a time: their memory */
-        keeper_throttle(txn);
+        maintenance_throttle(txn);
         return STORE_WAIT;
     }
-    if (!txn->annex && !(txn->annex = calloc(1, sizeof *txn->annex)))
+    if (!txn->long_record && !(txn->long_record = calloc(1, sizeof *txn->long_record)))
         return STORE_NO_MEMORY;
-    txn->annex->length = length - sizeof(struct format_record);
-    enum store_result result = take_memory(store, txn->annex);
-    return result == STORE_OK ? take_runs(txn, txn->annex) : result;
+    txn->long_record->length = length - sizeof(struct format_record);
+    enum store_result result = take_memory(store, txn->long_record);
+    return result == STORE_OK ? take_runs(txn, txn->long_record) : result;
 }
 
-static void free_annex(struct annex *annex)
+static void free_long_record(struct long_record *long_record)
 {
-    free(annex->bytes);
-    free(annex->runs.at);
-    free(annex);
+    free(long_record->bytes);
+    free(long_record->runs.at);
+    free(long_record);
 }
 
-void annex_abandon(struct store_txn *txn)
+void long_record_abandon(struct store_txn *txn)
 {
-    struct space *space = &txn->store->extents;
-    if (!txn->annex)
+    struct page_file *file = &txn->store->extents;
+    if (!txn->long_record)
         return;
-    pthread_mutex_lock(&space->lock);
-    give_back(space, &txn->annex->runs, 0);
-    pthread_mutex_unlock(&space->lock);
-    free_annex(txn->annex);
-    txn->annex = NULL;
+    pthread_mutex_lock(&file->lock);
+    give_back(file, &txn->long_record->runs, 0);
+    pthread_mutex_unlock(&file->lock);
+    free_long_record(txn->long_record);
+    txn->long_record = NULL;
 }
 
 /* ---- the record ---- */
 
-static uint32_t operations(const struct annex *annex)
+static uint32_t operations(const struct long_record *long_record)
 {
-    return (uint32_t)divided(annex->runs.count, RUNS_IN_OPERATION);
+    return (uint32_t)divided(long_record->runs.count, RUNS_IN_OPERATION);
 }
 
-uint64_t annex_record_length(const struct annex *annex)
+uint64_t long_record_record_length(const struct long_record *long_record)
 {
     return sizeof(struct format_record) +
-           operations(annex) * (uint64_t)sizeof(struct format_operation) +
-           annex->runs.count * (uint64_t)sizeof(struct format_extent);
+           operations(long_record) * (uint64_t)sizeof(struct format_operation) +
+           long_record->runs.count * (uint64_t)sizeof(struct format_extent);
 }
 
-char *annex_bytes(const struct annex *annex)
+char *long_record_bytes(const struct long_record *long_record)
 {
-    return annex->bytes;
+    return long_record->bytes;
 }
 
 /* Of its bytes, those that stand in run i. */
-static uint64_t bytes_in(const struct annex *annex, uint32_t i)
+static uint64_t bytes_in(const struct long_record *long_record, uint32_t i)
 {
-    uint64_t left = annex->length - (uint64_t)i * FORMAT_EXTENT_BYTES;
+    uint64_t left = long_record->length - (uint64_t)i * FORMAT_EXTENT_BYTES;
     return left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
 }
 
-static char *bytes_of(const struct annex *annex, uint32_t i)
+static char *bytes_of(const struct long_record *long_record, uint32_t i)
 {
-    return annex->bytes + (uint64_t)i * FORMAT_EXTENT_BYTES;
+    return long_record->bytes + (uint64_t)i * FORMAT_EXTENT_BYTES;
 }
 
-static void describe(struct annex *annex)
+static void describe(struct long_record *long_record)
 {
-    for (uint32_t i = 0; i < annex->runs.count; i++) {
-        struct format_extent *run = &annex->runs.at[i];
-        run->length = (uint32_t)bytes_in(annex, i);
-        run->checksum = format_checksum(bytes_of(annex, i), run->length);
+    for (uint32_t i = 0; i < long_record->runs.count; i++) {
+        struct format_extent *run = &long_record->runs.at[i];
+        run->length = (uint32_t)bytes_in(long_record, i);
+        run->checksum = format_checksum(bytes_of(long_record, i), run->length);
     }
-    memset(annex->bytes + annex->length, 0, journal_padded(annex->length) - annex->length);
+    memset(long_record->bytes + long_record->length, 0,
+           journal_padded(long_record->length) - long_record->length);
 }
 
-void annex_seal(struct store_txn *txn, char *record, uint64_t commit)
+void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
 {
     struct journal *journal = &txn->store->journal;
-    struct annex *annex = txn->annex;
-    describe(annex);
-    *(struct format_record *)record =
-        (struct format_record){(uint32_t)annex_record_length(annex), operations(annex)};
+    struct long_record *long_record = txn->long_record;
+    describe(long_record);
+    *(struct format_record *)record = (struct format_record){
+        (uint32_t)long_record_record_length(long_record), operations(long_record)};
     char *at = record + sizeof(struct format_record);
-    for (uint32_t i = 0; i < annex->runs.count; i += RUNS_IN_OPERATION) {
-        uint32_t left = annex->runs.count - i;
+    for (uint32_t i = 0; i < long_record->runs.count; i += RUNS_IN_OPERATION) {
+        uint32_t left = long_record->runs.count - i;
         uint32_t count = left < RUNS_IN_OPERATION ? left : RUNS_IN_OPERATION;
         uint32_t bytes = count * (uint32_t)sizeof(struct format_extent);
-        at = commit_add_operation(at, FORMAT_ANNEX, FORMAT_EXTENT_SPACE, 0, 0, bytes);
-        memcpy(at, &annex->runs.at[i], bytes);
+        at = commit_add_operation(at, FORMAT_LONG_RECORD, FORMAT_EXTENT_SPACE, 0, 0, bytes);
+        memcpy(at, &long_record->runs.at[i], bytes);
         at += bytes;
     }
-    annex->commit = commit;
-    if (journal->annexes)
-        journal->annexes_last->next = annex;
+    long_record->commit = commit;
+    if (journal->long_records)
+        journal->long_records_last->next = long_record;
     else
-        journal->annexes = annex;
-    journal->annexes_last = annex;
-    journal->annex_unwritten++;
-    txn->annex = NULL;
+        journal->long_records = long_record;
+    journal->long_records_last = long_record;
+    journal->long_record_unwritten++;
+    txn->long_record = NULL;
 }
 
 /* ---- writing ---- */
@@ -206,7 +207,7 @@ static void counted(struct disk_op *op)
     --*(uint32_t *)op->arg;
 }
 
-static int write_runs(struct store *store, const struct annex *annex, uint32_t first,
+static int write_runs(struct store *store, const struct long_record *long_record, uint32_t first,
                       uint32_t count)
 {
     struct disk_op ops[WRITES_AT_ONCE];
@@ -214,20 +215,21 @@ static int write_runs(struct store *store, const struct annex *annex, uint32_t f
     uint32_t left = count;
     int error = 0;
     for (uint32_t i = 0; i < count; i++) {
-        vectors[i] =
-            (struct iovec){bytes_of(annex, first + i), journal_padded(bytes_in(annex, first + i))};
-        ops[i] = (struct disk_op){.kind = DISK_WRITE,
-                                  .file = store->extents.file,
-                                  .vectors = &vectors[i],
-                                  .vector_count = 1,
-                                  .offset = (uint64_t)annex->runs.at[first + i].page * PAGE_SIZE,
-                                  .done = counted,
-                                  .arg = &left};
-        disk_queue_op(store->keeper_queue, &ops[i]);
+        vectors[i] = (struct iovec){bytes_of(long_record, first + i),
+                                    journal_padded(bytes_in(long_record, first + i))};
+        ops[i] =
+            (struct disk_op){.kind = DISK_WRITE,
+                             .file = store->extents.file,
+                             .vectors = &vectors[i],
+                             .vector_count = 1,
+                             .offset = (uint64_t)long_record->runs.at[first + i].page * PAGE_SIZE,
+                             .done = counted,
+                             .arg = &left};
+        disk_queue_op(store->maintenance_queue, &ops[i]);
     }
     while (left > 0) {
-        store->disk->ops->submit(store->keeper_queue);
-        store->disk->ops->reap(store->keeper_queue, 1);
+        store->disk->ops->submit(store->maintenance_queue);
+        store->disk->ops->reap(store->maintenance_queue, 1);
     }
     for (uint32_t i = 0; i < count; i++)
         if (ops[i].error)
@@ -235,100 +237,102 @@ static int write_runs(struct store *store, const struct annex *annex, uint32_t f
     return error;
 }
 
-static int write_one(struct store *store, const struct annex *annex)
+static int write_one(struct store *store, const struct long_record *long_record)
 {
     int error = 0;
-    for (uint32_t i = 0; i < annex->runs.count && !error; i += WRITES_AT_ONCE) {
-        uint32_t left = annex->runs.count - i;
-        error = write_runs(store, annex, i, left < WRITES_AT_ONCE ? left : WRITES_AT_ONCE);
+    for (uint32_t i = 0; i < long_record->runs.count && !error; i += WRITES_AT_ONCE) {
+        uint32_t left = long_record->runs.count - i;
+        error = write_runs(store, long_record, i, left < WRITES_AT_ONCE ? left : WRITES_AT_ONCE);
     }
-    return error ? error : disk_flush(store->keeper_queue, store->extents.file);
+    return error ? error : disk_flush(store->maintenance_queue, store->extents.file);
 }
 
-static struct annex *first_unwritten(struct journal *journal)
+static struct long_record *first_unwritten(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    struct annex *annex = journal->annex_unwritten > 0 ? journal->annexes : NULL;
-    while (annex && !annex->bytes)
-        annex = annex->next;
+    struct long_record *long_record =
+        journal->long_record_unwritten > 0 ? journal->long_records : NULL;
+    while (long_record && !long_record->bytes)
+        long_record = long_record->next;
     pthread_mutex_unlock(&journal->lock);
-    return annex;
+    return long_record;
 }
 
-static void note_written(struct journal *journal, struct annex *annex)
+static void note_written(struct journal *journal, struct long_record *long_record)
 {
     pthread_mutex_lock(&journal->lock);
-    char *bytes = annex->bytes;
-    annex->bytes = NULL;
-    journal->annex_unwritten--;
+    char *bytes = long_record->bytes;
+    long_record->bytes = NULL;
+    journal->long_record_unwritten--;
     pthread_mutex_unlock(&journal->lock);
     free(bytes);
-    atomic_fetch_add_explicit(&journal->bytes_written, journal_padded(annex->length),
+    atomic_fetch_add_explicit(&journal->bytes_written, journal_padded(long_record->length),
                               memory_order_relaxed);
 }
 
-void annex_write(struct store *store)
+void long_record_write(struct store *store)
 {
-    struct annex *annex;
-    while (!env_failed(&store->env) && (annex = first_unwritten(&store->journal)) != NULL) {
-        int error = write_one(store, annex);
+    struct long_record *long_record;
+    while (!env_failed(&store->env) && (long_record = first_unwritten(&store->journal)) != NULL) {
+        int error = write_one(store, long_record);
         if (error) {
             env_fail(&store->env, "writing a long commit", error);
             return;
         }
-        note_written(&store->journal, annex);
+        note_written(&store->journal, long_record);
         engine_wake_workers(store); /* the group may set off now */
     }
 }
 
 /* ---- the end ---- */
 
-static struct annex *take_before(struct journal *journal, uint64_t commit)
+static struct long_record *take_before(struct journal *journal, uint64_t commit)
 {
     pthread_mutex_lock(&journal->lock);
-    struct annex *annex = journal->annexes;
-    if (annex && annex->commit < commit)
-        journal->annexes = annex->next;
+    struct long_record *long_record = journal->long_records;
+    if (long_record && long_record->commit < commit)
+        journal->long_records = long_record->next;
     else
-        annex = NULL;
+        long_record = NULL;
     pthread_mutex_unlock(&journal->lock);
-    return annex;
+    return long_record;
 }
 
-void annex_release(struct store *store, uint64_t commit)
+void long_record_release(struct store *store, uint64_t commit)
 {
-    struct annex *annex;
+    struct long_record *long_record;
     pthread_mutex_lock(&store->free_lock);
-    while ((annex = take_before(&store->journal, commit)) != NULL) {
-        assert(!annex->bytes);
+    while ((long_record = take_before(&store->journal, commit)) != NULL) {
+        assert(!long_record->bytes);
         pthread_mutex_lock(&store->extents.lock);
-        give_back(&store->extents, &annex->runs, 0);
+        give_back(&store->extents, &long_record->runs, 0);
         pthread_mutex_unlock(&store->extents.lock);
-        free_annex(annex);
+        free_long_record(long_record);
     }
     pthread_mutex_unlock(&store->free_lock);
 }
 
-void annex_set_apart(struct store *store, bool apart)
+void long_record_set_apart(struct store *store, bool apart)
 {
-    struct space *space = &store->extents;
+    struct page_file *file = &store->extents;
     pthread_mutex_lock(&store->journal.lock);
-    for (struct annex *annex = store->journal.annexes; annex; annex = annex->next)
-        for (uint32_t i = 0; i < annex->runs.count; i++) {
+    for (struct long_record *long_record = store->journal.long_records; long_record;
+         long_record = long_record->next)
+        for (uint32_t i = 0; i < long_record->runs.count; i++) {
             if (apart)
-                space_give_slot(space, annex->runs.at[i].page, 0);
+                page_file_give_slot(file, long_record->runs.at[i].page, 0);
             else
-                space_keep_slot(space, annex->runs.at[i].page, 0);
+                page_file_keep_slot(file, long_record->runs.at[i].page, 0);
         }
     pthread_mutex_unlock(&store->journal.lock);
 }
 
-void annex_forget(struct store *store)
+void long_record_forget(struct store *store)
 {
-    struct annex *annex;
-    while ((annex = take_before(&store->journal, UINT64_MAX)) != NULL)
-        free_annex(annex);
-    store->journal.annex_unwritten = 0;
+    struct long_record *long_record;
+    while ((long_record = take_before(&store->journal, UINT64_MAX)) != NULL)
+        free_long_record(long_record);
+    store->journal.long_record_unwritten = 0;
 }
 
 /* ---- recovery ---- */
@@ -341,8 +345,8 @@ static enum store_result read_runs(struct store *store, const struct format_exte
     for (uint32_t i = 0; i < count; i++, to += FORMAT_EXTENT_BYTES) {
         if (runs[i].page == 0 || runs[i].page + (uint64_t)FORMAT_EXTENT_PAGES > pages)
             return STORE_CORRUPT;
-        if (disk_read(store->keeper_queue, store->extents.file, to, journal_padded(runs[i].length),
-                      (uint64_t)runs[i].page * PAGE_SIZE) != 0)
+        if (disk_read(store->maintenance_queue, store->extents.file, to,
+                      journal_padded(runs[i].length), (uint64_t)runs[i].page * PAGE_SIZE) != 0)
             return STORE_IO;
         if (format_checksum(to, runs[i].length) != runs[i].checksum)
             return STORE_CORRUPT;
@@ -355,8 +359,8 @@ static const struct format_operation *next_operation(const struct format_operati
     return (const void *)((const char *)(operation + 1) + operation->length);
 }
 
-/* Of all its runs, of which only the last may be shorter. False if the record cannot be an annex's:
- * its operations fill it, and a file names no more than it has. */
+/* Of all its runs, of which only the last may be shorter. False if the record cannot be a long
+ * record's: its operations fill it, and a file names no more than it has. */
 static bool measure(const struct store *store, const struct format_record *record, uint64_t *length)
 {
     const char *at = (const char *)(record + 1), *end = (const char *)record + record->length;
@@ -365,7 +369,7 @@ static bool measure(const struct store *store, const struct format_record *recor
     for (uint32_t i = 0; i < record->op_count; i++) {
         const struct format_operation *operation = (const void *)at;
         const struct format_extent *runs = (const void *)(operation + 1);
-        if (end - at < (ptrdiff_t)sizeof *operation || operation->kind != FORMAT_ANNEX ||
+        if (end - at < (ptrdiff_t)sizeof *operation || operation->kind != FORMAT_LONG_RECORD ||
             operation->length % sizeof *runs != 0 || operation->length > end - (const char *)runs)
             return false;
         for (uint32_t j = 0; j < operation->length / sizeof *runs; j++) {
@@ -378,8 +382,8 @@ static bool measure(const struct store *store, const struct format_record *recor
     return at == end && *length > 0 && *length <= most;
 }
 
-enum store_result annex_read(struct store *store, const struct format_record *record, char **bytes,
-                             uint64_t *length)
+enum store_result long_record_read(struct store *store, const struct format_record *record,
+                                   char **bytes, uint64_t *length)
 {
     const struct format_operation *operation = (const void *)(record + 1);
     *bytes = NULL;

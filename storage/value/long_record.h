@@ -4,28 +4,30 @@
 
 #include "storage/txn/engine.h"
 
-/* An attempt to commit has operations of `length` bytes: whether they go into an annex, and if so,
- * memory and runs for it. STORE_WAIT: the transaction waits; what it has stays reserved. */
-STORE_MUST_CHECK enum store_result annex_reserve(struct store_txn *txn, uint64_t length);
-void annex_abandon(struct store_txn *txn); /* gives back what was reserved, if anything was */
+/* An attempt to commit has operations of `length` bytes: whether they go into a long record, and if
+ * so, memory and runs for it. STORE_WAIT: the transaction waits; what it has stays reserved. */
+STORE_MUST_CHECK enum store_result long_record_reserve(struct store_txn *txn, uint64_t length);
+void long_record_abandon(struct store_txn *txn); /* gives back what was reserved, if anything was */
 /* Bytes of the record that names it. */
-uint64_t annex_record_length(const struct annex *annex);
-char *annex_bytes(const struct annex *annex);
-/* Between journal_begin and journal_end: the annex is filled, and the commit's from here on. */
-void annex_seal(struct store_txn *txn, char *record, uint64_t commit);
+uint64_t long_record_record_length(const struct long_record *long_record);
+char *long_record_bytes(const struct long_record *long_record);
+/* Between journal_begin and journal_end: the long record is filled, and the commit's from here on.
+ */
+void long_record_seal(struct store_txn *txn, char *record, uint64_t commit);
 
-/* Makes what was sealed durable, so that the journal may go on. By the thread that has the keeper's
- * queue. */
-void annex_write(struct store *store);
-/* A checkpoint is durable: no redo reads the annexes of commits before this one. */
-void annex_release(struct store *store, uint64_t commit);
+/* Makes what was sealed durable, so that the journal may go on. By the thread that has the
+ * maintenance thread's queue. */
+void long_record_write(struct store *store);
+/* A checkpoint is durable: no redo reads the long records of commits before this one. */
+void long_record_release(struct store *store, uint64_t commit);
 /* As upload_set_apart. */
-void annex_set_apart(struct store *store, bool apart);
-void annex_forget(struct store *store);
+void long_record_set_apart(struct store *store, bool apart);
+void long_record_forget(struct store *store);
 
 /* In recovery, of the record of such a commit: its operations, to be released with free().
  * STORE_CORRUPT: they are not what was written. */
-STORE_MUST_CHECK enum store_result
-annex_read(struct store *store, const struct format_record *record, char **bytes, uint64_t *length);
+STORE_MUST_CHECK enum store_result long_record_read(struct store *store,
+                                                    const struct format_record *record,
+                                                    char **bytes, uint64_t *length);
 
 #endif

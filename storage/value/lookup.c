@@ -42,10 +42,10 @@ enum store_result txn_find(struct store_txn *txn, const struct store_key *key, u
         uint64_t entry = index_get(index, key->slot, at);
         found->page = index_page(entry);
         found->slot = index_item_slot(entry);
-        enum store_result result = load_page(txn, &partition->space, found->page, &found->frame);
+        enum store_result result = load_page(txn, &partition->file, found->page, &found->frame);
         if (result != STORE_OK)
             return result;
-        uint32_t size = format_class_size(space_class_of(&partition->space, found->page));
+        uint32_t size = format_class_size(page_file_class_of(&partition->file, found->page));
         const char *memory = arena_memory(&store->cache.arena, found->frame);
         const struct format_item *item = (const void *)(memory + found->slot * size);
         damaged |= item->database == FORMAT_DAMAGED;
@@ -114,7 +114,7 @@ static bool is_too_much(struct store_txn *txn, uint32_t length)
 static enum store_result item_from_disk(struct store_txn *txn, const struct format_item *found,
                                         struct store_item *item)
 {
-    if (txn->in_place) { /* the next look-up may evict the page */
+    if (txn->blocking_io) { /* the next look-up may evict the page */
         uint32_t length = format_head_length(found) + found->key_len + found->payload_len;
         struct format_item *copy = is_too_much(txn, length) ? NULL : store_alloc(txn, length);
         if (!copy)
@@ -166,8 +166,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;
     }
-    if (use_kind(&txn->store->cache.uses) != USE_IGNORED && !txn->leaves_no_trace)
-        item_use_touch(txn, &engine_partition(txn->store, key->slot)->space, found.page,
-                       found.slot);
+    if (access_kind(&txn->store->cache.uses) != USE_IGNORED && !txn->leaves_no_trace)
+        item_use_touch(txn, &engine_partition(txn->store, key->slot)->file, found.page, found.slot);
     return item_from_disk(txn, found.item, item);
 }

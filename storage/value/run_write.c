@@ -22,11 +22,11 @@ static uint32_t pages_for(uint32_t bytes)
     return (bytes + PAGE_SIZE - 1) / PAGE_SIZE;
 }
 
-void run_give_back(struct space *space, const struct format_extent *run)
+void run_give_back(struct page_file *file, const struct format_extent *run)
 {
     for (uint32_t i = 0; i < pages_for(run->length); i++)
-        space_drop(space, run->page + i);
-    space_give_slot(space, run->page, 0);
+        page_file_drop(file, run->page + i);
+    page_file_give_slot(file, run->page, 0);
 }
 
 bool extent_list_room(struct extent_list *list)
@@ -39,38 +39,38 @@ bool extent_list_room(struct extent_list *list)
 /* extents.lock is held, here and in what follows. */
 static enum store_result take_run(struct store_txn *txn, struct run_write *write)
 {
-    struct space *space = &txn->store->extents;
+    struct page_file *file = &txn->store->extents;
     uint32_t size_class = format_run_class_for(write->length), slot;
-    enum store_result result = commit_take_slot(txn, space, size_class, &write->page, &slot);
+    enum store_result result = commit_take_slot(txn, file, size_class, &write->page, &slot);
     if (result != STORE_OK)
         return result;
     for (uint32_t i = 0; i < write->count; i++)
-        space_drop(space, write->page + i);
+        page_file_drop(file, write->page + i);
     return STORE_OK;
 }
 
 static void release_frames(struct run_write *write, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        space_unref(&write->store->extents, write->frames[i]);
+        page_file_unref(&write->store->extents, write->frames[i]);
 }
 
 static bool take_frames(struct run_write *write, bool urgent)
 {
-    struct space *space = &write->store->extents;
+    struct page_file *file = &write->store->extents;
     for (uint32_t i = 0; i < write->count; i++) {
-        uint32_t number = space_add_frame(space, write->page + i, urgent);
+        uint32_t number = page_file_add_frame(file, write->page + i, urgent);
         if (!number) {
             release_frames(write, i);
             while (i-- > 0)
-                space_drop(space, write->page + i);
+                page_file_drop(file, write->page + i);
             return false;
         }
-        space_ref(space, number);
-        arena_frame(space->arena, number)->state = FRAME_VALID;
-        arena_frame(space->arena, number)->checked = true;
+        page_file_ref(file, number);
+        arena_frame(file->arena, number)->state = FRAME_VALID;
+        arena_frame(file->arena, number)->checked = true;
         write->frames[i] = number;
-        write->vectors[i] = (struct iovec){arena_memory(space->arena, number), PAGE_SIZE};
+        write->vectors[i] = (struct iovec){arena_memory(file->arena, number), PAGE_SIZE};
     }
     return true;
 }
@@ -136,7 +136,7 @@ enum store_result run_write_begin(struct store_txn *txn, uint32_t length,
                                   enum run_write_frames frames, struct extent_list *runs,
                                   struct run_write **result)
 {
-    struct space *space = &txn->store->extents;
+    struct page_file *file = &txn->store->extents;
     assert(length > 0 && length <= FORMAT_EXTENT_BYTES && runs->count < runs->capacity);
     struct run_write *write = malloc(sizeof *write);
     if (!write)
@@ -149,13 +149,13 @@ enum store_result run_write_begin(struct store_txn *txn, uint32_t length,
     write->window = write->count;
     write->apart = NULL;
     write->sum = NULL;
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     enum store_result taken = take_run(txn, write);
     if (taken == STORE_OK && (taken = take_memory(txn, write, frames)) != STORE_OK)
-        space_give_slot(space, write->page, 0);
+        page_file_give_slot(file, write->page, 0);
     if (taken == STORE_OK)
         runs->at[runs->count++] = (struct format_extent){write->page, length, 0};
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     if (taken == STORE_OK)
         *result = write;
     else

@@ -39,7 +39,7 @@ STORE_MUST_CHECK bool extent_list_room(struct extent_list *list);
 
 enum run_write_frames {
     RUN_WRITE_WAITS,        /* for frames, if there are none */
-    RUN_WRITE_URGENT,       /* as in space_add_frame */
+    RUN_WRITE_URGENT,       /* as in page_file_add_frame */
     RUN_WRITE_MAY_BE_APART, /* if there are none */
     RUN_WRITE_APART,
 };
@@ -70,6 +70,6 @@ bool run_write_next(struct run_write *write);
 void run_write_drop(struct run_write *write);
 
 /* Frees a run that nothing names; extents.lock is held. */
-void run_give_back(struct space *space, const struct format_extent *run);
+void run_give_back(struct page_file *file, const struct format_extent *run);
 
 #endif

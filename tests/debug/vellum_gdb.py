@@ -21,8 +21,8 @@ FIELDS = {
     "format_item": ["database", "version", "key_len", "payload_len", "type", "flags"],
     "frame": ["page", "space", "state", "refs", "commit", "dirty", "writing", "visited", "waiters"],
     "claim": ["next", "txn", "hash", "partition", "exclusive", "granted", "queue"],
-    "store_txn": ["state", "phase", "hold", "again", "scout", "waits", "reruns", "in_place", "starved", "throttled",
-                  "refuses", "claim_count", "ungranted", "write_count", "pin_count", "shown"],
+    "store_txn": ["state", "phase", "hold", "again", "scout", "waits", "reruns", "blocking_io", "starved", "throttled",
+                  "refuses", "key_lock_count", "ungranted", "write_count", "pin_count", "shown"],
     "conn": ["session", "transport", "next", "request_count", "running", "output_bytes", "waiter",
              "is_flowing", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
     "session": ["id", "db", "resp_version", "last_command", "name", "multi", "watch"],
@@ -30,10 +30,10 @@ FIELDS = {
     "worker": ["server", "conns", "index"],
     "store": ["partitions", "partition_count", "cache"],
     "page_cache": ["arena"],
-    "partition": ["claims", "claim_count"],
+    "partition": ["claims", "key_lock_count"],
     "arena": ["frames", "memory", "chunk_count"],
 }
-TXN_FLAGS = ("in_place", "starved", "throttled", "refuses")
+TXN_FLAGS = ("blocking_io", "starved", "throttled", "refuses")
 CONN_FLAGS = ("is_flowing", "is_undurable", "send_blocked", "input_ended", "kill")
 CHUNK_FRAMES = 1 << 14  # ARENA_CHUNK_FRAMES
 HAS_EXPIRY, LONG_KEY = 1, 16  # of enum format_flags
@@ -106,7 +106,7 @@ def say_claim(claim):
 def say_txn(txn):
     state = named(txn["state"], "txn_state", "TXN_")
     return (f"txn {state}, next {txn['phase']}, {txn['hold']} waits={number(txn['waits'])}"
-            f" claims={int(txn['claim_count'])}"
+            f" claims={int(txn['key_lock_count'])}"
             f" (not granted: {number(txn['ungranted'])}) writes={int(txn['write_count'])}"
             f" pins={int(txn['pin_count'])} reruns={int(txn['reruns'])} shown={int(txn['shown'])}"
             f"{flags(txn, TXN_FLAGS)}")
@@ -207,7 +207,7 @@ def locks(server):
     store = server["store"]
     for index in range(int(store["partition_count"])):
         partition = store["partitions"][index]
-        if not int(partition["claim_count"]):
+        if not int(partition["key_lock_count"]):
             continue
         first, last = partition["claims"].type.range()
         for bucket in range(first, last + 1):

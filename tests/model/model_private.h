@@ -12,7 +12,7 @@
 #include "tests/model/model_store.h"
 
 #define MODEL_WORKERS_MAX 64
-#define STREAM_VECTORS 4
+#define READER_VECTORS 4
 #define MAP_EMPTY (-1)
 
 struct branch; /* a tree of a value */
@@ -51,8 +51,8 @@ struct store_parked {
     struct store_txn *kept; /* it has given way; or NULL */
 };
 
-struct store_stream {
-    struct store_stream *next; /* of its transaction's, then of its worker's waiting ones */
+struct store_reader {
+    struct store_reader *next; /* of its transaction's, then of its worker's waiting ones */
     struct store_worker *worker;
     struct store_txn *txn; /* that opened it */
     struct value *value;
@@ -61,7 +61,7 @@ struct store_stream {
     bool loaded; /* the next piece has been waited for */
     void (*ready)(void *arg);
     void *arg;
-    struct iovec vectors[STREAM_VECTORS];
+    struct iovec vectors[READER_VECTORS];
 };
 
 struct store_worker {
@@ -69,7 +69,7 @@ struct store_worker {
     int event_fd;
     uint32_t parked_count;
     uint64_t random;
-    struct store_stream *waiting_streams;
+    struct store_reader *waiting_readers;
     struct store_upload *waiting_uploads;
 };
 
@@ -85,7 +85,7 @@ struct store {
     struct table dbs[STORE_DB_COUNT];
     uint64_t attempts;
     struct store_parked *parked;
-    struct store_parked *summoned, *last_summoned; /* by the request that ends, to be parked */
+    struct store_parked *handed_off, *last_handed_off; /* by the request that ends, to be parked */
     struct store_worker *workers[MODEL_WORKERS_MAX];
     uint32_t worker_count;
     uint32_t wait_per_mille;
@@ -115,7 +115,7 @@ struct store_txn {
     bool keeps; /* it gives way */
     struct chunk *chunks;
     struct entry *held; /* overwritten within the transaction, readable to its end */
-    struct store_stream *streams;
+    struct store_reader *readers;
     struct store_tree *trees;
 };
 
@@ -123,9 +123,9 @@ struct store_txn {
 
 void worker_signal(struct store_worker *worker); /* its next store_poll has something to do */
 /* A stream from there on; the transaction's if it joins that. */
-struct store_stream *model_open_stream(struct store_worker *worker, struct value *value,
+struct store_reader *model_open_reader(struct store_worker *worker, struct value *value,
                                        uint64_t offset);
-void model_join_stream(struct store_txn *txn, struct store_stream *stream);
+void model_join_reader(struct store_txn *txn, struct store_reader *reader);
 
 /* ---- model_upload.c ---- */
 

@@ -180,7 +180,7 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
 void store_detach(struct store_worker *worker)
 {
     struct store *store = worker->store;
-    assert(worker->parked_count == 0 && worker->waiting_streams == NULL &&
+    assert(worker->parked_count == 0 && worker->waiting_readers == NULL &&
            worker->waiting_uploads == NULL);
     pthread_mutex_lock(&store->mutex);
     for (uint32_t i = 0; i < store->worker_count; i++)
@@ -272,7 +272,7 @@ static void txn_commit(struct store_txn *txn)
         store->durable = version;
 }
 
-static void txn_end(struct store_txn *txn, bool keep_streams)
+static void txn_end(struct store_txn *txn, bool keep_readers)
 {
     txn_forget_trees(txn);
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
@@ -285,11 +285,11 @@ static void txn_end(struct store_txn *txn, bool keep_streams)
         txn->held = entry->next;
         entry_free(entry);
     }
-    for (struct store_stream *stream; (stream = txn->streams) != NULL;) {
-        txn->streams = stream->next;
-        stream->next = NULL;
-        if (!keep_streams)
-            store_stream_close(stream);
+    for (struct store_reader *reader; (reader = txn->readers) != NULL;) {
+        txn->readers = reader->next;
+        reader->next = NULL;
+        if (!keep_readers)
+            store_reader_close(reader);
     }
 }
 
@@ -385,51 +385,51 @@ static void park(struct store_worker *worker, struct store_request *request, uin
 
 /* ---- waiting to be called ---- */
 
-enum store_result store_enlist(struct store_txn *txn)
+enum store_result store_wait_register(struct store_txn *txn)
 {
-    txn->request->enlisted = txn; /* a mark */
+    txn->request->registered_waiter = txn; /* a mark */
     return STORE_OK;
 }
 
-void store_dismiss(struct store_request *request)
+void store_wait_cancel(struct store_request *request)
 {
-    request->enlisted = NULL;
+    request->registered_waiter = NULL;
 }
 
-void store_summon(struct store_request *request, const struct store_key *key,
-                  struct store_worker *from)
+void store_hand_off(struct store_request *request, const struct store_key *key,
+                    struct store_worker *from)
 {
     struct store *store = request->worker->store;
     struct store_parked *parked = model_alloc(sizeof(*parked));
     (void)key, (void)from;
-    assert(request->enlisted != NULL);
-    request->enlisted = NULL;
+    assert(request->registered_waiter != NULL);
+    request->registered_waiter = NULL;
     request->parked = NULL;
     parked->request = request;
-    *(store->summoned == NULL ? &store->summoned : &store->last_summoned->next) = parked;
-    store->last_summoned = parked;
+    *(store->handed_off == NULL ? &store->handed_off : &store->last_handed_off->next) = parked;
+    store->last_handed_off = parked;
     request->worker->parked_count++;
     worker_signal(request->worker);
 }
 
 /* It is the next to run, whatever keys the others have. */
-void store_keep(struct store_request *request, uint32_t index, struct store_worker *from)
+void store_hand_off_also(struct store_request *request, uint32_t index, struct store_worker *from)
 {
     (void)request, (void)index, (void)from;
 }
 
 /* In the place of the one who has summoned them: nobody before it has to do with the key. */
-static void park_summoned(struct store *store, struct store_parked **link)
+static void park_handed_off(struct store *store, struct store_parked **link)
 {
-    if (store->summoned == NULL)
+    if (store->handed_off == NULL)
         return;
-    store->last_summoned->next = *link;
-    *link = store->summoned;
-    store->summoned = store->last_summoned = NULL;
+    store->last_handed_off->next = *link;
+    *link = store->handed_off;
+    store->handed_off = store->last_handed_off = NULL;
 }
 
 /* They come by store_poll, as the others do. */
-void store_answer_summons(struct store_worker *worker)
+void store_run_handoffs(struct store_worker *worker)
 {
     (void)worker;
 }
@@ -450,7 +450,7 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     struct store_parked **end = &store->parked;
     while (*end != NULL)
         end = &(*end)->next;
-    park_summoned(store, end);
+    park_handed_off(store, end);
     pthread_mutex_unlock(&store->mutex);
     return result;
 }
@@ -461,14 +461,14 @@ uint64_t store_prefetch(struct store_worker *worker, const struct store_key *key
     return 0;
 }
 
-void store_prefetch_trees(struct store_worker *worker, const struct store_probe *probes,
-                          uint32_t count)
+void store_prefetch_trees(struct store_worker *worker,
+                          const struct store_prefetch_hint *prefetch_hints, uint32_t count)
 {
-    (void)worker, (void)probes, (void)count;
+    (void)worker, (void)prefetch_hints, (void)count;
 }
 
 /* Under its one lock the model has nobody to let in. */
-bool store_is_scouting(const struct store_txn *txn)
+bool store_is_prefetch_run(const struct store_txn *txn)
 {
     (void)txn;
     return false;
@@ -486,13 +486,13 @@ void store_go_on(struct store_txn *txn)
     assert(!"it was not paused");
 }
 
-void store_rouse(struct store_request *request)
+void store_resume(struct store_request *request)
 {
     request->parked = NULL;
     worker_signal(request->worker);
 }
 
-bool store_is_awaited(const struct store_request *request)
+bool store_has_waiters(const struct store_request *request)
 {
     struct store *store = request->worker->store;
     bool is_behind = false, awaited = false;
@@ -517,7 +517,7 @@ static struct store_parked *run_parked(struct store_worker *worker)
             p->result = run_request(worker, p->request, &p->loaded, &p->kept);
             if (p->result != STORE_WAIT) {
                 *link = p->next;
-                park_summoned(store, link);
+                park_handed_off(store, link);
                 p->next = NULL;
                 *finished_end = p;
                 finished_end = &p->next;
@@ -530,18 +530,18 @@ static struct store_parked *run_parked(struct store_worker *worker)
     return finished;
 }
 
-static void wake_streams(struct store_worker *worker)
+static void wake_readers(struct store_worker *worker)
 {
-    struct store_stream *last = worker->waiting_streams;
+    struct store_reader *last = worker->waiting_readers;
     while (last != NULL && last->next != NULL)
         last = last->next;
-    for (struct store_stream *stream; (stream = worker->waiting_streams) != NULL;) {
-        worker->waiting_streams = stream->next;
-        stream->next = NULL;
-        stream->waiting = false;
-        stream->loaded = true;
-        bool done = stream == last; /* those that wait again in the meantime stand behind it */
-        stream->ready(stream->arg);
+    for (struct store_reader *reader; (reader = worker->waiting_readers) != NULL;) {
+        worker->waiting_readers = reader->next;
+        reader->next = NULL;
+        reader->waiting = false;
+        reader->loaded = true;
+        bool done = reader == last; /* those that wait again in the meantime stand behind it */
+        reader->ready(reader->arg);
         if (done)
             break;
     }
@@ -563,7 +563,7 @@ void store_poll(struct store_worker *worker)
         p->request->done(p->request, p->result);
         free(p);
     }
-    wake_streams(worker);
+    wake_readers(worker);
     model_wake_uploads(worker);
 }
 
@@ -603,10 +603,10 @@ void store_submit(struct store_worker *worker)
 
 /* ---- streams ---- */
 
-struct store_stream *model_open_stream(struct store_worker *worker, struct value *value,
+struct store_reader *model_open_reader(struct store_worker *worker, struct value *value,
                                        uint64_t offset)
 {
-    struct store_stream *opened = model_alloc(sizeof(*opened));
+    struct store_reader *opened = model_alloc(sizeof(*opened));
     opened->worker = worker;
     opened->value = value_ref(value);
     opened->position = offset;
@@ -614,56 +614,56 @@ struct store_stream *model_open_stream(struct store_worker *worker, struct value
     return opened;
 }
 
-void model_join_stream(struct store_txn *txn, struct store_stream *stream)
+void model_join_reader(struct store_txn *txn, struct store_reader *reader)
 {
-    stream->txn = txn;
-    stream->next = txn->streams;
-    txn->streams = stream;
+    reader->txn = txn;
+    reader->next = txn->readers;
+    txn->readers = reader;
 }
 
-bool store_streams(const struct store_item *item)
+bool store_readers(const struct store_item *item)
 {
     return item->large && item->version != 0;
 }
 
-void store_stream_end_after(struct store_stream *stream, uint64_t length)
+void store_reader_end_after(struct store_reader *reader, uint64_t length)
 {
-    assert(length > 0 && length <= stream->end - stream->position);
-    stream->end = stream->position + length;
+    assert(length > 0 && length <= reader->end - reader->position);
+    reader->end = reader->position + length;
 }
 
-enum store_result store_stream_open(struct store_txn *txn, const struct store_item *item,
-                                    uint64_t offset, struct store_stream **stream)
+enum store_result store_reader_open(struct store_txn *txn, const struct store_item *item,
+                                    uint64_t offset, struct store_reader **reader)
 {
     assert(item->trees == 0 && item->version != 0);
-    *stream = model_open_stream(txn->worker, (struct value *)item->origin, offset);
-    model_join_stream(txn, *stream);
+    *reader = model_open_reader(txn->worker, (struct value *)item->origin, offset);
+    model_join_reader(txn, *reader);
     return STORE_OK;
 }
 
-void store_stream_keep(struct store_stream *stream)
+void store_reader_keep(struct store_reader *reader)
 {
-    struct store_stream **link = &stream->txn->streams;
-    while (*link != stream)
+    struct store_reader **link = &reader->txn->readers;
+    while (*link != reader)
         link = &(*link)->next;
-    *link = stream->next;
-    stream->next = NULL;
+    *link = reader->next;
+    reader->next = NULL;
 }
 
-void store_stream_on_ready(struct store_stream *stream, void (*ready)(void *arg), void *arg)
+void store_reader_on_ready(struct store_reader *reader, void (*ready)(void *arg), void *arg)
 {
-    stream->ready = ready;
-    stream->arg = arg;
+    reader->ready = ready;
+    reader->arg = arg;
 }
 
-static void stream_wait(struct store_stream *stream)
+static void reader_wait(struct store_reader *reader)
 {
-    struct store_stream **link = &stream->worker->waiting_streams;
+    struct store_reader **link = &reader->worker->waiting_readers;
     while (*link != NULL)
         link = &(*link)->next;
-    *link = stream;
-    stream->waiting = true;
-    worker_signal(stream->worker);
+    *link = reader;
+    reader->waiting = true;
+    worker_signal(reader->worker);
 }
 
 /* Values lie wherever malloc has put them. */
@@ -676,43 +676,43 @@ bool store_hold_pages(struct store *store, const void *address, void **start, si
     return false;
 }
 
-enum store_result store_stream_next(struct store_stream *stream, const struct iovec **vectors,
+enum store_result store_reader_next(struct store_reader *reader, const struct iovec **vectors,
                                     int *count)
 {
-    struct store_worker *worker = stream->worker;
-    uint64_t left = stream->end - stream->position;
+    struct store_worker *worker = reader->worker;
+    uint64_t left = reader->end - reader->position;
     if (left == 0)
         return STORE_ABSENT;
-    if (stream->waiting)
+    if (reader->waiting)
         return STORE_WAIT;
-    if (!stream->loaded && model_random(&worker->random) % 1000 < worker->store->wait_per_mille) {
-        stream_wait(stream);
+    if (!reader->loaded && model_random(&worker->random) % 1000 < worker->store->wait_per_mille) {
+        reader_wait(reader);
         return STORE_WAIT;
     }
-    stream->loaded = false;
+    reader->loaded = false;
     *count = 0;
-    for (; left > 0 && *count < STREAM_VECTORS; ++*count) {
-        size_t part = STORE_STREAM_PIECE / STREAM_VECTORS;
-        struct iovec *vector = &stream->vectors[*count];
-        vector->iov_base = stream->value->bytes + stream->position;
+    for (; left > 0 && *count < READER_VECTORS; ++*count) {
+        size_t part = STORE_READER_PIECE / READER_VECTORS;
+        struct iovec *vector = &reader->vectors[*count];
+        vector->iov_base = reader->value->bytes + reader->position;
         vector->iov_len = left < part ? (size_t)left : part;
-        stream->position += vector->iov_len;
+        reader->position += vector->iov_len;
         left -= vector->iov_len;
     }
-    *vectors = stream->vectors;
+    *vectors = reader->vectors;
     return STORE_OK;
 }
 
-void store_stream_close(struct store_stream *stream)
+void store_reader_close(struct store_reader *reader)
 {
-    if (stream->waiting) {
-        struct store_stream **link = &stream->worker->waiting_streams;
-        while (*link != stream)
+    if (reader->waiting) {
+        struct store_reader **link = &reader->worker->waiting_readers;
+        while (*link != reader)
             link = &(*link)->next;
-        *link = stream->next;
+        *link = reader->next;
     }
-    value_unref(stream->value);
-    free(stream);
+    value_unref(reader->value);
+    free(reader);
 }
 
 /* ---- figures ---- */

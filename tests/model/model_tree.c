@@ -31,8 +31,8 @@ struct store_tree {
     struct store_tree *next; /* of the transaction's */
     struct store_txn *txn;
     const struct store_key *key;
-    struct value *value;             /* holds no reference: a table, `held` or the building does */
-    struct store_building *building; /* instead of a key */
+    struct value *value; /* holds no reference: a table, `held` or the building does */
+    struct store_bulk_load *bulk_load; /* instead of a key */
     uint32_t which, changes;
     char *shown;
     size_t shown_size;
@@ -124,7 +124,7 @@ enum store_result store_tree_open(struct store_txn *txn, const struct store_key 
     if (must_wait(txn))
         return STORE_WAIT;
     for (*tree = txn->trees; *tree != NULL; *tree = (*tree)->next)
-        if ((*tree)->value == item->origin && (*tree)->which == which && !(*tree)->building &&
+        if ((*tree)->value == item->origin && (*tree)->which == which && !(*tree)->bulk_load &&
             same_key((*tree)->key, key))
             return STORE_OK;
     *tree = model_alloc(sizeof(**tree));
@@ -183,7 +183,7 @@ static struct value *copy_trees(const struct value *old)
 static struct branch *own_branch(struct store_tree *tree)
 {
     struct store_txn *txn = tree->txn;
-    if (tree->building != NULL)
+    if (tree->bulk_load != NULL)
         return branch_of(tree);
     check_declared(txn, tree->key, STORE_EXCLUSIVE);
     struct value *old = tree->value;
@@ -194,7 +194,7 @@ static struct branch *own_branch(struct store_tree *tree)
     struct value *value = copy_trees(old);
     txn_write(txn, tree->key, entry->type, value, entry->expire_ms);
     for (struct store_tree *other = txn->trees; other != NULL; other = other->next)
-        if (other->value == old && !other->building && same_key(other->key, tree->key))
+        if (other->value == old && !other->bulk_load && same_key(other->key, tree->key))
             other->value = value;
     return branch_of(tree);
 }
@@ -380,85 +380,85 @@ enum store_result store_tree_remove(struct store_cursor *cursor)
 
 /* ---- collections that are being made ---- */
 
-struct store_building {
+struct store_bulk_load {
     struct value *value; /* as the last step has left it */
     struct value *run;   /* as the run has made it that changes it, or did last */
     uint64_t steps;
 };
 
-enum store_result store_building_begin(struct store_txn *txn, const struct store_key *key,
-                                       uint32_t count, struct store_building **building)
+enum store_result store_bulk_load_begin(struct store_txn *txn, const struct store_key *key,
+                                        uint32_t count, struct store_bulk_load **bulk_load)
 {
     check_declared(txn, key, STORE_EXCLUSIVE);
     assert(count > 0 && count <= STORE_TREES);
-    *building = model_alloc(sizeof(**building));
-    (*building)->value = empty_trees(count);
+    *bulk_load = model_alloc(sizeof(**bulk_load));
+    (*bulk_load)->value = empty_trees(count);
     return STORE_OK;
 }
 
-uint64_t store_building_steps(const struct store_building *building)
+uint64_t store_bulk_load_steps(const struct store_bulk_load *bulk_load)
 {
-    return building->steps;
+    return bulk_load->steps;
 }
 
 /* Whether this run changes it. */
-static bool is_open(const struct store_txn *txn, const struct store_building *building)
+static bool is_open(const struct store_txn *txn, const struct store_bulk_load *bulk_load)
 {
     const struct store_tree *tree = txn->trees;
-    while (tree != NULL && tree->building != building)
+    while (tree != NULL && tree->bulk_load != bulk_load)
         tree = tree->next;
     return tree != NULL;
 }
 
-enum store_result store_building_tree(struct store_txn *txn, struct store_building *building,
-                                      uint32_t which, struct store_tree **tree)
+enum store_result store_bulk_load_tree(struct store_txn *txn, struct store_bulk_load *bulk_load,
+                                       uint32_t which, struct store_tree **tree)
 {
-    assert(which < building->value->tree_count);
+    assert(which < bulk_load->value->tree_count);
     if (must_wait(txn))
         return STORE_WAIT;
     for (*tree = txn->trees; *tree != NULL; *tree = (*tree)->next)
-        if ((*tree)->building == building && (*tree)->which == which)
+        if ((*tree)->bulk_load == bulk_load && (*tree)->which == which)
             return STORE_OK;
-    if (!is_open(txn, building)) {
-        if (building->run != NULL)
-            value_unref(building->run);
-        building->run = copy_trees(building->value);
+    if (!is_open(txn, bulk_load)) {
+        if (bulk_load->run != NULL)
+            value_unref(bulk_load->run);
+        bulk_load->run = copy_trees(bulk_load->value);
     }
     *tree = model_alloc(sizeof(**tree));
     **tree = (struct store_tree){.next = txn->trees,
                                  .txn = txn,
-                                 .value = building->run,
-                                 .building = building,
+                                 .value = bulk_load->run,
+                                 .bulk_load = bulk_load,
                                  .which = which};
     txn->trees = *tree;
     return STORE_OK;
 }
 
-enum store_result store_building_step(struct store_txn *txn, struct store_building *building)
+enum store_result store_bulk_load_step(struct store_txn *txn, struct store_bulk_load *bulk_load)
 {
-    if (is_open(txn, building)) {
-        value_unref(building->value);
-        building->value = value_ref(building->run);
+    if (is_open(txn, bulk_load)) {
+        value_unref(bulk_load->value);
+        bulk_load->value = value_ref(bulk_load->run);
     }
-    building->steps++;
+    bulk_load->steps++;
     return store_step(txn);
 }
 
-enum store_result store_put_building(struct store_txn *txn, const struct store_key *key,
-                                     uint8_t type, struct store_building *building,
-                                     int64_t expire_ms)
+enum store_result store_put_bulk_load(struct store_txn *txn, const struct store_key *key,
+                                      uint8_t type, struct store_bulk_load *bulk_load,
+                                      int64_t expire_ms)
 {
     check_declared(txn, key, STORE_EXCLUSIVE);
     if (key->len > STORE_KEY_MAX)
         return STORE_TOO_LARGE;
-    txn_write(txn, key, type, value_ref(building->value), expire_ms);
+    txn_write(txn, key, type, value_ref(bulk_load->value), expire_ms);
     return STORE_OK;
 }
 
-void store_building_end(struct store_building *building)
+void store_bulk_load_end(struct store_bulk_load *bulk_load)
 {
-    value_unref(building->value);
-    if (building->run != NULL)
-        value_unref(building->run);
-    free(building);
+    value_unref(bulk_load->value);
+    if (bulk_load->run != NULL)
+        value_unref(bulk_load->run);
+    free(bulk_load);
 }

@@ -78,19 +78,20 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
 }
 
 /* Nothing is evicted here, so use is not remembered: of every key it was now, once. */
-void store_count_use(struct store_txn *txn, bool counts)
+void store_count_access(struct store_txn *txn, bool counts)
 {
     (void)txn, (void)counts;
 }
 
-enum store_result store_get_use(struct store_txn *txn, const struct store_key *key,
-                                struct store_use *use)
+enum store_result store_get_access(struct store_txn *txn, const struct store_key *key,
+                                   struct store_access *use)
 {
-    *use = (struct store_use){.frequency = 5};
+    *use = (struct store_access){.frequency = 5};
     return txn_find(txn, key) == NULL ? STORE_ABSENT : STORE_OK;
 }
 
-void store_set_use(struct store_txn *txn, const struct store_key *key, const struct store_use *use)
+void store_set_access(struct store_txn *txn, const struct store_key *key,
+                      const struct store_access *use)
 {
     (void)txn, (void)key, (void)use;
 }
@@ -111,7 +112,7 @@ enum store_result store_read_piece(struct store_txn *txn, const struct store_ite
                                    uint64_t offset, char *room, struct store_piece *piece)
 {
     const struct value *value = item->origin;
-    uint64_t left = value->len - offset, most = STORE_STREAM_PIECE - offset % STORE_STREAM_PIECE;
+    uint64_t left = value->len - offset, most = STORE_READER_PIECE - offset % STORE_READER_PIECE;
     assert(item->trees == 0 && offset < value->len);
     if (item->large && must_wait(txn))
         return STORE_WAIT;
@@ -245,7 +246,7 @@ uint64_t store_attempt(const struct store_txn *txn)
     return txn->attempt;
 }
 
-enum store_result store_rest(struct store_txn *txn)
+enum store_result store_suspend(struct store_txn *txn)
 {
     txn->request->parked = txn; /* it rests: see run_parked */
     return store_step(txn);

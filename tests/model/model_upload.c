@@ -28,7 +28,7 @@ enum store_result store_upload_begin(struct store_worker *worker, uint64_t lengt
     struct store_upload *begun = model_alloc(sizeof *begun);
     begun->worker = worker;
     begun->is_open = is_open;
-    begun->value = value_new(is_open ? STORE_STREAM_PIECE : length);
+    begun->value = value_new(is_open ? STORE_READER_PIECE : length);
     begun->ready = ready;
     begun->arg = arg;
     *upload = begun;
@@ -79,10 +79,10 @@ enum store_result store_upload_space(struct store_upload *upload, const struct i
         grow(upload);
     uint64_t left = upload->value->len - upload->filled;
     assert(left > 0);
-    bool is_begun = upload->filled % STORE_STREAM_PIECE != 0;
+    bool is_begun = upload->filled % STORE_READER_PIECE != 0;
     if (!is_begun && waits(upload))
         return STORE_WAIT;
-    size_t len = STORE_STREAM_PIECE - (size_t)(upload->filled % STORE_STREAM_PIECE);
+    size_t len = STORE_READER_PIECE - (size_t)(upload->filled % STORE_READER_PIECE);
     len = left < len ? (size_t)left : len;
     size_t first = len / 3;
     char *to = upload->value->bytes + upload->filled;
@@ -102,8 +102,8 @@ void store_upload_filled(struct store_upload *upload, size_t len)
 enum store_result store_upload_put(struct store_upload *upload, const char *bytes, size_t len)
 {
     uint64_t left = upload->value->len - upload->filled;
-    uint64_t whole = left < STORE_STREAM_PIECE ? left : STORE_STREAM_PIECE;
-    assert(upload->filled % STORE_STREAM_PIECE == 0 && len <= whole && !upload->is_open);
+    uint64_t whole = left < STORE_READER_PIECE ? left : STORE_READER_PIECE;
+    assert(upload->filled % STORE_READER_PIECE == 0 && len <= whole && !upload->is_open);
     if (waits(upload))
         return STORE_WAIT;
     char *to = upload->value->bytes + upload->filled;
@@ -137,19 +137,19 @@ void store_upload_close(struct store_upload *upload)
 }
 
 enum store_result store_upload_read(struct store_worker *worker, struct store_upload *upload,
-                                    uint64_t offset, struct store_stream **stream)
+                                    uint64_t offset, struct store_reader **reader)
 {
     assert(upload->is_finished);
-    *stream = model_open_stream(worker, upload->value, offset);
+    *reader = model_open_reader(worker, upload->value, offset);
     return STORE_OK;
 }
 
-enum store_result store_stream_open_upload(struct store_txn *txn, struct store_upload *upload,
-                                           struct store_stream **stream)
+enum store_result store_reader_open_upload(struct store_txn *txn, struct store_upload *upload,
+                                           struct store_reader **reader)
 {
-    enum store_result result = store_upload_read(txn->worker, upload, 0, stream);
+    enum store_result result = store_upload_read(txn->worker, upload, 0, reader);
     if (result == STORE_OK)
-        model_join_stream(txn, *stream);
+        model_join_reader(txn, *reader);
     return result;
 }
 

@@ -130,7 +130,7 @@ fault("index-half-loaded", "storage/recovery/index_load.c",
       by=[INDEX_FILE])
 fault("index-of-longer-files", "storage/recovery/index_load.c",
       "an index checkpoint is believed though a file has been cut short",
-      ("if (head->segment_count != space->segment_count || head->segment_assigned",
+      ("if (head->segment_count != file->segment_count || head->segment_assigned",
        "if (head->segment_assigned"),
       by=[INDEX_FILE])
 fault("lock-file-alone", "storage/base/disk_file.c",
@@ -139,7 +139,7 @@ fault("lock-file-alone", "storage/base/disk_file.c",
       by=["test_disk"])
 fault("cut-file-scanned", "storage/recovery/index_load.c",
       "a start goes on without what was in the part of a file that is gone",
-      ("report_cut(loading, space, head);", "(void)report_cut;"),
+      ("report_cut(loading, file, head);", "(void)report_cut;"),
       by=[INDEX_FILE])
 fault("index-over-damage", "storage/maintenance/index_save.c",
       "an index checkpoint hides damage from the next start",
@@ -158,27 +158,27 @@ fault("index-forgets-the-sweep", "storage/recovery/index_load.c",
 
 fault("annex-behind-its-mark", "storage/journal/journal.c",
       "a group is written while what its records name outside of the ring is not there yet",
-      ("journal->annex_unwritten == 0 && journal->filling.length >= least",
+      ("journal->long_record_unwritten == 0 && journal->filling.length >= least",
        "journal->filling.length >= least"),
       by=[ANNEX, CUTS])
 fault("annex-not-flushed", "storage/value/long_record.c",
       "an annex is written, but may be lost when its record is durable",
-      ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
+      ("return error ? error : disk_flush(store->maintenance_queue, store->extents.file);",
        "return error;"),
       by=[ANNEX, CUTS], quick=True)
 fault("annex-freed-early", "storage/value/long_record.c",
       "an annex's runs are used again before a checkpoint has passed it",
-      ("note_written(&store->journal, annex); engine_wake_workers(store);",
-       "note_written(&store->journal, annex); engine_wake_workers(store);"
-       "annex_release(store, UINT64_MAX);"),
+      ("note_written(&store->journal, long_record); engine_wake_workers(store);",
+       "note_written(&store->journal, long_record); engine_wake_workers(store);"
+       "long_record_release(store, UINT64_MAX);"),
       by=[ANNEX, POWERCUT])
 fault("annex-flushed-away", "storage/value/free.c",
       "a flush of everything gives back runs that redo still reads",
-      ("annex_set_apart(store, true);", ""), ("annex_set_apart(store, false);", ""),
+      ("long_record_set_apart(store, true);", ""), ("long_record_set_apart(store, false);", ""),
       by=[ANNEX])
 fault("annex-not-freed", "storage/maintenance/writeback.c",
       "the runs of annexes do not come back",
-      ("annex_release(store, mark->commit);", ""),
+      ("long_record_release(store, mark->commit);", ""),
       by=[ANNEX])
 fault("annex-damage-unseen", "storage/value/long_record.c",
       "redo takes what stands in an annex's runs for what was written there",
@@ -189,11 +189,11 @@ fault("annex-damage-unseen", "storage/value/long_record.c",
 
 fault("building-left-behind", "storage/tree/bulk_load.c",
       "what no key was given is not taken apart",
-      ("if (!building->is_handed_over) {", "if (building->steps == UINT64_MAX) {"),
+      ("if (!bulk_load->is_handed_over) {", "if (bulk_load->steps == UINT64_MAX) {"),
       by=[BUILDING])
 fault("building-taken-from-its-key", "storage/tree/bulk_load.c",
       "what a key was given is taken apart",
-      ("c->building->is_handed_over = true;", "c->building->is_handed_over = false;"),
+      ("c->bulk_load->is_handed_over = true;", "c->bulk_load->is_handed_over = false;"),
       by=[BUILDING], quick=True)
 fault("step-commits-the-run", "storage/tree/bulk_load.c",
       "a step commits whatever its run has written",
@@ -202,14 +202,14 @@ fault("step-commits-the-run", "storage/tree/bulk_load.c",
       by=[BUILDING])
 fault("building-of-the-past", "storage/tree/tree_drop.c",
       "of a collection that a flush has freed the pages are given back once more",
-      ("grave->generation = generation;", ";"),
+      ("dropped->generation = generation;", ";"),
       by=[BUILDING])
 
 # ---- segments that change their class ----
 
 fault("segment-not-zeroed", "storage/maintenance/reclaim.c",
       "a segment is taken by another class with what the last one left in it",
-      ("int error = count > 0 ? write_zeros(store, space, segments, count, zeros) : 0;",
+      ("int error = count > 0 ? write_zeros(store, file, segments, count, zeros) : 0;",
        "int error = 0;"),
       by=[SPACE])
 
@@ -219,7 +219,7 @@ fault("segment-zeroed-too-early", "storage/maintenance/reclaim.c",
       by=[SPACE, CUTS_SPACE])
 fault("zeros-not-flushed", "storage/maintenance/reclaim.c",
       "a segment may be taken before the zeros in it are durable",
-      ("return error ? error : disk_flush(store->keeper_queue, space->file);", "return error;"),
+      ("return error ? error : disk_flush(store->maintenance_queue, file->file);", "return error;"),
       by=[SPACE, CUTS_SPACE])
 fault("emptying-not-finished", "storage/recovery/recover.c",
       "a start leaves in a segment what was to be emptied when the power went",
@@ -232,12 +232,12 @@ fault("emptied-is-redone", "storage/recovery/redo.c",
       by=[SPACE, CUTS_SPACE])
 fault("segment-with-items-taken", "storage/cache/page_file.c",
       "a segment that holds an item serves another class",
-      ("space->segment_free[segment] == places_in_segment(size_class);",
-       "space->segment_free[segment] + 1u >= places_in_segment(size_class);"),
+      ("file->segment_free[segment] == places_in_segment(size_class);",
+       "file->segment_free[segment] + 1u >= places_in_segment(size_class);"),
       by=[SPACE])
 fault("segment-in-use-taken", "storage/maintenance/reclaim.c",
       "a segment is taken while somebody reads a page of it",
-      ("!is_in_use(space, i))", "!(false && is_in_use(space, i)))"),
+      ("!is_in_use(file, i))", "!(false && is_in_use(file, i)))"),
       by=[SPACE])
 
 # ---- recovery ----
@@ -275,12 +275,12 @@ fault("one-superblock-of-a-stop", "storage/recovery/redo.c",
       by=[ROT])
 fault("redo-not-flushed", "storage/recovery/recover.c",
       "what recovery wrote is not flushed before the journal is given up",
-      ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, space->file)))",
+      ("if (result == STORE_OK && (scan->error = disk_flush(scan->queue, file->file)))",
        "if (false)"),
       by=[CUTS, POWERCUT])
 fault("segment-class-not-redone", "storage/recovery/redo.c",
       "a segment whose header was not written yet is taken for unused",
-      ("space->segment_class[segment] = operation->slot;", ""),
+      ("file->segment_class[segment] = operation->slot;", ""),
       by=[CUTS, POWERCUT])
 fault("databases-not-redone", "storage/recovery/redo.c",
       "a flush or swap of databases is forgotten",
@@ -296,7 +296,7 @@ fault("header-not-mended", "storage/recovery/recover.c",
       by=[ROT])
 fault("damaged-id-unnoticed", "storage/txn/verify.c",
       "an item whose database id is damaged is taken for one of a database that is gone",
-      ("past && !was_living(space, page, slot, item, length) ?", "past ?"),
+      ("past && !was_living(file, page, slot, item, length) ?", "past ?"),
       by=[ROT])
 fault("unreadable-node-given-up", "storage/recovery/recover.c",
       "what a node names is free when the node could not be read at the start",
@@ -304,7 +304,7 @@ fault("unreadable-node-given-up", "storage/recovery/recover.c",
       by=[ROT])
 fault("used-slots-taken-for-free", "storage/recovery/recover.c",
       "what recovery found in a slot does not keep the slot from being used again",
-      ("space_keep_slot(&partition->space, page, slot); databases_count_key",
+      ("page_file_keep_slot(&partition->file, page, slot); databases_count_key",
        "databases_count_key"),
       by=[CUTS, POWERCUT])
 fault("used-runs-taken-for-free", "storage/recovery/recover.c",
@@ -321,11 +321,11 @@ fault("nodes-not-followed", "storage/recovery/recover.c",
 
 fault("slabs-not-flushed", "storage/maintenance/writeback.c",
       "the journal's tail moves before the pages are durable",
-      ("error = disk_flush(store->keeper_queue, store->partitions[i].space.file);", "error = 0;"),
+      ("error = disk_flush(store->maintenance_queue, store->partitions[i].file.file);", "error = 0;"),
       by=[CUTS, POWERCUT])
 fault("extent-headers-not-flushed", "storage/maintenance/writeback.c",
       "the journal's tail moves before the segment headers of large values are durable",
-      ("return error ? error : disk_flush(store->keeper_queue, store->extents.file);",
+      ("return error ? error : disk_flush(store->maintenance_queue, store->extents.file);",
        "return error;"),
       by=[CUTS, POWERCUT])
 fault("tail-before-flush", "storage/maintenance/writeback.c",
@@ -357,7 +357,7 @@ fault("failed-page-forgotten", "storage/maintenance/writeback.c",
       by=[FAULTS])
 fault("undurable-page-forgotten", "storage/maintenance/writeback.c",
       "a page whose commit the journal could not take counts as written",
-      ("release(space, batch, error || !durable);", "release(space, batch, error);"),
+      ("release(file, batch, error || !durable);", "release(file, batch, error);"),
       by=[FAULTS])
 fault("tail-too-far", "storage/maintenance/writeback.c",
       "the tail names the journal's end instead of where it stood when the checkpoint began",
@@ -397,7 +397,7 @@ fault("operation-believed", "storage/recovery/redo.c",
       by=[TINY_BELIEVED])
 fault("class-believed", "storage/recovery/redo.c",
       "the journal gives a segment a class that there is not",
-      ("return operation->slot == 0 || space_class_exists(space, operation->slot);", "return true;"),
+      ("return operation->slot == 0 || space_class_exists(file, operation->slot);", "return true;"),
       by=[TINY_BELIEVED])
 fault("slot-believed", "storage/recovery/recover.c",
       "the journal names a slot that the page does not have",
@@ -413,7 +413,7 @@ fault("trees-believed", "storage/format/format.c",
       by=[TINY_BELIEVED])
 fault("pages-believed", "storage/maintenance/tree_purge.c",
       "a deleted collection gives back whatever pages its nodes name",
-      ("return space_class_at(space, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;", "return page > 0;"),
+      ("return page_file_class_at(file, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;", "return page > 0;"),
       by=[TINY_BELIEVED])
 fault("older-superblock", "storage/journal/superblock.c",
       "the older copy of the superblock is taken",

@@ -31,7 +31,7 @@ fault("node-kept-over-a-pause", "storage/tree/tree_edit.c",
       by=[BORROWED])
 fault("segment-takes-a-page", "storage/value/slot_alloc.c",
       "a run that needs a segment takes the frame of a page that it has read",
-      ("space_add_frame_beside(space, page)", "space_add_frame(space, page, true)"),
+      ("page_file_add_frame_beside(file, page)", "page_file_add_frame(file, page, true)"),
       by=[BORROWED])
 fault("erase-not-journaled", "storage/exec/commit.c",
       "the old slot of an item that moves is not erased in the journal",
@@ -46,15 +46,15 @@ fault("erase-not-applied", "storage/exec/commit.c",
       by=[CUTS, POWERCUT, RANDOM])
 fault("erase-not-dirty", "storage/exec/commit.c",
       "a page from which an item was erased is not written",
-      ("space_mark_dirty(&partition->space, write->old_frame, commit);", ""),
+      ("page_file_mark_dirty(&partition->file, write->old_frame, commit);", ""),
       by=[CUTS, POWERCUT, RANDOM])
 fault("put-not-dirty", "storage/exec/commit.c",
       "a page that got an item is not written",
-      ("space_mark_dirty(space, frame, commit); count_new", "count_new"),
+      ("page_file_mark_dirty(file, frame, commit); count_new", "count_new"),
       by=[RANDOM, CUTS, POWERCUT], quick=True)
 fault("slots-never-free", "storage/exec/commit.c",
       "the slot of a deleted item is not used again",
-      ("space_give_slot(&partition->space, write->old_page, write->old_slot);", ""),
+      ("page_file_give_slot(&partition->file, write->old_page, write->old_slot);", ""),
       by=[RANDOM])
 fault("transaction-in-pieces", "storage/exec/commit.c",
       "every key of a transaction has a record of its own",
@@ -149,7 +149,7 @@ fault("nodes-taken-for-free", "storage/recovery/recover_trees.c",
 
 fault("dirty-node-dropped", "storage/maintenance/tree_purge.c",
       "the page of a node that is given up stays as it was before the node",
-      ("if (frame && !arena_frame(space->arena, frame)->dirty &&", "if (frame &&"),
+      ("if (frame && !arena_frame(file->arena, frame)->dirty &&", "if (frame &&"),
       by=TREES)
 fault("grave-outlives-a-flush", "storage/exec/flush.c",
       "pages are freed once more after a flush of everything",
@@ -173,7 +173,7 @@ fault("further-plans-lost", "storage/tree/tree_edit.c",
       by=TREES)
 fault("values-outside-forgotten", "storage/tree/tree_overflow.c",
       "a tree does not say that values of it lie outside",
-      ("tree->root->has_outside = 1;", ""),
+      ("tree->root->has_overflow = 1;", ""),
       by=TREES)
 fault("separators-believed", "storage/format/tree_node.c",
       "equal keys on both sides of a boundary are looked for on one",
@@ -198,11 +198,11 @@ fault("rank-not-learned", "storage/tree/tree_change.c",
       by=TREES)
 fault("nobody-scouts", "storage/exec/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
-      ("else if (queued && request->may_scout && txn->hold == HOLDS_KEYS)", "else if (false)"),
+      ("else if (queued && request->may_prefetch && txn->hold == HOLDS_KEYS)", "else if (false)"),
       by=TREES)
 fault("scouts-stop-at-once", "storage/exec/prefetch_run.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
-      ("bool is_waiting = txn->scout == SCOUT_BEHIND &&", "bool is_waiting = false &&"),
+      ("bool is_waiting = txn->prefetch_run == SCOUT_BEHIND &&", "bool is_waiting = false &&"),
       by=TREES)
 fault("wrong-leaf", "storage/tree/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
@@ -214,7 +214,7 @@ fault("shared-bytes-unchecked", "storage/format/tree_node.c",
       by=TREES)
 fault("values-outside-not-judged", "storage/recovery/recover_trees.c",
       "values that no node names any more stay for ever",
-      ("if (!is_named(found, outside[i].collection) && !tree_bury_outside(store, &outside[i]))",
+      ("if (!is_named(found, overflow[i].collection) && !tree_drop_overflow(store, &overflow[i]))",
        "if (false)"),
       by=TREES)
 fault("step-keeps-its-pins", "storage/exec/request.c",
@@ -226,12 +226,12 @@ fault("step-keeps-its-pins", "storage/exec/request.c",
 
 fault("claim-not-taken", "storage/exec/request.c",
       "a transaction that waits does not hold its keys",
-      ("txn->request->key_count > 0) return admission_claim(txn);",
+      ("txn->request->key_count > 0) return key_locks_request(txn);",
        "txn->request->key_count > 0) return true;"),
       by=[CONCURRENT, RANDOM])
 fault("claims-ignored", "storage/txn/key_locks.c",
       "a new transaction overtakes those that hold its keys",
-      ("if (partition->claim_count == 0) return false;", "return false;"),
+      ("if (partition->key_lock_count == 0) return false;", "return false;"),
       by=[CONCURRENT, RANDOM], quick=True)
 fault("exclusive-as-shared", "storage/txn/key_locks.c",
       "writers share their keys",
@@ -239,11 +239,11 @@ fault("exclusive-as-shared", "storage/txn/key_locks.c",
       by=[CONCURRENT, RANDOM])
 fault("shared-meets-exclusive", "storage/txn/key_locks.c",
       "a reader does not mind a writer that holds the key",
-      ("(!first->queue.exclusive_ahead && !claim->exclusive)", "!claim->exclusive"),
+      ("(!first->queue.exclusive_ahead && !key_lock->exclusive)", "!key_lock->exclusive"),
       by=[STALLS])
 fault("own-claim-in-the-way", "storage/txn/key_locks.c",
       "a transaction that names a key twice waits for itself",
-      ("return first->txn == claim->txn ||", "return first == claim ||"),
+      ("return first->txn == key_lock->txn ||", "return first == key_lock ||"),
       by=[STALLS])
 fault("pause-without-claims", "storage/exec/request.c",
       "a run that pauses lets others at its keys",
@@ -271,20 +271,20 @@ fault("rerun-keeps-its-writes", "storage/exec/request.c",
 
 fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
       "values whose runs would be of no use are chosen again and again",
-      ("return traits & INDEX_LARGE && may_give_run(choice, entry);",
-       "return traits & INDEX_LARGE && (may_give_run(choice, entry) || true);"),
+      ("return flags & INDEX_LARGE && may_give_run(choice, entry);",
+       "return flags & INDEX_LARGE && (may_give_run(choice, entry) || true);"),
       by=[EVICT])
 
 # ---- the cache ----
 
 fault("dirty-page-evicted", "storage/cache/page_file.c",
       "a page is dropped before it is written",
-      ("frame->dirty = true; queue_remove(space, number);", "frame->dirty = true;"),
-      ("frame->visited = false; queue_add(space, number);", "frame->visited = false;"),
+      ("frame->dirty = true; queue_remove(file, number);", "frame->dirty = true;"),
+      ("frame->visited = false; queue_add(file, number);", "frame->visited = false;"),
       by=[RANDOM, CONCURRENT])
 fault("files-grow-late", "storage/value/slot_alloc.c",
       "a file is made longer when it is all but full",
-      ("uint32_t least = space->segment_count / 16;", "uint32_t least = 0;"),
+      ("uint32_t least = file->segment_count / 16;", "uint32_t least = 0;"),
       by=[STALLS])
 fault("keeper-gives-every-frame", "storage/cache/arena.c",
       "with too much in memory a reader waits for the keeper, though there are clean pages",
@@ -292,7 +292,7 @@ fault("keeper-gives-every-frame", "storage/cache/arena.c",
       by=[STALLS])
 fault("held-back-for-all", "storage/txn/load.c",
       "a GET waits behind the writers that want the same page",
-      ("hurry(txn->worker, space, frame->page);", "{ }"),
+      ("hurry(txn->worker, file, frame->page);", "{ }"),
       by=[STALLS])
 fault("no-copy-on-write", "storage/cache/page_file.c",
       "a frame is changed while it is being written",
@@ -300,11 +300,11 @@ fault("no-copy-on-write", "storage/cache/page_file.c",
       by=[STALLS])
 fault("copy-is-clean", "storage/cache/page_file.c",
       "the copy of a frame that is being written can go before the write has arrived",
-      ("space_mark_dirty(space, copy, frame->commit);", ""),
+      ("page_file_mark_dirty(file, copy, frame->commit);", ""),
       by=[CONCURRENT, RANDOM])
 fault("page-unverified", "storage/txn/load.c",
       "a damaged item is served from a page that was read",
-      ("if (empty || verify_slot(space, page, slot, item) != SLOT_DAMAGED)", "if (true)"),
+      ("if (empty || verify_slot(file, page, slot, item) != SLOT_DAMAGED)", "if (true)"),
       by=[FAULTS])
 fault("read-error-ignored", "storage/txn/load.c",
       "what a failed read left in a frame is served",
@@ -399,7 +399,7 @@ fault("upload-hogs-the-cache", "storage/exec/upload.c",
       by=[UPLOAD])
 fault("aside-gone-with-its-command", "storage/exec/reader.c",
       "what was put aside is free when its command has ended, although it is still read",
-      ("upload_hold(upload);", ""), ("upload_release(stream->upload);", ""),
+      ("upload_hold(upload);", ""), ("upload_release(reader->upload);", ""),
       by=[UPLOAD])
 fault("aside-without-its-last-pieces", "storage/exec/upload.c",
       "what was put aside ends with what there is no more room for",
@@ -407,8 +407,8 @@ fault("aside-without-its-last-pieces", "storage/exec/upload.c",
       by=[UPLOAD])
 fault("command-before-its-value", "server/exec/runner.c",
       "a command runs while its long value is still on its way to the device",
-      ("return upload_is_settled(request->call.upload) && order_may_start(conn, request);",
-       "return order_may_start(conn, request);"),
+      ("return upload_is_settled(request->call.upload) && pipeline_may_start(conn, request);",
+       "return pipeline_may_start(conn, request);"),
       by=["test_runner"])
 fault("row-of-any-keys", "server/exec/batch.c",
       "a row goes on with a command for another key",
@@ -429,14 +429,14 @@ fault("extent-unchecked", "storage/value/extent.c",
       by=[FAULTS])
 fault("data-passes-for-a-node", "storage/value/extent_write.c",
       "a value that gets nodes has former extents in their places",
-      ("else if (base && base->depth == staging->depth && i < base->count)",
+      ("else if (base && base->depth == extent_write->depth && i < base->count)",
        "else if (base && i < base->count)"),
       by=[LARGE])
 fault("data-passes-for-the-first-node", "storage/value/extent_write.c",
       "a value that gets nodes keeps its former extents in their places, whatever is written",
-      ("else if (base && base->depth == staging->depth && i < base->count)",
+      ("else if (base && base->depth == extent_write->depth && i < base->count)",
        "else if (base && i < base->count)"),
-      ("bool deepens = staging->depth == 1 && large->base && large->base->depth == 0;",
+      ("bool deepens = extent_write->depth == 1 && large->base && large->base->depth == 0;",
        "bool deepens = false;"),
       by=[TINY_RANDOM])
 fault("roots-believed", "storage/txn/verify.c",
@@ -449,7 +449,7 @@ fault("length-of-a-node-believed", "storage/value/extent.c",
       by=[LARGE])
 fault("freed-runs-believed", "storage/value/free.c",
       "a run is given back that is none, or was given back before",
-      ("if (!format_extent_is_sound(run) || !space_has_run(space, run) || is_awaited(space, run)) {",
+      ("if (!format_extent_is_sound(run) || !page_file_has_run(file, run) || is_awaited(file, run)) {",
        "if (false) {"),
       by=[LARGE])
 fault("run-free-before-durable", "storage/value/free.c",

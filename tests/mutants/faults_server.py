@@ -78,7 +78,7 @@ fault("slowlog-unbounded", "server/exec/slowlog.c",
       by=["test_slowlog.py::test_it_takes_a_sixteenth_of_memory_at_most"])
 fault("slowlog-script-unbounded", "server/exec/nested.c",
       "all slow commands of a script stay in memory for SLOWLOG",
-      ("nest->slow_bytes + nested->bytes > SLOW_BYTES_MAX", "false"),
+      ("nested_calls->slow_bytes + nested->bytes > SLOW_BYTES_MAX", "false"),
       by=["test_slowlog.py::test_the_commands_of_a_long_script_take_little_memory"])
 fault("reads-of-exec-kept", "server/commands/cmd_multi.c",
       "what a read of EXEC's has taken stays until the last command of all",
@@ -133,7 +133,7 @@ fault("scan-splits-a-cursor", "server/types/members.c",
       by=["test_cmd_hash_weak"])
 fault("step-forgotten", "server/types/members.c",
       "after a step a walk begins again, behind what it has collected",
-      ("store_tree_seek_rank(members->tree, gather->at, &cursor)",
+      ("store_tree_seek_rank(members->tree, collector->at, &cursor)",
        "store_tree_seek_rank(members->tree, 0, &cursor)"),
       by=["test_cmd_set"])
 fault("listpack-in-hash-order", "server/types/members.h",
@@ -203,16 +203,16 @@ fault("part-before-its-turn", "server/exec/reply_stream.c",
       by=["test_streamed_replies.py::test_replies_in_the_order_of_their_commands"])
 fault("never-hurried", "server/exec/reply_stream.c",
       "who waits for the key of a reply that rests waits for its client",
-      ("request->awaited_ms += OUTFLOW_PULSE_MS;", ""),
+      ("request->awaited_ms += REPLY_STREAM_PULSE_MS;", ""),
       by=["test_runner"], quick=True)
 fault("rest-without-claims-seen", "storage/txn/key_locks.c",
       "nobody is seen to wait for the keys of what rests",
-      ("awaited = (*find_queue(partition, txn->claims[i].hash))->queue.waiting != NULL;",
+      ("awaited = (*find_queue(partition, txn->key_locks[i].hash))->queue.waiting != NULL;",
        "awaited = false;"),
       by=["test_streamed_replies.py::test_who_waits_for_a_client_that_does_not_read"])
 fault("stream-from-its-extent", "storage/exec/reader.c",
       "a stream that begins within an extent begins with it",
-      ("stream->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
+      ("reader->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),
       by=["test_streamed_replies.py::test_long_values_of_fields_and_elements"])
 fault("woken-in-its-round", "server/exec/runner.c",
       "a woken client is served when all connections have had their turn",
@@ -220,7 +220,7 @@ fault("woken-in-its-round", "server/exec/runner.c",
       by=["test_blocking_wakeups.py::test_the_next_command_finds_what_a_push_has_brought_about"])
 fault("summoned-is-next", "storage/txn/key_locks.c",
       "who is called to a key takes its place behind those who wait for it",
-      ("push_in(*first, &txn->summons);", "append(*first, &txn->summons);"),
+      ("push_in(*first, &txn->handoffs);", "append(*first, &txn->handoffs);"),
       by=["test_lock_handoff"], quick=True)
 fault("summoned-goes-ahead", "storage/txn/key_locks.c",
       "who is called to a key waits for those who wait for him there",
@@ -264,7 +264,7 @@ fault("range-to-the-end", "server/exec/request_reply.c",
       by=["test_long_strings.py::test_long_ranges_are_read"])
 fault("own-stream-without-its-upload", "storage/exec/reader.c",
       "a stream of what its transaction has put does not keep the upload",
-      ("upload_hold(own->upload);", "(*stream)->upload = NULL;"),
+      ("upload_hold(own->upload);", "(*reader)->upload = NULL;"),
       by=["test_long_strings.py::test_what_a_transaction_has_set_and_deleted_it_still_sends"])
 fault("script-reads-what-it-likes", "storage/value/extent.c",
       "a script reads long strings whole, whatever memory there is",
@@ -280,7 +280,7 @@ fault("digest-keeps-what-it-loaded", "server/commands/cmd_debug_digest.c",
       by=["test_memory.py::test_long_elements_are_copied_and_digested_one_after_the_other"])
 fault("kept-replies-count-nothing", "server/exec/nested.c",
       "replies that a script's commands keep for its next run are not counted, if short",
-      ("nested->bytes += nested->kept_len; nest->bytes += nested->kept_len;", ""),
+      ("nested->bytes += nested->kept_len; nested_calls->bytes += nested->kept_len;", ""),
       by=["test_memory.py::test_replies_that_a_script_keeps_count"])
 fault("waits-count-nothing", "server/exec/runner.c",
       "what a client waits with behind BLPOP is not counted as its memory",
@@ -307,5 +307,5 @@ fault("failed-device-opened-again", "rdma-ext/devices.c",
       by=["test_rdma_devices"])
 fault("device-freed-unheard", "rdma-ext/watch.c",
       "a device's queues are freed while a worker still has messages about them",
-      ("else end(service);", "else { end(service); bury(devices, i); }"),
+      ("else end(service);", "else { end(service); drop(devices, i); }"),
       by=["test_rdma_devices"])

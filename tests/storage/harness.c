@@ -221,7 +221,7 @@ static void forget_found(struct step *step)
 {
     blob_unref(step->value);
     step->value = NULL;
-    step->stream = NULL;
+    step->reader = NULL;
     step->found = step->large = false;
 }
 
@@ -284,7 +284,7 @@ static enum store_result change(struct store_txn *txn, struct call *call, struct
         return store_rename(txn, key, &step->item, &call->declared[step->other]);
     case STEP_STREAM:
         return step->large && step->item.version
-                   ? store_stream_open(txn, &step->item, 0, &step->stream)
+                   ? store_reader_open(txn, &step->item, 0, &step->reader)
                    : STORE_OK;
     default:
         return take_value(txn, step);

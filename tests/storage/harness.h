@@ -126,7 +126,7 @@ struct step {
     bool found, large;
     struct store_item item; /* its pointers are of no use any more */
     struct blob *value;
-    struct store_stream *stream;
+    struct store_reader *reader;
     struct names_shown *walk; /* WALK */
 };
 

@@ -65,7 +65,7 @@ enum store_result sender_send_until(struct sender *sender, struct rng *rng, uint
 {
     while (sender->sent < until) {
         uint64_t left = until - sender->sent;
-        uint32_t piece = rng ? 1 + rng_below(rng, 50000) : STORE_STREAM_PIECE;
+        uint32_t piece = rng ? 1 + rng_below(rng, 50000) : STORE_READER_PIECE;
         enum store_result result = sender_send(sender, piece < left ? piece : left);
         if (result == STORE_WAIT)
             sender_await(sender);

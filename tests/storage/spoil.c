@@ -103,9 +103,9 @@ static bool spoil_superblock(struct rng *rng, struct medium *medium, char text[1
 
 /* ---- segments ---- */
 
-static const char *file_of(uint32_t space, char name[16])
+static const char *file_of(uint32_t file, char name[16])
 {
-    snprintf(name, 16, space == FORMAT_EXTENT_SPACE ? "extents" : "slabs-%02x", space);
+    snprintf(name, 16, file == FORMAT_EXTENT_SPACE ? "extents" : "slabs-%02x", file);
     return name;
 }
 
@@ -113,11 +113,11 @@ static bool spoil_segment(struct rng *rng, struct medium *medium, char text[160]
 {
     static const struct field fields[] = {
         FIELD(format_segment, size_class), FIELD(format_segment, size_class),
-        FIELD(format_segment, segment), FIELD(format_segment, space)};
+        FIELD(format_segment, segment), FIELD(format_segment, file)};
     struct format_superblock super = latest(medium);
-    uint32_t space = rng_below(rng, super.partition_count + 1);
+    uint32_t file = rng_below(rng, super.partition_count + 1);
     char name[16];
-    file_of(space == super.partition_count ? FORMAT_EXTENT_SPACE : space, name);
+    file_of(file == super.partition_count ? FORMAT_EXTENT_SPACE : file, name);
     uint64_t at = rng_below(rng, (uint32_t)(medium_size(medium, name) / SEGMENT_BYTES)) *
                   (uint64_t)SEGMENT_BYTES;
     struct format_segment header;
@@ -134,7 +134,7 @@ static bool spoil_segment(struct rng *rng, struct medium *medium, char text[160]
 /* ---- items ---- */
 
 struct place {
-    uint32_t space, page, slot, slot_size;
+    uint32_t file, page, slot, slot_size;
     char bytes[PAGE_SIZE] __attribute__((aligned(8)));
 };
 
@@ -145,7 +145,7 @@ static struct format_item *item_at(struct place *place)
 
 static uint32_t mix_of(const struct format_superblock *super, const struct place *place)
 {
-    return format_place_mix(super->seed, place->space, place->page, place->slot);
+    return format_place_mix(super->seed, place->file, place->page, place->slot);
 }
 
 static bool is_item(const struct format_superblock *super, struct place *place)
@@ -178,8 +178,8 @@ static void look_at_items(struct medium *medium, void (*visit)(void *arg, struct
     struct format_segment header;
     char name[16];
     uint32_t partitions = latest(medium).partition_count;
-    for (place.space = 0; place.space < partitions; place.space++) {
-        file_of(place.space, name);
+    for (place.file = 0; place.file < partitions; place.file++) {
+        file_of(place.file, name);
         uint32_t pages = (uint32_t)(medium_size(medium, name) / PAGE_SIZE);
         for (uint32_t first = 0; first < pages; first += SEGMENT_PAGES) {
             medium_peek(medium, name, (uint64_t)first * PAGE_SIZE, &header, sizeof header);
@@ -226,7 +226,7 @@ static void write_item(struct medium *medium, struct place *place)
     uint32_t length = format_item_length(item, place->slot_size);
     if (length)
         item->checksum = format_item_checksum(item, length, mix_of(&super, place));
-    medium_poke(medium, file_of(place->space, name),
+    medium_poke(medium, file_of(place->file, name),
                 (uint64_t)place->page * PAGE_SIZE + place->slot * place->slot_size, place->bytes,
                 place->slot_size);
 }
@@ -252,7 +252,7 @@ static void spoil_trees(struct rng *rng, char *payload, char text[160])
                                           FIELD(format_trees, home), FIELD(format_trees, count)};
     static const struct field trees[] = {FIELD(format_tree, count), FIELD(format_tree, root),
                                          FIELD(format_tree, height),
-                                         FIELD(format_tree, has_outside)};
+                                         FIELD(format_tree, has_overflow)};
     if (rng_chance(rng, 40))
         SPOIL_ONE(rng, payload, fields, text);
     else
@@ -263,9 +263,9 @@ static void spoil_named(struct rng *rng, struct format_item *item, char text[160
 {
     static const struct field keys[] = {FIELD(format_long_key, hashes),
                                         FIELD(format_long_key, slot)};
-    static const struct field outside[] = {FIELD(format_outside_key, collection),
-                                           FIELD(format_outside_key, element),
-                                           FIELD(format_outside_key, slot)};
+    static const struct field outside[] = {FIELD(format_overflow_key, collection),
+                                           FIELD(format_overflow_key, element),
+                                           FIELD(format_overflow_key, slot)};
     char *key = (char *)format_key(item), *payload = (char *)format_payload(item);
     if (item->flags & FORMAT_TREES)
         spoil_trees(rng, payload, text);
@@ -290,7 +290,7 @@ static bool spoil_item(struct rng *rng, struct medium *medium, char text[160])
     if (!choose_item(rng, medium, flags[rng_below(rng, LENGTH_OF(flags))], &place))
         return false;
     struct format_item *item = item_at(&place);
-    snprintf(text, 160, "item of flags %x in %u:%u:%u", item->flags, place.space, place.page,
+    snprintf(text, 160, "item of flags %x in %u:%u:%u", item->flags, place.file, place.page,
              place.slot);
     if (rng_chance(rng, 40))
         SPOIL_ONE(rng, place.bytes, fields, text);
@@ -319,7 +319,7 @@ static bool spoil_node(struct rng *rng, struct medium *medium, char text[160])
     if (!choose_item(rng, medium, FORMAT_NODE, &place))
         return false;
     struct format_node *node = (struct format_node *)place.bytes;
-    snprintf(text, 160, "node of level %u in %u:%u", node->level, place.space, place.page);
+    snprintf(text, 160, "node of level %u in %u:%u", node->level, place.file, place.page);
     uint32_t which = rng_below(rng, 3), any = rng_below(rng, node->count ? node->count : 1);
     if (which == 0)
         SPOIL_ONE(rng, place.bytes, heads, text);
@@ -378,8 +378,8 @@ static bool spoil_twin(struct rng *rng, struct medium *medium, char text[160])
         return false;
     char *from = (char *)format_payload(item_at(&one)),
          *to = (char *)format_payload(item_at(&other));
-    snprintf(text, 160, "twins of flag %x: %u:%u:%u and %u:%u:%u", flag, one.space, one.page,
-             one.slot, other.space, other.page, other.slot);
+    snprintf(text, 160, "twins of flag %x: %u:%u:%u and %u:%u:%u", flag, one.file, one.page,
+             one.slot, other.file, other.page, other.slot);
     if (flag == FORMAT_TREES)
         memcpy(to, from, sizeof(struct format_trees) + sizeof(struct format_tree));
     else
@@ -443,7 +443,7 @@ static void spoil_group(struct rng *rng, char *bytes, char text[160])
     static const struct field records[] = {FIELD(format_record, length),
                                            FIELD(format_record, op_count)};
     static const struct field operations[] = {
-        FIELD(format_operation, kind), FIELD(format_operation, space),
+        FIELD(format_operation, kind), FIELD(format_operation, file),
         FIELD(format_operation, length), FIELD(format_operation, page),
         FIELD(format_operation, slot)};
     static const struct field body[] = {{"body", 0, 2}, {"body", 2, 2},  {"body", 0, 4},

@@ -85,7 +85,7 @@ static void fill(struct rig *rig, struct rng *rng)
         tree_job_fill(rig, name_of(i, name), i % 2 ? 40 : 500, i % 2 ? FORMAT_ITEM_VALUE / 2 : 16);
 }
 
-/* What a journal has of everything: puts, deletions, patches of nodes, an annex, databases. */
+/* What a journal has of everything: puts, deletions, patches of nodes, a long record, databases. */
 static void change(struct rig *rig, struct rng *rng)
 {
     char name[FORMAT_KEY_INLINE + 64];

@@ -35,11 +35,11 @@ static void spoil(struct arena *arena)
 static void take_pages(struct rig *rig)
 {
     for (uint32_t i = 0; i < rig->store->partition_count; i++) {
-        struct space *space = &rig->store->partitions[i].space;
-        pthread_mutex_lock(&space->lock);
-        while (space_evict(space)) {
+        struct page_file *file = &rig->store->partitions[i].file;
+        pthread_mutex_lock(&file->lock);
+        while (page_file_evict(file)) {
         }
-        pthread_mutex_unlock(&space->lock);
+        pthread_mutex_unlock(&file->lock);
     }
     spoil(&rig->store->cache.arena);
 }
@@ -47,15 +47,15 @@ static void take_pages(struct rig *rig)
 /* Nodes of trees alone. */
 static void take_nodes(struct rig *rig)
 {
-    struct space *space = &rig->store->partitions[0].space;
-    pthread_mutex_lock(&space->lock);
-    for (uint32_t page = 0; page < space->segment_count * SEGMENT_PAGES; page++) {
-        uint32_t number = space->table[page];
-        if (number && space_class_of(space, page) == FORMAT_SLAB_CLASSES &&
-            arena_frame(space->arena, number)->refs == 0)
-            space_drop(space, page);
+    struct page_file *file = &rig->store->partitions[0].file;
+    pthread_mutex_lock(&file->lock);
+    for (uint32_t page = 0; page < file->segment_count * SEGMENT_PAGES; page++) {
+        uint32_t number = file->table[page];
+        if (number && page_file_class_of(file, page) == FORMAT_SLAB_CLASSES &&
+            arena_frame(file->arena, number)->refs == 0)
+            page_file_drop(file, page);
     }
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&file->lock);
     spoil(&rig->store->cache.arena);
 }
 
@@ -345,11 +345,11 @@ static void nodes_are_looked_up_again_after_a_pause(void **state)
 
 #define KEYS 1200u
 
-static uint32_t resident(const struct space *space, const uint32_t *before)
+static uint32_t resident(const struct page_file *file, const uint32_t *before)
 {
     uint32_t count = 0;
-    for (uint32_t page = 0; page < space->segment_count * SEGMENT_PAGES; page++)
-        count += space->table[page] && (!before || before[page] == space->table[page]);
+    for (uint32_t page = 0; page < file->segment_count * SEGMENT_PAGES; page++)
+        count += file->table[page] && (!before || before[page] == file->table[page]);
     return count;
 }
 
@@ -357,15 +357,14 @@ static uint32_t resident(const struct space *space, const uint32_t *before)
 static enum store_result plant_apart(struct job *job, struct store_txn *txn,
                                      struct store_item *source)
 {
-    struct space *space = &job->rig->store->partitions[0].space;
-    uint32_t before = resident(space, NULL);
-    uint32_t *table = malloc(space->segment_count * SEGMENT_PAGES * sizeof *table);
+    struct page_file *file = &job->rig->store->partitions[0].file;
+    uint32_t before = resident(file, NULL);
+    uint32_t *table = malloc(file->segment_count * SEGMENT_PAGES * sizeof *table);
     must(table, "out of memory");
-    memcpy(table, space->table, space->segment_count * SEGMENT_PAGES * sizeof *table);
+    memcpy(table, file->table, file->segment_count * SEGMENT_PAGES * sizeof *table);
     enum store_result result = plant(job, txn, source);
     if (result == STORE_OK)
-        must(resident(space, table) == before, "%u pages have gone",
-             before - resident(space, table));
+        must(resident(file, table) == before, "%u pages have gone", before - resident(file, table));
     free(table);
     return result;
 }

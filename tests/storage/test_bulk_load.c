@@ -22,7 +22,7 @@
 struct build {
     struct store_request request;
     struct store_key keys[2];
-    struct store_building *building;
+    struct store_bulk_load *bulk_load;
     uint32_t entries, planted;
     uint32_t fails_at; /* then it ends with an error; 0: it does not */
     bool flushes;      /* instead of putting it in the end, it flushes all; no value is long */
@@ -44,7 +44,7 @@ static enum store_result plant(struct store_txn *txn, struct build *build)
         struct store_cursor cursor;
         char key[16];
         snprintf(key, sizeof key, "%08u", i);
-        enum store_result result = store_building_tree(txn, build->building, i % 2, &tree);
+        enum store_result result = store_bulk_load_tree(txn, build->bulk_load, i % 2, &tree);
         if (result == STORE_OK)
             result = store_tree_seek_rank(tree, store_tree_count(tree), &cursor);
         struct blob *value = value_of(build->flushes ? 0 : i);
@@ -58,18 +58,18 @@ static enum store_result plant(struct store_txn *txn, struct build *build)
         if (result != STORE_OK)
             return result;
     }
-    return store_building_step(txn, build->building);
+    return store_bulk_load_step(txn, build->bulk_load);
 }
 
 static enum store_result run(struct store_txn *txn, struct store_request *request)
 {
     struct build *build = (struct build *)request;
     enum store_result result = STORE_OK;
-    if (!build->building)
-        result = store_building_begin(txn, &build->keys[0], 2, &build->building);
+    if (!build->bulk_load)
+        result = store_bulk_load_begin(txn, &build->keys[0], 2, &build->bulk_load);
     if (result != STORE_OK)
         return result;
-    if (store_building_steps(build->building) > build->steps) {
+    if (store_bulk_load_steps(build->bulk_load) > build->steps) {
         build->planted += STEP_ENTRIES;
         build->steps++;
     }
@@ -83,7 +83,7 @@ static enum store_result run(struct store_txn *txn, struct store_request *reques
         store_flush_all(txn);
         return STORE_OK;
     }
-    return store_put_building(txn, &build->keys[0], 5, build->building, STORE_NO_EXPIRY);
+    return store_put_bulk_load(txn, &build->keys[0], 5, build->bulk_load, STORE_NO_EXPIRY);
 }
 
 static void done(struct store_request *request, enum store_result result)
@@ -122,7 +122,7 @@ static enum store_result build_end(struct rig *rig, struct build *build)
     enum store_result result = build->result;
     if (result == STORE_OK)
         rig_sync(rig, build->request.shown);
-    store_building_end(build->building);
+    store_bulk_load_end(build->bulk_load);
     free(build);
     return result;
 }
@@ -211,9 +211,9 @@ static uint32_t entries_there(struct rig *rig)
 }
 
 /* Until what was given up is taken apart. */
-static void await_diggers(struct rig *rig)
+static void await_purges(struct rig *rig)
 {
-    while (atomic_load(&rig->store->grave_count) > 0)
+    while (atomic_load(&rig->store->dropped_tree_count) > 0)
         rig_round(rig);
 }
 
@@ -221,12 +221,12 @@ static uint32_t nodes_in_use(struct rig *rig)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < rig->store->partition_count; i++) {
-        struct space *space = &rig->store->partitions[i].space;
-        pthread_mutex_lock(&space->lock);
-        for (uint32_t segment = 0; segment < space->segment_count; segment++)
-            if (space->segment_class[segment] == FORMAT_SLAB_CLASSES)
-                used += SEGMENT_PAGES - 1 - space->segment_free[segment];
-        pthread_mutex_unlock(&space->lock);
+        struct page_file *file = &rig->store->partitions[i].file;
+        pthread_mutex_lock(&file->lock);
+        for (uint32_t segment = 0; segment < file->segment_count; segment++)
+            if (file->segment_class[segment] == FORMAT_SLAB_CLASSES)
+                used += SEGMENT_PAGES - 1 - file->segment_free[segment];
+        pthread_mutex_unlock(&file->lock);
     }
     return used;
 }
@@ -258,7 +258,7 @@ static void it_may_be_larger_than_the_cache(void **state)
     rig_open_on(&rig, medium);
     must(entries_there(&rig) == MANY, "%u entries are there", entries_there(&rig));
     must(make(&rig, 200) == STORE_OK && entries_there(&rig) == 200, "another in its place");
-    await_diggers(&rig);
+    await_purges(&rig);
     rig_close_well(&rig);
     rig_open_on(&rig, medium);
     must(entries_there(&rig) == 200 && nodes_in_use(&rig) < 100, "after a stop in order");
@@ -275,7 +275,7 @@ static void one_given_up_leaves_nothing(void **state)
     uint32_t before = nodes_in_use(&rig);
     for (uint32_t i = 0; i < 5; i++) {
         must(build_end(&rig, build_start(&rig, MANY, 400, false)) == STORE_INVALID, "an error");
-        await_diggers(&rig);
+        await_purges(&rig);
     }
     must(nodes_in_use(&rig) == before, "%u nodes, before it were %u", nodes_in_use(&rig), before);
     must(entries_there(&rig) == 200 && has_value(&rig, LEAK, NULL), "what was there is not");
@@ -322,10 +322,10 @@ static void a_flush_takes_it_along(void **state)
     must(make(&rig, 400) == STORE_OK, "making another");
     uint32_t nodes = nodes_in_use(&rig);
     must(build_end(&rig, flushed) == STORE_OK, "the end of the first");
-    await_diggers(&rig);
+    await_purges(&rig);
     must(nodes_in_use(&rig) == nodes, "%u nodes were %u", nodes_in_use(&rig), nodes);
     must(make(&rig, 200) == STORE_OK && entries_there(&rig) == 200, "a third");
-    await_diggers(&rig);
+    await_purges(&rig);
     rig_close_well(&rig);
     rig_open_on(&rig, medium);
     must(entries_there(&rig) == 200, "after a start");
@@ -361,7 +361,7 @@ static void try_moment(struct moments *moments, uint32_t i, uint32_t few, uint32
     rig_defaults(&rig);
     rig_open_on(&rig, medium);
     uint32_t entries = entries_there(&rig);
-    await_diggers(&rig); /* what the cut has left of the building goes in steps */
+    await_purges(&rig); /* what the cut has left of the building goes in steps */
     uint32_t nodes = nodes_in_use(&rig);
     must(entries == many || (entries == few && !moments->acknowledged[i]),
          "%u entries are there at moment %u", entries, i);

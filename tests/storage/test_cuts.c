@@ -178,7 +178,7 @@ static void empty_trees(struct tree_model *model, uint64_t seed)
     tree_model_free(model);
     tree_model_init(model, seed);
     model->target = 60;
-    model->outside_percent = 10;
+    model->overflow_percent = 10;
     model->value_most = 1500;
 }
 
@@ -254,7 +254,8 @@ static bool build_call(struct script *script, char letter, struct call *call, st
     }
 }
 
-/* Written once more all of them, so that their pages are dirty and the keeper writes them back. */
+/* Written once more all of them, so that their pages are dirty and the maintenance thread writes
+ * them back. */
 static void make_checkpoint(struct script *script)
 {
     struct store_stats before, now;

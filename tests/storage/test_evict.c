@@ -247,14 +247,14 @@ static void what_was_given_up_is_waited_for(void **state)
 struct question {
     struct store_request request;
     struct store_key key;
-    struct store_use use;
+    struct store_access use;
     bool is_done;
 };
 
 static enum store_result ask(struct store_txn *txn, struct store_request *request)
 {
     struct question *question = (struct question *)request;
-    return store_get_use(txn, &question->key, &question->use);
+    return store_get_access(txn, &question->key, &question->use);
 }
 
 static void asked(struct store_request *request, enum store_result result)
@@ -263,7 +263,7 @@ static void asked(struct store_request *request, enum store_result result)
     ((struct question *)request)->is_done = true;
 }
 
-static struct store_use use_of(struct rig *rig, const char *name)
+static struct store_access use_of(struct rig *rig, const char *name)
 {
     struct question question = {.is_done = false};
     store_key(rig->store, &question.key, 0, name, strlen(name), STORE_SHARED);
@@ -314,8 +314,8 @@ static uint64_t tell_process_bytes(void *arg)
     return 4 * MB;
 }
 
-/* The keeper may stand before a lock that a long transaction holds. */
-static void who_grows_measures_in_the_keepers_place(void **state)
+/* The maintenance thread may stand before a lock that a long transaction holds. */
+static void who_grows_measures_in_the_maintenance_threads_place(void **state)
 {
     (void)state;
     struct process process = {.asker = pthread_self()};
@@ -347,7 +347,7 @@ int main(void)
         cmocka_unit_test(those_in_the_way_are_passed_over),
         cmocka_unit_test(what_was_given_up_is_waited_for),
         cmocka_unit_test(use_is_remembered),
-        cmocka_unit_test(who_grows_measures_in_the_keepers_place),
+        cmocka_unit_test(who_grows_measures_in_the_maintenance_threads_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static void same_tables(const struct otable *a, const struct otable *b, uint32_t
     free(y);
 }
 
-static void same_space(const struct space *a, const struct space *b)
+static void same_space(const struct page_file *a, const struct page_file *b)
 {
     must(a->segment_assigned == b->segment_assigned, "segments");
     for (uint32_t i = 0; i < a->segment_assigned; i++) {
@@ -101,7 +101,7 @@ static void same_space(const struct space *a, const struct space *b)
         must(memcmp(&a->free_slots[at], &b->free_slots[at], SEGMENT_PAGES * 8) == 0,
              "free slots of segment %u, space %u", i, a->id);
     }
-    for (uint32_t i = 0; i < SPACE_CLASS_MAX; i++)
+    for (uint32_t i = 0; i < PAGE_FILE_CLASS_MAX; i++)
         must(a->classes[i].free_count == b->classes[i].free_count, "class %u", i);
 }
 
@@ -111,8 +111,8 @@ static void same_stores(const struct store *loaded, const struct store *scanned)
         const struct partition *a = &loaded->partitions[i], *b = &scanned->partitions[i];
         index_check(&a->index);
         ttl_check(&a->ttl);
-        space_check(&a->space);
-        same_space(&a->space, &b->space);
+        page_file_check(&a->file);
+        same_space(&a->file, &b->file);
         for (uint32_t slot = 0; slot < a->index.slot_count; slot++)
             same_tables(&a->index.tables[slot], &b->index.tables[slot], 0);
         for (uint32_t table = 0; table < TTL_TABLE_COUNT; table++)
@@ -376,8 +376,8 @@ static uint64_t bytes_in_use(struct rig *rig, const struct medium *medium, uint3
 {
     struct medium *copy = medium_copy(medium);
     rig_open_on(rig, copy);
-    const struct space *space =
-        file == 4 ? &rig->store->extents : &rig->store->partitions[file].space;
+    const struct page_file *space =
+        file == 4 ? &rig->store->extents : &rig->store->partitions[file].file;
     uint64_t bytes = (uint64_t)space->segment_assigned * SEGMENT_BYTES;
     rig_close_well(rig);
     medium_free(copy);

@@ -126,10 +126,10 @@ static void compare_some(struct rig *rig, const struct model *model, struct rng 
 
 static uint32_t used_runs(struct rig *rig)
 {
-    struct space *space = &rig->store->extents;
-    pthread_mutex_lock(&space->lock);
-    uint32_t used = space_used_runs(space, NULL);
-    pthread_mutex_unlock(&space->lock);
+    struct page_file *file = &rig->store->extents;
+    pthread_mutex_lock(&file->lock);
+    uint32_t used = page_file_used_runs(file, NULL);
+    pthread_mutex_unlock(&file->lock);
     return used;
 }
 

@@ -30,7 +30,7 @@ struct actor {
     enum kind kind;
     uint32_t places[2];
     struct store_key keys[2];
-    bool is_busy, waits, is_summoned, blocks;
+    bool is_busy, waits, is_handed_off, blocks;
     int64_t kept;         /* by the last run: tokens that have come out of the places */
     bool steals_from_any; /* the last run has taken what somebody waits for */
 };
@@ -59,8 +59,8 @@ static void hand_on(struct place *place, struct store_worker *from)
     if (!place->is_ready || !actor)
         return;
     place->handed = actor;
-    actor->is_summoned = true;
-    store_summon(&actor->request, &place->key, from);
+    actor->is_handed_off = true;
+    store_hand_off(&actor->request, &place->key, from);
 }
 
 static void on_change(void *arg, const struct store_change *change)
@@ -104,7 +104,7 @@ static enum store_result wait_for_token(struct store_txn *txn, struct actor *act
 {
     struct place *place = &actor->test->places[actor->places[0]];
     struct actor **at = &place->waiting;
-    enum store_result result = store_enlist(txn);
+    enum store_result result = store_wait_register(txn);
     if (result != STORE_OK)
         return result;
     while (*at && *at != actor)
@@ -115,7 +115,7 @@ static enum store_result wait_for_token(struct store_txn *txn, struct actor *act
     }
     place->is_ready = false;
     actor->waits = actor->blocks = true;
-    actor->is_summoned = false;
+    actor->is_handed_off = false;
     return STORE_OK;
 }
 
@@ -200,12 +200,12 @@ static void begin(struct test *test, struct actor *actor, enum kind kind)
                                             .key_count = alone ? 0 : 1 + is_long,
                                             .scope = alone ? STORE_SCOPE_ALL : STORE_SCOPE_KEYS};
     actor->is_busy = true;
-    actor->is_summoned = false;
+    actor->is_handed_off = false;
     test->busy++;
     enum store_result result = store_execute(actor->worker, &actor->request);
     if (result != STORE_WAIT)
         on_done(&actor->request, result);
-    store_answer_summons(actor->worker);
+    store_run_handoffs(actor->worker);
 }
 
 /* Pages of the places go, and have to be read again. */
@@ -229,9 +229,9 @@ static void act(struct test *test, uint32_t steps)
         struct actor *actor = &test->actors[rng_below(&test->rng, ACTORS)];
         if (!actor->is_busy)
             begin(test, actor, pick_kind(&test->rng));
-        else if (actor->waits && !actor->is_summoned && rng_chance(&test->rng, 10)) {
+        else if (actor->waits && !actor->is_handed_off && rng_chance(&test->rng, 10)) {
             leave_queue(&test->places[actor->places[0]], actor);
-            store_dismiss(&actor->request);
+            store_wait_cancel(&actor->request);
             actor->waits = actor->is_busy = false;
             test->busy--;
         }
@@ -246,7 +246,7 @@ static uint32_t idle_waiters(const struct test *test)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ACTORS; i++)
-        count += test->actors[i].is_busy && test->actors[i].waits && !test->actors[i].is_summoned;
+        count += test->actors[i].is_busy && test->actors[i].waits && !test->actors[i].is_handed_off;
     return count;
 }
 
@@ -296,7 +296,7 @@ static void who_waits_is_next(void **state)
     must(test->served > 100 && test->waited > 100, "hardly anybody has waited");
     for (uint32_t i = 0; i < ACTORS; i++)
         if (test->actors[i].is_busy)
-            store_dismiss(&test->actors[i].request);
+            store_wait_cancel(&test->actors[i].request);
     store_unobserve(test->rig.store, on_change, test);
     rig_close_well(&test->rig);
     medium_free(medium);

@@ -33,12 +33,12 @@ static char *new_key(size_t len, char last)
 /* Runs of pages in use; what was given up is waited for. */
 static uint32_t used_runs(struct rig *rig, uint32_t expected)
 {
-    struct space *extents = &rig->store->extents;
+    struct page_file *extents = &rig->store->extents;
     uint32_t used = expected + 1;
     for (uint32_t round = 0; used != expected && round < ROUNDS_MOST; round++) {
         rig_round(rig);
         pthread_mutex_lock(&extents->lock);
-        used = space_used_runs(extents, NULL);
+        used = page_file_used_runs(extents, NULL);
         pthread_mutex_unlock(&extents->lock);
     }
     return used;

@@ -173,7 +173,7 @@ static void it_is_whole_or_not_there(void **state)
 static uint32_t runs_in_use(struct rig *rig)
 {
     pthread_mutex_lock(&rig->store->extents.lock);
-    uint32_t used = space_used_runs(&rig->store->extents, NULL);
+    uint32_t used = page_file_used_runs(&rig->store->extents, NULL);
     pthread_mutex_unlock(&rig->store->extents.lock);
     return used;
 }
@@ -219,7 +219,7 @@ static void a_flush_leaves_it_alone(void **state)
     call->exclusive = true;
     call_step(call, STEP_FLUSH_ALL, 0);
     must(finish(&rig, call) == STORE_OK, "flush");
-    rig_run(&rig, 250); /* the keeper frees them */
+    rig_run(&rig, 250); /* the maintenance thread frees them */
     use_runs(&rig);
     open_after_a_cut(&rig, medium);
     must(generation_of(&rig) == 0, "what was flushed is there again");

@@ -218,11 +218,11 @@ static struct medium *full_segments(struct rig *rig, uint32_t *count)
 
 static void ask_for_room(struct rig *rig)
 {
-    struct space *space = &rig->store->partitions[0].space;
-    pthread_mutex_lock(&space->lock);
-    space->growing = true;
-    pthread_mutex_unlock(&space->lock);
-    keeper_ask(rig->store);
+    struct page_file *file = &rig->store->partitions[0].file;
+    pthread_mutex_lock(&file->lock);
+    file->growing = true;
+    pthread_mutex_unlock(&file->lock);
+    maintenance_ask(rig->store);
 }
 
 static void cut(struct rig *rig, struct medium *medium)
@@ -316,7 +316,7 @@ static void what_is_in_use_stays(void **state)
     uint32_t count;
     char name[32];
     struct medium *medium = full_segments(&rig, &count);
-    struct space *space = &rig.store->partitions[0].space;
+    struct page_file *file = &rig.store->partitions[0].file;
     for (uint32_t i = 0; i < count; i++) { /* of each segment one stays */
         name_of(i, HELD_LEN, name);
         if (i != 1 && i != count - 2)
@@ -326,18 +326,18 @@ static void what_is_in_use_stays(void **state)
     must(is_there(&rig, 1, HELD_LEN) && is_there(&rig, count - 2, HELD_LEN), "an item is gone");
     name_of(1, HELD_LEN, name);
     must(do_delete(&rig, name) == STORE_OK, "delete %s", name);
-    pthread_mutex_lock(&space->lock);
+    pthread_mutex_lock(&file->lock);
     uint32_t first = 0;
-    while (!space_segment_is_free(space, first))
+    while (!page_file_segment_is_free(file, first))
         first++;
-    uint32_t frame = space->table[first * SEGMENT_PAGES + 1];
+    uint32_t frame = file->table[first * SEGMENT_PAGES + 1];
     must(frame, "the page is not in memory");
-    space_ref(space, frame);
-    pthread_mutex_unlock(&space->lock);
+    page_file_ref(file, frame);
+    pthread_mutex_unlock(&file->lock);
     must(reclaimed_when_asked(&rig) == 0, "a segment is taken while a page of it is read");
-    pthread_mutex_lock(&space->lock);
-    space_unref(space, frame);
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_lock(&file->lock);
+    page_file_unref(file, frame);
+    pthread_mutex_unlock(&file->lock);
     for (uint32_t i = 0; i < 200 && reclaimed_when_asked(&rig) == 0; i++)
         ;
     must(reclaimed(&rig) == 1, "%llu are reclaimed", (unsigned long long)reclaimed(&rig));

@@ -150,7 +150,8 @@ static int64_t monotonic_ms(void)
 #define PAIRS 4000u
 #define LOST_MS 1000
 #define BUSY_MS                                                                                    \
-    1000 /* of grace where the machine is: for the flush, for the keeper to get its turn */
+    1000 /* of grace where the machine is: for the flush, for the maintenance thread to get its    \
+            turn */
 
 /* Both keys get the number; they are in different partitions. */
 static void set_pair(struct rig *rig, uint32_t number)

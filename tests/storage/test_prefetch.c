@@ -12,7 +12,7 @@
 #include "tests/storage/harness.h"
 
 #define ENTRIES 3000u
-#define BYTES STORE_PROBE_BYTES
+#define BYTES STORE_HINT_BYTES
 
 /* What the probes of a key have met. The key is first: all that a probe knows. */
 struct met {
@@ -119,37 +119,37 @@ static void fill(struct rig *rig)
 /* ---- probing ---- */
 
 static bool meet(const struct store *store, const struct store_entry *entry,
-                 struct store_probe *probe)
+                 struct store_prefetch_hint *hint)
 {
     (void)store;
-    struct met *met = (struct met *)(uintptr_t)probe->key;
+    struct met *met = (struct met *)(uintptr_t)hint->key;
     met->count++;
     must(entry->key_len == BYTES, "a key of %u bytes", entry->key_len);
     memcpy(met->bytes, entry->key, BYTES);
     if (entry->value.length == 0)
         return false;
-    probe->tree = 0;
-    memcpy(probe->bytes, entry->value.bytes + entry->value.length - BYTES, BYTES);
-    probe->follow = NULL;
+    hint->tree = 0;
+    memcpy(hint->bytes, entry->value.bytes + entry->value.length - BYTES, BYTES);
+    hint->follow = NULL;
     return true;
 }
 
 /* What a probe meets, alone or with others of its batch; NULL: nothing. */
-static const char *met_by(struct rig *rig, struct met *met, struct store_probe probe)
+static const char *met_by(struct rig *rig, struct met *met, struct store_prefetch_hint hint)
 {
-    struct store_probe probes[40];
+    struct store_prefetch_hint prefetch_hints[40];
     char name[BYTES + 1];
     met->count = 0;
-    probe.key = &met->key;
-    probe.follow = NULL;
+    hint.key = &met->key;
+    hint.follow = NULL;
     for (uint32_t i = 0; i < 40; i++) {
-        probes[i] = probe;
+        prefetch_hints[i] = hint;
         name_by_hash(i * 31, name);
-        memcpy(probes[i].bytes, name, BYTES);
+        memcpy(prefetch_hints[i].bytes, name, BYTES);
     }
-    memcpy(probes[35].bytes, probe.bytes, BYTES);
-    probes[35].follow = meet;
-    store_prefetch_trees(rig->workers[0], probes, 40);
+    memcpy(prefetch_hints[35].bytes, hint.bytes, BYTES);
+    prefetch_hints[35].follow = meet;
+    store_prefetch_trees(rig->workers[0], prefetch_hints, 40);
     must(met->count <= 1, "told of %u entries", met->count);
     return met->count ? met->bytes : NULL;
 }
@@ -159,7 +159,8 @@ static void must_lead_to_rank(struct rig *rig, struct met *met, uint32_t rank, b
     char name[BYTES + 1];
     name_in_order(from_end ? ENTRIES - 1 - rank : rank, name);
     const char *found =
-        met_by(rig, met, (struct store_probe){.by_rank = true, .from_end = from_end, .rank = rank});
+        met_by(rig, met,
+               (struct store_prefetch_hint){.by_rank = true, .from_end = from_end, .rank = rank});
     must(found && memcmp(found, name, BYTES) == 0, "rank %u is %.8s, not %s", rank,
          found ? found : "nowhere", name);
 }
@@ -177,17 +178,19 @@ static void ways_lead_where_look_ups_do(void **state)
     make_key(&rig, &met.key, "trees");
     make_key(&rig, &packed.key, "packed");
     for (uint32_t i = 0; i < ENTRIES; i += 97) {
-        struct store_probe probe = {.tree = STORE_PROBE_LAST};
+        struct store_prefetch_hint hint = {.tree = STORE_HINT_LAST};
         name_by_hash(i, name);
-        memcpy(probe.bytes, name, BYTES);
-        const char *found = met_by(&rig, &met, probe);
+        memcpy(hint.bytes, name, BYTES);
+        const char *found = met_by(&rig, &met, hint);
         must(found && memcmp(found, name, BYTES) == 0, "%s is %.8s", name, found ? found : "gone");
-        must(!met_by(&rig, &packed, probe), "an item without trees has something");
+        must(!met_by(&rig, &packed, hint), "an item without trees has something");
         must_lead_to_rank(&rig, &met, i, false);
         must_lead_to_rank(&rig, &met, i, true);
     }
-    must(!met_by(&rig, &met, (struct store_probe){.by_rank = true, .rank = ENTRIES}), "too far");
-    must(!met_by(&rig, &met, (struct store_probe){.tree = 1, .bytes = "~~~~~~~"}), "behind all");
+    must(!met_by(&rig, &met, (struct store_prefetch_hint){.by_rank = true, .rank = ENTRIES}),
+         "too far");
+    must(!met_by(&rig, &met, (struct store_prefetch_hint){.tree = 1, .bytes = "~~~~~~~"}),
+         "behind all");
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -224,7 +227,8 @@ static void what_is_not_in_memory_stays_there(void **state)
     rig_open_on(&rig, medium);
     make_key(&rig, &met.key, "trees");
     store_stats(rig.store, &before);
-    must(!met_by(&rig, &met, (struct store_probe){.by_rank = true}), "it was not in memory");
+    must(!met_by(&rig, &met, (struct store_prefetch_hint){.by_rank = true}),
+         "it was not in memory");
     rig_run(&rig, 20);
     store_stats(rig.store, &after);
     must(after.pages_read == before.pages_read, "pages were read");

@@ -83,7 +83,7 @@ static void compare_item(struct shot *shot, const struct store_snapshot_item *it
          "a snapshot shows db %u key %u with another type, expiry or length", item->db, id);
     shot->seen[item->db][id] = true;
     shot->value = entry->blob;
-    if (item->stream) {
+    if (item->reader) {
         shot->item = item;
         shot->offset = 0;
     } else {
@@ -97,7 +97,7 @@ static bool compare_piece(struct shot *shot)
 {
     const struct iovec *vectors;
     int count;
-    enum store_result result = store_stream_next(shot->item->stream, &vectors, &count);
+    enum store_result result = store_reader_next(shot->item->reader, &vectors, &count);
     if (result == STORE_WAIT)
         return false;
     if (result == STORE_ABSENT) {
@@ -452,7 +452,7 @@ static void runs_are_not_used_again_too_early(void **state)
     shot_begin(&scene->shot, &scene->rig, 0, scene->oracle, AMPLE);
     for (uint32_t i = 0; i < 3; i++) {
         fill(&scene->rig, scene->oracle, &scene->rng);
-        rig_run(&scene->rig, 30); /* the keeper frees what it may */
+        rig_run(&scene->rig, 30); /* the maintenance thread frees what it may */
     }
     shot_finish(&scene->shot, &scene->rig);
     shot_end(&scene->shot);
@@ -641,7 +641,7 @@ static void read_large(struct store_worker *worker, const struct store_snapshot_
     uint64_t offset = 0;
     int count;
     enum store_result result;
-    while ((result = store_stream_next(item->stream, &vectors, &count)) != STORE_ABSENT) {
+    while ((result = store_reader_next(item->reader, &vectors, &count)) != STORE_ABSENT) {
         must(result == STORE_OK || result == STORE_WAIT, "a large value fails with %d", result);
         if (result == STORE_WAIT)
             serve(worker);
@@ -671,7 +671,7 @@ static void read_snapshot(struct store_worker *worker, struct store_snapshot *sn
         uint32_t id = oracle_id(item->key, item->key_len);
         must(id < THREAD_KEYS && found[id].commit == 0, "key %u twice or never was", id);
         found[id] = (struct event){item->version, item->length};
-        if (item->stream)
+        if (item->reader)
             read_large(worker, item);
         else
             check_telling(item->bytes, item->length);

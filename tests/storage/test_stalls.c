@@ -236,7 +236,8 @@ static void put_long(struct rig *rig, struct rng *rng, uint32_t *count)
     call_free(call);
 }
 
-/* The keeper is kept waiting until there is no room left: then there are as many segments more. */
+/* The maintenance thread is kept waiting until there is no room left: then there are as many
+ * segments more. */
 static void use_up(struct rig *rig, struct medium *medium, struct rng *rng, uint32_t *count)
 {
     struct call *call;
@@ -248,7 +249,8 @@ static void use_up(struct rig *rig, struct medium *medium, struct rng *rng, uint
     call_free(call);
 }
 
-/* The keeper may have much else to do: writers are to go on meanwhile in what there is. */
+/* The maintenance thread may have much else to do: writers are to go on meanwhile in what there is.
+ */
 static void a_file_grows_well_before_it_is_full(void **state)
 {
     (void)state;
@@ -515,9 +517,9 @@ static void a_reader_hurries_a_read_that_is_held_back(void **state)
     medium_free(medium);
 }
 
-/* Memory has become scarce, and the keeper, who is to bring the page cache down, waits for a disk:
- * a reader takes the place of a clean page. */
-static void a_reader_needs_no_keeper_for_a_frame(void **state)
+/* Memory has become scarce, and the maintenance thread, who is to bring the page cache down, waits
+ * for a disk: a reader takes the place of a clean page. */
+static void a_reader_needs_no_maintenance_thread_for_a_frame(void **state)
 {
     (void)state;
     struct medium *medium;
@@ -563,7 +565,7 @@ int main(void)
         cmocka_unit_test(a_run_that_waits_leaves_nothing_behind),
         cmocka_unit_test(a_reader_does_not_queue_behind_writers),
         cmocka_unit_test(a_reader_hurries_a_read_that_is_held_back),
-        cmocka_unit_test(a_reader_needs_no_keeper_for_a_frame),
+        cmocka_unit_test(a_reader_needs_no_maintenance_thread_for_a_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

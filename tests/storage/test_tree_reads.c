@@ -38,7 +38,8 @@ static void an_access_costs_the_height_and_one_more(void **state)
 #define QUEUED 8u
 #define QUEUED_MOST 64u
 #define AHEAD_WRITERS 4000u
-#define QUEUES 6u /* what a scout saves depends on how fast its reads are: many of them say it */
+#define QUEUES                                                                                     \
+    6u /* what a prefetch run saves depends on how fast its reads are: many of them say it */
 
 static enum store_result replace_entry(struct store_txn *txn, struct tree_job *job,
                                        struct store_tree *tree)
@@ -51,9 +52,9 @@ static enum store_result replace_entry(struct store_txn *txn, struct tree_job *j
 }
 
 static void start_writer(struct rig *rig, struct tree_job *job, tree_act *act, uint32_t entry,
-                         bool may_scout)
+                         bool may_prefetch)
 {
-    *job = (struct tree_job){.act = act, .from = entry, .request.may_scout = may_scout};
+    *job = (struct tree_job){.act = act, .from = entry, .request.may_prefetch = may_prefetch};
     tree_job_start(rig, "big", job);
 }
 
@@ -69,13 +70,13 @@ static enum store_result replace_two(struct store_txn *txn, struct tree_job *job
 /* Writers of one collection, each of other leaves, `depth` at a time: how often a run had to be
  * thrown away. */
 static uint64_t queue_writers(struct rig *rig, tree_act *act, uint32_t from, uint32_t count,
-                              uint32_t depth, bool may_scout)
+                              uint32_t depth, bool may_prefetch)
 {
     struct store_stats before, after;
     struct tree_job jobs[QUEUED_MOST] = {0};
     store_stats(rig->store, &before);
     for (uint32_t i = 0; i < depth; i++)
-        start_writer(rig, &jobs[i], act, from + i, may_scout);
+        start_writer(rig, &jobs[i], act, from + i, may_prefetch);
     for (uint32_t started = depth, finished = 0; finished < count;) {
         struct tree_job *job = &jobs[finished % depth];
         if (!job->finished) {
@@ -85,7 +86,7 @@ static uint64_t queue_writers(struct rig *rig, tree_act *act, uint32_t from, uin
         must(job->result == STORE_OK, "replacing: %d", (int)job->result);
         finished++;
         if (started < count)
-            start_writer(rig, job, act, from + started++, may_scout);
+            start_writer(rig, job, act, from + started++, may_prefetch);
     }
     store_stats(rig->store, &after);
     return after.reruns - before.reruns;

@@ -17,15 +17,15 @@ static uint64_t slots_in_use(struct store *store)
 {
     uint64_t used = 0;
     for (uint32_t i = 0; i < store->partition_count; i++) {
-        struct space *space = &store->partitions[i].space;
-        pthread_mutex_lock(&space->lock);
-        for (uint32_t segment = 0; segment < space->segment_assigned; segment++) {
-            uint32_t size_class = space->segment_class[segment];
+        struct page_file *file = &store->partitions[i].file;
+        pthread_mutex_lock(&file->lock);
+        for (uint32_t segment = 0; segment < file->segment_assigned; segment++) {
+            uint32_t size_class = file->segment_class[segment];
             if (size_class)
                 used += (SEGMENT_PAGES - 1) * format_class_slots(size_class) -
-                        space->segment_free[segment];
+                        file->segment_free[segment];
         }
-        pthread_mutex_unlock(&space->lock);
+        pthread_mutex_unlock(&file->lock);
     }
     return used;
 }
@@ -33,7 +33,7 @@ static uint64_t slots_in_use(struct store *store)
 static uint64_t runs_in_use(struct store *store)
 {
     pthread_mutex_lock(&store->extents.lock);
-    uint64_t used = space_used_runs(&store->extents, NULL);
+    uint64_t used = page_file_used_runs(&store->extents, NULL);
     pthread_mutex_unlock(&store->extents.lock);
     return used;
 }

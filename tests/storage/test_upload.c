@@ -46,11 +46,11 @@ static void must_have(struct rig *rig, const char *key, const struct blob *value
 
 static uint32_t used_runs(struct rig *rig)
 {
-    struct space *space = &rig->store->extents;
-    pthread_mutex_lock(&space->lock);
-    uint32_t used = space_used_runs(space, NULL);
-    space_check(space);
-    pthread_mutex_unlock(&space->lock);
+    struct page_file *file = &rig->store->extents;
+    pthread_mutex_lock(&file->lock);
+    uint32_t used = page_file_used_runs(file, NULL);
+    page_file_check(file);
+    pthread_mutex_unlock(&file->lock);
     return used;
 }
 
@@ -65,12 +65,12 @@ static void must_use(struct rig *rig, uint32_t runs)
 
 static uint32_t frames_referenced(struct rig *rig)
 {
-    struct space *space = &rig->store->extents;
+    struct page_file *file = &rig->store->extents;
     uint32_t found = 0;
-    pthread_mutex_lock(&space->lock);
-    for (uint32_t page = 0; page < space->segment_count * SEGMENT_PAGES; page++)
-        found += space->table[page] && arena_frame(space->arena, space->table[page])->refs > 0;
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_lock(&file->lock);
+    for (uint32_t page = 0; page < file->segment_count * SEGMENT_PAGES; page++)
+        found += file->table[page] && arena_frame(file->arena, file->table[page])->refs > 0;
+    pthread_mutex_unlock(&file->lock);
     return found;
 }
 
@@ -159,7 +159,7 @@ static void it_is_a_value_like_others_in_its_transaction(void **state)
 
 /* ---- giving up ---- */
 
-static void space_comes_back(void **state)
+static void page_file_comes_back(void **state)
 {
     (void)state;
     struct rng rng = {rng_seed("giving up")};
@@ -271,7 +271,7 @@ static void a_slow_device_is_waited_for(void **state)
     medium_hold(medium, FAULT_WRITE, "extents", 0);
     struct sender *sender = sender_new(&rig, "key", 3, value);
     enum store_result result;
-    while ((result = sender_send(sender, STORE_STREAM_PIECE)) == STORE_OK || sender->is_woken)
+    while ((result = sender_send(sender, STORE_READER_PIECE)) == STORE_OK || sender->is_woken)
         sender->is_woken = false;
     must(result == STORE_WAIT, "send: %d", result);
     rig_run(&rig, 50);
@@ -287,21 +287,21 @@ static void a_slow_device_is_waited_for(void **state)
 
 /* ---- of a length that nobody knew: put aside, and read by a stream ---- */
 
-struct aside {
+struct reply_spill {
     struct store_request request; /* opens the stream */
     struct rig *rig;
     struct store_upload *upload;
-    struct store_stream *stream;
+    struct store_reader *reader;
     const struct blob *value;
     bool is_woken;
 };
 
-static void aside_ready(void *arg)
+static void reply_spill_ready(void *arg)
 {
-    ((struct aside *)arg)->is_woken = true;
+    ((struct reply_spill *)arg)->is_woken = true;
 }
 
-static void aside_await(struct aside *aside)
+static void reply_spill_await(struct reply_spill *aside)
 {
     for (uint32_t rounds = 0; !aside->is_woken; rounds++) {
         must(rounds < 20000, "nobody wakes it");
@@ -311,16 +311,16 @@ static void aside_await(struct aside *aside)
 }
 
 /* The value's pieces, as many as go. */
-static enum store_result aside_put(struct aside *aside)
+static enum store_result reply_spill_put(struct reply_spill *aside)
 {
     enum store_result result = store_upload_begin(aside->rig->workers[0], STORE_UPLOAD_OPEN,
-                                                  aside_ready, aside, &aside->upload);
+                                                  reply_spill_ready, aside, &aside->upload);
     must(result == STORE_OK, "begin: %d", result);
     for (uint64_t at = 0; at < aside->value->len && result == STORE_OK;) {
         const struct iovec *vectors;
         int count;
         while ((result = store_upload_space(aside->upload, &vectors, &count)) == STORE_WAIT)
-            aside_await(aside);
+            reply_spill_await(aside);
         for (int i = 0; i < count && result == STORE_OK; i++) {
             memcpy(vectors[i].iov_base, aside->value->bytes + at, vectors[i].iov_len);
             at += vectors[i].iov_len;
@@ -329,23 +329,23 @@ static enum store_result aside_put(struct aside *aside)
     }
     enum store_result finished;
     while ((finished = store_upload_finish(aside->upload)) == STORE_WAIT)
-        aside_await(aside);
+        reply_spill_await(aside);
     return result == STORE_OK || finished != STORE_OK ? finished : result;
 }
 
 static enum store_result run_open(struct store_txn *txn, struct store_request *request)
 {
-    struct aside *aside = (struct aside *)request;
-    enum store_result result = store_stream_open_upload(txn, aside->upload, &aside->stream);
+    struct reply_spill *aside = (struct reply_spill *)request;
+    enum store_result result = store_reader_open_upload(txn, aside->upload, &aside->reader);
     if (result == STORE_OK)
-        store_stream_keep(aside->stream);
+        store_reader_keep(aside->reader);
     return result;
 }
 
 static enum store_result run_open_in_vain(struct store_txn *txn, struct store_request *request)
 {
-    struct aside *aside = (struct aside *)request;
-    enum store_result result = store_stream_open_upload(txn, aside->upload, &aside->stream);
+    struct reply_spill *aside = (struct reply_spill *)request;
+    enum store_result result = store_reader_open_upload(txn, aside->upload, &aside->reader);
     return result == STORE_OK ? STORE_ABSENT : result;
 }
 
@@ -355,8 +355,9 @@ static void never_done(struct store_request *request, enum store_result result)
     must(false, "it did not have to wait: %d", result);
 }
 
-static enum store_result
-aside_run(struct aside *aside, enum store_result (*run)(struct store_txn *, struct store_request *))
+static enum store_result reply_spill_run(struct reply_spill *aside,
+                                         enum store_result (*run)(struct store_txn *,
+                                                                  struct store_request *))
 {
     aside->request =
         (struct store_request){.run = run, .done = never_done, .scope = STORE_SCOPE_NONE};
@@ -364,17 +365,17 @@ aside_run(struct aside *aside, enum store_result (*run)(struct store_txn *, stru
 }
 
 /* What the stream says is the value's beginning; how much it was. */
-static uint64_t aside_read(struct aside *aside, uint64_t most)
+static uint64_t reply_spill_read(struct reply_spill *aside, uint64_t most)
 {
     const struct iovec *vectors;
     int count;
     uint64_t at = 0;
     enum store_result result = STORE_OK;
-    store_stream_on_ready(aside->stream, aside_ready, aside);
+    store_reader_on_ready(aside->reader, reply_spill_ready, aside);
     while (at < most &&
-           (result = store_stream_next(aside->stream, &vectors, &count)) != STORE_ABSENT) {
+           (result = store_reader_next(aside->reader, &vectors, &count)) != STORE_ABSENT) {
         if (result == STORE_WAIT) {
-            aside_await(aside);
+            reply_spill_await(aside);
             continue;
         }
         must(result == STORE_OK, "stream: %d", result);
@@ -394,15 +395,16 @@ static void what_is_put_aside_is_read_once(void **state)
     struct rig rig;
     start(&rig, &medium);
     for (uint32_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        struct blob *value = blob_random(&rng, (uint64_t)pieces[i] * STORE_STREAM_PIECE);
-        struct aside aside = {.rig = &rig, .value = value};
-        must(aside_put(&aside) == STORE_OK, "put");
-        must(aside_run(&aside, run_open_in_vain) == STORE_ABSENT, "its run was for nothing");
-        must(aside_run(&aside, run_open) == STORE_OK, "open");
+        struct blob *value = blob_random(&rng, (uint64_t)pieces[i] * STORE_READER_PIECE);
+        struct reply_spill aside = {.rig = &rig, .value = value};
+        must(reply_spill_put(&aside) == STORE_OK, "put");
+        must(reply_spill_run(&aside, run_open_in_vain) == STORE_ABSENT, "its run was for nothing");
+        must(reply_spill_run(&aside, run_open) == STORE_OK, "open");
         store_upload_close(aside.upload);
         must_use(&rig, pieces[i]); /* the stream keeps it */
-        must(aside_read(&aside, i % 2 ? UINT64_MAX : value->len / 2) >= value->len / 2, "short");
-        store_stream_close(aside.stream);
+        must(reply_spill_read(&aside, i % 2 ? UINT64_MAX : value->len / 2) >= value->len / 2,
+             "short");
+        store_reader_close(aside.reader);
         must_use(&rig, 0);
         must(frames_referenced(&rig) == 0, "frames stay referenced");
         must(atomic_load(&rig.store->upload_pages) == 0, "pages are still counted");
@@ -422,12 +424,12 @@ static void what_was_put_aside_is_good_when_there_is_no_more_room(void **state)
     store_stats(rig.store, &stats);
     store_set_max_store(rig.store, stats.store_bytes + (8u << 20));
     struct blob *value = blob_random(&rng, 40u << 20);
-    struct aside aside = {.rig = &rig, .value = value};
-    must(aside_put(&aside) == STORE_FULL, "there is no room for that");
-    must(aside_run(&aside, run_open) == STORE_OK, "open");
-    uint64_t there = aside_read(&aside, UINT64_MAX);
+    struct reply_spill aside = {.rig = &rig, .value = value};
+    must(reply_spill_put(&aside) == STORE_FULL, "there is no room for that");
+    must(reply_spill_run(&aside, run_open) == STORE_OK, "open");
+    uint64_t there = reply_spill_read(&aside, UINT64_MAX);
     must(there >= 4u << 20 && there < value->len, "%llu bytes", (unsigned long long)there);
-    store_stream_close(aside.stream);
+    store_reader_close(aside.reader);
     store_upload_close(aside.upload);
     must_use(&rig, 0);
     blob_unref(value);
@@ -442,9 +444,9 @@ static void what_was_put_aside_is_gone_with_the_power(void **state)
     struct rig rig;
     start(&rig, &medium);
     struct blob *value = blob_random(&rng, 1 << 20);
-    struct aside aside = {.rig = &rig, .value = value};
+    struct reply_spill aside = {.rig = &rig, .value = value};
     must(do_set(&rig, "key", "value") == STORE_OK, "set");
-    must(aside_put(&aside) == STORE_OK, "put");
+    must(reply_spill_put(&aside) == STORE_OK, "put");
     struct medium *cut = medium_copy(medium);
     store_upload_close(aside.upload);
     end(&rig, medium);
@@ -584,7 +586,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_sent_is_there),
         cmocka_unit_test(it_is_a_value_like_others_in_its_transaction),
-        cmocka_unit_test(space_comes_back),
+        cmocka_unit_test(page_file_comes_back),
         cmocka_unit_test(flushing_everything_leaves_uploads_alone),
         cmocka_unit_test(slow_ones_hold_up_nobody),
         cmocka_unit_test(a_slow_device_is_waited_for),

@@ -6,7 +6,7 @@
 
 #include "storage/txn/engine.h"
 
-#define ITEM_HEADS (sizeof(struct format_item) + sizeof(struct format_outside_key))
+#define ITEM_HEADS (sizeof(struct format_item) + sizeof(struct format_overflow_key))
 
 enum tree_op_kind {
     OP_CREATE,
@@ -52,7 +52,7 @@ static const char *const names[TREE_KEYS] = {"list", "set", "sorted", "fourth", 
 void tree_model_init(struct tree_model *model, uint64_t seed)
 {
     *model =
-        (struct tree_model){.rng = {seed}, .target = 400, .outside_percent = 2, .value_most = 200};
+        (struct tree_model){.rng = {seed}, .target = 400, .overflow_percent = 2, .value_most = 200};
 }
 
 static void clear_collection(struct model_collection *collection)
@@ -444,7 +444,7 @@ static void fill_op(struct tree_model *model, struct tree_op *op)
         op->random = rng_chance(rng, 50) ? 0 : model->collections[op->key].tree[0].count;
     choose_key(model, op);
     op->value_len = rng_below(rng, 10) ? rng_below(rng, 40) : rng_below(rng, model->value_most);
-    if (rng_chance(rng, model->outside_percent))
+    if (rng_chance(rng, model->overflow_percent))
         op->value_len =
             rng_chance(rng, 80) ? 900 + rng_below(rng, 3000) : 4500 + rng_below(rng, 300000);
     op->value_seed = rng_next(rng);

@@ -33,7 +33,7 @@ struct tree_model {
     struct rng rng;
     struct model_collection collections[TREE_KEYS];
     uint32_t target; /* how many entries a tree tends to have */
-    uint32_t outside_percent, value_most;
+    uint32_t overflow_percent, value_most;
 };
 
 void tree_model_init(struct tree_model *model, uint64_t seed);

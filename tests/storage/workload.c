@@ -82,16 +82,16 @@ static void keep(struct workload *load, struct call *call)
     load->log_last = call;
 }
 
-static void adopt_stream(struct workload *load, const struct call *call, const struct step *step)
+static void adopt_reader(struct workload *load, const struct call *call, const struct step *step)
 {
     const struct call_key *key = &call->keys[step->key];
     for (uint32_t i = 0; i < WORKLOAD_STREAMS; i++)
-        if (!load->streams[i].stream) {
-            load->streams[i] = (struct workload_stream){
-                step->stream, blob_ref(load->now->entries[key->db][key->id].blob), 0};
+        if (!load->readers[i].reader) {
+            load->readers[i] = (struct workload_stream){
+                step->reader, blob_ref(load->now->entries[key->db][key->id].blob), 0};
             return;
         }
-    store_stream_close(step->stream);
+    store_reader_close(step->reader);
 }
 
 static void finished(struct call *call)
@@ -106,8 +106,8 @@ static void finished(struct call *call)
     }
     bool changed = oracle_apply(load->now, call, true);
     for (uint32_t i = 0; i < call->step_count; i++) {
-        if (call->steps[i].kind == STEP_STREAM && call->steps[i].stream)
-            adopt_stream(load, call, &call->steps[i]);
+        if (call->steps[i].kind == STEP_STREAM && call->steps[i].reader)
+            adopt_reader(load, call, &call->steps[i]);
         if (call->steps[i].kind == STEP_SWAP_DB) /* other keys of these names */
             memset(load->scan.missing, true, sizeof load->scan.missing);
     }
@@ -183,48 +183,48 @@ static void scan_step(struct workload *load)
 
 /* ---- streams ---- */
 
-static void close_stream(struct workload_stream *stream)
+static void close_stream(struct workload_stream *reader)
 {
-    store_stream_close(stream->stream);
-    blob_unref(stream->expected);
-    *stream = (struct workload_stream){0};
+    store_reader_close(reader->reader);
+    blob_unref(reader->expected);
+    *reader = (struct workload_stream){0};
 }
 
 /* One piece more; false when it has to wait. */
-static bool stream_step(struct workload *load, struct workload_stream *stream)
+static bool reader_step(struct workload *load, struct workload_stream *reader)
 {
     const struct iovec *vectors;
     int count;
-    enum store_result result = store_stream_next(stream->stream, &vectors, &count);
+    enum store_result result = store_reader_next(reader->reader, &vectors, &count);
     if (result == STORE_WAIT)
         return false;
     if (result == STORE_ABSENT)
-        must(stream->offset == stream->expected->len, "a stream ends at %llu of %llu",
-             (unsigned long long)stream->offset, (unsigned long long)stream->expected->len);
+        must(reader->offset == reader->expected->len, "a stream ends at %llu of %llu",
+             (unsigned long long)reader->offset, (unsigned long long)reader->expected->len);
     must(result == STORE_OK || result == STORE_ABSENT || tolerates(load), "a stream fails with %d",
          result);
     if (result != STORE_OK) {
-        close_stream(stream);
+        close_stream(reader);
         return true;
     }
     for (int i = 0; i < count; i++) {
-        must(stream->offset + vectors[i].iov_len <= stream->expected->len &&
-                 memcmp(stream->expected->bytes + stream->offset, vectors[i].iov_base,
+        must(reader->offset + vectors[i].iov_len <= reader->expected->len &&
+                 memcmp(reader->expected->bytes + reader->offset, vectors[i].iov_base,
                         vectors[i].iov_len) == 0,
              "a stream of %llu bytes shows something else at %llu",
-             (unsigned long long)stream->expected->len, (unsigned long long)stream->offset);
-        stream->offset += vectors[i].iov_len;
+             (unsigned long long)reader->expected->len, (unsigned long long)reader->offset);
+        reader->offset += vectors[i].iov_len;
     }
     return true;
 }
 
-static void streams_step(struct workload *load)
+static void readers_step(struct workload *load)
 {
-    struct workload_stream *stream = &load->streams[rng_below(&load->rng, WORKLOAD_STREAMS)];
-    if (stream->stream && rng_chance(&load->rng, 5))
-        close_stream(stream);
-    else if (stream->stream)
-        stream_step(load, stream);
+    struct workload_stream *reader = &load->readers[rng_below(&load->rng, WORKLOAD_STREAMS)];
+    if (reader->reader && rng_chance(&load->rng, 5))
+        close_stream(reader);
+    else if (reader->reader)
+        reader_step(load, reader);
 }
 
 /* ---- new calls ---- */
@@ -405,7 +405,7 @@ static struct call *random_call(struct workload *load)
 void workload_step(struct workload *load)
 {
     scan_step(load);
-    streams_step(load);
+    readers_step(load);
     while (load->under_way >= load->window)
         rig_round(load->rig);
     if (load->under_way == 0 || rng_chance(&load->rng, 30))
@@ -438,12 +438,12 @@ void workload_drain(struct workload *load)
         rig_round(load->rig);
     load->scan.running = false;
     for (uint32_t i = 0; i < WORKLOAD_STREAMS; i++) {
-        struct workload_stream *stream = &load->streams[i];
-        while (stream->stream && !tolerates(load))
-            if (!stream_step(load, stream))
+        struct workload_stream *reader = &load->readers[i];
+        while (reader->reader && !tolerates(load))
+            if (!reader_step(load, reader))
                 rig_round(load->rig);
-        if (stream->stream)
-            close_stream(stream);
+        if (reader->reader)
+            close_stream(reader);
     }
     while (anything_parked(load->rig))
         rig_round(load->rig);

@@ -20,7 +20,7 @@
 #define WORKLOAD_LARGEST (SIZES_ARE_TINY ? STORE_VALUE_MAX / 4 : 12u << 20)
 
 struct workload_stream {
-    struct store_stream *stream;
+    struct store_reader *reader;
     struct blob *expected;
     uint64_t offset;
 };
@@ -48,7 +48,7 @@ struct workload {
     uint64_t large_max;
     struct medium *medium; /* or NULL; once its power is cut, calls may fail */
     bool tolerant;         /* they may at any time */
-    struct workload_stream streams[WORKLOAD_STREAMS];
+    struct workload_stream readers[WORKLOAD_STREAMS];
     struct workload_scan scan;
 };
 

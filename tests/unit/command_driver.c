@@ -395,7 +395,7 @@ struct driver *driver_open(uint8_t resp_version, uint64_t wait_seed)
     if (wait_seed != DRIVER_NO_WAITS)
         model_store_set_waits(driver->server.store, wait_seed, WAITS_PER_MILLE);
     atomic_store(&driver->server.memory_bound, MEMORY);
-    atomic_store(&driver->server.client_comfort, MEMORY);
+    atomic_store(&driver->server.client_soft_limit, MEMORY);
     assert_true(config_init(&driver->server.config));
     resp_writer_init(&driver->reply, resp_version);
     resp_parser_init(&driver->parser,

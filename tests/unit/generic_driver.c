@@ -27,7 +27,7 @@ void driver_open(struct driver *driver, const struct command *table, uint32_t wa
     struct store_options options = {.partition_count = 1, .worker_count = 1};
     memset(driver, 0, sizeof(*driver));
     atomic_store(&driver->server.memory_bound, 1u << 30);
-    atomic_store(&driver->server.client_comfort, 1u << 30);
+    atomic_store(&driver->server.client_soft_limit, 1u << 30);
     if (store_open(&options, &driver->server.store, message) != STORE_OK ||
         store_attach(driver->server.store, 0, &driver->worker, message) != STORE_OK) {
         fprintf(stderr, "model store: %s\n", message);

@@ -8,22 +8,24 @@
 #include "server/exec/request_reply.h"
 #include "tests/model/model_private.h"
 
-enum store_result aside_step(struct call *call, struct aside *aside, struct resp_writer *said)
+enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
+                                   struct resp_writer *said)
 {
-    (void)aside, (void)said;
+    (void)spill, (void)said;
     return store_step(call->txn);
 }
 
-enum store_result aside_reply(struct call *call, struct aside *aside, struct resp_writer *said)
+enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill,
+                                    struct resp_writer *said)
 {
-    (void)aside;
+    (void)spill;
     resp_raw(call->reply, said->data, said->len);
     return said->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-void aside_free(struct aside *aside)
+void reply_spill_free(struct reply_spill *spill)
 {
-    (void)aside;
+    (void)spill;
 }
 
 enum store_result call_step(struct call *call, struct resp_writer *said)
@@ -54,7 +56,7 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
 
 static void on_ready(void *request)
 {
-    store_rouse(request);
+    store_resume(request);
 }
 
 enum store_result call_upload_begin(struct call *call, uint64_t length,

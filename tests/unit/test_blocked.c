@@ -47,7 +47,7 @@ static void assert_nobody_waits(struct fixture *fixture)
     assert_int_equal(blocked_keys(fixture->server.blocked), 0);
 }
 
-static void test_the_key_is_kept_for_who_was_summoned(void **state)
+static void test_the_key_is_kept_for_the_waiter_it_was_handed_to(void **state)
 {
     struct fixture *fixture = *state;
     struct peer *maker = connect_peer(fixture), *thief = connect_peer(fixture);
@@ -64,7 +64,7 @@ static void test_the_key_is_kept_for_who_was_summoned(void **state)
     assert_nobody_waits(fixture);
 }
 
-static void test_who_is_summoned_is_served_whatever_ends_its_wait(void **state)
+static void test_a_handed_off_waiter_is_served_whatever_ends_its_wait(void **state)
 {
     struct fixture *fixture = *state;
     struct peer *maker = connect_peer(fixture);
@@ -84,7 +84,7 @@ static void test_who_is_summoned_is_served_whatever_ends_its_wait(void **state)
 }
 
 /* What has expired when it comes to look: it waits on, or ends as it was told to meanwhile. */
-static void test_who_is_summoned_for_nothing(void **state)
+static void test_a_waiter_that_is_handed_nothing(void **state)
 {
     struct fixture *fixture = *state;
     struct peer *maker = connect_peer(fixture);
@@ -180,9 +180,9 @@ static void test_the_end_of_a_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_the_key_is_kept_for_who_was_summoned),
-        TEST(test_who_is_summoned_is_served_whatever_ends_its_wait),
-        TEST(test_who_is_summoned_for_nothing),
+        TEST(test_the_key_is_kept_for_the_waiter_it_was_handed_to),
+        TEST(test_a_handed_off_waiter_is_served_whatever_ends_its_wait),
+        TEST(test_a_waiter_that_is_handed_nothing),
         TEST(test_what_one_does_not_take_goes_to_the_next),
         TEST(test_a_swap_is_for_who_can_use_it),
         TEST(test_two_keys_ready_at_once),

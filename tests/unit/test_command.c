@@ -65,7 +65,7 @@ static const char *run(struct fixture *fixture, const char *line)
                         .session = &fixture->session,
                         .reply = &fixture->reply,
                         .argv = argv,
-                        .tour_last = true};
+                        .broadcast_last = true};
     for (char *at = strtok_r(words, " ", &rest); at != NULL; at = strtok_r(NULL, " ", &rest))
         argv[call.argc++] = slice(strcmp(at, "''") == 0 ? "" : at);
     call.command = command_find(&fixture->server.commands, argv[0]);

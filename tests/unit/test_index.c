@@ -46,7 +46,7 @@ static struct random seeded(const char *test)
 #define MODEL_MAX 6000
 
 struct known {
-    uint32_t slot, tag, page, item_slot, traits;
+    uint32_t slot, tag, page, item_slot, flags;
 };
 
 struct model {
@@ -94,7 +94,7 @@ static void model_remove(struct model *model, uint32_t at)
 static bool same(uint64_t entry, const struct known *known)
 {
     return index_tag(entry) == known->tag && index_page(entry) == known->page &&
-           index_item_slot(entry) == known->item_slot && index_traits(entry) == known->traits;
+           index_item_slot(entry) == known->item_slot && index_flags(entry) == known->flags;
 }
 
 /* Where the index has exactly this entry, by find and next. */
@@ -166,14 +166,14 @@ static struct known random_entry(struct random *random, enum tags shape)
         .tag = random_tag(random, below(random, 8) == 0 ? TAGS_EVEN : shape),
         .page = 1 + below(random, INDEX_PAGE_MAX),
         .item_slot = below(random, INDEX_ITEM_SLOT_MAX + 1),
-        .traits = below(random, INDEX_TRAITS + 1),
+        .flags = below(random, INDEX_TRAITS + 1),
     };
     return entry;
 }
 
 static bool insert_both(struct index *ix, struct model *model, struct known entry)
 {
-    if (!index_insert(ix, entry.slot, entry.tag, entry.page, entry.item_slot, entry.traits)) {
+    if (!index_insert(ix, entry.slot, entry.tag, entry.page, entry.item_slot, entry.flags)) {
         return false;
     }
     model_insert(model, entry);
@@ -195,8 +195,8 @@ static void change_both(struct index *ix, struct random *random, struct known *k
     assert_true(position != INDEX_NONE);
     known->page = 1 + below(random, INDEX_PAGE_MAX);
     known->item_slot = below(random, INDEX_ITEM_SLOT_MAX + 1);
-    known->traits = below(random, INDEX_TRAITS + 1);
-    index_set(ix, known->slot, position, known->page, known->item_slot, known->traits);
+    known->flags = below(random, INDEX_TRAITS + 1);
+    index_set(ix, known->slot, position, known->page, known->item_slot, known->flags);
     assert_true(same(index_get(ix, known->slot, position), known));
 }
 

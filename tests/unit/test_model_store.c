@@ -356,14 +356,14 @@ static enum store_result body_put_large(struct store_txn *txn, struct job *job)
 static enum store_result body_open_stream(struct store_txn *txn, struct job *job)
 {
     struct store_item item;
-    struct store_stream *stream;
+    struct store_reader *reader;
     enum store_result result = store_get(txn, &job->keys[0], &item);
     if (result != STORE_OK)
         return result;
     assert_true(item.large);
     assert_null(item.bytes);
-    result = store_stream_open(txn, &item, 0, &stream);
-    job->text = (const char *)stream;
+    result = store_reader_open(txn, &item, 0, &reader);
+    job->text = (const char *)reader;
     char last;
     return result == STORE_OK ? store_read(txn, &item, LARGE - 1, 1, &last) : result;
 }
@@ -373,7 +373,7 @@ static void set_flag(void *arg)
     *(bool *)arg = true;
 }
 
-static void a_stream_shows_the_version_it_was_opened_on(void **state)
+static void a_reader_shows_the_version_it_was_opened_on(void **state)
 {
     struct bench *bench = *state;
     model_store_set_waits(bench->store, 3, 850);
@@ -384,14 +384,14 @@ static void a_stream_shows_the_version_it_was_opened_on(void **state)
     assert_int_equal(finish(bench->workers[0], &read), STORE_OK);
     put(bench, 0, "large", "overwritten");
 
-    struct store_stream *stream = (struct store_stream *)read.text;
+    struct store_reader *reader = (struct store_reader *)read.text;
     const struct iovec *vectors;
     bool ready = true;
     size_t at = 0;
     int count, waits = 0;
-    store_stream_on_ready(stream, set_flag, &ready);
+    store_reader_on_ready(reader, set_flag, &ready);
     for (enum store_result result;
-         (result = store_stream_next(stream, &vectors, &count)) != STORE_ABSENT;) {
+         (result = store_reader_next(reader, &vectors, &count)) != STORE_ABSENT;) {
         if (result == STORE_WAIT) {
             ready = false;
             store_poll(bench->workers[0]);
@@ -406,7 +406,7 @@ static void a_stream_shows_the_version_it_was_opened_on(void **state)
     }
     assert_int_equal(at, LARGE);
     assert_true(waits > 0);
-    store_stream_close(stream);
+    store_reader_close(reader);
 }
 
 /* ---- slots ---- */
@@ -522,7 +522,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(requests_on_a_key_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(workers_on_threads_lose_no_update, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_shows_the_version_it_was_opened_on, setup,
+        cmocka_unit_test_setup_teardown(a_reader_shows_the_version_it_was_opened_on, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(trees_are_sorted_and_change_with_their_transaction, setup,
                                         teardown),

@@ -34,7 +34,7 @@ static void test_who_publishes_faster_than_is_delivered_waits(void **state)
     struct fixture *fixture = *state;
     struct peer *publisher = connect_peer(fixture), *other = connect_peer(fixture);
     struct peer *subscriber = connect_peer_to(fixture, 1);
-    atomic_store(&fixture->server.client_comfort, 4u << 20);
+    atomic_store(&fixture->server.client_soft_limit, 4u << 20);
     send_text(subscriber, "SUBSCRIBE n\r\n");
     poke(subscriber);
     turn_all(fixture, 3);

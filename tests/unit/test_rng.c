@@ -14,10 +14,10 @@ static void rolls_are_even(void **state)
     (void)state;
     static const uint64_t bounds[] = {1, 2, 7, 64, 100};
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
-        struct dice dice = dice_new(i);
+        struct rng rng = rng_new(i);
         uint32_t seen[100] = {0}, rolls = 2000 * (uint32_t)bounds[i];
         for (uint32_t j = 0; j < rolls; j++) {
-            uint64_t roll = dice_below(&dice, bounds[i]);
+            uint64_t roll = rng_below(&rng, bounds[i]);
             assert_true(roll < bounds[i]);
             seen[roll]++;
         }
@@ -29,10 +29,10 @@ static void rolls_are_even(void **state)
 static void chosen_ones_differ_and_rise(void **state)
 {
     (void)state;
-    struct dice dice = dice_new(1);
+    struct rng rng = rng_new(1);
     for (uint64_t bound = 1; bound <= 60; bound++)
         for (uint64_t count = 0; count <= bound; count++) {
-            uint64_t *chosen = dice_choose(&dice, bound, count);
+            uint64_t *chosen = rng_choose(&rng, bound, count);
             assert_non_null(chosen);
             for (uint64_t i = 0; i < count; i++)
                 assert_true(chosen[i] < bound && (i == 0 || chosen[i - 1] < chosen[i]));
@@ -43,11 +43,11 @@ static void chosen_ones_differ_and_rise(void **state)
 static void each_is_chosen_as_often(void **state)
 {
     (void)state;
-    struct dice dice = dice_new(2);
+    struct rng rng = rng_new(2);
     for (uint64_t count = 1; count < 10; count++) {
         uint32_t seen[10] = {0};
         for (int round = 0; round < 10000; round++) {
-            uint64_t *chosen = dice_choose(&dice, 10, count);
+            uint64_t *chosen = rng_choose(&rng, 10, count);
             for (uint64_t i = 0; i < count; i++)
                 seen[chosen[i]]++;
             free(chosen);
@@ -60,9 +60,9 @@ static void each_is_chosen_as_often(void **state)
 static void one_seed_gives_one_choice(void **state)
 {
     (void)state;
-    struct dice a = dice_new(7), b = dice_new(7), c = dice_new(8);
-    uint64_t roll = dice_roll(&a);
-    assert_true(roll == dice_roll(&b) && roll != dice_roll(&c));
+    struct rng a = rng_new(7), b = rng_new(7), c = rng_new(8);
+    uint64_t roll = rng_roll(&a);
+    assert_true(roll == rng_roll(&b) && roll != rng_roll(&c));
 }
 
 int main(void)

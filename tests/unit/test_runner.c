@@ -165,15 +165,15 @@ static void test_waits_change_nothing(void **state)
 {
     char *value = malloc(30001);
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct bytes stream = {0}, expected = {0};
+        struct bytes reader = {0}, expected = {0};
         seed_state = seed;
         for (int i = 0; i < 600; i++)
-            add_random_command(&stream, value, 30000);
+            add_random_command(&reader, value, 30000);
         for (uint32_t waits = 0; waits <= 1000; waits += 250) {
             restart(state);
             struct fixture *fixture = *state;
             struct peer *peer = connect_peer(fixture);
-            add_bytes(&peer->sent, stream.data, stream.len);
+            add_bytes(&peer->sent, reader.data, reader.len);
             model_store_set_waits(fixture->server.store, seed, waits);
             if (waits == 0)
                 atomic_store(&fixture->server.monitor_count, 1);
@@ -186,7 +186,7 @@ static void test_waits_change_nothing(void **state)
                 fail_msg("seed %llu, waits %u", (unsigned long long)seed, waits);
         }
         assert_true(expected.len > 100000);
-        free(stream.data);
+        free(reader.data);
         free(expected.data);
     }
     free(value);
