@@ -470,7 +470,7 @@ COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
 	server/core/call.c server/exec/keyspace.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
-	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c \
+	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c server/types/string_walk.c \
 	server/base/rng.c server/exec/collector.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.

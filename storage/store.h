@@ -269,9 +269,8 @@ uint64_t store_prefetch(struct store_worker *worker, const struct store_key *key
 STORE_MUST_CHECK bool store_pause(struct store_txn *txn, bool refuses);
 void store_go_on(struct store_txn *txn);
 
-/* A request that has to wait for others with its keys may be run meanwhile, so that the pages
- * it is going to need are read at the same time as theirs. Nothing such a run finds or does counts,
- * and whatever it has left behind has to be forgotten by whoever allows it. */
+/* A prefetch run: a request that waits for its keys runs only to start its reads. Its results and
+ * effects are discarded; the caller undoes what the run leaves outside of the transaction. */
 bool store_is_prefetch_run(const struct store_txn *txn);
 
 /* A value as found. `bytes` is the whole value while it is small, NULL when it is large; valid
@@ -350,8 +349,7 @@ struct store_access {
 STORE_MUST_CHECK enum store_result
 store_get_access(struct store_txn *txn, const struct store_key *key, struct store_access *use);
 /* For a key that this run has put, and changes no more: that is how it was used. */
-void store_set_access(struct store_txn *txn, const struct store_key *key,
-                      const struct store_access *use);
+void store_set_access(struct store_txn *txn, const struct store_key *, const struct store_access *);
 
 /* Gives the item found at `from` the name `to`, over what is there; `from` is gone. Takes no longer
  * for a large value than for a small one. */
@@ -372,7 +370,7 @@ STORE_MUST_CHECK enum store_result store_reader_open(struct store_txn *txn,
                                                      const struct store_item *item, uint64_t offset,
                                                      struct store_reader **reader);
 /* Whether there can be one: not of what this transaction itself has changed. */
-bool store_readers(const struct store_item *item);
+bool store_needs_reader(const struct store_item *item);
 /* Before its first piece: it ends after so many bytes. */
 void store_reader_end_after(struct store_reader *reader, uint64_t length);
 struct store_upload;
@@ -498,8 +496,8 @@ struct store_prefetch_hint {
 };
 
 /* Has what is in memory of the ways to it fetched into the processor's cache. */
-void store_prefetch_trees(struct store_worker *worker,
-                          const struct store_prefetch_hint *prefetch_hints, uint32_t count);
+void store_prefetch_trees(struct store_worker *worker, const struct store_prefetch_hint *hints,
+                          uint32_t count);
 
 /* Gives the key a new value of `count` empty trees. */
 STORE_MUST_CHECK enum store_result store_tree_create(struct store_txn *txn,
@@ -563,9 +561,8 @@ STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
 STORE_MUST_CHECK enum store_result store_yield(struct store_txn *txn);
 uint64_t store_attempt(const struct store_txn *txn);
 
-/* store_step, after which the request is not run again before store_resume, however long that
- * takes: so there must be somebody who looks now and then whether others wait for its keys
- * (store_has_waiters). Both on its thread, between its runs; one that does not rest is left so. */
+/* store_step, but the next run waits for store_resume, its keys held, no pages: the caller polls
+ * store_has_waiters. On the request's thread, between runs; no effect if not suspended. */
 STORE_MUST_CHECK enum store_result store_suspend(struct store_txn *txn);
 void store_resume(struct store_request *request);
 bool store_has_waiters(const struct store_request *request);

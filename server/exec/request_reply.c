@@ -145,7 +145,7 @@ static enum store_result reply_bytes(struct call *call, const struct part *part,
     }
     if (!is_tail(part) && part->len < COPIED_PART)
         return copy_part(call, part);
-    if (may_reader && store_readers(item))
+    if (may_reader && store_needs_reader(item))
         return reply_stream(call, part, NULL, length);
     bool is_whole = part->len == item->length;
     return is_whole ? load_part(call, part) : copy_part(call, part);

@@ -93,7 +93,7 @@ static void join(struct store_txn *txn, struct store_reader *reader)
 }
 
 /* What this transaction has put, as long as it has only put it, is as it will be. */
-bool store_readers(const struct store_item *item)
+bool store_needs_reader(const struct store_item *item)
 {
     const struct large_write *own = item->version == 0 ? item->origin : NULL;
     return item->large && (!own || (own->base && !own->patches));
@@ -123,7 +123,7 @@ static void begin_at(struct store_reader *reader, uint64_t offset)
 enum store_result store_reader_open(struct store_txn *txn, const struct store_item *item,
                                     uint64_t offset, struct store_reader **reader)
 {
-    assert(store_readers(item) && offset < item->length);
+    assert(store_needs_reader(item) && offset < item->length);
     const struct format_item *found = item->origin;
     enum store_result result =
         item->version == 0

@@ -18,7 +18,7 @@ FOLDERS = ("server", "storage")
 ALL_FOLDERS = ("protocol", "storage", "server", "rdma-ext", "clients")
 CIRCLE_MOST = 4
 # Where there is a larger one, which is not to grow: to be taken out when it is opened.
-CIRCLE_LIMITS = {"server/exec": 7, "server/commands": 5, "rdma-ext": 9}
+CIRCLE_LIMITS = {"rdma-ext": 7}
 # The library's face: part of no room.
 PUBLIC = {"storage/store.h"}
 ROOM = re.compile(r"^\| `(\w+)/` \|")

@@ -621,7 +621,7 @@ void model_join_reader(struct store_txn *txn, struct store_reader *reader)
     txn->readers = reader;
 }
 
-bool store_readers(const struct store_item *item)
+bool store_needs_reader(const struct store_item *item)
 {
     return item->large && item->version != 0;
 }
