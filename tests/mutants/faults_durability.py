@@ -119,7 +119,7 @@ fault("index-block-unchecked", "storage/maintenance/index_stream.c",
 fault("version-kept", "storage/journal/superblock.c",
       "a directory keeps its old format's version although new entries are written into it",
       ("super->version = FORMAT_STAMP;", ""),
-      by=["test_golden.py::test_a_golden_directory_is_read_and_written_on"])
+      by=["test_golden.py::test_an_earlier_server_refuses_what_this_one_has_started_on"])
 fault("index-by-one-superblock", "storage/recovery/recover.c",
       "the superblock of the stop is believed though the newer one is lost",
       ("!store->superblock.is_damaged && store->superblock.is_in_turn &&", ""),
