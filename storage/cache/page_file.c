@@ -383,7 +383,7 @@ void page_file_assign(struct page_file *file, uint32_t segment, uint32_t size_cl
     count_free(file, segment, (int32_t)places_in_segment(size_class));
 }
 
-bool space_class_exists(const struct page_file *file, uint32_t size_class)
+bool page_file_class_exists(const struct page_file *file, uint32_t size_class)
 {
     if (file->id != FORMAT_EXTENT_SPACE)
         return size_class >= 1 && size_class <= FORMAT_SLAB_CLASSES;
@@ -393,7 +393,7 @@ bool space_class_exists(const struct page_file *file, uint32_t size_class)
 bool page_file_load_segment(struct page_file *file, uint32_t segment, uint32_t size_class,
                             const uint64_t *free_slots, uint32_t words)
 {
-    if (!space_class_exists(file, size_class))
+    if (!page_file_class_exists(file, size_class))
         return false;
     page_file_assign(file, segment, size_class);
     uint64_t *masks = &file->free_slots[(size_t)segment * SEGMENT_PAGES];
@@ -581,7 +581,7 @@ static int class_in(const struct page_file *file, uint32_t segment, const char *
         header.magic == FORMAT_SEGMENT_MAGIC && header.seed == file->cache->seed &&
         header.segment == segment && header.file == file->id &&
         header.checksum == XXH3_64bits(&header, offsetof(struct format_segment, checksum)) &&
-        space_class_exists(file, header.size_class);
+        page_file_class_exists(file, header.size_class);
     return good ? header.size_class : -1;
 }
 

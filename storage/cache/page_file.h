@@ -151,12 +151,13 @@ STORE_MUST_CHECK bool page_file_try_keep_run(struct page_file *file,
 /* Whether there is such a run, and in use. */
 bool page_file_has_run(const struct page_file *file, const struct format_extent *run);
 /* Whether the slot of a slab is free. */
-static inline bool space_slot_is_free(const struct page_file *file, uint32_t page, uint32_t slot)
+static inline bool page_file_slot_is_free(const struct page_file *file, uint32_t page,
+                                          uint32_t slot)
 {
     return file->free_slots[page] >> slot & 1;
 }
 /* Whether segments of the space can have such a class. */
-bool space_class_exists(const struct page_file *file, uint32_t size_class);
+bool page_file_class_exists(const struct page_file *file, uint32_t size_class);
 /* Class of the page's segment; 0: it has none, or the file no such page. */
 uint32_t page_file_class_at(const struct page_file *file, uint32_t page);
 /* A segment's way: blank, taken, assigned to a class; and when all its slots are free, detached

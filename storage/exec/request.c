@@ -38,7 +38,7 @@
 #define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
 
 /* For want of memory it fails at its next attempt. */
-static void claim_keys(struct store_txn *txn)
+static void request_key_locks(struct store_txn *txn)
 {
     if (!key_locks_request(txn))
         txn->failure = STORE_NO_MEMORY;
@@ -98,7 +98,7 @@ static void store_lock_open(struct store *store, struct store_worker *from)
     while (admitted) {
         struct store_txn *txn = admitted;
         admitted = txn->next;
-        claim_keys(txn);
+        request_key_locks(txn);
         request_wake(txn, from);
     }
     store_lock_try(store, from);
@@ -329,7 +329,7 @@ static bool queue(struct store_txn *txn)
     if (behind || busy)
         store_lock_queue(txn);
     else
-        claim_keys(txn);
+        request_key_locks(txn);
     return true;
 }
 

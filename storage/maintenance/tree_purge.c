@@ -132,7 +132,7 @@ static void give_page(struct page_file *file, const struct dropped_tree *dropped
 {
     uint32_t frame = is_node_page(file, page) ? file->table[page] : 0;
     bool is_here = frame && arena_frame(file->arena, frame)->state == FRAME_VALID;
-    if (!is_node_page(file, page) || space_slot_is_free(file, page, 0) ||
+    if (!is_node_page(file, page) || page_file_slot_is_free(file, page, 0) ||
         (is_here && !is_of(dropped, (const void *)arena_memory(file->arena, frame)))) {
         report_damage(file->engine, dropped, page);
         return;

@@ -45,7 +45,7 @@ static bool take_named_slot(struct page_file *file, uint64_t entry)
         return false;
     uint32_t size_class = page_file_class_of(file, page);
     if (size_class == 0 || slot >= format_class_slots(size_class) ||
-        space_slot_is_free(file, page, slot))
+        page_file_slot_is_free(file, page, slot))
         return false;
     file->free_slots[page] |= 1ull << slot;
     return true;

@@ -71,7 +71,7 @@ static bool is_sound(const struct page_file *file, const struct format_operation
         return false;
     switch (operation->kind) {
     case FORMAT_ASSIGN:
-        return operation->slot == 0 || space_class_exists(file, operation->slot);
+        return operation->slot == 0 || page_file_class_exists(file, operation->slot);
     case FORMAT_PUT:
         return is_slab && operation->page % SEGMENT_PAGES != 0 &&
                operation->length >= sizeof(struct format_item);

@@ -412,7 +412,7 @@ static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *e
 {
     struct page_file *file = tree_space(txn, edit->collection);
     uint32_t frame;
-    if (!edit->is_fresh && space_slot_is_free(file, edit->page, 0))
+    if (!edit->is_fresh && page_file_slot_is_free(file, edit->page, 0))
         return damaged(&edit->collection->trees[0], edit->page, NULL);
     enum store_result result = edit->is_fresh ? commit_slot_frame(txn, file, edit->page, 0, &frame)
                                               : load_page(txn, file, edit->page, &frame);

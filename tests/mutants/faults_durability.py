@@ -284,7 +284,7 @@ fault("segment-class-not-redone", "storage/recovery/redo.c",
       by=[CUTS, POWERCUT])
 fault("databases-not-redone", "storage/recovery/redo.c",
       "a flush or swap of databases is forgotten",
-      ("memcpy(&store->databases, operation + 1, sizeof store->databases);", ""),
+      ("store->databases = databases; return STORE_OK;", "return STORE_OK;"),
       by=[CUTS, POWERCUT])
 fault("item-unchecked-at-the-start", "storage/recovery/recover.c",
       "a damaged item is entered in the index",
@@ -397,11 +397,11 @@ fault("operation-believed", "storage/recovery/redo.c",
       by=[TINY_BELIEVED])
 fault("class-believed", "storage/recovery/redo.c",
       "the journal gives a segment a class that there is not",
-      ("return operation->slot == 0 || space_class_exists(file, operation->slot);", "return true;"),
+      ("return operation->slot == 0 || page_file_class_exists(file, operation->slot);", "return true;"),
       by=[TINY_BELIEVED])
 fault("slot-believed", "storage/recovery/recover.c",
       "the journal names a slot that the page does not have",
-      ("if (redo->slot >= format_class_slots(class)) return false;", ""),
+      ("if (redo->slot >= format_class_slots(size_class)) return false;", ""),
       by=[TINY_BELIEVED])
 fault("node-believed", "storage/format/format.c",
       "a node with a right checksum is believed",

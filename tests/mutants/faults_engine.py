@@ -140,7 +140,8 @@ fault("patches-before-the-image", "storage/recovery/redo.c",
       by=[CUTS])
 fault("patch-not-redone", "storage/recovery/recover.c",
       "what changed of a page is not laid over it",
-      ("lay_patch(buffer, redo->operation, slot, page, slot_size); return;", "return;"),
+      ("return lay_patch(buffer, redo->operation, slot, page, size);",
+       "return true;"),
       by=[CUTS])
 fault("nodes-taken-for-free", "storage/recovery/recover_trees.c",
       "the pages of a collection are used again after a start",
@@ -149,7 +150,7 @@ fault("nodes-taken-for-free", "storage/recovery/recover_trees.c",
 
 fault("dirty-node-dropped", "storage/maintenance/tree_purge.c",
       "the page of a node that is given up stays as it was before the node",
-      ("if (frame && !arena_frame(file->arena, frame)->dirty &&", "if (frame &&"),
+      ("if (is_here && !arena_frame(file->arena, frame)->dirty)", "if (is_here)"),
       by=TREES)
 fault("grave-outlives-a-flush", "storage/exec/flush.c",
       "pages are freed once more after a flush of everything",
@@ -279,7 +280,7 @@ fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
 
 fault("dirty-page-evicted", "storage/cache/page_file.c",
       "a page is dropped before it is written",
-      ("frame->dirty = true; queue_remove(file, number);", "frame->dirty = true;"),
+      ("queue_remove(file, number); frame->dirty = true;", "frame->dirty = true;"),
       ("frame->visited = false; queue_add(file, number);", "frame->visited = false;"),
       by=[RANDOM, CONCURRENT])
 fault("files-grow-late", "storage/value/slot_alloc.c",
@@ -441,7 +442,8 @@ fault("data-passes-for-the-first-node", "storage/value/extent_write.c",
       by=[TINY_RANDOM])
 fault("roots-believed", "storage/txn/verify.c",
       "what an item says of lengths and counts is used as it stands",
-      ("return format_item_is_sound(item) ? SLOT_ITEM : SLOT_DAMAGED;", "return SLOT_ITEM;"),
+      ("return format_item_is_sound(item) && is_of_store(file, item) ? SLOT_ITEM : SLOT_DAMAGED;",
+       "return SLOT_ITEM;"),
       by=[LARGE])
 fault("length-of-a-node-believed", "storage/value/extent.c",
       "what is missing of a node that is too short passes for holes",
@@ -449,8 +451,8 @@ fault("length-of-a-node-believed", "storage/value/extent.c",
       by=[LARGE])
 fault("freed-runs-believed", "storage/value/free.c",
       "a run is given back that is none, or was given back before",
-      ("if (!format_extent_is_sound(run) || !page_file_has_run(file, run) || is_awaited(file, run)) {",
-       "if (false) {"),
+      ("if (!format_extent_is_sound(run) || !page_file_has_run(file, run) || is_awaited(file, run) ||\n"
+       "number_list_has(&file->engine->disputed_runs, run->page)) {", "if (false) {"),
       by=[LARGE])
 fault("run-free-before-durable", "storage/value/free.c",
       "the run of an old value is used again while a crash would bring the value back",
