@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-#define FIRST_TIME (UINT32_C(1) << 31) /* of the clock: 400 days are left for idle times given */
+#define FIRST_TIME (UINT32_C(1) << 31) /* of the clock: leaves 400 days for idle times set */
 #define MINUTE_MS 60000
 #define SECOND_MS 1024
 #define SECOND_MASK 0xfffffu
 #define COUNT_BITS 12
 #define COUNT_MASK 0xfffu
-#define STEP 16u /* parts of a step of the counter */
+#define STEP 16u /* fractions of one count */
 #define FREQUENCY_MAX 255u
 
 /* ---- the arrays ---- */
@@ -46,7 +46,7 @@ void access_tidy(struct page_cache *cache)
     uint32_t state = atomic_load(&cache->uses.state);
     for (uint32_t i = 0; i < cache->page_file_count; i++) {
         struct page_file *file = cache->spaces[i];
-        if (file->id == FORMAT_EXTENT_SPACE) /* which has no items */
+        if (file->id == FORMAT_EXTENT_SPACE) /* extents hold no items */
             continue;
         pthread_mutex_lock(&file->lock);
         if (file->access_state != state)
@@ -62,7 +62,7 @@ static size_t place_of(const struct page_file *file, uint32_t page, uint32_t slo
            slot;
 }
 
-/* NULL: out of memory, nothing is remembered then. */
+/* NULL: out of memory; the access is not tracked. */
 static uint32_t *word_at(struct page_file *file, uint32_t page, uint32_t slot)
 {
     uint32_t state = atomic_load_explicit(&file->cache->uses.state, memory_order_relaxed);
@@ -123,7 +123,7 @@ static uint32_t idle_seconds(uint32_t word, int64_t now_ms)
     return (second_of(now_ms) - (word >> COUNT_BITS)) & SECOND_MASK;
 }
 
-/* The counter with its part, after what it has lost by now. */
+/* The counter with its fraction, less the decay up to now. */
 static uint32_t decayed(const struct access_clock *clock, uint32_t word, int64_t now_ms)
 {
     uint32_t decay = atomic_load_explicit(&clock->decay_minutes, memory_order_relaxed);
@@ -135,7 +135,7 @@ static uint32_t decayed(const struct access_clock *clock, uint32_t word, int64_t
     return loss > count / STEP ? 0 : count - (uint32_t)loss * STEP;
 }
 
-/* What is less than a part is gone by chance. */
+/* An increment below one part is added with the matching probability. */
 static uint32_t counted(const struct access_clock *clock, uint32_t count, uint64_t *random)
 {
     uint32_t factor = atomic_load_explicit(&clock->log_factor, memory_order_relaxed);

@@ -29,7 +29,7 @@ static void *map(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* At a multiple of the size, so that huge pages fit in, too. */
+/* Aligned to its size, so that huge pages fit too. */
 static void *map_chunk(void)
 {
     char *memory = map(2 * ARENA_CHUNK_BYTES);
@@ -51,9 +51,8 @@ static void enter_chunk(struct arena *arena, const void *memory)
     arena->chunk_cells[at] = window;
 }
 
-/* Untouched memory costs nothing: a chunk is mapped whole and used from its start. With huge pages,
- * if all of it may come to be used: then hardly any look-up of a page waits for the processor to
- * find its address. */
+/* Untouched memory costs nothing: a chunk is mapped whole and used from its start. It gets huge
+ * pages if all of it may be used: then a page access hardly ever misses the TLB. */
 static bool add_chunk(struct arena *arena)
 {
     if (arena->chunk_count == ARENA_CHUNK_MAX)
@@ -127,7 +126,7 @@ uint32_t arena_take(struct arena *arena, enum arena_need need)
     return number;
 }
 
-/* In the test build, whoever still looks at a page that has gone sees that it has. */
+/* In the test build, code that still reads a freed page finds poison. */
 static void poison(char *memory)
 {
 #ifdef VELLUM_WAIT
@@ -150,7 +149,8 @@ void arena_give(struct arena *arena, uint32_t number)
     pthread_mutex_unlock(&arena->lock);
 }
 
-/* Before part of a chunk is given back: nobody is to fill the gaps. */
+/* Called before part of a chunk is freed: stops the kernel from refilling the gaps with huge
+ * pages. */
 static void part_huge_pages(struct arena *arena, uint32_t chunk)
 {
     if (arena->is_huge[chunk])
@@ -158,8 +158,8 @@ static void part_huge_pages(struct arena *arena, uint32_t chunk)
     arena->is_huge[chunk] = false;
 }
 
-/* Gives back the memory of one of the free frames. Under the lock, so that nobody begins to
- * register its chunk meanwhile: a device would keep the page that we have given back. */
+/* Frees the memory of one free frame. Holds the lock, so that no thread registers its chunk
+ * meanwhile: a device would keep the page that was returned to the system. */
 static bool trim_one(struct arena *arena)
 {
     uint32_t number = arena->free_list;
@@ -223,6 +223,6 @@ void arena_check(struct arena *arena)
     assert(resident == atomic_load(&arena->used) + ready);
     uint32_t begun =
         arena->chunk_count ? (arena->chunk_count - 1) * ARENA_CHUNK_FRAMES + arena->fresh - 1 : 0;
-    assert(resident + gone == begun); /* number 0 is none */
+    assert(resident + gone == begun); /* number 0 is 'none' */
     pthread_mutex_unlock(&arena->lock);
 }

@@ -1,13 +1,13 @@
 /*
- * Memory for page frames: chunks of 64 MB, each mapped on its own so that it can be registered with
- * a NIC or given back alone, at a multiple of its size so that whether an address is in one is
- * told by a look-up. Frames are numbered through all chunks; number 0 is 'none'.
+ * Memory for page frames, in chunks of 64 MB. Each chunk is mapped separately, so that it can be
+ * registered with a NIC or freed alone, and aligned to its size, so that one look-up decides
+ * whether an address lies in a chunk. Frames are numbered through all chunks; number 0 is 'none'.
  *
  * Invariants
- * 1. A frame is on the free list, or belongs to exactly one space, whose lock protects it.
- * 2. resident counts the frames whose memory the process has; a frame's memory goes back only while
- * it is free and in no list.
- * 3. used counts the frames that belong to spaces. Beyond limit only ARENA_URGENT makes it more.
+ * 1. A frame is on the free list, or belongs to exactly one page file, whose lock protects it.
+ * 2. resident counts the frames whose memory the process holds. A frame's memory is returned to the
+ *    system only while the frame is free and in no list.
+ * 3. used counts the frames that belong to page files. Beyond limit, only ARENA_URGENT raises it.
  *
  * Threads: arena_take, arena_give and arena_hold_chunk lock inside; a leaf lock.
  */
@@ -40,17 +40,17 @@ struct waiter; /* page_file.h */
 
 struct frame {
     struct waiter *waiters; /* transactions that wait for the load */
-    uint64_t commit;        /* newest commit applied to it: must be durable before a write-back */
+    uint64_t commit;        /* newest commit applied to it: must be durable before the write-back */
     uint32_t page;
-    uint32_t refs;         /* I/O in flight, transactions and streams that need it to stay */
-    uint32_t newer, older; /* eviction queue of its space, while it is clean */
+    uint32_t refs;         /* I/O in flight, transactions and value readers that pin it */
+    uint32_t newer, older; /* eviction queue of its page file, while it is clean */
     uint8_t file;
     uint8_t state; /* enum frame_state */
     bool dirty;    /* differs from the file */
     bool writing;  /* being written: immutable, a change goes to a fresh frame */
-    bool visited;  /* used since the eviction hand passed */
-    bool held;     /* its read is held back (load.c) */
-    bool checked;  /* an extent's page: verified with the rest of it since it was read */
+    bool visited;  /* accessed since the eviction hand passed */
+    bool held;     /* its read is deferred (load.c) */
+    bool checked;  /* a page of an extent that was verified with the rest of it since it was read */
 };
 
 struct arena {
@@ -58,29 +58,28 @@ struct arena {
     struct frame *frames[ARENA_CHUNK_MAX];
     char *memory[ARENA_CHUNK_MAX];
     _Atomic uint32_t chunk_cells[ARENA_CELLS]; /* a hash set of chunks, by address; 0: empty */
-    bool is_held[ARENA_CHUNK_MAX];             /* a device may know its pages */
-    bool is_huge[ARENA_CHUNK_MAX];             /* asked for in huge pages */
+    bool is_held[ARENA_CHUNK_MAX];             /* a device may have registered its pages */
+    bool is_huge[ARENA_CHUNK_MAX];             /* huge pages were requested */
     uint32_t chunk_count;
     uint32_t fresh;     /* frames of the last chunk from here on were never used */
     uint32_t free_list; /* linked by `older` */
-    uint32_t
-        held_list; /* likewise: free frames over the limit, whose memory cannot be given back */
-    uint32_t gone_list; /* likewise: those whose memory the system has got back */
+    uint32_t held_list; /* likewise: free frames over the limit, whose memory cannot be freed */
+    uint32_t gone_list; /* likewise: frames whose memory has been returned to the system */
     _Atomic uint32_t used;
-    _Atomic uint32_t resident; /* used or free, and not gone */
+    _Atomic uint32_t resident; /* used or free, with memory */
     _Atomic uint32_t limit;
 };
 
 void arena_init(struct arena *arena, uint32_t limit);
 void arena_free(struct arena *arena);
 
-/* How many frames beyond a limit `urgent` may take, for a commit that has begun. */
+/* How many frames beyond the limit ARENA_URGENT may take, for a commit that has begun. */
 uint32_t arena_urgent_frames(uint32_t limit);
 
 enum arena_need {
     ARENA_MORE,    /* one more, within the limit */
-    ARENA_INSTEAD, /* of one that the caller has just given back: the limit may have sunk below what
-                      is used, and the maintenance thread brings that down */
+    ARENA_INSTEAD, /* replaces a frame that the caller has just freed: the limit may have sunk below
+                      `used`, and the maintenance thread lowers that */
     ARENA_URGENT,  /* for a commit that has begun */
 };
 
@@ -90,16 +89,16 @@ static inline bool arena_is_over(const struct arena *arena)
            atomic_load_explicit(&arena->limit, memory_order_relaxed);
 }
 
-/* 0 when there is none. */
+/* Returns 0 if there is no frame. */
 uint32_t arena_take(struct arena *arena, enum arena_need need);
 void arena_give(struct arena *arena, uint32_t number);
 void arena_trim(
-    struct arena *arena); /* gives the system the memory of free frames over the limit */
+    struct arena *arena); /* returns the memory of free frames over the limit to the system */
 
-void arena_check(struct arena *arena); /* asserts what the lists and figures say; slow */
+void arena_check(struct arena *arena); /* asserts that the lists and counters agree; slow */
 
-/* The chunk that an address lies in, to be registered with a device: its memory is not given back
- * any more. False: none. */
+/* The chunk that contains the address, to be registered with a device: its memory is never
+ * freed from then on. False: no chunk contains it. */
 bool arena_hold_chunk(struct arena *arena, const void *address, void **start, size_t *size);
 
 static inline uint32_t arena_cell(uint32_t window)

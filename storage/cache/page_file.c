@@ -77,8 +77,9 @@ uint64_t page_file_table_bytes(const struct page_file *file)
 
 /* ---- eviction queue ---- */
 
-/* Of clean frames only: where half of a cache is dirty, the hand would pass over all of that again
- * and again. What has been written back begins anew, behind what was read last. */
+/* Holds clean frames only: with half of a cache dirty, the hand would pass over all of that
+ * again and again. A page that was written back is added as new, after the pages that were read
+ * last. */
 
 static void queue_add(struct page_file *file, uint32_t number)
 {
@@ -126,7 +127,7 @@ static void detach(struct page_file *file, uint32_t number)
         arena_give(file->arena, number);
 }
 
-/* SIEVE: the hand goes from old to new, spares what was visited since it last came by. */
+/* SIEVE: the hand moves from old to new and spares frames visited since its last pass. */
 bool page_file_evict(struct page_file *file)
 {
     uint32_t steps = 2 * file->queue_length;
@@ -148,7 +149,7 @@ bool page_file_evict(struct page_file *file)
     return false;
 }
 
-/* Another space's lock is only tried: spaces are otherwise locked in order. */
+/* Only tries the other page file's lock: blocking here would break the lock order. */
 static bool evict_elsewhere(struct page_file *file)
 {
     const struct page_cache *cache = file->cache;
@@ -172,7 +173,8 @@ static uint32_t take_frame(struct page_file *file, bool urgent)
     if (page_file_evict(file) || evict_elsewhere(file))
         number = arena_take(file->arena, ARENA_INSTEAD);
     if (number && arena_is_over(file->arena) && page_file_evict(file))
-        arena_trim(file->arena); /* whoever has the locks for long is to come down, too */
+        arena_trim(
+            file->arena); /* so that usage shrinks also while a caller holds the locks for long */
     if (!number && urgent)
         number = arena_take(file->arena, ARENA_URGENT);
     return number;
@@ -242,8 +244,9 @@ bool page_file_writable(struct page_file *file, uint32_t *number)
     detach(file, *number);
     file->table[page] = copy;
     queue_add(file, copy);
-    page_file_mark_dirty(file, copy, frame->commit); /* clean it could go, and be read before the
-                                                     write of the old one has arrived */
+    page_file_mark_dirty(file, copy,
+                         frame->commit); /* a clean copy could be evicted and read again before the
+                                            write of the old frame has completed */
     *number = copy;
     return true;
 }
@@ -337,7 +340,7 @@ bool page_file_take_blank(struct page_file *file, uint32_t *segment)
     return true;
 }
 
-/* Slots, or runs. */
+/* Number of slots, or of runs. */
 static uint32_t places_in_segment(uint32_t size_class)
 {
     return size_class < FORMAT_RUN_CLASS ? (SEGMENT_PAGES - 1) * format_class_slots(size_class)
@@ -408,7 +411,7 @@ bool page_file_load_segment(struct page_file *file, uint32_t segment, uint32_t s
     return true;
 }
 
-/* The mask and bit of a slot. For a run its number within the segment takes the slot's part. */
+/* The mask and bit of a slot. For a run, its number within the segment serves as the slot. */
 static uint64_t *mask_of(struct page_file *file, uint32_t page, uint32_t slot, uint64_t *bit)
 {
     uint32_t size_class = page_file_class_of(file, page);
@@ -443,7 +446,7 @@ uint32_t page_file_class_at(const struct page_file *file, uint32_t page)
     return page / SEGMENT_PAGES < file->segment_count ? page_file_class_of(file, page) : 0;
 }
 
-/* Whether a run begins there and has room for so many bytes. */
+/* Whether a run of at least so many bytes begins there. */
 static bool is_run(const struct page_file *file, const struct format_extent *run)
 {
     uint32_t size_class = page_file_class_at(file, run->page);
@@ -489,7 +492,8 @@ static uint32_t find_mask(const struct page_file *file, uint32_t segment, uint32
     return from;
 }
 
-/* Moves the class on to the next mask with a free slot, segment after segment, once around. */
+/* Moves the class to the next mask with a free slot, segment after segment, at most once
+ * around. */
 static bool seek(struct page_file *file, uint32_t size_class)
 {
     struct page_file_class *c = &file->classes[size_class];
