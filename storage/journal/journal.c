@@ -77,13 +77,13 @@ static void check(struct journal *journal)
     }
 }
 
-/* One record takes no more of the ring. */
+/* The most bytes of the ring that one record may take. */
 static uint64_t record_limit(const struct journal *journal)
 {
     return journal->size / JOURNAL_RECORD_SHARE;
 }
 
-/* Bytes of the ring that a group of `length` takes, with what is left over where it must wrap. */
+/* Bytes of the ring that a group of `length` takes, including the gap before a wrap. */
 static uint64_t ring_cost(const struct journal *journal, uint64_t length)
 {
     uint64_t padded = journal_padded(length);
@@ -109,8 +109,8 @@ static bool make_room(const struct journal *journal, struct journal_buffer *buff
     return true;
 }
 
-/* The ring or the buffer is full; or, under `everysec`, a group takes so long that what has
- * gathered behind it is a second old: no more is to be acknowledged that could be lost. */
+/* The ring or the buffer is full; or, under `everysec`, a group takes so long that the oldest
+ * record waiting for it is a second old: acknowledging more would exceed the permitted loss. */
 static bool must_wait(struct journal *journal, uint64_t group_length)
 {
     if (journal->filling.length > JOURNAL_GROUP_LIMIT ||
@@ -172,7 +172,7 @@ uint64_t journal_group_checksum(const struct format_group *header, const char *r
 
 /* ---- writing a group ---- */
 
-/* After a long record: what most groups do not need is given back. */
+/* After a long record: frees buffer space that most groups do not need. */
 static void shrink(struct journal_buffer *buffer)
 {
     assert(buffer->length == 0);
@@ -185,7 +185,7 @@ static void shrink(struct journal_buffer *buffer)
     buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
 }
 
-/* Groups that have arrived, up to the first that has not. Returns whether there was one. */
+/* Retires completed groups, up to the first one still in flight. Returns whether there was one. */
 static bool land(struct journal *journal)
 {
     uint32_t before = journal->flight_count;
@@ -240,7 +240,7 @@ static void seal(struct journal *journal, const struct journal_buffer *group)
     journal->previous = header->checksum;
 }
 
-/* Where there is no room for it up to the ring's end, it goes to its start. */
+/* If it does not fit before the end of the ring, it is written at the start. */
 static void queue_write(struct journal_flight *flight, struct disk_queue *queue, uint64_t padded)
 {
     struct journal *journal = flight->journal;
@@ -258,7 +258,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
                                          .done = written,
                                          .arg = flight};
     journal->position += padded;
-    if (journal->position == journal->size) /* as recovery goes on: it may begin here */
+    if (journal->position == journal->size) /* wraps as recovery does: recovery may begin here */
         journal->position = 0;
     flight->queue = queue;
     disk_queue_op(queue, &flight->operation);
@@ -266,7 +266,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
     atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
 }
 
-/* The records gathered become the group of a free flight, whose buffer is filled next. */
+/* Assigns the collected records to a free flight, whose buffer is filled next. */
 static struct journal_flight *board(struct journal *journal)
 {
     assert(journal->flight_count < JOURNAL_FLIGHTS && journal->long_record_unwritten == 0);
@@ -281,7 +281,7 @@ static struct journal_flight *board(struct journal *journal)
     return flight;
 }
 
-/* Behind a group in flight another sets off only when it is as long: many short ones would cost
+/* With a group in flight, another is started only if it is long: many short ones would cost
  * more than waiting. */
 static bool may_set_off(const struct journal *journal, uint64_t least)
 {
@@ -348,7 +348,7 @@ void journal_release(struct journal *journal, const struct journal_mark *mark)
     journal->used = journal->position >= mark->position
                         ? journal->position - mark->position
                         : journal->size - mark->position + journal->position;
-    assert(journal->used <= before); /* the tail only goes forward */
+    assert(journal->used <= before); /* the tail only moves forward */
     check(journal);
     pthread_mutex_unlock(&journal->lock);
 }

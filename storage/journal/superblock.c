@@ -1,6 +1,7 @@
 /*
- * The superblock: who this directory is, and where redo begins. Two copies, written in turn and
- * durably, so that a torn write leaves the other; the valid one with the higher sequence counts.
+ * The superblock: the identity of this directory, and where redo begins. Two copies are written in
+ * turn and durably, so that a torn write leaves the other one; the valid copy with the higher
+ * sequence number counts.
  */
 #include "storage/journal/superblock.h"
 
@@ -49,7 +50,7 @@ static enum store_result create_file(struct superblock *block, const char *name,
 {
     struct disk_file *file;
     int error = block->disk->ops->open(block->disk, name, true, &file);
-    if (error == EEXIST) /* left by a creation that did not get as far as the superblock */
+    if (error == EEXIST) /* left by a creation that failed before the superblock was written */
         error = block->disk->ops->open(block->disk, name, false, &file);
     if (!error) {
         error = block->disk->ops->extend(file, size);
@@ -63,7 +64,8 @@ static bool fill_random(void *to, size_t len)
     return getrandom(to, len, 0) == (ssize_t)len;
 }
 
-/* The superblock file comes last: without it, or while it is blank, the directory counts as new. */
+/* The superblock file is created last: while it is missing or blank, the directory counts as
+ * new. */
 enum store_result superblock_create(struct superblock *block, const struct store_options *options,
                                     char *message)
 {
@@ -117,13 +119,13 @@ enum store_result superblock_create(struct superblock *block, const struct store
 
 /* ---- an existing one ---- */
 
-/* A later time than there will ever be: keys would expire by it. */
+/* Later than any real time: keys would expire by it. */
 #define CLOCK_MOST_MS (1ull << 48)
-/* More commits, and starts, than there will ever be: numbers would begin again at 0. */
+/* More commits or starts than possible: numbers would wrap to 0. */
 #define COMMITS_MOST (1ull << 62)
-#define EPOCHS_MOST (1ull << 24) /* ids of collections begin with it (tree_owner.c) */
+#define EPOCHS_MOST (1ull << 24) /* ids of collections begin with the epoch (tree_owner.c) */
 
-/* Whether the fields that others rely on can be true. One of another version has other ones. */
+/* Whether the fields that other code relies on are plausible. Another version may have others. */
 static bool is_sound(const struct format_superblock *super)
 {
     uint32_t partitions = super->partition_count;
@@ -188,7 +190,7 @@ static bool is_blank(const char *bytes, size_t len)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
-/* Nothing was ever committed here: the power failed while the directory was made. */
+/* Nothing was ever committed here: the power failed while the directory was being created. */
 static bool journal_is_blank(struct superblock *block)
 {
     struct disk_file *file;
@@ -214,7 +216,7 @@ enum store_result superblock_missing(struct superblock *block, char *message)
     return STORE_CORRUPT;
 }
 
-/* Both copies, or as much of the file as there is. STORE_ABSENT: it is to be made. */
+/* Reads both copies, or as much of the file as exists. STORE_ABSENT: it must be created. */
 static enum store_result read_copies(struct superblock *block, char *pages, char *message)
 {
     uint64_t size = block->disk->ops->size(block->file);
@@ -265,7 +267,9 @@ enum store_result superblock_read(struct superblock *block, char *message)
             env_log(block->env, STORE_LOG_WARNING,
                     "A copy of the superblock is damaged: the other one is used");
         if (memcmp(best.store_id, block->latest.store_id, sizeof best.store_id) != 0)
-            format_make_secret(&best, &block->secret); /* once: a reload leaves it to its readers */
+            format_make_secret(
+                &best,
+                &block->secret); /* only once: a reload must not change it under its readers */
         block->latest = best;
         env_set_clock(block->env, (int64_t)best.clock_ms);
     }
