@@ -1,10 +1,10 @@
 /*
- * Fibers, by ucontext(3).
+ * Fibers, on ucontext(3).
  *
  * Invariants:
- * 1. A stack is as large as a thread's, for commands know of no other; memory is taken for those
- *    of its pages alone that were used. Below it is a page that cannot be accessed.
- * 2. Sanitizers are told of each switch: they keep what they know by stacks.
+ * 1. A fiber's stack is as large as a thread's, because commands do not know which one they run
+ *    on. The kernel backs only the pages that were touched. A guard page lies below the stack.
+ * 2. Each switch is reported to the sanitizers, which keep their state per stack.
  */
 #include "server/base/fiber.h"
 
@@ -14,7 +14,7 @@
 
 #define STACK_BYTES ((size_t)8 << 20)
 #define GUARD_BYTES ((size_t)64 << 10)
-#define KEPT_BYTES ((size_t)64 << 10) /* of a spare one's stack */
+#define KEPT_BYTES ((size_t)64 << 10) /* of a spare fiber's stack */
 
 struct fiber {
     ucontext_t self, caller;
@@ -22,7 +22,7 @@ struct fiber {
     void (*function)(void *arg);
     void *arg;
     bool has_begun, has_ended;
-    void *own_mark, *caller_mark; /* the sanitizer's */
+    void *own_mark, *caller_mark; /* sanitizer state */
     const void *caller_stack;
     size_t caller_bytes;
 };
@@ -174,7 +174,7 @@ void fiber_pool_free(struct fiber_pool *pool)
         destroy(pool->spares[--pool->spare_count]);
 }
 
-/* makecontext passes ints: the pointer comes in two halves. */
+/* makecontext() passes ints, so the pointer is passed in two halves. */
 static void begin(unsigned high, unsigned low)
 {
     struct fiber *fiber = (struct fiber *)((uintptr_t)high << 32 | low);

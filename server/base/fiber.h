@@ -1,8 +1,8 @@
 /*
- * Fibers: functions on stacks of their own, which may be left in the middle and entered again. For
- * runs that take long (long_run.h).
+ * Fibers: functions that run on stacks of their own and can be suspended halfway and resumed. Used
+ * by long runs (long_run.h).
  *
- * Threads: a fiber belongs to the thread that has made it.
+ * Threads: a fiber belongs to the thread that created it.
  */
 #ifndef VELLUM_FIBER_H
 #define VELLUM_FIBER_H
@@ -12,23 +12,23 @@
 
 struct fiber;
 
-/* A thread's fibers; all zero at first. */
+/* One thread's fibers. Initialize with zeros. */
 #define FIBER_SPARES 4
 struct fiber_pool {
-    struct fiber *spares[FIBER_SPARES]; /* to be used again */
+    struct fiber *spares[FIBER_SPARES]; /* for reuse */
     uint32_t spare_count;
     uint32_t used_count;
 };
 
 struct fiber *fiber_new(struct fiber_pool *pool); /* NULL: out of memory */
-/* Whatever its function was about to do. */
+/* Allowed at any point of its function; the rest of the function does not run. */
 void fiber_free(struct fiber_pool *pool, struct fiber *fiber);
-void fiber_pool_free(struct fiber_pool *pool); /* nothing is used any more */
+void fiber_pool_free(struct fiber_pool *pool); /* no fiber may be in use */
 
-/* Until the function returns: true, it has ended; or leaves: false. The function of a fiber that
- * has begun is not asked for again. */
+/* Starts or resumes the fiber. Returns true when its function has returned, false when it called
+ * fiber_leave(). `function` and `arg` are ignored once the fiber has started. */
 bool fiber_enter(struct fiber *fiber, void (*function)(void *arg), void *arg);
-/* From inside of it, back to whoever has entered it. */
+/* Suspends the running fiber and returns to the caller of fiber_enter(). */
 void fiber_leave(struct fiber *fiber);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Glob patterns. Everything but * stands for exactly one character, so after a mismatch it is
- * enough to let the last * take one character more: what the stars before it took already leaves
- * the most room for the rest. That bounds the time by a product, not by a power.
+ * Glob patterns. Every element except * matches exactly one character. So after a mismatch it is
+ * enough to let the last * match one character more: the earlier stars already leave the most room
+ * for the rest. The time is therefore bounded by a product, not by an exponential.
  */
 #include "server/base/glob.h"
 
@@ -12,7 +12,7 @@ static signed char fold(char c, bool ignore_case)
 
 static bool in_range(char first, char last, char c, bool ignore_case)
 {
-    /* Bounds in the wrong order are exchanged before letters are folded, as in Redis. */
+    /* Bounds in the wrong order are swapped before case folding, as in Redis. */
     bool swapped = (signed char)first > (signed char)last;
     signed char low = fold(swapped ? last : first, ignore_case);
     signed char high = fold(swapped ? first : last, ignore_case);
@@ -20,7 +20,7 @@ static bool in_range(char first, char last, char c, bool ignore_case)
     return folded >= low && folded <= high;
 }
 
-/* pattern[0] is '['. A class without its ']' ends with the pattern. */
+/* pattern[0] is '['. A class without a closing ']' ends with the pattern. */
 static bool match_class(const char *pattern, size_t len, char c, bool ignore_case, size_t *used)
 {
     size_t i = 1;
@@ -40,7 +40,8 @@ static bool match_class(const char *pattern, size_t len, char c, bool ignore_cas
     return matched != negated;
 }
 
-/* Does the pattern's first element, which is not a star, match c? *used: its length. */
+/* Does the pattern's first element, which is not a star, match c? Sets *used to the element's
+ * length. */
 static bool match_one(const char *pattern, size_t len, char c, bool ignore_case, size_t *used)
 {
     if (pattern[0] == '[')
@@ -58,9 +59,9 @@ static bool match_one(const char *pattern, size_t len, char c, bool ignore_case,
 bool glob_match(const char *pattern, size_t pattern_len, const char *text, size_t text_len,
                 bool ignore_case)
 {
-    size_t p = 0, t = 0, star = 0, taken = 0; /* star: behind the last one, 0 if none was met */
+    size_t p = 0, t = 0, star = 0, taken = 0; /* star: after the last one, 0: none yet */
     if (text_len == 0)
-        return pattern_len == 0; /* Redis matches nothing to an empty text, not even a star */
+        return pattern_len == 0; /* in Redis no pattern matches an empty text, not even a star */
     while (t < text_len) {
         size_t used;
         if (p < pattern_len && pattern[p] == '*') {

@@ -1,6 +1,5 @@
 /*
- * Glob patterns as KEYS, SCAN and others take them: * ? [a-z] [^a-z] and \ before a character that
- * stands for itself.
+ * Glob patterns as in KEYS and SCAN: * ? [a-z] [^a-z], and \ to escape the next character.
  */
 #ifndef VELLUM_GLOB_H
 #define VELLUM_GLOB_H
@@ -8,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Time at most pattern_len * text_len, whatever the pattern; no recursion. */
+/* Takes at most pattern_len * text_len steps for any pattern, without recursion. */
 bool glob_match(const char *pattern, size_t pattern_len, const char *text, size_t text_len,
                 bool ignore_case);
 

@@ -1,9 +1,9 @@
 /*
- * Input bytes that several may hold: the connection that parses them and the requests whose
- * arguments lie in them. Bytes that a request may look at are never moved or overwritten while it
- * holds the block.
+ * Reference-counted input buffers. They are shared by the connection that parses the bytes and the
+ * requests whose arguments point into them. Bytes that a request may read are neither moved nor
+ * overwritten while the request holds the buffer.
  *
- * Threads: a block belongs to one worker's thread.
+ * Threads: a buffer belongs to one worker thread.
  */
 #ifndef VELLUM_INPUT_BUFFER_H
 #define VELLUM_INPUT_BUFFER_H
@@ -15,12 +15,12 @@
 
 struct input_buffer {
     uint32_t holders;
-    size_t used; /* the worker's block: bytes that requests may hold */
+    size_t used; /* in a worker's shared buffer: bytes that requests may refer to */
     size_t capacity;
     char data[];
 };
 
-/* One holder; NULL: out of memory. */
+/* Has one holder: the caller. NULL: out of memory. */
 static inline struct input_buffer *input_buffer_new(size_t capacity)
 {
     struct input_buffer *block = malloc(sizeof *block + capacity);

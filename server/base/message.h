@@ -1,5 +1,5 @@
 /*
- * Calls from one thread to a worker's.
+ * Messages from any thread to a worker thread.
  */
 #ifndef VELLUM_MESSAGE_H
 #define VELLUM_MESSAGE_H
@@ -8,16 +8,17 @@
 
 struct worker;
 
-/* A call to be made on another worker's thread: embedded in what it is about, so that posting
- * cannot fail. Must live until `visit` is called; visit may free or post it again. */
+/* A call to run on another worker's thread. The message is embedded in the object that it concerns,
+ * so posting cannot fail. It must stay allocated until `visit` is called, which may free it or post
+ * it again. */
 struct worker_message {
     void (*visit)(struct worker *worker, struct worker_message *message);
     struct worker_message *next;
-    bool is_urgent; /* not to wait for a script that runs for long: see loop_hooks */
+    bool is_urgent; /* may run while a long script is running: see loop_hooks */
 };
 
-/* Calls message->visit on the thread of `to` in its next round; messages of one thread arrive in
- * order. From any thread. */
+/* Calls message->visit on the thread of `to` in its next round. Messages from one thread arrive in
+ * order. Callable from any thread. */
 void worker_post(struct worker *to, struct worker_message *message);
 
 #endif

@@ -9,7 +9,7 @@ struct rng rng_new(uint64_t seed)
     return (struct rng){seed};
 }
 
-/* SplitMix64: any seed will do, 0 too. */
+/* SplitMix64: any seed will do, including 0. */
 uint64_t rng_roll(struct rng *rng)
 {
     uint64_t x = rng->state += 0x9e3779b97f4a7c15;
@@ -21,7 +21,7 @@ uint64_t rng_roll(struct rng *rng)
 uint64_t rng_below(struct rng *rng, uint64_t bound)
 {
     assert(bound > 0);
-    uint64_t uneven = -bound % bound; /* so many of all values would make the small ones likelier */
+    uint64_t uneven = -bound % bound; /* this many values at the low end would bias the result */
     uint64_t roll;
     do
         roll = rng_roll(rng);
@@ -35,7 +35,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* At most half of what there is, so that few rolls hit what was rolled before. */
+/* For at most half of the range, so that few rolls repeat an earlier one. */
 static void choose_few(struct rng *rng, uint64_t bound, uint64_t count, uint64_t *chosen)
 {
     uint64_t have = 0;
@@ -50,7 +50,7 @@ static void choose_few(struct rng *rng, uint64_t bound, uint64_t count, uint64_t
     }
 }
 
-/* The same by a bit for each number, where those take no more room than what is chosen. */
+/* Does the same with one bit per number. Used where the bitmap is no larger than the result. */
 static bool choose_by_bits(struct rng *rng, uint64_t bound, uint64_t count, uint64_t *chosen)
 {
     uint64_t *bits = calloc(bound / 64 + 1, sizeof *bits);
@@ -68,7 +68,7 @@ static bool choose_by_bits(struct rng *rng, uint64_t bound, uint64_t count, uint
     return true;
 }
 
-/* All numbers below the bound but the given ones. */
+/* All numbers below the bound except the given ones. */
 static void complement(uint64_t bound, const uint64_t *few, uint64_t count, uint64_t *rest)
 {
     for (uint64_t i = 0, next = 0; i < bound; i++) {

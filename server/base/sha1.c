@@ -42,7 +42,7 @@ static void mix(uint32_t state[5], const uint8_t *block)
     state[4] += e;
 }
 
-/* What is left of the data, a one bit, and the length in bits at the end. */
+/* The rest of the data, a one bit, padding, and the length in bits. */
 static void mix_end(uint32_t state[5], const char *rest, size_t rest_len, uint64_t len)
 {
     uint8_t end[2 * BLOCK] = {0};
@@ -63,7 +63,7 @@ void sha1_hex(const char *data, size_t len, char hex[SHA1_HEX_LEN + 1])
     size_t at = 0;
     for (; len - at >= BLOCK; at += BLOCK)
         mix(state, (const uint8_t *)data + at);
-    mix_end(state, at < len ? data + at : NULL, len - at, len); /* no bytes may be no address */
+    mix_end(state, at < len ? data + at : NULL, len - at, len); /* data may be NULL if len is 0 */
     for (int i = 0; i < SHA1_HEX_LEN; i++)
         hex[i] = digits[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
     hex[SHA1_HEX_LEN] = '\0';

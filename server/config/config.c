@@ -1,12 +1,12 @@
 /*
- * The values of all directives: defaults, reading, showing, taking into effect.
+ * The values of all directives: defaults, parsing, formatting and applying them.
  *
  * Invariants:
- * 1. Every row of a number type has its number in numbers[], every row of a text type a text in
- *    texts[] that is never NULL; LIMITS stand in output_limits[] alone.
- * 2. Only config_take changes a value, and only to one that directive_parse accepted.
- * 3. has_password says whether the text of requirepass is empty, notify_classes what that of
- *    notify-keyspace-events means; they change with the texts, under `lock`.
+ * 1. Every table row of a number type has its value in numbers[]; every row of a text type has one
+ *    in texts[], which is never NULL. LIMITS values exist only in output_limits[].
+ * 2. Only config_take() changes a value, and only to one that directive_parse() accepted.
+ * 3. has_password says whether requirepass is non-empty, and notify_classes holds the parsed
+ *    notify-keyspace-events. Both change together with the texts, under `lock`.
  */
 #include "server/config/config.h"
 #include "server/config/config_directive.h"
@@ -80,7 +80,7 @@ static bool read_memory(const char *text, int64_t *number)
     return true;
 }
 
-/* "5%" is -5; false without a reason: it is no percentage at all. */
+/* "5%" becomes -5. False without an error text: this is no percentage at all. */
 static bool read_percent(const char *text, int64_t *number, char error[DIRECTIVE_ERROR_MAX])
 {
     char digits[16];
@@ -163,7 +163,7 @@ static bool parse_number(const struct directive *directive, const char *text, in
 
 #define WORD_SHOWN_MAX 32
 
-/* Reads each word, and joins them as they are shown. */
+/* Parses each word and joins them in the form in which they are shown. */
 static char *join_checked(const struct directive *directive, size_t argc, char *const argv[],
                           char error[DIRECTIVE_ERROR_MAX])
 {
@@ -213,8 +213,8 @@ static bool check_save(size_t argc, char *const argv[], char error[DIRECTIVE_ERR
     return good || fail(error, "Invalid save parameters");
 }
 
-/* Letters in the order in which Redis shows them; all classes but key misses and new keys together
- * are A. */
+/* Letters in the order in which Redis shows them. 'A' stands for all classes except key misses and
+ * new keys. */
 static char *parse_events(const char *text, char error[DIRECTIVE_ERROR_MAX])
 {
     static const char classes[] = "g$lshzxetd", others[] = "nKEm";
@@ -273,7 +273,7 @@ static bool parse_limits(size_t argc, char *const argv[], uint64_t *limits,
     return true;
 }
 
-/* A directive of several words: given as such in a file, as one text by CONFIG SET. */
+/* A directive of several words: separate arguments in a file, one text in CONFIG SET. */
 static bool parse_words(const struct directive *directive, size_t argc, char *const argv[],
                         struct config_value *value, char error[DIRECTIVE_ERROR_MAX])
 {
@@ -347,8 +347,8 @@ size_t directive_find(const char *name)
 
 /* ---- values in effect ---- */
 
-/* What the letters name, as parse_events shows them; nothing where neither K nor E is among them,
- * because then nothing is sent. */
+/* The classes named by the letters, in the form that parse_events() writes. Empty unless K or E is
+ * among them, because then nothing is published. */
 static uint32_t event_classes(const char *letters)
 {
     static const struct {
@@ -468,7 +468,8 @@ struct config_output_limit config_output_limit(const struct config *config,
 
 bool config_password_matches(struct config *config, const char *password, size_t len)
 {
-    /* Always compares all bytes there can be, so that the time tells nothing of the password. */
+    /* Always compares the maximum number of bytes, so that timing reveals nothing about the
+     * password. */
     char given[CONFIG_PASSWORD_MAX + 1] = {0}, kept[CONFIG_PASSWORD_MAX + 1] = {0};
     memcpy(given, password, len < sizeof given ? len : sizeof given);
     size_t kept_len = config_text(config, CONFIG_REQUIREPASS, kept, sizeof kept);

@@ -1,13 +1,15 @@
 /*
- * The configuration: every directive of a stock redis.conf, and a few of ours (workers, maxstore,
- * partitions, journal-size). One table (config_table.c) names each directive with its type, range,
- * default and flags; the file, the command line, CONFIG GET, CONFIG SET and CONFIG REWRITE read it.
+ * The configuration: every directive of a stock redis.conf and a few of our own (workers,
+ * maxstore, partitions, journal-size). One table (config_table.c) names each directive with its
+ * type, range, default and flags. The file, the command line, CONFIG GET, CONFIG SET and CONFIG
+ * REWRITE all use it.
  *
- * Threads. Workers read values at any time while one of them changes some:
- * - numbers (booleans, integers, memory sizes, enums) are relaxed atomics: config_number(), one
- *   plain load. Two numbers that belong together may be seen half changed for a moment.
- * - texts stand behind `lock` and are copied out: config_text(). No pointer to one ever leaves.
- * - everything else in the struct is written before the workers start and constant from then on.
+ * Threads. Workers may read values at any time while one of them changes some:
+ * - Numbers (booleans, integers, memory sizes, enums) are relaxed atomics: config_number() is one
+ *   plain load. A reader may briefly see two related numbers half changed.
+ * - Texts are protected by `lock` and are copied out by config_text(). No pointer to one is ever
+ *   handed out.
+ * - Everything else in the struct is written before the workers start and constant afterwards.
  */
 #ifndef VELLUM_CONFIG_H
 #define VELLUM_CONFIG_H
@@ -19,28 +21,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The directives that code asks for by name. All others live in the table's later rows and are only
- * kept for CONFIG GET and CONFIG SET. */
+/* The directives that code looks up by id. All others are in later rows of the table and are kept
+ * only for CONFIG GET and CONFIG SET. */
 enum config_id {
     CONFIG_PORT,
-    CONFIG_BIND, /* text: addresses separated by one space, "-" before those that may be missing */
+    CONFIG_BIND, /* text: addresses separated by one space; "-" marks one that may be missing */
     CONFIG_UNIXSOCKET,
-    CONFIG_UNIXSOCKETPERM, /* number: the mode; 0: leave it to the umask */
+    CONFIG_UNIXSOCKETPERM, /* number: the mode; 0: use the umask */
     CONFIG_TCP_BACKLOG,
     CONFIG_TCP_KEEPALIVE, /* seconds; 0: off */
     CONFIG_TIMEOUT,       /* seconds; 0: never */
     CONFIG_MAXCLIENTS,
     CONFIG_PROTECTED_MODE,
     CONFIG_REQUIREPASS,
-    CONFIG_DIR,               /* the data directory, as given; absolute after config_read */
+    CONFIG_DIR,               /* the data directory, as given; absolute after config_read() */
     CONFIG_APPENDFSYNC,       /* number: enum store_sync */
-    CONFIG_MAXMEMORY,         /* bytes; 0: a share of the machine's memory */
+    CONFIG_MAXMEMORY,         /* bytes; 0: a fraction of the machine's memory */
     CONFIG_MAXMEMORY_CLIENTS, /* bytes; 0: a quarter of maxmemory; negative: percent of it */
     CONFIG_MAXMEMORY_POLICY,
     CONFIG_MAXMEMORY_SAMPLES,
     CONFIG_LFU_LOG_FACTOR,
     CONFIG_LFU_DECAY_TIME, /* minutes */
-    CONFIG_MAXSTORE,       /* bytes; 0: no bound but the file system's */
+    CONFIG_MAXSTORE,       /* bytes; 0: limited only by the file system */
     CONFIG_WORKERS,
     CONFIG_PARTITIONS,
     CONFIG_JOURNAL_SIZE,
@@ -53,7 +55,7 @@ enum config_id {
     CONFIG_CLIENT_QUERY_BUFFER_LIMIT,
     CONFIG_CLIENT_OUTPUT_BUFFER_LIMIT, /* use config_output_limit() */
     CONFIG_OOM_SCORE_ADJ,              /* number: enum config_oom_score */
-    CONFIG_OOM_SCORE_ADJ_VALUES,       /* text: three numbers; the first is for a server */
+    CONFIG_OOM_SCORE_ADJ_VALUES,       /* text: three numbers; the first one applies to a server */
     CONFIG_HZ,
     CONFIG_ENABLE_DEBUG_COMMAND, /* number: enum config_protection */
     CONFIG_HASH_MAX_LISTPACK_ENTRIES,
@@ -66,13 +68,13 @@ enum config_id {
     CONFIG_ZSET_MAX_LISTPACK_VALUE,
     CONFIG_HLL_SPARSE_MAX_BYTES,
     CONFIG_NOTIFY_KEYSPACE_EVENTS,  /* use config_notify_classes() */
-    CONFIG_BUSY_REPLY_THRESHOLD,    /* milliseconds: a script that takes longer may be killed */
-    CONFIG_SLOWLOG_LOG_SLOWER_THAN, /* microseconds; -1: nothing is */
+    CONFIG_BUSY_REPLY_THRESHOLD,    /* milliseconds: a script that runs longer may be killed */
+    CONFIG_SLOWLOG_LOG_SLOWER_THAN, /* microseconds; -1: logs nothing */
     CONFIG_SLOWLOG_MAX_LEN,
     CONFIG_RDMA,           /* number: enum config_rdma */
-    CONFIG_RDMA_DEVICE,    /* text; empty: the first that fits */
-    CONFIG_RDMA_PORT,      /* 0: likewise */
-    CONFIG_RDMA_GID_INDEX, /* -1: likewise */
+    CONFIG_RDMA_DEVICE,    /* text; empty: the first suitable one */
+    CONFIG_RDMA_PORT,      /* 0: the first suitable one */
+    CONFIG_RDMA_GID_INDEX, /* -1: the first suitable one */
     CONFIG_RDMA_SPIN_US,
     CONFIG_RDMA_MAX_CHANNELS,
     CONFIG_RDMA_MAX_PINNED,
@@ -110,13 +112,13 @@ struct config_output_limit {
 #define CONFIG_ROW_MAX 256
 #define CONFIG_PASSWORD_MAX 512
 
-#define COMMAND_NAME_MAX 64 /* longest name, renamed ones included */
+#define COMMAND_NAME_MAX 64 /* longest name, including renamed ones */
 
 /* rename-command */
 struct command_rename {
-    const char *from, *to; /* lower case; `to` empty: the command is not to be found at all */
+    const char *from, *to; /* lower case; `to` empty: the command is disabled */
 };
-struct config_note; /* one warning about a directive, kept until the log is open */
+struct config_note; /* a warning about a directive, kept until the log is open */
 
 struct config {
     _Atomic int64_t numbers[CONFIG_ROW_MAX]; /* one per table row of a number type */
@@ -124,7 +126,7 @@ struct config {
     _Atomic bool has_password;       /* requirepass is not empty: clients must authenticate */
     _Atomic uint32_t notify_classes; /* notify-keyspace-events: a set of enum notify_class */
 
-    pthread_mutex_t changing; /* of whoever changes directives, from the look at them to the end */
+    pthread_mutex_t changing; /* held while directives change, from first read to last write */
     pthread_mutex_t lock;
     char *texts[CONFIG_ROW_MAX]; /* under lock; one per table row of a text type, never NULL */
 
@@ -134,24 +136,24 @@ struct config {
     struct config_note *notes;
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 bool config_init(struct config *config); /* all defaults; false: out of memory */
 void config_free(struct config *config);
 
-/* What main is to do next. */
+/* What main() does next. */
 enum config_start {
-    CONFIG_START,        /* go on and start */
-    CONFIG_EXIT_SUCCESS, /* --help or --version was answered on `out` */
-    CONFIG_EXIT_FAILURE, /* the reason stands on `err` */
+    CONFIG_START,        /* continue and start */
+    CONFIG_EXIT_SUCCESS, /* --help or --version was printed to `out` */
+    CONFIG_EXIT_FAILURE, /* the error was printed to `err` */
 };
 
-/* Reads the command line and the file it names, in Redis's form:
- *     vellum-server [/path/to/file.conf] [--directive value ...] */
+/* Reads the command line and the configuration file that it names, in Redis's form: vellum-server
+ * [/path/to/file.conf] [--directive value ...] */
 enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
                               FILE *err);
 
-/* Calls `line` for each warning about what was read: to be logged once the log is open. */
+/* Calls `line` for each warning about the configuration. Call it when the log is open. */
 void config_each_note(const struct config *config, void (*line)(void *arg, const char *text),
                       void *arg);
 
@@ -172,13 +174,13 @@ static inline uint32_t config_notify_classes(const struct config *config)
     return atomic_load_explicit(&config->notify_classes, memory_order_relaxed);
 }
 
-/* Copies a text with its terminating zero, cut to `size`; returns its whole length. */
+/* Copies a text with its terminating NUL, truncated to `size`. Returns the full length. */
 size_t config_text(struct config *config, enum config_id id, char *to, size_t size);
 
 struct config_output_limit config_output_limit(const struct config *config,
                                                enum config_client_class client);
 
-/* Takes the same time wherever the two differ. */
+/* Takes the same time wherever the passwords differ. */
 bool config_password_matches(struct config *config, const char *password, size_t len);
 
 #endif

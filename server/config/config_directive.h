@@ -1,5 +1,5 @@
 /*
- * Private to config*.c: one directive of the table, and how its values are read and shown.
+ * Private to config*.c: one directive of the table, and how its values are parsed and shown.
  */
 #ifndef VELLUM_CONFIG_DIRECTIVE_H
 #define VELLUM_CONFIG_DIRECTIVE_H
@@ -11,18 +11,19 @@ enum directive_type {
     DIRECTIVE_INT,
     DIRECTIVE_OCTAL,
     DIRECTIVE_MEMORY,
-    DIRECTIVE_PERCENT, /* a memory size, or negative: percent */
+    DIRECTIVE_PERCENT, /* a memory size; negative: percent */
     DIRECTIVE_ENUM,
-    DIRECTIVE_TEXT, /* from here on: kept as a text */
+    DIRECTIVE_TEXT, /* types from here on are stored as text */
     DIRECTIVE_WORDS,
-    DIRECTIVE_SAVE,   /* pairs of seconds and changes; a file's lines add up */
+    DIRECTIVE_SAVE,   /* pairs of seconds and changes; the lines of a file accumulate */
     DIRECTIVE_EVENTS, /* notify-keyspace-events' letters */
     DIRECTIVE_LIMITS, /* client-output-buffer-limit; kept in config.output_limits */
 };
 
 enum directive_flags {
-    DIRECTIVE_FIXED = 1 << 0, /* not to be changed while running */
-    DIRECTIVE_KEPT = 1 << 1,  /* likewise, but may be set to what it is, as tools do that set all */
+    DIRECTIVE_FIXED = 1 << 0, /* cannot be changed at run time */
+    DIRECTIVE_KEPT = 1 << 1,  /* as FIXED, but setting the present value is accepted: some tools set
+                                 all directives */
 };
 
 struct directive_choice {
@@ -33,20 +34,20 @@ struct directive_choice {
 struct directive {
     const char *name, *alias;               /* alias: an older name, or NULL */
     const char *initial;                    /* the default, as it would stand in a file */
-    const struct directive_choice *choices; /* ENUM: the last one has no name */
-    const char *ignored;                    /* why it has no effect; NULL: it has */
-    const char *(*check)(int64_t number);   /* what is wrong with a number in range, or NULL */
-    /* Of WORDS: what is wrong with one, or NULL; else how it is to be shown. NULL: they are free.
-     */
+    const struct directive_choice *choices; /* ENUM: terminated by an entry without a name */
+    const char *ignored;                    /* why the directive has no effect; NULL: it has one */
+    const char *(*check)(int64_t number); /* returns the problem with a number in range, or NULL */
+    /* WORDS: returns the problem with a word, or NULL and the word's shown form. A NULL pointer:
+     * any word is accepted. */
     const char *(*read_word)(const char *word, char *shown, size_t size);
-    int64_t min, max; /* of numbers; of WORDS: how many */
+    int64_t min, max; /* of a number; WORDS: of the number of words */
     uint8_t type, flags;
 };
 
 extern const struct directive directive_table[]; /* rows below CONFIG_NAMED: enum config_id */
 extern const size_t directive_count;
 
-/* A value that was read and not yet taken into effect. */
+/* A value that was parsed but not yet applied. */
 struct config_value {
     int64_t number;
     char *text; /* owned; NULL for numbers */
@@ -58,38 +59,41 @@ static inline bool directive_is_number(const struct directive *directive)
     return directive->type < DIRECTIVE_TEXT;
 }
 
-/* By name or alias, whatever the case; directive_count if there is none. */
+/* Finds a directive by name or alias, case-insensitively. Returns directive_count if there is none.
+ */
 size_t directive_find(const char *name);
 
 #define DIRECTIVE_ERROR_MAX 512
 
-/* Reads a directive's arguments. LIMITS start from the present ones. On failure false, and why. */
+/* Parses a directive's arguments. LIMITS start from the present values. On failure returns false
+ * and fills `error`. */
 bool directive_parse(const struct config *config, size_t row, size_t argc, char *const argv[],
                      struct config_value *value, char error[DIRECTIVE_ERROR_MAX]);
 void config_take(struct config *config, size_t row, struct config_value *value); /* empties it */
 
-/* The value as CONFIG GET shows it; to be freed; NULL: out of memory. */
+/* The value as CONFIG GET shows it. The caller frees it. NULL: out of memory. */
 char *config_show(struct config *config, size_t row);
 
-/* Writes the present values into config->file. On failure false, and why; the file is as it was. */
+/* Writes the present values to config->file. On failure returns false, fills `error` and leaves the
+ * file unchanged. */
 bool config_rewrite(struct config *config, char error[DIRECTIVE_ERROR_MAX]);
 
-/* Keeps a warning for config_each_note; the same text once. False: out of memory. */
+/* Keeps a warning for config_each_note(); duplicates are dropped. False: out of memory. */
 bool config_note(struct config *config, const char *text);
 void config_notes_free(struct config *config);
 
 /* ---- lines ---- */
 
-/* The words of a line, with "..." (escapes \n \r \t \a \b \xHH) and '...'. */
+/* The words of a line, which may be quoted with "..." (escapes \n \r \t \a \b \xHH) or '...'. */
 struct config_words {
     size_t count;
     char **words;
 };
-/* False: quotes do not match, or out of memory. */
+/* False: unbalanced quotes, or out of memory. */
 bool config_split(const char *line, struct config_words *words);
 void config_words_free(struct config_words *words);
 
-/* Quotes a word where it would not be read back as it is. NULL: out of memory. */
+/* Quotes a word if it could not be parsed back otherwise. NULL: out of memory. */
 char *config_quote(const char *word);
 
 #endif

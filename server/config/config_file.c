@@ -1,6 +1,6 @@
 /*
- * Reading the configuration file and the command line. Every error ends the start: a server that
- * ignores what it was told is worse than one that does not run.
+ * Parses the configuration file and the command line. Every error aborts the start: a server that
+ * ignores part of its configuration is worse than one that does not run.
  */
 #include "server/config/config.h"
 #include "server/config/config_directive.h"
@@ -26,9 +26,9 @@ struct config_note {
 struct reader {
     struct config *config;
     FILE *err;
-    int depth;      /* of include; 0: the command line */
+    int depth;      /* of includes; 0: the command line */
     bool save_seen; /* a `save` line was read: further ones add to it */
-    bool reported;  /* an included file's error was already shown */
+    bool reported;  /* the error of an included file was already printed */
     char error[DIRECTIVE_ERROR_MAX];
 };
 
@@ -82,7 +82,7 @@ static char *lower_copy(const char *name)
     return copy;
 }
 
-/* Whether the command exists is seen when the index is built. */
+/* Whether the command exists is checked when the command index is built. */
 static bool add_rename(struct reader *reader, const char *from, const char *to)
 {
     struct config *config = reader->config;
@@ -98,7 +98,7 @@ static bool add_rename(struct reader *reader, const char *from, const char *to)
     return (rename.from != NULL && rename.to != NULL) || fail(reader, "out of memory");
 }
 
-/* The lines of `save` add up, but an empty one begins anew. */
+/* `save` lines accumulate, but an empty one clears those before it. */
 static bool add_save(struct reader *reader, size_t row, struct config_value *value)
 {
     char *before =
@@ -136,7 +136,7 @@ static bool set_directive(struct reader *reader, struct config_words *words)
     const struct directive *directive = &directive_table[row];
     struct config_value value;
     if (directive->type == DIRECTIVE_SAVE && words->count == 1)
-        return note_ignored(reader, directive); /* adds nothing */
+        return note_ignored(reader, directive); /* matches nothing */
     if (!directive_parse(reader->config, row, words->count - 1, words->words + 1, &value,
                          reader->error))
         return false;
@@ -179,7 +179,8 @@ static bool obey(struct reader *reader, struct config_words *words)
     if (strcasecmp(name, "rename-command") == 0)
         return words->count == 3 ? add_rename(reader, words->words[1], words->words[2])
                                  : fail(reader, "wrong number of arguments");
-    /* To go on without these would serve other clients, or other commands, than was asked for. */
+    /* Ignoring these would serve other clients, or other commands, than the administrator asked
+     * for. */
     if (strcasecmp(name, "user") == 0)
         return fail(reader, "ACL users are not supported; use requirepass");
     if (strcasecmp(name, "loadmodule") == 0)
@@ -279,8 +280,8 @@ static const char usage[] =
     "       vellum-server --port 7777 --dir /var/lib/vellum --workers 4\n"
     "       vellum-server /etc/vellum.conf --loglevel verbose\n";
 
-/* How many of argv[0 ...] belong to the option argv[0]: as in Redis its first value may begin with
- * dashes, and only `save` and options that hold their values may stand without one. */
+/* How many of argv[0 ...] belong to the option argv[0]. As in Redis the first value may begin with
+ * dashes, and only `save` and options that contain their values may have no separate value. */
 static int option_length(int argc, char *const argv[])
 {
     int length = 1;
@@ -335,7 +336,7 @@ static bool obey_option(struct reader *reader, int argc, char *const argv[])
     return obey_words(reader, &option);
 }
 
-/* Right behind the file's name, Redis takes an option without its dashes, too. */
+/* As in Redis, an option right after the file name may lack its dashes. */
 static bool read_options(struct reader *reader, int argc, char *const argv[])
 {
     for (int at = 0; at < argc;) {
@@ -351,7 +352,7 @@ static bool read_options(struct reader *reader, int argc, char *const argv[])
     return true;
 }
 
-/* The process may change its directory later: paths are made absolute now. */
+/* The process may change its working directory later, so paths are made absolute now. */
 static bool make_absolute(struct config *config)
 {
     char dir[PATH_MAX], cwd[PATH_MAX];

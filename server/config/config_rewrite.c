@@ -1,8 +1,8 @@
 /*
- * CONFIG REWRITE: the configuration file again, with the present values. Lines of directives are
- * replaced where they stand, everything else is kept; what differs from its default and has no line
- * yet comes after a marker at the end. The new file takes the old one's place by rename, so that at
- * any time one of the two is there, whole.
+ * CONFIG REWRITE: writes the configuration file again with the present values. Lines of directives
+ * are replaced in place and everything else is kept. Values that differ from their defaults and
+ * have no line yet are appended after a marker. The new file replaces the old one by rename(), so
+ * one of the two always exists in full.
  */
 #include "server/config/config.h"
 #include "server/config/config_directive.h"
@@ -25,7 +25,7 @@ struct rewrite {
     bool failed; /* out of memory */
 };
 
-/* The directive of a line; directive_count if it has none. */
+/* The directive set by a line, or directive_count if it sets none. */
 static size_t row_of_line(const char *line)
 {
     struct config_words words;
@@ -36,7 +36,7 @@ static size_t row_of_line(const char *line)
     return row;
 }
 
-/* One line per client class, as usual in such files. */
+/* One line per client class, as is usual in configuration files. */
 static void write_limits(struct rewrite *rewrite, const char *name, char *value)
 {
     char *rest = value;
@@ -59,7 +59,7 @@ static void write_row(struct rewrite *rewrite, size_t row)
     else if (directive->type == DIRECTIVE_LIMITS)
         write_limits(rewrite, directive->name, value);
     else if (directive->type == DIRECTIVE_WORDS && value[0] == '\0' && directive->min > 0)
-        ; /* unset: no line says so */
+        ; /* unset: it is not written */
     else
         fprintf(rewrite->to, "%s %s\n", directive->name, quoted != NULL ? quoted : value);
     free(quoted);
@@ -103,8 +103,8 @@ static void rewrite_lines(struct rewrite *rewrite, FILE *from)
     free(line);
 }
 
-/* `dir` was made absolute at the start and differs from its default: it always gets a line, and the
- * file means the same wherever the server is started. */
+/* `dir` was made absolute at the start and so differs from its default. It always gets a line, and
+ * the file means the same wherever the server is started. */
 static bool add_missing(struct rewrite *rewrite)
 {
     struct config *initial = malloc(sizeof *initial);
@@ -140,7 +140,7 @@ static bool sync_parent(const char *path)
     return good;
 }
 
-/* `path` is a template for mkostemp: two rewrites at once do not meet. */
+/* `path` is a template for mkostemp(), so that concurrent rewrites use different files. */
 static FILE *open_copy(char *path, mode_t mode)
 {
     int fd = mkostemp(path, O_CLOEXEC);

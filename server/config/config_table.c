@@ -1,7 +1,7 @@
 /*
- * The table of directives: all that a redis.conf of 7.0 or 7.2 may hold, and ours. What Vellum does
- * not do is accepted, kept and shown, with a reason that is logged once when a file or the command
- * line sets it.
+ * The table of directives: everything that a redis.conf of 7.0 or 7.2 may contain, and our own. A
+ * directive that Vellum does not implement is accepted, stored and shown. The reason is logged
+ * once when a file or the command line sets it.
  */
 #include "server/config/config_directive.h"
 
@@ -15,7 +15,7 @@
 #define MB (1024 * KB)
 #define GB (1024 * MB)
 
-/* Rows by type. What follows the default is further fields. */
+/* Row macros, one per type. Arguments after the default are further fields. */
 #define BOOL(n, value, ...)                                                                        \
     {                                                                                              \
         .name = n, .type = DIRECTIVE_BOOL, .initial = value, .max = 1, __VA_ARGS__                 \

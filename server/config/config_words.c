@@ -12,7 +12,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Reads the escape behind a backslash; returns how many characters it is long. */
+/* Decodes the escape after a backslash and returns its length in characters. */
 static size_t read_escape(const char *at, char *to)
 {
     static const char names[] = "nrtab", meanings[] = "\n\r\t\a\b";
@@ -25,7 +25,8 @@ static size_t read_escape(const char *at, char *to)
     return 1;
 }
 
-/* Reads the rest of a quoted word; NULL if the quote is not closed, or not followed by a space. */
+/* Reads the rest of a quoted word. NULL: the closing quote is missing or not followed by a space.
+ */
 static const char *read_quoted(const char *at, char quote, char **to)
 {
     while (*at != quote) {
@@ -108,7 +109,7 @@ char *config_quote(const char *word)
 {
     if (!needs_quotes(word))
         return strdup(word);
-    char *quoted = malloc(strlen(word) * 4 + 3); /* at worst every byte becomes \xHH */
+    char *quoted = malloc(strlen(word) * 4 + 3); /* worst case: every byte becomes \xHH */
     if (quoted == NULL)
         return NULL;
     char *to = quoted;

@@ -42,7 +42,7 @@ static size_t log_prefix(char *line, size_t size, enum config_loglevel level)
     return len < 0 ? 0 : (size_t)len;
 }
 
-/* A log that cannot be written must not stop the server: the line is lost. */
+/* If the log cannot be written, the line is lost: the server must not stop for that. */
 static void log_write(const struct log *log, const char *line, size_t len)
 {
     int fd = log->file[0] == '\0' ? STDOUT_FILENO : log_open(log);

@@ -1,10 +1,10 @@
 /*
- * The log: lines in the form "pid:M 21 Nov 2026 10:00:00.123 * text", to a file or to standard
- * output. Each line is one write to a file opened for that line alone, so that lines of different
- * threads never mix and the file may be moved away at any time.
+ * The log: lines of the form "pid:M 21 Nov 2026 10:00:00.123 * text", written to a file or to
+ * standard output. Each line is a single write to a file that is opened only for that line. So
+ * lines of different threads never interleave, and the file may be renamed at any time.
  *
- * Threads: log_line from any thread. The fields are set before the workers start; the level is read
- * from the configuration, so that CONFIG SET loglevel takes effect at once.
+ * Threads: log_line() may be called from any thread. The fields are set before the workers start.
+ * The level is read from the configuration, so that CONFIG SET loglevel takes effect at once.
  */
 #ifndef VELLUM_LOG_H
 #define VELLUM_LOG_H
@@ -21,7 +21,7 @@ struct log {
 };
 
 void log_init(struct log *log, struct config *config);
-bool log_file_usable(const struct log *log); /* false: it cannot be opened, errno says why */
+bool log_file_usable(const struct log *log); /* false: the file cannot be opened, see errno */
 void log_line(const struct log *log, enum config_loglevel level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,12 +1,12 @@
 /*
- * The classes of keyspace notifications, among which notify-keyspace-events chooses.
+ * The classes of keyspace notifications that notify-keyspace-events selects from.
  */
 #ifndef VELLUM_NOTIFY_CLASS_H
 #define VELLUM_NOTIFY_CLASS_H
 
 enum notify_class {
-    NOTIFY_KEYSPACE = 1 << 0,  /* K: how they are sent, not what is: on __keyspace@<db>__:<key> */
-    NOTIFY_KEYEVENT = 1 << 1,  /* E: on __keyevent@<db>__:<event> */
+    NOTIFY_KEYSPACE = 1 << 0,  /* K: publish on __keyspace@<db>__:<key>; not a class of event */
+    NOTIFY_KEYEVENT = 1 << 1,  /* E: publish on __keyevent@<db>__:<event> */
     NOTIFY_GENERIC = 1 << 2,   /* g: commands on keys of any type */
     NOTIFY_STRING = 1 << 3,    /* $ */
     NOTIFY_LIST = 1 << 4,      /* l */
@@ -16,9 +16,9 @@ enum notify_class {
     NOTIFY_EXPIRED = 1 << 8,   /* x */
     NOTIFY_EVICTED = 1 << 9,   /* e */
     NOTIFY_STREAM = 1 << 10,   /* t */
-    NOTIFY_KEY_MISS = 1 << 11, /* m: a read found nothing; not among A */
+    NOTIFY_KEY_MISS = 1 << 11, /* m: key miss; not part of A */
     NOTIFY_MODULE = 1 << 12,   /* d */
-    NOTIFY_NEW = 1 << 13,      /* n: a key was made; not among A */
+    NOTIFY_NEW = 1 << 13,      /* n: new key; not part of A */
 };
 
 #endif
