@@ -1,13 +1,13 @@
 /*
- * Logical databases. Each has an id that is part of its items and of their hashes; flushing gives
- * it a new one, swapping exchanges two. So both are one journal record, and no item is touched:
- * those of an id that is no longer in the map are dead, wherever they are met.
+ * Logical databases. Each has an id that is part of its items and of their hashes; a flush gives
+ * the database a new id, a swap exchanges two. So either is one journal record, and touches no
+ * item: items whose id is no longer in the map are dead, wherever they are found.
  *
- * A transaction may mix them with changes of keys, in any order. While it runs, it has an
- * arrangement of its own: which place, the contents of which database, each logical database shows.
- * A flush shows a new, empty place, a swap exchanges two, and a write belongs to a place and key,
- * not to a number that may soon stand for something else. So a place's writes go with it where
- * swaps bring it, and are void when it is shown no more.
+ * A transaction may mix flushes and swaps with changes of keys, in any order. While it runs, it has
+ * an arrangement of its own: which place, the contents of which database, each logical database
+ * shows. A flush shows a new, empty place, a swap exchanges two, and a write belongs to a place and
+ * a key, not to a number that may soon show another place. So a place's writes move with it in
+ * swaps, and are void when it is no longer shown.
  *
  *   SET a; FLUSHDB; SET b; SWAPDB 0 1:   places 0 1 | 17 1 | 17 1 | 1 17     writes a@0 b@17
  *
@@ -16,7 +16,7 @@
  *    are shown in their stead.
  * 2. A void write to one of the store's places is committed nevertheless, as a deletion, if others
  *    remain: its value may live on under another name in another place, and the dead item must not
- *    give the value's space back.
+ *    free the value's extents.
  */
 #include "storage/txn/databases.h"
 
@@ -43,7 +43,7 @@ int databases_logical(const struct store *store, uint32_t id)
 
 /* ---- counts ---- */
 
-/* No later than in 278 years, so that the sum of many stays a sum. */
+/* At most 278 years, so that the sum over many keys does not overflow. */
 static uint64_t expiry_units(int64_t expire_ms)
 {
     uint64_t units = expire_ms > 0 ? (uint64_t)expire_ms / EXPIRY_UNIT_MS : 0;
@@ -123,7 +123,7 @@ void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b)
 
 /* ---- settling ---- */
 
-/* The logical database that shows the place in the end, or -1. */
+/* The logical database that shows the place at the end, or -1. */
 static int shown_as(const struct arrangement *arrangement, uint32_t place)
 {
     for (int db = 0; db < STORE_DB_COUNT; db++)
@@ -132,7 +132,8 @@ static int shown_as(const struct arrangement *arrangement, uint32_t place)
     return -1;
 }
 
-/* A flushed place's origin is what was there before, if that is gone, or else another that is. */
+/* The origin of a flushed database is its former place if that is no longer shown, or else another
+ * such place. */
 static void find_origins(struct arrangement *arrangement)
 {
     uint32_t gone = 0;
@@ -163,7 +164,7 @@ static bool nothing_changes(const struct arrangement *arrangement)
     return true;
 }
 
-/* Sorts the writes: first the doomed, then those that stay; the others are dropped. */
+/* Sorts the writes: first the doomed ones, then those that stay; the others are dropped. */
 static void settle_writes(struct store_txn *txn)
 {
     struct arrangement *arrangement = &txn->arrangement;

@@ -4,7 +4,7 @@
 
 #include "storage/txn/engine.h"
 
-/* One key more or less; the partition's lock is held. */
+/* Count one key more or less; the partition's lock is held. */
 void databases_count_key(struct partition *partition, uint32_t db, int64_t expire_ms);
 void databases_uncount_key(struct partition *partition, uint32_t db, int64_t expire_ms);
 static inline uint32_t databases_place(const struct store_txn *txn, uint32_t db)
@@ -16,15 +16,15 @@ static inline uint32_t databases_committed(const struct store_txn *txn, uint32_t
 {
     return place <= STORE_HIDDEN_DB ? engine_database(txn->store, place) : 0;
 }
-/* The run is over: brings writes, flushes and swaps into an order in which they can be applied, the
- * doomed writes, then the new map, then the others. */
+/* At the end of the run: brings writes, flushes and swaps into an order in which they can be
+ * applied: the doomed writes, then the new map, then the other writes. */
 void databases_settle(struct store_txn *txn);
-/* Applies the new map; all partitions' locks are held. How many keys are dead now. */
+/* Applies the new map; all partitions' locks are held. Returns how many keys are dead now. */
 uint64_t databases_change(struct store_txn *txn, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */
 bool databases_is_dead(const struct store *store, uint32_t id);
-/* An id that was in use once, or 0. A page that held such items and is used anew is written over
- * without them: where the power fails in between, an item may be torn. */
+/* An id that was in use once, or 0. A page that held such items and is reused is written over
+ * without them: after a power failure in between, an item may be torn. */
 bool databases_is_past(const struct store *store, uint32_t id);
 /* Logical database of an id, or -1. */
 int databases_logical(const struct store *store, uint32_t id);

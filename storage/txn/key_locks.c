@@ -1,18 +1,20 @@
 /*
- * Order per key: parked transactions stand in a queue for each of their keys.
+ * Key locks: parked transactions stand in a lock queue for each of their keys.
  *
  * Invariants
  * 1. A transaction that runs while others are parked either conflicts with none of them, or stands
  *    first (with other readers) in the queues of all its keys.
- * 2. A queue is: claims in turn first (one exclusive, or several shared, or all of one
- * transaction), then waiting ones in order of arrival. Those of one transaction stand together. No
- * step walks over a queue: it may hold a command of every client there is.
- * 3. Claims are taken for all keys at one instant, under the locks of all their partitions: so all
- *    queues agree on the order of any two transactions, and nobody waits in a circle.
- * 4. But one that was summoned (lock_handoff.c) has a lock on one key first, and on others that
- * were kept for it, next behind the transaction that does so, as that one is; on the rest when it
- *    comes to run. There it goes ahead of all that do not run yet, and so waits only for those that
- *    have all their claims, `ungranted` being 0, and wait for nobody's.
+ * 2. A queue begins with the locks in turn (one exclusive, or several shared, or all of one
+ *    transaction); the waiting ones follow in order of arrival. Locks of one transaction are
+ *    adjacent. No step walks a queue: it may hold a command of every client.
+ * 3. A transaction requests the locks of all its keys at one instant, under the locks of all their
+ *    partitions. So all queues agree on the order of any two transactions, and deadlock is
+ *    impossible.
+ * 4. The exception is a transaction that was handed a key (lock_handoff.c). It has the lock of that
+ *    key first, and of those that were kept for it, next after the transaction that hands off,
+ *    which holds them; it requests the rest when it comes to run. There it goes ahead of all that
+ *    do not run yet, and so waits only for transactions that have all their locks (`ungranted` is
+ *    0) and wait for no other.
  */
 #include "storage/txn/key_locks.h"
 
@@ -24,14 +26,14 @@
 #include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 
-#define CHECKED_MOST 64u /* claims of a partition */
+#define CHECKED_MOST 64u /* locks of a partition */
 
 static struct key_lock **bucket_of(struct partition *partition, uint64_t hash)
 {
     return &partition->key_locks[hash % KEY_LOCK_BUCKETS];
 }
 
-/* Where the first claim of the key's queue hangs; *result is NULL when there is no queue. */
+/* The link to the first entry of the key's queue; *result is NULL when there is no queue. */
 static struct key_lock **find_queue(struct partition *partition, uint64_t hash)
 {
     struct key_lock **at = bucket_of(partition, hash);
@@ -68,14 +70,14 @@ bool key_locks_have_waiters(const struct store_txn *txn)
     return awaited;
 }
 
-/* Whether it is the turn of a claim if all before it are in turn. A transaction's own claims never
- * hold it up; and what stands behind one of its own at the head is behind none but its own. */
+/* Whether a lock may take its turn if all before it are in turn. A transaction's own locks never
+ * block it; and a lock that follows one of its own at the head has only its own ahead. */
 static bool may_take_turn(const struct key_lock *first, const struct key_lock *key_lock)
 {
     return first->txn == key_lock->txn || (!first->queue.exclusive_ahead && !key_lock->exclusive);
 }
 
-/* All grants together are one thing that a transaction waits for. */
+/* A transaction counts all its grants as one thing to wait for. */
 static void await(struct key_lock *key_lock)
 {
     key_lock->in_turn = key_lock->granted = false;
@@ -93,11 +95,11 @@ static void grant(struct key_lock *key_lock, struct store_worker *from)
         request_wake(key_lock->txn, from);
 }
 
-/* Those whose turn it is now. */
+/* Grants the locks whose turn it is now. */
 static void advance(struct key_lock *first, struct store_worker *from)
 {
     struct key_lock *key_lock;
-    assert(!first->previous); /* only the first of a queue keeps its figures */
+    assert(!first->previous); /* only the first entry keeps the queue's counters */
     while ((key_lock = first->queue.waiting) && may_take_turn(first, key_lock)) {
         first->queue.waiting = key_lock->next;
         first->queue.exclusive_ahead += key_lock->exclusive;
@@ -170,7 +172,7 @@ static void count_active(struct store_txn *txn)
     atomic_fetch_add_explicit(&txn->store->active, 1, memory_order_relaxed);
 }
 
-/* Invariant 2, of one queue. */
+/* Checks invariant 2 of one queue. */
 static void check_queue(const struct key_lock *first)
 {
     const struct key_lock *waiting = NULL, *last = NULL;
@@ -187,11 +189,10 @@ static void check_queue(const struct key_lock *first)
     }
     assert(first->queue.last == last && first->queue.waiting == waiting);
     assert(first->queue.exclusive_ahead == ahead && first->queue.exclusive_from_it == from_it);
-    assert(!waiting || !may_take_turn(first, waiting)); /* or nobody would grant it */
+    assert(!waiting || !may_take_turn(first, waiting)); /* no later event would grant it */
 }
 
-/* After a change of the key's queue; not of a long one, each of whose commands would walk over it.
- */
+/* Called after a change of the key's queue; skips a long queue, which each command would walk. */
 static void check(struct partition *partition, uint64_t hash)
 {
     const struct key_lock *first = *find_queue(partition, hash);
@@ -215,7 +216,8 @@ bool key_locks_request(struct store_txn *txn)
     return true;
 }
 
-/* Out of the queue's list and its figures, which the first claim that is left keeps from now on. */
+/* Removes it from the queue's list and counters; the first remaining entry keeps the counters from
+ * now on. */
 static void unlink_key_lock(struct key_lock **first, struct key_lock *key_lock)
 {
     if ((*first)->queue.waiting == key_lock)
@@ -255,7 +257,7 @@ static void leave(struct partition *partition, struct key_lock *key_lock, struct
 
 /* ---- going ahead of others ---- */
 
-/* Behind `before`, among those that wait. */
+/* Links it after `before`, among the waiting ones. */
 static void link_behind(struct key_lock *first, struct key_lock *before, struct key_lock *key_lock)
 {
     assert(before->hash == key_lock->hash && !key_lock->in_turn);
@@ -269,7 +271,7 @@ static void link_behind(struct key_lock *first, struct key_lock *before, struct 
     first->queue.exclusive_from_it += key_lock->exclusive;
 }
 
-/* Behind those whose turn it is, and before all others. */
+/* Links it after those whose turn it is, and before all others. */
 static void push_in(struct key_lock *first, struct key_lock *key_lock)
 {
     link_behind(first, first->queue.waiting ? first->queue.waiting->previous : first->queue.last,
@@ -277,7 +279,7 @@ static void push_in(struct key_lock *first, struct key_lock *key_lock)
     first->queue.waiting = key_lock;
 }
 
-/* It waits for one more grant. False: it has all its claims, and so runs, or soon will. */
+/* It waits for one more grant. False: it has all its locks, so it runs or soon will. */
 static bool hold_up(struct store_txn *txn)
 {
     uint32_t ungranted = atomic_load_explicit(&txn->ungranted, memory_order_acquire);
@@ -288,8 +290,8 @@ static bool hold_up(struct store_txn *txn)
     return false;
 }
 
-/* Before all but those that run already. Whoever has its turn here but waits elsewhere may wait for
- * this transaction there: it loses its turn. */
+/* Ahead of all but those that run already. A transaction that is in turn here but waits elsewhere
+ * may wait for this one there, a deadlock: it loses its turn. */
 static void enqueue_ahead(struct partition *partition, struct key_lock *key_lock,
                           struct store_worker *from)
 {
@@ -333,7 +335,7 @@ void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
     }
 }
 
-/* It does not wait for this one before it is attempted: so it is granted from the beginning. */
+/* Granted at once: the handed-off transaction waits for no other here before it is attempted. */
 void key_locks_keep(struct store_txn *txn, uint32_t index, struct store_worker *from)
 {
     assert(index < txn->request->key_count && index < txn->key_lock_capacity);
@@ -365,7 +367,7 @@ void key_locks_request_ahead(struct store_txn *txn, struct store_worker *from)
 {
     assert(txn->hold == HOLDS_KEYS && txn->handoffs.txn);
     if (txn->request->key_count == 1)
-        return; /* the one that it was called to */
+        return; /* the key that was handed off to it */
     txn->key_lock_count = txn->request->key_count;
     for (uint32_t i = 0; i < txn->key_lock_count; i++) {
         struct key_lock *key_lock = &txn->key_locks[i];
@@ -379,7 +381,7 @@ void key_locks_request_ahead(struct store_txn *txn, struct store_worker *from)
     leave_handoffs(txn, from);
 }
 
-/* A refused one has nothing to wait for in this queue; it leaves it when it is finished. */
+/* A refused transaction waits for nothing in this queue; it leaves it when it is finished. */
 void key_locks_refuse_waiting(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->key_lock_count; i++) {

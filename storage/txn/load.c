@@ -5,10 +5,10 @@
  * 1. A frame in state LOADING has exactly one read in flight, which holds a reference.
  * 2. Every waiter on a frame counts once in its transaction's `waits`, and holds a pin.
  * 3. Items are verified once, when their page arrives; a damaged one is marked in the frame, so
- * that it is never served.
- * 4. Of the reads that only a write needs, PATIENT_DEPTH at most are under way for each worker:
- * that many keep a device busy, and more of them would only let every GET wait longer. While some
- * are held back, some are under way, and each that completes lets one go.
+ *    that it is never served.
+ * 4. At most PATIENT_DEPTH low-priority reads, those that only a write needs, are in flight per
+ *    worker: that many keep a device busy, and more would only delay every GET. While some are held
+ *    back, others are in flight, and each completion submits one.
  */
 #include "storage/txn/load.h"
 
@@ -29,16 +29,17 @@ struct load {
     struct disk_op op;
     struct page_file *file;
     struct store_worker *worker;
-    struct load *next; /* held back */
+    struct load *next; /* in the list of those held back */
     bool low_priority;
-    struct store_txn *prefetch_run; /* that came upon the page, as it was then; or NULL */
+    struct store_txn
+        *prefetch_run; /* whose miss began the read, with its generation then; or NULL */
     uint64_t prefetch_run_generation;
     uint32_t page, count;
     uint32_t frames[PAGE_FILE_BATCH_PAGES];
     struct iovec vectors[PAGE_FILE_BATCH_PAGES];
 };
 
-/* By some thread: a mutex does not say which. */
+/* By some thread: a mutex does not tell which one. */
 static bool is_locked(struct page_file *file)
 {
     if (pthread_mutex_trylock(&file->lock) != 0)
@@ -98,7 +99,7 @@ void load_release_extent_pins(struct store_txn *txn)
     pthread_mutex_unlock(&file->lock);
 }
 
-/* More pages than a run may hold: it goes on in place, which needs no pins. */
+/* A run with too many pins continues in blocking mode, which needs no pins. */
 static void check_budget(struct store_txn *txn)
 {
     uint32_t budget =
@@ -150,7 +151,7 @@ static void arrived(struct load *load, uint32_t i, bool failed)
     struct page_file *file = load->file;
     uint32_t number = load->frames[i];
     struct frame *frame = arena_frame(file->arena, number);
-    assert(frame->refs > 0); /* that of the read */
+    assert(frame->refs > 0); /* the read's reference */
     if (frame->state == FRAME_LOADING) {
         if (!failed) {
             verify_items(file, frame->page, arena_memory(file->arena, number));
@@ -163,7 +164,7 @@ static void arrived(struct load *load, uint32_t i, bool failed)
     page_file_unref(file, number);
 }
 
-/* Under the space's lock. */
+/* The page file's lock is held. */
 static void mark_held(struct load *load, bool held)
 {
     for (uint32_t i = 0; i < load->count; i++)
@@ -197,7 +198,8 @@ static void let_one_go(struct store_worker *worker)
     disk_queue_op(worker->queue, &load->op);
 }
 
-/* Somebody who is not patient waits for the page too. What another worker holds back stays so. */
+/* A transaction of normal priority waits for the page too: submit the read. A read that another
+ * worker holds back stays held back. */
 static void hurry(struct store_worker *worker, const struct page_file *file, uint32_t page)
 {
     struct load *before = NULL, *load = worker->low_priority;
@@ -240,7 +242,8 @@ static void loaded(struct disk_op *op)
 
 /* ---- departure ---- */
 
-/* Frames for up to `count` absent pages from `page` on; how many there were to be had. */
+/* Allocates frames for up to `count` absent pages from `page` on; returns how many were
+ * available. */
 static uint32_t gather(struct load *load, uint32_t count)
 {
     struct page_file *file = load->file;
@@ -259,8 +262,9 @@ static uint32_t gather(struct load *load, uint32_t count)
     return load->count;
 }
 
-/* Queues one read of absent pages from `page` on. How many it covers; 0: no frame or no memory. A
- * patient one may wait for others first. prefetch run: who goes on when it has come; or NULL. */
+/* Queues one read of absent pages from `page` on. Returns how many it covers; 0: no frame or no
+ * memory. A low-priority read may be held back. prefetch_run: the transaction to resume when the
+ * page has arrived; or NULL. */
 static uint32_t start(struct store_worker *worker, struct page_file *file, uint32_t page,
                       uint32_t count, bool low_priority, struct store_txn *prefetch_run)
 {
@@ -296,8 +300,8 @@ static uint32_t start(struct store_worker *worker, struct page_file *file, uint3
     return covered;
 }
 
-/* Nobody waits for the page yet, and nobody holds it: it counts as used already, or the hand of the
- * eviction, where it has come to the newest, would take each such page before its turn. */
+/* No transaction waits for the page or pins it yet. Mark it visited: otherwise the eviction hand,
+ * once it reaches the newest pages, would evict each prefetched page before its use. */
 static void start_ahead(struct store_worker *worker, struct page_file *file, uint32_t page,
                         struct store_txn *prefetch_run)
 {
@@ -323,7 +327,8 @@ static enum store_result wait_for(struct store_txn *txn, struct page_file *file,
     return STORE_WAIT;
 }
 
-/* Reads one page while everybody waits: only transactions that could not get on otherwise do. */
+/* Reads one page while the partition stays locked: only for transactions that could not progress
+ * otherwise. */
 static enum store_result load_blocking(struct store_txn *txn, struct page_file *file, uint32_t page,
                                        uint32_t *number)
 {
@@ -348,7 +353,7 @@ static enum store_result load_blocking(struct store_txn *txn, struct page_file *
 }
 
 #ifdef VELLUM_WAIT
-/* In the test build a page that is there is as good as absent, now and then, on first touch. */
+/* In the test build, a resident page is sometimes treated as absent on first access. */
 static bool pretend_absent(struct store_txn *txn, struct page_file *file, uint32_t number)
 {
     if (txn->blocking_io || txn->prefetch_run == SCOUT_RUNNING || pinned(txn, file, number))
@@ -397,8 +402,8 @@ void load_leave_pages(struct store_txn *txn)
     move_touched(txn);
 }
 
-/* Frames come free as pages are written and others finish; but a transaction may itself hold what
- * it waits for. */
+/* Frames become free as pages are written and other transactions finish; but a transaction may
+ * itself hold the frames it waits for. */
 enum store_result load_no_frame(struct store_txn *txn)
 {
     txn->starved = true;
@@ -453,7 +458,7 @@ enum store_result load_pages(struct store_txn *txn, struct page_file *file, uint
     enum store_result result = STORE_OK;
     if (txn->failed_space == file && txn->failed_page - page < count)
         return STORE_IO;
-    if (txn->prefetch_run == SCOUT_RUNNING) /* large values are read when they are needed */
+    if (txn->prefetch_run == SCOUT_RUNNING) /* large values are read only when needed */
         return STORE_WAIT;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = file->table[page + i];

@@ -1,11 +1,12 @@
 /*
- * How many page frames there may be: as many as fit beside all else the process has.
+ * The memory account: how many page frames fit beside all other memory of the process.
  *
- * Ten times a second the maintenance thread asks how much that is (options.process_bytes); in
- * between, who takes or gives back much tells (store_note_memory), and asks in its place when it is
- * late: it may stand before a lock. Where nobody can be asked, it is index, tables and buffers.
- * Pressure takes frames, whose memory goes back to the system; keys, or new commands, only where
- * what cannot go leaves frames too little.
+ * The maintenance thread measures the process ten times a second (options.process_bytes). In
+ * between, code that takes or gives back much memory reports it (store_note_memory), and measures
+ * in the maintenance thread's place when that is late: it may be waiting for a lock. Without
+ * process_bytes, the sum of index, tables and buffers is used.
+ * Memory pressure first takes frames, whose memory goes back to the system. It takes keys, or new
+ * commands, only where memory that cannot be freed leaves too little for frames.
  */
 #include "storage/txn/memory.h"
 
@@ -15,16 +16,16 @@
 
 #define FRAMES_LEAST 256u
 #define LEAST_SHARE 32u       /* of the memory that frames get in any case */
-#define INDEX_SHARE 8u        /* an index of less than that is not worth deleting keys for */
-#define OVER_SHARE 16u        /* left for frames: less than that is too little */
-#define SLACK_SHARE 32u       /* for what the process takes between two measures, */
-#define SLACK_BYTES (2 << 20) /* which a small memory does not make less */
+#define INDEX_SHARE 8u        /* a smaller index is not worth evicting keys for */
+#define OVER_SHARE 16u        /* less than this share for frames is too little */
+#define SLACK_SHARE 32u       /* reserve for what the process takes between two measurements, */
+#define SLACK_BYTES (2 << 20) /* at least this much even of a small memory */
 #define MEASURE_MS                                                                                 \
     10             /* while the maintenance thread is busy; at rest it wakes ten times a second */
-#define LATE_MS 30 /* then who grows measures */
-#define SHRINK_STEP 16u /* frames of a space at a time */
+#define LATE_MS 30 /* then the thread that reports growth measures */
+#define SHRINK_STEP 16u /* frames of a page file at a time */
 
-/* What cannot go, as far as it is counted. */
+/* The counted memory that cannot be freed. */
 static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
 {
     int64_t noted = atomic_load_explicit(&store->noted_bytes, memory_order_relaxed);
@@ -39,7 +40,7 @@ static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
            (uint64_t)(noted > 0 ? noted : 0);
 }
 
-/* What is not frames: as it was measured, and what was told since. */
+/* All memory but frames: the last measurement plus what was reported since. */
 static int64_t taken_now(const struct store *store)
 {
     int64_t taken = atomic_load(&store->taken_bytes) + atomic_load(&store->noted_bytes) -
@@ -66,7 +67,7 @@ static void set_limit(struct store *store)
     atomic_store_explicit(&store->cache.arena.limit, (uint32_t)frames, memory_order_relaxed);
 }
 
-/* What is not frames, of all that the process has. */
+/* All memory of the process but frames. */
 static int64_t measure(struct store *store, uint64_t fixed)
 {
     uint64_t all = store->process_bytes ? store->process_bytes(store->process_arg) : 0;
@@ -101,7 +102,7 @@ void memory_note_growth(struct store *store, uint64_t bytes)
     set_limit(store);
 }
 
-/* Whether it is the caller's turn to measure. */
+/* Whether the caller has to measure. */
 static bool measure_is_due(struct store *store, int64_t after_ms)
 {
     int64_t now = env_clock_ms(), before = atomic_load(&store->memory_measured_ms);
@@ -116,7 +117,7 @@ void store_set_memory(struct store *store, uint64_t memory_bytes)
     maintenance_ask(store);
 }
 
-/* Where keys may go they are on their way; unless none was found. */
+/* Where a policy allows eviction, keys are being evicted; unless no evictable key was found. */
 bool store_is_over_memory(const struct store *store)
 {
     return atomic_load_explicit(&store->over_memory, memory_order_relaxed) &&
@@ -131,8 +132,8 @@ static bool lock(struct page_file *file, bool may_wait)
                     : pthread_mutex_trylock(&file->lock) == 0;
 }
 
-/* `most` frames, and perhaps some more. Without waiting: of the spaces that nobody has locked, the
- * caller neither. */
+/* Frees `most` frames or a few more. Without waiting: only those of page files that no thread, the
+ * caller included, has locked. */
 static void shrink(struct store *store, uint32_t most, bool may_wait)
 {
     uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
@@ -158,8 +159,8 @@ static bool is_over(const struct store *store)
     return atomic_load(&store->cache.arena.resident) > atomic_load(&store->cache.arena.limit);
 }
 
-/* Who grows makes room itself, before it uses what it has told of: the maintenance thread may come
- * too late. */
+/* The growing thread makes room itself, before it uses the memory reported: the maintenance thread
+ * may come too late. */
 void store_note_memory(struct store *store, int64_t change)
 {
     atomic_fetch_add(&store->noted_bytes, change);

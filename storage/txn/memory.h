@@ -1,13 +1,13 @@
-/* The account of memory. Private to storage/. */
+/* The memory account. Private to storage/. */
 #ifndef VELLUM_STORE_MEMORY_H
 #define VELLUM_STORE_MEMORY_H
 
 #include "storage/txn/engine.h"
 
-void engine_adjust_memory(struct store *store); /* what frames may use, after all else */
+void engine_adjust_memory(struct store *store); /* sets the limit of frames: what all else leaves */
 /* The store itself has grown: frames make room before the next measurement. Takes no locks. */
 void memory_note_growth(struct store *store, uint64_t bytes);
-/* Measures now and then; frames beyond the limit go. No space's lock is held. */
+/* Measures at intervals and evicts frames beyond the limit. No page file's lock is held. */
 void memory_keep(struct store *store);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Asking for room, on disk or in memory, that eviction is to make (evict.c).
+ * Requests for room, on disk or in memory, that eviction has to make (evict.c).
  *
- * Invariant: a class that is wanted has its bit in the partition's (or the extents') eviction, and
- * the worker that wanted it has evict_due set, until evict_step has looked for it.
+ * Invariant: a size class in which room is wanted has its bit in the eviction of the partition (or
+ * of the extents), and the worker that wanted it has evict_due set, until evict_step has searched.
  */
 #include "storage/txn/room_wanted.h"
 
@@ -17,7 +17,7 @@ bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t siz
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return false;
     if (eviction->barren & room_bit(size_class)) {
-        eviction->barren &= ~room_bit(size_class); /* who asks again may have more luck */
+        eviction->barren &= ~room_bit(size_class); /* a new request: search again */
         return false;
     }
     eviction->wanted |= room_bit(size_class);

@@ -1,15 +1,16 @@
-/* Asking for room that eviction is to make. Private to storage/. */
+/* Requests for room that eviction has to make. Private to storage/. */
 #ifndef VELLUM_STORE_ROOM_WANTED_H
 #define VELLUM_STORE_ROOM_WANTED_H
 
 #include "storage/txn/engine.h"
 
-/* Wants room in a class of the space, whose lock is held. False: there is none to be hoped for. */
+/* Requests room in a size class of the page file, whose lock is held. False: there is no hope of
+ * any. */
 bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class);
-/* Index and buffers leave too little: keys are to go, or no more to come. */
+/* Index and buffers leave too little memory for frames: evict keys, or refuse new ones. */
 void evict_for_memory(struct store *store);
 
-/* Of struct eviction's `wanted` and `barren`. */
+/* The bit of a class in struct eviction's `wanted` and `barren`. */
 static inline uint64_t room_bit(uint32_t size_class)
 {
     return 1ull << (size_class > FORMAT_RUN_CLASS ? size_class - FORMAT_RUN_CLASS : size_class);

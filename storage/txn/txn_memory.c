@@ -1,9 +1,9 @@
 /*
- * A transaction's own memory: blocks that are given back together, when its run is forgotten or it
- * is finished.
+ * A transaction's own memory: blocks that are freed together, when its run is discarded or it is
+ * finished.
  *
- * Invariant: `block_bytes` is the sum of the blocks' sizes, of those put aside by txn_memory_swap,
- * too.
+ * Invariant: `block_bytes` is the sum of the blocks' sizes, including blocks that txn_memory_swap
+ * has set aside.
  */
 #include "storage/txn/txn_memory.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define BLOCK_SIZE 16384u
-#define NOTE_STEP (256u << 10) /* of a change that frames need not make room for at once */
+#define NOTE_STEP (256u << 10) /* smaller changes are not reported to the memory account */
 
 struct memory_block {
     struct memory_block *next;
@@ -98,7 +98,7 @@ bool store_forget(struct store_txn *txn, const struct store_mark *mark)
     while (txn->blocks != mark->block) {
         struct memory_block *next = txn->blocks->next;
         if (!next && !mark->block)
-            break; /* the first is kept, as ever */
+            break; /* the first block is always kept */
         free_block(txn, txn->blocks);
         txn->blocks = next;
     }

@@ -1,5 +1,6 @@
 /*
- * Which state of a transaction may follow which, and what is true in each; see txn_state.h.
+ * The transitions between a transaction's states, and the invariants of each state; see
+ * txn_state.h.
  */
 #include "storage/txn/txn_state.h"
 
@@ -17,7 +18,7 @@ const uint16_t txn_state_next[TXN_STATES] = {
     [TXN_RESTING] = TO(READY),
 };
 
-/* In the free list it has nothing of its last request. */
+/* In the free list a transaction keeps nothing of its last request. */
 static void check_free(const struct store_txn *txn)
 {
     assert(txn->hold == HOLDS_NOTHING && txn->key_lock_count == 0 && !txn->handoffs.txn);
@@ -26,7 +27,8 @@ static void check_free(const struct store_txn *txn)
     assert(!txn->refuses && !txn->blocking_io && !txn->arrangement.changed);
 }
 
-/* One that names keys and has run holds them, unless it is about to fail for want of memory. */
+/* A transaction that names keys and has run holds their locks, unless it is about to fail for lack
+ * of memory. */
 static void check_hold(const struct store_txn *txn)
 {
     const struct store_request *request = txn->request;

@@ -1,6 +1,6 @@
 /*
- * Whether the bytes of a slot are an item as it was written, in this place. What an item says of
- * lengths and counts is used unchecked elsewhere: here it is checked.
+ * Whether the bytes of a slot are an item as it was written, in this place. Other code uses an
+ * item's lengths and counts unchecked: they are checked here.
  */
 #include "storage/txn/verify.h"
 
@@ -15,7 +15,7 @@ static bool is_as_written(const struct page_file *file, uint32_t page, uint32_t 
     return length && item->checksum == format_item_checksum(item, length, mix);
 }
 
-/* The id alone is damaged: with that of a living database everything fits. */
+/* Only the id is damaged: with the id of a live database the checksum matches. */
 static bool was_living(const struct page_file *file, uint32_t page, uint32_t slot,
                        const struct format_item *item, uint32_t length)
 {
@@ -30,7 +30,8 @@ static bool was_living(const struct page_file *file, uint32_t page, uint32_t slo
     return false;
 }
 
-/* What it says of other partitions and hash slots. Of plain keys the slot follows from the key. */
+/* Checks the references to other partitions and hash slots. The slot of a plain key follows from
+ * the key. */
 static bool is_of_store(const struct page_file *file, const struct format_item *item)
 {
     const struct store *store = file->engine;

@@ -7,7 +7,7 @@
 enum slot_state {
     SLOT_BLANK,
     SLOT_ITEM,
-    SLOT_REMAINS, /* of a database that is gone: torn perhaps, which is no damage */
+    SLOT_REMAINS, /* of a dropped database: possibly torn, which is no damage */
     SLOT_DAMAGED,
 };
 enum slot_state verify_slot(const struct page_file *file, uint32_t page, uint32_t slot,

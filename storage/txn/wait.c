@@ -1,12 +1,12 @@
 /*
- * Waiting: for reads, for claims, for the maintenance thread; and the locks of a transaction's
+ * Waiting for reads, key locks and the maintenance thread; and the locks of a transaction's
  * partitions.
  *
  * Invariants
- * 1. A transaction is put into the ready list by the one who takes its `waits` to 0: once, and
- * never while it is being attempted, which counts as one more.
- * 2. Whoever stands in `throttled` asked the maintenance thread first, and the maintenance thread
- * wakes all of them after each of its rounds.
+ * 1. The thread that takes a transaction's `waits` to 0 puts it into the ready list: once, and
+ *    never during an attempt, which counts as one more.
+ * 2. A transaction is added to `throttled` only after the maintenance thread was asked, and that
+ *    thread wakes all of them after each of its rounds.
  */
 #include "storage/txn/wait.h"
 
@@ -26,7 +26,7 @@ void request_notify(struct store_worker *worker)
 {
     uint64_t one = 1;
     if (write(worker->fd, &one, sizeof one) < 0) {
-        /* the counter is at its maximum: it is readable all the same */
+        /* the counter is at its maximum: the descriptor is readable all the same */
     }
 }
 
@@ -54,7 +54,7 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     pthread_mutex_unlock(&worker->inbox_lock);
 }
 
-/* `here`: the queue of this thread, or NULL. A worker in the middle of store_poll is awake. */
+/* `here`: this thread's queue, or NULL. A worker inside store_poll needs no notification. */
 void wait_wake_workers(struct store *store, const struct disk_queue *here)
 {
     pthread_mutex_lock(&store->maintenance_lock);

@@ -1,6 +1,6 @@
 /*
- * Waiting and waking, the locks of a transaction's partitions, and asking the maintenance thread.
- * Private to storage/.
+ * Waiting and waking, the locks of a transaction's partitions, and notifying the maintenance
+ * thread. Private to storage/.
  */
 #ifndef VELLUM_STORE_WAIT_H
 #define VELLUM_STORE_WAIT_H
@@ -8,27 +8,27 @@
 #include "storage/txn/engine.h"
 
 void request_wait(struct store_txn *txn); /* one more thing to wait for */
-/* One less. from: this thread's worker, or NULL. */
+/* One thing less to wait for. from: this thread's worker, or NULL. */
 void request_wake(struct store_txn *txn, struct store_worker *from);
 void request_notify(struct store_worker *worker); /* makes its eventfd readable */
 void engine_wake_workers(struct store *store);
-/* here: the queue whose completions this thread is looking at, or NULL; its worker is awake if it
- * is in the middle of store_poll. */
+/* here: the queue whose completions this thread is processing, or NULL; a worker inside store_poll
+ * is awake already. */
 void wait_wake_workers(struct store *store, const struct disk_queue *here);
 
 void request_lock(struct store_txn *txn);
 void request_unlock(struct store_txn *txn);
 bool request_holds(const struct store_txn *txn, uint32_t partition);
-/* STORE_WAIT: the run is to end, and begins again with this lock too. */
+/* STORE_WAIT: the run must end; its next run begins with this lock too. */
 STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
 
 void maintenance_ask(struct store *store); /* there is work */
 void sweep_ask(struct store *store);       /* dead items are in the index */
-/* The transaction waits until the maintenance thread has made progress, or the journal has. */
+/* The transaction waits until the maintenance thread or the journal has made progress. */
 void maintenance_throttle(struct store_txn *txn);
-void maintenance_release(struct store *store); /* all that wait so try again */
+void maintenance_release(struct store *store); /* wakes all throttled transactions to try again */
 
-/* To a list of transactions that are linked by `next`. */
+/* Appends to a list of transactions that are linked by `next`. */
 static inline void wait_append(struct store_txn **first, struct store_txn **last,
                                struct store_txn *txn)
 {
