@@ -1,19 +1,20 @@
 /*
- * Collections that are being made: no key names one before it is finished, so each step of the work
- * may be a commit of its own, and the whole be larger than memory.
+ * Bulk load: collections under construction. No key names one before it is complete, so each step
+ * of the work may be a commit of its own, and the collection may be larger than memory.
  *
  *     begin -> (tree, insert ..., step)* -> put -> end
- *         \------------ end, at any time: what is there is taken apart
+ *         \------------ end, at any time: what was built is dropped
  *
- * Nothing on disk says that it is unfinished: a node whose collection no item names is free at
- * recovery, as one of a collection that was given up (tree_drop.c).
+ * Nothing on disk marks it as incomplete: at recovery a node whose collection no item names is
+ * free, like a node of a dropped collection (tree_drop.c).
  *
  * Invariants
- * 1. `roots` is what the last step has committed. What a run adds to them is in that run's struct
- *    collection, and forgotten with it, unless the run ends with a step.
- * 2. A step commits the changes of its building alone; whatever else the run has written is
- *    forgotten, as with any wait, and made again by a later run.
- * 3. It is a key's once a transaction has put it and has committed: then its end leaves it alone.
+ * 1. `roots` is what the last step has committed. Additions of a run are kept in that run's
+ *    struct collection, and are discarded with it unless the run ends with a step.
+ * 2. A step commits the changes of its bulk load alone. All other writes of the run are
+ *    discarded, as with any wait, and repeated by a later run.
+ * 3. The collection belongs to a key once a transaction has put it there and has committed. Then
+ *    the end of the bulk load leaves it alone.
  */
 #include "storage/tree/bulk_load.h"
 
@@ -29,7 +30,8 @@
 
 struct store_bulk_load {
     struct store *store;
-    uint64_t generation; /* of what is in memory: of another one it is gone */
+    uint64_t generation; /* of the memory state; if it differs from the store's, the collection no
+                            longer exists */
     uint64_t steps;
     bool is_handed_over;
     uint32_t length; /* of roots */
@@ -64,7 +66,7 @@ uint64_t store_bulk_load_steps(const struct store_bulk_load *bulk_load)
     return bulk_load->steps;
 }
 
-/* As this run sees it. */
+/* The collection as this run sees it. */
 static enum store_result open_building(struct store_txn *txn, struct store_bulk_load *bulk_load,
                                        struct collection **collection)
 {
@@ -115,7 +117,7 @@ void store_bulk_load_end(struct store_bulk_load *bulk_load)
 
 /* ---- the step's commit ---- */
 
-/* A value beside the nodes of this collection. */
+/* Whether the write is an overflow value of this collection. */
 static bool is_beside(const struct write *write, uint64_t id)
 {
     if (write->key.db != STORE_HIDDEN_DB)

@@ -1,14 +1,14 @@
-/* Collections that are being made, see store.h and bulk_load.c. Private to storage/. */
+/* Collections under construction: see store.h and bulk_load.c. Private to storage/. */
 #ifndef VELLUM_STORE_BULK_LOAD_H
 #define VELLUM_STORE_BULK_LOAD_H
 
 #include "storage/txn/engine.h"
 
-/* The run has ended with a step of txn->building: leaves nothing to commit but that. */
+/* The run has ended with a step of its bulk load: leaves only that step to commit. */
 void bulk_load_settle(struct store_txn *txn);
-/* It is committed: the building is what the run has made of it. */
+/* The step is committed: the bulk load takes over the roots that the run has made. */
 void bulk_load_committed(struct store_txn *txn);
-/* A transaction is committed: those that keys name by it are theirs. */
+/* A transaction is committed: the bulk loads that its keys now name belong to those keys. */
 void bulk_load_hand_over(struct store_txn *txn);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * Counted B+-trees: finding places in them.
+ * Counted B+-trees: searching.
  *
- * A cursor is the way from the root to a leaf: the page of each node and the place in it. At the
- * end of a leaf it may stand behind the last entry; whoever needs the entry there goes on to the
- * next leaf, whoever inserts need not.
+ * A cursor is a path from the root to a leaf: the page of each node and the place in it. At the
+ * end of a leaf it may stand after the last entry. A caller that needs the entry there moves on
+ * to the next leaf; an insertion need not.
  *
  * Invariants
- * 1. A child's count is the number of entries under it, and a tree's the number of all.
- * 2. Keys under the child i of an inner node are >= its separator and <= the next one's; they may
- * be equal to the next one's only if that is `loose`.
- * 3. All leaves are equally deep. No node but a fresh tree's is empty.
- * 4. A node's bytes are looked at only until the next node is asked for.
+ * 1. A child's count is the number of entries under it; a tree's count is the number of all.
+ * 2. Keys under child i of an inner node are >= its separator and <= that of the next child. They
+ *    may be equal to the next one's only if that is `loose`.
+ * 3. All leaves have the same depth. Only a fresh tree has an empty node.
+ * 4. A pointer to a node's bytes is valid only until the next node is read.
  */
 #include "storage/tree/tree.h"
 
@@ -40,7 +40,7 @@ static bool begin(struct store_tree *tree, struct store_cursor *cursor)
     return tree->root->height <= STORE_TREE_HEIGHT_MAX;
 }
 
-/* `ranked`: all children before the way are summed up, for which all of a node is read. */
+/* `ranked`: sums up all children before the path, which requires reading whole nodes. */
 static enum store_result seek(struct store_tree *tree, const char *key, size_t len, bool ranked,
                               struct store_cursor *cursor)
 {
@@ -56,7 +56,7 @@ static enum store_result seek(struct store_tree *tree, const char *key, size_t l
         cursor->places[depth] = (uint16_t)place;
         if (!is_leaf) {
             cursor->pages[depth + 1] = inner_page(node, place);
-            tree_prefetch(tree, cursor->pages[depth + 1]); /* while the rank is summed up */
+            tree_prefetch(tree, cursor->pages[depth + 1]); /* overlaps with summing up the rank */
         }
         if (ranked)
             cursor->rank += is_leaf ? place : inner_rank(node, place);
@@ -123,8 +123,8 @@ enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
 
 /* ---- from leaf to leaf ---- */
 
-/* From the child at `depth` down along its first or last children; the cursor is behind its last
- * entry then. */
+/* From the child at `depth` down along the first or last children; afterwards the cursor is at
+ * the first entry, or after the last. */
 static enum store_result go_down(struct store_cursor *cursor, uint32_t depth, bool last)
 {
     for (; depth < cursor->depth; depth++) {
@@ -182,13 +182,13 @@ enum store_result tree_find_entry(struct store_cursor *cursor, const struct form
         return result;
     result = tree_next_leaf(cursor);
     if (result == STORE_ABSENT && is_ranked)
-        return STORE_DAMAGED; /* the counts above promise more */
+        return STORE_DAMAGED; /* the counts above promise more entries */
     return result == STORE_OK ? fetch_at(cursor, cursor->depth - 1, leaf) : result;
 }
 
 /* ---- entries ---- */
 
-/* Where the next page may take the place of this one under the caller's hands. */
+/* Copies the entry where the next page read may evict this one while the caller reads it. */
 static enum store_result keep(struct store_tree *tree, struct node_entry *entry)
 {
     if (!tree->txn->blocking_io)
@@ -235,7 +235,7 @@ static void move_on(struct store_cursor *cursor, uint32_t count)
         cursor->rank += count;
 }
 
-/* An entry that takes more than a look at its leaf comes alone. */
+/* An entry that needs more than its leaf is returned alone. */
 enum store_result store_tree_read(struct store_cursor *cursor, struct store_entry *entries,
                                   uint32_t most, uint32_t *count)
 {

@@ -1,5 +1,5 @@
 /*
- * What a transaction knows of the trees it has opened and of the nodes it changes. Private to
+ * What a transaction knows about the trees it has opened and the nodes it changes. Private to
  * storage/.
  */
 #ifndef VELLUM_STORE_TREE_H
@@ -14,23 +14,25 @@ struct store_tree {
     struct store_txn *txn;
     struct collection *collection;
     struct format_tree *root;
-    char *buffer; /* the entry given out last, where pages may go under the caller's hands */
-    /* The node last read of each level: it stays where it is as long as the run holds its locks,
-     * and does not leave its pages (load_leave_pages). */
+    char *buffer; /* the last entry returned, where pages may be evicted while the caller reads them
+                   */
+    /* The node last read of each level: its page stays in memory as long as the run holds its
+     * locks and does not release its pages (load_leave_pages). */
     struct {
         const struct format_node *node;
         uint32_t page, leavings;
     } seen[STORE_TREE_HEIGHT_MAX];
 };
 
-/* A value outside of its node that this transaction writes. */
+/* An overflow value that this transaction writes. */
 struct overflow_write {
     struct overflow_write *next;
     struct store_key key;
     struct format_overflow_key bytes;
 };
 
-/* An item that has trees, in one transaction. `roots` is what its item says, or will say. */
+/* An item that has trees, in one transaction. `roots` is what its item contains, or will
+ * contain. */
 struct collection {
     struct collection *next;
     struct format_trees *roots;
@@ -38,9 +40,9 @@ struct collection {
     struct store_key key;
     int64_t expire_ms;
     uint8_t type;
-    bool is_written; /* the transaction writes its item, as `key` */
+    bool is_written; /* the transaction writes its item, under `key` */
     bool is_given_up;
-    struct store_bulk_load *bulk_load; /* that it is, or was */
+    struct store_bulk_load *bulk_load; /* the bulk load that it belongs, or belonged, to */
     struct overflow_write *overflow;
     struct store_tree trees[STORE_TREES];
 };
@@ -58,12 +60,13 @@ static inline uint32_t tree_level(const struct store_cursor *cursor, uint32_t de
     return cursor->depth - 1 - depth;
 }
 
-/* The leaf with the entry at the cursor, which goes on to it if it stands at another's end. */
+/* The leaf with the entry at the cursor; a cursor at the end of a leaf moves to the next one. */
 STORE_MUST_CHECK enum store_result tree_find_entry(struct store_cursor *cursor,
                                                    const struct format_node **leaf);
-/* Has the cursor know its rank; while its way is still as it was found. */
+/* Makes the cursor know its rank; must be called while its path is still as it was found. */
 STORE_MUST_CHECK enum store_result tree_rank(struct store_cursor *cursor);
-/* To the begin of the next leaf, or the end of the one before; the rank stays. STORE_ABSENT. */
+/* To the start of the next leaf, or to the end of the previous one; the rank stays.
+ * STORE_ABSENT: there is no such leaf. */
 STORE_MUST_CHECK enum store_result tree_next_leaf(struct store_cursor *cursor);
 STORE_MUST_CHECK enum store_result tree_previous_leaf(struct store_cursor *cursor);
 

@@ -1,10 +1,10 @@
 /*
- * Counted B+-trees: putting entries in and taking them out.
+ * Counted B+-trees: insertion and removal.
  *
- * A leaf without room is parted: at the tree's ends so that full nodes stay behind, elsewhere in
- * the middle. A node that has become empty goes, and one that is a third full goes into a neighbour
- * that has room for it. Counts on the way down are changed first; parting and merging only move
- * what they say from cell to cell.
+ * A leaf without room is split: at the ends of the tree so that full nodes remain, elsewhere in
+ * the middle. An empty node is freed. A node that is at most a third full is merged into a
+ * neighbour with room for it. Counts are changed first, on the way down; splits and merges only
+ * move counts from cell to cell.
  */
 #include "storage/tree/tree.h"
 
@@ -24,15 +24,15 @@ static enum store_result change_at(const struct store_cursor *cursor, uint32_t d
     return tree_change(cursor->tree, cursor->pages[depth], tree_level(cursor, depth), node);
 }
 
-/* The cursor's way, after nodes were made or freed. */
+/* Finds the cursor's path again after nodes were created or freed. */
 static enum store_result find_again(struct store_cursor *cursor)
 {
     if (cursor->rank > cursor->tree->root->count)
-        return STORE_DAMAGED; /* the root counts fewer than there are */
+        return STORE_DAMAGED; /* the root's count is too low */
     return store_tree_seek_rank(cursor->tree, cursor->rank, cursor);
 }
 
-/* All counts on the cursor's way. */
+/* Changes all counts on the cursor's path. */
 static enum store_result count(struct store_cursor *cursor, int32_t change)
 {
     for (uint32_t depth = 0; depth + 1 < cursor->depth; depth++) {
@@ -46,13 +46,13 @@ static enum store_result count(struct store_cursor *cursor, int32_t change)
     return STORE_OK;
 }
 
-/* ---- parting ---- */
+/* ---- splitting ---- */
 
-/* A node of the cursor's way and the one that was made beside it. */
+/* A split: a node on the cursor's path and the one created next to it. */
 struct parting {
     uint32_t depth;
-    bool is_before;          /* the fresh one comes before the old one */
-    struct node_child child; /* the fresh one */
+    bool is_before;          /* the fresh node comes before the old one */
+    struct node_child child; /* the fresh node */
     char separator[STORE_TREE_KEY_MAX];
 };
 
@@ -76,7 +76,7 @@ static bool is_last(struct store_cursor *cursor, uint32_t depth)
     return true;
 }
 
-/* The root was parted. */
+/* The root was split: adds a level. */
 static enum store_result grow(struct store_cursor *cursor, struct parting *parting)
 {
     struct format_tree *root = cursor->tree->root;
@@ -102,8 +102,8 @@ static enum store_result grow(struct store_cursor *cursor, struct parting *parti
     return STORE_OK;
 }
 
-/* Moves the upper half of a full inner node into a fresh one, or at the tree's end nothing: the
- * child to come begins it. */
+/* Moves the upper half of a full inner node into a fresh one. At the end of the tree it moves
+ * nothing: the fresh node starts with the child to be added. */
 static enum store_result part_inner(struct store_cursor *cursor, uint32_t depth,
                                     struct format_node *node, uint32_t place,
                                     const struct node_child *child, struct parting *upper)
@@ -133,7 +133,7 @@ static enum store_result part_inner(struct store_cursor *cursor, uint32_t depth,
     return STORE_OK;
 }
 
-/* Enters a fresh node in the parent of the one it was parted from, and so on upwards. */
+/* Adds a fresh node to the parent of the node it was split from, and so on upwards. */
 static enum store_result enter(struct store_cursor *cursor, struct parting *parting)
 {
     struct parting upper, *below = parting;
@@ -166,7 +166,7 @@ static enum store_result enter(struct store_cursor *cursor, struct parting *part
     return grow(cursor, below);
 }
 
-/* Distributes a full leaf's entries and the one to come between it and a fresh one. */
+/* Distributes the entries of a full leaf and the new one between it and a fresh leaf. */
 static enum store_result part_leaf(struct store_cursor *cursor, struct format_node *leaf,
                                    const struct node_entry *entry, struct parting *parting)
 {
@@ -202,7 +202,7 @@ static enum store_result part_leaf(struct store_cursor *cursor, struct format_no
     return STORE_OK;
 }
 
-/* Puts the entry, which the counts already know of, into the leaf at the cursor. */
+/* Puts the entry, which the counts already include, into the leaf at the cursor. */
 static enum store_result place_entry(struct store_cursor *cursor, const struct node_entry *entry)
 {
     const struct format_node *found;
@@ -232,7 +232,7 @@ static enum store_result place_entry(struct store_cursor *cursor, const struct n
 
 /* ---- inserting ---- */
 
-/* The nearest separator on the way: behind the cursor's leaf, or before it. */
+/* The nearest separator on the path: after the cursor's leaf, or before it. */
 static enum store_result find_separator(struct store_cursor *cursor, bool behind,
                                         struct node_child *child)
 {
@@ -251,7 +251,7 @@ static enum store_result find_separator(struct store_cursor *cursor, bool behind
     return STORE_ABSENT;
 }
 
-/* Between two leaves, an entry belongs where their separator says. */
+/* Between two leaves, the separator decides which one the entry belongs to. */
 static enum store_result choose_leaf(struct store_cursor *cursor, const char *key, size_t len)
 {
     const struct format_node *leaf;
@@ -272,7 +272,7 @@ static enum store_result choose_leaf(struct store_cursor *cursor, const char *ke
     return at_start && order < 0 ? tree_previous_leaf(cursor) : STORE_OK;
 }
 
-/* The value in the entry, or where it is. */
+/* The entry holds the value, or the reference to an overflow value. */
 static enum store_result make_entry(struct store_tree *tree, struct node_entry *entry,
                                     struct format_overflow *name, const char *value, size_t len)
 {
@@ -317,7 +317,7 @@ enum store_result store_tree_insert(struct store_cursor *cursor, const char *key
 
 /* ---- replacing ---- */
 
-/* Takes the value of the entry at the cursor away, if that lies outside. */
+/* Deletes the value of the entry at the cursor, if it is an overflow value. */
 static enum store_result drop_value(struct store_cursor *cursor, const struct node_entry *entry)
 {
     return entry->overflow ? tree_delete_overflow(cursor->tree, entry->value) : STORE_OK;
@@ -359,7 +359,7 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
 
 /* ---- removing ---- */
 
-/* The root's only child takes its place. */
+/* Replaces the root by its only child. */
 static enum store_result collapse(struct store_cursor *cursor)
 {
     struct format_tree *root = cursor->tree->root;
@@ -377,7 +377,7 @@ static enum store_result collapse(struct store_cursor *cursor)
     return STORE_OK;
 }
 
-/* The node at `depth` is empty, and goes; with it, those above that had no other child. */
+/* Frees the empty node at `depth`, and the nodes above it that had no other child. */
 static enum store_result remove_node(struct store_cursor *cursor, uint32_t depth)
 {
     tree_free_node(cursor->tree, cursor->pages[depth]);
@@ -396,7 +396,8 @@ static enum store_result remove_node(struct store_cursor *cursor, uint32_t depth
     return STORE_OK;
 }
 
-/* Whether the neighbour looks as if it had room for all of the node: reading it costs a page. */
+/* Whether the neighbour seems to have room for the whole node. A guess, because reading it
+ * costs a page. */
 static bool may_fit(const struct format_node *node, const struct format_node *parent,
                     uint32_t neighbour)
 {
@@ -406,7 +407,7 @@ static bool may_fit(const struct format_node *node, const struct format_node *pa
     return used + used / node->count * inner_count(parent, neighbour) <= MERGED_MOST;
 }
 
-/* Moves all of `right` behind `left`; both are children of `parent`, at `place` and behind. */
+/* Moves all of `right` after `left`; both are children of `parent`, at `place` and `place` + 1. */
 static void merge(struct format_node *parent, uint32_t place, struct format_node *left,
                   const struct format_node *right)
 {
@@ -427,7 +428,8 @@ static void merge(struct format_node *parent, uint32_t place, struct format_node
     inner_remove(parent, place + 1);
 }
 
-/* The node at `depth` has become small. *merged: it went into a neighbour, or that into it. */
+/* The node at `depth` has become small. *merged: it was merged into a neighbour, or the
+ * neighbour into it. */
 static enum store_result try_merge(struct store_cursor *cursor, uint32_t depth, bool *merged)
 {
     struct format_node *node, *parent, *other;
@@ -448,7 +450,7 @@ static enum store_result try_merge(struct store_cursor *cursor, uint32_t depth, 
     result = tree_fetch(cursor->tree, page, level, &look);
     if (result != STORE_OK)
         return result;
-    struct node_child child; /* its separator comes down into a merged inner node */
+    struct node_child child; /* its separator moves down into a merged inner node */
     inner_get(parent, neighbour > place ? neighbour : place, &child);
     if (node_used(node) + node_used(look) + (level ? child.separator_len : 0) > MERGED_MOST)
         return STORE_OK;
@@ -464,7 +466,7 @@ static enum store_result try_merge(struct store_cursor *cursor, uint32_t depth, 
     return STORE_OK;
 }
 
-/* After the leaf at the cursor lost an entry; its counts are right. */
+/* Rebalances after the leaf at the cursor lost an entry; its counts are already correct. */
 static enum store_result shrink(struct store_cursor *cursor)
 {
     uint32_t depth = cursor->depth - 1;
@@ -487,7 +489,7 @@ static enum store_result shrink(struct store_cursor *cursor)
     return result == STORE_OK && any ? find_again(cursor) : result;
 }
 
-/* Whether the leaf at the cursor is the tree's first or last. */
+/* Whether the leaf at the cursor is the first or last one of the tree. */
 static bool is_end(struct store_cursor *cursor)
 {
     uint32_t depth = 0;
@@ -496,8 +498,8 @@ static bool is_end(struct store_cursor *cursor)
     return depth + 1 == cursor->depth || is_last(cursor, cursor->depth - 1);
 }
 
-/* Takes the entry out of the leaf. *stays: that is all, the leaf is large enough without it; or it
- * is at an end, where it will be filled again or is going to be emptied soon. */
+/* Removes the entry from the leaf. *stays: nothing else is to do, because the leaf is still
+ * large enough; or because it is at an end, where it will soon be filled again or emptied. */
 static enum store_result take_out(struct store_cursor *cursor, const struct format_node *found,
                                   bool *stays)
 {

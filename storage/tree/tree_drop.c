@@ -1,6 +1,6 @@
 /*
- * Collections that nobody names any more are noted here, to be taken apart by and by
- * (tree_purge.c).
+ * Lists of dropped trees: collections that no item names any more. Their pages are freed in the
+ * background (tree_purge.c).
  */
 #include "storage/tree/tree_drop.h"
 
@@ -42,7 +42,7 @@ bool dropped_tree_note_node(struct dropped_tree *dropped, uint32_t page, uint32_
     return (level == 0 && !dropped->has_overflow) || add_purge(&dropped->to_purge, page, level);
 }
 
-/* ---- burying ---- */
+/* ---- dropping ---- */
 
 void dropped_tree_enqueue(struct store *store, struct dropped_tree *dropped)
 {
@@ -93,7 +93,8 @@ void tree_drop(struct store *store, const struct format_trees *roots)
 void tree_drop_of(struct store *store, const struct format_trees *roots, uint64_t generation)
 {
     if (number_list_has(&store->disputed_collections, roots->collection)) {
-        atomic_store(&store->scan_wanted, true); /* the other item's, too */
+        atomic_store(&store->scan_wanted,
+                     true); /* the collection of the other item must be found again, too */
         return;
     }
     struct dropped_tree *dropped = new_dropped_tree(store, roots->collection, roots->home);
@@ -120,7 +121,7 @@ void tree_drop_of(struct store *store, const struct format_trees *roots, uint64_
         dropped_tree_free(dropped);
 }
 
-/* From an item in its page. */
+/* Drops the trees of an item in its page. */
 void tree_drop_item(struct store *store, const struct format_item *item)
 {
     struct format_trees *roots = malloc(item->payload_len);

@@ -1,4 +1,4 @@
-/* Dropped trees: collections to be taken apart. Private to storage/. */
+/* Dropped trees: collections whose pages are to be freed. Private to storage/. */
 #ifndef VELLUM_STORE_TREE_DROP_H
 #define VELLUM_STORE_TREE_DROP_H
 
@@ -10,7 +10,7 @@ struct page_list {
     size_t capacity;
 };
 
-/* A node to be looked at. */
+/* A node to be visited. */
 struct purge_node {
     uint32_t page, level;
 };
@@ -30,31 +30,32 @@ struct dropped_tree {
     uint32_t home;
     bool has_overflow;
     bool is_running, is_done;
-    struct store_key key; /* in the home partition: its lock, and a place behind barriers */
+    struct store_key
+        key; /* in the home partition: takes its lock, and queues behind store-wide locks */
     struct format_overflow_key key_bytes;
     struct purge_list to_purge;
     struct page_list pages;
-    struct format_overflow_key *overflow; /* of no node: found by recovery */
+    struct format_overflow_key *overflow; /* values that no node names: found by recovery */
     uint32_t overflow_count;
     size_t overflow_capacity;
-    /* of the transaction under way */
+    /* found by the transaction in progress */
     uint32_t found[PAGE_SIZE / sizeof(struct format_child)];
     uint32_t found_count, found_level;
 };
 
-/* A node that is known by now; leaves need not be looked at unless they name values outside. */
+/* Records a node of the tree. Leaves need not be visited unless they name overflow values. */
 STORE_MUST_CHECK bool dropped_tree_note_node(struct dropped_tree *dropped, uint32_t page,
                                              uint32_t level);
 void dropped_tree_enqueue(struct store *store, struct dropped_tree *dropped);
 struct dropped_tree *dropped_tree_take(struct store *store); /* NULL: there is none */
 void dropped_tree_free(struct dropped_tree *dropped);
 
-/* The collection is no longer named by any item; the home's lock need not be held. */
+/* No item names the collection any more. The home partition's lock need not be held. */
 void tree_drop(struct store *store, const struct format_trees *roots);
-/* One of an earlier generation, perhaps, of which nothing is left then. */
+/* The same for a tree that may be of an earlier generation: then there is nothing left to drop. */
 void tree_drop_of(struct store *store, const struct format_trees *roots, uint64_t generation);
 void tree_drop_item(struct store *store, const struct format_item *item);
-/* At recovery: a value that no node can name. */
+/* At recovery: drops a value that no node can name. */
 STORE_MUST_CHECK bool tree_drop_overflow(struct store *store,
                                          const struct format_overflow_key *key);
 void tree_forget_dropped(struct store *store);

@@ -2,14 +2,16 @@
  * The nodes of trees within a transaction, from the first change to the commit.
  *
  * Invariants
- * 1. A node is changed only in a copy that is the transaction's own, or by a plan that is as good
- * as one; reads of the same run find it. At the commit the plans, or what differs between frame and
- * copy if there are more of them or other changes, go into the frame and from there into the
- * journal: for a node that is there as a PATCH, for a fresh one as a PUT.
- * 2. The slot of a fresh node belongs to the transaction until the commit: given back by
- *    tree_discard.
- * 3. Only the owner's key leads to a node, so its claim protects them all; but the lock of their
- *    partition, which need not be the owner's after a RENAME, is held (tree_owner.c).
+ * 1. A node is changed only in a private copy of the transaction, or by a plan that is equivalent
+ *    to one; reads of the same run see the change. The commit applies to the frame either the
+ *    plans or, if there are too many of them or other changes, the differences between frame and
+ *    copy, and records the same in the journal: as a PATCH for an existing node, as a PUT for a
+ *    fresh one.
+ * 2. The slot of a fresh node belongs to the transaction until the commit; tree_discard releases
+ *    it.
+ * 3. Only the owner's key leads to a node, so the lock on that key protects all of them. The lock
+ *    of their partition, which need not be the owner's after a RENAME, is held as well
+ *    (tree_owner.c).
  */
 #include "storage/tree/tree_edit.h"
 
@@ -23,11 +25,11 @@
 
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
-#define PLANS_MOST 256u  /* bytes of several: more is compared, which takes less of the journal */
-#define RANGE_GAP 8u     /* equal bytes that one range goes over */
+#define PLANS_MOST 256u  /* bytes of plans: above it, a comparison journals less */
+#define RANGE_GAP 8u     /* a range continues over so many equal bytes */
 #define READ_AHEAD 32u   /* leaves of a walk that are read at once */
-#define LINE 64u         /* of the processor's cache */
-#define PREFETCHED 7u    /* lines of a node that a search begins with */
+#define LINE 64u         /* cache line of the CPU */
+#define PREFETCHED 7u    /* lines of a node where a search starts */
 
 /* ---- finding ---- */
 
@@ -72,7 +74,7 @@ static bool make_room(struct tree_txn *trees)
     return true;
 }
 
-/* With so many bytes behind it. */
+/* Allocates an edit with so many extra bytes after it. */
 static struct tree_edit *add_edit(struct store_tree *tree, uint32_t page, uint32_t more)
 {
     struct tree_txn *trees = &tree->txn->trees;
@@ -113,8 +115,8 @@ void tree_prefetch(const struct store_tree *tree, uint32_t page)
         __builtin_prefetch(memory + line * LINE);
 }
 
-/* Not for one that waits in place: it would wait for each of these pages, with a pin on it, and in
- * the end hold more of them than there are frames. */
+/* Not in blocking I/O mode: it would wait for each of these pages with a pin on it, and in the
+ * end pin more of them than there are frames. */
 void tree_read_ahead(const struct store_tree *tree, const struct format_node *node, uint32_t place)
 {
     if (tree->txn->blocking_io)
@@ -154,7 +156,7 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
     return STORE_OK;
 }
 
-/* A copy of the node, with the plan that there is. */
+/* A copy of the node, with the existing plan applied. */
 static enum store_result copy_node(struct store_tree *tree, uint32_t page, uint32_t level,
                                    const struct tree_edit *edit, struct format_node **copy)
 {
@@ -171,7 +173,7 @@ static enum store_result copy_node(struct store_tree *tree, uint32_t page, uint3
     return STORE_OK;
 }
 
-/* From here on the edit has a copy, also where a read has asked for it. */
+/* From here on the edit has a copy, also if only a read needs it. */
 static enum store_result make_copy(struct store_tree *tree, struct tree_edit *edit, uint32_t level)
 {
     struct format_node *copy;
@@ -219,7 +221,7 @@ enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t l
             edit->copy = *node;
         return result;
     }
-    if (edit->is_freed) /* two ways lead to it */
+    if (edit->is_freed) /* two parents name it */
         return damaged(tree, page, NULL);
     if (!edit->copy)
         result = make_copy(tree, edit, level);
@@ -228,7 +230,7 @@ enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t l
     return result;
 }
 
-/* One plan more for a node that has a copy. */
+/* Adds a plan for a node that has a copy. */
 static void add_plan(struct store_txn *txn, struct tree_edit *edit, const char *bytes,
                      uint32_t length)
 {
@@ -291,7 +293,7 @@ enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct 
     enum store_result result = commit_take_slot(tree->txn, file, TREE_CLASS, page, &slot);
     if (result != STORE_OK)
         return result;
-    /* A page that was freed by this transaction is not free before its commit. */
+    /* A page that this transaction has freed stays reserved until its commit. */
     struct format_node *copy = store_alloc(tree->txn, PAGE_SIZE);
     struct tree_edit *edit = copy ? add_edit(tree, *page, 0) : NULL;
     if (!edit) {
@@ -312,7 +314,7 @@ void tree_free_node(struct store_tree *tree, uint32_t page)
     edit->is_freed = true;
 }
 
-/* ---- giving back ---- */
+/* ---- releasing ---- */
 
 static void give_back(struct store_txn *txn, struct tree_edit *edit)
 {
@@ -345,12 +347,12 @@ void tree_settle_edits(struct store_txn *txn)
             give_back(txn, edit);
 }
 
-/* What differs, while it is being found. */
+/* The differences found so far. */
 struct comparison {
     const char *fresh;
-    uint32_t length, range_at; /* where the last range is in `ranges` */
+    uint32_t length, range_at; /* where the last range starts in `ranges` */
     uint32_t end;              /* of that range in the page */
-    char ranges[PAGE_SIZE];    /* if it is longer the page itself is written */
+    char ranges[PAGE_SIZE];    /* if it grows longer, the whole page is written instead */
 };
 
 static void add_range(struct comparison *found, uint32_t offset, uint32_t end)
@@ -375,7 +377,7 @@ static void add_range(struct comparison *found, uint32_t offset, uint32_t end)
     found->end = end;
 }
 
-/* What differs within a line. */
+/* The differences within a line. */
 static void compare_line(struct comparison *found, const char *old, uint32_t line)
 {
     for (uint32_t at = line; at < line + LINE; at += 8) {
@@ -391,7 +393,7 @@ static void compare_line(struct comparison *found, const char *old, uint32_t lin
     }
 }
 
-/* What of the copy differs from the page. */
+/* The differences between the copy and the page. */
 static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *old)
 {
     struct comparison found;
@@ -477,7 +479,8 @@ uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count)
     return length;
 }
 
-/* By how much the page's checksum changes: of a number within one of its words, as counts are. */
+/* How much the page's checksum changes when a number within one of its words, such as a count,
+ * is overwritten. */
 static uint32_t overwrite_number(char *page, uint32_t offset, const void *bytes)
 {
     uint32_t word = offset / FORMAT_WORD;
@@ -497,7 +500,7 @@ static uint32_t overwrite(char *page, uint32_t offset, uint32_t length, const vo
     return format_words_checksum(page, offset, length) - before;
 }
 
-/* Into the page, its checksum kept up, and what has changed into the record. */
+/* Applies the changes to the page, updates its checksum and adds them to the record. */
 static void patch_page(const struct tree_edit *edit, char *page, char *at, uint64_t commit,
                        uint32_t mix)
 {

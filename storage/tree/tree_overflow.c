@@ -1,7 +1,8 @@
 /*
- * Values of entries that are too large for a node: items of their own, in the collection's home
- * partition under the database id FORMAT_HIDDEN, named by the collection's id and a number. They go
- * through the same writes as all items, so they may be as large; nobody but the tree knows of them.
+ * Overflow values: values of entries that are too large for a node. Each is an item of its own,
+ * in the collection's home partition under the database id FORMAT_HIDDEN; its key is the
+ * collection's id and a number. It is written like any other item, so it may be as large. Only
+ * the tree refers to it.
  */
 #include "storage/tree/tree_overflow.h"
 

@@ -1,5 +1,5 @@
 /*
- * Values that lie outside of their trees' nodes.
+ * Overflow values: values stored outside of their trees' nodes.
  */
 #ifndef VELLUM_STORE_TREE_OVERFLOW_H
 #define VELLUM_STORE_TREE_OVERFLOW_H

@@ -1,12 +1,13 @@
 /*
- * Items that have trees, within a transaction: opened, made, written again with what has changed in
- * their roots, given another name or expiry.
+ * Items that have trees, within a transaction: opening and creating them, writing them again when
+ * their roots have changed, renaming them and changing their expiry.
  *
  * Invariants
- * 1. One struct collection per collection id: whatever the transaction reads or changes of it goes
- *    through its `roots`, which every write of its item names as the bytes to be written.
- * 2. The lock of the collection's home is held from its opening on: where it was not, the run is
- *    discarded, and begins again with that lock among its own.
+ * 1. There is one struct collection per collection id. The transaction reads and changes the
+ *    collection through its `roots`, and every write of its item refers to them as the bytes to
+ *    write.
+ * 2. The lock of the collection's home partition is held from its opening on. If it was not held,
+ *    the run is discarded and repeated with that lock among its own.
  */
 #include "storage/tree/tree_owner.h"
 
@@ -25,8 +26,8 @@ uint64_t tree_next_id(struct store *store)
     return store->superblock.latest.epoch << EPOCH_SHIFT | number;
 }
 
-/* Apart from the ids: more than an epoch has room for run into the next one's, which does no worse
- * than to put entries of a later start among these. */
+/* A counter separate from the ids. If an epoch uses up its range, the numbers run into the next
+ * epoch's; then entries of a later start are merely mixed with these. */
 uint64_t store_next_sequence(struct store *store)
 {
     uint64_t number = atomic_fetch_add_explicit(&store->sequences, 1, memory_order_relaxed);
@@ -159,7 +160,8 @@ enum store_result tree_touch(struct store_tree *tree)
                          collection->expire_ms);
 }
 
-/* What no write of the transaction keeps is given up: nothing of it needs to be committed. */
+/* Drops each collection that no write of the transaction names: nothing of it needs to be
+ * committed. */
 enum store_result tree_settle(struct store_txn *txn)
 {
     if (txn->trees.is_settled)
