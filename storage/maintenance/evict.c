@@ -1,12 +1,13 @@
 /*
- * Eviction: which keys go when there is no more room on disk, or in memory for anything but them.
+ * Eviction: chooses the keys to delete when the disk is full, or when memory is full of what only
+ * deleting keys can free.
  *
- * Who finds no free slot wants room of one class in one partition, or a run of one class among the
- * extents: nothing else would help, for a segment changes its class only when all of it is free.
- * Then a hand goes on through the partition's index, which is in the order of the keys' hashes: so
- * whatever it meets next is a sample of all. Of `samples` keys that would make room one goes: the
- * one used longest ago, least often, or due first. Like expiry it names them, and removal.c
- * deletes.
+ * A transaction that finds no free slot wants room of one class in one partition, or a run of one
+ * class in the extent file. Nothing else would help, since a segment changes its class only when
+ * all of it is free. Then a hand moves through the partition's index. The index is in the order
+ * of the keys' hashes, so the next entries are a random sample. Of each `samples` keys that would
+ * make room, one is evicted: the one accessed longest ago, accessed least often, or expiring
+ * first. As for expiry, this file only names the keys, and removal.c deletes them.
  */
 #include "storage/maintenance/evict.h"
 
@@ -16,14 +17,14 @@
 #include "storage/cache/access_clock.h"
 #include "storage/txn/room_wanted.h"
 
-#define BATCH 16u          /* keys that go in one step of a partition */
+#define BATCH 16u          /* keys evicted in one step of a partition */
 #define UNDER_WAY_MOST 64u /* per worker */
-#define SAMPLE_FACTOR 4u   /* candidates per sample asked for: they make up for Redis's pool */
+#define SAMPLE_FACTOR 4u   /* candidates per configured sample: make up for Redis's eviction pool */
 #define WALK_ENTRIES 20000u
 #define ANY_CLASS 0u
 
 struct candidate {
-    uint64_t rank; /* the smallest goes first */
+    uint64_t rank; /* the smallest is evicted first */
     uint32_t slot, tag, page, item_slot;
 };
 
@@ -40,8 +41,8 @@ struct choice {
 
 /* ---- choosing ---- */
 
-/* Of an item in memory it is known which runs it has. Of another the removal finds out, and brings
- * it into memory by that: so those that would be of no use are not asked over and over. */
+/* For an item in memory, its runs are known. For another one the removal finds out, which loads
+ * the item into memory: so useless candidates are not tried over and over. */
 static bool may_give_run(const struct choice *choice, uint64_t entry)
 {
     const struct page_file *file = &choice->partition->file;
@@ -56,7 +57,7 @@ static bool may_give_run(const struct choice *choice, uint64_t entry)
            removal_gives_run(choice->store, item, choice->size_class);
 }
 
-/* Nodes of collections are whole pages: one that is taken apart gives those. */
+/* Nodes of collections are whole pages, so dropping a collection frees whole pages. */
 static bool makes_room(const struct choice *choice, uint64_t entry)
 {
     uint32_t size_class = choice->size_class, flags = index_flags(entry);
@@ -78,7 +79,7 @@ static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
     case STORE_EVICT_LFU:
         return access_rank(&partition->file, index_page(entry), index_item_slot(entry),
                            choice->now_ms);
-    default: /* at random is as they come */
+    default: /* random: in the order of the walk */
         return choice->seen;
     }
 }
@@ -115,7 +116,8 @@ static bool consider(void *arg, uint32_t slot, uint64_t entry)
     return true;
 }
 
-/* The next candidates; how many of them are to go. The partition's lock is held. */
+/* Collects the next candidates; returns how many of them to evict. The partition's lock is
+ * held. */
 static uint32_t choose(struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;
@@ -130,7 +132,7 @@ static uint32_t choose(struct choice *choice)
     return goes < choice->count ? goes : choice->count;
 }
 
-/* Twice around without any: there is nothing. */
+/* If two rounds over the index have found no candidate, there is nothing to evict. */
 static void note_fruit(const struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;

@@ -4,6 +4,6 @@
 
 #include "storage/txn/engine.h"
 
-void evict_step(struct store_worker *worker); /* some of what is wanted */
+void evict_step(struct store_worker *worker); /* makes some of the requested room */
 
 #endif

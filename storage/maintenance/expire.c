@@ -1,6 +1,6 @@
 /*
- * Naming what has expired, to be deleted (removal.c). A walk over the expiry tables, ten times a
- * second, names (hash slot, tag) pairs, and so do reads that come upon what has expired, which they
+ * Names expired keys, to be deleted by removal.c. A walk over the expiry tables, ten times a
+ * second, names them as (hash slot, tag) pairs. So do reads that find an expired key, which they
  * treat as absent.
  */
 #include "storage/maintenance/expire.h"
@@ -9,8 +9,8 @@
 
 #include "storage/exec/removal.h"
 
-#define EXPIRY_LIMIT 256u   /* under way at once, per worker */
-#define WALK_ENTRIES 20000u /* of the tables, per worker and step */
+#define EXPIRY_LIMIT 256u   /* in progress at once, per worker */
+#define WALK_ENTRIES 20000u /* table entries per worker and step */
 
 static bool may_begin(const struct store_worker *worker)
 {
@@ -26,7 +26,7 @@ static void begin(struct store_worker *worker, uint32_t slot, uint32_t tag)
 void expire_noted(struct store_worker *worker)
 {
     uint32_t count = worker->noted_count;
-    worker->noted_count = 0; /* of a stopping worker nothing new is begun */
+    worker->noted_count = 0; /* a stopping worker starts nothing new */
     for (uint32_t i = 0; i < count && !worker->stopping && may_begin(worker); i++)
         begin(worker, worker->noted[i].slot, worker->noted[i].tag);
 }

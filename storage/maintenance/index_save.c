@@ -1,6 +1,6 @@
 /*
- * Writing the index checkpoint, at the end of a stop in order. The file is made long enough first,
- * so that a full disk shows before anything is written, and is kept for the next time.
+ * Writes the index checkpoint at the end of a clean shutdown. The file is extended first, so that
+ * a full disk is detected before anything is written, and it is kept for the next time.
  */
 #include "storage/maintenance/index_save.h"
 
@@ -9,9 +9,9 @@
 
 #include "storage/maintenance/index_stream.h"
 
-#define GROW_SHARE 8u /* a file that is too short gets so much of what it needs beyond that */
+#define GROW_SHARE 8u /* a file that is too short gets this fraction of its need extra */
 
-/* ---- whether it would say what a scan finds ---- */
+/* ---- whether it would agree with a scan ---- */
 
 static const char *why_not(struct store *store)
 {
@@ -26,7 +26,7 @@ static const char *why_not(struct store *store)
     return NULL;
 }
 
-/* ---- what there is of it ---- */
+/* ---- its size ---- */
 
 static uint64_t mask_words(const struct page_file *file)
 {

@@ -6,8 +6,8 @@
 
 struct store;
 
-/* At a stop, when everything is durable and nothing runs any more. A failure leaves the next start
- * a scan, and is told to the log. */
+/* Called at shutdown, when everything is durable and nothing runs any more. A failure is
+ * logged, and makes the next start scan the slabs. */
 void index_save(struct store *store);
 
 #endif

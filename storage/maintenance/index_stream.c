@@ -1,5 +1,6 @@
 /*
- * The index checkpoint as a stream of bytes: blocks, their checksums, and whose they are.
+ * The index checkpoint as a stream of bytes: blocks, their checksums, and the shutdown they
+ * belong to.
  */
 #include "storage/maintenance/index_stream.h"
 

@@ -1,10 +1,11 @@
 /*
- * The maintenance thread: one background thread per store. It makes files longer before they are
- * full, keeps the everysec promise, writes dirty pages back and makes checkpoints, frees what
- * commits gave up, and lets go on those who waited for any of it.
+ * The maintenance thread: one background thread per store. It extends files before they are full,
+ * enforces the durability limit of everysec, writes dirty pages back, makes checkpoints, frees
+ * what commits have replaced, and wakes the transactions that wait for any of it.
  *
- * Invariant: whoever waits in `throttled` asked the maintenance thread first, and the maintenance
- * thread wakes all of them after each round: so nobody waits for a maintenance thread that sleeps.
+ * Invariant: a transaction in `throttled` has notified the maintenance thread first, and the
+ * maintenance thread wakes all of them after each round. So no transaction waits while the
+ * maintenance thread sleeps.
  */
 #include "storage/maintenance/maintenance.h"
 
@@ -29,10 +30,10 @@
 #define TICK_MS 100
 #define GROW_LEAST 4u /* segments */
 #define GROW_MOST 16u
-#define RETRY_MS 1000 /* a full disk is asked again */
+#define RETRY_MS 1000 /* interval after which a full disk is tried again */
 #define NO_SYNC_AGE_MS 30000
 
-/* ---- asking and waiting ---- */
+/* ---- requests and waiting ---- */
 
 /* maintenance_lock is held. */
 static void wait_ms(struct store *store, int64_t ms)
@@ -63,7 +64,9 @@ static uint32_t growth(const struct store *store, const struct page_file *file)
     uint64_t room = limit == 0 ? UINT32_MAX : limit > bytes ? (limit - bytes) / SEGMENT_BYTES : 0;
     uint32_t wanted = file->segment_count / 8;
     wanted = wanted < GROW_LEAST ? GROW_LEAST : wanted > GROW_MOST ? GROW_MOST : wanted;
-    uint64_t share = room / (2 * (store->partition_count + 1)); /* the last is not for the first */
+    uint64_t share =
+        room / (2 * (store->partition_count +
+                     1)); /* so that the first file does not take the last of the room */
     if (wanted > share)
         wanted = share > 0 ? (uint32_t)share : 1;
     return wanted < room ? wanted : (uint32_t)room;
@@ -102,16 +105,17 @@ static void grow(struct store *store, struct page_file *file)
     pthread_mutex_unlock(&file->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
     if (error && after == before &&
-        (count > 0 || growth(store, file) == 0)) /* as maxstore is now */
+        (count > 0 || growth(store, file) == 0)) /* under the current maxstore */
         note_full(store, count ? error : 0);
     else
         note_room(store);
 }
 
-/* What another class has emptied comes before a longer file. */
+/* Reuses segments that another class has emptied before extending the file. */
 static void find_room(struct store *store, struct page_file *file)
 {
-    if (atomic_load(&store->full)) { /* who asked was refused: what they have free is anyone's */
+    if (atomic_load(
+            &store->full)) { /* the requesters were refused: their free segments may be taken */
         pthread_mutex_lock(&file->lock);
         page_file_forget_asked(file);
         pthread_mutex_unlock(&file->lock);
@@ -136,7 +140,7 @@ static void sync_by_age(struct store *store)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
-/* Somebody waits for room that is free with the next group of the journal. */
+/* A transaction waits for room that becomes free with the next group of the journal. */
 static void hurry_room(struct store *store)
 {
     if (!atomic_exchange(&store->room_wanted, false))
@@ -148,7 +152,7 @@ static void hurry_room(struct store *store)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
-/* What cannot wait for the end of something long. */
+/* Work that cannot wait until a long operation ends. */
 static void meanwhile(struct store *store)
 {
     long_record_write(store);
@@ -183,7 +187,7 @@ static bool checkpoint_due(struct store *store)
            journal_needs_checkpoint(&store->journal);
 }
 
-/* Between two batches whatever cannot wait for the end of the checkpoint is done. */
+/* Between two batches, does the work that cannot wait for the end of the checkpoint. */
 static bool write_space(struct store *store, struct page_file *file, struct batch *batch)
 {
     uint32_t cursor = 0;
@@ -278,7 +282,7 @@ static void *keep(void *arg)
             next_tick = env_clock_ms() + TICK_MS;
             tick(store);
         } else if (!busy) {
-            maintenance_nap(store, 1); /* who asks again at once finds nothing new */
+            maintenance_nap(store, 1); /* a request repeated at once would find nothing new */
         }
     }
 }
@@ -320,7 +324,8 @@ void maintenance_finish(struct store *store)
     if (!store->maintenance_running)
         return;
     maintenance_halt(store);
-    /* A flush or a swap of databases dirties no page that would take the last group along. */
+    /* A flush or a swap of databases dirties no page whose write-back would make the last group
+     * durable. */
     if (!env_failed(&store->env) && writeback_sync(store, atomic_load(&store->journal.appended)))
         checkpoint(store, false);
     if (!env_failed(&store->env))

@@ -1,22 +1,22 @@
 /*
- * A segment keeps its class while there is anything in it. When another class needs room and one is
- * all free, the maintenance thread makes it blank before it makes the file longer:
+ * A segment keeps its class while it contains anything. When another class needs room and a
+ * segment is all free, the maintenance thread makes it blank before it extends the file:
  *
- *     of a class, all free --detach--> of none --journal durable, zeros written--> blank --> any
- * class
+ *     all free --detach--> no class --journal durable, zeros written--> blank --> any class
  *
  * Invariants
- * 1. The record that takes the class away (ASSIGN of class 0) is durable before the zeros are
- *    written: then so are the deletions that emptied the segment. Redo leaves out what came before
+ * 1. The record that removes the class (ASSIGN of class 0) is durable before the zeros are
+ *    written; then so are the deletions that emptied the segment. Redo skips everything before
  *    that record, and zeroes the segment if no class follows (redo.c, recover.c).
- * 2. It is blank, and may be taken, only when the zeros are durable. So is the checkpoint that
- *    forgets the record: the maintenance thread makes both, one after the other.
- * 3. Nobody has a page of it under way: a frame that is being read, written or is referenced keeps
- *    the segment from being taken.
- * 4. No class that has asked for room since the last time loses any: a transaction that waits for
- *    more has given back what it had, and would find it gone when it runs again, for ever.
+ * 2. A segment becomes blank, and available, only when the zeros are durable. So is the
+ *    checkpoint that drops the record: the maintenance thread makes both, one after the other.
+ * 3. A segment is not taken while any of its pages is being read or written, or is referenced.
+ * 4. A class that has asked for room since the last round loses no segment. A waiting transaction
+ *    has released its reservations; if they could be taken, it might fail to find them on every
+ *    retry, for ever.
  *
- * Of extents only the header need go: what runs hold is read only where a root names it.
+ * In the extent file only the header need be zeroed: the content of runs is read only where a
+ * root names it.
  */
 #include "storage/maintenance/reclaim.h"
 
@@ -28,7 +28,7 @@
 
 #define AT_ONCE 16u /* segments: one commit, then as many megabytes of zeros */
 
-/* ---- taking the class away ---- */
+/* ---- removing the class ---- */
 
 static bool is_in_use(const struct page_file *file, uint32_t segment)
 {

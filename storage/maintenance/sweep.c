@@ -1,8 +1,8 @@
 /*
- * After FLUSHDB of one database among several: the dead items are still in the index. The
- * maintenance thread goes once over all slabs, a segment at a time, and takes out those whose
- * database id is gone. On disk nothing has to be changed: recovery ignores dead ids, and ids are
- * never used twice.
+ * After FLUSHDB of one database among several, the dead items are still in the index. The
+ * maintenance thread walks all slabs once, a segment at a time, and removes the items whose
+ * database id is dead. On disk nothing changes: recovery ignores dead ids, and ids are never
+ * reused.
  */
 #include "storage/maintenance/sweep.h"
 
@@ -13,8 +13,8 @@
 #include "storage/tree/tree_drop.h"
 #include "storage/value/free.h"
 
-/* An entry is taken out only if it names just this place: a slot that a transaction has reserved
- * but not written may still show what it held before. */
+/* Removes an entry only if it names exactly this place: a slot that a transaction has reserved
+ * but not written may still hold its old content. */
 static bool remove_entry(struct partition *partition, uint32_t slot, uint32_t tag, uint32_t page,
                          uint32_t item_slot)
 {
@@ -54,7 +54,7 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
     page_file_give_slot(&partition->file, page, item_slot);
 }
 
-/* A page in the cache is newer than the disk; one that is being read is as on disk. */
+/* A page in the cache is newer than the disk; one that is being read is the same as on disk. */
 static const char *page_bytes(struct page_file *file, uint32_t page, const char *segment)
 {
     uint32_t number = file->table[page];
@@ -88,8 +88,8 @@ static void sweep_segment(struct store *store, struct partition *partition, uint
     }
 }
 
-/* The segment is read under the partition's lock, so that it cannot change in between: about a
- * millisecond each. */
+/* Reads the segment under the partition's lock, so that it cannot change meanwhile: about a
+ * millisecond per segment. */
 bool sweep_step(struct store *store)
 {
     if (atomic_exchange(&store->sweep_asked, false)) {
@@ -103,8 +103,8 @@ bool sweep_step(struct store *store)
         return false;
     struct partition *partition = &store->partitions[store->sweep_partition];
     pthread_mutex_lock(&partition->file.lock);
-    if (!LIST_EMPTY(&store->snapshots)) { /* needs what a flush left; its end asks the maintenance
-                                             thread to go on */
+    if (!LIST_EMPTY(&store->snapshots)) { /* a snapshot reads flushed items; its end notifies the
+                                             maintenance thread, which continues */
         pthread_mutex_unlock(&partition->file.lock);
         free(buffer);
         return false;
@@ -115,7 +115,7 @@ bool sweep_step(struct store *store)
     pthread_mutex_unlock(&partition->file.lock);
     free(buffer);
     if (!more) {
-        engine_wake_workers(store); /* for the collections it has buried */
+        engine_wake_workers(store); /* to purge the collections it has dropped */
         store->sweep_segment = 0;
         store->sweeping = ++store->sweep_partition < store->partition_count;
     }

@@ -1,22 +1,23 @@
 /*
- * Taking collections apart that nobody names any more: deleted, overwritten, expired, flushed.
+ * Purges dropped trees: frees the pages of collections that were deleted, overwritten, expired or
+ * flushed, so that no item names them any more.
  *
- * Nothing is written for it but the deletion of values outside of nodes: at recovery a node is free
- * if no item names its collection. So a dropped tree is in memory only, and a store that stops
- * halfway has lost nothing but the work.
+ * Only the deletion of overflow values is written to disk: at recovery a node is free if no item
+ * names its collection. So a dropped tree exists in memory only, and a store that stops halfway
+ * through has lost nothing but the work.
  *
- * A dropped tree is dug by a worker, one node per transaction: the nodes above the leaves are read,
- * and the leaves themselves only where values lie outside. The pages become free when all are
- * found.
+ * A worker purges a dropped tree one node per transaction. It reads the nodes above the leaves,
+ * and the leaves themselves only if they name overflow values. The pages are freed once all of
+ * them are known.
  *
  * Invariants
  * 1. A dropped tree belongs to the list, or to the one worker that works on it.
- * 2. What a transaction of it finds is remembered when that has committed (`dug`), not before: it
- * may run several times.
- * 3. A dropped tree of another generation is void: all pages were freed, or found anew by recovery.
- *    `generation` changes under all partitions' locks.
- * 4. A page is given back without a trace on disk, where it is as before: a dirty frame stays,
- * since what was in the slot before the node may be on disk still.
+ * 2. What a transaction finds is recorded only after its commit (`dug`), not before: it may run
+ *    several times.
+ * 3. A dropped tree of another generation is void: all its pages were freed, or found again by
+ *    recovery. `generation` changes under all partitions' locks.
+ * 4. Freeing a page writes nothing to disk, where it stays as it is. A dirty frame therefore
+ *    stays, since the disk may still hold what was in the slot before the node.
  */
 #include "storage/maintenance/tree_purge.h"
 
@@ -30,11 +31,11 @@
 #include "storage/tree/tree.h"
 #include "storage/tree/tree_overflow.h"
 
-#define NODES_AT_ONCE 16u /* transactions of a round */
+#define NODES_AT_ONCE 16u /* transactions per round */
 #define PAGES_AT_ONCE 1024u
 #define OUTSIDE_AT_ONCE 32u
 
-/* ---- digging: one transaction ---- */
+/* ---- purging: one transaction ---- */
 
 static enum store_result delete_overflow(struct store_txn *txn,
                                          const struct format_overflow_key *from)
@@ -48,7 +49,7 @@ static enum store_result delete_overflow(struct store_txn *txn,
     return store_delete(txn, &key);
 }
 
-/* The values outside that a leaf names. */
+/* Deletes the overflow values that a leaf names. */
 static enum store_result empty_leaf(struct store_txn *txn, const struct dropped_tree *dropped,
                                     const struct format_node *leaf)
 {
@@ -69,7 +70,7 @@ static enum store_result empty_leaf(struct store_txn *txn, const struct dropped_
     return result;
 }
 
-/* Whether a node can be there. */
+/* Whether the page can hold a node. */
 static bool is_node_page(const struct page_file *file, uint32_t page)
 {
     return page_file_class_at(file, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;
@@ -96,12 +97,12 @@ static enum store_result purge_node(struct store_txn *txn, struct dropped_tree *
     struct page_file *file = &txn->store->partitions[dropped->home].file;
     uint32_t frame;
     dropped->found_count = 0;
-    if (!is_node_page(file, purge.page)) /* told where the pages are given back */
+    if (!is_node_page(file, purge.page)) /* reported where the pages are freed */
         return STORE_OK;
     enum store_result result = load_page(txn, file, purge.page, &frame);
     if (result == STORE_WAIT)
         return result;
-    if (result != STORE_OK) { /* below it nothing is found */
+    if (result != STORE_OK) { /* nothing below it can be found */
         atomic_store(&txn->store->scan_wanted, true);
         return STORE_OK;
     }
@@ -126,8 +127,8 @@ static enum store_result purge_overflow(struct store_txn *txn, const struct drop
     return result;
 }
 
-/* The node's bytes may stay where they are. What is no page of the collection is not given back:
- * of a leaf that is not in memory only the page's class tells. */
+/* Frees the page; the node's bytes may stay where they are. A page that does not belong to the
+ * collection is not freed. If a leaf is not in memory, only the page's class shows that. */
 static void give_page(struct page_file *file, const struct dropped_tree *dropped, uint32_t page)
 {
     uint32_t frame = is_node_page(file, page) ? file->table[page] : 0;
@@ -164,9 +165,9 @@ static enum store_result purge(struct store_txn *txn, struct store_request *requ
     return STORE_OK;
 }
 
-/* ---- digging: one after the other ---- */
+/* ---- purging: the sequence ---- */
 
-/* The rest comes back with the next start. */
+/* The rest is recovered at the next start. */
 static void give_up(struct dropped_tree *dropped)
 {
     dropped->is_done = true;

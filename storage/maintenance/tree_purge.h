@@ -1,10 +1,10 @@
-/* Taking dropped trees apart. Private to storage/. */
+/* Purging dropped trees. Private to storage/. */
 #ifndef VELLUM_STORE_TREE_PURGE_H
 #define VELLUM_STORE_TREE_PURGE_H
 
 #include "storage/txn/engine.h"
 
-void tree_purge(struct store_worker *worker); /* some of the work */
+void tree_purge(struct store_worker *worker); /* does some of the work */
 void tree_leave_dropped(struct store_worker *worker);
 
 #endif

@@ -1,15 +1,17 @@
 /*
- * Write-behind and checkpoints, by the maintenance thread thread.
+ * Write-behind and checkpoints, by the maintenance thread.
  *
- * A checkpoint notes where the journal stands (its mark), then goes once over every space in page
- * order and writes what is dirty, neighbours in one operation, flushes the files and moves the
- * journal's tail to the mark. Pages are dirtied on meanwhile; what was dirty at the mark is
- * written.
+ * A checkpoint notes the position of the journal (its mark), then goes once over every page file
+ * in page order and writes dirty pages, neighbours in one operation, flushes the files and moves
+ * the journal's tail to the mark. Meanwhile pages may become dirty again; every page that was
+ * dirty at the mark is written.
  *
  * Invariants
  * 1. A page is written only when the newest commit in its frame is durable in the journal.
- * 2. While its write is in flight the frame is referenced and marked `writing`: nobody changes it.
- * 3. The tail moves only after all of that is flushed, and the superblock that says so is durable.
+ * 2. While its write is in flight, the frame is referenced and marked `writing`, so it never
+ *    changes.
+ * 3. The tail moves only after all of that is flushed and the superblock with the new tail is
+ *    durable.
  */
 #include "storage/maintenance/writeback.h"
 
@@ -30,7 +32,7 @@ struct page_write {
 
 struct batch {
     uint32_t count;
-    uint64_t newest; /* commit in any of its frames */
+    uint64_t newest; /* newest commit in any of its frames */
     struct page_write writes[BATCH_WRITES];
 };
 
@@ -39,7 +41,7 @@ struct batch *writeback_batch(void)
     return malloc(sizeof(struct batch));
 }
 
-/* ---- gathering ---- */
+/* ---- collecting ---- */
 
 /* The first dirty page from `page` on; UINT32_MAX: none. */
 static uint32_t next_dirty(const struct page_file *file, uint32_t page)
@@ -74,8 +76,7 @@ static void add_page(struct page_file *file, struct batch *batch, uint32_t page)
     write->vectors[write->count++] = (struct iovec){arena_memory(file->arena, number), PAGE_SIZE};
 }
 
-/* A frame that is still being written (by an earlier batch) cannot be dirty: a change replaced it.
- */
+/* A frame that an earlier batch is still writing cannot be dirty: a change has replaced it. */
 static void gather(struct page_file *file, struct batch *batch, uint32_t *cursor)
 {
     batch->count = 0;
@@ -127,7 +128,7 @@ static int write_batch(struct store *store, struct page_file *file, struct batch
     return error;
 }
 
-/* After a failed write the frames are dirty again, so that what they hold is not evicted. */
+/* After a failed write the frames are marked dirty again, so that their content is not evicted. */
 static void release(struct page_file *file, struct batch *batch, bool failed)
 {
     pthread_mutex_lock(&file->lock);
