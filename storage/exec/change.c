@@ -1,11 +1,11 @@
 /*
- * Observers of change: commit.c reports every change here before it applies it.
+ * Observers of changes: commit.c reports every change here before it applies it.
  *
  * Invariants
- * 1. The list of observers changes only while all partitions' locks are held; whoever holds one of
- *    them may read it. So an observer is never called after store_unobserve has returned.
- * 2. Reports come under the lock of the key's partition (flushes and swaps: under all of them) and
- *    the journal's: an observer's own lock is a leaf below that.
+ * 1. The list of observers changes only while all partitions' locks are held; holding one of them
+ *    suffices to read it. So an observer is never called after store_unobserve has returned.
+ * 2. Reports are made under the lock of the key's partition (flushes and swaps: under all of them)
+ *    and the journal's lock: an observer's own lock is a leaf below these.
  */
 #include "storage/exec/change.h"
 

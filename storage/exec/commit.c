@@ -1,14 +1,14 @@
 /*
- * Committing: reserve everything that can be lacking, then number, journal and apply at one
- * instant.
+ * Committing: reserve everything that can run out, then number, journal and apply in one step.
  *
  * Invariants
- * 1. Until journal_begin succeeds nothing is changed but reservations, which commit_abandon gives
- *    back; after it nothing can fail or wait.
+ * 1. Until journal_begin succeeds, only reservations are made, which commit_abandon gives back;
+ *    after it nothing can fail or wait.
  * 2. The locks of all partitions concerned are held from the first look-up to the last change, so
  *    that no other transaction sees half of it.
  * 3. A page is written back only after its frame's newest commit is durable (maintenance.c), and
- * the journal is kept until the page is: so each slot's newest version is always in one of the two.
+ *    the journal is kept until the page is durable: so each slot's newest version is always in one
+ *    of the two.
  */
 #include "storage/exec/commit.h"
 
@@ -86,7 +86,8 @@ static enum store_result prepare_put(struct store_txn *txn, struct page_file *fi
     return commit_hold(txn, file, &write->new_frame);
 }
 
-/* What the old item names goes with it: a large value, a collection, the bytes of a long key. */
+/* Keeps copies of what the old item refers to and is freed with it: a large value, a collection,
+ * the bytes of a long key. */
 static enum store_result keep_roots(struct store_txn *txn, struct write *write,
                                     const struct format_item *old)
 {
@@ -110,7 +111,7 @@ static enum store_result keep_roots(struct store_txn *txn, struct write *write,
     return STORE_OK;
 }
 
-/* Finds what the write replaces, and reserves place and frames for it. */
+/* Finds the item that the write replaces, and reserves slot and frames for the new one. */
 static enum store_result prepare(struct store_txn *txn, struct write *write)
 {
     struct page_file *file = &engine_partition(txn->store, write->key.slot)->file;
@@ -120,7 +121,7 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
     enum store_result result = STORE_OK;
     if (old_database)
         result = txn_find(txn, &write->key, old_database, &found);
-    if (result == STORE_DAMAGED) /* what was damaged stays aside; the key gets a new item */
+    if (result == STORE_DAMAGED) /* the damaged item stays where it is; the key gets a new item */
         found.item = NULL;
     else if (result != STORE_OK)
         return result;
@@ -144,7 +145,7 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
     return write->kind == WRITE_PUT ? prepare_put(txn, file, write) : STORE_OK;
 }
 
-/* What one write waits for does not keep the others from asking for their pages. */
+/* While one write waits for a page, the others request theirs. */
 static enum store_result prepare_all(struct store_txn *txn)
 {
     enum store_result result = STORE_OK;
@@ -160,7 +161,7 @@ static enum store_result prepare_all(struct store_txn *txn)
     return result;
 }
 
-/* Room in the index and the expiry table. */
+/* Reserves room in the index and the expiry table. */
 static bool reserve_entries(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->write_count; i++) {
@@ -258,7 +259,7 @@ static char *add_key(char *to, const struct write *write)
     return to + write->key.len;
 }
 
-/* The item as it will stand in its slot. */
+/* Writes the item as it will stand in its slot. */
 static char *add_item(const struct store_txn *txn, char *at, const struct write *write,
                       uint32_t file, uint64_t commit_number)
 {
@@ -311,7 +312,7 @@ static struct format_item *slot_memory(struct page_file *file, uint32_t frame, u
     return (struct format_item *)(arena_memory(file->arena, frame) + slot * size);
 }
 
-/* What was counted for the old item is taken back. */
+/* Takes the old item out of the counters. */
 static void uncount_old(struct partition *partition, const struct write *write,
                         const struct format_item *old)
 {
@@ -325,7 +326,7 @@ static void erase_old(struct partition *partition, const struct write *write, ui
 {
     struct format_item *old =
         slot_memory(&partition->file, write->old_frame, write->old_page, write->old_slot);
-    assert(old->version < commit); /* numbers rise */
+    assert(old->version < commit); /* commit numbers only grow */
     memset(old, 0, sizeof *old);
     page_file_mark_dirty(&partition->file, write->old_frame, commit);
     page_file_give_slot(&partition->file, write->old_page, write->old_slot);
@@ -382,7 +383,7 @@ static void apply_delete(struct partition *partition, struct write *write, uint6
     partition->last_removal = commit;
 }
 
-/* To the observers, before it happens; `image` is NULL where the key goes. */
+/* Reports to the observers before the change is applied; `image` is NULL for a deletion. */
 static void report(const struct store_txn *txn, struct partition *partition,
                    const struct write *write, const char *image, uint64_t commit)
 {
@@ -415,7 +416,7 @@ static char *put_and_apply(struct store_txn *txn, struct write *write, char *at,
     return at;
 }
 
-/* Collections that this transaction gave up. */
+/* Drops the collections that this transaction gave up. */
 static void drop_replaced(struct store_txn *txn)
 {
     bool any = false;
@@ -436,11 +437,12 @@ static bool is_same_root(const struct format_root *a, const struct format_root *
            memcmp(a, b, sizeof *a + a->count * sizeof(struct format_extent)) == 0;
 }
 
-/* Of the writes' table, which nobody asks any more for names, but for bases. */
+/* A cell of the writes' table, which is not used for look-ups by name any more, but for bases. */
 static uint32_t *base_cell(const struct store_txn *txn, const struct format_root *root)
 {
     uint32_t mask = txn->write_table_size - 1;
-    assert(txn->write_count <= mask && !(mask & txn->write_table_size)); /* a cell stays empty */
+    assert(txn->write_count <= mask &&
+           !(mask & txn->write_table_size)); /* at least one cell stays empty */
     uint64_t hash = root->length;
     for (uint32_t i = 0; i < root->count; i++)
         hash = (hash ^ root->extents[i].checksum ^ root->extents[i].page) * 0x9e3779b97f4a7c15ull;
@@ -476,8 +478,8 @@ static bool lives_on(const struct store_txn *txn, const struct format_root *root
     return false;
 }
 
-/* Large values that this transaction gave up. One that lives on under another name or expiry is the
- * base of a write. */
+/* Frees the large values that this transaction gave up. A value that lives on under another name or
+ * expiry is the base of a write. */
 static void free_replaced(struct store_txn *txn, uint64_t commit)
 {
     if (txn->write_table_size)
@@ -493,7 +495,8 @@ static void free_replaced(struct store_txn *txn, uint64_t commit)
     extent_free_patched(txn, commit);
 }
 
-/* The operations, one behind the other at `at`; where they end. *dead: keys that were flushed. */
+/* Writes the operations at `at`, one after the other; returns their end. *dead: how many keys were
+ * flushed. */
 static char *put_and_apply_all(struct store_txn *txn, char *at, uint64_t commit_number,
                                uint64_t *dead)
 {
@@ -515,7 +518,7 @@ static char *put_and_apply_all(struct store_txn *txn, char *at, uint64_t commit_
     return tree_put_and_apply(txn, at, commit_number);
 }
 
-/* Room for the record, and for the long record if it is too long. */
+/* Reserves room for the record, and for a long record if it is too long for the journal. */
 static enum store_result begin_record(struct store_txn *txn, uint64_t length, char **record,
                                       uint64_t *commit_number)
 {
@@ -562,7 +565,7 @@ static enum store_result journal_and_apply(struct store_txn *txn)
     return STORE_OK;
 }
 
-/* Writers wait while too much of the cache is dirty; readers do not. */
+/* Writers, not readers, wait while too much of the cache is dirty. */
 static bool over_dirty_limit(const struct store *store)
 {
     uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 2;

@@ -4,8 +4,8 @@
 
 #include "storage/txn/engine.h"
 
-/* STORE_OK: committed and applied. STORE_WAIT: to be called again when the waits are over. */
+/* STORE_OK: committed and applied. STORE_WAIT: call it again when the waits are over. */
 STORE_MUST_CHECK enum store_result commit(struct store_txn *txn);
-void commit_abandon(struct store_txn *txn); /* gives back what was reserved */
+void commit_abandon(struct store_txn *txn); /* gives back the reservations */
 
 #endif

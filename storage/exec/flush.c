@@ -1,6 +1,6 @@
 /*
- * What a commit that flushed databases gives back: when no key is left at all, the dead items'
- * space, at once; otherwise the maintenance thread sweeps (sweep.c).
+ * Frees the space of flushed databases at the commit. When no key is left at all, the dead items'
+ * space is freed at once; otherwise the maintenance thread sweeps (sweep.c).
  */
 #include "storage/exec/flush.h"
 
@@ -18,7 +18,7 @@ static bool nothing_left(const struct store *store)
     return true;
 }
 
-/* No live item, no transaction but this one: every slot is free. */
+/* No item is live and no other transaction runs: every slot is free. */
 static void empty_partition(struct partition *partition)
 {
     struct page_file *file = &partition->file;

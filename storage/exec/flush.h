@@ -4,7 +4,7 @@
 
 #include "storage/txn/engine.h"
 
-/* Gives back what the flushes of this transaction emptied, `dead` keys; all partitions' locks are
+/* Frees the space of the `dead` keys that this transaction flushed; all partitions' locks are
  * held. */
 void databases_reclaim(struct store_txn *txn, uint64_t dead, uint64_t commit);
 

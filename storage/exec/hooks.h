@@ -1,4 +1,4 @@
-/* What this room does for lower ones. Private to storage/. */
+/* The functions of this room that lower rooms call through hooks. Private to storage/. */
 #ifndef VELLUM_STORE_EXEC_HOOKS_H
 #define VELLUM_STORE_EXEC_HOOKS_H
 

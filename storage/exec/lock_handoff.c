@@ -1,19 +1,20 @@
 /*
- * Requests that wait to be called to one of their keys.
+ * Lock hand-off: requests that wait until one of their keys is handed to them.
  *
- *     run --store_wait_register--> finished, and enlisted --store_hand_off--> ready --> run, as any
- * other
- *                               '--store_wait_cancel--> forgotten
+ *     run --store_wait_register--> finished; registered waiter --store_hand_off--> ready --> run
+ *                                  '--store_wait_cancel--> forgotten
  *
  * Invariants
- * 1. The transaction of an enlisted request waits for one thing, its summons, and has no claims. It
- *    is another than the one whose run enlists it, which is still to be finished.
- * 2. It is its own thread's but for store_hand_off, which is called at most once, and
- * store_hand_off_also, once for a key, by one who holds the lock of the key's partition. Its own
- * thread looks at what they leave under the locks of all its keys.
- * 3. Being summoned it has a lock on that key, next behind the one who summons it: so nobody else
- *    comes in between. So it has on keys that are kept for it. The claims on the rest follow when
- * it is attempted, since that takes locks which the one who summons it does not hold (key_locks.c).
+ * 1. The transaction of a registered waiter waits for one thing, the hand-off, and has no key
+ *    locks. It is a different transaction from the one whose run registers it, which is still to be
+ *    finished.
+ * 2. It belongs to its own thread, with two exceptions: store_hand_off, called at most once, and
+ *    store_hand_off_also, once per key, each by a thread that holds the lock of the key's
+ *    partition. Its own thread reads what these have left under the locks of all its keys.
+ * 3. After the hand-off it has the lock of that key, next after the transaction that handed it off:
+ *    so no other comes in between. The same holds for keys that were kept for it. It requests the
+ *    locks of the other keys when it is attempted, since this takes partition locks that the thread
+ *    handing off does not hold (key_locks.c).
  */
 #include "storage/txn/engine.h"
 
@@ -69,11 +70,11 @@ void store_hand_off(struct store_request *request, const struct store_key *key,
 
 void store_hand_off_also(struct store_request *request, uint32_t index, struct store_worker *from)
 {
-    if (request->registered_waiter) /* else it has all its claims */
+    if (request->registered_waiter) /* else it already has all its key locks */
         key_locks_keep(request->registered_waiter, index, from);
 }
 
-/* Those who are summoned by one of them have their turn in the same loop. */
+/* Waiters that one of these hands a key to run in the same loop. */
 void store_run_handoffs(struct store_worker *worker)
 {
     if (!worker->handed_off || worker->answers)

@@ -1,8 +1,8 @@
 /*
- * What keys will need, brought nearer before it is used: their lines of the index, their pages'
- * frames and items into the processor's cache, and their pages from the device where they are not
- * in memory. A look-up goes through five places that depend on each other; for a batch of keys each
- * step is done for all of them before the next, so that the waits for memory overlap.
+ * Prefetching for keys: fetches their index lines, their pages' frames and their items into the
+ * processor's cache, and reads pages that are not in memory. A look-up follows five pointers that
+ * depend on each other; for a batch of keys each step is done for all of them before the next, so
+ * that the memory latencies overlap.
  *
  * Only hints: nothing found here is relied upon later.
  */
@@ -13,12 +13,12 @@
 #include "storage/txn/load.h"
 
 #define BATCH 16
-#define ITEM_BYTES 256 /* of a longer item the processor fetches the rest as it is copied */
+#define ITEM_BYTES 256 /* the processor fetches the rest of a longer item as it is copied */
 
 struct hint {
     struct partition *partition;
     uint32_t slot, tag;
-    uint32_t page; /* 0: not known */
+    uint32_t page; /* 0: unknown */
     uint32_t item;
     bool has_trees;
 };
@@ -45,8 +45,8 @@ static void find_page(const struct batch *batch, struct hint *hint)
     prefetch_leave(&batch->locks, hint->partition);
 }
 
-/* Where the lock was let go since it was found, its segment may have been emptied and taken away.
- */
+/* If the lock was released since the page was found, its segment may have been emptied and
+ * freed. */
 static bool holds_items(const struct page_file *file, uint32_t page)
 {
     uint32_t size_class =
@@ -54,7 +54,7 @@ static bool holds_items(const struct page_file *file, uint32_t page)
     return size_class != 0 && size_class <= FORMAT_SLAB_CLASSES;
 }
 
-/* Only pages are read whose frames are to be had at once. */
+/* Reads a page only if a frame is available at once. */
 static void fetch_page(const struct batch *batch, const struct hint *hint)
 {
     struct page_file *file = &hint->partition->file;
@@ -74,7 +74,7 @@ static void fetch_page(const struct batch *batch, const struct hint *hint)
 }
 
 #ifdef VELLUM_WAIT
-/* In the test build others have their turn between two steps, now and then. */
+/* The test build sometimes gives other threads a turn between two steps. */
 static void pretend_slow(const struct batch *batch)
 {
     uint64_t moment = atomic_load(&batch->worker->store->journal.appended);
@@ -106,7 +106,7 @@ static void find_pages(struct batch *batch, const struct store_key *keys)
             fetch_page(batch, &batch->hints[i]);
 }
 
-/* Which of the keys have trees, a bit each. */
+/* Returns which of the keys have trees, a bit each. */
 static uint32_t prefetch_batch(struct store_worker *worker, const struct store_key *keys,
                                uint32_t count)
 {

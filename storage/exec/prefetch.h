@@ -1,5 +1,5 @@
 /*
- * What prefetching keys (prefetch.c) and the ways down their trees (prefetch_trees.c) share.
+ * Shared by prefetching of keys (prefetch.c) and of paths down their trees (prefetch_trees.c).
  * Private to storage/.
  */
 #ifndef VELLUM_STORE_PREFETCH_H
@@ -9,12 +9,12 @@
 
 #define PREFETCH_LINE 64
 
-/* A worker that is alone takes each partition's lock once for a batch; among several each takes it
- * for one step of one key, so that none of them sleeps because another is waiting for memory. */
+/* A single worker takes each partition's lock once per batch. Several workers take it for one step
+ * of one key at a time, so that none of them sleeps while another waits for memory. */
 struct prefetch_locks {
     struct store *store;
     bool is_alone;
-    uint64_t partitions[2]; /* those of the batch */
+    uint64_t partitions[2]; /* the partitions of the batch */
 };
 
 static inline void prefetch_locks_add(struct prefetch_locks *locks,

@@ -1,14 +1,16 @@
 /*
- * Prefetch runs: who waits for its turn is run meanwhile, and nothing of that run counts but the
- * reads it begins; when one has come it may go on to the next page.
+ * Prefetch runs: a transaction that waits for its turn is run ahead of it only to start its reads;
+ * the results and effects of this run are discarded. When a page has arrived, the run may be
+ * repeated to find the next one.
  *
  * Invariants
- * 1. A transaction that may prefetch run does so between being queued and its first run proper:
- *    NEVER --prefetch_run_begin--> [LISTED --prefetch_run_more-->] RUNNING --> BEHIND
- * --prefetch_run_resume--> RUNNING ..., and from LISTED or BEHIND prefetch_run_end leads back to
- * NEVER. All of this is its own thread's.
- * 2. Of a worker's no more than window() have been out and are still behind, so that what they have
- *    read is there at their turn. The others stand in worker->unscouted, in the order they came in.
+ * 1. A prefetch run happens between the queueing of a transaction and its first real run: NEVER
+ *    --prefetch_run_begin--> [LISTED --prefetch_run_more-->] RUNNING --> BEHIND
+ *    --prefetch_run_resume--> RUNNING ..., and from LISTED or BEHIND prefetch_run_end leads back to
+ *    NEVER. All of this happens on the transaction's own thread.
+ * 2. At most window() of a worker's transactions are in SCOUT_BEHIND, so that the pages they have
+ *    read are still in memory at their turn. The others stand in worker->unprefetched, in order of
+ *    arrival.
  */
 #include "storage/exec/prefetch_run.h"
 
@@ -19,10 +21,10 @@
 #include "storage/txn/load.h"
 #include "storage/exec/txn.h"
 
-#define WINDOW_SHARE 16u /* of the cache, a page for each */
+#define WINDOW_SHARE 16u /* a share of the cache for prefetched pages, one page per run */
 #define WINDOW_LEAST 8u
-#define WINDOW_MOST 256u /* the device is busy with less */
-#define RUNS 6u          /* of one transaction */
+#define WINDOW_MOST 256u /* fewer keep the device busy already */
+#define RUNS 6u          /* per transaction */
 #define PROBES 16u
 
 static uint32_t window(const struct store *store)
@@ -99,9 +101,9 @@ void prefetch_run_more(struct store_worker *worker)
     }
 }
 
-/* Most commands need one page that is not there, and a prefetch run that went on would find out no
- * more; others find by each page which one is next. What the last ones had of it decides: while
- * that was nothing, one of PROBES goes on. */
+/* Most commands miss one page only, so that repeating their prefetch run finds nothing more; others
+ * find in each page which one is next. Adaptive: while recent prefetch runs found no further
+ * missing page, only one in PROBES is repeated. */
 static bool is_hopeful(struct store_worker *worker)
 {
     return worker->prefetch_run_luck >= PROBES || ++worker->prefetch_run_luck == PROBES;

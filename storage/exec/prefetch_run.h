@@ -4,11 +4,13 @@
 
 #include "storage/txn/engine.h"
 
-/* It was queued behind others, and its partitions' locks are held: runs it ahead, now or later. */
+/* Called for a queued transaction, with its partitions' locks held: makes a prefetch run, now or
+ * later. */
 void prefetch_run_begin(struct store_txn *txn);
-void prefetch_run_end(struct store_txn *txn);        /* its own run begins */
-void prefetch_run_more(struct store_worker *worker); /* those that had no room, without locks */
-/* A page that it came upon as a prefetch run is there; by its worker, without locks. */
+void prefetch_run_end(struct store_txn *txn); /* its real run begins */
+void prefetch_run_more(
+    struct store_worker *worker); /* begins those that were over the limit; no locks held */
+/* A page that its prefetch run missed has arrived; called by its worker, without locks. */
 void prefetch_run_resume(struct store_txn *txn);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * The ways down trees to what is going to be looked up in them, brought into the processor's cache:
- * for a batch of them a node each, then the next node of each, so that the waits for memory
- * overlap. What is not in memory is left alone: who needs it asks for it in its turn.
+ * Prefetching paths down trees, to the entries that will be looked up, into the processor's cache:
+ * for a batch of hints one node each, then the next node of each, so that the memory latencies
+ * overlap. Pages that are not in memory are skipped: the transaction that needs one reads it in its
+ * turn.
  *
- * Between two steps a partition may be unlocked, and each step looks at its node anew.
+ * Between two steps a partition may be unlocked, so each step checks its node anew.
  */
 #include <string.h>
 
@@ -11,12 +12,12 @@
 #include "storage/tree/tree.h"
 
 #define BATCH 32u
-#define LINES 7u /* of a node, that a search begins with */
+#define LINES 7u /* cache lines of a node that a search reads first */
 
 enum stage {
     AT_START,
-    TO_NODE,  /* its first lines have been asked for */
-    TO_ENTRY, /* likewise, of the leaf it is in */
+    TO_NODE,  /* the node's first lines are prefetched */
+    TO_ENTRY, /* likewise, of the leaf that contains the entry */
 };
 
 struct way {
@@ -26,11 +27,11 @@ struct way {
     struct format_tree trees[STORE_TREES];
     uint32_t tree_count;
     uint32_t page, level;
-    uint64_t rank, total; /* in the node at `page`, where it goes by ranks */
+    uint64_t rank, total; /* in the node at `page`, for a search by rank */
     enum stage stage;
 };
 
-/* Its frame's memory; NULL: it is not there. */
+/* The memory of the page's frame; NULL: not in memory. */
 static const char *page_in_memory(const struct page_file *file, uint32_t page)
 {
     uint32_t frame = page < file->segment_count * SEGMENT_PAGES ? file->table[page] : 0;
@@ -55,7 +56,7 @@ static bool approach(struct way *way, uint32_t page, uint32_t level)
     return true;
 }
 
-/* At the root of the probe's tree. */
+/* Starts at the root of the hint's tree. */
 static bool begin(struct way *way)
 {
     uint32_t number = way->hint.tree == STORE_HINT_LAST ? way->tree_count - 1 : way->hint.tree;
@@ -69,7 +70,7 @@ static bool begin(struct way *way)
            approach(way, tree->root, tree->height - 1u);
 }
 
-/* The item of the key, if it is in memory and has trees. */
+/* The key's item, if it is in memory and has trees. */
 static const struct format_item *find_item(const struct store *store, struct way *way)
 {
     const struct store_key *key = way->hint.key;
@@ -88,7 +89,7 @@ static const struct format_item *find_item(const struct store *store, struct way
     return is_whole && item->flags & FORMAT_TREES ? item : NULL;
 }
 
-/* From the item to the root. False: nothing is to be fetched. */
+/* From the item to the root. False: nothing to prefetch. */
 static bool find_root(const struct store *store, struct way *way)
 {
     struct format_trees head;
@@ -106,7 +107,7 @@ static bool find_root(const struct store *store, struct way *way)
     return begin(way);
 }
 
-/* From the entry to where it leads. */
+/* From the entry to the key that it leads to. */
 static bool follow(const struct store *store, struct way *way, const struct format_node *leaf)
 {
     struct store_prefetch_hint *hint = &way->hint;
@@ -136,7 +137,7 @@ static bool go_down(struct way *way, const struct format_node *node)
     return approach(way, inner_page(node, place), node->level - 1u);
 }
 
-/* One step on, from the node that has come. False: this was the last. */
+/* One step further, from a node that has been fetched. False: this was the last step. */
 static bool go_on(const struct store *store, struct way *way)
 {
     const struct store_prefetch_hint *hint = &way->hint;

@@ -1,11 +1,12 @@
 /*
- * Streams: a large value read out extent by extent after its transaction is over.
+ * Value readers: a large value is read extent by extent after its transaction is finished.
  *
  * Invariants
- * 1. From opening to closing a stream is one of store->readers, which keeps the runs of its
- * version from being reused (free.c).
+ * 1. From opening to closing, a reader is in store->readers, which keeps the runs of its version
+ *    from being reused (free.c).
  * 2. Between two calls of store_reader_next the frames of one extent are referenced, or the piece
- * is a private copy: that when streams pin too much of the cache, or the extent was read past it.
+ *    is a private copy: the latter when readers pin too much of the cache, or the extent was read
+ *    bypassing it.
  *
  *     IDLE --next: request--> LOADING --done--> LOADED --next--> handed out, IDLE ...
  *                                          (a request that needs no wait goes straight through)
@@ -23,21 +24,21 @@
 enum reader_state { READER_IDLE, READER_LOADING, READER_LOADED };
 
 struct store_reader {
-    struct store_request request; /* first: run and done get it back */
+    struct store_request request; /* first member: run and done cast it back */
     struct store *store;
     struct store_worker *worker;
-    struct store_txn *txn; /* the run that opened it, until that is over */
+    struct store_txn *txn; /* the transaction whose run opened it, until that run is over */
     struct store_reader *next_of_txn;
-    struct store_upload *upload; /* that it reads; NULL: a key's value */
+    struct store_upload *upload; /* the upload that it reads; NULL: a key's value */
     struct run_reader reader;
     struct format_root *root;
-    uint32_t next; /* extent */
-    uint32_t skip; /* of its bytes */
-    uint64_t end;  /* of what is wanted of the value */
+    uint32_t next; /* number of the next extent */
+    uint32_t skip; /* bytes of that extent to skip */
+    uint64_t end;  /* end of the requested part of the value */
     uint32_t extent_count;
     enum reader_state state;
     enum store_result result;
-    bool closed; /* while its request was under way: freed when that is done */
+    bool closed; /* during a request: freed when that is done */
     void (*ready)(void *arg);
     void *ready_arg;
 
@@ -92,7 +93,7 @@ static void join(struct store_txn *txn, struct store_reader *reader)
     txn->readers = reader;
 }
 
-/* What this transaction has put, as long as it has only put it, is as it will be. */
+/* A value that this transaction has put and not changed further is final. */
 bool store_needs_reader(const struct store_item *item)
 {
     const struct large_write *own = item->version == 0 ? item->origin : NULL;
@@ -119,7 +120,7 @@ static void begin_at(struct store_reader *reader, uint64_t offset)
     reader->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);
 }
 
-/* The partition's lock is held: the newest commit there is has not given up this version. */
+/* The partition's lock is held: the newest commit has not given up this version. */
 enum store_result store_reader_open(struct store_txn *txn, const struct store_item *item,
                                     uint64_t offset, struct store_reader **reader)
 {
@@ -146,7 +147,7 @@ enum store_result store_upload_read(struct store_worker *worker, struct store_up
         return result;
     assert(offset < root->length);
     uint32_t length = (uint32_t)(sizeof *root + root->count * sizeof *root->extents);
-    /* its runs are the upload's: no commit can give them up */
+    /* its runs belong to the upload: no commit can give them up */
     result = reader_open_root(worker, (const char *)root, length, UINT64_MAX, reader);
     if (result != STORE_OK)
         return result;
@@ -165,7 +166,7 @@ enum store_result store_reader_open_upload(struct store_txn *txn, struct store_u
     return result;
 }
 
-/* No longer the run's, but the caller's. */
+/* From now on the caller's, not the run's. */
 static void leave(struct store_reader *reader)
 {
     struct store_reader **at = &reader->txn->readers;
@@ -247,7 +248,7 @@ static void add_vector(struct store_reader *reader, const char *data, uint32_t l
     reader->vectors[reader->vector_count++] = (struct iovec){(void *)(uintptr_t)data, len};
 }
 
-/* Straight from the frames, with zeros where the extent is shorter than the piece. */
+/* Points straight at the frames, with zeros where the extent is shorter than the piece. */
 static void point_at_frames(struct store_reader *reader, const struct format_extent *extent)
 {
     struct page_file *file = &reader->store->extents;
@@ -262,7 +263,8 @@ static void point_at_frames(struct store_reader *reader, const struct format_ext
         uint32_t number = file->table[extent->page + offset / PAGE_SIZE];
         page_file_ref(file, number);
         reader->frames[reader->frame_count++] = number;
-        add_vector(reader, arena_memory(file->arena, number), len); /* pages end in zeros */
+        add_vector(reader, arena_memory(file->arena, number),
+                   len); /* a page is zero beyond its data */
     }
     atomic_fetch_add_explicit(&reader->store->reader_pages, reader->frame_count,
                               memory_order_relaxed);
@@ -331,7 +333,7 @@ static enum store_result begin_piece(struct store_reader *reader)
     return STORE_OK;
 }
 
-/* The first piece begins where the stream does. */
+/* The first piece begins at the reader's offset. */
 static struct iovec *skip_head(struct store_reader *reader)
 {
     struct iovec *first = reader->vectors;

@@ -1,8 +1,8 @@
 /*
- * Deleting what has expired or is evicted: each item by a transaction of its own, whose key is read
- * from the page by another one before.
+ * Deleting expired items, and evicting items: each by a transaction of its own; another one reads
+ * the key from the page before.
  *
- * Invariant: removals[cause] of a worker counts its removals under way.
+ * Invariant: removals[cause] of a worker counts its removals in progress.
  */
 #include "storage/exec/removal.h"
 
@@ -18,7 +18,7 @@
 
 #define LONG_KEYS_MOST (16u << 20) /* bytes in memory, per worker; one key may be longer */
 #define LONG_KEYS_SHARE 32u        /* of memory, likewise */
-#define UNREADABLE_MS 60000        /* so long a key that cannot be read is left alone */
+#define UNREADABLE_MS 60000        /* a key that could not be read is left alone for this long */
 
 struct removal {
     struct store_request request;
@@ -26,9 +26,9 @@ struct removal {
     struct removal_name name;
     struct store_key key;
     bool found;
-    counter *deletes; /* whose account it is, once committed; NULL: nothing is to be deleted */
+    counter *deletes; /* counter to increment once committed; NULL: nothing to delete */
     char *bytes;      /* of the key */
-    uint64_t counted; /* in the worker's removal_bytes */
+    uint64_t counted; /* bytes counted in the worker's removal_bytes */
 };
 
 static void end(struct removal *removal)
@@ -45,8 +45,8 @@ static bool has_expired(const struct format_item *item, int64_t now_ms)
     return expires != STORE_NO_EXPIRY && expires < now_ms;
 }
 
-/* Whether one of the runs is of the class. Of what nodes name only the usual is known: whole
- * extents. */
+/* Whether one of the runs has this size class. For runs named only by nodes the usual class is
+ * assumed: that of whole extents. */
 static bool has_run(struct store *store, const char *at, uint32_t size_class)
 {
     struct format_root root;
@@ -115,13 +115,13 @@ static void deleted(struct store_request *request, enum store_result result)
         pthread_mutex_unlock(&partition->file.lock);
     }
     if (removal->name.cause == STORE_BY_EVICTION)
-        maintenance_ask(removal->worker->store); /* somebody waits for its room */
+        maintenance_ask(removal->worker->store); /* a writer may be waiting for the room */
     end(removal);
 }
 
 /* ---- first step: find its key ---- */
 
-/* When too many long keys are under way already, it will be named again. */
+/* False: too many long keys are in progress already; the item will be named again. */
 static bool count_long_key(struct removal *removal, uint64_t length)
 {
     uint64_t *under_way = &removal->worker->removal_bytes;
@@ -142,7 +142,7 @@ static void note_unreadable(struct store_worker *worker, const struct removal_na
         (struct unreadable_name){(uint16_t)name->slot, name->tag, env_clock_ms()};
 }
 
-/* It would be named over and over, and the damage told each time. */
+/* Otherwise it would be named over and over, and the damage logged each time. */
 static bool is_unreadable(const struct store_worker *worker, const struct removal_name *name)
 {
     uint32_t count = worker->unreadable_count;

@@ -2,14 +2,14 @@
  * Requests: admission in order, run, wait, run again; see the diagram in txn_state.h.
  *
  * Invariants
- * 1. `waits` of a transaction counts what it waits for, and one more while it is being attempted:
- * so nothing can make it ready under the hands of the thread that attempts it.
- * 2. A parked transaction is in the ready list exactly when waits has fallen to 0; only its own
+ * 1. `waits` of a transaction counts the things it waits for, and one more during an attempt: so it
+ *    cannot become ready while its thread attempts it.
+ * 2. A parked transaction is in the ready list exactly when `waits` has fallen to 0; only its own
  *    worker attempts it.
- * 3. While store_lock_count > 0 no new request with keys is admitted: it queues behind the
- * exclusive one. store_lock_count changes from 0, and `active` to 0, only under a lock that the
- * other's reader holds too, so that an exclusive request and the last active one cannot miss each
- * other.
+ * 3. While store_lock_count > 0 no new request with keys is admitted: it queues after the exclusive
+ *    one. store_lock_count changes from 0, and `active` to 0, only under a lock that the reader of
+ *    the other one holds too, so that an exclusive request and the last active one cannot miss each
+ *    other.
  */
 #include "storage/exec/request.h"
 
@@ -32,12 +32,12 @@
 #include "storage/exec/prefetch_run.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
-#define READY_STEPS 4u       /* in a round: their purpose is that others have their turn */
-#define READY_MORE 256u      /* in a round, behind those that were ready when it began */
-#define READY_NSEC 2000000u  /* a round's time for them: the clients have to have theirs */
-#define TREE_RERUN_LIMIT 12u /* a descent needs a page per level, one after the other */
+#define READY_STEPS 4u       /* per round: they exist to give others a turn */
+#define READY_MORE 256u      /* per round, after those that were ready when it began */
+#define READY_NSEC 2000000u  /* time for these per round: the clients need time too */
+#define TREE_RERUN_LIMIT 12u /* a descent needs one page per level, one after the other */
 
-/* For want of memory it fails at its next attempt. */
+/* Without memory for them it fails at its next attempt. */
 static void request_key_locks(struct store_txn *txn)
 {
     if (!key_locks_request(txn))
@@ -57,7 +57,7 @@ static void store_lock_queue(struct store_txn *txn)
     pthread_mutex_unlock(&store->store_lock_mutex);
 }
 
-/* An exclusive request at the head goes once nothing is active. */
+/* The exclusive request at the head runs once no transaction is active. */
 static void store_lock_try(struct store *store, struct store_worker *from)
 {
     pthread_mutex_lock(&store->store_lock_mutex);
@@ -75,8 +75,8 @@ static void store_lock_try(struct store *store, struct store_worker *from)
         request_wake(head, from);
 }
 
-/* The exclusive request is finished (all partitions' locks are held): those behind it are admitted
- * in their order, up to the next exclusive one. */
+/* The exclusive request is finished (all partitions' locks are held): those queued after it are
+ * admitted in order, up to the next exclusive one. */
 static void store_lock_open(struct store *store, struct store_worker *from)
 {
     pthread_mutex_lock(&store->store_lock_mutex);
@@ -131,13 +131,13 @@ uint64_t store_shown(const struct store_txn *txn)
     return txn->shown;
 }
 
-/* A step keeps nothing but its claims. */
+/* Between two steps it keeps only its key locks. */
 static void end_step(struct store_txn *txn, bool is_suspended)
 {
     assert(txn->phase == TXN_RUN && txn->write_count == 0);
     txn->worker->steps++;
     if (atomic_load_explicit(&txn->waits, memory_order_acquire) > 1)
-        return; /* what it waits for refers to its pins */
+        return; /* pending waits refer to its pins */
     if (is_suspended) {
         request_wait(txn);
         txn_move(txn, TXN_RESTING);
@@ -148,8 +148,8 @@ static void end_step(struct store_txn *txn, bool is_suspended)
     txn->blocking_io = false;
 }
 
-/* A run said STORE_WAIT. One that gives way keeps what it has, as in store_pause, and its count of
- * reruns: it may have to begin anew. */
+/* A run returned STORE_WAIT. One that yields keeps its state, as in store_pause, and its count of
+ * reruns: it may have to start over. */
 static void discard_run(struct store_txn *txn)
 {
     uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
@@ -172,7 +172,7 @@ static void discard_run(struct store_txn *txn)
     }
 }
 
-/* What a step has added to a building is committed, the rest of its run forgotten. */
+/* Commits what the step has added to a bulk load, and discards the rest of its run. */
 static enum store_result commit_step(struct store_txn *txn)
 {
     assert(txn->phase == TXN_BUILD && txn->bulk_load);
@@ -186,7 +186,7 @@ static enum store_result commit_step(struct store_txn *txn)
     return STORE_WAIT;
 }
 
-/* STORE_OK: its commit comes next, which txn->phase says. */
+/* STORE_OK: the commit comes next, as txn->phase says. */
 static enum store_result run(struct store_txn *txn)
 {
     txn->bulk_load = NULL;
@@ -215,7 +215,7 @@ static enum store_result run_and_commit(struct store_txn *txn)
     return txn->phase == TXN_BUILD ? commit_step(txn) : commit(txn);
 }
 
-/* Its first attempt; false: others of its keys are not its own yet. */
+/* At its first attempt; false: it has to wait for others of its keys. */
 static bool take_handoffs(struct store_txn *txn)
 {
     assert(txn->request->registered_waiter == txn && txn->phase == TXN_RUN);
@@ -227,8 +227,8 @@ static bool take_handoffs(struct store_txn *txn)
     return false;
 }
 
-/* One that fails while it still waits for something, for other pages say, is finished when all that
- * has come: whatever it waits for refers to it. */
+/* A transaction that fails while something is pending, such as other pages, is finished only when
+ * all of that has arrived: the pending waits refer to it. */
 static enum store_result attempt(struct store_txn *txn)
 {
     if (txn_state(txn) == TXN_SUMMONED && !take_handoffs(txn))
@@ -293,8 +293,8 @@ static bool conflicts(const struct store_txn *txn)
     return false;
 }
 
-/* Whether what it would have to wait for refuses it. At the barrier that is anybody who refuses:
- * either it holds everything, or who is to hold everything waits for it. */
+/* Whether a transaction that it would wait for refuses it. At the store lock any refusing
+ * transaction counts: it holds the store lock, or the exclusive request waits for it. */
 static bool is_refused(struct store_txn *txn, bool at_store_lock)
 {
     struct store *store = txn->store;
@@ -310,14 +310,15 @@ static bool is_refused(struct store_txn *txn, bool at_store_lock)
     return refused;
 }
 
-/* What cannot run now is queued; returns whether it was, or is refused, which `failure` says. */
+/* Queues a transaction that cannot run now. False: it runs now, or `failure` says that it is
+ * refused. */
 static bool queue(struct store_txn *txn)
 {
     struct store *store = txn->store;
     bool alone = txn->request->scope == STORE_SCOPE_ALL;
     bool behind = atomic_load_explicit(&store->store_lock_count, memory_order_relaxed) > 0;
     bool busy = alone && atomic_load_explicit(&store->active, memory_order_relaxed) > 0;
-    if (!alone && txn->request->key_count == 0) /* nothing to be in order with */
+    if (!alone && txn->request->key_count == 0) /* without keys there is no order to keep */
         return false;
     if (!behind && !busy && !conflicts(txn))
         return false;
@@ -347,11 +348,11 @@ void request_hold_store_lock(struct store_txn *txn)
     pthread_mutex_unlock(&store->store_lock_mutex);
 }
 
-/* First attempt said wait: from now on it holds its keys, or everything. False: no memory. */
+/* After a first attempt that has to wait it holds its keys, or the store lock. False: no memory. */
 static bool hold_place(struct store_txn *txn)
 {
     if (txn->hold != HOLDS_NOTHING)
-        return true; /* since it has paused */
+        return true; /* it holds them since it has paused */
     if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
         return key_locks_request(txn);
     if (txn->request->scope == STORE_SCOPE_ALL)
@@ -359,7 +360,7 @@ static bool hold_place(struct store_txn *txn)
     return true;
 }
 
-/* Others have their turn until nothing is waited for. */
+/* Others have their turn until it waits for nothing. */
 static void park(struct store_txn *txn)
 {
     if (txn_state(txn) == TXN_RUNNING)
@@ -370,7 +371,7 @@ static void park(struct store_txn *txn)
     request_wake(txn, txn->worker);
 }
 
-/* A round may start many reads: the device begins on the first while the rest are found. */
+/* A round may start many reads: submit the first ones while it finds the rest. */
 static void submit_early(struct store_worker *worker)
 {
     if (worker->queue->queued >= SUBMIT_EARLY)
@@ -433,7 +434,7 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Those that it has no time for stay before what has become ready meanwhile. */
+/* Transactions left over go before those that have become ready in the meantime. */
 static void put_back(struct store_worker *worker, struct store_txn *ready, struct store_txn *last)
 {
     last->next = worker->ready;
@@ -442,7 +443,7 @@ static void put_back(struct store_worker *worker, struct store_txn *ready, struc
     worker->ready = ready;
 }
 
-/* Once each; returns whether there is time for more. */
+/* Attempts each once; returns whether there is time for more. */
 static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_t *count)
 {
     struct store_txn *ready = worker->ready, *last = worker->ready_last;
@@ -460,8 +461,8 @@ static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_
     return !is_late;
 }
 
-/* What becomes ready meanwhile has its turn, one after the other those that wait for one key; but
- * not for ever: then in the next round. */
+/* Transactions that become ready meanwhile, such as the waiters of one key in turn, run in this
+ * round too, up to a limit; the rest run in the next round. */
 static void run_ready(struct store_worker *worker)
 {
     uint64_t end_ns = clock_ns() + READY_NSEC;
@@ -490,7 +491,7 @@ void request_run_ready(struct store_worker *worker)
 
 /* ---- a run that takes long ---- */
 
-/* Those behind the barrier that may be refused, are; the others stay, in their order. */
+/* Refuses the transactions after the store lock that may be refused; the others stay, in order. */
 static void refuse_behind_store_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;

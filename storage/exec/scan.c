@@ -1,10 +1,10 @@
 /*
- * Walking the index in (hash slot, tag) order: SCAN, KEYS, RANDOMKEY. A cursor is the next place of
- * that order, so nothing that happens to the tables in between can make it miss an entry.
+ * Walking the index in (hash slot, tag) order: SCAN, KEYS, RANDOMKEY. A cursor is the next position
+ * in this order, so a change of the tables in between cannot make it miss an entry.
  *
- * A transaction's own writes are shown where they would stand in the index; what they replace is
- * passed over. A place that has no id yet, since a flush of this transaction made it, lends them a
- * tag for that.
+ * A transaction's own writes are shown where they would stand in the index; entries that they
+ * replace are skipped. A place made by a flush of this transaction has no id yet: its number serves
+ * instead for the tags of its writes.
  */
 #include "storage/value/long_key.h"
 
@@ -19,16 +19,16 @@
 #include "storage/txn/databases.h"
 #include "storage/value/extent.h"
 
-#define LONG_KEYS_MOST (16u << 20) /* bytes of them in a step; one key may be longer */
+#define LONG_KEYS_MOST (16u << 20) /* bytes of long keys per step; one key may be longer */
 #define LONG_KEYS_SHARE 32u        /* of memory, likewise */
 #define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 
-/* Entries of one step, first named, then loaded, then shown. */
+/* Entries of one step: first named, then loaded, then shown. */
 struct step {
     struct store_txn *txn;
     uint64_t *entries;
     const struct format_item **items;
-    struct shown_key *keys; /* of those to be shown */
+    struct shown_key *keys; /* keys of the entries to be shown */
     uint32_t count, capacity;
 };
 
@@ -37,7 +37,7 @@ struct shown_key {
     uint32_t len;
 };
 
-/* Entries with one tag come in one step, however many hostile keys share it. */
+/* Entries with the same tag come in one step, however many colliding keys a client has made. */
 static bool grow(struct step *step)
 {
     uint32_t capacity = 2 * step->capacity;
@@ -66,7 +66,7 @@ static const struct format_item *item_at(struct page_file *file, uint32_t frame,
     return (const void *)(arena_memory(file->arena, frame) + index_item_slot(entry) * size);
 }
 
-/* All pages are asked for before any is waited for. */
+/* Requests all pages before it waits for any. */
 static enum store_result load_items(struct store_txn *txn, struct page_file *file,
                                     struct step *step)
 {
@@ -95,8 +95,8 @@ static enum store_result load_items(struct store_txn *txn, struct page_file *fil
     return result;
 }
 
-/* The step ends before its entry i, with a long key, if that may be: those of one tag come in one.
- */
+/* Ends the step before entry i, which has a long key, if possible: entries with the same tag belong
+ * to one step. */
 static bool cut(struct step *step, uint32_t i, uint64_t *end)
 {
     uint32_t tag = index_tag(step->entries[i]);
@@ -114,8 +114,8 @@ static uint64_t most_read(const struct store *store)
     return most < LONG_KEYS_MOST ? most : LONG_KEYS_MOST;
 }
 
-/* Those that are not to be shown are taken out; keys that are not in their items are read. Where
- * these are too many, *end is set to an earlier end of the step. */
+/* Removes entries that are not to be shown; reads keys that are not stored in their items. If these
+ * take too much memory, *end is set to an earlier end of the step. */
 static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct step *step,
                                    uint64_t *end)
 {
@@ -142,7 +142,7 @@ static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct st
     return STORE_OK;
 }
 
-/* The item's key was written anew by this transaction. */
+/* Whether this transaction has written the item's key. */
 static bool is_replaced(struct store_txn *txn, uint32_t db, const struct format_item *item,
                         const struct shown_key *shown)
 {
@@ -170,7 +170,7 @@ static void show_items(struct store_txn *txn, uint32_t db, const struct step *st
     extent_drop_keys(txn);
 }
 
-/* Those of the transaction's own writes that stand between two places. */
+/* Shows the transaction's own writes between two positions. */
 static void show_writes(struct store_txn *txn, uint32_t db, uint64_t from, uint64_t to,
                         store_visit *visit, void *arg)
 {
@@ -186,8 +186,8 @@ static void show_writes(struct store_txn *txn, uint32_t db, uint64_t from, uint6
     }
 }
 
-/* What is to be shown from *cursor on, within one partition; *cursor is then where that ends, which
- * may be the next one's beginning. */
+/* Loads the entries to be shown from *cursor on, within one partition; then sets *cursor to the end
+ * of the step, which may be the beginning of the next partition. */
 static enum store_result load_step(struct step *step, uint32_t db, uint64_t *cursor,
                                    uint32_t budget)
 {
@@ -209,7 +209,7 @@ static enum store_result load_step(struct step *step, uint32_t db, uint64_t *cur
     return result == STORE_OK ? load_keys(txn, db, step, cursor) : result;
 }
 
-/* A run may be a walk of many steps: none leaves memory behind but what `visit` has taken. */
+/* One run may walk many steps: each frees its memory except for what `visit` has taken. */
 static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
                                    uint32_t *budget, store_visit *visit, void *arg)
 {
@@ -227,7 +227,7 @@ static enum store_result scan_step(struct store_txn *txn, uint32_t db, uint64_t 
     return result;
 }
 
-/* The partition's lock is held already by whoever declared everything. */
+/* With STORE_SCOPE_ALL the partition's lock is held already. */
 static enum store_result locked_step(struct store_txn *txn, uint32_t db, uint64_t *cursor,
                                      uint32_t *budget, store_visit *visit, void *arg)
 {
@@ -242,8 +242,8 @@ static enum store_result locked_step(struct store_txn *txn, uint32_t db, uint64_
     return result;
 }
 
-/* Goes on over partitions without entries, and ends with the first that has some: a further one
- * might have to wait when something has been shown already. */
+/* Skips partitions without entries, and ends with the first that has some: a further one might have
+ * to wait after entries have been shown. */
 enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *cursor, uint32_t *budget,
                              store_visit *visit, void *arg)
 {
@@ -266,8 +266,8 @@ enum store_result store_scan(struct store_txn *txn, uint32_t db, uint64_t *curso
 
 /* ---- counting ---- */
 
-/* Whether the write makes a key more, or one with an expiry, or less: what it replaces is looked
- * up. */
+/* Whether the write adds or removes a key, or one with an expiry: looks up the item that it
+ * replaces. */
 static enum store_result add_write(struct store_txn *txn, const struct write *write,
                                    struct store_db_stats *stats)
 {
@@ -310,7 +310,7 @@ enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
     return waits;
 }
 
-/* A partition by its share of the keys, then a place in it. */
+/* Chooses a partition by its share of the keys, then a position in it. */
 uint64_t store_scan_at(const struct store_txn *txn, uint32_t db, uint64_t random)
 {
     const struct store *store = txn->store;

@@ -1,25 +1,25 @@
 /*
- * Snapshots: all items as they were at one commit, while writers go on.
+ * Snapshots: all items as they were at one commit, while writers continue.
  *
- * The walker goes over the index in (hash slot, tag) order, a batch at a time; `position` is the
- * first place it has not visited. A writer that is about to replace an item of the snapshot at a
- * place not yet visited hands a copy over first. The item's own version tells whether it is one: up
- * to `seen` it is as it was at the beginning, so it is handed over at most once, at its first
- * change.
+ * The walker visits the index in (hash slot, tag) order, a batch at a time; `position` is the first
+ * position it has not visited. A writer that is about to replace an item of the snapshot at a
+ * position not yet visited first hands over a copy. The item's version tells whether it belongs to
+ * the snapshot: up to `seen` it is unchanged since the beginning. So it is handed over at most
+ * once, at its first change.
  *
- * Writers are never delayed for it. What they hand over is given out before the walk goes on, so
- * memory holds only what was changed since the caller's last step; when that is over the limit, the
- * snapshot has failed and says so.
+ * A snapshot never delays writers. Copies that they hand over are given out before the walk
+ * continues, so memory holds only the items changed since the caller's last step; over the limit,
+ * the snapshot fails with an error.
  *
  * Invariants
- * 1. An item of version <= seen whose database the snapshot's own map names is in exactly one
- *    place: in the index at or behind `position`, in `handed`, in `ready`, or given out.
+ * 1. An item of version <= seen whose database is in the snapshot's own map is in exactly one
+ *    place: in the index at or after `position`, in `handed`, in `ready`, or given out.
  * 2. `position` moves only under the lock of the partition it is in, together with the copying of
- *    what it passes; and a change is reported under the lock of its own partition. So whoever reads
- *    it for a key finds it as good as current.
- * 3. While a snapshot is open nothing takes items out of the index but commits: the maintenance
- * thread sweeps no flushed databases (sweep.c), and a flush of everything leaves them to be swept
- * later (databases.c). Runs of large values given up since are not used again (free.c).
+ *    the items it passes; and a change is reported under the lock of its own partition. So for its
+ *    own key, a reader of `position` sees a value as good as the current one.
+ * 3. While a snapshot is open only commits remove items from the index: the maintenance thread does
+ *    not sweep flushed databases (sweep.c), and a flush of everything leaves them to be swept later
+ *    (databases.c). Runs of large values given up meanwhile are not reused (free.c).
  */
 #include "storage/exec/snapshot.h"
 
@@ -35,15 +35,15 @@
 #include "storage/value/extent.h"
 
 #define POSITION_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
-#define BATCH_MOST 64u /* index entries of one step, but see batch_limit */
+#define BATCH_MOST 64u /* index entries per step, but see batch_limit */
 
 /* A copy of an item. */
 struct kept {
     struct kept *next;
     uint64_t size;
-    uint8_t db; /* at the beginning of the snapshot */
+    uint8_t db; /* its logical database when the snapshot began */
     bool handed_over;
-    char *long_key;          /* its bytes, when they have been read */
+    char *long_key;          /* the key's bytes, once they have been read */
     _Alignas(8) char item[]; /* struct format_item with key and payload */
 };
 
@@ -52,27 +52,27 @@ struct kept_list {
 };
 
 struct store_snapshot {
-    struct store_request request; /* first: run and done get it back */
+    struct store_request request; /* first member: run and done cast it back */
     struct store *store;
     struct store_worker *worker;
     LIST_ENTRY(store_snapshot) of_open;
     struct store_snapshot_options options;
-    struct format_databases databases; /* as they were at the beginning */
+    struct format_databases databases; /* the map when the snapshot began */
     uint64_t seen;
     _Atomic uint64_t position; /* hash slot and tag */
 
-    pthread_mutex_t lock; /* a leaf: taken where changes are reported */
+    pthread_mutex_t lock; /* a leaf lock: taken where changes are reported */
     struct kept_list handed;
-    enum store_result handing; /* why handing over failed */
+    enum store_result handing; /* error of a hand-over */
     uint64_t handed_bytes;     /* not yet given out */
 
-    /* the worker's own */
+    /* only used by the worker */
     struct kept_list ready;
     struct kept *shown;
     struct store_snapshot_item item;
     enum store_result result;
-    bool walking; /* the request is under way */
-    bool closed;  /* meanwhile: freed when that is done */
+    bool walking; /* the request is in progress */
+    bool closed;  /* during the request: freed when that is done */
 };
 
 /* ---- copies ---- */
@@ -123,7 +123,7 @@ static struct kept *copy_item(const struct format_item *item, int db)
     return kept;
 }
 
-/* The database the item was in at the beginning, or -1: it is none of the snapshot's. */
+/* The item's logical database when the snapshot began, or -1: not in the snapshot. */
 static int place_of(const struct store_snapshot *snapshot, const struct format_item *item)
 {
     if (item->database == FORMAT_DAMAGED || item->version > snapshot->seen)
@@ -220,7 +220,7 @@ uint64_t store_snapshot_commit(const struct store_snapshot *snapshot)
     return snapshot->seen;
 }
 
-/* What was given out last is the caller's no more. */
+/* Frees the item that was given out last; the caller must not use it any more. */
 static void release_shown(struct store_snapshot *snapshot)
 {
     if (snapshot->item.reader)
@@ -253,7 +253,7 @@ void store_snapshot_end(struct store_snapshot *snapshot)
     LIST_REMOVE(snapshot, of_open);
     pthread_mutex_unlock(&store->extents.lock);
     change_unlock_all(store);
-    maintenance_ask(store); /* for what it could not free or sweep */
+    maintenance_ask(store); /* for the runs and items that it could not free or sweep */
     if (snapshot->walking)
         snapshot->closed = true;
     else
@@ -270,7 +270,7 @@ struct batch {
     bool out_of_memory;
 };
 
-/* Entries with one tag come in one step, however many keys share it. */
+/* Entries with the same tag come in one step, however many keys share it. */
 static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
 {
     struct batch *batch = arg;
@@ -290,7 +290,7 @@ static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
     return true;
 }
 
-/* The pages of a step are pinned together: not more than a small part of the cache. */
+/* All pages of a step are pinned together: at most a small part of the cache. */
 static uint32_t batch_limit(const struct store *store)
 {
     uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 16;
@@ -313,7 +313,7 @@ static enum store_result copy_entry(struct store_snapshot *snapshot, struct page
     return STORE_OK;
 }
 
-/* All pages are asked for before any is waited for; then all items are copied in one go. */
+/* Requests all pages before it waits for any; then copies all items at once. */
 static enum store_result copy_batch(struct store_snapshot *snapshot, struct page_file *file,
                                     const struct batch *batch)
 {
@@ -368,7 +368,8 @@ static void walked(struct store_request *request, enum store_result result)
         snapshot->options.ready(snapshot->options.arg);
 }
 
-/* Of the item that is to be given out next; what it names stays as long as the snapshot is open. */
+/* Reads the key of the next item to give out; the runs that it names stay allocated while the
+ * snapshot is open. */
 static enum store_result load_long_key(struct store_txn *txn, struct store_request *request)
 {
     struct store_snapshot *snapshot = (struct store_snapshot *)request;
@@ -381,7 +382,7 @@ static enum store_result load_long_key(struct store_txn *txn, struct store_reque
         kept->long_key = extent_take_key(txn, bytes);
     if (result != STORE_DAMAGED)
         return result;
-    snapshot->shown = list_take(&snapshot->ready); /* to nobody */
+    snapshot->shown = list_take(&snapshot->ready); /* taken to be freed, not given out */
     release_shown(snapshot);
     return STORE_OK;
 }
@@ -392,7 +393,7 @@ static bool lacks_key(const struct kept *kept)
     return item->flags & FORMAT_LONG_KEY && !kept->long_key;
 }
 
-/* One batch more, or the key of the next item, now or later. */
+/* Loads one more batch, or the key of the next item, now or later. */
 static void go_on(struct store_snapshot *snapshot,
                   enum store_result (*run)(struct store_txn *txn, struct store_request *request))
 {
@@ -408,7 +409,7 @@ static void go_on(struct store_snapshot *snapshot,
 
 /* ---- giving out ---- */
 
-/* Moves what writers have handed over to `ready`. */
+/* Moves the items that writers have handed over to `ready`. */
 static void take_handed(struct store_snapshot *snapshot)
 {
     pthread_mutex_lock(&snapshot->lock);

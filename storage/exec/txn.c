@@ -1,7 +1,7 @@
 /*
- * The life of a transaction, from its request to the free list, and those calls of a run function
- * that join several kinds of value. Changes are buffered (write_set.c), and seen by the
- * transaction's own reads; nothing leaves it before commit.c applies them.
+ * The life of a transaction, from its request to the free list, and the calls of a run function
+ * that combine several kinds of value. Changes are buffered (write_set.c), and visible to the
+ * transaction's own reads; they have no other effect before commit.c applies them.
  */
 #include "storage/exec/txn.h"
 
@@ -29,8 +29,8 @@
 
 /* ---- life ---- */
 
-/* What few transactions need is given back, or each of those kept would come to hold as much as the
- * largest command there has been. */
+/* Frees what few transactions need; otherwise each pooled transaction would grow to the size of the
+ * largest command so far. */
 static void trim(struct store_txn *txn)
 {
     if (txn->write_capacity > KEPT_ENTRIES) {
@@ -187,7 +187,7 @@ void store_set_access(struct store_txn *txn, const struct store_key *key,
 
 /* ---- changing ---- */
 
-/* The item again, under `key` and with this expiry. */
+/* Puts the item again, under `key` and with this expiry. */
 static enum store_result put_same(struct store_txn *txn, const struct store_key *key,
                                   const struct store_item *item, int64_t expire_ms)
 {

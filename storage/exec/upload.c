@@ -1,21 +1,21 @@
 /*
- * Uploads: a large value that is written to its runs while it arrives, before any transaction knows
- * of it.
+ * Uploads: a large value is written to its runs while it arrives, before any transaction knows of
+ * it.
  *
  *     extent after extent:  reserve a run -> its memory is filled -> written, durably, while the
  *                           next ones fill; then the nodes, if there are any; then the root
  *
  * Invariants
  * 1. Every run in `extents` and `nodes` belongs to the upload alone, until a commit that names the
- *    root makes them its value's. If there is none they are given back with the upload; after a
- *    crash nothing names them, and recovery has them free.
- * 2. `root` is there when everything it names is durable.
- * 3. One that was closed lives on until nothing of it is under way, and no stream reads it.
+ *    root makes them part of a value. Without such a commit they are freed with the upload; after a
+ *    crash nothing names them, and recovery frees them.
+ * 2. `root` is set only when everything that it names is durable.
+ * 3. A closed upload lives on until nothing of it is in flight, and no value reader reads it.
  *
- * However slowly it is filled, an upload holds the memory of one extent, and of WINDOW on their way
- * to the device. Frames beyond a quarter of the cache are nobody's to hold for others' time: then
- * it gets memory of its own, for one extent at a time; and where there is much of that already, for
- * a part of one, which is written before the next is filled.
+ * However slowly it is filled, an upload holds the memory of one extent, and of WINDOW extents on
+ * their way to the device. Uploads may not hold more than a quarter of the cache's frames for long:
+ * beyond that an upload gets memory of its own, for one extent at a time; and if there is much of
+ * that already, for a part of an extent, which is written before the next part is filled.
  */
 #include "storage/exec/upload.h"
 
@@ -32,22 +32,22 @@
 _Static_assert(STORE_UPLOAD_SHORTEST >= FORMAT_ITEM_MAX, "an item's value is shorter");
 
 struct store_upload {
-    struct store_request request; /* to reserve a run; first: run and done get it back */
+    struct store_request request; /* reserves a run; first member: run and done cast it back */
     struct store *store;
     struct store_worker *worker;
     LIST_ENTRY(store_upload) of_open; /* under extents.lock */
     uint64_t length, filled;
-    uint32_t put_length, put_filled; /* of the piece that is being put; 0: none is */
+    uint32_t put_length, put_filled; /* of the piece being put; 0: none */
     uint32_t extent_count, node_count;
-    struct extent_list extents, nodes; /* whose runs it has, their lists under extents.lock */
+    struct extent_list extents, nodes; /* its runs; the lists change under extents.lock */
     struct run_write *piece;           /* being filled; NULL: none */
     uint32_t piece_filled;
     uint32_t in_flight;
-    bool is_part_written; /* one of those is of the piece: its memory is not to be touched */
-    uint32_t readers;     /* streams */
+    bool is_part_written; /* a part of the piece is being written: do not touch its memory */
+    uint32_t readers;     /* value readers of it */
     struct format_root *root;
     enum store_result failure; /* STORE_OK: none */
-    bool is_open;              /* nobody knows yet how long it will be */
+    bool is_open;              /* its length is not known yet */
     bool is_reserving, is_awaited, is_handed_over, is_closed;
     void (*ready)(void *arg);
     void *ready_arg;
@@ -124,7 +124,7 @@ static void destroy(struct store_upload *upload)
     free_memory(upload);
 }
 
-/* Invariants 2 and 3, and the bounds of what it holds. */
+/* Checks invariants 2 and 3, and the bounds of the upload's memory. */
 static void check(const struct store_upload *upload)
 {
     if (!storage_checks_enabled())
@@ -195,7 +195,7 @@ static bool cache_is_tight(const struct store *store)
            atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed) / 4;
 }
 
-/* The list grows with what has come, not with what was announced. */
+/* The list grows with the data received, not with the length announced. */
 static bool make_room(struct store_upload *upload, struct extent_list *runs)
 {
     pthread_mutex_lock(&upload->store->extents.lock);
@@ -243,7 +243,7 @@ static void reserved(struct store_request *request, enum store_result result)
     wake(upload);
 }
 
-/* STORE_OK: there is one to be filled. */
+/* STORE_OK: there is a piece to be filled. */
 static enum store_result begin_piece(struct store_upload *upload)
 {
     if (upload->failure)
@@ -267,7 +267,7 @@ static enum store_result begin_piece(struct store_upload *upload)
 
 /* ---- filling and writing ---- */
 
-/* The piece goes on, unless nobody wants it any more. */
+/* Continues with the next part of the piece, unless the upload was closed. */
 static bool end_part(struct store_upload *upload)
 {
     bool durable = run_write_next(upload->piece);
@@ -298,7 +298,7 @@ static void written(struct disk_op *op)
     }
 }
 
-/* Or the part of it that is filled. The run is the list's newest. */
+/* Writes the piece, or the part of it that is filled. The run is the newest in the list. */
 static void write_piece(struct store_upload *upload, struct extent_list *runs)
 {
     struct format_extent extent;
@@ -309,7 +309,8 @@ static void write_piece(struct store_upload *upload, struct extent_list *runs)
     run_write_start(upload->piece, upload->worker, written, upload, &extent);
     if (upload->is_part_written)
         return;
-    runs->at[runs->count - 1].checksum = extent.checksum; /* all that others may not be reading */
+    runs->at[runs->count - 1].checksum =
+        extent.checksum; /* the only field that other threads cannot be reading */
     upload->piece = NULL;
 }
 
@@ -398,7 +399,7 @@ enum store_result store_upload_put(struct store_upload *upload, const char *byte
 
 /* ---- the end ---- */
 
-/* The descriptors that node number i has; the rest of its page is zero. */
+/* Writes the descriptors of node number i; the rest of its page is zero. */
 static void fill_node(const struct store_upload *upload, uint32_t i, char *page)
 {
     const struct extent_list *extents = &upload->extents;
@@ -409,7 +410,7 @@ static void fill_node(const struct store_upload *upload, uint32_t i, char *page)
     memcpy(page, &extents->at[first], count * sizeof *extents->at);
 }
 
-/* All that node number i would describe are holes. */
+/* Whether all extents that node number i would describe are holes. */
 static bool is_empty_node(const struct store_upload *upload, uint32_t i)
 {
     uint32_t end = (i + 1) * FORMAT_NODE_FANOUT;
@@ -450,14 +451,14 @@ static enum store_result build_root(struct store_upload *upload)
     return STORE_OK;
 }
 
-/* It ends here. Nothing names it but the root in memory, which needs no nodes. */
+/* Ends an upload of open length. Only the root in memory names it, so it needs no nodes. */
 static void end_open(struct store_upload *upload)
 {
     assert(upload->filled % FORMAT_EXTENT_BYTES == 0 || upload->failure);
     upload->is_open = false;
     upload->length = upload->filled;
     upload->extent_count = (uint32_t)(upload->filled / FORMAT_EXTENT_BYTES);
-    drop_piece(upload); /* its run stays in the list, and goes with it */
+    drop_piece(upload); /* its run stays in the list, and is freed with it */
     if (upload->failure == STORE_FULL || upload->failure == STORE_NO_MEMORY)
         upload->failure = STORE_OK;
 }

@@ -4,16 +4,17 @@
 
 #include "storage/txn/engine.h"
 
-/* The value's root; STORE_OK only when store_upload_finish has said so, or else why it failed. */
+/* The value's root; STORE_OK only after store_upload_finish has succeeded, else the reason why it
+ * failed. */
 STORE_MUST_CHECK enum store_result upload_root(const struct store_upload *upload,
                                                const struct format_root **root);
-/* A stream reads it, or does no more: until then it lives. */
+/* A value reader begins, or stops, to read it: it lives until then. */
 void upload_hold(struct store_upload *upload);
 void upload_release(struct store_upload *upload);
-/* A commit has put it under a key: its runs are the value's. */
+/* A commit has put it under a key: its runs belong to the value. */
 void upload_hand_over(struct store_upload *upload);
-/* Shows the runs of all open uploads as free, or as used again: a flush of everything, which frees
- * all runs in use, is not to free these. extents.lock is held from the one to the other. */
+/* Marks the runs of all open uploads as free, or as used again: a flush of everything frees all
+ * runs in use, but not these. extents.lock is held from the first call to the second. */
 void upload_set_apart(struct store *store, bool apart);
 
 #endif

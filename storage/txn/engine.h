@@ -293,7 +293,7 @@ struct store_txn {
     struct memory_block *blocks; /* allocated by store_alloc */
     uint64_t block_bytes;        /* total size of `blocks` */
     int64_t noted_bytes;         /* bytes of its memory reported through store_note_memory */
-    uint64_t copied_bytes;       /* bytes of items that this run has read in blocking mode */
+    uint64_t copied_bytes;       /* bytes of items copied by this run in blocking mode */
     uint64_t random;             /* of the WAIT=1 build */
 #ifdef VELLUM_WAIT
     uint32_t touched_count; /* pages visited since load_leave_pages */
