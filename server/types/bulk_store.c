@@ -7,11 +7,12 @@
 #include "server/types/set.h"
 #include "server/types/zset.h"
 
-#define STEP_BYTES (256 * 1024) /* fewer are written at once */
+#define STEP_BYTES (256 * 1024) /* smaller collections are written at once */
 #define SPREAD                                                                                     \
-    512 /* elements of a step that may each change other pages, and all be in the cache */
+    512 /* elements per step: each may change a page of its own, and all those must fit in the     \
+           cache */
 
-/* Where a step from `at` on ends. */
+/* The end of the step that begins at `at`. */
 static size_t step_end(const struct bulk_store_parts *parts, size_t at)
 {
     size_t width = parts->type == TYPE_HASH ? 2 : 1;
@@ -27,7 +28,7 @@ bool bulk_store_is_large(const struct bulk_store_parts *parts)
     return step_end(parts, 0) < parts->count;
 }
 
-/* ---- planting the slices from `at` to `end` ---- */
+/* ---- filling in the slices from `at` to `end` ---- */
 
 static enum store_result tree_of(struct call *call, struct bulk_store *bulk_store, uint32_t which,
                                  struct store_tree **tree)
@@ -109,7 +110,7 @@ static enum store_result fill(struct call *call, struct bulk_store *bulk_store,
 
 /* ---- steps ---- */
 
-/* What the last run has planted is committed by now. */
+/* The previous run's part has been committed by now. */
 static void note_steps(struct bulk_store *bulk_store)
 {
     if (store_bulk_load_steps(bulk_store->bulk_load) == bulk_store->steps)
@@ -147,7 +148,7 @@ enum store_result bulk_store_put(struct call *call, struct bulk_store *bulk_stor
     if (result != STORE_OK || type != TYPE_LIST)
         return result;
     result = list_find(call, key, &list);
-    return result == STORE_OK ? list_save(&list) : result; /* which finds its form */
+    return result == STORE_OK ? list_save(&list) : result; /* this chooses its encoding */
 }
 
 void bulk_store_free(struct bulk_store *bulk_store)

@@ -6,7 +6,7 @@
 #include "server/exec/collector.h"
 #include "server/types/string_walk.h"
 
-/* What is gathered: entries, each a head with its key and value behind it. */
+/* The collected data: entries, each a header followed by its key and value. */
 struct entry_head {
     uint64_t which, key_len, value_len;
 };
@@ -70,7 +70,7 @@ static enum store_result collector_trees(struct call *call, struct collector *co
 
 /* ---- writing ---- */
 
-/* All that is gathered, at the ends of the trees. */
+/* Appends all collected entries to the ends of the trees. */
 static enum store_result plant_in(struct store_tree *trees[STORE_TREES],
                                   const struct collector *collector)
 {
@@ -100,7 +100,7 @@ static enum store_result fill(struct call *call, struct collector *collector)
     return result == STORE_OK ? plant_in(trees, collector) : result;
 }
 
-/* What is not much is written in the transaction itself. */
+/* Small collections are written in the transaction itself. */
 static enum store_result write_at_once(struct call *call, const struct collector *collector,
                                        const struct store_item *item, const struct store_key *to)
 {

@@ -1,6 +1,6 @@
 /*
- * Hashes: fields with values, kept as members.h says. The item's type byte follows what Redis's
- * thresholds make of a hash (listpack, hashtable).
+ * Hashes: fields with values, stored as members.h describes. The item's type byte records the
+ * encoding that Redis's thresholds would choose (listpack, hashtable).
  */
 #ifndef VELLUM_HASH_H
 #define VELLUM_HASH_H
@@ -13,13 +13,13 @@ static inline enum store_result hash_find(struct call *call, const struct store_
     return members_find(call, key, TYPE_HASH, hash);
 }
 
-/* Sets a field; *added if there was none. */
+/* Sets a field. *added: the field is new. */
 STORE_MUST_CHECK enum store_result hash_set(struct call *call, struct members *hash,
                                             struct resp_slice field, struct resp_slice value,
                                             bool *added);
 
-/* What Redis does before it sets these fields and values: what they will surely outgrow, they have
- * outgrown already. */
+/* As in Redis, checks the arguments before they are set: if one of them will exceed a threshold,
+ * the encoding changes at once. */
 void hash_expect(struct call *call, struct members *hash, const struct resp_slice *pairs,
                  size_t count);
 

@@ -6,7 +6,8 @@
  *     01llllll llllllll  l + 1 zeros, the high bits first
  *     1vvvvvll           l + 1 times v + 1
  *
- * Invariant of a struct hll: its runs cover HLL_REGISTERS registers, and nothing stands behind.
+ * Invariant of a struct hll: its runs cover exactly HLL_REGISTERS registers, and no bytes follow
+ * them.
  */
 #include "server/types/hyperloglog.h"
 
@@ -100,7 +101,7 @@ static size_t write_run(uint8_t *to, uint32_t len, uint8_t value)
     return 2;
 }
 
-/* Raises the registers to those of the runs; false: they are not whole. */
+/* Raises the registers to those of the runs. False: the runs are malformed. */
 static bool collect_runs(uint8_t *registers, const uint8_t *at, const uint8_t *end)
 {
     uint32_t first = 0;
@@ -151,7 +152,7 @@ enum hll_state hll_open(struct hll *hll, struct resp_slice string)
     enum hll_state state = hll_collect(registers, string);
     if (state != HLL_GOOD)
         return state;
-    assert(string.len <= HLL_BYTES_MAX); /* no run is of no registers */
+    assert(string.len <= HLL_BYTES_MAX); /* a run covers at least one register */
     memcpy(hll->bytes, string.data, string.len);
     hll->len = string.len;
     return HLL_GOOD;
@@ -180,7 +181,7 @@ static void splice(struct hll *hll, size_t at, size_t old_size, const uint8_t *f
     hll->len = hll->len - old_size + size;
 }
 
-/* Joins runs of one value, as far as Redis looks for them. */
+/* Merges adjacent runs of equal value, as far as Redis does. */
 static void join_runs(struct hll *hll, size_t at)
 {
     for (int looks = MERGE_LOOKS; looks > 0 && at < hll->len; looks--) {
@@ -339,7 +340,7 @@ void hll_forget(struct hll *hll)
     hll->bytes[HLL_HEADER_BYTES - 1] |= OUTDATED;
 }
 
-/* ---- for people ---- */
+/* ---- for debugging ---- */
 
 void hll_describe(struct resp_writer *text, struct resp_slice string)
 {
@@ -352,6 +353,6 @@ void hll_describe(struct resp_writer *text, struct resp_slice string)
         else
             len = snprintf(word, sizeof word, "%c:%u ", run.size == 2 ? 'Z' : 'z', run.len);
         at += run.size;
-        resp_raw(text, word, (size_t)len - (at >= string.len)); /* no space at the end */
+        resp_raw(text, word, (size_t)len - (at >= string.len)); /* no trailing space */
     }
 }

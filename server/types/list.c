@@ -1,9 +1,9 @@
 /*
  * Invariants:
- * 1. Between list_find and list_save a packed list changes in the transaction's memory alone; a
- *    tree's entries change in the store at once.
- * 2. A packed list that no longer fits becomes a tree, and stays one; only what is written anew
- *    from the first element on (list_keep) is chosen a form for again.
+ * 1. Between list_find() and list_save() a packed list changes only in the transaction's memory.
+ *    Entries of a tree change in the store at once.
+ * 2. A packed list that no longer fits becomes a tree and stays one. The form is chosen anew only
+ *    if the whole list is rewritten (list_keep).
  */
 #include "server/types/list.h"
 
@@ -55,7 +55,7 @@ uint64_t list_count(const struct list *list)
     return list->tree != NULL ? store_tree_count(list->tree) : list->packed.count;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 enum store_result list_seek(struct list *list, uint64_t index, struct list_place *place)
 {
@@ -135,7 +135,7 @@ enum store_result list_prev(struct list *list, struct list_place *place)
 
 /* ---- changes ---- */
 
-/* From the packed form to a tree. */
+/* Converts the packed form to a tree. */
 static enum store_result grow(struct list *list)
 {
     struct store_item item;
@@ -159,7 +159,7 @@ static enum store_result grow(struct list *list)
     return result;
 }
 
-/* Puts `value` in the place of `removed` (0 or 1) elements. */
+/* Replaces `removed` (0 or 1) elements by `value`. */
 static enum store_result splice(struct list *list, struct list_place *place, uint32_t removed,
                                 struct resp_slice value)
 {
@@ -223,8 +223,8 @@ enum store_result list_copy(struct list *list, const struct store_item *element,
     return STORE_OK;
 }
 
-/* Writes the elements to be kept into a list that replaces this one: less work than taking out the
- * others, when those are more. */
+/* Copies the remaining elements to a list that replaces this one. This is less work than removing
+ * the others if those are the majority. */
 static enum store_result write_anew(struct list *list, uint64_t index, uint64_t count)
 {
     struct resp_slice *kept = store_alloc(list->call->txn, (count + 1) * sizeof(*kept));
@@ -273,9 +273,9 @@ enum store_result list_keep(struct list *list, uint64_t index, uint64_t count)
 
 /* ---- saving ---- */
 
-#define LISTPACK_FRAME 7 /* what Redis's listpack takes besides its entries */
+#define LISTPACK_FRAME 7 /* overhead of Redis's listpack besides its entries */
 #define LISTPACK_ENTRY_MIN 2
-#define LISTPACK_SAFE 8192 /* longest, where entries are counted and not bytes */
+#define LISTPACK_SAFE 8192 /* the byte limit if the number of entries is limited */
 
 /* list-max-listpack-size as bytes and elements. */
 static void compact_limits(const struct list *list, uint64_t *bytes, uint64_t *count)
@@ -290,7 +290,7 @@ static void compact_limits(const struct list *list, uint64_t *bytes, uint64_t *c
         *count = limit == 0 ? 1 : (uint64_t)limit;
 }
 
-/* Bytes of an element in Redis's listpack. */
+/* Size of an element in Redis's listpack. */
 static uint64_t listpack_size(const struct store_item *element)
 {
     static const struct {
@@ -310,7 +310,7 @@ static uint64_t listpack_size(const struct store_item *element)
     return size + (size < 128 ? 1 : size < 16384 ? 2 : size < 2097152 ? 3 : 4);
 }
 
-/* The size Redis's listpack would have; or some value above `bound`. */
+/* The size that Redis's listpack would have, or any value above `bound`. */
 static enum store_result weigh(struct list *list, uint64_t bound, uint64_t *bytes)
 {
     struct list_place place;
@@ -331,7 +331,8 @@ static enum store_result weigh(struct list *list, uint64_t bound, uint64_t *byte
     return result;
 }
 
-/* The name of Redis's form: `quicklist` above its limits, `listpack` again below half of them. */
+/* The name of Redis's encoding: `quicklist` above its limits, `listpack` again below half of them.
+ */
 static enum store_result choose_form(struct list *list)
 {
     uint64_t max_bytes, max_count, bytes, count = list_count(list);

@@ -48,7 +48,7 @@ enum store_result member_seek(struct store_tree *tree, uint64_t hash, struct sto
 
 /* ---- reading ---- */
 
-/* Bytes of an entry's value in one piece, within it. */
+/* The bytes of an entry's value, from an offset on, in one piece. */
 static enum store_result view(struct call *call, const struct store_item *item, uint64_t offset,
                               uint64_t len, struct resp_slice *slice)
 {
@@ -59,7 +59,7 @@ static enum store_result view(struct call *call, const struct store_item *item, 
         slice->data = item->bytes + offset;
         return STORE_OK;
     }
-    if (len >= MEMBER_LONG) /* shorter parts of large values are copied out */
+    if (len >= MEMBER_LONG) /* shorter parts of large values are copied */
         return string_view(call, item, offset, len, &slice->data);
     char *copy = store_alloc(call->txn, len + 1);
     slice->data = copy;
@@ -156,7 +156,7 @@ enum store_result member_insert(struct call *call, struct store_cursor *cursor,
     enum store_result result = encode(call, name, value, &entry);
     write_number(key, sought->hash);
     write_number(key + HASH_BYTES, sequence);
-    /* Of one hash, those without a number come first. */
+    /* Members of equal hash: those without a sequence number come first. */
     if (result == STORE_OK && sequence == 0 && sought->has_namesakes)
         result = store_tree_find(cursor->tree, key, HASH_BYTES, cursor);
     return result == STORE_OK

@@ -56,7 +56,7 @@ uint64_t members_count(const struct members *members)
                                  : members->packed.count / members->width;
 }
 
-/* What follows a member's name. */
+/* The payload that follows a member's name. */
 static struct resp_slice packed_value(const struct members *members, struct packed_entry entry)
 {
     if (members->width == 1)
@@ -154,7 +154,7 @@ static enum store_result tree_put(struct call *call, struct members *members,
     return member_replace(call, &cursor, name, value);
 }
 
-/* What is packed becomes a tree. */
+/* Converts the packed form to a tree. */
 static enum store_result outgrow(struct call *call, struct members *members)
 {
     struct store_item item;
@@ -226,7 +226,7 @@ enum store_result members_insert(struct call *call, struct members *members, uin
                               : result;
 }
 
-/* The member whose name this entry is. */
+/* The member whose name is this entry. */
 static enum store_result packed_remove(struct call *call, struct members *members,
                                        struct packed_entry entry)
 {
@@ -259,7 +259,7 @@ enum store_result members_remove(struct call *call, struct members *members, str
 
 static enum store_result write_form(struct call *call, struct members *members)
 {
-    struct store_item item; /* as it is by now */
+    struct store_item item; /* its present state */
     enum store_result result = store_get(call->txn, members->key, &item);
     return result == STORE_OK ? store_tree_set_type(call->txn, members->key, &item, members->type)
                               : result;
@@ -303,7 +303,7 @@ static struct packed_entry packed_name_at(const struct members *members, uint64_
     return packed_at(&members->packed, (uint32_t)rank * members->width);
 }
 
-/* A member that the tree counts: if it is not there, the tree is damaged. */
+/* The tree's count includes this member. If it is missing, the tree is damaged. */
 static enum store_result read_counted(struct call *call, struct store_cursor *cursor,
                                       struct member *member)
 {
@@ -382,7 +382,7 @@ static enum store_result visit_at(struct call *call, struct members *members,
     return result;
 }
 
-/* Up to the member with rank `end`. */
+/* Up to, but not including, the member with rank `end`. */
 static enum store_result each_in_tree(struct call *call, struct members *members,
                                       struct collector *collector, uint64_t end, bool with_values,
                                       member_visit *visit, void *arg)
@@ -424,7 +424,7 @@ static enum store_result each_in_order(struct call *call, struct members *member
     return result;
 }
 
-/* To a visitor being absent means that it has seen enough. */
+/* A visitor returns STORE_ABSENT when it needs no more members. */
 static enum store_result enough(enum store_result result)
 {
     return result == STORE_ABSENT ? STORE_OK : result;
@@ -442,9 +442,9 @@ enum store_result members_each(struct call *call, struct members *members,
         each_in_tree(call, members, collector, members_count(members), with_values, visit, arg));
 }
 
-/* ---- by chance ---- */
+/* ---- random members ---- */
 
-/* Number `index` of the picks; *dice is where it was before this one. */
+/* Pick number `index`; *rng is in the state before it. */
 static uint64_t pick(const struct collector *collector, struct rng *rng, uint64_t index,
                      uint64_t count)
 {
@@ -499,8 +499,8 @@ enum store_result members_pick(struct call *call, struct members *members,
 
 /* ---- in parts ---- */
 
-/* A cursor is the upper bits of a hash, few enough for clients that keep it in a double. Members
- * that share them come together. */
+/* A cursor is the upper bits of a hash, few enough for clients that store it in a double. Members
+ * that share those bits are returned together. */
 #define CURSOR_SHIFT 11
 
 static enum store_result cursor_rank(struct members *members, uint64_t cursor, uint64_t *rank)
@@ -514,7 +514,7 @@ static enum store_result cursor_rank(struct members *members, uint64_t cursor, u
     return result;
 }
 
-/* The cursor that member `rank` has; 0 behind the last. */
+/* The cursor of the member with rank `rank`; 0 past the last one. */
 static enum store_result rank_cursor(struct call *call, struct members *members, uint64_t rank,
                                      uint64_t *cursor)
 {
@@ -528,8 +528,8 @@ static enum store_result rank_cursor(struct call *call, struct members *members,
     return result;
 }
 
-/* Where a part that begins with `start` and is to have `count` members ends, so that another can
- * begin there: with the first of those that share a cursor. */
+/* The end of a part that begins at `start` and should have `count` members. The next part must be
+ * able to begin there, so the end is at the first member of a group that shares a cursor. */
 static enum store_result part_end(struct call *call, struct members *members, uint64_t start,
                                   uint64_t count, uint64_t *end, uint64_t *next)
 {

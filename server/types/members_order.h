@@ -1,10 +1,10 @@
 /*
- * In which order members are shown that stand in a tree, and that Redis would keep as a listpack or
- * an intset: in the order in which they were added, or of their numbers. The tree itself is in the
- * order of a secret hash.
+ * The display order of members that are in a tree here but that Redis would keep in a listpack or
+ * an intset: the order in which they were added, or numeric order. The tree itself is ordered by a
+ * secret hash.
  *
  * Integers without a sequence number come first: a set that was an intset becomes a listpack of
- * them. Others without one are of a directory of format 2, which kept no order.
+ * them. Other members without one come from a data directory of format 2, which recorded no order.
  */
 #ifndef VELLUM_MEMBERS_ORDER_H
 #define VELLUM_MEMBERS_ORDER_H
@@ -12,9 +12,9 @@
 #include "server/exec/collector.h"
 #include "server/types/members.h"
 
-/* Notes up to `most` members that were not noted yet, and sorts when that were the last; a wait
- * keeps what is noted. For members_are_reordered, and a table that is empty or of the same members.
- */
+/* Records up to `most` further members, and sorts all after the last one. Recorded members are kept
+ * if the run has to wait. Only if members_are_reordered(), with a table that is empty or belongs to
+ * the same members. */
 STORE_MUST_CHECK enum store_result members_arrange(struct call *call, struct members *members,
                                                    struct collector_order *order, uint64_t most);
 

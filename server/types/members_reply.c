@@ -34,7 +34,8 @@ enum store_result members_show(void *arg, struct resp_slice name, struct resp_sl
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-/* The head comes first, so that what is behind it can leave before all of it was found. */
+/* The head is written first, so that the elements can be sent before all of them have been found.
+ */
 static struct collector *begin(struct call *call, members_head *head, uint64_t count)
 {
     struct collector *collector = collector_get(call);
@@ -95,7 +96,7 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
     enum store_result result = members_find(call, call->keys, type, &members);
     if (result != STORE_OK)
         return result;
-    /* Redis looks at the options only if there is something to be walked. */
+    /* Redis parses the options only if the key exists. */
     if (members.exists && !scan_read_options(call, 3, false, &filter))
         return STORE_OK;
     struct members_showing showing = {.collector = collector_get(call),

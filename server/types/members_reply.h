@@ -1,5 +1,5 @@
 /*
- * Replies that show many members of a set or a hash: all of them, some by chance, those of a scan.
+ * Replies with many members of a set or a hash: all of them, random ones, or those of a scan.
  */
 #ifndef VELLUM_MEMBERS_REPLY_H
 #define VELLUM_MEMBERS_REPLY_H
@@ -9,32 +9,33 @@
 
 enum members_part { PART_NAMES = 1, PART_VALUES = 2, PART_BOTH = 3 };
 
-/* What members_show writes of each member, and where to. */
+/* What members_show() writes of each member, and to which reply. */
 struct members_showing {
-    struct collector *collector; /* its `count` counts what is written: 2 for both parts */
+    struct collector *collector; /* its `count` is that of elements: 2 if both parts are shown */
     enum members_part part;
-    bool in_pairs;                    /* each name and value an array of their own */
+    bool in_pairs;                    /* each name and value as an array of two */
     const struct scan_filter *filter; /* NULL: any name */
-    struct call *call;                /* both for values that are left unread; or NULL */
+    struct call *call;                /* both for values that were not read; or NULL */
     struct members *members;
 };
 
-/* A member_visit whose `arg` is a struct members_showing. */
+/* A member_visit; `arg` is a struct members_showing. */
 enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value);
 
-/* How the reply begins: resp_array, resp_set or resp_map, of so many. */
+/* How the reply begins: resp_array, resp_set or resp_map, with the given count. */
 typedef void members_head(struct resp_writer *out, uint64_t count);
 
-/* Replies with a part of all members. */
+/* Replies with one part of all members, or both. */
 STORE_MUST_CHECK enum store_result members_reply_all(struct call *call, struct members *members,
                                                      enum members_part part, members_head *head);
 
-/* Replies with what members_pick picks for `count`; call->progress stays, a struct gather. */
+/* Replies with the members that members_pick() picks for `count`. call->progress remains a struct
+ * collector. */
 STORE_MUST_CHECK enum store_result members_reply_some(struct call *call, struct members *members,
                                                       int64_t count, enum members_part part,
                                                       bool in_pairs, members_head *head);
 
-/* Replies with the name of one member picked by chance, or null. */
+/* Replies with the name of one random member, or null. */
 STORE_MUST_CHECK enum store_result members_reply_one(struct call *call, struct members *members);
 
 /* HSCAN, SSCAN: the whole command. */

@@ -16,8 +16,8 @@ size_t packed_size(size_t len)
     return len + 2 * length_size(len);
 }
 
-/* Reads the length at `from`, going by `step` (1 or -1) through at most `left` bytes; returns how
- * many it takes, 0: none that is valid. */
+/* Reads the length at `from` in direction `step` (1 or -1), from at most `left` bytes. Returns its
+ * size in bytes, 0 if it is not valid. */
 static uint32_t read_length(const char *from, int step, uint32_t left, uint32_t *len)
 {
     uint64_t value = 0;
@@ -39,7 +39,7 @@ static void write_length(char *to, int step, size_t len)
     *to = (char)len;
 }
 
-/* Whether a whole entry begins at `at`; *end is the place behind it. */
+/* Whether a complete entry begins at `at`. *end is the position after it. */
 static bool is_entry(const struct packed *packed, uint32_t at, uint32_t *end)
 {
     uint32_t len, mirrored, left = packed->len - at;

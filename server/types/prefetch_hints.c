@@ -8,7 +8,7 @@
 _Static_assert(MEMBER_KEY_BYTES == STORE_HINT_BYTES && ZSET_SCORE_BYTES == STORE_HINT_BYTES,
                "what a probe looks for is how a key begins");
 
-/* From a member of a sorted set to its score's place in the order. */
+/* From a member of a sorted set to its score's position in the tree in order. */
 static bool lead_to_order(const struct store *store, const struct store_entry *entry,
                           struct store_prefetch_hint *hint)
 {
@@ -21,7 +21,7 @@ static bool lead_to_order(const struct store *store, const struct store_entry *e
     return true;
 }
 
-/* And from the order to the member. */
+/* From the tree in order to the tree by member. */
 static bool lead_to_member(const struct store *store, const struct store_entry *entry,
                            struct store_prefetch_hint *hint)
 {
@@ -55,7 +55,7 @@ uint32_t prefetch_hints_of(const struct store *store, const struct ahead *ahead,
         return 0;
     if (score_at != 0) {
         struct resp_slice arg = ahead->args[score_at];
-        if (!resp_read_double(arg.data, arg.len, &score)) /* an option, and all is elsewhere */
+        if (!resp_read_double(arg.data, arg.len, &score)) /* an option: arguments shift */
             return 0;
         prefetch_hints[count] = (struct store_prefetch_hint){.key = ahead->key};
         zset_score_write(prefetch_hints[count++].bytes, score);

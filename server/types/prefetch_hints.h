@@ -1,5 +1,6 @@
 /*
- * What a command is going to look at in the trees of its key, as far as its arguments tell.
+ * Prefetch hints: which entries a command will read in the trees of its key, as far as its
+ * arguments show.
  */
 #ifndef VELLUM_PREFETCH_HINTS_H
 #define VELLUM_PREFETCH_HINTS_H

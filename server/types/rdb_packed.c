@@ -1,15 +1,15 @@
 /*
- * Redis's compact forms of small collections, read with every length checked against what is there.
- * Multi-byte numbers are little-endian unless said otherwise.
+ * Redis's compact encodings of small collections. Every length is checked against the bytes
+ * present. Multi-byte numbers are little-endian unless stated otherwise.
  *
- *     listpack   bytes 4, count 2 (65535: not known), entries, 0xff
+ *     listpack   bytes 4, count 2 (65535: unknown), entries, 0xff
  *                entry: head with integer or length, string, the size of both mirrored
- *     ziplist    bytes 4, place of the last entry 4, count 2 (65535: not known), entries, 0xff
- *                entry: size of the one before (1, or 0xfe and 4), head, integer or string
- *     zipmap     count 1, then field and value in turn, 0xff
- *                field: length (1, or 0xfe and 4), string; value: the same, with one byte behind
- *                the length that tells how many unused bytes follow
- *     intset     size of an integer 4, count 4, integers in order
+ *     ziplist    bytes 4, offset of the last entry 4, count 2 (65535: unknown), entries, 0xff
+ *                entry: size of the previous one (1, or 0xfe and 4), head, integer or string
+ *     zipmap     count 1, then fields and values in turn, 0xff
+ *                field: length (1, or 0xfe and 4), string; value: the same, where a byte after
+ *                the length gives the number of unused bytes at the end
+ *     intset     size of an integer 4, count 4, integers in ascending order
  */
 #include "server/types/rdb_packed.h"
 
@@ -23,7 +23,7 @@ static struct resp_slice slice_of(const uint8_t *at, size_t len)
     return (struct resp_slice){(const char *)at, len};
 }
 
-/* An entry's parts: `size` is of head and value together; `is_number` or a string. */
+/* The parts of an entry. `size` is that of head and value together. `is_number`: else a string. */
 struct entry {
     bool is_number;
     int64_t number;
@@ -55,7 +55,7 @@ static int64_t sign_of_13_bits(unsigned bits)
 
 /* ---- listpack ---- */
 
-/* `left` bytes are there, the end's own not among them. */
+/* `left` is the number of bytes present, without the end marker. */
 static bool listpack_entry(const uint8_t *at, size_t left, struct entry *entry)
 {
     static const uint8_t sizes[] = {2, 3, 4, 8}; /* of 0xf1 to 0xf4 */
@@ -79,7 +79,7 @@ static bool listpack_entry(const uint8_t *at, size_t left, struct entry *entry)
     return entry->len <= left - entry->head;
 }
 
-/* The bytes that an entry's size takes behind it; 0: they are not there, or tell another size. */
+/* The number of bytes of the trailing entry size. 0: it is truncated or does not match. */
 static size_t mirrored_size(const uint8_t *at, size_t left, size_t size)
 {
     size_t width = size <= 127        ? 1
@@ -173,7 +173,7 @@ static bool ziplist_entry(const uint8_t *at, size_t left, struct entry *entry)
     return entry->len <= left - entry->head;
 }
 
-/* A length of 1 byte, or of 0xfe and 4. Returns how many bytes it takes; 0: it is none. */
+/* A length of 1 byte, or of 0xfe and 4 bytes. Returns its size in bytes, 0 if it is malformed. */
 static size_t short_length(const uint8_t *at, size_t left, uint64_t *length)
 {
     if (left == 0 || at[0] == END || (at[0] == 0xfe && left < 5))

@@ -1,5 +1,5 @@
 /*
- * The elements of Redis's compact forms, each of which is a string of its own.
+ * The elements of Redis's compact encodings, each of which is stored in a string of its own.
  */
 #ifndef VELLUM_RDB_PACKED_H
 #define VELLUM_RDB_PACKED_H

@@ -9,7 +9,7 @@
 #include "server/types/rdb_write.h"
 
 #define STRING_MAX (512u * 1024 * 1024)
-#define LZF_RATIO_MAX 264 /* what three bytes of it can become */
+#define LZF_RATIO_MAX 264 /* the most that three bytes of it can expand to */
 
 enum rdb_type {
     TYPE_LINKED_LIST = 1,
@@ -48,7 +48,7 @@ static uint64_t big_endian(const uint8_t *from, size_t size)
     return number;
 }
 
-/* *is_encoded: what follows is no length, but a string in the form numbered by *length. */
+/* *is_encoded: instead of a length, a string in the encoding numbered *length follows. */
 static bool read_head(struct rdb_reader *reader, uint64_t *length, bool *is_encoded)
 {
     const uint8_t *head, *more;
@@ -149,12 +149,12 @@ static bool read_binary_score(struct rdb_reader *reader, double *score)
     return !isnan(*score);
 }
 
-/* One string after the other; of sorted sets each with its score. */
+/* A sequence of strings; in sorted sets a score follows each. */
 static enum rdb_result read_plain(struct rdb_reader *reader, uint8_t type)
 {
     uint64_t count;
     if (!read_length(reader, &count) || count > (uint64_t)(reader->end - reader->at))
-        return RDB_BAD; /* each takes a byte at least */
+        return RDB_BAD; /* each takes at least one byte */
     if (type == TYPE_PLAIN_HASH)
         count *= 2;
     for (uint64_t i = 0; i < count; i++) {
@@ -183,7 +183,7 @@ static enum rdb_result read_quicklist(struct rdb_reader *reader, bool is_second)
             return RDB_BAD;
         enum rdb_result result = read_string(reader, &node);
         if (result == RDB_OK && node.len == 0)
-            return RDB_BAD; /* as Redis has it, also where a node is one element */
+            return RDB_BAD; /* Redis refuses it, even as a plain node */
         if (result == RDB_OK && !is_second)
             result = rdb_read_ziplist(reader, node);
         else if (result == RDB_OK && container == NODE_PACKED)
@@ -205,7 +205,7 @@ static enum rdb_result read_packed(struct rdb_reader *reader, packed_reader *rea
     return result == RDB_OK ? read(reader, bytes) : result;
 }
 
-/* Members and scores in turn become members with scores. */
+/* Converts members and scores in turn to members with scores. */
 static enum rdb_result pair_scores(struct rdb_value *value)
 {
     if (value->count % 2 != 0)

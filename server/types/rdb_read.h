@@ -1,14 +1,15 @@
 /*
- * Reading RDB values.
+ * Decodes RDB values.
  */
 #ifndef VELLUM_RDB_READ_H
 #define VELLUM_RDB_READ_H
 
 #include "server/types/rdb.h"
 
-/* Whether version and checksum at its end are good; `sum`: of all but the last 8 bytes. */
+/* Whether the footer's version and checksum are valid. `sum` is that of all but the last 8 bytes.
+ */
 bool rdb_footer_is_good(struct resp_slice payload, uint64_t sum);
-/* `bytes`: without that footer. Members may occur twice: that is for the caller to see. */
+/* `bytes` excludes the footer. Members may occur twice; the caller must check that. */
 enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
                                struct rdb_value *value);
 

@@ -1,5 +1,5 @@
 /*
- * A value that is being read: its bytes, and the elements found so far.
+ * State of decoding a value: its bytes, and the elements found so far.
  */
 #ifndef VELLUM_RDB_READER_H
 #define VELLUM_RDB_READER_H
@@ -17,10 +17,10 @@ struct rdb_reader {
 uint64_t rdb_number(const uint8_t *from, size_t size);
 int64_t rdb_signed(const uint8_t *from, size_t size);
 
-/* An element more, from bytes that stay, or a number as text. */
+/* Adds an element: bytes that remain valid, or a number as text. */
 enum rdb_result rdb_add(struct rdb_reader *reader, struct resp_slice slice);
 enum rdb_result rdb_add_number(struct rdb_reader *reader, int64_t number);
-/* The number as text, in memory of the value's. */
+/* The number as text, in memory of the value. */
 enum rdb_result rdb_number_text(struct rdb_reader *reader, int64_t number, struct resp_slice *text);
 
 #endif

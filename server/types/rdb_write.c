@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPRESS_MIN 21 /* bytes; shorter ones stay as they are */
+#define COMPRESS_MIN 21 /* bytes; shorter strings are not compressed */
 
 /* ---- checksum ---- */
 
-/* By half bytes: of each the remainder. */
+/* Table by nibble: the remainder for each. */
 static const uint64_t remainders[16] = {
     0x0000000000000000, 0x7d08ff3b88be6f81, 0xfa11fe77117cdf02, 0x8719014c99c2b083,
     0xdf7adabd7a6e2d6f, 0xa2722586f2d042ee, 0x256b24ca6b12f26d, 0x5863dbf1e3ac9dec,
@@ -59,7 +59,7 @@ static void put_length(struct resp_writer *out, uint64_t length)
 
 void rdb_put_head(struct resp_writer *out, enum rdb_kind kind, uint64_t count)
 {
-    /* The forms that every version reads: a string for each part; scores in binary. */
+    /* The encodings that every version reads: one string per part; scores in binary. */
     static const char types[] = {
         [RDB_STRING] = 0, [RDB_LIST] = 1, [RDB_SET] = 2, [RDB_ZSET] = 5, [RDB_HASH] = 4};
     resp_raw(out, &types[kind], 1);

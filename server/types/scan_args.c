@@ -7,7 +7,7 @@
 #include "server/base/glob.h"
 #include "server/core/call.h"
 
-#define DEFAULT_COUNT 10 /* as Redis's */
+#define DEFAULT_COUNT 10 /* Redis's default */
 
 static bool is_star(struct resp_slice pattern)
 {
@@ -26,8 +26,8 @@ bool scan_matches(const struct scan_filter *filter, struct resp_slice name)
            glob_match(filter->pattern.data, filter->pattern.len, name.data, name.len, false);
 }
 
-/* As liberal as Redis: a sign is taken, a negative number wraps, nothing at all is 0, a zero byte
- * ends it. */
+/* Parses as leniently as Redis: accepts a sign, wraps negative numbers, takes an empty text as 0
+ * and stops at a zero byte. */
 bool scan_read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor)
 {
     size_t len = arg.len > 0 ? strnlen(arg.data, arg.len) : 0;

@@ -1,5 +1,5 @@
 /*
- * What SCAN, HSCAN, SSCAN and ZSCAN have in common: cursor, options, the head of the reply.
+ * Common to SCAN, HSCAN, SSCAN and ZSCAN: the cursor, the options, and the head of the reply.
  */
 #ifndef VELLUM_SCAN_ARGS_H
 #define VELLUM_SCAN_ARGS_H
@@ -9,19 +9,19 @@
 struct scan_filter {
     bool any_name, any_type;
     struct resp_slice pattern, type;
-    uint64_t count; /* how many to look at */
+    uint64_t count; /* the number of entries to examine */
 };
 
-/* All that match a pattern. */
+/* Whether the pattern matches everything. */
 struct scan_filter scan_filter(struct resp_slice pattern);
 bool scan_matches(const struct scan_filter *filter, struct resp_slice name);
 
-/* Each answers with Redis's error and returns false when the arguments are not what they should be.
- * Options stand from argv[first] on; TYPE is one of them only where there are types. */
+/* On invalid arguments each replies with Redis's error and returns false. Options begin at
+ * argv[first]; TYPE is accepted only if `types` is given. */
 bool scan_read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor);
 bool scan_read_options(struct call *call, size_t first, bool has_types, struct scan_filter *filter);
 
-/* The reply's head; the array of what was found is to follow. */
+/* The head of the reply; the caller adds the array of results. */
 void scan_reply_cursor(struct call *call, uint64_t cursor);
 
 #endif

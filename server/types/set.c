@@ -34,8 +34,8 @@ void set_expect(struct call *call, struct members *set, struct resp_slice first,
         become(set, ITEM_BIG);
 }
 
-/* The longest member as text, of a set of integers: that of the smallest or the largest. Where
- * there is a tree it would have to be looked for; as long as any will do. */
+/* The longest member, as text, of a set of integers: that of the smallest or the largest integer.
+ * In a tree those would have to be searched for; there any length will do. */
 static size_t longest_integer(const struct members *set)
 {
     struct packed_entry first = {.at = 0}, last = packed_end(&set->packed);
@@ -46,8 +46,8 @@ static size_t longest_integer(const struct members *set)
     return first.slice.len > last.slice.len ? first.slice.len : last.slice.len;
 }
 
-/* The form Redis gives a set of `count` members, integers no longer than `longest` if it is one of
- * integers, when it takes in another one. */
+/* The encoding that Redis gives a set of `count` members when another one is added. `longest`: the
+ * length of the longest integer, if it is a set of integers. */
 static void grow_form(struct call *call, struct members *set, struct resp_slice member,
                       bool is_integer, int64_t count, size_t longest)
 {
@@ -62,7 +62,7 @@ static void grow_form(struct call *call, struct members *set, struct resp_slice 
     }
 }
 
-/* Where a number belongs in a packed set of integers; *found: it is there. */
+/* The position of a number in a packed set of integers. *found: it is present. */
 static enum store_result integer_place(const struct members *set, int64_t number, uint32_t *place,
                                        bool *found)
 {
@@ -96,7 +96,7 @@ enum store_result set_add(struct call *call, struct members *set, struct resp_sl
     bool is_integer = resp_read_int64(member.data, member.len, &number);
     bool is_first_other = is_integers(set) && !is_integer;
     enum store_result result;
-    /* It is new for sure, and the first whose place among those to come counts. */
+    /* It is certainly new, and only the position of the first new one matters. */
     if (is_first_other)
         grow_form(call, set, member, is_integer, count, longest_integer(set));
     if (is_integers(set) && is_integer && set->tree == NULL)

@@ -1,6 +1,7 @@
 /*
- * Sets, kept as members.h says; one of integers that is small is sorted by number. The item's type
- * byte follows what Redis's thresholds make of a set (intset, listpack, hashtable).
+ * Sets, stored as members.h describes. A small set of integers is sorted by number. The item's
+ * type byte records the encoding that Redis's thresholds would choose (intset, listpack,
+ * hashtable).
  */
 #ifndef VELLUM_SET_H
 #define VELLUM_SET_H
@@ -19,8 +20,9 @@ static inline enum store_result set_has(struct call *call, struct members *set,
     return members_get(call, set, member, NULL, found);
 }
 
-/* Before `count` members are added, of which this is the first: a set yet to be made is one of
- * integers if it is one, and what Redis makes larger for so many, is so. */
+/* To be called before `count` members are added, of which this is the first. As in Redis, it
+ * decides whether a new set is one of integers, and chooses the large encoding for many members at
+ * once. */
 void set_expect(struct call *call, struct members *set, struct resp_slice first, size_t count);
 
 STORE_MUST_CHECK enum store_result set_add(struct call *call, struct members *set,

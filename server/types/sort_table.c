@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define BLOCK_SIZE (64 * 1024)
-#define FIRST_RUN 1024        /* elements that are sorted at once */
-#define MOVES_PER_ELEMENT 64u /* of a step: nothing is looked up for them */
+#define FIRST_RUN 1024        /* elements sorted at once */
+#define MOVES_PER_ELEMENT 64u /* per step of sorting, which reads no keys */
 
 struct sort_block {
     struct sort_block *next;
@@ -120,7 +120,7 @@ enum store_result sort_table_copy(struct sort_table *table, struct resp_slice fr
     *to = from;
     if (from.data == NULL)
         return STORE_OK;
-    char *bytes = allocate(table, from.len + 1); /* what is empty has data, too */
+    char *bytes = allocate(table, from.len + 1); /* an empty slice needs a pointer, too */
     if (bytes == NULL)
         return STORE_NO_MEMORY;
     memcpy(bytes, from.data, from.len);
@@ -135,7 +135,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Goes on making one run in `spare` of each two, up to `end`, which is in this pair of them. */
+/* Continues merging each pair of runs into one run in `spare`, up to `end`, which lies in the
+ * current pair. */
 static void merge(struct sort_table *table, uint64_t end, sort_compare *compare, void *arg)
 {
     const struct sort_element *from = table->elements;
@@ -157,7 +158,7 @@ static uint64_t pair_end(const struct sort_table *table)
     return least(table->merged - table->merged % both + both, table->count);
 }
 
-/* The first runs, each sorted where it is. */
+/* Sorts the initial runs in place. */
 static void sort_first(struct sort_table *table, sort_compare *compare, void *arg)
 {
     uint64_t end = least(table->merged + FIRST_RUN, table->count);

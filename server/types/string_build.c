@@ -78,7 +78,7 @@ enum store_result string_build_copy(struct call *call, struct string_build *buil
     return STORE_OK;
 }
 
-/* Without the zeros at its end. */
+/* Without trailing zeros. */
 static size_t used_of(const char *bytes, size_t len)
 {
     static const char zeros[1024];
@@ -89,7 +89,7 @@ static size_t used_of(const char *bytes, size_t len)
     return len;
 }
 
-/* The piece at build->at, from its sources to the device. */
+/* Builds the piece at build->at from its sources and writes it to the device. */
 static enum store_result add_piece(struct call *call, struct string_build *build,
                                    string_maker *make, void *arg)
 {

@@ -1,9 +1,11 @@
 /*
- * Long strings that are made from others: piece by piece, each written to its place on the device
- * before the next is made, while the keys stay held and others have their turn. No key names what
- * is there before all of it is; then one small commit does. Holes are not written.
+ * Builds long strings from others, piece by piece. Each piece is written to its place on the
+ * device before the next one is made. Meanwhile the keys stay locked and other requests run. No
+ * key refers to the result until it is complete; then one small commit stores it. Holes are not
+ * written.
  *
- *     string_build_get; string_build_go_on until STORE_OK (all else is passed up); string_build_put
+ *     string_build_get(); string_build_go_on() until STORE_OK (pass up all other results);
+ *     string_build_put()
  */
 #ifndef VELLUM_STRING_BUILD_H
 #define VELLUM_STRING_BUILD_H
@@ -14,29 +16,30 @@
 struct string_build {
     struct collected collected;
     struct store_upload *upload;
-    uint64_t at, length; /* so much of the result is made */
-    uint32_t source;     /* of the piece that is being made: from here on not worked in yet */
+    uint64_t at, length; /* bytes of the result that are done, and its length */
+    uint32_t source;     /* of the current piece: the first source not yet applied */
     uint32_t work;       /* of this run; see string_walk.h */
-    size_t used;         /* bytes of `piece`; those behind are zeros */
-    char *piece, *room;  /* STORE_READER_PIECE each; NULL: all is made */
+    size_t used;         /* bytes of `piece` in use; zeros follow */
+    char *piece, *room;  /* STORE_READER_PIECE bytes each; NULL: all is done */
 };
 
-/* The call's own, of a string of so many bytes, more than STRING_SHORT; NULL: there is no memory
- * for it. To be called once in each run. */
+/* The call's build, for a result of `length` bytes, which must exceed STRING_SHORT. NULL: out of
+ * memory. To be called once in each run. */
 struct string_build *string_build_get(struct call *call, uint64_t length);
 
-/* Works into build->piece, from build->source on, what is to stand at build->at, `len` bytes. */
+/* Computes `len` bytes of the result at build->at into build->piece, from source build->source on.
+ */
 typedef enum store_result string_maker(struct call *call, struct string_build *build, size_t len,
                                        void *arg);
 STORE_MUST_CHECK enum store_result string_build_go_on(struct call *call, struct string_build *build,
                                                       string_maker *make, void *arg);
-/* What a source has at build->at, in `room` or elsewhere, cut to `len`. */
+/* The bytes of a source at build->at, truncated to `len`. They are in `room` or elsewhere. */
 STORE_MUST_CHECK enum store_result string_build_read(struct call *call,
                                                      const struct string_build *build,
                                                      const struct store_item *item, size_t len,
                                                      char *room, struct store_piece *piece);
 
-/* A string_maker: the same as the struct store_item `arg` is. */
+/* A string_maker that copies the struct store_item that `arg` points to. */
 enum store_result string_build_copy(struct call *call, struct string_build *build, size_t len,
                                     void *arg);
 

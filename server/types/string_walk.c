@@ -5,9 +5,9 @@
 
 #include "server/core/server.h"
 
-/* Up to this length a part of a large value is copied out instead of loading the whole of it. */
+/* Up to this length a part of a large value is copied instead of loading the whole value. */
 #define VIEW_COPY_MAX (64 * 1024)
-#define LOADED_SHARE 4 /* of memory: what is loaded so */
+#define LOADED_SHARE 4 /* of memory for such copies */
 
 enum store_result string_view(struct call *call, const struct store_item *item, uint64_t offset,
                               size_t len, const char **bytes)
@@ -43,7 +43,7 @@ static struct string_walk *kept_walk(struct call *call, const struct store_item 
         call->progress = walk;
         call->progress_free = free;
     }
-    if (walk->end > item->length) /* what came before it in its transaction has failed since */
+    if (walk->end > item->length) /* an earlier write in the same transaction has failed */
         walk->end = walk->at = item->length;
     walk->work = 0;
     walk->room = store_alloc(call->txn, STORE_READER_PIECE);

@@ -1,36 +1,37 @@
 /*
- * Going through strings of any length in little memory: piece by piece, over several runs where
- * that takes long; others have their turn in between, while the key stays held. How far it has
- * got is kept in call->progress.
+ * Walks strings of any length in little memory: piece by piece, over several runs if that takes
+ * long. Other requests run in between, while the key stays locked. The position is kept in
+ * call->progress.
  *
- *     walk = string_walk(...); in each run, from the first piece that no run before it was given:
- *     while string_walk_next says STORE_OK: deal with the piece, and keep in the walk what it adds
- *     up to; STORE_ABSENT: that was the last. Anything else is passed up.
+ *     walk = string_walk(...); in each run, starting with the first piece not yet delivered:
+ *     while string_walk_next() returns STORE_OK: process the piece, and keep totals in the walk.
+ *     STORE_ABSENT: there are no more pieces. Pass up all other results.
  */
 #ifndef VELLUM_STRING_WALK_H
 #define VELLUM_STRING_WALK_H
 
 #include "server/core/command.h"
 
-/* What a run takes at most: its work is counted in pieces without bytes. */
+/* The most work of one run, counted in pieces without bytes. */
 #define STRING_STEP_WORK 256
-#define STRING_PIECE_WORK 32     /* of one with bytes */
-#define STRING_NESTED_STEPS 4    /* inside another command each step lets all before it run again */
-#define STRING_SHORT (64 * 1024) /* up to this length a string is one piece, in one run */
+#define STRING_PIECE_WORK 32     /* the work of a piece with bytes */
+#define STRING_NESTED_STEPS 4    /* inside another command each step reruns all before it */
+#define STRING_SHORT (64 * 1024) /* a string up to this length is one piece, in one run */
 
 struct string_walk {
-    uint64_t at, end; /* of the value: where to go on */
-    uint64_t sum;     /* as the command counts; at first 0 */
-    uint32_t work;    /* that this run has done */
-    char *room;       /* this run's */
+    uint64_t at, end; /* of the value: the range still to visit */
+    uint64_t sum;     /* for the command's use; initially 0 */
+    uint32_t work;    /* done by this run */
+    char *room;       /* scratch memory of this run */
 };
 
-/* Bytes [offset, offset + len) of an existing value in one piece, until the request is finished. */
+/* Bytes [offset, offset + len) of an existing value in one piece. Valid until the request is
+ * finished. */
 enum store_result string_view(struct call *call, const struct store_item *item, uint64_t offset,
                               size_t len, const char **bytes);
 
-/* Bytes [from, from + len) of the item, which are in it. `here`: room for one that is not kept.
- * NULL: out of memory. Once in each run. */
+/* Walks bytes [from, from + len) of the item, which must be within it. `here` is used if the walk
+ * need not be kept. NULL: out of memory. To be called once in each run. */
 struct string_walk *string_walk(struct call *call, const struct store_item *item, uint64_t from,
                                 uint64_t len, struct string_walk *here);
 
@@ -43,7 +44,7 @@ static inline uint32_t string_work_of(const struct store_piece *piece)
     return piece->bytes != NULL ? STRING_PIECE_WORK : 1;
 }
 
-/* Whether a run has done enough. */
+/* Whether a run has done enough work. */
 static inline bool string_step_is_full(const struct call *call, uint32_t work)
 {
     return work >= STRING_STEP_WORK * (call->outer != NULL ? STRING_NESTED_STEPS : 1);

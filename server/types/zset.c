@@ -1,10 +1,10 @@
 /*
  * Invariants:
- * 1. The packed sequence, and the tree in order, are sorted; both trees have the same members.
- * 2. Between zset_find and zset_save a packed one changes in the transaction's memory alone; trees
- *    change in the store at once.
- * 3. One that no longer fits becomes trees, and stays so; only what is written anew as a whole is
- *    chosen a form for again.
+ * 1. The packed sequence and the tree in order are sorted. Both trees have the same members.
+ * 2. Between zset_find() and zset_save() a packed sorted set changes only in the transaction's
+ *    memory. Trees change in the store at once.
+ * 3. A packed sorted set that no longer fits becomes a pair of trees and stays so. The form is
+ *    chosen anew only if it is rewritten as a whole.
  */
 #include "server/types/zset.h"
 
@@ -200,9 +200,9 @@ enum store_result zset_name(struct zset *zset, const struct zset_element *elemen
                : STORE_OK;
 }
 
-/* ---- places in order ---- */
+/* ---- positions in order ---- */
 
-/* How many elements stand before this pair, and where that is. */
+/* The number of elements before this pair, and that position. */
 static enum store_result seek_packed(const struct zset *zset, const struct zset_pair *pair,
                                      struct zset_place *place)
 {
@@ -211,7 +211,7 @@ static enum store_result seek_packed(const struct zset *zset, const struct zset_
     uint32_t end;
     place->rank = zset->packed.count / 2;
     place->at = zset->packed.len;
-    /* From the end on: what is built anew comes in order. */
+    /* Searches from the end: bulk inserts arrive in order. */
     while (packed_prev(&zset->packed, &entry) && packed_prev(&zset->packed, &entry)) {
         if (!packed_pair(zset, entry.at, &other, &end))
             return STORE_DAMAGED;
@@ -223,14 +223,14 @@ static enum store_result seek_packed(const struct zset *zset, const struct zset_
     return STORE_OK;
 }
 
-/* To the first element that is not before this pair; `ranked`: the cursor's rank is told. */
+/* Seeks the first element not before this pair. `ranked`: sets the cursor's rank. */
 static enum store_result seek_order(struct zset *zset, const struct zset_pair *pair, bool ranked,
                                     struct store_cursor *cursor)
 {
     struct zset_order_key key = zset_order_key(pair);
     enum store_result result = ranked ? store_tree_seek(zset->order, key.bytes, key.len, cursor)
                                       : store_tree_find(zset->order, key.bytes, key.len, cursor);
-    /* Only what fills its key may have neighbours of the same. */
+    /* Only a member that fills its key can have neighbours with an equal key. */
     while (result == STORE_OK && key.len == STORE_TREE_KEY_MAX) {
         struct store_entry entry;
         struct zset_element element;
@@ -307,7 +307,7 @@ static enum store_result add_to_trees(struct zset *zset, const struct zset_pair 
                          (struct resp_slice){score, sizeof(score)}, 0);
 }
 
-/* From the packed form to trees. */
+/* Converts the packed form to trees. */
 static enum store_result grow(struct zset *zset)
 {
     struct store_item item;
@@ -355,7 +355,7 @@ enum store_result zset_add(struct zset *zset, const struct zset_pair *pair)
     return result == STORE_OK && !fits ? add_to_trees(zset, pair) : result;
 }
 
-/* From the tree in order alone, or from the packed sequence. */
+/* Removes from the tree in order only, or from the packed sequence. */
 static enum store_result take_out(struct zset *zset, const struct zset_pair *pair)
 {
     struct zset_place place;
@@ -388,7 +388,7 @@ enum store_result zset_move(struct zset *zset, const struct zset_pair *pair, dou
         return result;
     if (zset->order == NULL) {
         result = add_packed(zset, &moved, &fits);
-        assert(fits); /* as it did before */
+        assert(fits); /* its previous state */
         return result;
     }
     struct zset_order_key key = zset_order_key(&moved);
@@ -427,14 +427,14 @@ enum store_result zset_remove(struct zset *zset, const struct zset_pair *pair)
     return result;
 }
 
-/* ---- many at once ---- */
+/* ---- bulk operations ---- */
 
 enum store_result zset_yield(const struct zset *zset, uint64_t i)
 {
     return zset->order != NULL ? call_yield_at(zset->call, i) : STORE_OK;
 }
 
-/* Reads elements into `pairs`, whose members live until the request is finished. */
+/* Reads elements into `pairs`. Their members are valid until the request is finished. */
 static enum store_result copy_range(struct zset *zset, uint64_t first, uint64_t end,
                                     struct zset_pair *pairs)
 {
@@ -462,8 +462,8 @@ static enum store_result copy_range(struct zset *zset, uint64_t first, uint64_t 
     return result;
 }
 
-/* All but a range into a sorted set that replaces this one: less work than taking out the range,
- * when that is more than half of all. */
+/* Copies all but a range to a sorted set that replaces this one. This is less work than removing
+ * the range if that is more than half of the elements. */
 static enum store_result write_anew(struct zset *zset, uint64_t first, uint64_t count)
 {
     uint64_t total = zset_count(zset), kept = total - count;

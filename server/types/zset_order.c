@@ -59,7 +59,7 @@ struct zset_order_key zset_order_key(const struct zset_pair *pair)
 
 /* ---- ranges ---- */
 
-/* How many elements have a score below the bound, or the bound's own if `with_equal`. */
+/* The number of elements with a score below the bound, or equal to it if `with_equal`. */
 static enum store_result rank_of_score(struct zset *zset, double score, bool with_equal,
                                        uint64_t *rank)
 {
@@ -111,7 +111,7 @@ static bool below_max(const struct zset_lex_bound *max, struct resp_slice member
     return max->exclusive ? order < 0 : order <= 0;
 }
 
-/* One by one: finds something sensible also among different scores. */
+/* Compares one by one, so it finds a sensible position even if scores differ. */
 static enum store_result walk_lex_range(struct zset *zset, const struct zset_lex_range *range,
                                         uint64_t *first, uint64_t *count)
 {
@@ -136,7 +136,7 @@ static enum store_result walk_lex_range(struct zset *zset, const struct zset_lex
     return result;
 }
 
-/* How many elements are before a bound; those equal to it among them if `with_equal`. */
+/* The number of elements before a bound, including those equal to it if `with_equal`. */
 static enum store_result rank_of_lex(struct zset *zset, double score,
                                      const struct zset_lex_bound *bound, bool with_equal,
                                      uint64_t *rank)

@@ -1,5 +1,5 @@
 /*
- * The order of a sorted set's elements, and how scores are kept: see zset.h.
+ * The order of a sorted set's elements, and the encoding of scores: see zset.h.
  */
 #ifndef VELLUM_ZSET_ORDER_H
 #define VELLUM_ZSET_ORDER_H
