@@ -1,17 +1,17 @@
 /*
- * Verifies a data directory without changing it: recovery runs as at a start, on a disk that keeps
- * its writes in memory, and what it would serve is then read to the last byte.
+ * Verifies a data directory without changing it: recovery runs as at a start, on a disk layer
+ * that keeps its writes in memory, and then everything that a server would serve is read
+ * completely.
  *
- *   1. Recovery's own looks: superblocks, the journal's chain, headers of segments, the checksum
- * and place of every item, runs of pages that belong to two values. It says on the log what is
- * damaged.
- *   2. Here: the slabs once more. Each key once and in its own partition; every extent's checksum.
- *   3. check_trees.c: every node and every value beside a node is there, as often as its collection
- * says, and belongs to one.
+ * 1. Recovery's own checks: superblocks, the journal's chain, segment headers, the checksum and
+ *    place of every item, page runs that belong to two values. It logs damage.
+ * 2. This file: the slabs again. Each key exists once and in its own partition; every extent's
+ *    checksum is right.
+ * 3. check_trees.c: every node and every overflow value exists, the numbers match those of their
+ *    collection, and each belongs to one.
+ * 4. An index checkpoint that a start would load must agree with what 1 has found.
  *
- *   4. An index checkpoint that a start would load must say what 1 has found.
- *
- * Every fault is a warning on the log, and every warning is counted as a fault.
+ * Every fault is logged as a warning, and every warning is counted as a fault.
  */
 #include "storage/recovery/check.h"
 
@@ -50,7 +50,7 @@ static const char *name_of(const struct check *check, const struct format_item *
     return name;
 }
 
-/* Leaves its bytes in check->extent; false if they are not what was written. */
+/* Leaves the extent's bytes in check->extent; false if they are not those that were written. */
 static bool extent_is_whole(struct check *check, const struct format_extent *extent)
 {
     struct store *store = check->store;
@@ -63,7 +63,7 @@ static bool extent_is_whole(struct check *check, const struct format_extent *ext
            format_checksum(check->extent, extent->length) == extent->checksum;
 }
 
-/* Where the bytes of a long key are gathered; of values they are not. */
+/* Collects the bytes of a long key; those of values are not collected. */
 struct gathered {
     char *bytes;
     uint64_t length, filled;
@@ -85,7 +85,7 @@ static void check_extent(struct check *check, const struct format_item *item,
     }
 }
 
-/* The extents that a node names, if the node can be read. */
+/* Checks the extents that a node names, if the node can be read. */
 static void check_extents_of(struct check *check, const struct format_item *item,
                              const struct format_extent *node, struct gathered *to)
 {
@@ -117,7 +117,7 @@ static void check_root(struct check *check, const struct format_item *item, cons
     }
 }
 
-/* The bytes must be those of the key that the item stands for. */
+/* The bytes must be those of the long key that the item names. */
 static void check_long_key(struct check *check, const struct format_item *item)
 {
     const struct format_secret *secret = &check->store->superblock.secret;
@@ -230,7 +230,7 @@ static bool see_item(struct check *check, uint32_t partition, uint32_t page, uin
     if (item->flags & FORMAT_NODE)
         return see_node(check, partition, page, item);
     if (!hidden && databases_logical(check->store, item->database) < 0)
-        return true; /* of a flushed database */
+        return true; /* it belongs to a flushed database */
     if (item->flags & FORMAT_LONG_KEY)
         check_long_key(check, item);
     if (item->flags & FORMAT_LARGE)
@@ -294,7 +294,7 @@ static void check_partition(struct check *check, struct partition *partition, ch
 
 /* ---- the index checkpoint ---- */
 
-/* What a partition's tables hold, whatever order they have it in. */
+/* A summary of a partition's tables that does not depend on their order. */
 struct summary {
     uint64_t entries, entry_sum, free_sum, expiries, keys;
 };
@@ -354,8 +354,8 @@ static bool read_head(struct store *store, struct disk_file *file, struct format
     return is_read;
 }
 
-/* A stop that had no room for it leaves it empty, or with zeros in as much as there was room for.
- */
+/* A shutdown without disk space for the checkpoint leaves the file empty, or as long as there
+ * was space and all zeros. */
 static bool was_never_begun(struct store *store, struct disk_file *file)
 {
     static const struct format_index_head blank;
@@ -365,7 +365,7 @@ static bool was_never_begun(struct store *store, struct disk_file *file)
     return read_head(store, file, &head) && memcmp(&head, &blank, sizeof head) == 0;
 }
 
-/* It says so itself, and its first block is whole. */
+/* Its head names another shutdown, and its first block is whole. */
 static bool is_of_another_stop(struct store *store, struct disk_file *file)
 {
     struct format_index_head head, again, expected = index_head(&store->stopped);
@@ -378,7 +378,7 @@ static bool is_of_another_stop(struct store *store, struct disk_file *file)
     return is_whole;
 }
 
-/* No start would load it. That of another stop, or none, is no fault. */
+/* A checkpoint that no start would load. One of another shutdown, or none at all, is no fault. */
 static void report_lost_index(struct store *store)
 {
     struct disk_file *file;
@@ -390,8 +390,8 @@ static void report_lost_index(struct store *store)
     store->disk->ops->close(file);
 }
 
-/* Replaces what the scan has found by what the checkpoint says. A sweep that it leaves to the next
- * start makes them differ, and is no fault. */
+/* Replaces what the scan has found by the content of the checkpoint. If the checkpoint leaves a
+ * sweep to the next start, the two differ; that is no fault. */
 static void check_index(struct check *check)
 {
     struct summary found[FORMAT_PARTITION_MAX + 1], loaded[FORMAT_PARTITION_MAX + 1];
@@ -420,7 +420,7 @@ static void check_index(struct check *check)
                     i < store->partition_count ? "partition" : "large values, space", i);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole check ---- */
 
 static void count_warning(void *arg, enum store_log_level level, const char *line)
 {

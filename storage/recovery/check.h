@@ -1,5 +1,5 @@
 /*
- * What a check has seen of a directory. Private to storage/.
+ * What a check has found in a directory. Private to storage/.
  */
 #ifndef VELLUM_STORE_CHECK_H
 #define VELLUM_STORE_CHECK_H
@@ -22,7 +22,7 @@ struct seen_node {
     bool is_reached;
 };
 
-/* A value beside its node. */
+/* An overflow value. */
 struct seen_overflow {
     uint64_t collection, element, length;
     bool is_reached;
@@ -32,15 +32,15 @@ struct check {
     struct store *store;
     struct store_check *found;
     struct found_list owners, nodes, overflow;
-    struct found_list keys;             /* uint64_t: hashes of one partition's keys */
-    char *extent;                       /* memory for one */
-    char long_key[CHECK_NAME_MOST + 1]; /* the beginning of the item's */
+    struct found_list keys;             /* uint64_t: key hashes of one partition */
+    char *extent;                       /* buffer for one extent */
+    char long_key[CHECK_NAME_MOST + 1]; /* the start of the item's long key */
     enum store_result result;
     void (*log)(void *arg, enum store_log_level level, const char *line);
     void *log_arg;
 };
 
-/* Walks all collections when all slabs have been seen. */
+/* Walks all collections, after all slabs were read. */
 void check_trees(struct check *check);
 
 #endif

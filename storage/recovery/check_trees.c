@@ -1,6 +1,6 @@
 /*
- * Collections as a whole: from each item that is one down to every entry, and back, whether a node
- * or a value beside a node was left over that no entry leads to.
+ * Checks whole collections: from each item that is one down to every entry; and then whether any
+ * node or overflow value is left that no entry leads to.
  */
 #include "storage/recovery/check.h"
 
@@ -9,14 +9,14 @@
 
 #include "storage/tree/tree.h"
 
-/* One tree on its way. */
+/* A walk over one tree. */
 struct walk {
     struct check *check;
     const struct seen_owner *owner;
     uint64_t entries; /* so far */
     char last[NODE_ENTRY_MAX];
     uint32_t last_len;
-    bool is_bad; /* said once for a tree */
+    bool is_bad; /* reported once per tree */
 };
 
 static void say(struct walk *walk, uint32_t page, const char *what)
@@ -30,7 +30,7 @@ static void say(struct walk *walk, uint32_t page, const char *what)
     walk->is_bad = true;
 }
 
-/* ---- what was seen, by name ---- */
+/* ---- what was found, by name ---- */
 
 static int node_order(const void *a, const void *b)
 {
@@ -67,7 +67,7 @@ static void *find(const struct found_list *list, const void *key, size_t size,
     return list->count ? bsearch(key, list->at, list->count, size, order) : NULL;
 }
 
-/* ---- down ---- */
+/* ---- from the root down ---- */
 
 static bool read_node(struct walk *walk, uint32_t page, uint32_t level, struct format_node *node)
 {
@@ -149,7 +149,7 @@ static void walk_tree(struct check *check, const struct seen_owner *owner,
         say(&walk, tree->root, "it has other entries than it counts");
 }
 
-/* ---- and back ---- */
+/* ---- nodes and values without an owner ---- */
 
 static bool is_owned(const struct check *check, uint64_t collection)
 {

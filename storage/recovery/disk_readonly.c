@@ -1,8 +1,8 @@
 /*
- * Files that are never written: recovery runs on them as it would at a start, and its writes stay
- * in memory, page by page, in front of what the file has.
+ * A disk layer that never writes to its files: recovery runs on it as at a start. Writes are kept
+ * in memory, page by page, and override the content of the file.
  *
- * Operations are carried out when they are submitted, and given back when they are reaped.
+ * Operations are executed when they are submitted, and returned when they are reaped.
  */
 #include "storage/recovery/disk_readonly.h"
 
@@ -21,13 +21,13 @@
 struct readonly_disk {
     struct disk base;
     int directory_fd;
-    int lock_fd; /* -1: no server ever was here */
+    int lock_fd; /* -1: no server has ever used the directory */
 };
 
 struct disk_file {
     int fd;
     uint64_t page_count;
-    char **pages; /* written ones; NULL: as in the file */
+    char **pages; /* written pages; NULL: as in the file */
 };
 
 struct readonly_queue {

@@ -1,6 +1,6 @@
 /*
- * Loading the index checkpoint. Whatever is not as it must be puts all of it in doubt; then nothing
- * of it stays, and the start goes on with a scan.
+ * Loads the index checkpoint. Any inconsistency puts all of it in doubt; then everything loaded
+ * is discarded, and the start falls back to a scan.
  */
 #include "storage/recovery/index_load.h"
 
@@ -19,12 +19,12 @@ struct loading {
     size_t capacity;
     bool out_of_memory;
     char *message;
-    bool is_cut; /* a file has lost segments: it says so */
+    bool is_cut; /* a file has lost segments: reported as an error */
 };
 
 /* ---- cells ---- */
 
-/* No more than the file has. */
+/* No more cells than the file can contain. */
 static bool get_cells(struct loading *loading, uint32_t count)
 {
     if (count > loading->stream.size / sizeof(uint64_t))
@@ -36,8 +36,8 @@ static bool get_cells(struct loading *loading, uint32_t count)
     return index_stream_get(&loading->stream, loading->cells, (size_t)count * sizeof(uint64_t));
 }
 
-/* An entry names a slot that there is and that is in use; and no other entry does. The slot counts
- * as free from then on, until load_partition restores the masks. */
+/* An entry must name a slot that exists and is used, and that no other entry names. The slot is
+ * marked free from then on, until load_partition restores the masks. */
 static bool take_named_slot(struct page_file *file, uint64_t entry)
 {
     uint32_t page = index_page(entry), slot = index_item_slot(entry);
@@ -73,7 +73,7 @@ static bool load_entries(struct loading *loading, struct partition *partition, u
     return true;
 }
 
-/* The masks are as before afterwards: an entry's slot is marked meanwhile. */
+/* Marks the slots of the entries in the masks meanwhile; restores the masks afterwards. */
 static bool load_all_entries(struct loading *loading, struct partition *partition, uint64_t count)
 {
     struct page_file *file = &partition->file;
@@ -107,9 +107,9 @@ static bool load_expiries(struct loading *loading, struct partition *partition, 
     return true;
 }
 
-/* ---- spaces ---- */
+/* ---- page files ---- */
 
-/* A scan would find nothing amiss: of what is gone nothing else knows. */
+/* A scan would notice nothing: nothing else refers to the lost segments. */
 static void report_cut(struct loading *loading, const struct page_file *file,
                        const struct format_index_space *head)
 {
@@ -174,7 +174,7 @@ static bool load_partition(struct loading *loading, struct partition *partition)
            load_expiries(loading, partition, head.expiries);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole checkpoint ---- */
 
 static bool load_all(struct loading *loading, const struct format_index_head *expected)
 {

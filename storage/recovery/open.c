@@ -1,6 +1,6 @@
 /*
- * Opening the files of a store and recovering what they hold, up to where its threads may start;
- * and giving everything back.
+ * Opens the files of a store and recovers their content, up to the point where its threads may
+ * start; and releases everything again.
  */
 #include "storage/recovery/open.h"
 
@@ -106,7 +106,8 @@ static enum store_result open_journal(struct store *store, char *message)
     return STORE_OK;
 }
 
-/* The power may have failed between the superblock and the directory's flush, when it was made. */
+/* The power may have failed between the write of the superblock and the flush of the directory
+ * when the store was created. */
 static enum store_result sync_names(struct store *store, char *message)
 {
     int error = store->disk->ops->sync_directory(store->disk);
@@ -140,7 +141,7 @@ static enum store_result open_superblock(struct store *store, const struct store
     return result == STORE_OK ? sync_names(store, message) : result;
 }
 
-/* Once all spaces are open: eviction looks at them. */
+/* Only when all page files are open: eviction walks this list. */
 static bool list_spaces(struct store *store)
 {
     struct page_cache *cache = &store->cache;

@@ -4,8 +4,8 @@
 
 #include "storage/txn/engine.h"
 
-/* The store as the disk has it, recovered, with no thread running yet. Frees the disk if it fails.
- */
+/* Opens and recovers the store on this disk, with no thread running yet. Frees the disk on
+ * failure. */
 STORE_MUST_CHECK enum store_result engine_recover_on(struct disk *disk,
                                                      const struct store_options *options,
                                                      struct store **store,

@@ -1,17 +1,17 @@
 /*
- * Recovery: from what the files say to a store that can be served.
+ * Recovery: from the content of the files to a store that can be served.
  *
- *   1. (redo.c) Read the journal from the last checkpoint's tail up to the first group that is
- * missing or of another history; collect its operations, for each slot the last ones.
- *   2. Scan the slabs in order, several partitions at once. Lay the operations over the pages as
- * they come by, write the changed ones back, and enter every valid item in the index. Since redo is
- *      physical, a key has exactly one valid slot then: no look-up is needed, no page read twice.
- *   After a stop in order there is nothing to redo, and an index checkpoint (index_stream.h) may
- * say what the scan would find.
- *   3. Everything durable: begin a new epoch with an empty journal.
+ * 1. (redo.c) Read the journal from the tail of the last checkpoint up to the first group that is
+ *    missing or of another history; collect its operations, for each slot the last ones.
+ * 2. Scan the slabs in order, several partitions at once. Apply the operations to the pages while
+ *    they pass, write the changed pages back, and enter every valid item in the index. Since redo
+ *    is physical, each key then has exactly one valid slot: no look-up is needed, and no page is
+ *    read twice. After a clean shutdown there is nothing to redo, and an index checkpoint
+ *    (index_stream.h) may replace the scan.
+ * 3. Once everything is durable, begin a new epoch with an empty journal.
  *
- * Nothing is believed but checksums: free slots, free runs and counts are what the scan finds. A
- * crash during recovery changes nothing: doing it again gives the same pages.
+ * Only checksummed data is trusted: free slots, free runs and counts are the result of the scan.
+ * A crash during recovery does no harm: recovering again gives the same pages.
  */
 #include "storage/recovery/recover.h"
 
@@ -32,32 +32,32 @@
 #include "storage/txn/databases.h"
 
 #define READ_AHEAD 8u
-#define WRITE_GAP 4u /* unchanged pages that one write of changed ones goes over */
+#define WRITE_GAP 4u /* one write of changed pages includes gaps of so many unchanged ones */
 #define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
 
-/* A segment on its way through memory. */
+/* A segment that is being scanned. */
 struct segment_buffer {
     char *bytes;
     uint32_t pending; /* operations in flight */
     int error;
-    uint64_t changed[SEGMENT_PAGES / 64]; /* pages that are not as on disk */
+    uint64_t changed[SEGMENT_PAGES / 64]; /* pages that differ from the disk */
     struct disk_op read, writes[WRITES_MOST];
     struct iovec read_vector, write_vectors[WRITES_MOST];
 };
 
-/* One thread's share. */
+/* The state of one scan thread. */
 struct scan {
     struct store *store;
     const struct redo_log *journal;
     struct disk_queue *queue;
     pthread_t thread;
-    uint32_t first; /* partition; then every thread_count-th */
+    uint32_t first; /* partition; then every thread_count-th one */
     uint32_t step;
     struct segment_buffer buffers[READ_AHEAD];
     enum store_result result;
     int error;
     bool out_of_memory;
-    struct format_extent *nodes; /* of large values of more than one level */
+    struct format_extent *nodes; /* of large values with more than one level */
     uint32_t node_count;
     size_t node_capacity;
     struct found_trees trees;
@@ -66,7 +66,7 @@ struct scan {
 
 /* ---- large values ---- */
 
-/* A run that a root or node names is in use; false: it is no such run. */
+/* Marks a run that a root or node names as used; false: no such run exists. */
 static bool keep_extent(struct scan *scan, const struct format_extent *extent)
 {
     struct page_file *file = &scan->store->extents;
@@ -126,7 +126,8 @@ static void keep_node(struct scan *scan, const struct format_extent *node,
         (void)keep_extent(scan, &extents[i]);
 }
 
-/* One that cannot be read now might be some other time: its extents must not be taken for free. */
+/* A node that cannot be read now might be readable later: its extents must not be treated as
+ * free. So the start fails. */
 static enum store_result keep_nodes(struct scan *scan)
 {
     struct format_extent *extents = disk_alloc(PAGE_SIZE);
@@ -148,7 +149,7 @@ static enum store_result keep_nodes(struct scan *scan)
 
 /* ---- slabs ---- */
 
-/* The hash slot that the index has an item in. */
+/* The hash slot under which the index has the item. */
 static uint32_t hash_slot_of(const struct format_item *item)
 {
     struct format_overflow_key key;
@@ -158,7 +159,7 @@ static uint32_t hash_slot_of(const struct format_item *item)
     return key.slot;
 }
 
-/* What belongs to an item elsewhere is in use. */
+/* Marks what belongs to an item in other places as used. */
 static bool keep_roots(struct scan *scan, const struct format_item *item)
 {
     if (item->flags & FORMAT_LARGE && !keep_root(scan, format_payload(item)))
@@ -170,7 +171,7 @@ static bool keep_roots(struct scan *scan, const struct format_item *item)
     return item->database != FORMAT_HIDDEN || found_overflow(&scan->trees, item);
 }
 
-/* Its slot stays in use. */
+/* The slot of a damaged item stays reserved. */
 static void set_aside(struct scan *scan, struct page_file *file, uint32_t page, uint32_t slot)
 {
     env_log(&scan->store->env, STORE_LOG_WARNING,
@@ -179,7 +180,7 @@ static void set_aside(struct scan *scan, struct page_file *file, uint32_t page, 
     page_file_keep_slot(file, page, slot);
 }
 
-/* A valid item, if it is of a living database. */
+/* Enters a valid item, if its database is alive. */
 static enum store_result enter_item(struct scan *scan, struct partition *partition, uint32_t page,
                                     uint32_t slot, const struct format_item *item)
 {
@@ -206,7 +207,7 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
     return STORE_OK;
 }
 
-/* Enters what is in a slot, if it is valid. */
+/* Enters the content of a slot, if it is valid. */
 static enum store_result enter(struct scan *scan, struct partition *partition, uint32_t page,
                                uint32_t slot, const struct format_item *item)
 {
@@ -252,7 +253,7 @@ static bool lay_patch(struct segment_buffer *buffer, const struct format_operati
     return true;
 }
 
-/* The journal has its own checksum, and is believed but for its bounds. False: beyond them. */
+/* The journal has its own checksum, so only bounds are checked. False: out of bounds. */
 static bool lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t page,
                 uint32_t size_class)
 {
@@ -275,7 +276,7 @@ static bool lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t
     return true;
 }
 
-/* Lays the journal's operations over a segment. */
+/* Applies the journal's operations to a segment. */
 static enum store_result overlay(struct scan *scan, struct page_file *file, uint32_t segment,
                                  struct segment_buffer *buffer)
 {
@@ -290,8 +291,8 @@ static enum store_result overlay(struct scan *scan, struct page_file *file, uint
     return STORE_OK;
 }
 
-/* The class of a segment: the journal's word for it (already in segment_class), or its header's; 0:
- * none. Whether the header is to be written anew. */
+/* The class of a segment: the one the journal assigns (already in segment_class), or its
+ * header's; 0: none. Also whether the header must be written again. */
 static int class_of(struct scan *scan, struct page_file *file, uint32_t segment, const char *header,
                     bool *anew)
 {
@@ -321,7 +322,7 @@ static void arrived(struct disk_op *op)
 static void wait_for(struct scan *scan, struct segment_buffer *buffer)
 {
     while (buffer->pending) {
-        scan->queue->disk->ops->submit(scan->queue); /* also what a short transfer has left */
+        scan->queue->disk->ops->submit(scan->queue); /* also submits the rest of a short transfer */
         scan->queue->disk->ops->reap(scan->queue, 1);
     }
 }
@@ -333,7 +334,7 @@ static uint32_t next_changed(const struct segment_buffer *buffer, uint32_t page)
     return page;
 }
 
-/* Starts writing the changed pages; the buffer is used again only when they are written. */
+/* Starts writing the changed pages; the buffer is reused only when they are written. */
 static void write_changed(struct scan *scan, struct page_file *file, uint32_t segment,
                           struct segment_buffer *buffer)
 {
@@ -360,8 +361,8 @@ static void write_changed(struct scan *scan, struct page_file *file, uint32_t se
     scan->queue->disk->ops->submit(scan->queue);
 }
 
-/* One that is damaged is nobody's; one that has lost its class may still be full of what was in it,
- * and is blank. */
+/* Skips a segment without a valid class. A damaged one stays unused. One that has lost its
+ * class becomes blank; it may still be full of its old content, and is zeroed. */
 static void pass_over(struct scan *scan, struct page_file *file, uint32_t segment, int size_class,
                       bool emptied)
 {
@@ -408,7 +409,7 @@ static enum store_result scan_segment(struct scan *scan, struct partition *parti
     return STORE_OK;
 }
 
-/* Before a buffer is used again, what was changed in it is on its way no more. */
+/* Before a buffer is reused, the writes of its changed pages must have completed. */
 static enum store_result start_read(struct scan *scan, struct page_file *file, uint32_t segment)
 {
     struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
@@ -445,7 +446,7 @@ static enum store_result scan_next(struct scan *scan, struct partition *partitio
     return scan_segment(scan, partition, segment, buffer);
 }
 
-/* Segment by segment, with the next ones being read meanwhile. */
+/* Scans segment by segment, reading ahead the next ones. */
 static enum store_result scan_partition(struct scan *scan, struct partition *partition)
 {
     struct page_file *file = &partition->file;
@@ -477,7 +478,7 @@ static void *scan_thread(void *arg)
     return NULL;
 }
 
-/* ---- extents: only their headers; what is used the roots tell ---- */
+/* ---- extents: only the headers are read; roots tell which runs are used ---- */
 
 static enum store_result scan_extent_headers(struct scan *scan)
 {
@@ -502,7 +503,7 @@ static enum store_result scan_extent_headers(struct scan *scan)
     return STORE_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole recovery ---- */
 
 static bool prepare_scan(struct scan *scan, struct store *store, const struct redo_log *journal)
 {
@@ -564,15 +565,15 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
     return result;
 }
 
-/* Only a stop in order leaves an index checkpoint, and both superblocks must speak for it: where
- * one is lost, it may be the one that said that the store has gone on. */
+/* Only a clean shutdown leaves an index checkpoint, and both superblock copies must confirm it:
+ * a lost copy may be the one that says that the store has continued since. */
 static bool was_clean(const struct store *store, const struct redo_log *journal)
 {
     return store->superblock.latest.clean && !store->superblock.is_damaged &&
            store->superblock.is_in_turn && journal->commits == 0;
 }
 
-/* From here on the old journal is history, and so is the index checkpoint. */
+/* Makes the old journal stale, and the index checkpoint too. */
 static int begin_epoch(struct store *store, const struct redo_log *scan)
 {
     struct journal_mark mark = {

@@ -1,4 +1,4 @@
-/* Recovery at the start. Private to storage/. */
+/* Recovery at startup. Private to storage/. */
 #ifndef VELLUM_STORE_RECOVER_H
 #define VELLUM_STORE_RECOVER_H
 

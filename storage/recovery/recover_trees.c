@@ -1,8 +1,8 @@
 /*
- * Trees at recovery. A node does not say whether it is of use: that is so if an item names its
- * collection, which may come much later in the scan, or have come long before. So nodes are noted,
- * in runs of pages, and judged in the end. Collections that were given up but not yet taken apart
- * when the store stopped are thereby gone without a trace.
+ * Trees at recovery. A node does not tell whether it is used: it is if an item names its
+ * collection, and that item may come much later in the scan, or have come long before. So nodes
+ * are collected as runs of pages, and settled at the end. Collections that were dropped but not
+ * yet purged when the store stopped vanish here without further work.
  */
 #include "storage/recovery/recover_trees.h"
 
@@ -92,7 +92,7 @@ static bool is_named(const struct found_trees *found, uint64_t id)
            bsearch(&id, found->owners.at, found->owners.count, sizeof id, by_id) != NULL;
 }
 
-/* Two items that name one collection: its nodes stay when one of them goes. */
+/* Two items name one collection: when one of them is deleted, the nodes must stay. */
 static bool note_disputed(struct store *store, const struct found_trees *found)
 {
     const uint64_t *ids = found->owners.at;

@@ -1,5 +1,5 @@
 /*
- * What a scan finds of trees, to be judged when everything was seen. Private to storage/.
+ * What a scan finds of trees, to be settled after everything was read. Private to storage/.
  */
 #ifndef VELLUM_STORE_RECOVER_TREES_H
 #define VELLUM_STORE_RECOVER_TREES_H
@@ -18,10 +18,10 @@ struct found_list {
     size_t count, capacity;
 };
 
-/* A new element of `size` bytes, or NULL. */
+/* Appends an element of `size` bytes; NULL: no memory. */
 void *found_add(struct found_list *list, size_t size);
 
-/* One thread's. */
+/* The findings of one thread. */
 struct found_trees {
     struct found_list owners;   /* uint64_t: collections that an item names */
     struct found_list nodes;    /* struct found_nodes */
@@ -34,8 +34,9 @@ STORE_MUST_CHECK bool found_node(struct found_trees *found, uint32_t partition, 
 STORE_MUST_CHECK bool found_overflow(struct found_trees *found, const struct format_item *item);
 void found_free(struct found_trees *found);
 
-/* The others' findings go into the first one's, and are judged: nodes of collections that somebody
- * names are kept; values outside of nodes that nobody can name any more are buried. */
+/* Merges the findings of all threads into the first one's, and settles them: nodes of
+ * collections that an item names are kept; overflow values that no node can name any more are
+ * dropped. */
 STORE_MUST_CHECK bool found_merge(struct found_trees *found, struct found_trees *other);
 STORE_MUST_CHECK bool found_settle(struct store *store, struct found_trees *found);
 

@@ -1,12 +1,13 @@
 /*
- * Reading the journal at start: group by group from the tail, as long as each follows the one
+ * Reads the journal at startup: group by group from the tail, as long as each continues the one
  * before.
  *
- * Where none follows, the history has ended: or a group is damaged, and what came behind it would
- * be lost without a word. A group is written only when the one before it is durable, and an epoch
- * begins only when the superblock says so. So whatever a crash may do, it leaves no group with a
- * higher number than the one that is missing, and none of a later epoch: if there is one, something
- * was durable and is so no longer, and the store is not opened.
+ * Where no group continues it, either the history ends, or a group is damaged and everything
+ * after it would be lost silently. The two can be told apart. A group is started only when all
+ * groups but those in flight with it are durable, and an epoch begins only when the superblock
+ * says so. So a crash leaves no later group than one that was in flight with the missing one, and
+ * none of a later epoch. If there is one, data was durable and is no longer, and the store
+ * refuses to open.
  */
 #include "storage/recovery/redo.h"
 
@@ -62,8 +63,8 @@ static struct page_file *page_file_of(struct store *store, uint32_t id)
     return id < store->partition_count ? &store->partitions[id].file : NULL;
 }
 
-/* Whether it says what can be done to such a space; of slots and their sizes the scan knows, which
- * sees the segments' classes. */
+/* Whether the operation is valid for such a page file. Slots and their sizes are checked by the
+ * scan, which knows the segments' classes. */
 static bool is_sound(const struct page_file *file, const struct format_operation *operation)
 {
     bool is_slab = file->id != FORMAT_EXTENT_SPACE;
@@ -128,7 +129,7 @@ static enum store_result apply_operations(struct store *store, struct redo_log *
     return STORE_OK;
 }
 
-/* What the log refers to lives as long as it. */
+/* Memory that the log refers to is freed together with it. */
 static bool keep_memory(struct redo_log *log, char *bytes)
 {
     struct group_memory *memory = malloc(sizeof *memory);
@@ -155,7 +156,7 @@ static enum store_result apply_record(struct store *store, struct redo_log *log,
     return result == STORE_OK ? apply_operations(store, log, bytes, bytes + length) : result;
 }
 
-/* A group as long as one can be, and within the ring. */
+/* Whether the length is possible, and within the ring. */
 static bool fits(const struct store *store, const struct format_group *group, uint64_t position)
 {
     uint64_t size = store->superblock.latest.journal_bytes, length = journal_padded(group->length);
@@ -171,7 +172,7 @@ static bool follows(const struct store *store, const struct redo_log *log,
            group->length >= sizeof *group && fits(store, group, log->position);
 }
 
-/* The group at the log's position, if it is the next one; STORE_ABSENT. */
+/* The group at the log's position, if it is the next one; otherwise STORE_ABSENT. */
 static enum store_result read_group(struct store *store, struct redo_log *log,
                                     struct format_group **group)
 {
@@ -235,7 +236,7 @@ static bool same_place(const struct redo *a, const struct redo *b)
     return a->file == b->file && a->page == b->page && a->slot == b->slot;
 }
 
-/* What a segment held before it was emptied is of no class that it has now. */
+/* Drops operations on a segment from before it was emptied: they are of an old class. */
 static void leave_out_emptied(const struct store *store, struct redo_log *log)
 {
     uint64_t kept = 0;
@@ -248,11 +249,11 @@ static void leave_out_emptied(const struct store *store, struct redo_log *log)
     log->redo_count = kept;
 }
 
-/* Sorted by place; of each place the last operation that says all about it, and the patches that
- * came behind it, are kept. */
+/* Sorts by place, and keeps for each place the last operation that replaces all of it and the
+ * patches after it. */
 static void settle(const struct store *store, struct redo_log *log)
 {
-    uint64_t kept = 0, begin = 0; /* of the place, in what is kept */
+    uint64_t kept = 0, begin = 0; /* start of the current place in the kept part */
     leave_out_emptied(store, log);
     if (log->redo_count)
         qsort(log->redo, log->redo_count, sizeof *log->redo, by_place);
@@ -266,8 +267,8 @@ static void settle(const struct store *store, struct redo_log *log)
     log->redo_count = kept;
 }
 
-/* The next group, at the ring's start if there was no room for it up to the end; STORE_ABSENT
- * where the history ends. */
+/* The next group; at the start of the ring if it did not fit at the end. STORE_ABSENT: the
+ * history ends. */
 static enum store_result next_group(struct store *store, struct redo_log *log,
                                     struct format_group **group)
 {
@@ -282,10 +283,10 @@ static enum store_result next_group(struct store *store, struct redo_log *log,
     return result;
 }
 
-/* ---- what is behind the end ---- */
+/* ---- groups after the end ---- */
 
-/* Seen from the end of the history, does this header tell of more that was durable? Of groups that
- * were in flight together a power cut may leave the later one. */
+/* Whether this header proves that more was durable than the history has. Of groups that were in
+ * flight together, a power cut may leave only the later one; that is no proof. */
 static bool is_later(const struct store *store, const struct redo_log *log,
                      const struct format_group *group)
 {
@@ -310,7 +311,7 @@ static bool is_whole(struct store *store, const struct format_group *header, uin
     return whole;
 }
 
-/* Looks through [from, to), a piece in memory at a time. STORE_ABSENT: there is nothing. */
+/* Searches [from, to), in pieces that fit in memory. STORE_ABSENT: nothing was found. */
 static enum store_result look_for_later(struct store *store, const struct redo_log *log,
                                         uint64_t from, uint64_t to, struct format_group *found)
 {
@@ -331,9 +332,9 @@ static enum store_result look_for_later(struct store *store, const struct redo_l
     return result;
 }
 
-/* A group that cannot have been in flight together with a damaged one begins at most the length of
- * JOURNAL_FLIGHTS groups further on, or that far from the ring's start, where there may also be one
- * of a later epoch. */
+/* A group that cannot have been in flight together with a damaged one begins at most the length
+ * of JOURNAL_FLIGHTS groups further on, or that far from the start of the ring, where there may
+ * also be a group of a later epoch. */
 static enum store_result look_behind(struct store *store, const struct redo_log *log, char *message)
 {
     struct format_group found;
@@ -355,16 +356,16 @@ static enum store_result look_behind(struct store *store, const struct redo_log 
     return STORE_CORRUPT;
 }
 
-/* ---- whose journal it is ---- */
+/* ---- the journal's identity ---- */
 
-/* A whole group of another store: the file, or the superblock, has come from another directory.
- * Read as our own it would have nothing to tell. */
+/* A whole group of another store: the file, or the superblock, was copied from another
+ * directory. Read as our own, it would look empty. */
 static enum store_result check_owner_at(struct store *store, uint64_t position, char *message)
 {
     char head[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
     const struct format_group *header = (const struct format_group *)head;
     if (disk_read(store->maintenance_queue, store->journal.file, head, PAGE_SIZE, position) != 0)
-        return STORE_OK; /* who needs what stands there will say so */
+        return STORE_OK; /* the code that needs this data reports the error */
     if (header->magic != FORMAT_GROUP_MAGIC || header->seed == store->superblock.latest.seed ||
         !is_whole(store, header, position))
         return STORE_OK;

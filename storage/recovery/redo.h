@@ -1,5 +1,5 @@
 /*
- * The journal read back: which bytes belong into which slot. Private to storage/.
+ * The journal as read at startup: which bytes belong into which slot. Private to storage/.
  */
 #ifndef VELLUM_STORE_REDO_H
 #define VELLUM_STORE_REDO_H
@@ -19,31 +19,33 @@ struct group_memory {
     char *bytes;
 };
 
-/* What the journal holds from the last checkpoint's tail to where its history ends. */
+/* The content of the journal from the tail of the last checkpoint to the end of its history. */
 struct redo_log {
     struct group_memory *groups;
     struct redo *redo;
     size_t redo_count, redo_capacity;
-    uint64_t position, sequence, previous;        /* of the group that would come next */
-    uint64_t order;                               /* of the next operation */
-    uint64_t *assigned[FORMAT_PARTITION_MAX + 1]; /* per space and segment: behind which operation
-                                                     its class was last given or taken; 0: never */
-    uint64_t commit;                              /* first number that is not in it */
-    uint64_t commits;                             /* how many there were */
+    uint64_t position, sequence, previous; /* of the next expected group */
+    uint64_t order;                        /* of the next operation */
+    uint64_t *assigned[FORMAT_PARTITION_MAX +
+                       1]; /* per page file and segment: the number of the operation that last
+                              assigned or removed its class; 0: none did */
+    uint64_t commit;       /* the first commit number that is not in it */
+    uint64_t commits;      /* the number of commits */
 };
 
-/* Reads it, and applies what is not about slots: segments' classes, the map of databases. Then the
- * log is sorted by place, with the last operation of each, and patches behind it; what came before
- * a segment was emptied for another class is left out. STORE_IO,
- * STORE_NO_MEMORY; STORE_CORRUPT, perhaps with a message: there are groups behind a damaged one. */
+/* Reads the journal, and applies operations that do not concern slots: segments' classes, the
+ * map of databases. Then the log is sorted by place, and holds for each place the last full
+ * operation and the patches after it; operations from before a segment was emptied for another
+ * class are dropped. STORE_IO, STORE_NO_MEMORY; STORE_CORRUPT, possibly with a message: there
+ * are groups after a damaged one. */
 STORE_MUST_CHECK enum store_result redo_read(struct store *store, struct redo_log *log,
                                              char *message);
 
-/* Whether it tells which class the segment has, which may be none. */
+/* Whether the log determines the class of the segment, which may be none. */
 bool redo_assigns(const struct store *store, const struct redo_log *log,
                   const struct page_file *file, uint32_t segment);
 
-/* The first operation at or behind this page. */
+/* The first operation at or after this page. */
 const struct redo *redo_first(const struct redo_log *log, uint32_t file, uint32_t page);
 
 void redo_free(struct redo_log *log);

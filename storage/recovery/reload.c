@@ -1,22 +1,23 @@
 /*
- * Reloading: all that is known in memory is forgotten and found again in the files, as after a
- * start, while the workers stay attached. For tests of recovery on a living server.
+ * Reload: discards all state in memory and recovers it from the files, as at a start, while the
+ * workers stay attached. For tests of recovery on a running server.
  *
- * Nothing is written back first but the journal: what was only in dirty pages must come from it.
+ * Only the journal is written back first: changes that were only in dirty pages must come from
+ * it.
  *
  *   in a request of scope STORE_SCOPE_ALL:
- *   hold the barrier, let go of the locks -> stop the maintenance thread -> journal durable -> take
- * the locks
- *   -> forget -> recover -> start the maintenance thread
+ *   hold the store lock, release the partition locks -> stop the maintenance thread
+ *   -> journal durable -> take the partition locks -> forget -> recover
+ *   -> start the maintenance thread
  *
  * Invariants
- * 1. From the barrier to the end nothing is committed: requests with keys wait behind it, and the
- *    maintenance thread, whose segments and sweeps would change things, does not run.
- * 2. While anything is forgotten or found, the locks of all partitions are held. Other threads may
- *    have reads of pages under way: such a page was not in memory, so the file has its newest
- *    state, recovery leaves that as it is, and the frame stays to become valid.
- * 3. No stream or snapshot is open, so nobody reads runs that the deferred list would have kept;
- * and no upload, so nobody writes to runs that no item names.
+ * 1. While the store lock is held nothing is committed: requests with keys wait for it, and the
+ *    maintenance thread, whose segment changes and sweeps would interfere, does not run.
+ * 2. While state is discarded or recovered, the locks of all partitions are held. Other threads
+ *    may have page reads in flight. Such a page was not in memory, so the file has its newest
+ *    state; recovery does not change it, and the frame stays and becomes valid.
+ * 3. No value reader or snapshot is open, so nothing reads runs that the deferred list would have
+ *    kept. No upload is open, so nothing writes to runs that no item names.
  */
 #include "storage/recovery/reload.h"
 
@@ -35,9 +36,9 @@
 #include "storage/tree/tree_drop.h"
 #include "storage/value/free.h"
 
-/* ---- standing still ---- */
+/* ---- quiescing ---- */
 
-/* By streams or snapshots; and nobody uploads to runs that recovery would find free. */
+/* By value readers or snapshots; or by uploads to runs that recovery would find free. */
 static bool is_in_use(struct store *store)
 {
     pthread_mutex_lock(&store->extents.lock);
@@ -47,7 +48,8 @@ static bool is_in_use(struct store *store)
     return any;
 }
 
-/* The maintenance thread may be waiting for a group of the journal that this thread has to reap. */
+/* The maintenance thread may be waiting for a journal group whose write this thread has to
+ * reap. */
 static void drain(struct disk_queue *queue)
 {
     while (queue->in_flight || queue->queued) {
@@ -68,7 +70,7 @@ static bool stand_still(struct store_txn *txn)
     return durable;
 }
 
-/* ---- forgetting ---- */
+/* ---- discarding the state ---- */
 
 static void forget_space(struct page_file *file)
 {
@@ -120,14 +122,14 @@ void engine_forget(struct store *store)
     store->recovered_items = 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole reload ---- */
 
 static enum store_result recover_again(struct store *store, char *message)
 {
     int64_t latest = env_now_ms(&store->env);
     engine_forget(store);
     enum store_result result = superblock_read(&store->superblock, message);
-    env_set_clock(&store->env, latest); /* that of the last checkpoint is older */
+    env_set_clock(&store->env, latest); /* the last checkpoint's is older */
     if (result == STORE_OK)
         result = recover(store, message);
     if (result == STORE_OK)
