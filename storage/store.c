@@ -1,5 +1,5 @@
 /*
- * Opening and closing a store, its options and its figures.
+ * Opening and closing a store, its options and statistics.
  */
 #include "storage/store.h"
 
@@ -129,7 +129,7 @@ enum store_result store_close(struct store *store)
     return failed ? STORE_REFUSED : STORE_OK;
 }
 
-/* ---- figures ---- */
+/* ---- statistics ---- */
 
 static void add_partition(struct store_stats *stats, const struct partition *partition)
 {
@@ -142,7 +142,7 @@ static void add_partition(struct store_stats *stats, const struct partition *par
     stats->evicted_keys += counter_read(&partition->evicted);
 }
 
-/* Without locks: a run function may hold them. */
+/* Takes no lock: a run function may hold them. */
 void store_stats(const struct store *store, struct store_stats *stats)
 {
     *stats = (struct store_stats){0};
@@ -201,8 +201,8 @@ void store_reset_counters(struct store *store)
         atomic_store(counters[i], 0);
 }
 
-/* From what only the superblock knows; mixed, so that what is made of it tells nothing of the seed.
- */
+/* Derived from values that only the superblock has, and mixed, so that it reveals nothing about
+ * the seed. */
 struct store_secret store_secret(const struct store *store)
 {
     const struct format_superblock *super = &store->superblock.latest;

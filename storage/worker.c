@@ -1,5 +1,5 @@
 /*
- * Workers: the engine's side of a thread that executes requests.
+ * Workers: the engine's state of a thread that executes requests.
  */
 #include "storage/txn/engine.h"
 
@@ -65,7 +65,8 @@ void store_detach(struct store_worker *worker)
 {
     struct store *store = worker->store;
     worker->stopping = true;
-    /* The engine's own requests (expiry, closed streams), prefetches, a group of the journal. */
+    /* Waits for the engine's own requests (expiry, closed value readers), prefetches, and a
+     * journal group. */
     while (worker->parked || worker->queue->in_flight || worker->queue->queued) {
         struct pollfd readable = {.fd = worker->fd, .events = POLLIN};
         store_submit(worker);
@@ -76,7 +77,8 @@ void store_detach(struct store_worker *worker)
     pthread_mutex_lock(&store->maintenance_lock);
     store->workers[worker->index] = NULL;
     pthread_mutex_unlock(&store->maintenance_lock);
-    pthread_mutex_lock(&worker->inbox_lock); /* whoever woke its last transaction has let go */
+    pthread_mutex_lock(
+        &worker->inbox_lock); /* the thread that woke its last transaction has released it */
     pthread_mutex_unlock(&worker->inbox_lock);
     while (worker->free_txns) {
         struct store_txn *txn = worker->free_txns;
@@ -98,7 +100,7 @@ void store_poll(struct store_worker *worker)
 {
     uint64_t count;
     if (read(worker->fd, &count, sizeof count) < 0) {
-        /* nothing was signalled: a look costs little */
+        /* nothing was signalled: polling anyway is cheap */
     }
     worker->polling = true;
     worker->store->disk->ops->reap(worker->queue, 0);
