@@ -1,7 +1,7 @@
 /*
- * Reading large values: arrays of extents, each verified as a whole whenever one of its pages had
- * to be read. Extents are written once, durable before anything names them, and never changed: so
- * what the disk has is always right, and a reader that may not wait can read past the cache.
+ * Reading large values: arrays of extents. An extent is verified as a whole whenever one of its
+ * pages had to be read. Extents are written once, are durable before anything names them, and never
+ * change: so the data on disk is always valid, and a reader that may not wait can bypass the cache.
  */
 #include "storage/value/extent.h"
 
@@ -16,7 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define COLLECT_EXTENTS 4u /* read ahead while a long value is gone through */
+#define COLLECT_EXTENTS 4u /* read ahead while a large value is read in sequence */
 
 struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
 {
@@ -201,14 +201,13 @@ enum store_result extent_read(struct store_txn *txn, const struct format_root *r
 
 /* ---- whole values ---- */
 
-/* A value being gathered in memory over several attempts: its pages are let go as they are copied.
- */
+/* A value that is collected in memory over several attempts: its pages are released once copied. */
 struct whole {
     struct whole *next;
     struct format_root *root;
     char *bytes;
     uint64_t gathered;
-    bool is_key; /* of which nobody need have a claim */
+    bool is_key; /* of a long key, whose key lock need not be held */
     struct run_reader reader;
 };
 
@@ -274,7 +273,7 @@ char *extent_take_key(struct store_txn *txn, const char *bytes)
     return taken;
 }
 
-/* The partition's lock is held: the newest commit there is has not given up this version. */
+/* The partition's lock is held: the newest commit has not given up this version. */
 static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_t root_bytes,
                                 bool is_key, uint64_t most)
 {
@@ -307,8 +306,8 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     return txn->wholes = whole;
 }
 
-/* Starts reading the extents from `first` on, behind the one that is waited for. Their failures
- * show when their turn comes. */
+/* Starts reading the extents from `first` on, after the one that the caller waits for. Their errors
+ * are reported when their turn comes. */
 static void read_ahead(struct store_txn *txn, const struct format_root *root, uint32_t first)
 {
     for (uint32_t i = first; i < first + COLLECT_EXTENTS; i++) {
@@ -321,8 +320,8 @@ static void read_ahead(struct store_txn *txn, const struct format_root *root, ui
     }
 }
 
-/* Who has the whole store for himself keeps others waiting in any case, and may load the same keys
- * in each run: in the end he waits in place. */
+/* An exclusive request keeps others waiting in any case, and may load the same keys in each run: in
+ * the end it switches to blocking mode. */
 static bool may_start_over(const struct store_txn *txn, const struct whole *whole)
 {
     return !whole->is_key || txn->request->scope != STORE_SCOPE_ALL;
@@ -343,7 +342,7 @@ static enum store_result gather(struct store_txn *txn, struct whole *whole, cons
             return result;
         whole->gathered += step;
         if (may_start_over(txn, whole))
-            txn->reruns = 0; /* it gets on: no need to wait in place */
+            txn->reruns = 0; /* it progresses: no need for blocking mode */
         load_release_extent_pins(txn);
     }
     *bytes = whole->bytes;
@@ -373,8 +372,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The bytes from `offset` on, which are in the value, that are a hole there; as far as the node
- * tells that describes the first of them. */
+/* The length of the hole at `offset`, which is within the value; as far as the node shows that
+ * describes its first extent. */
 static enum store_result hole_at(struct store_txn *txn, const struct format_root *root,
                                  uint64_t offset, uint64_t *length)
 {
@@ -394,7 +393,7 @@ static enum store_result hole_at(struct store_txn *txn, const struct format_root
     return STORE_OK;
 }
 
-/* Where the first extent begins that patches touch behind `offset`, but not before it. */
+/* The start of the first extent that patches touch after `offset`, but not before `offset`. */
 static uint64_t patched_from(const struct patches *patches, uint64_t offset, uint64_t length)
 {
     const struct patch *patch = patches_behind(patches, offset);
@@ -402,7 +401,7 @@ static uint64_t patched_from(const struct patches *patches, uint64_t offset, uin
     return first > offset ? first : offset;
 }
 
-/* The zeros from `offset` on; 0: its extent has to be read. */
+/* The number of zeros from `offset` on; 0: the extent has to be read. */
 static enum store_result zeros_at(struct store_txn *txn, const struct large_write *value,
                                   uint64_t offset, uint64_t *length)
 {
@@ -454,7 +453,7 @@ enum store_result store_read_piece(struct store_txn *txn, const struct store_ite
     }
     if (result != STORE_OK)
         return result;
-    txn->reruns = 0; /* it gets on: no need to wait in place */
+    txn->reruns = 0; /* it progresses: no need for blocking mode */
     load_release_extent_pins(txn);
     return STORE_OK;
 }

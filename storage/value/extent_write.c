@@ -1,17 +1,18 @@
 /*
  * Writing large values: before the commit that names them, the extents that a transaction changes
- * are written anew, whole, to free runs, and are durable when extent_write_all returns STORE_OK.
+ * are rewritten as a whole to free runs; they are durable when extent_write_all returns STORE_OK.
  * The commit then carries only the new root.
  *
- * A value of many extents is staged a few at a time, so that memory stays bounded; the extents and
+ * A value of many extents is written a few at a time, so that memory stays bounded; the extents and
  * nodes that no patch touches are shared with the value's former version.
  *
  * Invariants
- * 1. Every run in `fresh` belongs to this transaction alone: given back by extent_abandon, or
- * handed over to the value by the commit.
- * 2. What is in `replaced` belongs to the old version: freed after the commit, by the maintenance
- * thread.
- * 3. What an upload has written is the base of a value like any other, until the commit its own.
+ * 1. Every run in `fresh` belongs to this transaction alone: given back by extent_abandon, or made
+ *    part of the value by the commit.
+ * 2. The runs in `replaced` belong to the old version: the maintenance thread frees them after the
+ *    commit.
+ * 3. The runs that an upload has written are the base of a value like any other; until the commit
+ *    they belong to the upload.
  */
 #include "storage/value/extent_write.h"
 
@@ -27,10 +28,10 @@
 #include "storage/value/extent.h"
 #include "storage/value/free.h"
 
-#define WINDOW 4u /* extents of a value being written at once */
+#define WINDOW 4u /* extents of one value in flight at a time */
 
 struct node {
-    struct format_extent *extents; /* FORMAT_NODE_FANOUT of them; NULL: as it was */
+    struct format_extent *extents; /* FORMAT_NODE_FANOUT of them; NULL: unchanged */
     struct format_extent written;
 };
 
@@ -38,10 +39,10 @@ struct extent_write {
     struct store_txn *txn;
     const struct large_write *large;
     uint32_t extent_count, node_count, depth;
-    uint32_t next;      /* extent to look at next */
-    uint32_t next_node; /* then: node to write next */
+    uint32_t next;      /* next extent to examine */
+    uint32_t next_node; /* then: next node to write */
     uint32_t in_flight;
-    struct node *nodes; /* depth 0 has one, that becomes the root itself */
+    struct node *nodes; /* with depth 0 a single one, which becomes the root itself */
     struct extent_list fresh, replaced;
 };
 
@@ -131,7 +132,7 @@ void extent_free_patched(struct store_txn *txn, uint64_t commit)
 
 /* ---- descriptors ---- */
 
-/* A length that cannot be true is not for a buffer. */
+/* An impossible length must not reach a buffer. */
 static enum store_result check_descriptors(const struct extent_write *extent_write,
                                            const struct format_extent *extents)
 {
@@ -141,7 +142,7 @@ static enum store_result check_descriptors(const struct extent_write *extent_wri
     return STORE_OK;
 }
 
-/* The node that describes extent i, with its descriptors in memory. */
+/* Reads the descriptors of the node that describes extent i. */
 static enum store_result open_node(struct extent_write *extent_write, uint32_t i,
                                    struct node **result)
 {
@@ -183,7 +184,7 @@ static uint32_t next_touched(const struct extent_write *extent_write, uint32_t i
     return patch->offset > start ? (uint32_t)(patch->offset / FORMAT_EXTENT_BYTES) : i;
 }
 
-/* How long extent i becomes: up to the last patched byte, or as long as it was. */
+/* The new length of extent i: up to the last patched byte, or unchanged. */
 static uint32_t new_length(const struct extent_write *extent_write, uint32_t i, uint32_t old_length)
 {
     uint64_t start = (uint64_t)i * FORMAT_EXTENT_BYTES;
@@ -205,7 +206,7 @@ static void written(struct disk_op *op)
     request_wake(txn, txn->worker);
 }
 
-/* Writes `length` bytes, which fill(arg, offset, len, to) gives page by page, to a new run. */
+/* Writes `length` bytes, which fill(arg, offset, len, to) produces page by page, to a new run. */
 static enum store_result write_run(struct extent_write *extent_write, uint32_t length,
                                    void (*fill)(void *arg, uint32_t offset, uint32_t len, char *to),
                                    void *arg, struct format_extent *extent)
@@ -313,7 +314,8 @@ static enum store_result build_root(struct store_txn *txn, struct large_write *l
         if (node->extents)
             large->root->extents[i] = extent_write->depth ? node->written : node->extents[i];
         else if (base && base->depth == extent_write->depth && i < base->count)
-            large->root->extents[i] = base->extents[i]; /* else a node would be an extent */
+            large->root->extents[i] =
+                base->extents[i]; /* otherwise a node would be taken for an extent */
     }
     return STORE_OK;
 }
@@ -344,7 +346,7 @@ static enum store_result write_value(struct store_txn *txn, struct large_write *
     return result == STORE_OK ? build_root(txn, large) : result;
 }
 
-/* An error while writes are in flight has to wait for them: they refer to the transaction. */
+/* After an error it waits for the writes in flight: they refer to the transaction. */
 static enum store_result write_or_wait(struct store_txn *txn, struct large_write *large)
 {
     enum store_result result =

@@ -1,12 +1,12 @@
 /*
- * Giving back the runs of large values. A commit that gives some up defers them here; the
- * maintenance thread frees them when two things are true:
+ * Freeing the runs of large values. A commit that gives runs up defers them here; the maintenance
+ * thread frees them when two conditions hold:
  * 1. the commit is durable: until then a crash brings the old value back, with its extents;
- * 2. no stream or snapshot is open that began before it: they read versions after the transaction
- *    that has given them up.
+ * 2. no value reader or snapshot is open that began before the commit: these read versions after
+ *    the transaction that has given them up.
  *
- * A run is in at most one entry: free_lock keeps the maintenance thread's freeing and a flush of
- * everything, which lists all runs in use, apart.
+ * A run is in at most one entry. free_lock keeps the maintenance thread's freeing apart from a
+ * flush of everything, which lists all runs in use.
  */
 #include "storage/value/free.h"
 
@@ -17,8 +17,8 @@
 
 /* ---- who reads versions ---- */
 
-/* Commits up to this number are seen by all open streams and other readers: what they gave up may
- * be freed. extents.lock is held. */
+/* All value readers and others that read runs see the commits up to this number: what those gave up
+ * may be freed. extents.lock is held. */
 static uint64_t oldest_reader(const struct store *store)
 {
     uint64_t oldest = UINT64_MAX;
@@ -113,8 +113,8 @@ void extent_forget_deferred(struct store *store)
     }
 }
 
-/* Every run that is in use now, those given up before included: all databases were emptied. What
- * uploads have is not in any yet, and redo may still need long records. */
+/* Defers every run in use, including those given up before: all databases were emptied. Not the
+ * runs of uploads, which belong to no database yet, nor long records, which redo may still need. */
 void extent_free_all(struct store *store, uint64_t commit)
 {
     struct page_file *file = &store->extents;
@@ -142,7 +142,7 @@ void extent_free_all(struct store *store, uint64_t commit)
     free(runs);
 }
 
-/* What the next start's scan finds is right again. */
+/* The scan at the next start repairs the list of free runs. */
 static void report_damage(struct store *store, const struct format_extent *run)
 {
     atomic_store(&store->scan_wanted, true);
@@ -153,7 +153,7 @@ static void report_damage(struct store *store, const struct format_extent *run)
             run->page);
 }
 
-/* Somebody waits for one of its pages: it is another value's, too. */
+/* A transaction waits for one of its pages: the run belongs to another value, too. */
 static bool is_awaited(const struct page_file *file, const struct format_extent *run)
 {
     uint32_t pages = page_file_run_pages(page_file_class_of(file, run->page));
@@ -165,8 +165,8 @@ static bool is_awaited(const struct page_file *file, const struct format_extent 
     return false;
 }
 
-/* What a root or node on disk says is not believed: a run given back that is free, or none, would
- * be another value's soon. extents.lock is held. */
+/* A descriptor from a root or node on disk is not trusted: freeing a run that is free already, or
+ * that is none, would corrupt its next owner. extents.lock is held. */
 static void free_extent(struct page_file *file, const struct format_extent *run)
 {
     if (!format_extent_is_sound(run) || !page_file_has_run(file, run) || is_awaited(file, run) ||
@@ -180,8 +180,8 @@ static void free_extent(struct page_file *file, const struct format_extent *run)
     page_file_give_slot(file, run->page, 0);
 }
 
-/* A segment whose header is damaged has no class, which was told at the start: what was in it is
- * not used again. */
+/* A segment with a damaged header has no class, which was logged at the start: its runs are not
+ * reused. */
 static bool has_no_class(const struct page_file *file, uint32_t page)
 {
     return page / SEGMENT_PAGES < file->segment_count && page_file_class_of(file, page) == 0;
@@ -205,8 +205,8 @@ static bool has_run(struct store *store, const struct format_extent *run)
     return there;
 }
 
-/* The node is read past the cache. One that cannot be read, or is none, stays with its extents for
- * the next start: false. */
+/* Reads the node past the cache. False: it cannot be read or is no node; it stays allocated with
+ * its extents until the next start. */
 static bool free_node(struct store *store, const struct format_extent *node)
 {
     struct format_extent *extents = disk_alloc(PAGE_SIZE);
@@ -226,7 +226,7 @@ static bool free_node(struct store *store, const struct format_extent *node)
     return good;
 }
 
-/* Nobody reads the version any more that has these runs. */
+/* No value reader or snapshot reads the version with these runs any more. */
 static bool is_unread(const struct store *store, const struct deferred_free *entry)
 {
     return entry->commit <= oldest_reader(store) &&

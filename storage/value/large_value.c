@@ -1,5 +1,5 @@
 /*
- * Large values within a transaction: read, written, patched.
+ * Large values within a transaction: reading, writing, patching.
  */
 #include "storage/value/large_value.h"
 

@@ -1,10 +1,11 @@
 /*
- * Long keys. Two keys are held to be the same when both keyed hashes, length and hash slot are:
- * 128 bits that nobody can foresee without the store's secret, which no reply and no time of a
- * reply depends on but by them. To compare bytes would be a read of the whole key for each use.
+ * Long keys. Two keys count as equal when both keyed hashes, the length and the hash slot are
+ * equal: 128 bits that cannot be predicted without the store's secret. Replies and their timing
+ * depend on the secret only through these hashes. Comparing bytes would read the whole key for each
+ * access.
  *
  * Invariant: each item with FORMAT_LONG_KEY has runs of its own for its key. A write that replaces
- * one under the same key takes them over; whatever else makes it go gives them up.
+ * an item under the same key takes them over; any other end of the item gives them up.
  */
 #include "storage/value/long_key.h"
 
@@ -20,7 +21,7 @@ static uint32_t divided(uint32_t value, uint32_t by)
     return (value + by - 1) / by;
 }
 
-/* The root that staging makes of bytes written at once. */
+/* The root that extent_write makes of bytes written at once. */
 uint32_t long_key_room(uint32_t len)
 {
     uint32_t count = divided(len, FORMAT_EXTENT_BYTES);
@@ -58,7 +59,7 @@ static enum store_result find_bytes(struct store_txn *txn, const struct write *w
     enum store_result result = STORE_OK;
     if (database)
         result = txn_find(txn, &write->key, database, &found);
-    if (result == STORE_DAMAGED) /* what was damaged stays aside, with its bytes */
+    if (result == STORE_DAMAGED) /* the damaged item stays where it is, with its bytes */
         return STORE_OK;
     if (result != STORE_OK || !found.item)
         return result;

@@ -1,17 +1,18 @@
 /*
- * Annexes: what a commit does to slots, if that is too long for the journal's ring. It is written
- * to runs of the extents' file, and the commit's record only says where. So the bound of a
- * transaction is memory and disk, and the ring's own bounds are as they would be without.
+ * Long records: the operations of a commit on slots, if they are too long for the journal's ring.
+ * They are written to runs of the extents' file, and the commit's record only says where. So a
+ * transaction is bounded by memory and disk only, and the ring's own bounds do not change.
  *
  *     reserved --seal--> sealed --write--> written --release--> its runs are free
  *        \--abandon--> gone
  *
  * Invariants
- * 1. A group is not sealed before the long records of its records are durable (journal.c asks
+ * 1. A group is not sealed before the long records of its records are durable (journal.c checks
  *    long_record_unwritten): where recovery finds the record, it finds the long record.
- * 2. Its runs are free when a checkpoint behind its commit is durable; until then redo may read it.
- * 3. Sealed ones stand in the journal's list, in the order of their commits, under its lock. Only
- *    who has the maintenance thread's queue writes them, and takes them out.
+ * 2. Its runs become free when a checkpoint after its commit is durable; until then redo may read
+ *    them.
+ * 3. Sealed ones are in the journal's list, in the order of their commits, under its lock. Only the
+ *    thread that has the maintenance thread's queue writes them, and takes them out.
  */
 #include "storage/value/long_record.h"
 
@@ -31,7 +32,7 @@
 struct long_record {
     struct long_record *next;
     uint64_t commit;
-    char *bytes; /* NULL: written */
+    char *bytes; /* NULL: already written */
     uint64_t length, capacity;
     struct extent_list runs;
 };
@@ -70,7 +71,7 @@ static enum store_result take_runs(struct store_txn *txn, struct long_record *lo
     return result;
 }
 
-/* The frames that the commit changes are to stay beside it. */
+/* At most half of the cache: the frames that the commit changes need the rest. */
 static enum store_result take_memory(struct store *store, struct long_record *long_record)
 {
     uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
@@ -102,7 +103,7 @@ enum store_result long_record_reserve(struct store_txn *txn, uint64_t length)
         long_record_abandon(txn);
         return STORE_OK;
     }
-    if (any_unwritten(&store->journal)) { /* one at a time: their memory */
+    if (any_unwritten(&store->journal)) { /* one at a time, to bound their memory */
         maintenance_throttle(txn);
         return STORE_WAIT;
     }
@@ -151,7 +152,7 @@ char *long_record_bytes(const struct long_record *long_record)
     return long_record->bytes;
 }
 
-/* Of its bytes, those that stand in run i. */
+/* How many of its bytes are in run i. */
 static uint64_t bytes_in(const struct long_record *long_record, uint32_t i)
 {
     uint64_t left = long_record->length - (uint64_t)i * FORMAT_EXTENT_BYTES;
@@ -280,7 +281,7 @@ void long_record_write(struct store *store)
             return;
         }
         note_written(&store->journal, long_record);
-        engine_wake_workers(store); /* the group may set off now */
+        engine_wake_workers(store); /* the group may be written now */
     }
 }
 
@@ -337,7 +338,7 @@ void long_record_forget(struct store *store)
 
 /* ---- recovery ---- */
 
-/* Reads `count` runs to `to`, one behind the other. */
+/* Reads `count` runs to `to`, one after the other. */
 static enum store_result read_runs(struct store *store, const struct format_extent *runs,
                                    uint32_t count, char *to)
 {
@@ -359,8 +360,8 @@ static const struct format_operation *next_operation(const struct format_operati
     return (const void *)((const char *)(operation + 1) + operation->length);
 }
 
-/* Of all its runs, of which only the last may be shorter. False if the record cannot be a long
- * record's: its operations fill it, and a file names no more than it has. */
+/* Measures all its runs, of which only the last may be shorter. False: this cannot be the record of
+ * a long record: the operations fill the record, and a file names no more runs than it has. */
 static bool measure(const struct store *store, const struct format_record *record, uint64_t *length)
 {
     const char *at = (const char *)(record + 1), *end = (const char *)record + record->length;

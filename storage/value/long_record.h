@@ -4,28 +4,28 @@
 
 #include "storage/txn/engine.h"
 
-/* An attempt to commit has operations of `length` bytes: whether they go into a long record, and if
- * so, memory and runs for it. STORE_WAIT: the transaction waits; what it has stays reserved. */
+/* The operations of an attempt to commit take `length` bytes: if that needs a long record, reserves
+ * memory and runs for it. STORE_WAIT: the transaction waits; what it has stays reserved. */
 STORE_MUST_CHECK enum store_result long_record_reserve(struct store_txn *txn, uint64_t length);
-void long_record_abandon(struct store_txn *txn); /* gives back what was reserved, if anything was */
-/* Bytes of the record that names it. */
+void long_record_abandon(struct store_txn *txn); /* gives back any reservation */
+/* Length of the journal record that names it. */
 uint64_t long_record_record_length(const struct long_record *long_record);
 char *long_record_bytes(const struct long_record *long_record);
-/* Between journal_begin and journal_end: the long record is filled, and the commit's from here on.
- */
+/* Between journal_begin and journal_end: the long record is complete, and belongs to the commit
+ * from here on. */
 void long_record_seal(struct store_txn *txn, char *record, uint64_t commit);
 
-/* Makes what was sealed durable, so that the journal may go on. By the thread that has the
+/* Makes the sealed ones durable, so that the journal may continue. On the thread that has the
  * maintenance thread's queue. */
 void long_record_write(struct store *store);
-/* A checkpoint is durable: no redo reads the long records of commits before this one. */
+/* A checkpoint is durable: redo no longer reads the long records of commits before this one. */
 void long_record_release(struct store *store, uint64_t commit);
-/* As upload_set_apart. */
+/* Like upload_set_apart. */
 void long_record_set_apart(struct store *store, bool apart);
 void long_record_forget(struct store *store);
 
-/* In recovery, of the record of such a commit: its operations, to be released with free().
- * STORE_CORRUPT: they are not what was written. */
+/* In recovery: reads the operations of such a commit's record, to be released with free().
+ * STORE_CORRUPT: they differ from those written. */
 STORE_MUST_CHECK enum store_result long_record_read(struct store *store,
                                                     const struct format_record *record,
                                                     char **bytes, uint64_t *length);

@@ -1,6 +1,6 @@
 /*
- * Looking a key up: what the transaction itself has written, or else the committed item, verified
- * on its page.
+ * Looking a key up: finds the transaction's own write, or else the committed item, verified on its
+ * page.
  */
 #include "storage/value/lookup.h"
 
@@ -14,7 +14,7 @@
 #include "storage/txn/load.h"
 #include "storage/txn/databases.h"
 
-#define COPY_SHARE 4u /* of memory: what a run may have copied in place */
+#define COPY_SHARE 4u /* of memory: bytes that a run may copy in blocking mode */
 #define COPY_LEAST (4u << 20)
 
 void store_key(const struct store *store, struct store_key *key, uint32_t db, const char *data,
@@ -135,7 +135,8 @@ static void expire_note(struct store_worker *worker, uint32_t slot, uint32_t tag
 {
     uint32_t count = worker->noted_count;
     const struct expired_name *last = count ? &worker->noted[count - 1] : NULL;
-    bool is_known = last && last->slot == slot && last->tag == tag; /* by the run before a rerun */
+    bool is_known =
+        last && last->slot == slot && last->tag == tag; /* noted by the run before a rerun */
     if (count < EXPIRED_NOTES && !is_known)
         worker->noted[worker->noted_count++] = (struct expired_name){(uint16_t)slot, tag};
 }
@@ -161,7 +162,7 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
     }
     int64_t expiry = format_expiry(found.item);
     show(txn, found.item->version);
-    show(txn, txn->store->databases_commit); /* an older item may be shown by a swap */
+    show(txn, txn->store->databases_commit); /* a swap may show an older item */
     if (expired(txn, expiry)) {
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;

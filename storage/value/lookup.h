@@ -12,7 +12,7 @@ struct found {
  * are found too. */
 STORE_MUST_CHECK enum store_result txn_find(struct store_txn *txn, const struct store_key *key,
                                             uint32_t database, struct found *found);
-/* What the transaction itself has put; NULL: it is gone, deleted or expired. */
+/* The value that the transaction itself has put; NULL: deleted or expired. */
 const struct store_item *txn_describe_write(const struct store_txn *txn, const struct write *write,
                                             struct store_item *item);
 /* A committed item, as run functions and observers see it; valid as long as `found`. */

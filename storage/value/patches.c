@@ -1,6 +1,6 @@
 /*
  * Invariants
- * 1. Each part ends where the next begins, or before.
+ * 1. Each part ends where the next begins, or earlier.
  * 2. A part of n levels is in the lists of the levels below n.
  */
 #include "storage/value/patches.h"
@@ -9,7 +9,7 @@
 
 #include "storage/store.h"
 
-#define LEVELS 12u /* of four times as few parts each */
+#define LEVELS 12u /* each level has a quarter of the parts of the one below */
 
 struct patches {
     uint64_t random;
@@ -21,7 +21,7 @@ static uint64_t end_of(const struct patch *patch)
     return patch->offset + patch->len;
 }
 
-/* In each level, the link to the first part that ends behind `offset`. */
+/* In each level, the link to the first part that ends after `offset`. */
 static void find(struct patches *patches, uint64_t offset, struct patch **links[LEVELS])
 {
     struct patch **at = patches->first;
@@ -57,7 +57,7 @@ static bool insert(struct store_txn *txn, struct patches *patches, struct patch 
     return true;
 }
 
-/* The part that begins before `offset` and ends behind it becomes two. */
+/* Splits the part that begins before `offset` and ends after it. */
 static bool divide(struct store_txn *txn, struct patches *patches, uint64_t offset)
 {
     struct patch **links[LEVELS];

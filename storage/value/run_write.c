@@ -11,8 +11,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Memory apart from the cache is for whole runs up to one share of memory, for a few pages of each
- * up to another, and then for one page: so those who stop halfway hold little, many as they are. */
+/* Memory apart from the cache is for whole runs up to one share of all memory, for a few pages of
+ * each run up to another share, and beyond that for one page: so uploads that stall halfway hold
+ * little, however many they are. */
 #define WHOLE_SHARE 32u
 #define FEW_SHARE 8u
 #define FEW_PAGES 4u
@@ -36,7 +37,7 @@ bool extent_list_room(struct extent_list *list)
 
 /* ---- beginning ---- */
 
-/* extents.lock is held, here and in what follows. */
+/* extents.lock is held, here and in the functions that follow. */
 static enum store_result take_run(struct store_txn *txn, struct run_write *write)
 {
     struct page_file *file = &txn->store->extents;
@@ -174,7 +175,7 @@ static void sum_up(const struct run_write *write, XXH3_state_t *sum)
     }
 }
 
-/* Of all that was filled in so far. */
+/* Of all bytes filled in so far. */
 static uint64_t checksum_of(const struct run_write *write)
 {
     XXH3_state_t state, *sum = write->sum ? write->sum : &state;

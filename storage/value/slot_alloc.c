@@ -1,9 +1,9 @@
 /*
- * Slots: reserving one of a class, with a fresh segment where there is none, and the frame of its
- * page.
+ * Slots: reserves a slot of a class, in a fresh segment if none is free, and the frame of its page.
  *
- * Invariant: a slot that was taken is nobody else's until it is given back (page_file_give_slot) or
- * committed. A segment is assigned by a record of its own, whatever becomes of the transaction.
+ * Invariant: a reserved slot belongs to its transaction alone until it is given back
+ * (page_file_give_slot) or committed. A segment is assigned by a record of its own, whatever
+ * becomes of the transaction.
  */
 #include "storage/value/slot_alloc.h"
 
@@ -15,17 +15,17 @@
 #include "storage/txn/load.h"
 #include "storage/value/free.h"
 
-#define ROOM_WAIT_MS 2000 /* then a full disk is full */
-#define FREE_LEAST 16u    /* slots or runs of a class */
+#define ROOM_WAIT_MS 2000 /* after that a full disk is reported as full */
+#define FREE_LEAST 16u    /* slots or runs of a class to keep free */
 
-/* Blank segments: with no more of them than a sixteenth of all, between these two, the maintenance
- * thread is asked for others. All partitions fill up at the same time, and it makes one file longer
- * after the other. */
+/* Blank segments: when at most a sixteenth of all is left, bounded by these two, the maintenance
+ * thread is asked for more. All partitions fill up at the same time, and it extends one file after
+ * the other. */
 #define BLANKS_LEAST 2u
 #define BLANKS_MOST 8u
 
-/* What is full may soon have room again: when keys are evicted, what was given up is free, and
- * collections are taken apart. */
+/* A full class may soon have room again: when keys are evicted, deferred runs become free, and
+ * dropped collections are purged. */
 static enum store_result wait_for_room(struct store_txn *txn, struct page_file *file,
                                        uint32_t size_class)
 {
@@ -33,7 +33,7 @@ static enum store_result wait_for_room(struct store_txn *txn, struct page_file *
     bool extents = file->id == FORMAT_EXTENT_SPACE;
     int64_t now = env_clock_ms();
     if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
-        return STORE_WAIT; /* the maintenance thread is about to look */
+        return STORE_WAIT; /* the maintenance thread is about to check */
     bool hope = evict_for(txn->worker, file, size_class);
     hope |= extents ? extent_free_is_near(store) : atomic_load(&store->dropped_tree_count) > 0;
     if (txn->room_since_ms == 0)
@@ -51,8 +51,8 @@ static bool lacks_blanks(const struct page_file *file)
     return file->blank_count <= least;
 }
 
-/* A fresh segment for the class, journaled. STORE_WAIT: the maintenance thread is asked for room.
- */
+/* Assigns a fresh segment to the class, journaled. STORE_WAIT: the maintenance thread is asked for
+ * room. */
 static enum store_result assign_segment(struct store_txn *txn, struct page_file *file,
                                         uint32_t size_class)
 {
@@ -93,7 +93,7 @@ static enum store_result assign_segment(struct store_txn *txn, struct page_file 
     return STORE_OK;
 }
 
-/* Where all is full, some slots are kept free, so that writers need not wait for evictions. */
+/* When all is full, keeps some slots free, so that writers need not wait for evictions. */
 static void keep_some(struct store_txn *txn, struct page_file *file, uint32_t size_class)
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
@@ -101,7 +101,7 @@ static void keep_some(struct store_txn *txn, struct page_file *file, uint32_t si
         evict_for(txn->worker, file, size_class);
 }
 
-/* Rather than none, a slot that is larger than needed. */
+/* Takes a slot that is larger than needed rather than none. */
 static bool take_larger(struct store_txn *txn, struct page_file *file, uint32_t size_class,
                         uint32_t *page, uint32_t *slot)
 {

@@ -4,14 +4,14 @@
 
 #include "storage/txn/engine.h"
 
-/* Reserves a slot of the class. STORE_WAIT: for the maintenance thread. */
+/* Reserves a slot of the class. STORE_WAIT: the transaction waits for the maintenance thread. */
 STORE_MUST_CHECK enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file,
                                                     uint32_t size_class, uint32_t *page,
                                                     uint32_t *slot);
-/* The frame of a reserved slot's page; a page with nothing else on it need not be read. */
+/* The frame of a reserved slot's page; a page without other items need not be read. */
 STORE_MUST_CHECK enum store_result commit_slot_frame(struct store_txn *txn, struct page_file *file,
                                                      uint32_t page, uint32_t slot, uint32_t *frame);
-/* A frame that may be changed, referenced. */
+/* Takes a reference to a frame that may be changed. */
 STORE_MUST_CHECK enum store_result commit_hold(struct store_txn *txn, struct page_file *file,
                                                uint32_t *frame);
 

@@ -2,10 +2,10 @@
  * The changes that a transaction has buffered.
  *
  * Invariants
- * 1. One write per (place, key): a later change of the same key replaces or extends it. A place is
- *    what a logical database was when the key was written: see databases.c.
- * 2. Everything a write refers to is the request's arguments or the transaction's own memory: a
- *    frame may be gone by the time of the commit, so that bytes in one are copied.
+ * 1. There is one write per (place, key): a later change of the same key replaces or extends it. A
+ *    place is the contents of a logical database when the key was written: see databases.c.
+ * 2. Everything that a write refers to is in the request's arguments or the transaction's own
+ *    memory: a frame may be evicted before the commit, so bytes in a frame are copied.
  */
 #include "storage/value/write_set.h"
 

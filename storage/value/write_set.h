@@ -7,17 +7,17 @@
 /* The transaction's own change of the key, or NULL. */
 struct write *txn_find_write(struct store_txn *txn, const struct store_key *key);
 
-/* The key's write, made anew: what it said before is forgotten. */
+/* Starts the key's write anew: earlier contents are discarded. */
 struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
                             enum write_kind kind);
-/* A small value. */
+/* Buffers a small value. */
 STORE_MUST_CHECK enum store_result write_set_put(struct store_txn *txn, const struct store_key *key,
                                                  uint8_t type, const char *bytes, size_t len,
                                                  int64_t expire_ms);
 /* Whether the value can stand in its item. */
 bool write_set_fits(const struct store_key *key, uint64_t len, int64_t expire_ms);
-/* What a write refers to may have been read from a page, which need not be there any more when the
- * commit comes: then it gets a copy. False: out of memory. */
+/* Copies the data that a write refers to if it may have been read from a page, which may be evicted
+ * before the commit. False: out of memory. */
 STORE_MUST_CHECK bool write_set_outlives_pages(struct store_txn *txn, const char **bytes,
                                                size_t len);
 
