@@ -1,19 +1,21 @@
 /*
- * Rows: commands of one pipeline that are alike - one command, one key, as many arguments - and
- * have all arrived. A function that changes a large collection may go on with the next of them
- * (call_next_in_batch): one transaction, one look-up of the key, one descent's pages, one record.
+ * Batches: pipelined commands that have all arrived and are alike (same command, same key, same
+ * number of arguments). A function that changes a large collection may continue with the next one
+ * of them (call_next_in_batch): one transaction, one key look-up, one tree descent, one journal
+ * record.
  *
- * What is to be seen of a row could be seen of its commands one by one: their replies, what they
- * notify and MONITOR shows, in their order; figures count each. So a row goes on only where nobody
- * may come between and nothing go wrong: who waits for a key waits for none that has elements; a
- * run that has to wait, or fails, is run again with its first command alone.
+ * A batch must look to clients like its commands run one by one: replies, notifications and MONITOR
+ * lines keep their order, and statistics count each command. A batch therefore continues only where
+ * no other request could run in between and no command can fail: no request blocks on a key that
+ * has elements, and a run that must wait or that fails is repeated with the first command alone.
  *
  * Invariants:
- * 1. A row begins with a command that runs where its connection's output is gathered. It is all
- *    taken then, or its first command alone; so no run but the first makes one.
- * 2. Their arguments stand one behind the other. Between runs the call's are the first command's;
- *    batch_taken counts the others, which are held with it if the commit has to wait.
- * 3. A run that has taken others and does not succeed is run again without them.
+ * 1. A batch begins with a command that writes directly to its connection's output. Either the
+ *    whole batch is executed then, or its first command alone; so only the first run may batch.
+ * 2. The arguments of its commands are contiguous. Between runs, the call's arguments are those of
+ *    the first command; batch_taken counts the others, which are held too if the commit has to
+ *    wait.
+ * 3. A run that has batched further commands and does not succeed is repeated without them.
  */
 #ifndef VELLUM_BATCH_H
 #define VELLUM_BATCH_H
@@ -21,27 +23,28 @@
 #include "server/exec/read_ahead.h"
 #include "server/exec/request.h"
 
-/* After each run: what it is to return. */
+/* After each run: maps the run's result to the one to return. */
 STORE_MUST_CHECK enum store_result batch_end(struct call *call, enum store_result result);
 
-/* The commands offered are going to be taken for themselves. */
+/* The commands offered for the batch will be executed one by one. */
 static inline void batch_drop(struct call *call)
 {
     call->batch = NULL;
     call->batch_left = 0;
 }
 
-/* Commands that the request stands for. */
+/* The number of commands that the request stands for. */
 static inline uint32_t batch_length(const struct call *call)
 {
     return 1 + call->batch_taken;
 }
 
 /*
- * Goes on with the connection's next command, if that has arrived and is the same one for the same
- * key, with as many arguments: they take the place of call->argv, and its reply is written behind
- * this one's. For a function that has done all for its command, at a key for which nobody can be
- * waiting, and knows that the next one will find what it needs there. False: there is none.
+ * Continues with the connection's next command if it has arrived and is the same command for the
+ * same key with as many arguments: its arguments replace call->argv, and its reply is appended
+ * after this command's. Only for a function that has done all of its command's work, on a key that
+ * no request can be blocked on, and that knows the next command finds there what it needs. False:
+ * there is none.
  */
 bool call_next_in_batch(struct call *call);
 

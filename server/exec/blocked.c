@@ -1,21 +1,23 @@
 /*
  * Invariants:
- * 1. A waiter enters the queues within its run function, under the locks of its keys' partitions:
- *    what it has not seen there comes by a later commit, of which the observer hears.
- * 2. `ready` of a queue tells of which types the key's value may be, if any that waits for it has
- *    not looked at what the last change has left there.
- * 3. A key is `handed` to at most one waiter, by the transaction that makes it ready, which summons
- *    it, or keeps the key for it if it was summoned to another by the same commit: so nobody else
- *    gets hold of the key before. As long as there is one who waits for what a queue is ready for,
- *    and was not summoned to another key, the key is handed to somebody.
- *    places[i] of a waiter is of the i-th of its request's keys.
- * 4. Whoever is summoned runs; the end of its wait, if that comes meanwhile, stands in `ending` and
- *    counts if the run finds nothing. Summons and end decide by `state` which of them was first.
- * 5. A waiter leaves the queues under the locks of its keys' partitions, and hands on what is
- *    ready there; one whose wait has ended leaves without, having no key to hand on.
- * 6. `users` counts the requests that may block; while it is not 0 the registry listens.
+ * 1. A waiter enters its queues within its run function, under the locks of its keys' partitions. A
+ *    change that the run has not seen is therefore a later commit, and the observer reports it.
+ * 2. `ready` of a queue has a bit for each type the key's value may have, as long as some waiter of
+ *    the queue has not yet seen the last change of the key.
+ * 3. A key is `handed` to at most one waiter, by the transaction that makes it ready: that
+ *    transaction hands the waiter its key lock, or reserves the key for it if the same commit
+ *    already handed it another key. No other request can therefore take the key in between. While a
+ *    queue has a waiter for a ready type that was not handed another key, the key is handed to one
+ *    of its waiters. places[i] of a waiter belongs to the i-th key of its request.
+ * 4. A waiter that was handed a key always runs. If its wait ends meanwhile, the reason is kept in
+ *    `ending` and applies if the run finds nothing. A compare-and-swap on `state` decides which of
+ *    hand-off and ending came first.
+ * 5. A waiter leaves its queues under the locks of its keys' partitions and hands on the keys that
+ *    are ready. A waiter whose wait has ended leaves without these locks: it holds no key to hand
+ *    on.
+ * 6. `users` counts the requests that may block; while it is not 0 the registry observes the store.
  *
- * Locks: a shard's is a leaf below the store's, but for those that store_hand_off takes.
+ * Locks: a shard's lock is a leaf below the store's locks, except for those store_hand_off takes.
  */
 #include "server/exec/blocked.h"
 
@@ -50,8 +52,8 @@ struct queue {
     struct queue *bucket_next;
     TAILQ_HEAD(places, place) places;
     struct store_key key;
-    uint32_t ready;        /* a bit per type */
-    struct waiter *handed; /* to whom the key was handed; or NULL */
+    uint32_t ready;        /* bit per type, see invariant 2 */
+    struct waiter *handed; /* the waiter that was handed the key; or NULL */
     char bytes[];
 };
 
@@ -62,15 +64,15 @@ struct waiter {
     struct worker *worker;
     enum item_type type;
     _Atomic int state;
-    _Atomic uint64_t turn; /* the commit behind which it was summoned */
-    bool looks;            /* its run has begun: the time it sees is fixed */
-    bool blocks;           /* its last run has said so */
+    _Atomic uint64_t turn; /* the commit after which it was handed a key */
+    bool looks;            /* its run has begun: the run's snapshot is fixed */
+    bool blocks;           /* its last run called call_block */
     bool is_counted;
     enum blocked_ending ending;
     int64_t deadline_ms; /* 0: none */
     struct event *timer;
-    void (*answer)(struct call *call); /* writes the reply when it ends; NULL: the run has */
-    uint64_t commit;                   /* ends when it is durable; 0: that does not matter */
+    void (*answer)(struct call *call); /* writes the reply at the end; NULL: the run did */
+    uint64_t commit;                   /* the wait ends when it is durable; 0: not awaited */
     LIST_ENTRY(waiter) of_awaiting;    /* worker->awaiting, if commit is not 0 */
     uint32_t place_count;
     struct place places[];
@@ -85,7 +87,7 @@ struct shard {
 
 struct blocked {
     struct store *store;
-    pthread_mutex_t lock; /* of is_listening; before the store's locks */
+    pthread_mutex_t lock; /* guards is_listening; taken before the store's locks */
     _Atomic bool is_listening;
     _Atomic uint64_t client_count, queue_count, users;
     struct shard shards[SHARDS];
@@ -115,7 +117,8 @@ static struct queue *find_queue(struct shard *shard, const struct store_key *key
     return queue;
 }
 
-/* False: out of memory, and there are no buckets; else longer chains will do. */
+/* False: out of memory, and there are no buckets. Otherwise a failed allocation only means longer
+ * chains. */
 static bool grow(struct shard *shard)
 {
     struct shard grown = {.bucket_count = 2 * shard->bucket_count};
@@ -170,21 +173,22 @@ static void remove_queue(struct blocked *blocked, struct shard *shard, struct qu
     atomic_fetch_sub(&blocked->queue_count, 1);
 }
 
-/* Whether the waiter waits for a key, and from now on does not. */
+/* Ends the waiting for a key. True: the waiter was waiting until now. */
 static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
 {
     int waits = WAITS;
     return atomic_compare_exchange_strong(&waiter->state, &waits, (int)state);
 }
 
-/* One who was summoned to another key behind the same commit has the choice, and hands on what it
+/* A waiter that was handed another key by the same commit may choose; it hands on the key it
  * leaves. */
 static bool has_choice(const struct waiter *waiter, uint64_t turn)
 {
     return atomic_load(&waiter->state) == SUMMONED && atomic_load(&waiter->turn) == turn;
 }
 
-/* To the first for whom there may be something. The lock of the key's partition is held. */
+/* Hands the key to the first waiter whose type is ready. The lock of the key's partition is held.
+ */
 static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
 {
     if (queue->ready == 0 || queue->handed != NULL)
@@ -225,7 +229,7 @@ static bool enter(struct blocked *blocked, struct waiter *waiter, const struct s
     return queue != NULL;
 }
 
-/* Under the lock of the key's partition: the request has ended, or waits on. */
+/* Under the lock of the key's partition: the request has ended, or waits again. */
 static void let_go(struct blocked *blocked, struct place *place, bool stays)
 {
     const struct waiter *waiter = place->waiter;
@@ -243,7 +247,7 @@ static void let_go(struct blocked *blocked, struct place *place, bool stays)
     pthread_mutex_unlock(&shard->lock);
 }
 
-/* Nothing was handed to it. */
+/* No key was handed to it. */
 static void leave_all(struct blocked *blocked, struct waiter *waiter)
 {
     for (uint32_t i = 0; i < waiter->place_count; i++) {
@@ -280,7 +284,7 @@ static void note_swapped(struct queue *queue, const struct store_change *change)
     hand_on(queue, change->worker, change->commit);
 }
 
-/* Keys have come from another database: whoever waits for one looks for himself. */
+/* SWAPDB brought other values to the keys: every waiter looks at its key by itself. */
 static void note_swap(struct blocked *blocked, const struct store_change *change)
 {
     for (uint32_t i = 0; i < SHARDS; i++) {
@@ -336,7 +340,8 @@ void blocked_rest(struct blocked *blocked)
 {
     pthread_mutex_lock(&blocked->lock);
     if (atomic_load(&blocked->is_listening) && atomic_load(&blocked->users) == 0) {
-        /* Who comes now either is seen here, or sees that nobody listens, and waits at the lock. */
+        /* A request that arrives now is either seen here, or sees that the registry does not
+         * observe the store, and waits for the lock. */
         atomic_store(&blocked->is_listening, false);
         if (atomic_load(&blocked->users) > 0)
             atomic_store(&blocked->is_listening, true);
@@ -408,7 +413,7 @@ static struct waiter *make_waiter(struct request *request, enum item_type type,
     return waiter;
 }
 
-/* What it has found nothing of is not there for others either. */
+/* A key on which this waiter found nothing has nothing for the other waiters either. */
 static void note_look(struct blocked *blocked, struct place *place)
 {
     struct shard *shard = shard_of(blocked, &place->queue->key);
@@ -522,7 +527,7 @@ void blocked_note_durable(struct worker *worker)
 
 /* ---- the end ---- */
 
-/* The request needs it no more. */
+/* The request does not need the registry any more. */
 static void drop(struct waiter *waiter)
 {
     struct request *request = waiter->request;
@@ -552,7 +557,7 @@ static void write_ending(struct request *request, enum blocked_ending ending)
     struct call *call = &request->call;
     bool is_error = ending == BLOCKED_ERROR;
     if (!is_error && request->waiter->answer == NULL)
-        return; /* what the run has written answers the end of the time */
+        return; /* the reply written by the run is the time-out reply */
     resp_truncate(call->reply, request->reply_start);
     if (is_error)
         resp_error(call->reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
@@ -568,7 +573,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     blocked_end(waiter->request->conn, BLOCKED_TIMEOUT);
 }
 
-/* Sees to the end of the time; false: out of memory. */
+/* Arms the time-out; false: out of memory. */
 static bool arm(struct waiter *waiter)
 {
     if (waiter->deadline_ms == 0 || waiter->timer != NULL)
@@ -583,13 +588,13 @@ static bool arm(struct waiter *waiter)
     return event_add(waiter->timer, &left) == 0;
 }
 
-/* Its connection knows of it now. */
+/* The connection holds the waiter from now on. */
 static void stand_by(struct waiter *waiter)
 {
     struct conn *conn = waiter->request->conn;
     waiter->looks = false;
     conn->waiter = waiter;
-    conn_mark_ready(conn); /* the client may have gone while this ran */
+    conn_mark_ready(conn); /* the client may have disconnected meanwhile */
     if (!waiter->is_counted)
         atomic_fetch_add(&registry_of(waiter->request)->client_count, 1);
     waiter->is_counted = true;
@@ -601,9 +606,9 @@ enum store_result blocked_settle(struct request *request, enum store_result resu
     if (result == STORE_WAIT)
         return result;
     if (waiter != NULL && result == STORE_OK && waiter->blocks) {
-        bool is_gone = request->conn->transport == NULL; /* nobody would end its wait */
+        bool is_gone = request->conn->transport == NULL; /* no event would end its wait */
         bool waits = !is_gone && waiter->ending == BLOCKED_GOES_ON && arm(waiter);
-        if (waits || !stop_waiting(waiter, ENDS)) { /* it may have been summoned already */
+        if (waits || !stop_waiting(waiter, ENDS)) { /* it may have been handed a key already */
             stand_by(waiter);
             request->began_ns = 0;
             return STORE_WAIT;

@@ -1,15 +1,17 @@
 /*
- * Commands that wait until a key has something for them (BLPOP, ...), or until a time has passed
- * (WAIT). The command function says so by call_block; its request then stands in the
- * queues of its keys, in the order of arrival over all workers, and is run again when a commit has
- * left a value of its type there: as the next on this key, before anybody else.
+ * Blocking commands: they wait until one of their keys has an element for them (BLPOP, ...), until
+ * a time-out, or until a commit is durable (WAIT). The command function asks for this with
+ * call_block. Its request then stands in the wait queue of each of its keys, ordered by arrival
+ * over all workers. When a commit leaves a value of the awaited type at one of the keys, the key
+ * lock is handed to the first waiter, and its function runs again before any other request gets the
+ * key.
  *
- *     running --call_block--> waiting --summoned--> running --call_block--> waiting, in its old
+ *     running --call_block--> waiting --handed---> running --call_block--> waiting, in its old
  *        |                       |                     |                    place
  *        '--> finished           |                     '--anything else--> finished
- *                                '--timeout, CLIENT UNBLOCK, the client is gone--> finished
+ *                                '--timeout, CLIENT UNBLOCK, connection closed--> finished
  *
- * Threads: a waiter belongs to its connection's worker; the registry is everybody's.
+ * Threads: a waiter belongs to its connection's worker; the registry is shared by all workers.
  */
 #ifndef VELLUM_BLOCKED_H
 #define VELLUM_BLOCKED_H
@@ -22,35 +24,37 @@ struct request;
 struct waiter;
 
 struct blocked *blocked_new(struct store *store); /* NULL: out of memory */
-void blocked_free(struct blocked *blocked);       /* nobody waits any more; the store is open */
+void blocked_free(struct blocked *blocked);       /* no waiter is left; the store is still open */
 
-/* Before a command that may block is run, and not from within a run function: the registry listens
- * to the store until the request is settled. STORE_NO_MEMORY: the store has too many observers. */
+/* Called before a blocking command runs, and not from within a run function: the registry
+ * observes the store until the request is settled. STORE_NO_MEMORY: the store has too many
+ * observers. */
 STORE_MUST_CHECK enum store_result blocked_prepare(struct request *request);
 
 /* A run of such a request begins. */
 void blocked_look(struct request *request);
 
-/* It has ended so, and its keys are still its own: they are handed on. */
+/* A run has ended with `result`, and the request still holds its key locks: hands them on. */
 void blocked_leave(struct request *request, enum store_result result);
 
-/* A run of such a request has ended so: STORE_WAIT, if it is to wait now for its keys. Otherwise it
- * is settled. */
+/* A run of such a request has ended with `result`. Returns STORE_WAIT if the request must now
+ * wait for its keys; any other result ends it. */
 STORE_MUST_CHECK enum store_result blocked_settle(struct request *request,
                                                   enum store_result result);
 
-/* More has become durable, or nothing ever will: ends what waits for that on this worker. */
+/* More commits have become durable, or none ever will be: ends the waits for them on this
+ * worker. */
 void blocked_note_durable(struct worker *worker);
 
-/* Stops listening when no request needs it; not from within a run function. */
+/* Stops observing the store when no request needs it. Not from within a run function. */
 void blocked_rest(struct blocked *blocked);
 
-/* Ends the wait of a connection that has a waiter: its request is answered as if the time were up,
- * or with an error, or is not to be answered at all. */
+/* Ends the wait of a connection that has a waiter: its request gets the time-out reply, an
+ * error, or no reply at all. */
 enum blocked_ending { BLOCKED_GOES_ON, BLOCKED_TIMEOUT, BLOCKED_ERROR };
 void blocked_end(struct conn *conn, enum blocked_ending ending);
 
-/* About what it takes: queues as if nobody else waited in them. */
+/* Approximate memory of a waiter; its queues are counted as if it were alone in them. */
 uint64_t blocked_memory(const struct waiter *waiter);
 
 uint64_t blocked_clients(const struct blocked *blocked);
@@ -59,26 +63,27 @@ uint64_t blocked_keys(const struct blocked *blocked);
 /* ---- for command functions ---- */
 
 /*
- * A command that finds nothing to do and waits for it (CMD_BLOCKING): it writes the reply that is
- * to be given when the time is up, and returns
+ * For a command (CMD_BLOCKING) that finds nothing to do: it writes the reply for the time-out and
+ * returns
  *
  *     resp_null_array(call->reply);
  *     return call_block(call, call->keys, key_count, TYPE_LIST, timeout_ms);
  *
- * Its request waits, and when a commit has left a value of the type at one of the keys, its
- * function runs again as a transaction of its own, the next on that key; calling call_block again
- * it goes on waiting in its old place. timeout_ms counts from the first time; 0: for ever. Inside
- * MULTI and scripts nothing waits: the reply stands. Declared keys only; none: it just waits for
- * the time. call_has_waited: this is not the first look. call_timeout reads seconds, with
- * fractions.
+ * Its request waits. When a commit has left a value of `type` at one of the keys, the function runs
+ * again in a transaction of its own, the next one on that key. If it calls call_block again, the
+ * request keeps its old place in the queue. timeout_ms counts from the first call; 0: no time-out.
+ * Inside MULTI and scripts nothing waits: the time-out reply is the answer. The keys must be
+ * declared; without keys, the request waits for the time-out alone. call_has_waited: whether this
+ * is a later run. call_timeout parses seconds with fractions.
  */
 STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct store_key *keys,
                                               uint32_t count, enum item_type type,
                                               int64_t timeout_ms);
 bool call_has_waited(struct call *call);
 
-/* call_block for no key, but until `commit` is durable (0: just for the time). However it ends,
- * `answer` writes the reply, as it does now. call_written: what this connection has written. */
+/* Like call_block, but waits until `commit` is durable (0: for the time-out alone) and not for
+ * keys. However the wait ends, `answer` writes the reply. call_written: the newest commit this
+ * connection has written. */
 STORE_MUST_CHECK enum store_result call_await(struct call *call, uint64_t commit,
                                               int64_t timeout_ms,
                                               void (*answer)(struct call *call));

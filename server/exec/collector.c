@@ -7,12 +7,12 @@
 #include "server/core/server.h"
 #include "server/exec/reply_stream.h"
 
-#define FEW_BYTES (64 * 1024)    /* are always to be had */
-#define NOTE_STEP (256 * 1024)   /* of what the store need not know at once */
-#define BUILD_BYTES (256 * 1024) /* with less a collection is made at once */
-#define SPREAD_BYTES (32 * 1024) /* a step, where each entry may change a page of its own */
+#define FEW_BYTES (64 * 1024)    /* always allowed */
+#define NOTE_STEP (256 * 1024)   /* smaller changes are not reported to the store at once */
+#define BUILD_BYTES (256 * 1024) /* smaller collections are stored in one run */
+#define SPREAD_BYTES (32 * 1024) /* per step, if each entry may change a page of its own */
 
-/* It is about to become so much. */
+/* The collected bytes are about to become `bytes`: reports the change to the store. */
 static void tell_store(struct collected *collected, uint64_t bytes)
 {
     int64_t change = (int64_t)(bytes - collected->noted);
@@ -72,7 +72,7 @@ static void collector_free(void *progress)
     free(collector);
 }
 
-/* What the last run has planted is committed by now. */
+/* The entries of the last run's fill are committed by now. */
 static void note_steps(struct collector *collector)
 {
     struct build *build = &collector->build;
@@ -121,7 +121,7 @@ enum store_result collector_step(struct call *call, struct collector *collector)
     else
         result = store_step(call->txn);
     collector_begin_step(collector);
-    /* Whether it is too much is asked by the next run; that may be late. */
+    /* Whether this is too much is checked by the next run, which is early enough. */
     (void)collected_set(&collector->collected, collector->out.capacity);
     return result;
 }
@@ -165,13 +165,13 @@ enum store_result collector_item(struct call *call, struct collector *collector,
     enum store_result result = call_pass_on(call, out, item, offset);
     if (result == STORE_ABSENT)
         return read_item(call, collector, item, offset);
-    collector->step_end = 0; /* a long one is a step of its own */
+    collector->step_end = 0; /* a long value is a step of its own */
     return result;
 }
 
 enum store_result collector_reply(struct call *call, struct collector *collector)
 {
-    /* What commands inside others have gathered stays until the last of them has run. */
+    /* The results of nested commands are kept until the last of them has run. */
     if (collector->is_nested && !collected_set(&collector->collected, collector->out.capacity))
         return STORE_NO_MEMORY;
     return reply_spill_reply(call, &collector->spill, &collector->out);
@@ -183,7 +183,7 @@ enum store_result collector_build(struct call *call, struct collector *collector
 {
     struct build *build = &collector->build;
     bool is_begun = build->bulk_load != NULL;
-    /* of two trees one is in another order than the work */
+    /* of two trees, one is in another order than the entries come */
     size_t enough = is_begun && trees > 1 ? SPREAD_BYTES : BUILD_BYTES;
     bool is_due =
         at_end && is_begun ? collector->out.len > 0 : !at_end && collector->out.len >= enough;

@@ -1,9 +1,9 @@
 /*
- * What a command that works in steps has collected so far: kept in call->progress over its runs. A
- * step ends with store_step, or with any wait; what it has collected until then stays collected.
+ * The partial result of a command that works in steps, kept in call->progress over its runs. A step
+ * ends with store_step or with any wait; the entries collected before that are kept.
  *
- * Invariant: between runs `out` holds exactly what belongs to all that lies before the place where
- * the work is to go on.
+ * Invariant: between runs `out` holds exactly the output of all entries before the position where
+ * the work continues.
  */
 #ifndef VELLUM_COLLECTOR_H
 #define VELLUM_COLLECTOR_H
@@ -14,26 +14,26 @@
 
 #define COLLECT_STEP_ENTRIES 1024
 #define COLLECT_STEP_BYTES (64 * 1024)
-/* Inside another command each step lets what was before it run again. */
+/* A step inside another command repeats all that ran before it in the outer command. */
 #define COLLECT_NESTED_ENTRIES (4 * COLLECT_STEP_ENTRIES)
 #define COLLECT_NESTED_BYTES (4 * COLLECT_STEP_BYTES)
 
-#define COLLECT_SHORT_BYTES (8 * 1024) /* when there is little memory for clients */
+#define COLLECT_SHORT_BYTES (8 * 1024) /* when client memory is short */
 
-/* What commands keep from step to step is counted, all together: no more than that share of
- * maxmemory. The store is told, so that frames make room. */
+/* The results collected by all commands together may take at most this share of maxmemory. They
+ * are reported to the store, so that it evicts frames to make room. */
 #define COLLECTED_SHARE 3
 
 struct collected {
     struct server *server;
     uint64_t bytes; /* counted so far */
-    uint64_t noted; /* of them the store has been told */
+    uint64_t noted; /* of them, reported to the store */
 };
 
-/* How much it is now; false: it is too much for the command to go on. */
+/* Sets the number of bytes counted. False: too many, the command must fail. */
 bool collected_set(struct collected *collected, uint64_t bytes);
 
-/* The entries of a tree in an order that is not the tree's: see members_order.h. */
+/* The entries of a tree, in an order other than the tree's: see members_order.h. */
 struct collector_place {
     uint64_t sequence;
     int64_t number;
@@ -41,66 +41,66 @@ struct collector_place {
 };
 struct collector_order {
     struct collector_place *places; /* NULL: not begun; freed */
-    uint64_t capacity, count;       /* so many were noted */
-    bool is_sorted;                 /* all were, and they are in order */
+    uint64_t capacity, count;       /* entries noted so far */
+    bool is_sorted;                 /* all entries are noted and sorted */
 };
 
 struct collector {
-    uint64_t at;         /* where to go on, as the command counts */
-    uint32_t source;     /* in which of several keys */
-    uint64_t count;      /* of what was collected, as the command counts */
+    uint64_t at;         /* where to continue, in the command's own units */
+    uint32_t source;     /* index of the current source key */
+    uint64_t count;      /* entries collected, in the command's own units */
     struct rng rng;      /* from the call's seed */
-    uint64_t checksum;   /* DUMP: of all that was collected */
-    uint64_t *ranks;     /* of what was chosen by it, or places in `out`, in order; freed */
-    uint64_t rank_bytes; /* of the latter */
+    uint64_t checksum;   /* DUMP: of all bytes collected */
+    uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; freed */
+    uint64_t rank_bytes; /* of `ranks` */
     struct collector_order order;
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct collected collected;
-    struct reply_spill spill; /* what was before it, or before `said` */
-    struct resp_writer said;  /* of commands that say it in another order than it was found in */
-    bool is_reply;            /* `out` is the reply from its first byte: it may leave in parts */
-    bool is_tail;             /* it is what comes behind the reply's head: it may be put aside */
+    struct reply_spill spill; /* output before `out`, or before `said` */
+    struct resp_writer said;  /* for commands that reply in another order than they read */
+    bool is_reply;            /* `out` is the reply from its first byte and may be streamed */
+    bool is_tail;             /* `out` follows the reply's head and may be spilled to disk */
     bool is_nested;
-    bool is_over;          /* as the command says */
-    uint64_t entries_left; /* of this step, whatever it has to wait for in between */
+    bool is_over;          /* set by the command */
+    uint64_t entries_left; /* in this step, over all waits within it */
     struct build {
-        struct store_bulk_load *bulk_load; /* NULL: not so much has been collected */
+        struct store_bulk_load *bulk_load; /* NULL: still collected in memory alone */
         uint32_t trees;
-        uint64_t steps;            /* that are known to be committed */
-        uint8_t type, filled_type; /* the item's by then; as the run's planting has left it */
-    } build;                       /* of commands that make a collection of it */
-    size_t step_end;               /* out.len at which it is full */
+        uint64_t steps;            /* known to be committed */
+        uint8_t type, filled_type; /* of the item: committed; and after this fill */
+    } build;                       /* for commands that store a collection */
+    size_t step_end;               /* the step is full when out.len reaches it */
 };
 
-/* The call's own, made in its first run; NULL: out of memory, or there is too much of it, or
- * the server ends. To be called once in each run. */
+/* Returns the call's collector, made in its first run. NULL: out of memory, too much collected,
+ * or the server is stopping. Call it once in each run. */
 struct collector *collector_get(struct call *call);
 
 void collector_begin_step(struct collector *collector);
 
-/* From one of several keys to the next. */
+/* Moves on to the next source key. */
 void collector_next_source(struct collector *collector);
 
-/* For a command that makes a collection of what it collects, and is not to keep all of it in
- * memory: when there is much in `out`, or all that was left, `plant` adds it to a building, a step
- * is committed, and `out` is empty in the next run. To be called before going on to collect, and,
- * with `at_end`, when all is collected: STORE_OK then says that the building, if there is one, is
- * whole. A building has so many trees, and is near the key `to`. */
+/* For a command that stores a collection too large to be kept in memory. When `out` holds
+ * enough, or the rest of the entries, `fill` adds it to a bulk load, the step is committed, and
+ * `out` is empty in the next run. Call it before collecting more and, with `at_end`, when all
+ * entries are collected: STORE_OK then says that the bulk load, if there is one, is complete.
+ * The bulk load has `trees` trees and is placed near the key `to`. */
 typedef enum store_result collector_planter(struct call *call, struct collector *collector);
 STORE_MUST_CHECK enum store_result collector_build(struct call *call, struct collector *collector,
                                                    const struct store_key *to, uint32_t trees,
                                                    bool at_end, collector_planter *fill);
-/* The whole building becomes what call->keys[0] is, which is *item then. */
+/* Makes the complete bulk load the value of call->keys[0], and reads it into *item. */
 STORE_MUST_CHECK enum store_result
 collector_put_built(struct call *call, const struct collector *collector, struct store_item *item);
 
-/* After each entry: whether it is time for collector_step. */
+/* After each entry: whether to call collector_step. */
 static inline bool collector_step_is_full(struct collector *collector)
 {
     return --collector->entries_left == 0 || collector->out.len >= collector->step_end;
 }
 
-/* The same after several. */
+/* The same after several entries. */
 static inline bool collector_step_fills(struct collector *collector, uint64_t entries)
 {
     collector->entries_left -=
@@ -108,19 +108,19 @@ static inline bool collector_step_fills(struct collector *collector, uint64_t en
     return collector->entries_left == 0 || collector->out.len >= collector->step_end;
 }
 
-/* Before so much is put into `out`; false: there is no memory for it. Little always fits. */
+/* Call before adding `bytes` to `out`. False: not enough memory. Small amounts always fit. */
 bool collector_has_room(struct collector *collector, uint64_t bytes);
 
-/* The end of a step. */
+/* Ends a step. */
 STORE_MUST_CHECK enum store_result collector_step(struct call *call, struct collector *collector);
 
-/* Puts an item from `offset` on into `out`, as a bulk string; STORE_WAIT and failures: to be cut
- * off again, with all of its entry. */
+/* Appends an item from `offset` on to `out` as a bulk string. On STORE_WAIT and failures the
+ * caller truncates `out` to the start of the entry. */
 STORE_MUST_CHECK enum store_result collector_item(struct call *call, struct collector *collector,
                                                   const struct store_item *item, uint64_t offset);
 
-/* Writes what was collected into the reply; STORE_NO_MEMORY if there was too much of it. If it is a
- * tail, another run may be needed for that. */
+/* Writes the collected result into the reply; STORE_NO_MEMORY if it is too large. For a tail,
+ * another run may be needed. */
 STORE_MUST_CHECK enum store_result collector_reply(struct call *call, struct collector *collector);
 
 #endif

@@ -1,23 +1,24 @@
 /*
- * The executor: one request, from its checks to what its end brings. executor_start is the
- * coordinator; its stages, each with an early end:
+ * The executor: runs one request, from its checks to the effects of its end. executor_start is the
+ * coordinator; each of its stages may end the request early:
  *
- *     find_command     unknown, or wrong arguments: answered
+ *     find_command     unknown command or wrong arguments: answered
  *     check_command    NOAUTH, only pub/sub allowed, OOM, BUSY: answered
  *     multi_takes      queued by MULTI
  *     stamp_request    clock and random seed, the same in all runs
  *     measure_run      counts; dispatch_command: run_without_store, or submit_to_store
- *     note_running     STORE_WAIT: it ends later, by finish_request
- *     publish_outcome  else: messages, MONITOR, SLOWLOG
+ *     note_running     STORE_WAIT: the request ends later, by finish_request
+ *     publish_outcome  otherwise: messages, MONITOR, SLOWLOG
  *
- * The store calls back: long_run_in_store for each run of the command, on_store_leave while its
- * keys are still its own, on_store_done when a request that waited has ended. complete_run does
- * what follows a transaction: a run on all keys, deferred calls, blocking.
+ * The store calls back: long_run_in_store for each run of the command, on_store_leave while the
+ * request still holds its key locks, on_store_done when a request that waited has ended.
+ * complete_run does what follows a transaction: a run on all keys, deferred calls, blocking.
  *
  * Invariants:
- * 1. Effects of a run are sent once, after its commit; those of one that fails or is run again are
- *    dropped.
- * 2. A request that is to visit all workers is not sent before it is held: they see it then.
+ * 1. The effects of a run are sent once, after its commit. Those of a run that fails or is repeated
+ *    are dropped.
+ * 2. A request to be broadcast to all workers is held before it is sent: they access it from then
+ *    on.
  */
 #include "server/exec/executor.h"
 
@@ -45,8 +46,8 @@ static bool is_allowed(const struct request *request, const struct command *comm
            !config_has_password(&call->server->config);
 }
 
-/* A script runs for long: on this worker, which serves others from inside it, or on one that the
- * command would have to visit. */
+/* A script is busy: on this worker, which serves other connections from inside it, or on a
+ * worker that the command would have to visit. */
 static bool is_held_up(const struct request *request, const struct command *command)
 {
     const struct worker *worker = request->conn->worker;
@@ -56,7 +57,7 @@ static bool is_held_up(const struct request *request, const struct command *comm
            ((command->flags & CMD_ALL_WORKERS) != 0 && worker_any_script_is_busy(worker->server));
 }
 
-/* What keeps any command from being run now; or NULL. */
+/* The error that keeps the command from running now; or NULL. */
 static const char *refusal_of(const struct request *request, const struct command *command)
 {
     if ((command->flags & CMD_DENYOOM) != 0 && store_is_over_memory(request->call.server->store))
@@ -82,8 +83,7 @@ bool executor_declare_keys(struct request *request, const struct command *comman
 
 /* ---- running ---- */
 
-/* The newest commit that its messages may tell of. What was withheld from a client it cannot tell.
- */
+/* The newest commit that its messages may reveal. A reply that was withheld revealed nothing. */
 static uint64_t known_with(const struct conn *conn, uint64_t shown)
 {
     uint64_t known = conn->newest_shown;
@@ -107,8 +107,9 @@ static void send_messages(struct request *request)
     pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
 }
 
-/* Its transaction ends, and its keys are still its own: so what it has to say comes before what
- * others say of them. A command with others inside it comes behind those that are still to run. */
+/* The transaction ends, and the request still holds its key locks: its messages are therefore
+ * sent before those of later writers of the keys. A command with nested commands is shown to
+ * monitors later, after its deferred ones. */
 static void on_store_leave(struct store_request *store_request, enum store_result result)
 {
     struct request *request = (struct request *)store_request;
@@ -121,8 +122,8 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
     send_messages(request);
 }
 
-/* What comes with its end, whether its connection lives or not: its writes are committed, or it has
- * failed. */
+/* The effects of the request's end, whether its connection is still open or not: its writes are
+ * committed, or it has failed. */
 static void publish_outcome(struct request *request, enum store_result result)
 {
     if (effects_any(&request->effects) && result != STORE_OK)
@@ -154,7 +155,7 @@ void executor_finish(struct call *call, enum store_result result)
     finish_request(request_of_call(call), result);
 }
 
-/* One stop of a tour; the message goes on to the next worker, and home at last. */
+/* One stop of a broadcast; the message goes on to the next worker, and to the home worker last. */
 static void run_broadcast_stop(struct worker *worker, struct worker_message *message)
 {
     struct request *request =
@@ -203,7 +204,7 @@ static enum store_result begin_broadcast(struct request *request, struct call *c
     return STORE_WAIT;
 }
 
-/* A call without transaction. */
+/* Runs a call that needs no transaction. */
 static enum store_result run_without_store(struct request *request, struct call *call)
 {
     call->txn = NULL;
@@ -213,7 +214,7 @@ static enum store_result run_without_store(struct request *request, struct call 
     return broadcasts ? begin_broadcast(request, call) : call_run(call);
 }
 
-/* The calls inside this one that were left for after its transaction. */
+/* The nested calls that were deferred until after the transaction. */
 static enum store_result run_deferred_calls(struct request *request)
 {
     struct nested_calls *nested_calls = request->call.nested_calls;
@@ -285,7 +286,7 @@ static enum store_result dispatch_command(struct request *request, const struct 
     return submit_to_store(request, command);
 }
 
-/* Runs it, with the clock for those calls that are sampled. */
+/* Runs the command; reads the clock only for calls that are sampled. */
 static enum store_result measure_run(struct request *request, const struct command *command)
 {
     struct worker *worker = request->conn->worker;
@@ -317,7 +318,7 @@ static void take_skip(struct request *request)
     }
 }
 
-/* NULL: it is answered already. */
+/* NULL: the request has been answered with an error. */
 static const struct command *find_command(struct request *request)
 {
     struct call *call = &request->call;
@@ -333,7 +334,7 @@ static const struct command *find_command(struct request *request)
     return command;
 }
 
-/* False: it must not run, which is answered. */
+/* False: the command must not run; the error has been written. */
 static bool check_command(struct request *request, const struct command *command)
 {
     struct call *call = &request->call;
@@ -349,7 +350,7 @@ static bool check_command(struct request *request, const struct command *command
     return refusal == NULL;
 }
 
-/* What stays the same through all of its runs. */
+/* Values that stay the same through all runs. */
 static void stamp_request(struct request *request, const struct command *command)
 {
     struct call *call = &request->call;
@@ -367,7 +368,7 @@ static void note_running(struct request *request)
     request->state = REQUEST_RUNNING;
     request->line = pipeline_ordering_key(request, request->call.command);
     pipeline_note_start(request->conn, request);
-    if (request->waiter != NULL) { /* monitors see it when it begins to wait */
+    if (request->waiter != NULL) { /* monitors see it when it starts to wait */
         monitor_tell(request);
         send_messages(request);
     }

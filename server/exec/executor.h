@@ -6,18 +6,19 @@
 
 #include "server/exec/request.h"
 
-/* Starts a request, whose reply goes to call.reply. STORE_WAIT: it runs, and is REQUEST_FINISHED
- * later, of which its connection is notified. Else it has ended with that result. */
+/* Starts a request, whose reply is written to call.reply. STORE_WAIT: the request is running;
+ * when it becomes REQUEST_FINISHED, its connection is marked ready. Otherwise it has ended with
+ * that result. */
 STORE_MUST_CHECK enum store_result executor_start(struct request *request);
 
-/* After STORE_WAIT, once the request is held: other threads may see it from now on. */
+/* After STORE_WAIT, once the request is held: other threads may access it from now on. */
 void executor_send_broadcast(struct request *request);
 
-/* Declares the keys that the table names. False: out of memory. */
+/* Declares the keys that the command table names. False: out of memory. */
 bool executor_declare_keys(struct request *request, const struct command *command);
 
-/* Ends a command without transaction that has returned STORE_WAIT, or one that waits for its keys,
- * on its worker's thread, in a later round: its reply is written. */
+/* Ends a command without transaction that has returned STORE_WAIT, or one that waits for its
+ * keys. Called on its worker's thread, in a later round, when the reply is written. */
 void executor_finish(struct call *call, enum store_result result);
 
 #endif

@@ -8,9 +8,9 @@
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 
-#define TURN_NSEC (1000 * 1000)    /* of one run, before others have theirs */
-#define FIRST_NSEC (2 * TURN_NSEC) /* of the first, which is forgotten then */
-#define FIBERS_MAX 64              /* of a worker: those who find none wait for the others to end */
+#define TURN_NSEC (1000 * 1000)    /* time slice of a run */
+#define FIRST_NSEC (2 * TURN_NSEC) /* of the first run, whose work is then discarded */
+#define FIBERS_MAX 64              /* per worker; further long runs wait for a free one */
 
 static bool is_in_script(const struct call *call)
 {
@@ -63,13 +63,13 @@ void long_run_drop(struct request *request)
 
 /* ---- a run ---- */
 
-/* The run before this one was left, and nothing has come between. */
+/* The previous run was suspended, and no other attempt has run since. */
 static bool goes_on(const struct request *request)
 {
     return request->fiber != NULL && request->attempt == store_attempt(request->call.txn);
 }
 
-/* All that an earlier run may have done is forgotten. */
+/* Discards all that an earlier run may have done. */
 static enum store_result begin(struct request *request)
 {
     struct call *call = &request->call;
@@ -113,7 +113,7 @@ static enum store_result run_on_fiber(struct request *request)
     return request->run_result;
 }
 
-/* Of its runs the first is timed by who has started it, if its time is taken. */
+/* The first run is timed by its caller, if it is sampled. */
 static void add_time(struct request *request, uint64_t began_ns)
 {
     const struct call *call = &request->call;

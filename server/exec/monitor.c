@@ -12,7 +12,7 @@
 #include "server/exec/upload.h"
 #include "server/core/call.h"
 
-/* In quotes, with escapes for all that is not printed. */
+/* Writes text in quotes, with escapes for unprintable bytes. */
 static void write_quoted(struct resp_writer *line, struct resp_slice text)
 {
     static const char plain[] = "\\\"\n\r\t\a\b", letters[] = "\\\"nrtab";
@@ -37,7 +37,7 @@ static void write_quoted(struct resp_writer *line, struct resp_slice text)
     line->len += (size_t)(to - start);
 }
 
-/* The value of a directive that CONFIG SET keeps to itself. */
+/* A directive's value that CONFIG SET keeps secret. */
 static bool is_password(const struct call *call, size_t i)
 {
     return call->command->redact == REDACT_PASSWORDS && i > 2 && i % 2 == 1 &&
@@ -48,7 +48,7 @@ static bool is_password(const struct call *call, size_t i)
             slice_is(call->argv[i - 1], "tls-client-key-file-pass"));
 }
 
-/* AUTH's arguments, those that follow the word in HELLO, and passwords that are set. */
+/* The arguments of AUTH, those after the word AUTH in HELLO, and passwords that are set. */
 static bool is_secret(const struct call *call, size_t i)
 {
     if (call->command->redact == REDACT_ALL)
@@ -63,13 +63,13 @@ struct resp_slice monitor_argument(const struct call *call, size_t i)
 {
     if (is_secret(call, i))
         return (struct resp_slice){"(redacted)", 10};
-    /* It was on its way to its place already when somebody began to look. */
+    /* The value was already being written to the store when monitoring began. */
     if (call->upload != NULL && call->upload->argument == i)
         return (struct resp_slice){"(long value)", 12};
     return call->argv[i];
 }
 
-/* Scripts are not the client's own words; EXEC's commands are. */
+/* Commands of scripts do not come from the client itself; EXEC's commands do. */
 static bool is_of_script(const struct call *call)
 {
     return call->outer != NULL && call->outer->command->role != ROLE_EXEC;

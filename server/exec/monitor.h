@@ -1,5 +1,5 @@
 /*
- * MONITOR: every command, as it ends, to those who watch.
+ * MONITOR: sends every command, when it ends, to the monitoring clients.
  */
 #ifndef VELLUM_MONITOR_H
 #define VELLUM_MONITOR_H
@@ -16,17 +16,17 @@ static inline bool monitor_any(const struct server *server)
     return __builtin_expect(count > 0, 0);
 }
 
-/* The command stands among its run's effects, in the order in which commands have ended. Those for
- * administrators are not shown. */
+/* Adds the command to its run's effects, in the order in which commands have ended.
+ * Administrative commands are not shown. */
 void monitor_feed(const struct call *call);
 
-/* A command that runs a script, before it does: what the script runs stands behind it. */
+/* For a command that runs a script, before it does: the script's commands are shown after it. */
 void monitor_feed_script(const struct call *call);
 
-/* monitor_feed for the commands that a request stands for; once. */
+/* monitor_feed for each command that the request stands for; once per request. */
 void monitor_tell(struct request *request);
 
-/* An argument as it may be shown: passwords are not. */
+/* An argument as monitors may see it: passwords are redacted. */
 struct resp_slice monitor_argument(const struct call *call, size_t i);
 
 #endif

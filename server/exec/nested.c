@@ -2,11 +2,11 @@
  * Commands inside a command.
  *
  * Invariants:
- * 1. A run begins in the session's state of the first one: commands that change it in their turn
- *    (SELECT, HELLO) do so in every run.
+ * 1. Each run begins with the session state of the first run: commands that change it (SELECT,
+ *    HELLO) do so in every run.
  * 2. Deferred commands stand in the list in the order of their gaps.
- * 3. Of a script's commands the list has those that the next run has to know something about, in
- *    the order of their places; of the others there are tallies, which begin anew with each run.
+ * 3. Of a script's commands, the list holds only those the next run must know about, in the order
+ *    of their places. The others are counted in tallies, which are reset with each run.
  */
 #include "server/exec/nested.h"
 
@@ -26,9 +26,9 @@
 #include "server/core/call.h"
 
 #define FEW_KEYS 8
-#define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands that stay for SLOWLOG */
+#define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands kept for SLOWLOG */
 #define KEPT_SHORT (64 * 1024)
-#define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much longer */
+#define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much larger */
 
 struct nested_calls *nested_calls_new(void)
 {
@@ -84,7 +84,7 @@ static size_t length_of(size_t argc, const struct resp_slice *argv)
     return bytes;
 }
 
-/* The bytes come behind the slices. */
+/* The bytes follow the slices. */
 static void copy_arguments(struct resp_slice *copies, size_t argc, const struct resp_slice *argv)
 {
     char *to = (char *)&copies[argc];
@@ -182,7 +182,7 @@ void nested_calls_begin(struct call *outer)
     nested_calls->tally_count = 0;
     nested_calls->slow_bytes = 0;
     nested_calls->error_is_counted = nested_calls->defers = false;
-    drop_args(nested_calls); /* of a run whose writes are forgotten */
+    drop_args(nested_calls); /* of a run whose writes were discarded */
 }
 
 static bool is_same_call(const struct call *call, const struct command *command, size_t argc,
@@ -195,7 +195,7 @@ static bool is_same_call(const struct call *call, const struct command *command,
     return is_same;
 }
 
-/* Forgets all that stands behind `last`; NULL: everything. */
+/* Drops all calls after `last`; NULL: all of them. */
 static void cut_behind(struct nested_calls *nested_calls, struct nested *last)
 {
     struct nested **at = last == NULL ? &nested_calls->first : &last->next;
@@ -235,7 +235,7 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
     uint64_t place = nested_calls->place++;
     if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
         cut_behind(nested_calls,
-                   nested_calls->passed); /* the script is not the same in every run */
+                   nested_calls->passed); /* the script did not repeat its previous run */
         next = NULL;
     }
     if (next == NULL || next->place != place) {
@@ -254,7 +254,7 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
 
 /* ---- forgetting ---- */
 
-/* Of the same command, and with the same error ("-CODE ...", or empty); NULL: out of memory. */
+/* The tally of the same command and error ("-CODE ...", or empty); NULL: out of memory. */
 static struct nested_calls_tally *tally_of(struct nested_calls *nested_calls,
                                            const struct command *command, const char *reply,
                                            bool is_refused)
@@ -280,11 +280,11 @@ void nested_calls_refuse(struct nested_calls *nested_calls, const struct command
                          const char *error)
 {
     struct nested_calls_tally *tally = tally_of(nested_calls, command, error, true);
-    if (tally != NULL) /* else INFO does not tell of it */
+    if (tally != NULL) /* else INFO does not count it */
         tally->calls++;
 }
 
-/* What SLOWLOG is to show stays until the end, up to a bound. */
+/* Calls to be shown by SLOWLOG are kept until the end, up to a bound. */
 static bool stays_for_slowlog(struct nested_calls *nested_calls, const struct nested *nested)
 {
     if (nested->slow_from == 0 || !slowlog_is_slow(nested->call.server, nested->took_ns) ||
@@ -335,7 +335,7 @@ static bool is_declared(const struct store_request *request, const struct store_
     return false;
 }
 
-/* Most commands begin with the key that the outer one does: it is not hashed again. */
+/* Most commands use the first key of the outer command: its hash is reused. */
 static const struct store_key *find_known(const struct store_request *request,
                                           const struct call *call)
 {
@@ -348,7 +348,7 @@ static const struct store_key *find_known(const struct store_request *request,
                                                                                       : NULL;
 }
 
-/* The transaction keeps them, but not the room for more. */
+/* The transaction keeps the keys, but not their spare capacity. */
 static bool table_keys(struct call *call, const struct store_request *request)
 {
     struct store_key few[FEW_KEYS], *keys = few;
@@ -387,8 +387,8 @@ enum store_result nested_declare(struct nested *nested)
     return STORE_INVALID;
 }
 
-/* The time for SLOWLOG: it goes on over the runs until the command ends, and not again when a later
- * one has to wait. */
+/* The time for SLOWLOG: it runs on over all runs until the command ends, and is not measured again
+ * when a later command has to wait. */
 static void begin_time(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
@@ -428,13 +428,13 @@ static void note_error(struct nested *nested, const char *reply, size_t len)
     nested->error[kept] = '\0';
 }
 
-/* What the other commands have nothing to do with. */
+/* Failures that do not affect the other commands. */
 static bool is_own_failure(enum store_result result)
 {
     return result == STORE_DAMAGED || result == STORE_IO || result == STORE_TOO_LARGE;
 }
 
-/* The command itself, or what an earlier run has found out about it. */
+/* Runs the command, or repeats the outcome of an earlier run. */
 static enum store_result run_or_repeat(struct nested *nested)
 {
     struct call *call = &nested->call;
@@ -446,7 +446,7 @@ static enum store_result run_or_repeat(struct nested *nested)
         resp_raw(call->reply, nested->kept, nested->kept_len);
         return STORE_OK;
     }
-    if (nested->is_ended && !call->progress_lasts) /* what it had collected then is no beginning */
+    if (nested->is_ended && !call->progress_lasts) /* the entries collected then are incomplete */
         call_drop_progress(call);
     nested->is_ended = false;
     if (call->nested_calls != NULL)
@@ -454,11 +454,11 @@ static enum store_result run_or_repeat(struct nested *nested)
     enum store_result result = run_timed(nested);
     if (!is_own_failure(result))
         return result;
-    nested->failure = result; /* what it has written must not stay: run again, without it */
+    nested->failure = result; /* its writes must not stay: run everything again, without it */
     return STORE_WAIT;
 }
 
-/* Of short ones a script may have very many: they count as its commands do. */
+/* A script may have very many short replies: they count as its commands do. */
 static bool count_kept(struct nested *nested)
 {
     struct nested_calls *nested_calls = nested->call.outer->nested_calls;
@@ -471,8 +471,8 @@ static bool count_kept(struct nested *nested)
     return collected_set(&nested->collected, nested->kept_len);
 }
 
-/* A walk in steps is not to begin anew because a later command has to wait. False: all that is kept
- * for such commands has become too much. */
+/* Keeps the reply of a stepwise walk, which must not start anew because a later command has to
+ * wait. False: the replies kept have become too large. */
 static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_count)
 {
     struct call *call = &nested->call;

@@ -1,20 +1,21 @@
 /*
- * Commands that run inside another command's transaction. The outer call (EXEC's) has a nest, in
- * which they stand in the order in which they run:
+ * Commands that run inside another command's transaction. The outer call (EXEC's) has a list of
+ * nested calls, in the order in which they run:
  *
- *     nested_calls_begin      at the start of each run of the outer function
- *     nested_run      each command, in the transaction of the outer call
- *     nested_defer    a command without transaction (CMD_LOCAL), but those that are
- * CMD_LOCAL_IDEMPOTENT: it runs when the transaction has been committed, and only then, so that it
- * has its effects once, and none if nothing else happens; its reply goes to the place where it was
- * deferred
+ *     nested_calls_begin  at the start of each run of the outer function
+ *     nested_run          each command, in the transaction of the outer call
+ *     nested_defer        a command without transaction (CMD_LOCAL, but not CMD_LOCAL_IDEMPOTENT)
  *
- * What the function of a nested command returns is passed up as always: STORE_WAIT lets everything
- * run again from the top. Each nested call keeps its own `progress` over the reruns, until it has
- * ended. A nested command that fails by itself (a damaged value, a key too long) answers so,
- * without its writes, and those that follow it run on.
+ * A deferred command runs only after the transaction has been committed, so that it takes effect
+ * exactly once, and not at all if the transaction fails. Its reply is inserted at the place where
+ * it was deferred.
  *
- * Threads: a nest belongs to the thread of its request.
+ * The result of a nested command's function is passed up as always: STORE_WAIT repeats everything
+ * from the top. Each nested call keeps its own `progress` over the reruns until it has ended. A
+ * nested command that fails by itself (a damaged value, a key too long) answers with its error,
+ * without its writes, and the commands after it still run.
+ *
+ * Threads: nested calls belong to the thread of their request.
  */
 #ifndef VELLUM_NESTED_H
 #define VELLUM_NESTED_H
@@ -27,7 +28,7 @@
 struct request;
 struct watch;
 
-/* Arguments of a command that stand apart from it, since they may outlive it. */
+/* Arguments of a command that are allocated apart from it, since they may outlive it. */
 struct nested_args {
     struct nested_args *next;
     uint64_t bytes; /* of memory */
@@ -35,81 +36,81 @@ struct nested_args {
 };
 
 struct nested {
-    struct call call; /* the outer one is call.outer */
+    struct call call; /* its outer call is call.outer */
     struct nested *next;
     uint64_t place;             /* nested_calls_call: its number in the run */
     struct nested_args *args;   /* or NULL */
-    struct input_buffer *block; /* what the arguments lie in; NULL: in here */
+    struct input_buffer *block; /* the arguments lie in it; NULL: in this struct */
     uint64_t bytes;             /* of memory, arguments included */
-    uint64_t nsec;              /* what it took, for all calls that its time stands for */
-    uint64_t slow_from;         /* when it began, see slowlog.h; 0: nobody asks */
-    uint64_t took_ns;           /* from then on until it ended for the first time */
-    bool is_timed;              /* it has */
-    bool has_run;               /* or will, if it is deferred */
+    uint64_t nsec;              /* its time, multiplied by the calls it is sampled for */
+    uint64_t slow_from;         /* start of its time, see slowlog.h; 0: not measured */
+    uint64_t took_ns;           /* from then until its first end */
+    bool is_timed;              /* took_ns is set */
+    bool has_run;               /* or will run, if it is deferred */
     bool is_ended;              /* in this run or an earlier one */
-    char *kept;                 /* the reply of a walk in steps: it is not made again; or NULL */
-    size_t kept_len;            /* of it: counted in `bytes` where it is short, */
-    struct collected collected; /* or else here */
+    char *kept;      /* the reply of a stepwise walk, so that it is not repeated; or NULL */
+    size_t kept_len; /* if short, it is counted in `bytes`, */
+    struct collected collected; /* otherwise here */
     bool is_deferred;
-    size_t gap;                /* deferred: its place, from the start of the outer reply */
-    enum store_result failure; /* why it failed in an earlier run; that run was thrown away */
-    char error[ERRORSTATS_CODE_MAX + 2]; /* the beginning of its reply, if that is an error */
+    size_t gap;                          /* deferred: offset of its reply in the outer reply */
+    enum store_result failure;           /* why it failed in an earlier run, which was discarded */
+    char error[ERRORSTATS_CODE_MAX + 2]; /* the start of its reply, if an error */
     struct resp_slice argv[];
 };
 
-/* INFO's figures of commands that were forgotten, or refused, of one kind and outcome. */
+/* INFO's statistics of commands that were dropped from the list or refused, one per command and
+ * outcome. */
 struct nested_calls_tally {
     const struct command *command;
     uint64_t calls, nsec, hits, misses;
     char error[ERRORSTATS_CODE_MAX + 2]; /* its code */
-    bool is_refused;                     /* the command, which may be NULL, has not run */
+    bool is_refused;                     /* the command, which may be NULL, did not run */
 };
 
 struct nested_calls {
     struct nested *first, *last;
     uint32_t count;
-    uint64_t bytes;      /* theirs */
-    uint64_t slow_bytes; /* nested_calls_call: of those that SLOWLOG is to show, in this run */
-    bool is_aborted;     /* EXEC: a command could not be queued */
-    struct watch *watch; /* EXEC: what must not have changed; NULL: nothing */
-    struct nested
-        *passed; /* nested_calls_call: the last one of this run; NULL: there is none yet */
-    struct nested *before;    /* and the one before it */
+    uint64_t bytes;           /* of all nested calls */
+    uint64_t slow_bytes;      /* nested_calls_call: of the calls kept for SLOWLOG in this run */
+    bool is_aborted;          /* EXEC: a command could not be queued */
+    struct watch *watch;      /* EXEC: the watched keys; NULL: none */
+    struct nested *passed;    /* nested_calls_call: the last one of this run; NULL: none yet */
+    struct nested *before;    /* the one before it */
     uint64_t place;           /* of the next one */
-    struct nested_args *args; /* of those that this run has forgotten, and its writes refer to */
-    struct nested_calls_tally *tallies; /* of all that it has forgotten */
+    struct nested_args *args; /* of dropped calls, but referred to by this run's writes */
+    struct nested_calls_tally *tallies; /* of all dropped calls */
     uint32_t tally_count;
     size_t tally_capacity;
     uint64_t random;
     uint64_t began_nsec; /* a script: its first run */
-    bool is_checked;     /* EXEC: the watched keys have been looked at */
+    bool is_checked;     /* EXEC: the watched keys have been checked */
     bool has_begun;
-    bool error_is_counted; /* a script: its reply is an error that one of its commands has given */
+    bool error_is_counted; /* a script: its error reply comes from one of its commands */
     bool wait_is_counted;  /* EXEC: as part of its first command's time */
     uint32_t db;           /* the session's, at the beginning */
     uint8_t resp_version;
-    bool defers;                  /* this run has deferred some */
+    bool defers;                  /* this run has deferred commands */
     struct nested *next_deferred; /* the first that may still have to run */
-    size_t shift;                 /* what the deferred replies have put into the outer one */
-    struct resp_writer reply;     /* of the deferred one that runs */
+    size_t shift;                 /* bytes inserted into the outer reply by deferred replies */
+    struct resp_writer reply;     /* of the deferred command that is running */
 };
 
 struct nested_calls *nested_calls_new(void); /* NULL: out of memory */
 void nested_calls_free(struct nested_calls *nested_calls);
 
-/* A command with its arguments, the nest's own from here on: in `block`, if they are long and it
- * is given, or copied. NULL: out of memory. */
+/* Adds a command with its arguments, which the list owns from here on: by a hold on `block`, if
+ * they are long and it is given, or as a copy. NULL: out of memory. */
 struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct command *command,
                                 size_t argc, const struct resp_slice *argv,
                                 struct input_buffer *block);
 
-/* The command's long value, if it has one, is the nested one's from here on, and counts as if it
- * were in memory: nobody's disk is to be filled by what is only queued. */
+/* Moves the command's long value, if it has one, to the nested call. It counts as if it were in
+ * memory, so that queued commands cannot fill the device. */
 void nested_calls_take_upload(struct nested_calls *nested_calls, struct nested *nested,
                               struct call *from);
 
-/* All that is in it will run inside `outer`, whose nest it is from here on: it ends with the
- * outer request. */
+/* All listed commands will run inside `outer`, which owns the list from here on and frees it with
+ * its request. */
 void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer);
 
 void nested_calls_begin(struct call *outer);
@@ -117,23 +118,23 @@ STORE_MUST_CHECK enum store_result nested_run(struct nested *nested, struct resp
 void nested_defer(struct nested *nested);
 
 /*
- * For an outer command that does not know beforehand what it will run (a script): the next nested
- * command of this run; the one that stood there in the run before, if it is the same, else one that
- * is made now. NULL: out of memory. The nest is made empty and settled before the first run. A
- * command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be run like this.
+ * For an outer command that does not know in advance what it will run (a script): returns the next
+ * nested command of this run. It is the one at the same position in the previous run, if equal, or
+ * else a new one. NULL: out of memory. The list is created empty and settled before the first run.
+ * A command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be run like this.
  *
- * A run may have millions of them. nested_calls_forget: the last one has run, and is forgotten, if
- * there is nothing about it that the next run would have to know. refers: what the transaction is
- * to do may refer to its arguments, which are kept then.
+ * A run may have millions of them. nested_calls_forget: the last one has run, and is dropped unless
+ * the next run needs to know something about it. refers: the transaction's writes may refer to its
+ * arguments, which are kept then.
  */
 struct nested *nested_calls_call(struct call *outer, const struct command *command, size_t argc,
                                  const struct resp_slice *argv);
 void nested_calls_forget(struct nested_calls *nested_calls, bool refers);
-/* A command that this run does not run, and why: "-ERR ...". NULL: there is none of that name. */
+/* A command that this run refuses, with the error "-ERR ...". NULL: no command has that name. */
 void nested_calls_refuse(struct nested_calls *nested_calls, const struct command *command,
                          const char *error);
-/* Before nested_run: names its keys, in the session's database as it is then. STORE_INVALID, to be
- * passed up: the outer request has not declared them; it will run again with everything. */
+/* Before nested_run: declares its keys, in the session's database as of now. STORE_INVALID, to be
+ * passed up: the outer request has not declared them; it will run again with all keys. */
 STORE_MUST_CHECK enum store_result nested_declare(struct nested *nested);
 
 static inline bool nested_is_local(const struct nested *nested)
@@ -144,13 +145,13 @@ static inline bool nested_is_local(const struct nested *nested)
 
 /* ---- after the transaction ---- */
 
-/* Prepares the next deferred command; NULL: there is none. The caller runs its function. */
+/* Prepares the next deferred command; NULL: none is left. The caller runs its function. */
 struct call *nested_calls_next_deferred(struct nested_calls *nested_calls);
 
-/* Its function has returned this: the reply goes to its place. */
+/* The deferred command's function has returned `result`: inserts its reply. */
 void nested_calls_finish_deferred(struct call *call, enum store_result result);
 
-/* The nested commands' part of INFO. */
+/* Adds the nested commands to INFO's statistics. */
 void nested_calls_account(const struct nested_calls *nested_calls, struct worker *worker);
 
 #endif

@@ -17,7 +17,7 @@ bool pipeline_is_read(const struct command *command)
     return (command->flags & CMD_READONLY) != 0 && (command->flags & apart) == 0;
 }
 
-/* Keys in the same queue of the store have the same sum, whatever else they are. */
+/* Keys in the same lock queue of the store have the same ordering key, even if they differ. */
 uint64_t pipeline_ordering_key(const struct request *request, const struct command *command)
 {
     const uint32_t apart = CMD_LOCAL | CMD_ALL_WORKERS | CMD_CACHES_RESULT;

@@ -5,7 +5,7 @@
 #include "server/net/client_memory.h"
 #include "server/core/call.h"
 
-#define LEN_MIN 64 /* less is hardly more than one command */
+#define LEN_MIN 64 /* shorter input is hardly more than one command */
 
 void read_ahead_begin(struct read_ahead *look, struct worker *worker, const struct session *session,
                       bool is_middle)
@@ -30,7 +30,7 @@ static void describe(struct read_ahead *look, struct ahead *ahead, const struct 
         ahead->command = command_find(&look->worker->server->commands, args[0]);
 }
 
-/* The first key of a command is what counts: those of many keys prefetch for themselves. */
+/* Finds the first key of a command; commands with many keys prefetch the others themselves. */
 static bool find_key(const struct store *store, const struct ahead *ahead, uint32_t db,
                      struct store_key *key)
 {
@@ -44,7 +44,7 @@ static bool find_key(const struct store *store, const struct ahead *ahead, uint3
     return true;
 }
 
-/* `with_trees`: which of the keys have any. */
+/* `with_trees`: bit set of the keys that have trees. */
 static void hint_trees(const struct read_ahead *look, uint64_t with_trees)
 {
     struct store_prefetch_hint prefetch_hints[PROBES_MOST * READ_AHEAD_COMMANDS];
@@ -60,7 +60,7 @@ static void hint_trees(const struct read_ahead *look, uint64_t with_trees)
         store_prefetch_trees(look->worker->store, prefetch_hints, count);
 }
 
-/* One whole command of no more than `room` arguments. */
+/* Parses one whole command of no more than `room` arguments. */
 static bool prefetch_command(struct resp_parser *prefetch_run, const char *data, size_t len,
                              size_t room)
 {
@@ -69,7 +69,7 @@ static bool prefetch_command(struct resp_parser *prefetch_run, const char *data,
     if (resp_parse(prefetch_run, data, len) == RESP_COMPLETE)
         return prefetch_run->count <= room;
     struct resp_limits limits = prefetch_run->limits;
-    resp_parser_free(prefetch_run); /* it would go on in the middle of a command */
+    resp_parser_free(prefetch_run); /* it would continue in the middle of a command */
     resp_parser_init(prefetch_run, limits);
     return false;
 }
@@ -96,7 +96,8 @@ static void read_ahead(struct read_ahead *look, struct resp_limits limits, const
         len -= prefetch_run->consumed;
     }
     look->is_cut = look->count < READ_AHEAD_COMMANDS;
-    if (key_count > 1 && !client_memory_is_short(look->worker)) /* else they go before their turn */
+    if (key_count > 1 &&
+        !client_memory_is_short(look->worker)) /* else they are evicted before they are used */
         hint_trees(look, store_prefetch(look->worker->store, look->keys, key_count));
 }
 

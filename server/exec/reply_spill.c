@@ -7,8 +7,8 @@
 #include "server/exec/request.h"
 #include "server/core/server.h"
 
-#define LEAST_BYTES (256 * 1024) /* less stays in memory in any case */
-#define MEMORY_SHARE 64          /* of it, that all replies may be in memory together */
+#define LEAST_BYTES (256 * 1024) /* less always stays in memory */
+#define MEMORY_SHARE 64          /* of memory, for all replies together */
 
 static bool may_spill(const struct call *call, const struct request *request)
 {
@@ -38,7 +38,7 @@ static size_t copy_part(const struct iovec *vectors, int count, const char *from
     return len;
 }
 
-/* At once; or, where memory is short, part by part, each written before the next. */
+/* Writes a piece at once; or, where memory is short, part by part, each written before the next. */
 static enum store_result put_piece(struct reply_spill *spill, const char *piece)
 {
     while (spill->part < STORE_READER_PIECE) {
@@ -55,7 +55,7 @@ static enum store_result put_piece(struct reply_spill *spill, const char *piece)
     return STORE_OK;
 }
 
-/* As many pieces as there are, and as the device takes now. */
+/* Writes as many whole pieces as there are and as the device takes now. */
 static enum store_result put_pieces(struct reply_spill *spill, struct resp_writer *said)
 {
     enum store_result result = STORE_OK;

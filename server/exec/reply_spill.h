@@ -1,10 +1,11 @@
 /*
- * Replies that are put aside: what a command says before it can say how its reply begins (how many
- * elements, how many bytes) goes to the disk where it is much, and leaves from there, behind what
- * it begins with. Neither the reply nor the locks of the command wait in memory for the client.
+ * Spilled replies: output that a command produces before it can write the head of its reply (the
+ * number of elements or bytes). If it is large, it is written to the device and streamed from there
+ * after the head. The command thus holds neither the reply in memory nor its locks while the client
+ * reads.
  *
- * Invariant: what was said is the upload's whole pieces, and behind them the writer's bytes, of
- * which the upload may have a part already.
+ * Invariant: the output is the upload's whole pieces followed by the writer's bytes; the upload may
+ * already have a part of the latter.
  */
 #ifndef VELLUM_REPLY_SPILL_H
 #define VELLUM_REPLY_SPILL_H
@@ -12,24 +13,24 @@
 #include "server/core/command.h"
 
 struct reply_spill {
-    struct store_upload *upload; /* NULL: nothing is aside */
-    uint64_t bytes;              /* that are, in whole pieces */
-    size_t part;                 /* bytes of the next one */
-    bool is_over;                /* no more goes there: no room */
+    struct store_upload *upload; /* NULL: nothing is spilled */
+    uint64_t bytes;              /* spilled, in whole pieces */
+    size_t part;                 /* bytes of the next piece */
+    bool is_over;                /* no room: nothing more is spilled */
 };
 
-/* store_step, for commands that say what belongs behind the head of their reply into a buffer kept
- * over the steps; if there is much of it, its first pieces are gone afterwards. Commands inside
- * others keep all of it. */
+/* store_step, for commands that write the output after the reply's head into a buffer kept over
+ * the steps. If it is large, its first pieces are moved to the device. Nested commands keep all of
+ * it. */
 STORE_MUST_CHECK enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
                                                     struct resp_writer *said);
 
-/* When the head is written: puts all that was said behind it. To be tried again with the next run
- * after STORE_WAIT. */
+/* Once the head is written: appends all of the output to the reply. After STORE_WAIT, call it
+ * again in the next run. */
 STORE_MUST_CHECK enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill,
                                                      struct resp_writer *said);
 
-/* With the command's progress. */
+/* Called when the command's progress is freed. */
 void reply_spill_free(struct reply_spill *spill);
 
 #endif

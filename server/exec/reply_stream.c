@@ -6,7 +6,7 @@
 #include "server/exec/collector.h"
 
 #define PART_MIN (64 * 1024)
-#define AHEAD_MAX (256 * 1024) /* of the client's reading */
+#define AHEAD_MAX (256 * 1024) /* output not yet read by the client */
 
 /* ---- resting ---- */
 
@@ -145,7 +145,7 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
         return STORE_NO_MEMORY;
     result = pass_on(request, said);
     if (result != STORE_OK)
-        return result; /* the transaction closes the stream */
+        return result; /* the transaction closes the reader */
     store_reader_keep(reader);
     conn->flowed_bytes += item->length - offset;
     conn_output_reader(conn, reader, item->length - offset);

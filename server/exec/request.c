@@ -13,7 +13,7 @@
 #include "server/core/call.h"
 
 #define FREE_REQUESTS_MAX 1024
-#define KEPT_ENTRIES_MAX 1024 /* longer arrays are not kept for reuse */
+#define KEPT_ENTRIES_MAX 1024 /* longer arrays are freed, not reused */
 #define KEPT_REPLY_MAX (16 * 1024)
 
 static void request_destroy(struct request *request)
@@ -109,8 +109,8 @@ void request_free_spares(struct worker *worker)
     worker->free_request_count = 0;
 }
 
-/* Arguments that the parser keeps itself (inline commands) are gone with the next command: they
- * move to a block of their own. */
+/* Arguments that the parser keeps itself (inline commands) are overwritten by the next command:
+ * they are copied to a block of their own. */
 static struct input_buffer *copy_arguments(struct resp_slice *argv, size_t count)
 {
     size_t total = 0;

@@ -1,8 +1,8 @@
 /*
- * Values in replies. A long value does not pass through memory: the reply notes a stream, and where
- * it belongs among the reply's own bytes.
+ * Values in replies. A long value does not pass through memory: the reply records a value reader
+ * and its offset among the reply's own bytes.
  *
- * Invariant: the streams of a request are those of its last run, in the order of their offsets.
+ * Invariant: the readers of a request are those of its last run, in the order of their offsets.
  */
 #include "server/exec/request_reply.h"
 
@@ -14,8 +14,8 @@
 #include "server/net/conn.h"
 #include "storage/base/array.h"
 
-#define COPIED_PART (64 * 1024) /* shorter ones are not worth a stream */
-#define COPIED_SHARE 8          /* of memory, for what else is read whole */
+#define COPIED_PART (64 * 1024) /* shorter values are copied */
+#define COPIED_SHARE 8          /* of memory, for other values read whole */
 
 /* ---- the streams of a reply ---- */
 
@@ -45,7 +45,7 @@ void request_insert(struct request *request, size_t offset, const struct resp_wr
 
 /* ---- uploads ---- */
 
-/* The device has got on. */
+/* The upload has made progress. */
 static void on_upload_ready(void *arg)
 {
     struct request *request = arg;
@@ -69,7 +69,7 @@ static bool reserve_reader(struct request *request)
                          sizeof *request->readers);
 }
 
-/* A part of what a command says: bytes of a value. */
+/* A part of a reply: bytes of a value. */
 struct part {
     const struct store_item *item;
     uint64_t offset, len;
@@ -80,7 +80,7 @@ static bool is_tail(const struct part *part)
     return part->offset + part->len == part->item->length;
 }
 
-/* Without a part: all of the upload. `length` as in struct reply_stream. */
+/* part NULL: all of the upload. `length` as in struct reply_stream. */
 static enum store_result reply_stream(struct call *call, const struct part *part,
                                       struct store_upload *upload, uint64_t length)
 {
@@ -106,13 +106,13 @@ enum store_result call_reply_upload(struct call *call, struct store_upload *uplo
     return reply_stream(call, NULL, upload, READER_OF_NO_VALUE);
 }
 
-/* It stands there once more in the reply, and a third time in Lua. */
+/* The value is copied once more into the reply, and a third time into Lua. */
 static uint64_t most_copied(const struct call *call)
 {
     return atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed) / COPIED_SHARE;
 }
 
-/* A script reads it, or it is not much. */
+/* For a short part, or one that a script reads. */
 static enum store_result copy_part(struct call *call, const struct part *part)
 {
     bool is_much = part->len > COPIED_PART && part->len > most_copied(call);

@@ -1,5 +1,5 @@
 /*
- * Values in replies, large ones as streams from the store, and what a request's streams need.
+ * Values in replies, large ones streamed from the store, and the value readers of a request.
  */
 #ifndef VELLUM_REQUEST_REPLY_H
 #define VELLUM_REQUEST_REPLY_H
@@ -8,22 +8,22 @@
 
 struct request;
 
-/* Puts these bytes into the finished reply, `offset` bytes behind its start. */
+/* Inserts these bytes into the finished reply, `offset` bytes after its start. */
 void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes);
 
-/* Drops the streams of a run: `are_ours` if the run's transaction has succeeded (else the engine
+/* Drops the readers of a run. are_ours: the run's transaction has succeeded (otherwise the engine
  * has closed them). */
 void request_drop_readers(struct request *request, bool are_ours);
 
 /* ---- for command functions ---- */
 
-/* An upload of this many bytes that goes on while the call rests: what waits for the device goes on
- * by store_suspend. */
+/* An upload of `length` bytes that continues while the call is suspended: waits for the device use
+ * store_suspend. */
 STORE_MUST_CHECK enum store_result call_upload_begin(struct call *call, uint64_t length,
                                                      struct store_upload **upload);
 
-/* Writes a value as a bulk reply; a large one is streamed from the store after the reply's other
- * bytes, so that its length never stands in memory. */
+/* Writes a value as a bulk reply. A large one is streamed from the store after the reply's other
+ * bytes, and is never in memory as a whole. */
 enum store_result call_reply_item(struct call *call, const struct store_item *item);
 /* The same from `offset` on. */
 enum store_result call_reply_part(struct call *call, const struct store_item *item,
@@ -31,8 +31,8 @@ enum store_result call_reply_part(struct call *call, const struct store_item *it
 /* And of `len` bytes. */
 enum store_result call_reply_range(struct call *call, const struct store_item *item,
                                    uint64_t offset, uint64_t len);
-/* The bytes of a value, and then of a finished upload, in the middle of what is written otherwise;
- * it may be closed when the request is finished. */
+/* Writes the bytes of a value, or of a finished upload, in the middle of the reply; the upload may
+ * be closed when the request is finished. */
 STORE_MUST_CHECK enum store_result call_reply_bytes(struct call *call,
                                                     const struct store_item *item);
 STORE_MUST_CHECK enum store_result call_reply_upload(struct call *call,

@@ -1,21 +1,20 @@
 /*
- * The runner: the queue of a connection's commands. A command that meets nothing before it of its
- * connection runs at once and writes its reply where the connection's output is gathered; only what
- * waits is queued:
+ * The runner: the queue of a connection's commands. If none is in flight, a command runs at once
+ * and writes its reply directly to the connection's output; only commands that wait are queued:
  *
  *     runner_take --> executor_start --> finished: answer
  *          |            '-----> STORE_WAIT: queue, running  --done--> finished
  *          '-> may not start: queue, parked  --runner_advance--> start
  *
  * Invariants:
- * 1. conn->requests holds the commands not yet answered, in the order they came in; parked ones
- *    stand behind all that have started.
- * 2. What starts while something runs is a read beside reads, or in line (pipeline.h).
- * 3. conn->running counts those that have started and not finished; when it is 0, everything before
+ * 1. conn->requests holds the commands not yet answered, in order of arrival; the parked ones come
+ *    after all that have started.
+ * 2. A command that starts while others run is a read beside reads, or follows pipeline.h's rule 2.
+ * 3. conn->running counts the commands started and not finished; when it is 0, everything before
  *    the first parked request is finished.
- * 4. Replies leave in the queue's order: a finished request behind a running one keeps its reply.
- * 5. While requests are queued no reply is written past them.
- * 6. A request whose value is still on its way to the device is parked.
+ * 4. Replies are sent in queue order: a finished request after a running one keeps its reply.
+ * 5. While requests are queued, no reply is written ahead of theirs.
+ * 6. A request whose value is still being written to the device is parked.
  */
 #include "server/exec/runner.h"
 
@@ -38,10 +37,10 @@
 #include "server/exec/upload.h"
 #include "server/core/call.h"
 
-#define IN_FLIGHT_SHORT 2               /* of a connection, when clients hold much memory */
-#define LONG_REQUESTS_BYTES (16 * 1024) /* one is enough then */
-#define REQUEST_MEMORY 2048             /* about: a request and what the store knows of it */
-#define KEY_MEMORY 64                   /* likewise of each key */
+#define IN_FLIGHT_SHORT 2               /* per connection, when client memory is short */
+#define LONG_REQUESTS_BYTES (16 * 1024) /* then only one such request is taken */
+#define REQUEST_MEMORY 2048             /* approximately: a request and the store's state for it */
+#define KEY_MEMORY 64                   /* approximately, of each key */
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
 /* ---- answering ---- */
@@ -66,7 +65,7 @@ static void account(struct request *request)
         nested_calls_account(call->nested_calls, worker);
 }
 
-/* Puts out a reply that streams belong to: its bytes in pieces, the streams between them. */
+/* Outputs a reply with value readers: its bytes in pieces, the readers between them. */
 static void put_out_readers(struct request *request)
 {
     struct conn *conn = request->conn;
@@ -114,13 +113,13 @@ static bool is_silenced(struct request *request)
         session->reply_mode = SESSION_REPLY_SKIP;
         return true;
     }
-    /* CLIENT REPLY ON is heard although it was to be skipped. */
+    /* CLIENT REPLY ON is answered even if it was to be skipped. */
     bool is_heard = session->reply_mode == SESSION_REPLY_ON && request->call.command != NULL &&
                     request->call.command->role == ROLE_CLIENT_REPLY;
     return (request->discard && !is_heard) || session->reply_mode == SESSION_REPLY_OFF;
 }
 
-/* A part of its reply has left, and there is no more. */
+/* A part of its reply has been sent, and the rest is missing. */
 static bool is_cut_short(const struct request *request)
 {
     if (!request->is_streamed || (request->result == STORE_OK && !request->is_withheld))
@@ -138,7 +137,7 @@ static void answer_failure(struct request *request)
     request_drop_readers(request, request->result == STORE_OK);
     resp_truncate(call->reply, request->reply_start);
     if (request->result == STORE_CANCELLED)
-        return; /* no error: there is no client for it */
+        return; /* no error: its client is gone */
     for (uint32_t left = batch_length(call); left > 0; left--) {
         if (request->is_withheld)
             resp_error(call->reply, CONN_UNKEPT_TEXT);
@@ -147,7 +146,7 @@ static void answer_failure(struct request *request)
     }
 }
 
-/* The oldest request of its connection is finished: its reply goes out. */
+/* The oldest request of its connection is finished: outputs its reply. */
 static void answer(struct request *request)
 {
     struct conn *conn = request->conn;
@@ -177,7 +176,7 @@ static void answer(struct request *request)
 
 /* ---- the queue ---- */
 
-/* What it takes, but for its reply and what it gathers. */
+/* Memory of a request, without its reply and collected results. */
 static uint64_t memory_of_request(const struct request *request)
 {
     uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
@@ -192,7 +191,7 @@ static uint64_t memory_of_request(const struct request *request)
 
 static void enqueue(struct conn *conn, struct request *request)
 {
-    request->known = NULL; /* their owners go on */
+    request->known = NULL; /* their owners may change them now */
     request->source = NULL;
     batch_drop(&request->call);
     if (conn->requests == NULL)
@@ -233,7 +232,7 @@ static bool may_start(const struct conn *conn, const struct request *request)
     return upload_is_settled(request->call.upload) && pipeline_may_start(conn, request);
 }
 
-/* A held request starts; what it writes stays with it until its turn. */
+/* Starts a held request; its reply stays in its own buffer until its turn. */
 static void start_held(struct request *request)
 {
     struct call *call = &request->call;
@@ -287,7 +286,7 @@ bool runner_is_stuck(const struct conn *conn)
            (conn->waiter != NULL || output_is_full(conn) || reply_stream_is_stuck(conn));
 }
 
-/* Parks a request, or starts it beside the reads that run. */
+/* Parks a request, or starts it beside the running ones. */
 static void take_behind(struct conn *conn, struct request *request)
 {
     struct call *call = &request->call;
@@ -306,8 +305,8 @@ static void take_behind(struct conn *conn, struct request *request)
     enqueue(conn, request);
 }
 
-/* A request that waits gets its reply for itself. What it has written already counts: it may be the
- * commit alone that waits, so that the command is not run again. */
+/* A request that waits gets a reply buffer of its own. What it has written already counts: perhaps
+ * only the commit waits, so that the command is not run again. */
 static void take_reply_along(struct request *request)
 {
     struct call *call = &request->call;
@@ -325,7 +324,8 @@ static void take_reply_along(struct request *request)
     request->reply_start = 0;
 }
 
-/* Nothing is in flight: the reply is written where it leaves from. How many were taken: a row. */
+/* No command is in flight: the reply is written directly to the output. Returns the number of
+ * commands taken: a batch. */
 static uint32_t take_first(struct conn *conn, struct request *request, struct input_buffer *block)
 {
     struct call *call = &request->call;

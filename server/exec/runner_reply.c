@@ -10,15 +10,15 @@
 #include "server/core/worker.h"
 #include "server/core/call.h"
 
-#define SHOWN_MAX 128 /* how much of a client's words an error repeats */
+#define SHOWN_MAX 128 /* of the client's input that an error repeats */
 
 static int shown_len(struct resp_slice slice, size_t max)
 {
     return (int)(slice.len < max ? slice.len : max);
 }
 
-/* A web page makes a browser send its form here (cross-protocol scripting): the first line of
- * HTTP, or its Host line, never is a command of ours. */
+/* A web page can make a browser send its form here (cross-protocol scripting): the first line of
+ * HTTP, or its Host line, is never a command of ours. */
 static bool is_browser_request(struct resp_slice name)
 {
     return slice_is(name, "post") || slice_is(name, "host:");
@@ -128,8 +128,8 @@ static bool has_long_argument(const struct call *call)
     return bytes > STORE_VALUE_MAX;
 }
 
-/* Commands look at the length of a value before they make a long one: what is too large then are
- * all the writes together, but for what came as an argument. */
+/* Commands check the length of a value before they create a long one. What is too large here is
+ * therefore the sum of all writes, or an argument. */
 static const char *too_large(const struct call *call)
 {
     if ((call->command->flags & CMD_NESTS) != 0)

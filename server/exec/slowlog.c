@@ -1,13 +1,13 @@
 /*
- * The log of slow commands: a list, the newest first. What an entry shows is written as a reply
- * when it is made; only its number comes with its place in the list.
+ * The log of slow commands: a list, newest first. An entry is formatted as a reply when it is made;
+ * only its number is added when it enters the list.
  *
  * Invariants, under the lock:
- * 1. Numbers rise by one from entry to entry and are never used twice, whatever is removed.
- * 2. `count` entries stand in `entries`, the newest first.
- * 3. When an entry has come, there are no more than slowlog-max-len, and no more than the newest
- *    takes more than its share of memory.
- * 4. `bytes` is what they take; the store has been told of it, but for less than TELL_STEP.
+ * 1. Numbers rise by one from entry to entry and are never reused, whatever is removed.
+ * 2. `count` entries are in `entries`, newest first.
+ * 3. After an insertion there are at most slowlog-max-len entries, and all but the newest fit into
+ *    the log's share of memory.
+ * 4. `bytes` is their memory; it has been reported to the store, except for less than TELL_STEP.
  */
 #include "server/exec/slowlog.h"
 
@@ -29,25 +29,25 @@
 #define SHOWN_ARGUMENTS 32
 #define SHOWN_BYTES 128 /* of an argument */
 
-#define MEMORY_SHARE 16 /* of maxmemory: they take no more */
+#define MEMORY_SHARE 16 /* of maxmemory: the most they take */
 #define TELL_STEP (64 * 1024)
 
-/* From here on, or two ticks, the clock is one that is cheap to read and only moves with the
- * kernel's ticks. */
+/* From here on (or two ticks, if that is more) a cheap clock is precise enough, which moves only
+ * with the kernel's ticks. */
 #define COARSE_FROM_USEC 10000
 
 struct entry {
     TAILQ_ENTRY(entry) link;
     uint64_t number;
     size_t len;
-    char rest[]; /* all but the number, as it stands in a reply */
+    char rest[]; /* the formatted entry, without its number */
 };
 
 struct slowlog {
     pthread_mutex_t lock;
     TAILQ_HEAD(entries, entry) entries;
     uint64_t count, next_number, bytes;
-    int64_t untold; /* of changes of `bytes` */
+    int64_t untold; /* change of `bytes`, not yet reported */
     int64_t coarse_from_usec;
 };
 
@@ -62,7 +62,7 @@ static void count_bytes(struct slowlog *slowlog, int64_t change)
     slowlog->untold += change;
 }
 
-/* What the store is to be told, without the lock. */
+/* The change to be reported to the store, after the lock is released. */
 static int64_t take_untold(struct slowlog *slowlog)
 {
     int64_t untold = slowlog->untold;
@@ -179,7 +179,7 @@ static void write_text(struct resp_writer *to, struct resp_slice text)
         write_beginning(to, text.data, SHOWN_BYTES, text.len - SHOWN_BYTES);
 }
 
-/* Of a long value that went to its place while it came there is no more than the length. */
+/* Of a long value that was uploaded while it arrived, only the length is known. */
 static void write_argument(struct resp_writer *to, const struct call *call, size_t i)
 {
     if (call->upload != NULL && call->upload->argument == i)
@@ -242,7 +242,7 @@ static void add(struct server *server, struct entry *entry)
         store_note_memory(server->store, untold);
 }
 
-/* Where there is no memory for it nothing is noted. */
+/* Without memory for the entry, nothing is logged. */
 static void note_call(const struct call *call, uint64_t nsec)
 {
     struct server *server = call->server;
@@ -253,7 +253,7 @@ static void note_call(const struct call *call, uint64_t nsec)
         add(server, entry);
 }
 
-/* The commands of a transaction, those of a script, and of a script in a transaction. */
+/* The commands of a transaction, of a script, and of a script in a transaction. */
 static void note_nested(const struct call *outer)
 {
     if (outer->nested_calls == NULL)
@@ -265,7 +265,7 @@ static void note_nested(const struct call *outer)
     }
 }
 
-/* All of it took `nsec`, and so nothing in it took longer. */
+/* All of it took `nsec`, so nothing in it took longer. */
 static void note_request(struct request *request, uint64_t nsec)
 {
     struct call *call = &request->call;

@@ -1,13 +1,13 @@
 /*
- * SLOWLOG: the newest of the commands that took as long as slowlog-log-slower-than.
+ * SLOWLOG: the newest of the commands that took at least slowlog-log-slower-than.
  *
- * A command's time is that from its start to its end, waits for pages and for other commands on its
- * keys included; of one that blocks it is that of its last run. Commands inside of EXEC have
- * theirs, each from its own first run on, but the first one from EXEC's start: it was the one to
- * wait for the keys of all. What they do again since a later one has had to wait is not theirs.
- * Those inside of scripts have theirs as well, and the script all of it.
+ * A command's time runs from its start to its end, including waits for pages and for key locks; a
+ * blocking command counts only its last run. Commands in EXEC are timed one by one, each from its
+ * own first run on, except for the first, which is timed from EXEC's start: it waited for the locks
+ * of all keys. Repeating a command because a later one had to wait does not count. Commands in
+ * scripts are timed as well, and the script as a whole.
  *
- * Threads: anybody may note and read, under the log's lock. `request` is its worker's.
+ * Threads: any thread may add and read, under the log's lock. `request` belongs to its worker.
  */
 #ifndef VELLUM_SLOWLOG_H
 #define VELLUM_SLOWLOG_H
@@ -25,20 +25,21 @@ struct store;
 struct slowlog *slowlog_new(void); /* NULL: out of memory */
 void slowlog_free(struct slowlog *slowlog);
 
-/* The time in nanoseconds, from some moment on; 0 if nobody asks how long things take. */
+/* A clock in nanoseconds, with any origin; 0 if nothing needs the time. */
 uint64_t slowlog_clock(const struct server *server);
-uint64_t slowlog_since(const struct server *server, uint64_t began); /* 0: it was not asked */
+uint64_t slowlog_since(const struct server *server,
+                       uint64_t began); /* 0: `began` was not measured */
 
-/* Whether what took so long is to be noted. */
+/* Whether a command of this duration is logged. */
 bool slowlog_is_slow(const struct server *server, uint64_t nsec);
 
-/* The request has ended: it, or the commands that it stands for, are noted if they were slow. */
+/* The request has ended: logs it, or the commands it stands for, if they were slow. */
 void slowlog_note(struct request *request);
 
 uint64_t slowlog_count(struct slowlog *slowlog);
 void slowlog_clear(struct slowlog *slowlog, struct store *store);
 
-/* Up to `most` entries as Redis shows them, the newest first. */
+/* Writes up to `most` entries in Redis's form, newest first. */
 void slowlog_show(struct slowlog *slowlog, uint64_t most, struct resp_writer *reply);
 
 #endif

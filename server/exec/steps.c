@@ -32,7 +32,7 @@ enum store_result steps_put_item(struct steps *steps, const struct store_item *i
     size_t before = steps->out->len;
     enum store_result result = collector_item(steps->call, steps->collector, item, 0);
     if (result != STORE_OK)
-        resp_truncate(steps->out, before); /* the element comes again */
+        resp_truncate(steps->out, before); /* the element is repeated */
     return result;
 }
 

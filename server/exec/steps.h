@@ -1,12 +1,12 @@
 /*
- * Replies over many elements: gathered in steps where that is too much for one run, else written at
- * once.
+ * Replies over many elements: collected in steps if that is too much for one run, otherwise written
+ * at once.
  *
- *     steps_begin; from element *steps.done on: put what it gives into steps.out, steps_count;
- *     at the end steps_finish.
+ *     steps_begin; from element *steps.done on: write each element's output to steps.out,
+ * steps_count; at the end steps_finish.
  *
- * Any result but STORE_OK, of these functions too, is passed up, and the next run goes on behind
- * the last element that was counted: `out` must hold exactly what the elements counted have given.
+ * Any result but STORE_OK is passed up, from these functions too. The next run continues after the
+ * last element that was counted: `out` must hold exactly the output of the elements counted.
  */
 #ifndef VELLUM_STEPS_H
 #define VELLUM_STEPS_H
@@ -19,24 +19,24 @@ struct steps {
     struct collector *collector; /* NULL: all in one run */
     uint64_t *done;              /* elements counted, by all runs so far */
     struct resp_writer *out;     /* the reply itself, if one run is enough */
-    bool fresh;                  /* no run was before this one: `out` needs its head */
+    bool fresh;                  /* this is the first run: `out` needs its head */
     uint64_t done_here;
 };
 
-/* `many`: not to be done in one run. A command must say the same in each of its runs. */
+/* `many`: too much for one run. A command must pass the same value in each run. */
 STORE_MUST_CHECK enum store_result steps_begin(struct steps *steps, struct call *call, bool many);
 
-/* One element more was dealt with. Nothing may have been written to the store. */
+/* One more element was processed. Nothing may have been written to the store. */
 STORE_MUST_CHECK enum store_result steps_count(struct steps *steps);
 
-/* A value as a bulk reply into `out`. */
+/* Writes a value as a bulk string to `out`. */
 STORE_MUST_CHECK enum store_result steps_put_item(struct steps *steps,
                                                   const struct store_item *item);
 
-/* Makes what was collected the reply. */
+/* Makes the collected output the reply. */
 STORE_MUST_CHECK enum store_result steps_finish(struct steps *steps);
 
-/* Whether so many elements are not to be read out at once, their pages all held. */
+/* Whether there are too many elements to read at once, with all their pages held. */
 static inline bool steps_are_many(uint64_t elements)
 {
     return elements > 64;

@@ -17,12 +17,12 @@
 #include "server/net/transport.h"
 
 #define VECTORS_MAX (STORE_READER_PIECE / 4096)
-#define TURN_BYTES (1024 * 1024) /* received of one connection before others have their turn */
+#define TURN_BYTES (1024 * 1024) /* received per turn of a connection */
 #define SINK_BYTES (16 * 1024)
 
 /* ---- beginning ---- */
 
-/* A client that sends more than it may is closed on the way, not told at the end. */
+/* A client that exceeds its limit is closed on the way, not answered at the end. */
 static bool is_within_query_limit(const struct conn *conn, uint64_t bytes)
 {
     const struct config *config = &conn->worker->server->config;
@@ -41,14 +41,14 @@ bool upload_is_referred_to(const struct conn *conn)
            conn->transport->ops->refers(conn->transport);
 }
 
-/* Bytes that would be copied into a transaction are worth while when they are many; bytes that are
- * only referred to, always. */
+/* Bytes that would be copied into the transaction are worth an upload only if they are many; bytes
+ * received by reference always are. */
 static bool is_long_enough(const struct conn *conn, size_t len)
 {
     return len >= STORE_UPLOAD_MIN || (len >= STORE_UPLOAD_SHORTEST && upload_is_referred_to(conn));
 }
 
-/* Monitors are shown the whole command, for which it has to be in memory. */
+/* Monitors are shown the whole command, which therefore has to be in memory. */
 static bool is_due(const struct conn *conn, const struct resp_bulk *bulk, const char *data,
                    size_t len)
 {
@@ -121,7 +121,7 @@ static void on_ready(void *arg)
     conn_mark_ready(upload->conn);
 }
 
-/* False: the store has to catch up. A count of 0: it has failed, and what comes is thrown away. */
+/* False: the store has to catch up. A count of 0: it has failed, and the input is discarded. */
 static bool find_space(struct upload *upload, const struct iovec **vectors, int *count)
 {
     *count = 0;
@@ -175,7 +175,7 @@ static size_t length_of(const struct iovec *vectors, int count)
     return total;
 }
 
-/* One read. *is_filled: there may be more. */
+/* Reads once. *is_filled: there may be more. */
 static ssize_t read_once(struct upload *upload, char *tail, size_t *tailed, bool *is_filled)
 {
     char sink[SINK_BYTES];

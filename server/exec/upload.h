@@ -1,17 +1,17 @@
 /*
- * A long value of a command (command->value_at) that goes to its place in the store while it
- * arrives, instead of being gathered in memory. The rest of the command stands where it always
- * does:
+ * A long value of a command (command->value_at) that is written to its place in the store while it
+ * arrives, instead of being collected in memory. The rest of the command is parsed as usual:
  *
- *     conn.c: upload_start, when the value's length is known -> upload_take, upload_read, until it
- *     is whole -> the command is taken; it waits in the runner until the upload is settled, and
- * runs
- *     -> upload_put, if it puts the value anywhere -> freed with its request, or its place in MULTI
+ *     conn_turn.c: upload_start, when the value's length is known
+ *       -> upload_take, upload_read, until it is complete
+ *       -> the command is taken; it is parked in the runner until the upload is settled, and runs
+ *       -> upload_put, if the command stores the value -> freed with its request, or its place in
+ * MULTI
  *
- * If the store cannot take the value, the rest of it is read and thrown away, and the command meets
- * the failure where it puts the value: it answers as if it had had it in memory.
+ * If the store cannot take the value, the rest of it is read and discarded, and the command fails
+ * where it stores the value: it answers as if the value had been in memory.
  *
- * Threads: as with connections.
+ * Threads: as for connections.
  */
 #ifndef VELLUM_UPLOAD_H
 #define VELLUM_UPLOAD_H
@@ -24,33 +24,33 @@ struct transport;
 
 struct conn;
 
-#define UPLOAD_WEIGHT 8 /* of a long one; of those that would be short by TCP: 1 */
+#define UPLOAD_WEIGHT 8 /* of a long one; of those that TCP would buffer in memory: 1 */
 
 struct upload {
     struct conn *conn;
-    struct store_upload *store; /* NULL: there is none, and `result` tells why */
+    struct store_upload *store; /* NULL: none, and `result` is the reason */
     uint64_t length, received;
     size_t head;              /* bytes of the command before the value */
-    size_t argument;          /* which of its arguments the value is */
+    size_t argument;          /* index of the argument that is the value */
     bool waits;               /* nothing is received until the store has caught up */
     uint32_t counted;         /* in conn->unsettled_uploads: its weight, or 0 */
-    enum store_result result; /* STORE_WAIT: it is not settled */
+    enum store_result result; /* STORE_WAIT: not settled */
 };
 
-/* Whether the next bytes are only referred to. */
+/* Whether the next bytes arrive as references to the client's memory. */
 bool upload_is_referred_to(const struct conn *conn);
 
-/* If the connection's parser, in the middle of the command that begins at `data`, waits for a value
- * that may go to its place, begins conn->upload. Whether it has. */
+/* If the connection's parser, in the middle of the command that begins at `data`, waits for a
+ * value that may be uploaded, starts conn->upload. Returns whether it has. */
 bool upload_start(struct conn *conn, const char *data, size_t len);
 
 /* Takes bytes of the value that have arrived; fewer than `len` if the store has to catch up. */
 size_t upload_take(struct upload *upload, const char *data, size_t len);
 
-#define UPLOAD_TAIL 2 /* the line end behind the value */
+#define UPLOAD_TAIL 2 /* the CRLF after the value */
 
-/* Reads from the connection what has come of the value, and of the line end behind it: *tailed
- * bytes of that are in `tail` then. How many bytes in all, or what the transport says. */
+/* Reads from the connection what has arrived of the value and of the CRLF after it; *tailed bytes
+ * of the latter are in `tail` then. Returns the number of bytes, or the transport's result. */
 ssize_t upload_read(struct upload *upload, char tail[UPLOAD_TAIL], size_t *tailed);
 
 static inline bool upload_is_whole(const struct upload *upload)
@@ -58,16 +58,16 @@ static inline bool upload_is_whole(const struct upload *upload)
     return upload->received == upload->length;
 }
 
-/* The command has been taken: conn->upload, from here on the caller's; NULL: there is none. */
+/* The command has been taken: moves conn->upload to the caller; NULL: there is none. */
 struct upload *upload_pass_on(struct conn *conn);
 
-/* Whether the command may run; true also if there is none. */
+/* Whether the command may run; true also without an upload. */
 static inline bool upload_is_settled(const struct upload *upload)
 {
     return upload == NULL || upload->result != STORE_WAIT;
 }
 
-/* In a run function: gives the key the value. */
+/* In a run function: makes the value the key's. */
 STORE_MUST_CHECK static inline enum store_result upload_put(const struct upload *upload,
                                                             struct store_txn *txn,
                                                             const struct store_key *key,
@@ -80,8 +80,8 @@ STORE_MUST_CHECK static inline enum store_result upload_put(const struct upload 
 
 void upload_free(struct upload *upload); /* or NULL */
 
-/* The connection is about to close its transport: frees the upload, or NULL, as soon as the
- * transport has let go of what it fills. */
+/* The connection is about to close its transport: frees the upload (or NULL) as soon as the
+ * transport does not write into its buffers any more. */
 void upload_abandon(struct upload *upload, struct transport *transport);
 
 #endif

@@ -2,13 +2,13 @@
  * The registry of watched keys: hash tables in shards, an entry for each key of each watch.
  *
  * Invariants:
- * 1. An entry is added in a run function under the lock of its key's partition, after the store
- *    has been asked to tell of changes: no change escapes between the look at the key and the
- *    entry. `existed` is what the key was then, and stays true until the watch is dirty.
+ * 1. An entry is added in a run function under the lock of its key's partition, after the observer
+ *    has been registered: no change escapes between the look-up of the key and the entry. `existed`
+ *    is the key's state then, and stays valid until the watch is dirty.
  * 2. `is_dirty` is set by the observer, under the lock of the changed key's partition. A run
  *    function that holds this lock sees it in time.
- * 3. Entries are added to and taken from a shard under its lock, which is a leaf below the
- *    store's. `users` counts the watches; while it is not 0 the registry listens.
+ * 3. Entries are added to and removed from a shard under its lock, which is a leaf below the
+ *    store's locks. `users` counts the watches; while it is not 0 the registry observes the store.
  */
 #include "server/exec/watch.h"
 
@@ -20,7 +20,7 @@
 
 #define SHARDS 64
 #define BUCKETS_MIN 16
-#define ENTRY_MORE 32 /* malloc's share of an entry, and its buckets' */
+#define ENTRY_MORE 32 /* malloc's and the buckets' overhead of an entry */
 
 struct watched {
     struct watched *next_bucket, *next; /* of the bucket, of the watch */
@@ -28,7 +28,7 @@ struct watched {
     struct store_key key;
     int64_t expire_ms;
     bool existed; /* when it was added */
-    bool swapped; /* another database's key may have come into its place */
+    bool swapped; /* SWAPDB may have replaced it */
     char bytes[];
 };
 
@@ -49,7 +49,7 @@ struct shard {
 
 struct watch_registry {
     struct store *store;
-    pthread_mutex_t lock; /* of is_listening; before the store's locks */
+    pthread_mutex_t lock; /* guards is_listening; taken before the store's locks */
     bool is_listening;
     _Atomic uint32_t users;
     struct shard shards[SHARDS];
@@ -73,8 +73,8 @@ static bool is_same(const struct store_key *a, const struct store_key *b)
 
 /* ---- what the store tells ---- */
 
-/* A key that was not there and is deleted had only expired: nothing has changed; or else another
- * database's has come into its place, and that was a change. */
+/* Deletion of a key that did not exist only removed an expired key: no change. If the key was
+ * swapped in from another database, it is a change. */
 static bool is_change_of(const struct watched *watched, const struct store_change *change)
 {
     return watched->existed || change->fresh != NULL ||
@@ -94,7 +94,7 @@ static void note_key(struct watch_registry *registry, const struct store_change 
     pthread_mutex_unlock(&shard->lock);
 }
 
-/* Whole databases were emptied or exchanged. */
+/* Whole databases were flushed or swapped. */
 static void note_databases(struct watch_registry *registry, const struct store_change *change)
 {
     for (uint32_t s = 0; s < SHARDS; s++) {
