@@ -1,11 +1,12 @@
 /*
- * The registry: a hash table by SHA-1 under one lock, and a list of those that only EVAL has
- * brought, in the order of their last use.
+ * The script registry: a hash table by SHA-1 under one lock, and an LRU list of the scripts that
+ * were added by EVAL only.
  *
  * Invariants:
- * 1. A script in the table is held by it. One that is listed is in the table and not `is_loaded`.
- * 2. `flushes` rises after the table was emptied: who sees the new number and then compiles what it
- *    finds has nothing from before.
+ * 1. The registry holds a reference to each script in the table. A script in the list is also in
+ *    the table and not `is_loaded`.
+ * 2. `flushes` is incremented after the table was emptied. So a thread that reads the new number
+ *    and then looks up a script cannot get one from before the flush.
  */
 #include "server/script/script.h"
 
@@ -22,11 +23,11 @@ struct scripts {
     pthread_mutex_t lock;
     struct script **slots;
     size_t slot_count, count;                  /* slot_count: a power of two */
-    uint64_t made;                             /* so far */
-    TAILQ_HEAD(scripts_by_use, script) by_use; /* EVAL's, the one not used for longest first */
+    uint64_t made;                             /* total */
+    TAILQ_HEAD(scripts_by_use, script) by_use; /* EVAL's scripts, least recently used first */
     uint32_t listed;
-    uint64_t loaded_bytes;       /* of those that are not listed */
-    _Atomic uint64_t told_bytes; /* by scripts_take_change */
+    uint64_t loaded_bytes;       /* of scripts that are not in the list */
+    _Atomic uint64_t told_bytes; /* reported by scripts_take_change() */
     _Atomic uint64_t bytes, shown_count, flushes;
 };
 
@@ -75,7 +76,7 @@ static struct script **slot_of(struct scripts *scripts, const char *sha)
 {
     uint64_t hash;
     memcpy(&hash, sha, sizeof hash);
-    hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15; /* digits leave few bits */
+    hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15; /* digits have few random bits */
     return &scripts->slots[hash >> 32 & (scripts->slot_count - 1)];
 }
 
@@ -129,7 +130,7 @@ static void take_out(struct scripts *scripts, struct script **at)
     script_release(script);
 }
 
-/* Without memory it stays as it is: slots get longer chains. */
+/* If memory is short the table keeps its size and gets longer chains. */
 static void grow(struct scripts *scripts)
 {
     size_t old_count = scripts->slot_count;
@@ -166,7 +167,7 @@ static void put_in(struct scripts *scripts, struct script *script)
         list_newest(scripts, script);
 }
 
-/* The newest one may go as well: who runs it holds it. */
+/* May evict even the newest script: its caller holds a reference. */
 static void forget_oldest(struct scripts *scripts, uint64_t most)
 {
     while (!TAILQ_EMPTY(&scripts->by_use) &&
@@ -240,7 +241,7 @@ static bool read_shebang(struct script *script, char *problem)
         return false;
     }
     script->flags = SCRIPT_HAS_SHEBANG;
-    script->code_at = (size_t)(end - at); /* the line's end stays: lines are counted */
+    script->code_at = (size_t)(end - at); /* the newline stays, so that line numbers are right */
     struct resp_slice word = next_word(&at, end);
     if (!is_word(word, "#!lua")) {
         snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected engine in script shebang: %.*s",

@@ -1,9 +1,9 @@
 /*
- * Scripts: the server's registry of them, by the SHA-1 of their text. What runs them is a Lua state
- * of each worker's own, see script_state.h, which compiles them when it needs them.
+ * Scripts: the server's registry of them, by the SHA-1 of their text. They run in a Lua state that
+ * each worker has (script_state.h) and compiles them on demand.
  *
- * Threads: the registry is everybody's. A script does not change but for `wants_all`, and lives
- * while it is held.
+ * Threads: the registry may be used from any thread. A script is immutable except for `wants_all`,
+ * and lives while a reference to it is held.
  */
 #ifndef VELLUM_SCRIPT_H
 #define VELLUM_SCRIPT_H
@@ -16,7 +16,8 @@
 #include "protocol/resp.h"
 #include "server/base/sha1.h"
 
-/* Beyond so many scripts that only EVAL has brought, the one not used for longest is forgotten. */
+/* With more scripts than this that were added by EVAL only, the least recently used one is evicted.
+ */
 #define SCRIPTS_OF_EVAL_MAX 500
 
 enum script_flags {
@@ -29,21 +30,21 @@ enum script_flags {
 };
 
 struct script {
-    struct script *next;        /* of the same slot */
-    TAILQ_ENTRY(script) by_use; /* EVAL's */
-    bool is_loaded;             /* by SCRIPT LOAD: it stays */
-    bool is_listed;             /* among EVAL's */
-    _Atomic uint32_t holders;   /* the registry is one */
-    _Atomic bool wants_all;     /* has used keys that were not declared */
+    struct script *next;        /* in the same hash slot */
+    TAILQ_ENTRY(script) by_use; /* position in the LRU list */
+    bool is_loaded;             /* by SCRIPT LOAD: never evicted */
+    bool is_listed;             /* in the LRU list */
+    _Atomic uint32_t holders;   /* references, including the registry's */
+    _Atomic bool wants_all;     /* it has used undeclared keys */
     uint32_t flags;             /* enum script_flags */
-    uint64_t number;            /* no other script has or had it */
+    uint64_t number;            /* unique, never reused */
     char sha[SHA1_HEX_LEN + 1];
-    size_t len, code_at; /* `code_at`: behind the first line, if that is a shebang */
+    size_t len, code_at; /* `code_at`: after the first line if that is a shebang */
     char text[];
 };
 
-/* What the texts of all scripts may take, of maxmemory. EVAL's oldest ones are forgotten beyond it,
- * and SCRIPT LOAD is refused. */
+/* The fraction of maxmemory that the texts of all scripts may take. Beyond it EVAL's oldest scripts
+ * are evicted and SCRIPT LOAD is refused. */
 #define SCRIPTS_TEXT_SHARE 8
 
 struct scripts;
@@ -51,22 +52,23 @@ struct scripts;
 struct scripts *scripts_new(void); /* NULL: out of memory */
 void scripts_free(struct scripts *scripts);
 
-/* Both hold it; NULL: there is none. scripts_add gives the one that is there, if there is one; or
- * NULL, and an error reply: about its first line, or memory. `most`: bytes for all. */
+/* Both return a reference, or NULL. scripts_find: NULL if there is no such script. scripts_add:
+ * returns the existing script if there is one; on failure NULL and an error reply, about the first
+ * line or memory. `most`: limit for all texts, in bytes. */
 struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN]);
 #define SCRIPT_PROBLEM_MAX 160
 struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
                            uint64_t most, char problem[SCRIPT_PROBLEM_MAX]);
 void script_release(struct script *script);
 
-/* Out of the registry: its text is no script after all. */
+/* Removes a script that does not compile from the registry. */
 void scripts_forget(struct scripts *scripts, struct script *script);
 void scripts_flush(struct scripts *scripts);
 
-uint64_t scripts_flushes(const struct scripts *scripts); /* how often */
+uint64_t scripts_flushes(const struct scripts *scripts); /* number of flushes */
 uint64_t scripts_count(const struct scripts *scripts);
 uint64_t scripts_bytes(const struct scripts *scripts);
-/* By how much the bytes have changed since the last call. */
+/* The change of the bytes since the last call. */
 int64_t scripts_take_change(struct scripts *scripts);
 
 #endif

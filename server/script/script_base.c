@@ -1,6 +1,7 @@
 /*
- * Lua's basic functions as scripts see them: those of Lua where they do no harm, and ours where
- * they would see past a sealed table, catch what is not to be caught, load bytecode, or never end.
+ * Lua's basic functions as scripts see them: Lua's own where they are safe, and our versions of
+ * those that would otherwise bypass a sealed table, catch the error that ends a run, load
+ * bytecode, or never end.
  */
 #include "server/script/script_base.h"
 
@@ -18,7 +19,7 @@
 
 /* ---- errors ---- */
 
-/* The end of a protected call: what ends the run goes on through it. */
+/* Returns from a protected call. The error that ends the run is raised again. */
 static int give_results(lua_State *lua, int status)
 {
     if (status != 0 && script_state_of(lua)->is_over)
@@ -28,7 +29,7 @@ static int give_results(lua_State *lua, int status)
     return lua_gettop(lua);
 }
 
-/* Redis's tables about errors become their texts. */
+/* As in Redis, an error table is replaced by its text. */
 static int base_pcall(lua_State *lua)
 {
     luaL_checkany(lua, 1);
@@ -41,8 +42,8 @@ static int base_pcall(lua_State *lua)
     return give_results(lua, status);
 }
 
-/* The script's own handler of errors, but not for what ends the run: Lua would run it without the
- * hook, if it is the hook that raises the error, so that nothing could end it any more. */
+/* Calls the script's own error handler, except for the error that ends the run. Lua runs the
+ * handler without the hook if the hook has raised the error, so nothing could end the handler. */
 static int handle_error(lua_State *lua)
 {
     if (script_state_of(lua)->is_over)
@@ -58,9 +59,9 @@ static int base_xpcall(lua_State *lua)
 {
     luaL_checkany(lua, 2);
     lua_settop(lua, 2);
-    if (lua_isfunction(lua, 2)) /* else Lua has an error for it */
+    if (lua_isfunction(lua, 2)) /* otherwise Lua reports the error */
         lua_pushcclosure(lua, handle_error, 1);
-    lua_insert(lua, 1); /* the handler below the function */
+    lua_insert(lua, 1); /* the handler goes below the function */
     int status = lua_pcall(lua, 0, LUA_MULTRET, 1);
     lua_remove(lua, 1);
     return give_results(lua, status);
@@ -70,7 +71,7 @@ static int base_resume(lua_State *lua)
 {
     int count = script_call_wrapped(lua);
     if (script_state_of(lua)->is_over)
-        return lua_error(lua); /* on top: why it has ended */
+        return lua_error(lua); /* on top: the reason why it ended */
     return count;
 }
 
@@ -119,7 +120,7 @@ static int base_rawget(lua_State *lua)
     return 1;
 }
 
-/* For functions that change their first argument. */
+/* For functions that modify their first argument. */
 static int base_change(lua_State *lua)
 {
     if (script_is_sealed(lua, 1))
@@ -159,7 +160,8 @@ static const char *read_text(lua_State *lua, void *arg, size_t *len)
     return *len == 0 ? NULL : piece;
 }
 
-/* The collector rests meanwhile: the compiler does not hold on to all that it makes. */
+/* The collector is stopped meanwhile, because the compiler does not anchor every object that it
+ * creates. */
 bool script_load(lua_State *lua, const char *text, size_t len, const char *name)
 {
     if (len > 0 && text[0] == LUA_SIGNATURE[0]) {
@@ -198,7 +200,7 @@ static int base_load(lua_State *lua)
     lua_settop(lua, 2);
     lua_pushliteral(lua, "");
     for (;;) {
-        script_check_interrupt(lua); /* the reader may be a function of C */
+        script_check_interrupt(lua); /* the reader may be a C function */
         lua_pushvalue(lua, 1);
         if (lua_pcall(lua, 0, 1, 0) != 0) {
             if (script_state_of(lua)->is_over)
@@ -224,7 +226,7 @@ static int base_load(lua_State *lua)
 
 #define REPEATED_AT_ONCE (1024 * 1024)
 
-/* `len` bytes again and again, until there are `whole`. */
+/* Repeats `len` bytes up to `whole` bytes. */
 static void push_repeated(lua_State *lua, const char *text, size_t len, size_t whole)
 {
     char *all = lua_newuserdata(lua, whole);
@@ -258,7 +260,7 @@ static int string_rep(lua_State *lua)
     return 1;
 }
 
-/* For what goes through whole strings, byte by byte. */
+/* For functions that process whole strings byte by byte. */
 static int string_walk(lua_State *lua)
 {
     size_t len = 0;
@@ -272,7 +274,7 @@ static int string_walk(lua_State *lua)
 
 #define RANDOM_MAX 2147483647.0
 
-/* The sequence of POSIX's lrand48: the one that Redis's scripts get. */
+/* The sequence of POSIX lrand48(), which Redis's scripts get. */
 static int math_random(lua_State *lua)
 {
     uint16_t *seed = script_state_of(lua)->random;
@@ -310,7 +312,8 @@ static int math_randomseed(lua_State *lua)
 #define COLLECTED_AT_ONCE (8 * 1024) /* kilobytes */
 #define COLLECT_STEP 1024
 
-/* All there is, step by step where that is much. Two rounds: the first one may have been begun. */
+/* Collects all garbage, in steps if there is much. Runs two cycles, because the first may have been
+ * in progress already. */
 static void collect(lua_State *lua)
 {
     if (lua_gc(lua, LUA_GCCOUNT, 0) < COLLECTED_AT_ONCE) {
@@ -322,7 +325,7 @@ static void collect(lua_State *lua)
             script_check_interrupt(lua);
 }
 
-/* The collector's settings are the state's, not a script's. */
+/* The collector's settings belong to the state and cannot be changed by a script. */
 static int base_collectgarbage(lua_State *lua)
 {
     static const char *const options[] = {"collect", "count",    "step",       "stop",

@@ -9,10 +9,10 @@
 
 #include <lua.h>
 
-void script_open_base(lua_State *lua); /* into the globals */
+void script_open_base(lua_State *lua); /* adds them to the globals */
 
-/* Pushes the function that the text is, or what is wrong with it: whether it is the function. Only
- * text is loaded: Lua trusts bytecode. */
+/* Compiles the text and pushes the function (true) or an error message (false). Only source text is
+ * accepted, because Lua does not validate bytecode. */
 bool script_load(lua_State *lua, const char *text, size_t len, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * `bit`: operations on 32-bit integers, as LuaBitOp defines them: numbers are taken modulo 2^32,
- * results are signed.
+ * `bit`: operations on 32-bit integers, as LuaBitOp defines them. Numbers are taken modulo 2^32
+ * and results are signed.
  */
 #include "server/script/script_bit.h"
 
@@ -97,7 +97,7 @@ static int bit_bswap(lua_State *lua)
     return push_bits(lua, __builtin_bswap32(check_bits(lua, 1)));
 }
 
-/* The number of digits may be given; a negative one asks for capitals. */
+/* The number of digits is optional; a negative one selects capital letters. */
 static int bit_tohex(lua_State *lua)
 {
     uint32_t bits = check_bits(lua, 1);

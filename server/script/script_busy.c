@@ -13,10 +13,10 @@
 #include "server/core/worker.h"
 
 #define NSEC_PER_MS 1000000
-#define LONG_RUN_NSEC (20 * NSEC_PER_MS) /* then it pauses */
+#define LONG_RUN_NSEC (20 * NSEC_PER_MS) /* from then on it pauses */
 #define PAUSE_EVERY_NSEC (10 * NSEC_PER_MS)
 #define TICKS_BETWEEN_LOOKS 4096
-#define PAUSE_NSEC 50000 /* so that who waits for a lock gets it */
+#define PAUSE_NSEC 50000 /* gives lock waiters time to get the lock */
 
 static void note_busy(struct script_state *state, uint64_t ran_nsec)
 {
@@ -29,7 +29,7 @@ static void note_busy(struct script_state *state, uint64_t ran_nsec)
              (unsigned long long)(ran_nsec / NSEC_PER_MS), state->script->sha);
 }
 
-/* Others have their turn; the script's keys stay its own. */
+/* Lets other requests run. The script keeps its key locks. */
 static void pause_run(struct script_state *state)
 {
     struct worker *worker = state->worker;
@@ -88,8 +88,8 @@ void script_check_interrupt(lua_State *lua)
     look_at_clock(state);
     round_clock_look_up(state->worker);
     if (atomic_load_explicit(&state->worker->server->stopping, memory_order_relaxed))
-        script_unwind(lua, STORE_REFUSED); /* half of its writes must not stay */
-    /* One that writes while it is being killed from another worker is not ended half-way. */
+        script_unwind(lua, STORE_REFUSED); /* so that its writes are rolled back */
+    /* A script that writes while it is being killed from another worker is not interrupted. */
     if (atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed) &&
         !state->has_written) {
         state->is_over = true;

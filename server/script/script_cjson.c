@@ -1,5 +1,5 @@
 /*
- * `cjson`: JSON, with lua-cjson's options, limits and messages. The options last for a run.
+ * `cjson`: JSON with the options, limits and messages of lua-cjson. Options last for one run.
  */
 #include "server/script/script_cjson.h"
 
@@ -76,7 +76,7 @@ static void encode_number(struct encoder *encoder, int index)
     put(encoder, text, (size_t)len);
 }
 
-/* How long it is as an array; -1: it is none. */
+/* Its length as an array; -1: it is not one. */
 static int64_t array_length(struct encoder *encoder)
 {
     lua_State *lua = encoder->lua;
@@ -153,7 +153,7 @@ static void encode_table(struct encoder *encoder, int depth)
         encode_object(encoder, depth);
 }
 
-/* What is on top. */
+/* The value on top of the stack. */
 static void encode_value(struct encoder *encoder, int depth)
 {
     lua_State *lua = encoder->lua;
@@ -219,7 +219,7 @@ struct decoder {
     const struct script_json *options;
     int depth;
     enum token token;
-    const char *token_at; /* or where in it the problem is */
+    const char *token_at; /* or where the error is */
     const char *problem;  /* of TOKEN_ERROR */
     double number;
 };
@@ -239,7 +239,7 @@ static bool take_word(struct decoder *decoder, const char *word)
     return true;
 }
 
-/* A NUL stands behind each of Lua's strings. */
+/* Lua's strings are NUL-terminated. */
 static void read_number(struct decoder *decoder)
 {
     const char *digits = decoder->at + (*decoder->at == '-');
@@ -288,7 +288,7 @@ static void put_utf8(struct resp_writer *out, unsigned code)
     resp_raw(out, bytes, len);
 }
 
-/* Behind "\u". */
+/* After "\u". */
 static bool read_unicode(struct decoder *decoder, struct resp_writer *out)
 {
     int code = read_hex(decoder->at, decoder->end);
@@ -350,7 +350,7 @@ static void next_token(struct decoder *decoder)
     static const char signs[] = "{}[]", more[] = ":,";
     decoder->at += strspn(decoder->at, " \t\r\n");
     decoder->token_at = decoder->at;
-    char c = *decoder->at; /* a NUL is an end, too */
+    char c = *decoder->at; /* a NUL ends the text, too */
     const char *sign = c == '\0' ? NULL : strchr(signs, c), *other = strchr(more, c);
     if (c == '\0') {
         decoder->token = TOKEN_END;
@@ -497,7 +497,7 @@ static int json_decode(lua_State *lua)
 
 /* ---- options ---- */
 
-/* From an argument, if it is given. */
+/* Reads an optional argument. */
 static void set_number(lua_State *lua, int arg, int *option, int least, int most)
 {
     if (lua_isnoneornil(lua, arg))

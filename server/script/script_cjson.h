@@ -10,7 +10,7 @@
 
 void script_open_cjson(lua_State *lua); /* leaves it on the stack */
 
-/* Its options, which begin anew with each run. */
+/* Its options, which are reset for each run. */
 enum script_json_invalid { SCRIPT_JSON_REFUSED, SCRIPT_JSON_AS_IS, SCRIPT_JSON_NULL };
 struct script_json {
     int encode_depth, decode_depth, precision, sparse_ratio, sparse_safe;

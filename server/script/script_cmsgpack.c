@@ -1,6 +1,6 @@
 /*
- * `cmsgpack`: MessagePack, as lua-cmsgpack writes and reads it. Tables with the keys 1 to n are
- * arrays; those that lie deeper than sixteen are nil.
+ * `cmsgpack`: MessagePack as lua-cmsgpack writes and reads it. Tables with the keys 1 to n are
+ * arrays. Tables nested deeper than sixteen levels become nil.
  */
 #include "server/script/script_cmsgpack.h"
 
@@ -22,7 +22,7 @@ struct packer {
 
 static void pack_value(struct packer *packer, int depth);
 
-/* A head byte and a number of `size` bytes, most significant first. */
+/* A head byte and a big-endian number of `size` bytes. */
 static void put_head(struct packer *packer, unsigned head, uint64_t number, unsigned size)
 {
     char bytes[9] = {(char)head};
@@ -83,7 +83,7 @@ static void pack_string(struct packer *packer)
     script_check_scratch(packer->lua);
 }
 
-/* `fixed`: the head that holds a small count; `wide`: the one before two bytes of it. */
+/* `fixed`: the head that includes a small count; `wide`: the head before a two-byte count. */
 static void put_count(struct packer *packer, uint32_t count, unsigned fixed, unsigned wide)
 {
     if (count < 16)
@@ -94,7 +94,7 @@ static void put_count(struct packer *packer, uint32_t count, unsigned fixed, uns
         put_head(packer, wide + 1, count, 4);
 }
 
-/* Counts the table on top; whether its keys are 1 to *count. */
+/* Counts the entries of the table on top. True: its keys are 1 to *count. */
 static bool is_array(lua_State *lua, uint32_t *count)
 {
     bool is_good = true;
@@ -132,7 +132,7 @@ static void pack_table(struct packer *packer, int depth)
     }
 }
 
-/* Pops it. */
+/* Pops the value. */
 static void pack_value(struct packer *packer, int depth)
 {
     lua_State *lua = packer->lua;
@@ -218,7 +218,7 @@ static void unpack_map(struct unpacker *unpacker, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         unpack_value(unpacker);
         unpack_value(unpacker);
-        lua_rawset(lua, -3); /* says what is no key */
+        lua_rawset(lua, -3); /* raises the error for an invalid key */
     }
 }
 
@@ -250,7 +250,7 @@ static void unpack_long(struct unpacker *unpacker, unsigned head)
         lua_pushboolean(lua, head == 0xc3);
     else if (head == 0xca || head == 0xcb)
         unpack_float(unpacker, head == 0xca ? 4 : 8);
-    else if (head >= 0xcc && head <= 0xcf) /* of 8 bytes: as if it had a sign */
+    else if (head >= 0xcc && head <= 0xcf) /* 8-byte ones are read as signed */
         lua_pushnumber(lua, (lua_Number)(int64_t)take_number(unpacker, 1u << (head - 0xcc)));
     else if (head >= 0xd0 && head <= 0xd3)
         unpack_signed(unpacker, 1u << (head - 0xd0));
@@ -285,8 +285,8 @@ static void unpack_value(struct unpacker *unpacker)
         lua_pushinteger(lua, (lua_Integer)head - 256);
 }
 
-/* Up to `limit` values (0: all) from `offset` on; before them where the next one begins, or -1 at
- * the end, unless all are wanted. */
+/* Decodes up to `limit` values (0: all) from `offset` on. Unless all are wanted, pushes the offset
+ * of the next one first, or -1 at the end. */
 static int unpack_from(lua_State *lua, lua_Number limit, lua_Number offset)
 {
     size_t len;

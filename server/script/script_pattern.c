@@ -1,6 +1,6 @@
 /*
- * A backtracking matcher. `pattern` and `subject` are given by where they stand and where they end,
- * so that zero bytes are bytes as all others.
+ * A backtracking matcher. `pattern` and `subject` are delimited by pointers, so zero bytes are
+ * ordinary bytes.
  */
 #include "server/script/script_pattern.h"
 
@@ -14,9 +14,9 @@
 
 #define CAPTURES_MAX 32
 #define DEPTH_MAX 200
-#define STEPS_MIN 100000000 /* allowed for any subject, and some for each of its bytes */
+#define STEPS_MIN 100000000 /* allowed for any subject, in addition to those per byte */
 #define STEPS_PER_BYTE 16
-#define WORK_BETWEEN_LOOKS (1 << 20) /* bytes, of subject and pattern */
+#define WORK_BETWEEN_LOOKS (1 << 20) /* in bytes of subject and pattern */
 #define WORK_PER_COMPARED_BYTES 64
 
 enum { CAPTURE_OPEN = -1, CAPTURE_PLACE = -2 };
@@ -32,7 +32,7 @@ struct match {
     int level;
     int depth;
     uint64_t steps, steps_max;
-    uint64_t work; /* since the last look up */
+    uint64_t work; /* since the last interrupt check */
     struct capture captures[CAPTURES_MAX];
 };
 
@@ -47,7 +47,7 @@ static void count_work(struct match *match, size_t work)
     script_check_interrupt(match->lua);
 }
 
-/* `work`: what it takes beside. A step may go through a whole set, or a whole capture. */
+/* `work`: additional bytes. A step may examine a whole set or a whole capture. */
 static void count_step(struct match *match, size_t work)
 {
     if (++match->steps > match->steps_max)
@@ -97,7 +97,7 @@ static bool is_in_class(int byte, int letter)
     return islower(letter) ? is_in : !is_in;
 }
 
-/* Behind the item for one character that begins at `pattern`. */
+/* The end of the single-character item that begins at `pattern`. */
 static const char *item_end(const struct match *match, const char *pattern)
 {
     const char *end = match->pattern_end;
@@ -111,7 +111,7 @@ static const char *item_end(const struct match *match, const char *pattern)
         return pattern;
     if (pattern < end && *pattern == '^')
         pattern++;
-    do { /* a ']' that comes first is one of the set */
+    do { /* a ']' in first place is a member of the set */
         if (pattern == end)
             luaL_error(match->lua, "malformed pattern (missing ']')");
         if (*pattern++ == '%' && pattern < end)
@@ -120,7 +120,7 @@ static const char *item_end(const struct match *match, const char *pattern)
     return pattern + 1;
 }
 
-/* `set` stands on the '[', `last` on the ']'. */
+/* `set` points to the '[', `last` to the ']'. */
 static bool is_in_set(int byte, const char *set, const char *last)
 {
     bool is_wanted = true;
@@ -216,7 +216,7 @@ static const char *close_capture(struct match *match, const char *at, const char
     return found;
 }
 
-/* "%1": the same once more. */
+/* "%1": the captured text again. */
 static const char *match_again(struct match *match, const char *at, char digit)
 {
     int which = digit - '1';
@@ -252,7 +252,7 @@ static const char *match_balance(struct match *match, const char *at, const char
     return NULL;
 }
 
-/* "%f[set]": `pattern` stands on the '['. */
+/* "%f[set]": `pattern` points to the '['. */
 static bool is_frontier(const struct match *match, const char *at, const char *pattern,
                         const char *end)
 {
@@ -263,8 +263,8 @@ static bool is_frontier(const struct match *match, const char *at, const char *p
 
 /* ---- the pattern ---- */
 
-/* What begins with '%' and is more than one character's class. *handled: it was. *next: the rest of
- * the pattern is to be matched where the result says. */
+/* Matches an item that begins with '%' and is not a character class. *handled: it was such an item.
+ * *next: the rest of the pattern is to be matched at the returned position. */
 static const char *match_special(struct match *match, const char *at, const char *pattern,
                                  const char **next, bool *handled)
 {
@@ -290,7 +290,8 @@ static const char *match_special(struct match *match, const char *at, const char
     return at;
 }
 
-/* One character with what may follow it. *next NULL: the result is that of the whole rest. */
+/* Matches a single-character item and its suffix. *next NULL: the result is that of the whole rest.
+ */
 static const char *match_item(struct match *match, const char *at, const char *pattern,
                               const char **next)
 {
@@ -386,7 +387,7 @@ static void push_capture(struct match *match, int which, const char *start, cons
         lua_pushlstring(lua, capture->start, (size_t)capture->len);
 }
 
-/* All captures; without any, the whole match if `start` is given. */
+/* Pushes all captures. Without any, pushes the whole match if `start` is given. */
 static int push_captures(struct match *match, const char *start, const char *end)
 {
     int count = match->level == 0 && start != NULL ? 1 : match->level;
@@ -503,7 +504,7 @@ static int string_gmatch(lua_State *lua)
 
 /* ---- gsub ---- */
 
-/* A replacement's text: "%0" is the match, "%1" a capture. */
+/* Expands a replacement text: "%0" is the match, "%1" a capture. */
 static void add_text(struct match *match, luaL_Buffer *out, const char *start, const char *end)
 {
     size_t len;
@@ -524,7 +525,7 @@ static void add_text(struct match *match, luaL_Buffer *out, const char *start, c
     }
 }
 
-/* What a function or a table has for it; nothing: it stays. */
+/* Replacement by a function or a table. Without a result the match is kept. */
 static void add_value(struct match *match, luaL_Buffer *out, const char *start, const char *end)
 {
     lua_State *lua = match->lua;

@@ -1,5 +1,5 @@
 /*
- * `redis`: how a script calls the server.
+ * `redis`: the library by which a script calls the server.
  */
 #include "server/script/script_redis.h"
 
@@ -21,18 +21,18 @@
 
 #define KEPT_REPLY_MAX (1024 * 1024)
 #define LONG_TEXT (64 * 1024)
-#define LOG_LINES_MAX 10000 /* of one run: they wait in memory for its end */
+#define LOG_LINES_MAX 10000 /* per run: log lines are buffered in memory until it ends */
 
 /* ---- call, pcall ---- */
 
-/* The arguments as they go to a command; false: they are not strings or numbers. */
+/* Converts the arguments for a command. False: one is neither a string nor a number. */
 static bool take_args(lua_State *lua, struct script_state *state, size_t count)
 {
     if (!array_reserve(&state->args, &state->arg_capacity, count, sizeof *state->args))
         luaL_error(lua, "not enough memory");
     for (size_t i = 0; i < count; i++) {
         int index = (int)i + 1;
-        if (lua_type(lua, index) == LUA_TNUMBER) { /* Lua's own way has 14 digits */
+        if (lua_type(lua, index) == LUA_TNUMBER) { /* Lua's own conversion has 14 digits */
             char text[32];
             snprintf(text, sizeof text, "%.17g", lua_tonumber(lua, index));
             lua_pushstring(lua, text);
@@ -55,7 +55,7 @@ static const struct command *find_command(const struct call *outer, size_t argc,
     return command;
 }
 
-/* Beyond its reply. */
+/* Whether it has effects other than its reply. */
 static bool has_effect(const struct command *command)
 {
     return (command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0 || command->role == ROLE_PUBLISH;
@@ -81,7 +81,7 @@ static const char *why_not(struct script_state *state, const struct command *com
     return NULL;
 }
 
-/* The hook does not count what a command takes. */
+/* The hook does not count the time of a command. */
 static void look_up_behind(lua_State *lua, const struct command *command)
 {
     if ((command->flags & CMD_FAST) == 0 || script_state_of(lua)->reply.len > LONG_TEXT)
@@ -90,7 +90,8 @@ static void look_up_behind(lua_State *lua, const struct command *command)
         script_check_clock(lua);
 }
 
-/* Runs it; its reply is in state->reply. Returns NULL, or why it was not run. */
+/* Runs the command; its reply is left in state->reply. Returns NULL, or the reason why it was not
+ * run. */
 static const char *run_command(lua_State *lua, size_t argc)
 {
     struct script_state *state = script_state_of(lua);
@@ -126,7 +127,7 @@ static const char *run_command(lua_State *lua, size_t argc)
     return NULL;
 }
 
-/* What a command has answered was counted with it. */
+/* An error reply was counted with its command already. */
 static void mark_counted(lua_State *lua)
 {
     lua_pushboolean(lua, true);
@@ -152,7 +153,7 @@ static int call_command(lua_State *lua, bool raises)
         problem = run_command(lua, argc);
     else if (argc > 0)
         problem = "Lua redis lib command arguments must be strings or integers";
-    lua_settop(lua, 0); /* there may be so many that little else finds room */
+    lua_settop(lua, 0); /* there may be so many that the stack is nearly full */
     if (problem != NULL)
         push_problem(lua, problem);
     else
@@ -257,7 +258,7 @@ static int redis_log(lua_State *lua)
     return 0;
 }
 
-/* There are no replicas and no second log to keep a write from. */
+/* There are neither replicas nor a separate log that a write could bypass. */
 static int redis_set_repl(lua_State *lua)
 {
     if (lua_gettop(lua) != 1)
@@ -275,7 +276,7 @@ static int redis_replicate_commands(lua_State *lua)
     return 1;
 }
 
-/* There is no debugger to stop in. */
+/* There is no debugger. */
 static int redis_breakpoint(lua_State *lua)
 {
     lua_pushboolean(lua, false);
@@ -288,7 +289,7 @@ static int redis_debug(lua_State *lua)
     return 0;
 }
 
-/* Everybody may do everything. */
+/* There are no ACLs: everything is permitted. */
 static int redis_acl_check_cmd(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);

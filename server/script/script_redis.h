@@ -1,5 +1,5 @@
 /*
- * `redis`: how a script calls the server.
+ * `redis`: the library by which a script calls the server.
  */
 #ifndef VELLUM_SCRIPT_REDIS_H
 #define VELLUM_SCRIPT_REDIS_H

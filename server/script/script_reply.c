@@ -1,5 +1,5 @@
 /*
- * Replies to Lua values, and Lua values to replies, as Redis converts them.
+ * Converts replies to Lua values and Lua values to replies, as Redis does.
  */
 #include "server/script/script_reply.h"
 
@@ -23,7 +23,7 @@ struct reader {
 
 static void push_value(struct reader *reader);
 
-/* The line that `at` stands on, without its end; `at` goes behind it. */
+/* The line at `at`, without its end. Advances `at` past the line. */
 static struct resp_slice read_line(struct reader *reader)
 {
     const char *end = memchr(reader->at, '\r', (size_t)(reader->end - reader->at));
@@ -108,7 +108,7 @@ static void push_verbatim(struct reader *reader, struct resp_slice bytes)
     lua_setfield(reader->lua, -2, "verbatim_string");
 }
 
-/* What a length stands before; a negative one is null. */
+/* For types that begin with a length; a negative one is null. */
 static void push_counted(struct reader *reader, char type, int64_t count)
 {
     lua_State *lua = reader->lua;
@@ -158,7 +158,7 @@ static void push_value(struct reader *reader)
     case '_':
         lua_pushnil(lua);
         break;
-    case '|': /* attributes of the value behind them, of which scripts are not told */
+    case '|': /* skips attributes of the next value, which scripts do not see */
         push_map(reader, to_number(line));
         lua_pop(lua, 1);
         push_value(reader);
@@ -180,12 +180,12 @@ struct writer {
     lua_State *lua;
     struct resp_writer *reply;
     uint8_t script_resp;
-    size_t before; /* of what is in the reply's buffer */
+    size_t before; /* bytes in the reply's buffer */
 };
 
 static void write_value(struct writer *writer);
 
-/* A line of the protocol: without line breaks. */
+/* A protocol line; line breaks in the text are replaced. */
 static void write_line(struct writer *writer, const char *head, int index)
 {
     size_t len, head_len = strlen(head);
@@ -211,7 +211,7 @@ static void write_big_number(struct writer *writer)
     write_line(writer, head, -1);
 }
 
-/* Pushes a field, without metamethods; whether it is of the type. Else it is popped. */
+/* Pushes a field, without metamethods. False: it is not of the type, and was popped. */
 static bool get_field(lua_State *lua, const char *name, int type)
 {
     lua_pushstring(lua, name);
@@ -271,7 +271,7 @@ static bool write_verbatim(struct writer *writer)
     return true;
 }
 
-/* A table that names its type. Leaves what it pushes to its caller. */
+/* A table that names its type. The caller must pop what it pushes. */
 static bool write_named(struct writer *writer)
 {
     lua_State *lua = writer->lua;
@@ -292,7 +292,8 @@ static bool write_named(struct writer *writer)
     return true;
 }
 
-/* Up to the first nil. Their number is known at the end: its digits are put before them. */
+/* Writes the elements up to the first nil. The count is known only at the end, so its digits are
+ * inserted before them. */
 static void write_elements(struct writer *writer)
 {
     lua_State *lua = writer->lua;
@@ -315,7 +316,7 @@ static void write_table(struct writer *writer)
 {
     lua_State *lua = writer->lua;
     int top = lua_gettop(lua);
-    if (script_is_sealed(lua, -1)) /* shows what is behind it */
+    if (script_is_sealed(lua, -1)) /* pushes the table behind it */
         top++;
     if (!write_named(writer)) {
         lua_settop(lua, top);
@@ -341,7 +342,7 @@ static void note_growth(struct writer *writer, size_t more)
         script_raise(writer->lua, "the script's reply is too large");
 }
 
-/* Pops it. */
+/* Pops the value. */
 static void write_value(struct writer *writer)
 {
     lua_State *lua = writer->lua;

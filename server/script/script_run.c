@@ -1,8 +1,8 @@
 /*
  * Invariants:
- * 1. Lua is entered by protected calls alone: whatever it raises, memory included, comes back as an
- *    error. What a raised error would leak belongs to the state.
- * 2. The globals are sealed but for KEYS and ARGV, which each run has anew.
+ * 1. Lua is entered only by protected calls. Any error that it raises, out of memory included, is
+ *    returned. All memory that an error could leak belongs to the state.
+ * 2. The globals are sealed, except for KEYS and ARGV, which each run sets anew.
  */
 #include "server/script/script_run.h"
 
@@ -27,17 +27,18 @@
 #include "server/script/script_state.h"
 #include "server/script/script_struct.h"
 
-#define COMPILED_MAX 1000 /* kept; then all are forgotten */
+#define COMPILED_MAX 1000 /* when exceeded, all are dropped */
 #define FULL_COLLECT_SHARE 4
-#define KEPT_SHARE 2 /* of what runs may have, for all workers between them */
+#define KEPT_SHARE 2 /* fraction of the runs' memory that all workers together keep */
 
-/* What a run takes from Lua's registry, by number: neither strings nor closures are made for it. */
+/* Objects that a run takes from Lua's registry by number, so that it allocates no strings or
+ * closures for them. */
 enum kept {
-    KEPT_FUNCTIONS = 1, /* compiled, by the scripts' numbers */
-    KEPT_GLOBALS,       /* what is behind the sealed one */
+    KEPT_FUNCTIONS = 1, /* compiled functions, by the scripts' numbers */
+    KEPT_GLOBALS,       /* the table behind the sealed one */
     KEPT_KEYS,          /* names of globals */
     KEPT_ARGV,
-    KEPT_RUN, /* functions of C */
+    KEPT_RUN, /* C functions */
     KEPT_HANDLER
 };
 
@@ -52,7 +53,7 @@ static int no_such_global(lua_State *lua)
     return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
 }
 
-/* Each table of the globals, so that what is behind `_G` holds only sealed ones. */
+/* Seals each library table, so that the table behind `_G` contains only sealed ones. */
 static void seal_libraries(lua_State *lua)
 {
     static const char *const names[] = {"string", "table",  "math",     "coroutine", "redis",
@@ -62,7 +63,7 @@ static void seal_libraries(lua_State *lua)
         script_seal(lua);
         lua_setfield(lua, -2, *name);
     }
-    /* Strings find their methods by this table, which getmetatable() shows. */
+    /* Strings find their methods through this table, and getmetatable() returns it. */
     lua_pushliteral(lua, "");
     lua_getmetatable(lua, -1);
     lua_getfield(lua, -3, "string");
@@ -75,7 +76,7 @@ static void seal_libraries(lua_State *lua)
     lua_pop(lua, 2);
 }
 
-/* The value on top, which goes. */
+/* Seals the value on top and pops it. */
 static void keep(lua_State *lua, enum kept as)
 {
     lua_rawseti(lua, LUA_REGISTRYINDEX, as);
@@ -138,7 +139,7 @@ static void hook(lua_State *lua, lua_Debug *where)
 {
     (void)where;
     const struct script_state *state = script_state_of(lua);
-    if (lua_gethookcount(lua) != state->hook_instructions) /* a coroutine: it has its own */
+    if (lua_gethookcount(lua) != state->hook_instructions) /* coroutines have own hooks */
         script_set_hook(lua, state);
     script_check_interrupt(lua);
 }
@@ -167,7 +168,7 @@ struct script_state *script_state_get(struct worker *worker)
 
 /* ---- functions ---- */
 
-/* Pushes the script's function, or what is wrong with it; returns whether it is the function. */
+/* Pushes the script's function (true) or an error message (false). */
 static bool push_function(lua_State *lua, struct script_state *state, const struct script *script)
 {
     push_kept(lua, KEPT_FUNCTIONS);
@@ -223,7 +224,7 @@ struct run {
     size_t key_at, arg_at;
 };
 
-/* Makes a table of what an error says, and where it happened. */
+/* Converts an error to a table with its text and position. */
 static int describe_error(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
@@ -265,7 +266,7 @@ static const char *raw_field(lua_State *lua, const char *name)
     return text;
 }
 
-/* An error that is not the script's: out of memory, or a reply that cannot be written. */
+/* An error not caused by the script: out of memory, or a reply that cannot be written. */
 static void write_failure(lua_State *lua, struct call *call)
 {
     const char *text = lua_istable(lua, -1) ? raw_field(lua, "err") : NULL;
@@ -276,11 +277,11 @@ static void write_failure(lua_State *lua, struct call *call)
                     lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "unknown error");
 }
 
-/* The error on top as the script's reply. */
+/* Replies with the error on top of the stack. */
 static void write_error(lua_State *lua, struct call *call, const struct script *script)
 {
     if (!lua_istable(lua, -1)) {
-        if (script_state_of(lua)->is_over) /* Lua had no room for that error */
+        if (script_state_of(lua)->is_over) /* Lua had no memory for the error itself */
             resp_errorf(call->reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", script->sha);
         else
             write_failure(lua, call);
@@ -296,7 +297,7 @@ static void write_error(lua_State *lua, struct call *call, const struct script *
         resp_errorf(call->reply, "%s script: %s", text, script->sha);
 }
 
-/* A fresh global table of the arguments [from, to). */
+/* Sets a global to a new table of the arguments [from, to). */
 static void set_arguments(lua_State *lua, const struct call *call, enum kept name, size_t from,
                           size_t to)
 {
@@ -309,7 +310,7 @@ static void set_arguments(lua_State *lua, const struct call *call, enum kept nam
     lua_rawset(lua, -3);
 }
 
-/* What is on top is an error that was counted with the command that gave it. */
+/* Whether the error on top was counted already, with the command that raised it. */
 static bool is_counted(lua_State *lua)
 {
     if (!lua_istable(lua, -1))
@@ -362,7 +363,7 @@ static int forget_functions(lua_State *lua)
     return collect(lua);
 }
 
-/* Needs some memory itself. */
+/* Itself needs some memory. */
 static void make_smaller(struct script_state *state, lua_CFunction way)
 {
     state->is_unbounded = true;
@@ -371,7 +372,7 @@ static void make_smaller(struct script_state *state, lua_CFunction way)
     state->is_unbounded = false;
 }
 
-/* Between runs: compiled scripts do not take what the next run needs. */
+/* Called between runs, so that compiled scripts do not take memory that the next run needs. */
 static void keep_small(struct script_state *state)
 {
     size_t most = script_memory_max(state);
@@ -415,7 +416,7 @@ static void begin(struct script_state *state, struct call *call, struct script *
     state->pause_nsec = 0;
 }
 
-/* A run that has to wait when it was killed must not be begun again. */
+/* A run that was killed and has to wait must not be run again. */
 static void heed_late_kill(struct script_state *state, size_t start)
 {
     bool is_killed = atomic_load_explicit(&state->worker->script.is_killed, memory_order_relaxed);

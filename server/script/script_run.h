@@ -10,14 +10,15 @@
 struct script_state;
 struct worker;
 
-/* The worker's, made where there is none or it is from before SCRIPT FLUSH. NULL: out of memory. */
+/* The worker's state. It is created if there is none, or if it is older than the last SCRIPT FLUSH.
+ * NULL: out of memory. */
 struct script_state *script_state_get(struct worker *worker);
 
-/* Answers with what is wrong with it, or says nothing and returns true. */
+/* True: the script compiles. False: it does not, and an error reply was written. */
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
 
-/* Runs it for a call, whose nest is settled: its arguments from `key_at` on are the keys, from
- * `arg_at` on the other ones. */
+/* Runs the script for a call whose nested calls are settled. Its arguments from `key_at` on are the
+ * keys, those from `arg_at` on the others. */
 STORE_MUST_CHECK enum store_result script_run(struct script_state *state, struct call *call,
                                               struct script *script, bool is_readonly,
                                               size_t key_at, size_t arg_at);

@@ -1,14 +1,16 @@
 /*
- * Sealed tables: Lua 5.1 has no constant ones. A sealed table is an empty one whose metatable shows
- * another; the functions that look past metatables (script_base.c) know of them.
+ * Sealed tables. Lua 5.1 has no constant tables: a sealed table is an empty one whose metatable
+ * redirects reads to another. The functions that bypass metatables (script_base.c) treat sealed
+ * tables specially.
  *
- * Invariant: nothing gives a script the table behind a sealed one, nor the metatable of one.
+ * Invariant: a script can reach neither the table behind a sealed one nor its metatable.
  */
 #include "server/script/script_seal.h"
 
 #include <lauxlib.h>
 
-/* The registry's table from metatables to what is behind: its address is the key. */
+/* The address of this is the registry's key for a table that maps metatables to the tables behind.
+ */
 static const char seals_key;
 
 static int refuse_assignment(lua_State *lua)

@@ -1,5 +1,5 @@
 /*
- * Sealed tables: what cannot be changed by scripts.
+ * Sealed tables: tables that scripts cannot modify.
  */
 #ifndef VELLUM_SCRIPT_SEAL_H
 #define VELLUM_SCRIPT_SEAL_H
@@ -8,11 +8,11 @@
 
 #include <lua.h>
 
-/* The table on top of the stack is replaced by one that shows what is in it and cannot be changed.
- * What libraries are given may be one of those. */
+/* Replaces the table on top of the stack by a read-only view of it. Arguments of library functions
+ * may be sealed tables. */
 void script_seal(lua_State *lua);
-bool script_is_sealed(lua_State *lua, int index); /* pushes what is behind it, if so */
-/* Raises the error of what would change a sealed table. */
+bool script_is_sealed(lua_State *lua, int index); /* if so, pushes the table behind it */
+/* Raises the error for an attempt to modify a sealed table. */
 int script_refuse_change(lua_State *lua);
 
 #endif

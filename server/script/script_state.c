@@ -1,5 +1,5 @@
 /*
- * Invariant: Lua has no more memory than it was granted, but for a moment (`is_unbounded`).
+ * Invariant: Lua never has more memory than it was granted, except briefly while `is_unbounded`.
  */
 #include "server/script/script_state.h"
 
@@ -12,13 +12,13 @@
 #include "server/exec/nested.h"
 
 #define HOOK_FEWEST 10
-#define HOOK_BLOCK                                                                                 \
-    (64 * 1024) /* an instruction may go through a whole one: no more than so many                 \
-                   bytes, times SCRIPT_HOOK_INSTRUCTIONS, between two looks */
+/* Bytes. One instruction may walk a whole block, so between two interrupt checks at most this many
+ * bytes per instruction are allowed: HOOK_BLOCK * SCRIPT_HOOK_INSTRUCTIONS. */
+#define HOOK_BLOCK (64 * 1024)
 #define SCRATCH_KEPT (64 * 1024)
 #define GRANT_BYTES ((size_t)64 * 1024)
-#define NOTE_STEP (256 * 1024)             /* of a change that the store need not hear of at once */
-#define GRANT_ALWAYS ((size_t)1024 * 1024) /* the libraries, and a small script */
+#define NOTE_STEP (256 * 1024) /* smaller changes need not be reported to the store at once */
+#define GRANT_ALWAYS ((size_t)1024 * 1024) /* for the libraries and a small script */
 
 /* ---- memory ---- */
 
@@ -27,7 +27,8 @@ void script_set_hook(lua_State *lua, const struct script_state *state)
     lua_sethook(lua, state->hook, LUA_MASKCOUNT, state->hook_instructions);
 }
 
-/* The larger the blocks that a script has made, the longer its instructions may take. */
+/* Instructions may take longer the larger the script's blocks are, so the hook must run more often.
+ */
 static void note_block(struct script_state *state, size_t size)
 {
     int most = (int)((uint64_t)SCRIPT_HOOK_INSTRUCTIONS * HOOK_BLOCK / size);
@@ -48,7 +49,8 @@ size_t script_memory_max(const struct script_state *state)
     return share < SCRIPT_MEMORY_MAX ? share : SCRIPT_MEMORY_MAX;
 }
 
-/* Whether there may be `bytes`. Granted in pieces, so that workers do not meet at every block. */
+/* Whether Lua may have `bytes`. Memory is granted in units, so that workers do not contend for the
+ * counter at every block. */
 static bool is_granted(struct script_state *state, size_t bytes)
 {
     if (bytes <= state->granted || state->is_unbounded)
@@ -64,7 +66,7 @@ static bool is_granted(struct script_state *state, size_t bytes)
     return true;
 }
 
-/* What the transaction has, the store knows itself. */
+/* The transaction's memory is known to the store already. */
 static void tell_store(struct script_state *state, uint64_t apart)
 {
     int64_t change = (int64_t)(state->bytes + state->reply_bytes + apart) - state->noted_bytes;
@@ -94,7 +96,7 @@ bool script_note_commands(struct script_state *state, const struct call *outer)
     return is_within_grant(state);
 }
 
-/* After a run: what it does not hold any more is for others. */
+/* Called after a run: returns unused grants to the other workers. */
 static void give_grants_back(struct script_state *state)
 {
     size_t kept = (state->bytes + GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
@@ -113,7 +115,7 @@ void script_settle_memory(struct script_state *state)
     atomic_store_explicit(&state->worker->script.bytes, state->bytes, memory_order_relaxed);
 }
 
-/* For a large block, before it is filled. */
+/* Called before a large block is filled. */
 static void make_room(struct script_state *state)
 {
     tell_store(state, state->call->nested_calls->bytes);
@@ -126,7 +128,7 @@ bool script_note_reply(struct script_state *state, size_t bytes)
         return true;
     const struct server *server = state->worker->server;
     uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
-    if (bytes > limit && !state->call->session->no_evict) /* the client would be closed for it */
+    if (bytes > limit && !state->call->session->no_evict) /* the client would be closed */
         return false;
     state->reply_bytes = bytes;
     make_room(state);

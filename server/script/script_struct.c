@@ -1,11 +1,11 @@
 /*
- * `struct`: values to bytes and back, by a format:
+ * `struct`: packs values into bytes and unpacks them, by a format:
  *
- *     > < !       byte order, and alignment to the size given behind '!'
- *     b B h H l L T i I    integers of 1, 2, 8, size_t's and 4 bytes, or as many as a number behind
- *                 i and I says; capitals are not signed
- *     f d         numbers; s: a string up to a zero byte; c and a number: so many characters
- *     x           a zero byte; a blank is nothing
+ *     > < !       byte order; alignment to the size given after '!'
+ *     b B h H l L T i I    integers of 1, 2, 8, size_t's and 4 bytes; i and I may be followed by
+ *                 a size; capitals are unsigned
+ *     f d         numbers; s: a zero-terminated string; c and a number: that many characters
+ *     x           a zero byte; a blank is ignored
  */
 #include "server/script/script_struct.h"
 
@@ -28,7 +28,7 @@ struct format {
 
 struct item {
     char kind;
-    size_t size, padding; /* the padding stands before it */
+    size_t size, padding; /* the padding before it */
 };
 
 static size_t read_size(struct format *format, size_t otherwise)
@@ -88,7 +88,7 @@ static void set_order(struct format *format, char kind)
     }
 }
 
-/* The next item, when `offset` bytes stand before it; false: the end. */
+/* The next item, at `offset`. False: the end of the format. */
 static bool next_item(struct format *format, size_t offset, struct item *item)
 {
     while (*format->at != '\0' && strchr("><! ", *format->at) != NULL)
@@ -164,9 +164,9 @@ static void put_item(struct format *format, struct resp_writer *out, const struc
     case 'c':
         text = luaL_checklstring(lua, *arg, &len);
         size_t wanted = item->kind == 's' || item->size == 0 ? len : item->size;
-        ++*arg; /* named by the next one's number, as in Redis */
+        ++*arg; /* as in Redis, the next argument's number is reported */
         luaL_argcheck(lua, len >= wanted, *arg, "string too short");
-        resp_raw(out, text, wanted + (item->kind == 's')); /* with its zero byte */
+        resp_raw(out, text, wanted + (item->kind == 's')); /* including its zero byte */
         break;
     case 'x':
         resp_raw(out, "", 1);
@@ -184,7 +184,7 @@ static int struct_pack(lua_State *lua)
     struct format format = begin(lua);
     struct resp_writer *out = script_scratch(lua);
     struct item item;
-    lua_pushnil(lua); /* an argument that is missing is nil, to messages */
+    lua_pushnil(lua); /* messages report a missing argument as nil */
     for (int arg = 2; next_item(&format, out->len, &item);) {
         resp_raw(out, zeros, item.padding);
         put_item(&format, out, &item, &arg);
@@ -224,13 +224,14 @@ static void push_float(struct format *format, const char *from, size_t size)
     lua_pushnumber(format->lua, size == sizeof single ? single : number);
 }
 
-/* Pushes what stands at `from`, but for 'x'; returns how long it is. `count`: values so far. */
+/* Pushes the value at `from`, unless the item is 'x'. Returns its size in bytes. `count`: values so
+ * far. */
 static size_t take_item(struct format *format, const struct item *item, const char *from,
                         size_t left, int *count)
 {
     lua_State *lua = format->lua;
     size_t size = item->size;
-    if (item->kind == 'c' && size == 0) { /* the value before it is the length */
+    if (item->kind == 'c' && size == 0) { /* the previous value is the length */
         if (*count == 0 || !lua_isnumber(lua, -1))
             luaL_error(lua, "format 'c0' needs a previous size");
         lua_Number wanted = lua_tonumber(lua, -1);

@@ -1,7 +1,8 @@
 /*
- * `table` as scripts see it. Lua's hook counts its own instructions, so a function of C that walks
- * for long, or calls only other functions of C, would run without a look at clock and SCRIPT KILL:
- * those functions stand here, with looks up. Replies and errors are those of Lua 5.1.
+ * `table` as scripts see it. Lua's hook counts only Lua instructions. A C function that loops for
+ * long, or calls only other C functions, would run without checking the clock and SCRIPT KILL.
+ * Such functions are reimplemented here with interrupt checks. Replies and errors are those of Lua
+ * 5.1.
  */
 #include "server/script/script_table.h"
 
@@ -13,7 +14,7 @@
 #include "server/script/script_state.h"
 #include "server/script/script_wrap.h"
 
-#define FEW_ELEMENTS 2048 /* need no looks up in between */
+#define FEW_ELEMENTS 2048 /* need no interrupt checks */
 #define PIECE 8192
 
 static void refuse_if_sealed(lua_State *lua)
@@ -66,7 +67,7 @@ static int table_remove(lua_State *lua)
 
 /* ---- sort ---- */
 
-/* What Lua sorts by where nothing else is given. */
+/* The default order of a sort. */
 static int less(lua_State *lua)
 {
     script_check_clock(lua);
@@ -74,7 +75,7 @@ static int less(lua_State *lua)
     return 1;
 }
 
-/* A comparison that is a function of C, which no hook interrupts. */
+/* A comparison that is a C function, which the hook cannot interrupt. */
 static int compare_by_c(lua_State *lua)
 {
     script_check_clock(lua);
@@ -101,7 +102,7 @@ static int table_sort(lua_State *lua)
 
 /* ---- concat ---- */
 
-/* Elements [first, last] of the table at `table` as one string, by the function that is wrapped. */
+/* Concatenates elements [first, last] of the table at `table` by the wrapped function. */
 static void concat_piece(lua_State *lua, int table, int first, int last)
 {
     lua_pushvalue(lua, lua_upvalueindex(1));
@@ -136,8 +137,8 @@ static int table_concat(lua_State *lua)
 
 /* ---- foreach, foreachi ---- */
 
-/* Calls the function at 2 with the two values on top, and pops them, and leaves its result if that
- * is not nil: whether it is. */
+/* Calls the function at 2 with the two values on top, and pops them. True: its result is not nil
+ * and was left on the stack. */
 static bool ends_walk(lua_State *lua)
 {
     script_check_clock(lua);
@@ -147,7 +148,7 @@ static bool ends_walk(lua_State *lua)
     lua_call(lua, 2, 1);
     if (!lua_isnil(lua, -1))
         return true;
-    lua_pop(lua, 2); /* the key stays, for lua_next */
+    lua_pop(lua, 2); /* lua_next() needs the key */
     return false;
 }
 

@@ -6,6 +6,6 @@
 
 #include <lua.h>
 
-void script_open_tables(lua_State *lua); /* into the table on top */
+void script_open_tables(lua_State *lua); /* adds them to the table on top */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Lua's numbers as integers.
+ * Conversion of Lua's numbers to integers.
  */
 #ifndef VELLUM_SCRIPT_VALUE_H
 #define VELLUM_SCRIPT_VALUE_H
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Without its fraction; what does not fit becomes the nearest that does, NaN the least. */
+/* Truncates. A number out of range becomes the nearest integer, NaN the smallest. */
 static inline int64_t script_to_int64(double number)
 {
     if (number >= 9223372036854775808.0)

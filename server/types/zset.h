@@ -131,7 +131,7 @@ STORE_MUST_CHECK enum store_result zset_lex_range(struct zset *zset,
  * many members at once choose the large encoding. */
 void zset_expect(struct zset *zset, uint64_t count, size_t first_len);
 
-/* Members must live until the request is finished. zset_add: a member that is absent. zset_change:
+/* Members must live until the request is finished. zset_add: a member that is absent. zset_move:
  * one that is present with this score gets another. zset_remove: one that is present. */
 STORE_MUST_CHECK enum store_result zset_add(struct zset *zset, const struct zset_pair *pair);
 STORE_MUST_CHECK enum store_result zset_move(struct zset *zset, const struct zset_pair *pair,
