@@ -23,7 +23,7 @@ bool slice_is(struct resp_slice slice, const char *text)
 {
     for (size_t i = 0; i < slice.len; i++) {
         unsigned char a = (unsigned char)slice.data[i], b = (unsigned char)text[i];
-        if (b == '\0') /* also keeps us inside `text` */
+        if (b == '\0') /* also stays within `text` */
             return false;
         if (a >= 'A' && a <= 'Z')
             a |= 0x20;
@@ -99,7 +99,7 @@ bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
         return false;
     }
     *timeout_ms = (int64_t)(seconds * 1000);
-    *timeout_ms += (long double)*timeout_ms < seconds * 1000; /* never sooner than asked for */
+    *timeout_ms += (long double)*timeout_ms < seconds * 1000; /* never earlier than asked for */
     return true;
 }
 
@@ -166,7 +166,7 @@ size_t command_store_key(const struct command *command, size_t argc, const struc
     return found;
 }
 
-/* The database that COPY's options name; false: none, or COPY will refuse it. */
+/* The database named by COPY's options; false: none, or COPY will refuse it. */
 static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
 {
     bool named = false;
@@ -181,8 +181,8 @@ static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
     return named && *db >= 0 && *db < STORE_DB_COUNT;
 }
 
-/* COPY and MOVE touch a key in a database that is not the session's. Arguments that the command
- * will refuse change nothing. */
+/* COPY and MOVE access a key in another database than the session's. Arguments that the command
+ * will refuse have no effect. */
 static uint32_t other_db_keys(const struct command *command, size_t argc,
                               const struct resp_slice *argv, struct store_key *keys,
                               uint32_t key_count)

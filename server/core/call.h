@@ -1,35 +1,37 @@
 /*
- * What can be told of a command's call before it runs, and helpers that command functions share.
+ * What is known of a command's call before it runs, and helpers shared by command functions.
  */
 #ifndef VELLUM_CALL_H
 #define VELLUM_CALL_H
 
 #include "server/core/command.h"
 
-/* The arguments [*begin, *end) that are the keys which key_count_at announces; none if the count is
- * not what the command will accept. */
+/* The arguments [*begin, *end) that are the keys counted by key_count_at; none if the command will
+ * not accept the count. */
 void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                           size_t *begin, size_t *end);
 
-/* The argument that is the first key; 0: the table tells of none. It may lie behind the last. */
+/* Index of the argument that is the first key; 0: the table names none. It may be beyond the last
+ * argument. */
 size_t command_first_key(const struct command *command, size_t argc, const struct resp_slice *argv);
 
-/* The argument that is the key of CMD_STORE_OPTION; 0: there is none. */
+/* Index of the argument that is the key of CMD_STORE_OPTION; 0: none. */
 size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
 
-/* More keys than these call_table_keys does not find. */
+/* An upper bound of the keys that call_table_keys finds. */
 size_t call_most_keys(const struct command *command, size_t argc);
 
 /*
  * The keys of a command that runs in database `db`, by the table's positions: fills `keys` (room
- * for call_most_keys) and returns how many there are. `known`: the command_first_key, if it was
+ * for call_most_keys) and returns their number. `known`: the command_first_key if it has been
  * hashed already, for any database; or NULL.
  */
 uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,
                          struct store_key *keys);
 
-/* Runs the command's function, once. What its helpers have answered is a success. */
+/* Runs the command's function once. A reply written by one of its helpers (STORE_ANSWERED) counts
+ * as success. */
 static inline enum store_result call_run(struct call *call)
 {
     enum store_result result = call->command->run(call);
@@ -38,7 +40,7 @@ static inline enum store_result call_run(struct call *call)
 
 enum store_scope command_scope(const struct command *command);
 
-/* What was kept over reruns goes. */
+/* Frees what was kept over reruns. */
 void call_drop_progress(struct call *call);
 
 /* ---- helpers that command functions share ---- */
@@ -47,14 +49,14 @@ const char *call_type_name(uint8_t type); /* of an item, as TYPE names it: "stri
 
 bool slice_is(struct resp_slice slice, const char *text); /* case-insensitive */
 
-/* Each answers with Redis's error and returns false when the argument is not what it should be. */
+/* Each answers with Redis's error and returns false if the argument is invalid. */
 bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-ERR value is not an
                                                                  integer or out of range" */
 bool call_int64_between(
     struct call *call, struct resp_slice arg, int64_t least, int64_t most,
     int64_t *value); /* and "-ERR value is out of range, value must between ..." */
 bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
-                     int64_t *value); /* `error`, whatever is wrong */
+                     int64_t *value); /* `error` for any invalid argument */
 bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */
@@ -62,14 +64,14 @@ bool call_wrong_type(struct call *call);                                   /* al
 /* Seconds, with fractions. */
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 
-/* Whether looking at keys is to count as use of them, for eviction. */
+/* Whether look-ups count as accesses of the keys, for eviction. */
 bool call_counts_access(const struct call *call);
 
-/* The names alone, whatever their databases. */
+/* Compares the names alone, not the databases. */
 bool call_same_name(const struct store_key *a, const struct store_key *b);
 
-/* The elements from position `from` to `to`, both counted from the end when negative, of a sequence
- * of `total`: *count of them, *first being the first. */
+/* The elements from position `from` to `to` (counted from the end if negative) of a sequence of
+ * `total`: *count elements from *first on. */
 void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Shared by HELLO and CLIENT: what a client may call itself.
+ * Shared by HELLO and CLIENT: the names that clients give themselves.
  */
 #ifndef VELLUM_CLIENT_H
 #define VELLUM_CLIENT_H
@@ -8,10 +8,10 @@
 
 #include "protocol/resp.h"
 
-/* Printable characters without spaces, so that CLIENT LIST's lines can be taken apart. */
+/* Printable characters without spaces, so that CLIENT LIST's lines can be parsed. */
 bool client_name_good(struct resp_slice name);
 
-/* Replaces a text from malloc; an empty one becomes NULL. False: out of memory. */
+/* Replaces a malloc'ed text; an empty one becomes NULL. False: out of memory. */
 bool client_set_text(struct session *session, char **text, struct resp_slice value);
 
 #endif

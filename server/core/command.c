@@ -87,7 +87,7 @@ const char *command_index_build(struct command_index *index, const struct comman
     memset(index, 0, sizeof *index);
     index->table = table;
     index->count = count_rows(table);
-    /* Half empty at least: a search for an unknown name must meet an empty slot soon. */
+    /* At most half full: a search for an unknown name must find an empty slot soon. */
     assert(index->count < COMMAND_INDEX_SLOTS / 2);
     index_add_all(index, renames, rename_count);
     for (size_t i = 0; i < rename_count; i++) {
@@ -120,7 +120,7 @@ const struct command *command_find(const struct command_index *index, struct res
 
 bool command_is_reachable(const struct command_index *index, const struct command *command)
 {
-    while (is_subcommand(command)) /* reachable as its container is */
+    while (is_subcommand(command)) /* as reachable as its container */
         command--;
     for (size_t at = 0; at < COMMAND_INDEX_SLOTS; at++)
         if (index->slots[at].name != NULL && &index->table[index->slots[at].row] == command)
@@ -142,7 +142,7 @@ const struct command *command_find_sub(const struct command *container, struct r
     return NULL;
 }
 
-/* In capitals. */
+/* In upper case. */
 static void container_name(const struct command *command, char name[COMMAND_NAME_MAX + 1])
 {
     for (const char *at = command->name; *at != '|' && *at != '\0'; at++)
@@ -152,7 +152,7 @@ static void container_name(const struct command *command, char name[COMMAND_NAME
 
 bool call_wrong_subcommand(struct call *call)
 {
-    const size_t most = 128; /* that Redis shows */
+    const size_t most = 128; /* shown by Redis */
     char name[COMMAND_NAME_MAX + 1];
     struct resp_slice given = call->argv[1];
     container_name(call->command, name);

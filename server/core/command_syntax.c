@@ -17,7 +17,7 @@ static const char *const type_names[] = {
 };
 #define TYPES (sizeof type_names / sizeof type_names[0])
 
-/* What a name tells of the type. What has another one is a string. */
+/* The types implied by names. All other names are strings. */
 static const struct {
     enum syntax_type type;
     const char *names;
@@ -66,7 +66,7 @@ static bool begins_with_any_of(struct resp_slice text, const char *characters)
     return take_all_of(&text, characters).len > 0;
 }
 
-/* Numbers with a dot between each two: three dots in a row are no part of it. */
+/* Numbers separated by single dots: three dots in a row are not part of it. */
 static struct resp_slice take_version(struct resp_slice *text)
 {
     struct resp_slice version = *text;
@@ -79,7 +79,7 @@ static struct resp_slice take_version(struct resp_slice *text)
     return version;
 }
 
-/* Up to the parenthesis that closes the one before it. */
+/* Up to the matching closing parenthesis. */
 static struct resp_slice take_group(struct resp_slice *text)
 {
     size_t len = 0;
@@ -131,7 +131,7 @@ const char *syntax_type_name(enum syntax_type type)
 
 /* ---- arguments ---- */
 
-/* A token's name is the token, but in lower case. */
+/* A token's name is the token in lower case. */
 static void set_name(struct syntax_argument *argument, struct resp_slice word)
 {
     assert(word.len > 0 && word.len < sizeof argument->name);

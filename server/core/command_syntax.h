@@ -1,30 +1,25 @@
 /*
- * The arguments of a command, as the command table writes them, read one by one: what COMMAND DOCS
- * tells of them.
+ * Parses the arguments of a command, as written in the command table, one by one, for COMMAND DOCS.
  *
- * The notation is that of the syntax lines in a command reference, made shorter, and with names for
- * what has none there:
+ * The notation is a shortened form of the syntax lines in a command reference, with names for
+ * arguments that have none there:
  *
- *     key value              arguments by their names; what type they are follows from the name, or
- *                            stands behind it, as in increment:double
- *     NX                     a token that is an argument of its own, and named after it, or as the
- *                            table wants: change=CH
- *     EX seconds             a token that stands before an argument
- *     condition(NX|XX)       one of several; these are arguments, too
- *     data(score member)     several together
- *     [count]                may be left out
- *     key...                 may be repeated
- *     [GET pattern]...       may be left out or repeated, each time with its token
+ *     key value              arguments by their names; the type follows from the name, or stands
+ * after it, as in increment:double NX                     a token that is an argument of its own,
+ * with the token's name, or with the name given: change=CH EX seconds             a token before an
+ * argument condition(NX|XX)       one of several arguments data(score member)     several arguments
+ * together [count]                optional key...                 may be repeated [GET pattern]...
+ * optional, may be repeated, each time with its token
  *
- * Behind an argument may stand, before its dots:
+ * After an argument, before its dots, may stand:
  *
- *     @6.2.0                 the version that brought it
- *     !2.8.12                the version that brought something better
- *     #1                     the key specification it belongs to; keys, unless they say, to #0
- *     'ip:port'              what is shown instead of its name
+ *     @6.2.0                 the version that introduced it
+ *     !2.8.12                the version that deprecated it
+ *     #1                     the key specification it belongs to; default for keys: #0
+ *     'ip:port'              the text shown instead of its name
  *
- * Nothing is copied but names: the rest lies in the text. A text that is not well formed is our own
- * mistake, in the table.
+ * Only names are copied: all other slices point into the text. A malformed text is a bug in the
+ * table.
  */
 #ifndef VELLUM_COMMAND_SYNTAX_H
 #define VELLUM_COMMAND_SYNTAX_H
@@ -57,9 +52,9 @@ struct syntax_argument {
     enum syntax_type type;
     uint32_t flags;
     char name[SYNTAX_NAME_MAX];
-    struct resp_slice token, shown, since, deprecated_since; /* empty: it has none */
+    struct resp_slice token, shown, since, deprecated_since; /* empty: none */
     int key_spec;                                            /* -1: none */
-    struct resp_slice arguments; /* of SYNTAX_ONEOF and SYNTAX_BLOCK: what they consist of */
+    struct resp_slice arguments; /* of SYNTAX_ONEOF and SYNTAX_BLOCK: the arguments inside */
 };
 
 static inline bool syntax_is_group(const struct syntax_argument *argument)
@@ -72,13 +67,13 @@ static inline struct resp_slice syntax_of(const char *text)
     return (struct resp_slice){.data = text, .len = strlen(text)};
 }
 
-/* Takes the first argument off the text; false: there is none. */
+/* Takes the first argument off the text; false: no argument is left. */
 bool syntax_next(struct resp_slice *text, struct syntax_argument *argument);
 size_t syntax_count(struct resp_slice text);
 
-/* What stands for it where its syntax is shown. */
+/* The text shown for it in a syntax line. */
 struct resp_slice syntax_shown(const struct syntax_argument *argument);
 
-const char *syntax_type_name(enum syntax_type type); /* as COMMAND DOCS has it */
+const char *syntax_type_name(enum syntax_type type); /* as in COMMAND DOCS */
 
 #endif

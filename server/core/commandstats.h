@@ -1,6 +1,6 @@
 /*
- * INFO's figures about commands: calls, their time, errors, look-ups. Each worker counts for
- * itself, see worker.h.
+ * INFO's statistics of commands: calls, time, errors, look-ups. Each worker counts its own, see
+ * worker.h.
  */
 #ifndef VELLUM_COMMANDSTATS_H
 #define VELLUM_COMMANDSTATS_H
@@ -8,12 +8,12 @@
 #include "server/core/command.h"
 #include "server/core/worker.h"
 
-/* For how many calls the time of the next one is to stand; 0: it need not be taken. */
+/* The number of calls that the next call's time is sampled for; 0: it is not timed. */
 uint32_t commandstats_weight(const struct worker *worker, const struct command *command);
 uint64_t commandstats_clock(void); /* nanoseconds */
 
-/* Where up to `most` calls run together, the first being the next one: whether their time is to be
- * taken. And the time, `before` having been counted before, of `count` calls. */
+/* commandstats_is_due: whether a run of up to `most` calls, beginning with the next one, is timed.
+ * commandstats_add_run: the time of a run of `count` calls, with `before` calls counted earlier. */
 uint64_t commandstats_calls(const struct worker *worker, const struct command *command);
 bool commandstats_is_due(uint64_t before, uint32_t most);
 void commandstats_add_run(struct worker *worker, const struct command *command, uint64_t before,
@@ -23,10 +23,11 @@ void commandstats_add_calls(struct worker *worker, const struct command *command
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec);
 void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses);
 
-/* A command has run and failed, with an error that was counted before. */
+/* A command has run and failed, with an error that is counted already. */
 void commandstats_add_failure(struct worker *worker, const struct command *command);
 
-/* An error reply, "-CODE text...". rejected: the command has not run; NULL: there is none. */
+/* Counts an error reply, "-CODE text...". rejected: the command did not run; NULL: unknown
+ * command. */
 void commandstats_add_error(struct worker *worker, const struct command *command, const char *reply,
                             size_t len, bool rejected);
 

@@ -2,8 +2,8 @@
  * INFO errorstats: error replies by their code ("ERR", "WRONGTYPE"), counted by each worker for
  * itself.
  *
- * Threads: only the owning worker writes. A code is complete before `used` shows it and never
- * changes again, so others may read without a lock.
+ * Threads: only the owning worker writes. A code is complete before `used` includes it and never
+ * changes again, so other threads may read without a lock.
  */
 #ifndef VELLUM_ERRORSTATS_H
 #define VELLUM_ERRORSTATS_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ERRORSTATS_CODES 32 /* codes beyond are not counted: there are far fewer */
+#define ERRORSTATS_CODES 32 /* further codes are not counted: there are far fewer */
 #define ERRORSTATS_CODE_MAX 24
 
 struct errorstats {

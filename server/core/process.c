@@ -12,7 +12,7 @@
 
 #include "server/config/log.h"
 
-#define RESERVED_DESCRIPTORS 32 /* listening sockets, files of the store, log */
+#define RESERVED_DESCRIPTORS 32 /* listening sockets, store files, log */
 #define WORKER_DESCRIPTORS 16
 #define PIDFILE_DEFAULT "/var/run/vellum.pid"
 
@@ -34,7 +34,7 @@ bool process_raise_descriptors(struct server *server)
     rlim_t had = limit.rlim_cur;
     struct rlimit raised = {.rlim_cur = wanted, .rlim_max = limit.rlim_max};
     if (raised.rlim_max < wanted)
-        raised.rlim_max = wanted; /* for root alone */
+        raised.rlim_max = wanted; /* permitted to root alone */
     if (setrlimit(RLIMIT_NOFILE, &raised) != 0) {
         raised.rlim_max = limit.rlim_max;
         raised.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
@@ -82,7 +82,7 @@ bool process_daemonize(void)
     return true;
 }
 
-/* False: none is to be written. */
+/* False: no pidfile is to be written. */
 static bool pidfile_name(struct server *server, char *name, size_t size)
 {
     if (config_text(&server->config, CONFIG_PIDFILE, name, size) > 0)
@@ -170,8 +170,8 @@ static void ending_signals(sigset_t *set)
     sigaddset(set, SIGINT);
 }
 
-/* As in Redis, only SIGINT insists: SIGTERM may well be sent twice, by `timeout` and by service
- * managers, and what everysec has acknowledged is not to be lost by that. */
+/* As in Redis, only SIGINT is final: `timeout` and service managers may send SIGTERM twice, and
+ * that must not lose writes that everysec has acknowledged. */
 static void *wait_for_signals(void *arg)
 {
     struct server *server = arg;
@@ -197,7 +197,7 @@ bool process_catch_signals(struct server *server, pthread_t *thread)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not become longer: an error like others */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit becomes an error like others */
     sigset_t set;
     ending_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);

@@ -10,7 +10,7 @@
 #define MEMORY_MIN (64ull * 1024 * 1024)
 #define TRIM_SHARE 32 /* of maxmemory */
 #define TRIM_MS 100
-#define SAMPLES_MAX 64u /* more would tell little, and hold up who waits for room */
+#define SAMPLES_MAX 64u /* more would improve little, and delay requests that wait for room */
 
 void server_stop(struct server *server)
 {
@@ -34,16 +34,15 @@ static int64_t monotonic_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* What is free in the heap and not the system's yet; looks at all of it. */
+/* Free memory in the heap that was not returned to the system; walks the whole heap. */
 static uint64_t heap_slack(void)
 {
     struct mallinfo2 heap = mallinfo2();
     return heap.fordblks;
 }
 
-/* What was given back malloc may keep for long: when it is much, it is made to let go. That takes
- * its time: clients and scripts have to have given back a good part, or there must be more than
- * there may be. */
+/* malloc may keep freed memory for long: if it is much, malloc_trim returns it. That takes time,
+ * so clients and scripts must have freed a good part, or the process must be over its limit. */
 static bool trim_heap(struct server *server, uint64_t resident)
 {
     uint64_t bound = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /*
- * The one object that main owns: configuration, store, workers, and what is counted for the whole
- * process. No other global state exists.
+ * The one object owned by main: configuration, store, workers, and process-wide counters. There is
+ * no other global state.
  */
 #ifndef VELLUM_SERVER_H
 #define VELLUM_SERVER_H
@@ -26,7 +26,7 @@ struct slowlog;
 struct worker;
 struct watch_registry;
 
-/* What INFO showed last. */
+/* The last values shown by INFO. */
 enum info_rate { RATE_COMMANDS, RATE_INPUT, RATE_OUTPUT, RATE_CYCLES, RATE_BUSY_USEC, RATE_COUNT };
 struct info_rates {
     _Atomic int64_t taken_ms;
@@ -45,7 +45,7 @@ struct server {
     struct blocked *blocked;
     struct scripts *scripts;
     struct slowlog *slowlog;
-    _Atomic uint32_t monitor_count; /* clients that MONITOR: so that a look tells there is none */
+    _Atomic uint32_t monitor_count; /* clients in MONITOR, for a quick check that there is none */
     struct listener *listener;      /* NULL until it is bound */
     struct worker **workers;
     uint32_t worker_count;
@@ -58,23 +58,23 @@ struct server {
     _Atomic uint64_t next_session_id;
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */
     _Atomic uint64_t total_connections, rejected_connections, denied_auths;
-    _Atomic uint64_t loop_usec_before; /* of the workers' time, when it began to count anew */
+    _Atomic uint64_t loop_usec_before; /* the workers' time at the last reset of the statistics */
     _Atomic uint64_t script_bytes;     /* granted to Lua, in all workers: see script_state.h */
-    _Atomic uint64_t spooled_bytes;    /* of clients' commands, on the device: see spool.h */
+    _Atomic uint64_t spooled_bytes;    /* of clients' input, on the device: see spool.h */
     _Atomic uint64_t collected_bytes;  /* by the commands that work in steps: see collector.h */
     struct info_rates rates;
-    const struct rdma_ops *rdma_ops; /* main's; NULL: built without */
-    struct rdma_devices *rdma;       /* NULL: none, and the reason for it */
+    const struct rdma_ops *rdma_ops; /* set by main; NULL: built without RDMA */
+    struct rdma_devices *rdma;       /* NULL: none; then `rdma_problem`, if any, says why */
     char rdma_problem[SERVER_PROBLEM_MAX];
     _Atomic uint64_t memory_peak;       /* of used_memory, as far as INFO has seen it */
     _Atomic uint64_t client_soft_limit; /* of a worker's clients: see client_memory.h */
     _Atomic uint64_t client_limit;      /* of all clients */
     _Atomic int64_t client_bytes;       /* of all, within a megabyte for each worker */
     _Atomic uint64_t published_bytes;   /* of publications in outputs, each counted once */
-    _Atomic int64_t published_untold;   /* of that, not in client_bytes yet */
-    _Atomic uint64_t memory_bound;      /* maxmemory, or what stands for it */
-    _Atomic int64_t trim_peak; /* of client_bytes and script_bytes since malloc gave memory back */
-    _Atomic int64_t trim_next_ms;  /* when it may be asked again */
+    _Atomic int64_t published_untold;   /* of that, not yet in client_bytes */
+    _Atomic uint64_t memory_bound;      /* maxmemory, or its default */
+    _Atomic int64_t trim_peak;     /* of client_bytes and script_bytes since the last malloc_trim */
+    _Atomic int64_t trim_next_ms;  /* earliest time of the next */
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic bool measures_gaps;    /* DEBUG LOOP-GAP */
     _Atomic bool scripts_may_all;  /* DEBUG SET-DISABLE-DENY-SCRIPTS */
@@ -82,17 +82,17 @@ struct server {
     int stop_fd;                   /* eventfd: readable from server_stop on */
 };
 
-/* Begins a graceful stop: no more connections and commands are taken, what runs is finished,
- * replies leave, the store is closed. From any thread; a second call does nothing. */
+/* Begins a graceful stop: accepts no more connections and commands, finishes the running ones,
+ * sends their replies and closes the store. From any thread; a second call has no effect. */
 void server_stop(struct server *server);
 
-/* What maxmemory comes to: half of what the process may have, if it is 0; no less than 64 MB. */
+/* The effective maxmemory: half of what the process may use, if it is 0; at least 64 MB. */
 uint64_t server_memory(uint64_t maxmemory);
 
 /* For store_options.process_bytes. */
 uint64_t server_resident(void *server);
 
-/* Tells the store which keys may go, as the configuration has it now. */
+/* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);
 
 #endif

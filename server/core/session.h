@@ -1,6 +1,6 @@
 /*
- * The logical state of one client connection, whatever transport it came by. Owned by its worker:
- * only that thread touches it (commands about other workers' clients make a tour, see worker.h).
+ * The logical state of one client connection, whatever its transport. Owned by its worker: only
+ * that thread accesses it (commands about other workers' clients are broadcast, see worker.h).
  */
 #ifndef VELLUM_SESSION_H
 #define VELLUM_SESSION_H
@@ -17,9 +17,9 @@ struct subscription;
 struct watch;
 
 /*
- * CLIENT REPLY sets ON, OFF, or SKIP_NEXT. The runner discards the replies under OFF, makes SKIP of
- * SKIP_NEXT when the command that set it has run, and ON of SKIP after one more command. CLIENT
- * REPLY ON answers OK; the others write nothing.
+ * CLIENT REPLY sets ON, OFF, or SKIP_NEXT. The runner discards the replies under OFF, turns
+ * SKIP_NEXT into SKIP when the command that set it has run, and SKIP into ON after one more
+ * command. CLIENT REPLY ON answers OK; the others write nothing.
  */
 enum session_reply_mode {
     SESSION_REPLY_ON,
@@ -28,11 +28,11 @@ enum session_reply_mode {
     SESSION_REPLY_SKIP
 };
 
-/* What is subscribed to. MONITOR is a subscription too: to the one topic of its kind, "". */
+/* Kinds of subscription. MONITOR is a subscription too: to the one topic of its kind, "". */
 enum pubsub_kind { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD, PUBSUB_MONITOR };
 #define PUBSUB_KINDS 4
 
-/* A session's part, newest subscription first. */
+/* A session's subscriptions, newest first. */
 struct pubsub_session {
     LIST_HEAD(, subscription) subscriptions[PUBSUB_KINDS];
     uint32_t count[PUBSUB_KINDS];
@@ -45,7 +45,7 @@ static inline bool pubsub_is_subscriber(const struct pubsub_session *session)
             session->count[PUBSUB_SHARD]) != 0;
 }
 
-/* Not every command is allowed to it: see reply_if_bound. */
+/* Only some commands are allowed to it: see reply_if_bound. */
 static inline bool pubsub_is_bound(const struct pubsub_session *session)
 {
     return __builtin_expect(pubsub_is_subscriber(session) || session->count[PUBSUB_MONITOR] != 0,
@@ -57,13 +57,13 @@ struct session {
     struct conn *conn;
     uint32_t db;
     uint8_t resp_version;   /* 2 or 3; HELLO sets it, and call->reply->version for its own reply */
-    bool authenticated;     /* the runner refuses commands (but CMD_NO_AUTH ones) while it is false
-                               and a password is set; true from the start if none was */
+    bool authenticated;     /* while it is false and a password is set, the executor refuses all but
+                               CMD_NO_AUTH commands; true from the start if none was set */
     bool close_after_reply; /* QUIT, protocol errors, CLIENT KILL of itself */
     bool no_evict, no_touch;
-    struct nested_calls *multi;           /* between MULTI and EXEC: what is queued; else NULL */
+    struct nested_calls *multi;           /* between MULTI and EXEC: the queue; else NULL */
     struct watch *watch;                  /* WATCH; NULL: nothing */
-    uint64_t queued_bytes, watched_bytes; /* of memory, of these two: see multi_note_memory */
+    uint64_t queued_bytes, watched_bytes; /* of memory, of both: see multi_note_memory */
     enum session_reply_mode reply_mode;
     struct pubsub_session pubsub;
     char *name;     /* CLIENT SETNAME, from malloc; NULL: none */

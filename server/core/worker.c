@@ -1,10 +1,10 @@
 /*
- * A worker's inbox, and its clocks.
+ * A worker's inbox and clocks.
  *
  * Invariants:
  * 1. The worker sees the messages of one thread in the order in which they were posted.
- * 2. Whoever posts into an empty inbox wakes the worker; those who come later need not.
- * 3. Messages taken out and held back stand before all that are still in the inbox.
+ * 2. The thread that posts into an empty inbox wakes the worker; later ones need not.
+ * 3. Messages taken out and held come before all that are still in the inbox.
  */
 #include "server/core/worker.h"
 
@@ -14,11 +14,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PUSH_SHARE 4 /* of what is comfortable: so much is pushed before connections have turns */
+#define PUSH_SHARE 4 /* of the soft limit: pushed bytes after which connections get turns */
 
 struct worker_inbox {
-    _Atomic(struct worker_message *) newest; /* they are linked newest first */
-    struct worker_message *held, *last_held; /* taken out, but not visited, oldest first */
+    _Atomic(struct worker_message *) newest; /* linked, newest first */
+    struct worker_message *held, *last_held; /* taken out but not visited, oldest first */
     int wake_fd;
 };
 
@@ -62,7 +62,7 @@ void worker_wake(struct worker *worker)
     assert(written == sizeof one || errno == EAGAIN);
 }
 
-/* Whether it was empty before. */
+/* Returns whether the inbox was empty before. */
 static bool push_message(struct worker *to, struct worker_message *message)
 {
     _Atomic(struct worker_message *) *newest = &to->inbox->newest;
@@ -76,7 +76,7 @@ static bool push_message(struct worker *to, struct worker_message *message)
 
 void worker_post(struct worker *to, struct worker_message *message)
 {
-    if (push_message(to, message)) /* else the one who posted before has woken it */
+    if (push_message(to, message)) /* otherwise an earlier poster has woken it */
         worker_wake(to);
 }
 
@@ -90,7 +90,7 @@ bool worker_has_messages(const struct worker *worker)
     return worker->inbox->held != NULL || !inbox_is_empty(worker);
 }
 
-/* Behind those that are held already. */
+/* Appends the inbox to the held messages. */
 static void take_inbox(struct worker *worker)
 {
     struct worker_inbox *inbox = worker->inbox;
@@ -109,7 +109,7 @@ static void take_inbox(struct worker *worker)
     inbox->last_held = last;
 }
 
-/* Those held and those that have come since, in order. */
+/* Takes the held messages and those that came since, in order. */
 static struct worker_message *take_all(struct worker *worker)
 {
     struct worker_inbox *inbox = worker->inbox;
@@ -119,7 +119,7 @@ static struct worker_message *take_all(struct worker *worker)
     return first;
 }
 
-/* Before those that are held. */
+/* Puts messages before the held ones. */
 static void put_back(struct worker *worker, struct worker_message *first)
 {
     struct worker_inbox *inbox = worker->inbox;
@@ -132,8 +132,8 @@ static void put_back(struct worker *worker, struct worker_message *first)
     inbox->held = first;
 }
 
-/* Messages for so many subscribers may have come that their connections have to have turns in
- * between, in which they send, and count what they hold: then some are left. */
+/* Messages may have many subscribers, whose connections need turns in between to send and to count
+ * their output: in that case some messages are left for later. */
 void worker_visit_inbox(struct worker *worker)
 {
     uint64_t most =
@@ -157,7 +157,7 @@ void worker_visit_rest(struct worker *worker)
     while (worker->inbox->held != NULL);
 }
 
-/* Holds the others, in their order. */
+/* Holds the others, in order. */
 void worker_visit_urgent(struct worker *worker)
 {
     struct worker_inbox *inbox = worker->inbox;

@@ -5,8 +5,8 @@
  *     conn_turn.c: upload_start, when the value's length is known
  *       -> upload_take, upload_read, until it is complete
  *       -> the command is taken; it is parked in the runner until the upload is settled, and runs
- *       -> upload_put, if the command stores the value -> freed with its request, or its place in
- * MULTI
+ *       -> upload_put, if the command stores the value
+ *       -> freed with its request, or its place in MULTI
  *
  * If the store cannot take the value, the rest of it is read and discarded, and the command fails
  * where it stores the value: it answers as if the value had been in memory.
