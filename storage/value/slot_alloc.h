@@ -11,7 +11,7 @@ STORE_MUST_CHECK enum store_result commit_take_slot(struct store_txn *txn, struc
 /* The frame of a reserved slot's page; a page without other items need not be read. */
 STORE_MUST_CHECK enum store_result commit_slot_frame(struct store_txn *txn, struct page_file *file,
                                                      uint32_t page, uint32_t slot, uint32_t *frame);
-/* Takes a reference to a frame that may be changed. */
+/* Makes the frame writable, which may change its number, and takes a reference. */
 STORE_MUST_CHECK enum store_result commit_hold(struct store_txn *txn, struct page_file *file,
                                                uint32_t *frame);
 
