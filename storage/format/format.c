@@ -8,8 +8,8 @@
 #include "storage/base/keyed_hash.h"
 #include "storage/format/tree_node.h"
 
-/* Slots in a page and, in the lower half, bytes in a slot. About 12 % apart, so that rounding
- * wastes 6 % on average. */
+/* Slots in a page and, in the lower half, bytes in a slot. Sizes are about 12 % apart, so that
+ * rounding wastes 6 % on average. */
 #define CLASS(count) ((count) << 16 | (PAGE_SIZE / (count) & ~7u))
 static const uint32_t classes[FORMAT_SLAB_CLASSES + 1] = {
     0,         CLASS(64), CLASS(56), CLASS(50), CLASS(44), CLASS(40), CLASS(36),
@@ -83,7 +83,7 @@ bool format_extent_is_sound(const struct format_extent *extent)
     return extent->length > 0 && extent->length <= FORMAT_EXTENT_BYTES;
 }
 
-/* How many descriptors a value of this length has in its root; 0: there is no such root. */
+/* The number of descriptors in the root of a value of this length; 0: no such root is possible. */
 static uint64_t root_count(const struct format_root *root)
 {
     uint64_t extents = (root->length + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES;
@@ -187,7 +187,7 @@ void format_make_secret(const struct format_superblock *super, struct format_sec
         secret->long_keys[from.word / 2 % 2][from.word % 2] = XXH3_64bits(&from, sizeof from);
 }
 
-/* Apart, so that a short key does not pay for the registers that this needs. */
+/* A separate function, so that a short key does not pay for the registers that this one needs. */
 static __attribute__((noinline)) uint64_t hash_long(const struct format_secret *secret,
                                                     const char *data, size_t len)
 {

@@ -6,22 +6,22 @@
  *   journal      redo records, a ring of groups               (preallocated)
  *   slabs-NN     one per partition: items of up to a page
  *   extents      large values: runs of pages without headers
- *   index        written by a stop in order: what a start would otherwise find by reading all slabs
+ *   index        written by a clean shutdown: saves the next start from reading all slabs
  *
  * Slab and extent files are arrays of 4096 B pages, in segments of 256. Page 0 of a segment is its
- * header and names its class; the others hold slots (or runs) of that class. Page 0 of a file is
- * therefore never an item's place, and 0 can mean 'none'.
+ * header and contains its class; the others hold slots (or runs) of that class. So page 0 of a file
+ * never holds an item, and 0 can mean 'none'.
  *
- * Slabs' classes 1 to 26 have 64, 56, 50, 44, 40, 36, 32, 28, 25, 22, 20, 18, 16, 14, 12, 11, 10,
- * 9, 8, 7, 6, 5, 4, 3, 2 and 1 slots in a page, one behind the other from its start, each of 4096 /
- * slots bytes, rounded down to a multiple of 8. Classes of `extents` are 64 + pages in a run.
+ * Slab classes 1 to 26 have 64, 56, 50, 44, 40, 36, 32, 28, 25, 22, 20, 18, 16, 14, 12, 11, 10, 9,
+ * 8, 7, 6, 5, 4, 3, 2 and 1 slots per page, consecutive from its start, each of 4096 / slots bytes,
+ * rounded down to a multiple of 8. Classes of `extents` are 64 + pages in a run.
  *
- * SEGMENT HEADER PAGE: twice, at 0 and at FORMAT_SEGMENT_COPY
+ * SEGMENT HEADER PAGE: two copies, at 0 and at FORMAT_SEGMENT_COPY
  *   OFFSET SIZE DESCRIPTION
  *        0    8 FORMAT_SEGMENT_MAGIC
  *        8    8 store's seed
  *       16    4 segment number
- *       20    1 space: partition number, or FORMAT_EXTENT_SPACE
+ *       20    1 page file: partition number, or FORMAT_EXTENT_SPACE
  *       21    1 class
  *       22    2 zero
  *       24    8 XXH3-64 of bytes 0..23
@@ -29,49 +29,49 @@
  * ITEM, at the start of its slot; a free slot's header is all zeros
  *   OFFSET SIZE DESCRIPTION
  *        0    4 checksum: low half of XXH3-64 over bytes 4..end, xor format_place_mix(): the high
- *               half of ((space << 56 | slot << 40 | page) ^ store's seed) * 0x9e3779b97f4a7c15
- *        4    4 database id: a number from the superblock's map, never used twice
+ *               half of ((file << 56 | slot << 40 | page) ^ store's seed) * 0x9e3779b97f4a7c15
+ *        4    4 database id: a number from the superblock's map, never reused
  *        8    8 version: number of the commit that wrote it
  *       16    2 key length
  *       18    2 payload length
- *       20    1 type, the caller's
+ *       20    1 type, defined by the caller
  *       21    1 flags: enum format_flags
  *       22    2 zero
  *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
- *        .    . key, or with FORMAT_LONG_KEY what stands for it
+ *        .    . key, or with FORMAT_LONG_KEY its replacement (see LONG KEY)
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
- *   Database id FORMAT_HIDDEN is the engine's own: nodes of trees, and values of trees' entries
- * that lie outside of the nodes. The key of such a value is a struct format_overflow_key.
+ * Database id FORMAT_HIDDEN is internal to the engine: nodes of trees, and overflow values of
+ * trees' entries. The key of an overflow value is a struct format_overflow_key.
  *
- * LONG KEY: stands for a key of more than FORMAT_KEY_INLINE bytes
+ * LONG KEY: replaces a key of more than FORMAT_KEY_INLINE bytes in its item
  *        0    8 format_hash() of the key
  *        8    8 format_second_hash() of the key
  *       16    2 hash slot
  *       18    6 zero
- *       24    . large root: of the key's bytes, as if they were a value
+ *       24    . large root of the key's bytes, stored like a value
  *
  * TREES: a large collection
- *        0    8 collection id, never used twice
- *        8    2 partition its nodes are in
+ *        0    8 collection id, never reused
+ *        8    2 partition of its nodes
  *       10    1 number of trees
  *       11    5 zero
  *       16  16n per tree: entries (8), page of the root (4), height (2; 0: empty, root 0),
- *               1 if values lie outside (2)
+ *               1 if there are overflow values (2)
  *
- * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change; not
- * in the index, but named by its page number in its parent or in the trees. Changed in place.
- *        0   24 item header; the checksum is made in another way: format_node_checksum(), xor
+ * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change. It
+ * is not in the index; its parent, or the trees, contain its page number. Changed in place.
+ *        0   24 item header, with a different checksum: format_node_checksum(), xor
  *               format_place_mix()
  *       24    8 collection id (the item's key)
  *       32    1 level: 0 = a leaf
- *       33    1 a leaf: so many first bytes are the same in all its keys
+ *       33    1 a leaf: length of the prefix that all its keys share
  *       34    2 number of entries (children)
- *       36    2 where the heap begins that grows down from the page's end
- *       38    2 bytes in the heap that are of no use any more
+ *       36    2 start of the heap, which grows down from the page's end
+ *       38    2 garbage bytes in the heap
  *       40    2 a leaf: free cells before the first
  *       42    2 zero
- *       44   4n a leaf: offset of each entry in order (2), the two bytes of its key behind those
- *               that all share (2)
+ *       44   4n a leaf: offset of each entry in order (2), the two bytes of its key after the
+ *               shared prefix (2)
  *       44  16n an inner node: its children: entries below (4), page (4), offset (2) and length
  *               (2) of the separator, its first four bytes, the first one highest (4); highest bit
  *               of the length: `loose` (tree_node.h)
@@ -87,58 +87,59 @@
  *       12    4 depth: 0 = they name extents, 1 = they name nodes
  *       16  16n descriptors
  *   A node is a run of one page with FORMAT_NODE_FANOUT descriptors of extents (the last may have
- *   fewer; the rest is zero). Page 0 instead of a node's: all of its extents are holes.
+ *   fewer; the rest is zero). Page 0 in place of a node's: all of its extents are holes.
  *
  * EXTENT DESCRIPTOR
- *        0    4 first page in `extents`; 0: a hole: so many zeros as an extent in its place has
- *               bytes, and the rest of the descriptor is zero
+ *        0    4 first page in `extents`; 0: a hole: as many zero bytes as an extent in its place
+ *               has; the rest of the descriptor is zero
  *        4    4 length in bytes
  *        8    8 XXH3-64 of the bytes
  *
  * JOURNAL GROUP, at a multiple of 4096, padded with zeros to one; never wraps
  *   OFFSET SIZE DESCRIPTION
  *        0    8 FORMAT_GROUP_MAGIC
- *        8    8 epoch: counts the starts of the server
+ *        8    8 epoch: number of starts of the server
  *       16    8 sequence number, consecutive
  *       24    8 number of its first commit; its records are consecutive commits
  *       32    4 number of records
  *       36    4 length of header and records in bytes
- *       40    8 checksum of the group before (a chain: a group of a history that was cut off can
- *               never follow one of the history that was kept)
- *       48    8 store's seed: bytes a client wrote never pass for a group
- *       56    8 the newest commit that was durable when it was written: what is missing before it
- *               up to there is damage, what is missing behind that never was acknowledged
+ *       40    8 checksum of the previous group (a chain: a group of an abandoned history can
+ *               never follow one of the current history)
+ *       48    8 store's seed: bytes written by a client never pass for a group
+ *       56    8 the newest commit that was durable when the group was written: a missing commit up
+ *               to that one is damage, a later one was never acknowledged
  *       64    8 XXH3-64 of the records, seeded with XXH3-64 of bytes 0..63
- *   A group for which there is no room up to the journal's end stands at its start.
+ *   A group that does not fit before the end of the journal is at its start.
  *
  * JOURNAL RECORD: one transaction                JOURNAL OPERATION, 8-aligned
  *        0    4 length, multiple of 8                0    1 kind: enum format_op
- *        4    4 number of operations                 1    1 space
+ *        4    4 number of operations                 1    1 page file
  *        8    . operations                           2    2 length of the bytes that follow
  *                                                    4    4 page
  *                                                    8    1 slot (PUT, ERASE) or class (ASSIGN)
  *                                                    9    7 zero
  *                                                   16    . bytes, padded to 8
  * The bytes of a PATCH are ranges of the slot: offset (2), length (2), that many bytes.
- * A record of ANNEX operations alone stands for what is in its long record, operations one behind
- * the other; the bytes of an ANNEX are extent descriptors, in the order of the long record's bytes,
- * which fill all runs but the last. Redo is physical: applying a journal's operations in order to
- * the pages gives the pages; doing so twice gives the same.
+ * A record of LONG_RECORD operations alone refers to a long record, which holds the transaction's
+ * operations, one after the other. The bytes of a LONG_RECORD are extent descriptors, in the order
+ * of the long record's bytes, which fill all runs but the last. Redo is physical: applying a
+ * journal's operations in order to the pages gives the pages; doing so twice gives the same.
  *
  * INDEX CHECKPOINT, the file `index`: a stream of bytes in blocks of FORMAT_INDEX_BLOCK
  *   OFFSET SIZE DESCRIPTION
- *        0    8 XXH3-64 of what follows but the padding, seeded with the hash (itself seeded with
- *               the store's seed) of the head that belongs to the stop: a block of another store or
- *               stop is wrong like one that is damaged
+ *        0    8 XXH3-64 of what follows except the padding, seeded with the hash (itself seeded
+ *               with the store's seed) of the head of this shutdown's checkpoint: a block of
+ *               another store or shutdown is wrong like a damaged one
  *        8    4 number of the block, from 0
  *       12    4 bytes of the stream in it
- *       16    . these bytes, in the last block padded with zeros to a multiple of 4096
- *   The stream: a head; per partition, and then for the extents (without entries and expiries) a
- *   struct format_index_space, the classes of its first `segment_assigned` segments, a byte each,
- *   the masks of free slots, 8 bytes for each page, of each segment that has a class (of extents
- * the first FORMAT_RUN_MASKS), and as struct format_index_cells, each with its cells of 8 bytes
- * behind it, the entries of each hash slot that has any (index.h), until they are `entries`, then
- * those of each expiry table (ttl.h), until they are `expiries`. At the end FORMAT_INDEX_END.
+ *       16    . those bytes, in the last block padded with zeros to a multiple of 4096
+ * The stream: a head; then for each partition, and at last for the extents (without entries and
+ * expiries): a struct format_index_space; the classes of its first `segment_assigned` segments, a
+ * byte each; the masks of free slots of each segment that has a class, 8 bytes for each page (of
+ * extents the first FORMAT_RUN_MASKS); the entries of each hash slot that has any (index.h), until
+ * there are `entries` of them; those of each expiry table (ttl.h), until there are `expiries`. Each
+ * hash slot and table begins with a struct format_index_cells, followed by its cells of 8 bytes.
+ * At the end FORMAT_INDEX_END.
  */
 #ifndef VELLUM_STORE_FORMAT_H
 #define VELLUM_STORE_FORMAT_H
@@ -152,8 +153,8 @@
 #include "storage/store.h"
 
 #define FORMAT_VERSION 3u
-#define FORMAT_VERSION_OLDEST 2u /* still read: only entries of the server's own differ */
-#define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* what a file has for it */
+#define FORMAT_VERSION_OLDEST 2u /* still read: only internal entries of the server differ */
+#define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* as stored in files */
 #define FORMAT_STAMP_OLDEST (FORMAT_VERSION_OLDEST | SIZES_VERSION_MARK)
 #define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
 #define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
@@ -166,16 +167,16 @@
 #define SEGMENT_BYTES (SEGMENT_PAGES * PAGE_SIZE)
 #define FORMAT_SEGMENT_COPY 2048u
 #define FORMAT_PARTITION_MAX 128u
-#define FORMAT_EXTENT_SPACE 255u /* the space number of the file `extents` */
+#define FORMAT_EXTENT_SPACE 255u /* page file number of `extents` */
 #define FORMAT_EXTENT_PAGES SIZES_EXTENT_PAGES
 #define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
 #define FORMAT_NODE_FANOUT SIZES_NODE_FANOUT
-#define FORMAT_NODE_BYTES (FORMAT_NODE_FANOUT * 16u) /* of the descriptors */
+#define FORMAT_NODE_BYTES (FORMAT_NODE_FANOUT * 16u) /* of its descriptors */
 #define FORMAT_INDEX_BLOCK (64u << 10)
 #define FORMAT_RUN_MASKS 4u /* words of free runs at the start of an extents segment's masks */
-#define FORMAT_ROOT_EXTENTS SIZES_ROOT_EXTENTS /* a root names at most so many extents itself */
+#define FORMAT_ROOT_EXTENTS SIZES_ROOT_EXTENTS /* extents that a root names itself, at most */
 
-#define FORMAT_KEY_INLINE SIZES_KEY_INLINE /* longest key that stands in its item */
+#define FORMAT_KEY_INLINE SIZES_KEY_INLINE /* longest key stored in its item */
 
 enum format_flags {
     FORMAT_HAS_EXPIRY = 1,
@@ -273,14 +274,14 @@ struct format_child {
     uint16_t separator;
     uint16_t separator_len;
     uint32_t
-        head; /* the separator's first bytes, as a number in the order of the keys but for ties */
+        head; /* the separator's first bytes, as a number ordered like the keys, except for ties */
 };
 
-/* A value outside of its node: an item of its own under this key. */
+/* An overflow value: an item of its own under this key. */
 struct format_overflow_key {
     uint64_t collection;
-    uint64_t element; /* never used twice */
-    uint16_t slot;    /* hash slot that the index has it in */
+    uint64_t element; /* never reused */
+    uint16_t slot;    /* hash slot under which the index has it */
     uint16_t zero[3];
 };
 
@@ -334,26 +335,26 @@ struct format_superblock {
     uint32_t version;
     uint32_t partition_count;
     uint8_t store_id[16];
-    uint64_t seed; /* of checksums: bytes a client wrote never pass for an item */
+    uint64_t seed; /* of checksums: bytes written by a client never pass for an item */
     uint64_t journal_bytes;
     uint64_t sequence;      /* the valid copy with the higher one counts */
-    uint64_t epoch;         /* of the running or last start */
-    uint64_t tail_position; /* where in the journal redo begins */
+    uint64_t epoch;         /* of the current or last start */
+    uint64_t tail_position; /* where redo begins in the journal */
     uint64_t tail_sequence; /* of the group expected there */
     uint64_t tail_previous; /* its `previous` */
     uint64_t tail_commit;   /* its first commit's number */
     uint64_t clock_ms;      /* highest time seen: expiry never runs backwards */
-    uint32_t clean;         /* 1: stopped in order, the journal is empty */
+    uint32_t clean;         /* 1: clean shutdown, the journal is empty */
     uint32_t zero;
     struct format_databases databases; /* as of the tail */
-    uint64_t checksum;                 /* XXH3-64 of what is before */
+    uint64_t checksum;                 /* XXH3-64 of the preceding bytes */
 };
 
 struct format_index_head {
     uint64_t magic;
     uint8_t store_id[16];
-    uint64_t epoch;          /* that was stopped */
-    uint64_t commit;         /* the first that is not in it */
+    uint64_t epoch;          /* that ended with this shutdown */
+    uint64_t commit;         /* the first commit not included */
     uint64_t previous;       /* the superblock's tail_previous */
     uint64_t super_sequence; /* of the superblock that says `clean` */
     uint32_t version;
@@ -376,7 +377,7 @@ struct format_index_space {
     uint64_t entries;
     uint64_t expiries;
     int64_t expiry_base_ms;
-    uint32_t is_swept; /* 0: entries of flushed databases may still be among them */
+    uint32_t is_swept; /* 0: entries of flushed databases may be included */
     uint32_t zero;
     struct format_index_count databases[STORE_DB_COUNT + 1];
 };
@@ -409,7 +410,7 @@ static_assert(sizeof(struct format_operation) == 16, "on disk");
 static_assert(sizeof(struct format_databases) == 72, "on disk");
 static_assert(sizeof(struct format_superblock) == 192, "on disk");
 
-/* Size classes of slabs: as many equal slots as a page divides into. Class 0 is 'unassigned'. */
+/* Size classes of slabs: equal slots that divide a page. Class 0 is 'unassigned'. */
 #define FORMAT_SLAB_CLASSES 26u
 /* Classes of extents are FORMAT_RUN_CLASS + pages in a run, 1 .. FORMAT_EXTENT_PAGES. */
 #define FORMAT_RUN_CLASS 64u
@@ -420,9 +421,9 @@ uint32_t format_class_for(uint32_t item_len);     /* smallest class that holds i
 uint32_t format_run_class_for(uint32_t bytes);
 
 #define FORMAT_ITEM_MAX PAGE_SIZE
-#define FORMAT_ITEM_VALUE SIZES_ITEM_VALUE /* longest item that has its value in it */
+#define FORMAT_ITEM_VALUE SIZES_ITEM_VALUE /* longest item that contains its value */
 
-/* The roots of the longest key and value there can be, in one item. */
+/* One item must have room for the roots of the longest key and the longest value. */
 #define FORMAT_NODES_MOST                                                                          \
     ((STORE_VALUE_MAX + FORMAT_NODE_FANOUT * FORMAT_EXTENT_BYTES - 1) /                            \
      (FORMAT_NODE_FANOUT * FORMAT_EXTENT_BYTES))
@@ -444,14 +445,15 @@ static_assert(SEGMENT_PAGES % 64 == 0 && SEGMENT_PAGES <= 64 * FORMAT_RUN_MASKS,
               "masks of free runs");
 static_assert(STORE_READER_PIECE == FORMAT_EXTENT_BYTES, "a stream's piece is an extent");
 
-/* Ties an item to its place, so that a misdirected or copied page is noticed. */
+/* Binds an item to its place, so that a misdirected or copied page is detected. */
 uint32_t format_place_mix(uint64_t seed, uint32_t file, uint32_t page, uint32_t slot);
 uint32_t format_item_checksum(const struct format_item *item, uint32_t length, uint32_t place_mix);
 
-/* A node's checksum is a sum over its words, so that a change of a few bytes need not look at the
- * whole page: take away what the words were worth that hold [offset, offset + length), add what
- * they are worth. Odd factors make each step a bijection, so that no change of one word alone gets
- * lost before the upper half is taken; the number keeps words from changing places. */
+/* A node's checksum is a sum over its words, so that it can be updated after a change of a few
+ * bytes without reading the whole page: subtract the old checksum of the words that hold
+ * [offset, offset + length), and add the new one. Odd factors make each step a bijection, so that
+ * no change of a single word is lost before the upper half is taken. The word's number makes
+ * swapped words detectable. */
 #define FORMAT_WORD 8u
 static inline uint32_t format_word_checksum(uint64_t word, uint32_t number)
 {
@@ -468,7 +470,7 @@ static inline uint32_t format_words_checksum(const void *node, uint32_t offset, 
     }
     return sum;
 }
-/* Of all of it but the checksum itself, the first half of the first word. */
+/* Over the whole node except the checksum itself, the first half of the first word. */
 static inline uint32_t format_node_checksum(const void *node)
 {
     uint64_t first;
@@ -477,21 +479,21 @@ static inline uint32_t format_node_checksum(const void *node)
            format_words_checksum(node, FORMAT_WORD, PAGE_SIZE - FORMAT_WORD);
 }
 
-/* Length of the whole item; 0 if its lengths cannot be true in a slot of `slot_size`. */
+/* Length of the whole item; 0 if its lengths are impossible in a slot of `slot_size`. */
 uint32_t format_item_length(const struct format_item *item, uint32_t slot_size);
 
-/* Whether an extent's length can be true, or it is a hole; of its page the space knows. */
+/* Whether an extent's length is possible, or it is a hole; the page file checks its page. */
 bool format_extent_is_sound(const struct format_extent *extent);
-/* Whether what the item says of what it names can be true. A right checksum does not mean that:
- * what was damaged in memory is written with one. */
+/* Whether the item's references are plausible. A correct checksum does not prove it: data damaged
+ * in memory is written with one. */
 bool format_item_is_sound(const struct format_item *item);
-/* Whether the ids are such as were given out, each once. */
+/* Whether all ids are in the range that was assigned, each once. */
 bool format_databases_are_sound(const struct format_databases *databases);
 
-/* Of keys, XXH3-64 with the store's own secret: clients who do not know it cannot make keys that
- * collide in the index. It is in no file, only what it is made of is. Of long keys it is a
- * store_keyed_hash(), and the second hash is one with another key: the two of them tell keys apart.
- */
+/* The hash of a key: XXH3-64 with the store's own secret, without which clients cannot construct
+ * keys that collide in the index. The secret is in no file; it is derived from the superblock. Long
+ * keys are hashed by store_keyed_hash(); the second hash is the same with another key. The two
+ * hashes together identify a long key. */
 #define FORMAT_SECRET_WORDS 24u
 struct format_secret {
     _Alignas(64) uint64_t words[FORMAT_SECRET_WORDS];
@@ -516,7 +518,7 @@ static inline const char *format_payload(const struct format_item *item)
 }
 int64_t format_expiry(const struct format_item *item); /* or STORE_NO_EXPIRY */
 
-/* What stands for the item's long key, and the root of its bytes. */
+/* The root of the long key's bytes, after the struct that replaces the key. */
 static inline const char *format_key_root(const struct format_item *item)
 {
     return format_key(item) + sizeof(struct format_long_key);
@@ -525,7 +527,7 @@ static inline uint32_t format_key_root_length(const struct format_item *item)
 {
     return item->key_len - (uint32_t)sizeof(struct format_long_key);
 }
-/* Of any key that a client gave. */
+/* The hash of the item's key, short or long. */
 uint64_t format_key_hash(const struct format_secret *secret, const struct format_item *item);
 uint32_t format_key_slot(const struct format_item *item);
 

@@ -7,8 +7,8 @@
 #define OUTSIDE 0x8000u /* in the key length of a leaf's entry */
 #define LOOSE 0x8000u   /* in the separator length of a child */
 #define LENGTH 0x7fffu
-#define ENTRY_BYTES 48u /* what is looked at of most entries */
-#define FREE_BEFORE 16u /* cells, in a leaf made by parting another */
+#define ENTRY_BYTES 48u /* bytes read of most entries */
+#define FREE_BEFORE 16u /* free cells left in front, in a leaf made by splitting another one */
 
 struct entry_head {
     uint16_t key_len, value_len;
@@ -59,9 +59,9 @@ uint32_t node_used(const struct format_node *node)
     return node->count * cell_size(node) + PAGE_SIZE - node->heap - node->garbage;
 }
 
-/* ---- whether it can be believed ---- */
+/* ---- validation ---- */
 
-/* *size: its bytes in the heap. */
+/* *size: the cell's bytes in the heap. */
 static bool cell_is_sound(const struct format_node *node, uint32_t place, uint32_t *size)
 {
     const struct format_cell *cell = &cells(node)[place];
@@ -113,7 +113,7 @@ static uint32_t entry_bytes(const struct format_node *node, uint32_t offset)
     return (uint32_t)sizeof head + (head.key_len & LENGTH) + head.value_len;
 }
 
-/* What cell number `place` has in the heap; 0: nothing. */
+/* Bytes that cell number `place` has in the heap; 0: none. */
 static uint32_t heap_bytes(const struct format_node *node, uint32_t place)
 {
     if (node->level)
@@ -146,7 +146,7 @@ static void compact(struct format_node *node)
     }
 }
 
-/* Room for one more cell and `size` bytes, where the bytes begin. */
+/* Allocates room for one more cell and `size` bytes; returns where the bytes begin. */
 static uint32_t take_heap(struct format_node *node, uint32_t size, uint32_t cell)
 {
     if (node->heap < cells_end(node) + cell + size)
@@ -165,7 +165,7 @@ static void give_heap(struct format_node *node, uint32_t place)
         node->garbage = (uint16_t)(node->garbage + size);
 }
 
-/* Moves the cells from `place` on by one. */
+/* Shifts the cells from `place` on by one. */
 static void open_cell(struct format_node *node, uint32_t place)
 {
     uint32_t size = cell_size(node);
@@ -194,7 +194,7 @@ void node_truncate(struct format_node *node, uint32_t first)
 
 #define HEAD_AT offsetof(struct format_node, level)
 
-/* One more range; where its bytes go, unless they are given. */
+/* Adds a range; returns where its bytes go, if `bytes` is NULL. */
 static char *plan_range(struct node_plan *plan, uint32_t offset, uint32_t length, const char *bytes)
 {
     struct format_range range = {(uint16_t)offset, (uint16_t)length};
@@ -243,9 +243,9 @@ uint32_t leaf_size_at(const struct format_node *node, uint32_t place)
     return (uint32_t)sizeof(struct format_cell) + entry_bytes(node, cells(node)[place].offset);
 }
 
-/* ---- what keys share ---- */
+/* ---- shared prefix of the keys ---- */
 
-/* The two bytes behind what is shared: in the order of the keys, but for ties. */
+/* The two bytes after the shared prefix: ordered like the keys, except for ties. */
 static uint16_t hint_of(const struct format_node *node, const char *key, size_t len)
 {
     const unsigned char *at = (const unsigned char *)key + node->shared;
@@ -253,7 +253,8 @@ static uint16_t hint_of(const struct format_node *node, const char *key, size_t 
     return (uint16_t)(high << 8 | low);
 }
 
-/* The key against what all the leaf's keys begin with, which the entry at `place` shows. */
+/* Compares the key with the prefix that all keys of the leaf share, as found in the entry at
+ * `place`. */
 static int compare_shared(const struct format_node *node, uint32_t place, const char *key,
                           size_t len)
 {
@@ -290,7 +291,7 @@ void leaf_rehash(struct format_node *node)
     set_shared(node, count_shared(first.key, first.key_len, last.key, last.key_len));
 }
 
-/* So that the key may come in. */
+/* Shortens the shared prefix so that the key may be inserted. */
 static void share_with(struct format_node *node, const struct node_entry *entry)
 {
     struct node_entry other;
@@ -361,20 +362,21 @@ uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len)
     return seek_among(node, low, high, key, len);
 }
 
-/* The node's own fields, as they will be. */
+/* The node's own fields, after the change. */
 static void plan_head(struct node_plan *plan, const struct format_node *head)
 {
     plan->length = 0;
     plan_range(plan, HEAD_AT, NODE_BEGIN - HEAD_AT, (const char *)head + HEAD_AT);
 }
 
-/* Whether those before the place make room, or close the gap: they are fewer. */
+/* Whether to shift the cells before the place rather than those after it: there are fewer of
+ * them. */
 static bool moves_front(const struct format_node *node, uint32_t place)
 {
     return place < node->count - place;
 }
 
-/* Room for one more cell, before those that are there. */
+/* Whether a new cell gets its room before the existing ones. */
 static bool grows_backwards(const struct format_node *node, uint32_t place)
 {
     return node->first && (moves_front(node, place) || place == 0);
@@ -387,14 +389,14 @@ static bool is_in_order(const struct format_node *node, uint32_t place,
     if (node->heap < cells_end(node) + leaf_entry_size(entry) - saved)
         return false;
     if (SIZES_ARE_TINY && node_used(node) + leaf_entry_size(entry) > NODE_ROOM)
-        return false; /* elsewhere the page's end says the same */
+        return false; /* in other builds the end of the page gives the same limit */
     if (node->shared == 0)
         return true;
     return node->count && compare_shared(node, place < node->count ? place : place - 1, entry->key,
                                          entry->key_len) == 0;
 }
 
-/* The new cell, and those that move. */
+/* Plans the new cell, and the cells that shift. */
 static void plan_cell(struct node_plan *plan, const struct format_node *node, uint32_t place,
                       struct format_cell cell)
 {
@@ -580,7 +582,7 @@ uint32_t inner_child_size(const struct node_child *child)
     return (uint32_t)sizeof(struct format_child) + child->separator_len;
 }
 
-/* The first four bytes of a key, as a number in the order of the keys but for ties. */
+/* The first four bytes of a key as a number, ordered like the keys, except for ties. */
 static uint32_t head_of(const char *key, size_t len)
 {
     uint32_t head = 0;

@@ -1,6 +1,6 @@
 /*
  * The bytes of a tree's node (format.h has the layout): entries of a leaf, children of an inner
- * node. Nothing here knows of transactions or of the cache. Private to storage/.
+ * node. Independent of transactions and of the cache. Private to storage/.
  */
 #ifndef VELLUM_STORE_TREE_NODE_H
 #define VELLUM_STORE_TREE_NODE_H
@@ -9,9 +9,9 @@
 
 #include "storage/format/format.h"
 
-#define NODE_BEGIN 44u /* of the cells */
+#define NODE_BEGIN 44u /* start of the cells */
 
-/* Any node has room for four of the largest entries. */
+/* Any node has room for four entries of the largest size. */
 #define NODE_ROOM SIZES_TREE_ROOM
 #define NODE_ENTRY_MAX (NODE_ROOM / 4)
 static_assert(NODE_ROOM <= PAGE_SIZE - NODE_BEGIN, "a node is a page");
@@ -19,24 +19,24 @@ static_assert(8 + STORE_TREE_KEY_MAX + sizeof(struct format_overflow) <= NODE_EN
                   sizeof(struct format_child) + STORE_TREE_KEY_MAX <= NODE_ENTRY_MAX,
               "the longest key stands in its node");
 
-/* An entry of a leaf. With `outside` the value is a struct format_overflow. */
+/* An entry of a leaf. With `overflow` the value is a struct format_overflow. */
 struct node_entry {
     const char *key, *value;
     uint32_t key_len, value_len;
     bool overflow;
 };
 
-/* A small change: what is to stand where, as ranges of a PATCH. Applied to a node it was made for,
- * and no other. */
+/* A small change: new bytes and their places, as ranges of a PATCH. Applies only to the node it
+ * was made for. */
 #define NODE_PLAN_BYTES 3072u
 struct node_plan {
     uint32_t length;
     char bytes[NODE_PLAN_BYTES];
 };
 
-/* A child of an inner node: keys from `separator` on are in it and behind it. With `loose` the
- * child before may end with keys equal to the separator. The first child's separator says nothing.
- */
+/* A child of an inner node: keys from `separator` on are in it and after it. With `loose` the
+ * previous child may end with keys equal to the separator. The first child's separator has no
+ * meaning. */
 struct node_child {
     uint32_t page, count;
     const char *separator;
@@ -45,52 +45,51 @@ struct node_child {
 };
 
 void node_init(struct format_node *node, uint64_t collection, uint32_t level);
-/* Whether every cell's bytes lie in the heap, and all lengths fit together: what the other
- * functions take for granted. */
+/* Whether every cell's bytes lie in the heap, and all lengths are consistent. The other
+ * functions rely on it. */
 bool node_is_sound(const struct format_node *node);
-/* Bytes in use, of NODE_ROOM. */
+/* Bytes used, out of NODE_ROOM. */
 uint32_t node_used(const struct format_node *node);
 /* Drops the entries (children) from `first` on. */
 void node_truncate(struct format_node *node, uint32_t first);
 /* <0, 0, >0 */
 int node_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 
-/* Lays the ranges over the node. */
+/* Applies the ranges to the node. */
 void node_patch(struct format_node *node, const char *ranges, uint32_t length);
 
 /* ---- leaves ---- */
 
 void leaf_get(const struct format_node *node, uint32_t place, struct node_entry *entry);
-uint32_t leaf_entry_size(const struct node_entry *entry); /* what it takes of NODE_ROOM */
+uint32_t leaf_entry_size(const struct node_entry *entry); /* bytes it takes of NODE_ROOM */
 uint32_t leaf_size_at(const struct format_node *node, uint32_t place);
 /* The first entry whose key is not less. */
 uint32_t leaf_seek(const struct format_node *node, const char *key, size_t len);
-/* The same as the hints alone tell; at the end, the last one. */
+/* The same judged by the hints alone; at the end, the last entry. */
 uint32_t leaf_guess(const struct format_node *node, const char *key, size_t len);
-/* Has the processor fetch the entry, and where the next one is going to be put. */
+/* Prefetches the entry, and the place where the next one will be written, into the CPU cache. */
 void leaf_prefetch(const struct format_node *node, uint32_t place);
-/* The caller has seen that there is room. The entry's bytes lie outside of the node. */
+/* The caller has checked that there is room. The entry's bytes lie outside of the node. */
 void leaf_insert(struct format_node *node, uint32_t place, const struct node_entry *entry);
 void leaf_remove(struct format_node *node, uint32_t place);
-/* The same as plans; inserting: false if the node must be put in order first. A value that is
- * written over another has its length. */
+/* The same changes as plans. leaf_plan_insert: false if the node must be compacted first.
+ * leaf_plan_overwrite: the new value has the length of the old one. */
 bool leaf_plan_insert(const struct format_node *node, uint32_t place,
                       const struct node_entry *entry, struct node_plan *plan);
 void leaf_plan_remove(const struct format_node *node, uint32_t place, struct node_plan *plan);
 void leaf_plan_overwrite(const struct format_node *node, uint32_t place, const char *value,
                          struct node_plan *plan);
-/* An empty leaf that is going to get entries like this one at its beginning. */
+/* For an empty leaf that will get entries like this one at its beginning. */
 void leaf_grow_backwards(struct format_node *node, const struct node_entry *entry);
-/* Has searches use what the keys share now; worth it when the leaf changes anyway. */
+/* Makes searches use the prefix that the keys share now; worth it when the leaf changes anyway. */
 void leaf_rehash(struct format_node *node);
-/* Copies entries [first, end) of `from` behind those of `to`. */
+/* Appends entries [first, end) of `from` to those of `to`. */
 void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
                  uint32_t end);
-/* Where to part a leaf that is to get `extra` bytes at `place`, into halves of equal size. */
+/* Where to split a leaf that is to get `extra` bytes at `place`, into halves of equal size. */
 uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t extra);
-/* The shortest key that divides the end of `left` from the beginning of `right`; it lies in
- * `right`.
- */
+/* The shortest key that separates the end of `left` from the beginning of `right`; it lies in
+ * `right`. */
 void leaf_divide(const struct format_node *left, const struct format_node *right,
                  struct node_child *child);
 
@@ -110,10 +109,10 @@ uint32_t inner_child_size(const struct node_child *child);
 uint32_t inner_seek(const struct format_node *node, const char *key, size_t len);
 /* Entries before the child. */
 uint64_t inner_rank(const struct format_node *node, uint32_t place);
-/* The child that holds the entry *rank of `total`, which is then the rank within it; the last one
- * for a rank at the end. It is looked for from the nearer end. */
+/* The child with entry number *rank of `total`; *rank becomes the rank within the child. The
+ * last child for a rank at the end. Counts from the nearer end. */
 uint32_t inner_seek_rank(const struct format_node *node, uint64_t total, uint64_t *rank);
-/* The caller has seen that there is room. The separator lies outside of the node. */
+/* The caller has checked that there is room. The separator lies outside of the node. */
 void inner_insert(struct format_node *node, uint32_t place, const struct node_child *child);
 void inner_remove(struct format_node *node, uint32_t place);
 void inner_append(struct format_node *to, const struct format_node *from, uint32_t first,
