@@ -150,7 +150,7 @@ uint32_t index_after(const struct index *ix, uint32_t slot, uint32_t position)
     return otable_occupied(table_of(ix, slot), position + 1);
 }
 
-/* Visits one slot from at->tag on. True: its end is reached. */
+/* Visits one slot from at->tag on. True: its end was reached. */
 static bool scan_slot(const struct index *ix, struct index_cursor *at, uint32_t *left,
                       index_visit *visit, void *arg)
 {

@@ -23,7 +23,7 @@ void ttl_init(struct ttl *ttl, uint32_t first_slot, uint32_t slot_count, int64_t
 {
     assert(slot_count > 0 && slot_count <= 1u << TTL_SLOT_BITS);
     *ttl = (struct ttl){.first_slot = first_slot, .slot_count = slot_count};
-    /* Two units early: what has expired before is kept as unit 1, which is due at once then. */
+    /* Two units early: times that have passed are stored as unit 1, which is then due at once. */
     ttl->base_ms = now_ms - 2 * TTL_UNIT_MS;
     otable_memory_init(&ttl->memory, KEY_BITS);
 }
@@ -126,7 +126,7 @@ void ttl_release(struct ttl *ttl, uint32_t tag)
     otable_release(table_of(ttl, tag), &ttl->memory);
 }
 
-/* Units below the result have wholly passed. */
+/* Units below the result have passed completely. */
 static uint64_t passed_units(const struct ttl *ttl, int64_t now_ms)
 {
     return now_ms <= ttl->base_ms ? 0 : (uint64_t)(now_ms - ttl->base_ms) / TTL_UNIT_MS;
@@ -138,8 +138,8 @@ struct walk {
     void *arg;
 };
 
-/* Goes over the present table from walk_key on to the keys below `end`. True: there is no more of
- * it. */
+/* Walks the current table from walk_key on, over the keys below `end`. True: its end was
+ * reached. */
 static bool walk_table(struct ttl *ttl, struct walk *walk, uint64_t end)
 {
     const struct otable *table = &ttl->tables[ttl->walk_table];
@@ -178,7 +178,8 @@ uint64_t ttl_step(struct ttl *ttl, int64_t now_ms, uint64_t budget,
         ttl->walk_table = (ttl->walk_table + 1) % TTL_TABLE_COUNT;
         ttl->walk_key = 0;
     }
-    /* Once around: what is left is the part of the first table before where it began. */
+    /* Completes the round: the part of the first table before the walk's starting point is
+     * left. */
     if (walk_table(ttl, &walk, first_key >> KEY_SHIFT)) {
         ttl->walk_key = first_key;
     }
