@@ -1,6 +1,6 @@
 /*
- * Arrays that grow. An array is a pointer from malloc, or NULL, and the number of elements it has
- * room for; room is at least doubled, so that adding one by one costs a constant time each.
+ * Growing arrays. An array is a pointer from malloc, or NULL, and its capacity in elements. The
+ * capacity is at least doubled each time, so that appending costs amortized constant time.
  */
 #ifndef VELLUM_STORE_ARRAY_H
 #define VELLUM_STORE_ARRAY_H
@@ -31,8 +31,8 @@ static inline bool array_grow(void *array, size_t *capacity, size_t count, size_
     return true;
 }
 
-/* `array` is where the pointer to the elements stands, each of `size` bytes. False: there is no
- * memory for `count` of them; the array is as it was. */
+/* `array` points to the pointer to the elements, each of `size` bytes. False: no memory for
+ * `count` elements; the array is unchanged. */
 static inline bool array_reserve(void *array, size_t *capacity, size_t count, size_t size)
 {
     return count <= *capacity || array_grow(array, capacity, count, size);

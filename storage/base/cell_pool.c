@@ -8,7 +8,7 @@
 #define PAGE 4096u
 #define CAPACITY_BYTES_MIN (16 * PAGE) /* address space only: pages come with their first use */
 
-/* Up to FINE_WORDS every even number is a size; then STEPS sizes per doubling. */
+/* Up to FINE_WORDS every even number is a size; above, STEPS sizes per doubling. */
 #define FINE_WORDS 32u
 #define STEPS 8u
 
@@ -22,7 +22,7 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* ---- sizes: one word more than cells, for the owner ---- */
+/* ---- sizes: one word more than the cells, for the owner ---- */
 
 static uint32_t class_of(uint32_t words)
 {
@@ -66,7 +66,7 @@ static uint64_t *block_at(const struct cell_class *size_class, uint32_t words, u
     return size_class->base + (size_t)words * number;
 }
 
-/* Tells the owner of a block that has moved. */
+/* Updates the owner's pointer to a block that has moved. */
 static void tell_owner(uint64_t *block)
 {
     uint64_t **owner;
@@ -142,7 +142,7 @@ static void class_give(struct cell_pool *pool, uint32_t number, uint64_t *cells)
     release_tail(pool, size_class, words);
 }
 
-/* ---- blocks with a mapping each ---- */
+/* ---- blocks with their own mapping ---- */
 
 static bool is_large(uint32_t cells)
 {
@@ -239,5 +239,5 @@ void cell_pool_check(const struct cell_pool *pool)
         }
         bytes += size_class->touched;
     }
-    assert(bytes <= pool->bytes); /* the rest: large blocks */
+    assert(bytes <= pool->bytes); /* the rest are large blocks */
 }

@@ -1,8 +1,7 @@
 /*
- * Whether this build verifies what costs more than a comparison: the xxx_check() functions, which
- * walk over a structure and assert the invariants at the head of its file. So do the builds that
- * wait at random (WAIT=1) and the sanitizers'; for all others it is a constant that removes the
- * call.
+ * Whether this build runs expensive checks: the xxx_check() functions, which walk a structure and
+ * assert the invariants at the head of its file. The builds with random waits (WAIT=1) and the
+ * sanitizer builds do; in all others this is a constant that removes the calls.
  */
 #ifndef VELLUM_STORE_CHECKS_H
 #define VELLUM_STORE_CHECKS_H

@@ -1,11 +1,12 @@
 /*
- * The thin layer beneath the engine through which all I/O goes: files of one directory, and queues
- * of asynchronous operations on them. There is one implementation for real files (libaio, O_DIRECT
- * where the file system has it) and one in the tests that injects faults and cuts power.
+ * The thin layer beneath the engine through which all I/O is done: files of one directory, and
+ * queues of asynchronous operations on them. One implementation uses real files (libaio, O_DIRECT
+ * where the file system supports it); one in the tests injects faults and power cuts.
  *
  * Rules: offsets, lengths and addresses are multiples of 4096. An operation is complete when all
- * its bytes are transferred: short transfers are continued, EINTR and EAGAIN retried, beneath this
- * interface. Any other failure is reported in `error` once and never retried.
+ * its bytes are transferred: short transfers are continued, and EINTR and EAGAIN retried, beneath
+ * this interface. Any other failure is reported in `error` once and never retried.
+ *
  * Threads: a queue belongs to one thread; files may be used by several queues.
  */
 #ifndef VELLUM_STORE_DISK_H
@@ -24,10 +25,12 @@ struct disk_queue;
 
 enum disk_kind { DISK_READ, DISK_WRITE, DISK_FLUSH };
 
-/* The caller's, until done is called. done may queue further operations, this one too. */
+/* Owned by the caller until done is called. done may queue further operations, including this
+ * one. */
 struct disk_op {
     enum disk_kind kind;
-    bool durable; /* a write that is on the medium when it completes (RWF_DSYNC), itself alone */
+    bool durable; /* a write that is on the medium when it completes (RWF_DSYNC); covers this write
+                     alone */
     struct disk_file *file;
     struct iovec *vectors; /* changed when a transfer was short */
     int vector_count;
@@ -42,19 +45,20 @@ struct disk_op {
 };
 
 struct disk_ops {
-    /* 0 or an errno value. With create the file is made, and it is an error if it exists. */
+    /* 0 or an errno value. With `create` the file is created, and it is an error if it exists. */
     int (*open)(struct disk *disk, const char *name, bool create, struct disk_file **file);
     void (*close)(struct disk_file *file);
     uint64_t (*size)(struct disk_file *file);
-    /* Makes the file longer with zeros that are really written; blocks. ENOSPC leaves it as it was,
+    /* Extends the file with zeros that are really written; blocks. ENOSPC leaves it unchanged,
      * or longer by whole segments. */
     int (*extend)(struct disk_file *file, uint64_t to);
     int (*sync_directory)(struct disk *disk);
     int (*queue_create)(struct disk *disk, uint32_t depth, struct disk_queue **queue);
     void (*queue_free)(struct disk_queue *queue);
-    int (*queue_fd)(struct disk_queue *queue); /* eventfd, readable when operations completed */
-    void (*submit)(struct disk_queue *queue);  /* hands the queued operations to the device */
-    /* Calls done of what completed; waits for at least `least` of those in flight. */
+    int (*queue_fd)(
+        struct disk_queue *queue);            /* eventfd, readable when operations have completed */
+    void (*submit)(struct disk_queue *queue); /* passes the queued operations to the device */
+    /* Calls done for completed operations; waits for at least `least` of those in flight. */
     void (*reap)(struct disk_queue *queue, uint32_t least);
     void (*free)(struct disk *disk);
     bool (*direct)(struct disk *disk); /* O_DIRECT works here */
@@ -70,11 +74,12 @@ struct disk_queue {
     uint32_t queued, in_flight;
 };
 
-/* Queues op; nothing happens before the next submit. */
+/* Queues op; it starts only at the next submit. */
 void disk_queue_op(struct disk_queue *queue, struct disk_op *op);
 
-/* Blocking forms for recovery, checkpoints and start: queue, submit, reap until it is done. Other
- * operations of the queue may complete meanwhile. Return 0 or an errno value. */
+/* Blocking forms for recovery, checkpoints and startup: queue, submit, and reap until the
+ * operation is done. Other operations of the queue may complete meanwhile. Return 0 or an errno
+ * value. */
 int disk_run(struct disk_queue *queue, struct disk_op *op);
 int disk_read(struct disk_queue *queue, struct disk_file *file, void *to, uint64_t len,
               uint64_t offset);
@@ -85,12 +90,12 @@ int disk_flush(struct disk_queue *queue, struct disk_file *file);
 /* Memory aligned for transfers, or NULL; release with free(). */
 void *disk_alloc(uint64_t len);
 
-/* Real files under `directory`, which is created if missing. Takes the directory's lock, and each
- * file's while it is open: EBUSY where another server has it. */
+/* Real files under `directory`, which is created if missing. Locks the directory, and each file
+ * while it is open: EBUSY if another server holds the lock. */
 STORE_MUST_CHECK enum store_result disk_open_directory(const char *directory, struct disk **disk,
                                                        char message[STORE_MESSAGE_MAX]);
 
-/* store_open on any disk, which the store frees when it is closed or cannot be opened. */
+/* store_open on any disk. The store frees the disk when it is closed or cannot be opened. */
 STORE_MUST_CHECK enum store_result store_open_on(struct disk *disk,
                                                  const struct store_options *options,
                                                  struct store **store,

@@ -1,11 +1,12 @@
 /*
- * Disk operations on real files: libaio, O_DIRECT where the file system has it.
+ * Disk operations on real files: libaio, O_DIRECT where the file system supports it.
  *
  * Invariants
- * 1. An op is in exactly one place: the queue's pending list, the kernel, or back with its owner.
- * 2. in_flight counts the ops the kernel has; it never exceeds the depth of the io context.
- * 3. A queue that is given back rests with the disk until it is asked for again: the kernel takes
- *    some 30 ms to end an io context. At the end all are ended at once.
+ * 1. An op is in exactly one place: the queue's pending list, the kernel, or returned to its
+ *    owner.
+ * 2. in_flight counts the ops in the kernel; it never exceeds the depth of the io context.
+ * 3. A released queue is kept by the disk for reuse, because the kernel takes some 30 ms to
+ *    destroy an io context. At the end all of them are destroyed at once.
  */
 #include "storage/base/disk.h"
 
@@ -29,7 +30,7 @@ struct file_disk {
     int directory_fd;
     int lock_fd;
     bool direct;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* protects the following members */
     struct file_queue *resting;
 };
 
@@ -40,21 +41,21 @@ struct disk_file {
 
 struct file_queue {
     struct disk_queue base;
-    struct file_queue *next; /* of those that rest */
+    struct file_queue *next; /* in the list of suspended queues */
     pthread_t ender;
     io_context_t context;
     uint32_t depth;
     int fd;
 };
 
-/* Not by another one: where the file system knows no locks, or none for directories, the lock file
- * has to do. */
+/* Tolerates other errors: if the file system has no locks, or none for directories, the lock
+ * file must suffice. */
 static bool is_locked_elsewhere(int fd)
 {
     return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-/* Each file is locked as well: it may have a name in another directory, too. */
+/* Each file is locked as well: it may also have a name in another directory. */
 static int file_open(struct disk *disk, const char *name, bool create, struct disk_file **file)
 {
     struct file_disk *d = (struct file_disk *)disk;
@@ -87,8 +88,8 @@ static uint64_t file_size(struct disk_file *file)
     return fstat(file->fd, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* Zeros are written, not only allocated: a later write in place then needs no change of the file
- * system's own metadata, and a flush of it costs the device's flush alone. */
+/* Zeros are written, not only allocated: then a later write in place does not change the file
+ * system's metadata, and a flush of it costs no more than the device's flush. */
 static int file_extend(struct disk_file *file, uint64_t to)
 {
     uint64_t from = file_size(file);
@@ -118,7 +119,7 @@ static int file_sync_directory(struct disk *disk)
     return fsync(((struct file_disk *)disk)->directory_fd) == 0 ? 0 : errno;
 }
 
-/* One that rests and is deep enough, or NULL. */
+/* A suspended queue that is deep enough, or NULL. */
 static struct file_queue *take_suspended(struct file_disk *d, uint32_t depth)
 {
     pthread_mutex_lock(&d->lock);
@@ -218,8 +219,8 @@ static void finish(struct disk_op *op, int error)
     op->done(op);
 }
 
-/* A refused op (bad file, no memory in the kernel) fails alone; EAGAIN leaves it pending until
- * something of ours has completed. */
+/* A rejected op (bad file, no memory in the kernel) fails alone; after EAGAIN it stays pending
+ * until one of our operations has completed. */
 static void file_submit(struct disk_queue *queue)
 {
     struct file_queue *q = (struct file_queue *)queue;
@@ -255,7 +256,7 @@ static void file_submit(struct disk_queue *queue)
     }
 }
 
-/* Skips what was transferred of an op and queues the rest of it again. */
+/* Skips the transferred part of an op and queues the rest of it again. */
 static void go_on(struct disk_queue *queue, struct disk_op *op, uint64_t transferred)
 {
     op->offset += transferred;
@@ -282,7 +283,7 @@ static void complete(struct disk_queue *queue, struct disk_op *op, long result)
         finish(op, (int)-result);
     else if (op->kind == DISK_FLUSH || (uint64_t)result == op->remaining)
         finish(op, 0);
-    else if (result == 0) /* end of file inside what should be there, or a write of nothing */
+    else if (result == 0) /* end of file where data must be, or a write of nothing */
         finish(op, EIO);
     else
         go_on(queue, op, (uint64_t)result);
@@ -337,8 +338,8 @@ static const struct disk_ops file_ops = {
     .direct = file_direct,
 };
 
-/* Whether O_DIRECT reads and writes work on this file system: tried, since open alone may succeed.
- */
+/* Whether O_DIRECT reads and writes work on this file system. Tries them, since a successful
+ * open proves nothing. */
 static bool hint_direct(int directory_fd)
 {
     int fd = openat(directory_fd, ".probe", O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
@@ -356,8 +357,8 @@ static bool hint_direct(int directory_fd)
     return works;
 }
 
-/* The lock file can be deleted, and made anew by a second server: the directory itself is locked,
- * too. */
+/* The directory itself is locked as well: the lock file could be deleted, and created again by
+ * a second server. */
 static enum store_result lock_directory(struct file_disk *d, const char *directory, char *message)
 {
     d->lock_fd = openat(d->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);

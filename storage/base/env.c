@@ -1,5 +1,5 @@
 /*
- * The log, the clocks and the one failure that ends all writing.
+ * The log, the clocks and the store's one fatal failure, which ends all writing.
  */
 #include "storage/base/env.h"
 
@@ -32,8 +32,9 @@ int64_t env_clock_ms(void)
     return clock_ms(CLOCK_MONOTONIC_COARSE);
 }
 
-/* The machine's clock was set back. Not to wait until it has caught up, or nothing would expire
- * meanwhile, time goes on from the latest that was seen; a little slower, so that it does. */
+/* The system clock was set back. If time stood still until the clock has caught up, nothing
+ * would expire meanwhile. So time continues from the latest value seen, a little slower, so
+ * that the system clock does catch up. */
 static int64_t go_on_slowly(struct env *env)
 {
     int64_t here = env_clock_ms(), moved = atomic_load(&env->clock_moved_ms);
@@ -49,7 +50,7 @@ int64_t env_now_ms(struct env *env)
     int64_t latest = atomic_load_explicit(&env->clock_ms, memory_order_relaxed);
     if (now == latest)
         return now;
-    while (now > latest) /* which is read again */
+    while (now > latest) /* the failed exchange reads `latest` again */
         if (atomic_compare_exchange_weak(&env->clock_ms, &latest, now)) {
             atomic_store(&env->clock_moved_ms, env_clock_ms());
             return now;

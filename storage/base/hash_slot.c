@@ -1,10 +1,11 @@
 /*
- * The hash slot of a key: CRC-16 (polynomial 0x1021, not reflected, initially 0) of the key, or of
- * its {tag} where it has one, modulo 16384. Clients and cluster tools compute the same.
+ * The hash slot of a key: CRC-16 (polynomial 0x1021, not reflected, initially 0) of the key, or
+ * of its {tag} if it has one, modulo 16384. Clients and cluster tools compute the same.
  *
- * The CRC is taken eight bytes at a time. Row k of the table holds the remainder of each byte value
- * followed by k zero bytes; since the CRC is linear, eight bytes are the sum (XOR) of eight
- * independent look-ups. The rows are spelt out by the compiler from the remainders of single bits.
+ * The CRC is computed eight bytes at a time. Row k of the table holds the remainder of each byte
+ * value followed by k zero bytes. Since the CRC is linear, that of eight bytes is the sum (XOR)
+ * of eight independent look-ups. The compiler computes the rows from the remainders of single
+ * bits.
  */
 #include "storage/store.h"
 
@@ -62,7 +63,8 @@ static uint32_t crc16(const unsigned char *p, size_t len)
 
 uint32_t store_hash_slot(const char *data, size_t len)
 {
-    /* Only the first { counts, with the first } behind it, and only with something in between. */
+    /* Only the first { counts, with the first } after it, and only with at least one byte
+     * between them. */
     const char *open = len > 0 ? memchr(data, '{', len) : NULL;
     if (open != NULL) {
         const char *tag = open + 1;

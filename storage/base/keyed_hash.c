@@ -32,7 +32,7 @@ static void absorb(struct state *s, uint64_t word)
     s->a ^= word;
 }
 
-/* Little-endian, as this machine has it. */
+/* Little-endian, like this machine. */
 uint64_t store_keyed_hash(const uint64_t key[2], const char *data, size_t len)
 {
     struct state s = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,

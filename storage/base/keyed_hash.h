@@ -1,6 +1,6 @@
 /*
- * A hash whose values nobody can foresee who does not know the key: SipHash-1-3, of Aumasson and
- * Bernstein. Clients choose what is hashed; they must not be able to choose where it goes.
+ * A hash that is unpredictable without its key: SipHash-1-3, of Aumasson and Bernstein. Clients
+ * choose the hashed data; they must not be able to choose the hash value.
  */
 #ifndef VELLUM_STORE_KEYED_HASH_H
 #define VELLUM_STORE_KEYED_HASH_H

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the first that is not less. */
+/* The position of the first number that is not less. */
 static uint64_t seek(const struct number_list *list, uint64_t number)
 {
     uint64_t low = 0, high = list->count;

@@ -1,5 +1,5 @@
 /*
- * A sorted list of numbers, each once. Private to storage/.
+ * A sorted list of distinct numbers. Private to storage/.
  */
 #ifndef VELLUM_STORE_NUMBER_LIST_H
 #define VELLUM_STORE_NUMBER_LIST_H
@@ -12,7 +12,7 @@ struct number_list {
     uint64_t count, capacity;
 };
 
-/* False: there is no memory. */
+/* False: no memory. */
 bool number_list_add(struct number_list *list, uint64_t number);
 bool number_list_has(const struct number_list *list, uint64_t number);
 void number_list_clear(struct number_list *list);

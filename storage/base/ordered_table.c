@@ -1,16 +1,16 @@
-/* Insertion, removal and the changes of size of ordered tables. The invariants stand in the header;
- * find, grow and shrink are written against them and otable_check states them as asserts. */
+/* Insertion, removal and resizing of ordered tables. The header states the invariants; find,
+ * grow and shrink rely on them, and otable_check asserts them. */
 #include "storage/base/ordered_table.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Above this load (11/12) a table grows: 5.5 cells are passed on average then. Under half of what
- * it has after growth it shrinks. */
+/* Above this load (11/12) a table grows: a search then passes 5.5 cells on average. Below half
+ * of the load after growth it shrinks. */
 #define SLACK 12
 
-/* A table grows to the pool's next size, which is at most an eighth more; beyond the pool's sizes,
- * where a step has to be worth a pass, by an eighth itself. */
+/* A table grows to the pool's next size, which is at most an eighth larger; beyond the pool's
+ * sizes it grows by an eighth itself, so that a step is worth its pass. */
 #define GROWTH 8
 
 #define SIZE_MAX_CELLS (UINT32_MAX / 2)
@@ -22,7 +22,7 @@ void otable_memory_init(struct otable_memory *memory, uint32_t key_bits)
     memory->key_bits = key_bits;
 }
 
-/* The largest count that `homes` are meant for; a tiny table may be full. */
+/* The highest count for so many homes; a tiny table may be full. */
 static uint32_t load_limit(uint32_t homes)
 {
     return homes - homes / SLACK;
@@ -41,11 +41,11 @@ static bool resize_block(struct otable *table, struct otable_memory *memory, uin
 
 static void free_block(struct otable *table, struct otable_memory *memory)
 {
-    (void)resize_block(table, memory, 0); /* giving back cannot fail */
+    (void)resize_block(table, memory, 0); /* shrinking to nothing cannot fail */
     *table = (struct otable){.cells = NULL};
 }
 
-/* Where the used part would end if the table had `homes` home positions. */
+/* Where the used part would end with `homes` home positions. */
 static uint32_t planned_end(const struct otable *table, uint32_t homes, uint32_t key_bits)
 {
     const struct otable planned = {.homes = homes};
@@ -59,9 +59,9 @@ static uint32_t planned_end(const struct otable *table, uint32_t homes, uint32_t
     return end;
 }
 
-/* Puts every entry where it belongs with `homes` home positions. All entries are first packed at
- * the block's end; as the new arrangement fits the block, what is placed from the left then never
- * reaches what is still to be read. */
+/* Moves every entry to its place for `homes` home positions. First all entries are packed at
+ * the end of the block. Since the new arrangement fits the block, writing from the left then
+ * never overtakes reading. */
 static void rearrange(struct otable *table, uint32_t homes, uint32_t key_bits)
 {
     uint64_t *cells = table->cells;
@@ -85,7 +85,7 @@ static void rearrange(struct otable *table, uint32_t homes, uint32_t key_bits)
     memset(cells + end, 0, (table->size - end) * sizeof *cells);
 }
 
-/* Changes the number of homes, and the block to what that needs with `spare` free cells behind. */
+/* Changes the number of homes, and the block size to what that needs plus `spare` free cells. */
 static bool rebuild(struct otable *table, struct otable_memory *memory, uint32_t homes,
                     uint32_t spare)
 {
@@ -94,20 +94,21 @@ static bool rebuild(struct otable *table, struct otable_memory *memory, uint32_t
     if (size > SIZE_MAX_CELLS) {
         return false;
     }
-    /* What the block is larger than asked for becomes homes: each moves the end by one at most. */
+    /* If the block is larger than requested, the surplus becomes homes: each moves the end by
+     * at most one. */
     homes += cell_pool_round((uint32_t)size) - (uint32_t)size;
     if (size > table->size && !resize_block(table, memory, (uint32_t)size)) {
         return false;
     }
     rearrange(table, homes, memory->key_bits);
     if (size < table->size) {
-        /* A smaller block may be no easier to get; then the larger one serves as well. */
+        /* A smaller block may be unavailable; then the larger one serves as well. */
         (void)resize_block(table, memory, (uint32_t)size);
     }
     return true;
 }
 
-/* Grows by a step, or by more if `wanted` entries ask for more. */
+/* Grows by a step, or by more if `wanted` entries need more. */
 static bool grow(struct otable *table, struct otable_memory *memory, uint64_t wanted)
 {
     uint32_t step = table->size < CELL_CLASS_WORDS_MAX - 1 ? 1 : table->homes / GROWTH;
@@ -122,8 +123,8 @@ static bool grow(struct otable *table, struct otable_memory *memory, uint64_t wa
     return rebuild(table, memory, (uint32_t)homes, table->reserved > 0 ? table->reserved : 1);
 }
 
-/* Makes the margin wider, so that the end of the used part can move by `cells`. It grows by halves,
- * so that even a cluster of equal keys at the end is moved seldom. */
+/* Widens the margin, so that the end of the used part can move by `cells`. It grows by halves,
+ * so that even a cluster of equal keys at the end is rarely moved. */
 static bool widen(struct otable *table, struct otable_memory *memory, uint32_t cells)
 {
     uint64_t margin = table->size - table->homes;
@@ -134,7 +135,7 @@ static bool widen(struct otable *table, struct otable_memory *memory, uint32_t c
 bool otable_insert(struct otable *table, struct otable_memory *memory, uint64_t cell)
 {
     assert(cell != 0);
-    /* Without memory it goes on above its load limit while there are free cells. */
+    /* Without memory, insertion continues above the load limit while there are free cells. */
     if (table->count >= load_limit(table->homes) &&
         !grow(table, memory, (uint64_t)table->count + 1) && table->cells == NULL) {
         return false;
@@ -204,7 +205,8 @@ void otable_remove(struct otable *table, struct otable_memory *memory, uint32_t 
     shrink_if_sparse(table, memory);
 }
 
-/* Whether the `reserved` cells before the last are empty and no homes, if all but the first are. */
+/* Whether the `reserved` cells before the last are empty and not homes, given that this holds
+ * for all but the first of them. */
 static bool has_spare(const struct otable *table, uint32_t reserved)
 {
     uint64_t needed = (uint64_t)table->homes + reserved + 1;
@@ -247,7 +249,7 @@ void otable_check(const struct otable *table, const struct otable_memory *memory
         return;
     }
     uint32_t shift = 64 - memory->key_bits;
-    uint32_t count = 0, run = 0; /* run: where the present stretch without holes begins */
+    uint32_t count = 0, run = 0; /* run: start of the current stretch without holes */
     uint64_t last_key = 0;
     for (uint32_t i = 0; i < table->size; i++) {
         uint64_t cell = table->cells[i];
