@@ -3,9 +3,9 @@
 #include "server/net/conn.h"
 #include "server/config/log.h"
 
-#define TELL_STEP (1 << 20) /* of changes less than that the store need not hear at once */
+#define TELL_STEP (1 << 20) /* smaller changes are not reported to the store at once */
 #define COMFORT_SHARE 8
-#define WAY_SHARE 2 /* of what has grown: it may have been more, meanwhile */
+#define WAY_SHARE 2 /* of the growth: it may have been more in the meantime */
 #define LIMIT_SHARE 4
 #define UNSENT_SHARE 2 /* of the limit */
 #define HOLD_MOST_MS 500
@@ -14,7 +14,7 @@ static void tell(struct server *server, int64_t untold)
 {
     atomic_fetch_add(&server->client_bytes, untold);
     store_note_memory(server->store, untold);
-    if (untold > 0) /* the maintenance thread may come too late */
+    if (untold > 0) /* the maintenance thread may be too late */
         store_give_way(server->store, WAY_SHARE * (uint64_t)untold);
 }
 
@@ -36,7 +36,7 @@ static uint64_t unsent_most(const struct server *server)
            server->worker_count;
 }
 
-/* What subscribers have not read has a limit of its own, and may stay for long. */
+/* Unsent pushes to subscribers have a limit of their own, and may stay for long. */
 static void count_unsent(struct conn *conn, uint64_t now)
 {
     struct worker *worker = conn->worker;
@@ -75,7 +75,7 @@ void client_memory_forget(struct conn *conn)
     count_unsent(conn, 0);
 }
 
-/* Those who do not read hold up the others once, until it has become less. */
+/* Slow readers throttle all others once, until their output has shrunk. */
 void client_memory_let_go(struct worker *worker)
 {
     enum client_hold was = worker->hold;
@@ -106,7 +106,8 @@ static struct conn *largest(const struct worker *worker)
     return found;
 }
 
-/* Of clients that are being closed: it is on its way back, and nobody else is to go for it. */
+/* Memory of clients that are being closed: it will be freed soon, so no other client need be
+ * closed for it. */
 static uint64_t leaving_bytes(const struct worker *worker)
 {
     uint64_t sum = 0;
@@ -115,7 +116,7 @@ static uint64_t leaving_bytes(const struct worker *worker)
     return sum;
 }
 
-/* What it has not sent goes at once: a round may have many that are to be closed. */
+/* Its unsent output is freed at once: many clients may have to be closed in a round. */
 static void close_largest(struct conn *conn)
 {
     conn_kill(conn);
@@ -124,7 +125,7 @@ static void close_largest(struct conn *conn)
     client_memory_note(conn);
 }
 
-/* The worker's clients have more than its share, and all together more than the limit. */
+/* The worker's clients exceed its share, and all clients together the limit. */
 static bool is_too_much(const struct worker *worker)
 {
     const struct server *server = worker->server;

@@ -1,16 +1,16 @@
 /*
- * What clients' buffers take of maxmemory: counted turn by turn, told to the store, whose page
- * frames make room for it, and bounded.
+ * The memory of clients' buffers: counted turn by turn, reported to the store, which evicts page
+ * frames to make room for it, and bounded.
  *
- * Over the comfortable amount, an eighth of maxmemory, connections with unsent output are not read
- * from any more. When unsent replies alone are half of the limit (maxmemory-clients, or else a
- * quarter of maxmemory), no commands are taken until half of that has been sent, or it is clear
- * that the clients do not read. Over the limit those that hold the most are closed. A publication
- * that stands in the outputs of many is counted once; when somebody is to be closed, as part of all
- * who have it.
+ * Over the soft limit, an eighth of maxmemory, connections with unsent output are not read from.
+ * When unsent replies alone exceed half of the limit (maxmemory-clients, or else a quarter of
+ * maxmemory), no commands are taken until half of them has been sent, or it is clear that the
+ * clients do not read. Over the limit, the clients with the largest buffers are closed. A
+ * publication in the outputs of several connections is counted once; to choose the clients to be
+ * closed, it counts for each of them.
  *
- * Threads: each worker counts its own connections, and keeps to its share of the comfortable
- * amount. Of the limit it may have more than its share as long as others leave it.
+ * Threads: each worker counts its own connections and keeps to its share of the soft limit. It may
+ * exceed its share of the limit as long as other workers leave room.
  */
 #ifndef VELLUM_CLIENT_MEMORY_H
 #define VELLUM_CLIENT_MEMORY_H
@@ -21,20 +21,20 @@
 
 struct conn;
 
-/* What the connection has now by itself; at the end of its turns. */
+/* Updates the count of the connection's own memory; at the end of its turns. */
 void client_memory_note(struct conn *conn);
 void client_memory_forget(struct conn *conn); /* it is closed */
-/* What connections have together, as they have publications, has become more. */
+/* The publications, which connections share, have grown by `more` bytes. */
 void client_memory_note_published(struct server *server, int64_t more);
 
-/* What commands that work in steps keep is more than is comfortable. */
+/* Commands that work in steps have collected more than the soft limit. */
 static inline bool client_memory_is_much(const struct server *server)
 {
     return atomic_load_explicit(&server->collected_bytes, memory_order_relaxed) >
            atomic_load_explicit(&server->client_soft_limit, memory_order_relaxed);
 }
 
-/* That is, or what the worker's clients have. */
+/* They have, or the worker's clients exceed its soft limit. */
 static inline bool client_memory_is_short(const struct worker *worker)
 {
     const struct server *server = worker->server;
@@ -43,19 +43,19 @@ static inline bool client_memory_is_short(const struct worker *worker)
            client_memory_is_much(server);
 }
 
-/* No command is to be taken now. */
+/* No command may be taken now. */
 static inline bool client_memory_holds(const struct worker *worker)
 {
     return worker->hold == CLIENTS_ARE_HELD;
 }
 
-/* In every round: whether they go on. */
+/* In every round: decides whether commands are taken. */
 void client_memory_let_go(struct worker *worker);
 
-/* Closes clients while there is more than the limit: at the end of each turn and of each round. */
+/* Closes clients while the limit is exceeded: at the end of each turn and of each round. */
 void client_memory_keep_bound(struct worker *worker);
 
-/* Both bounds, as the configuration has them now. */
+/* Sets both limits from the configuration. */
 void client_memory_set_bounds(struct server *server);
 
 uint64_t client_memory_total(const struct server *server);

@@ -1,6 +1,6 @@
 /*
- * What all that has to do with a connection may ask of it: to be looked at, to be closed, its next
- * bytes, its names and its memory. Its life and its turns are the loop's: see conn_turn.h.
+ * Basic services of a connection for all rooms: mark it ready, close it, read its next bytes, its
+ * names and its memory. Its life cycle and turns belong to the loop: see conn_turn.h.
  */
 #include "server/net/conn.h"
 

@@ -1,28 +1,29 @@
 /*
- * The output of a connection: a queue of segments, each a run of bytes or a stream from the store,
- * and behind it worker->output, while the connection has its turn.
+ * The output of a connection: a queue of segments, each a run of bytes or a value reader of the
+ * store, followed by worker->output while the connection has its turn.
  *
  * Invariants:
- * 1. Bytes leave in the order they were written; worker->output is empty between turns.
- * 2. Under appendfsync always a segment leaves only when all commits up to its `shown` are durable;
- *    a connection whose first segment may not leave yet is on worker->undurable.
+ * 1. Bytes are sent in the order they were written; worker->output is empty between turns.
+ * 2. Under appendfsync always a segment is sent only when all commits up to its `shown` are
+ *    durable; a connection whose first segment must wait for that is on worker->undurable.
  * 3. A segment that waits for durability is sealed: later replies, which show later commits, do not
- *    hold it up.
- * 4. At most one piece of one stream per connection is in memory.
- * 5. A part of a piece that the transport gives out from where it lies (is_placing) holds up all
- *    behind it, and the stream is kept until that is done: beyond the connection's end if need be.
- * 6. While a reply leaves in parts (reply_stream.h), pushes stand in a second queue, conn->held.
- * 7. output_bytes counts a stream as what it takes by itself, and the one that is sent as a piece,
- *    however long it is.
- * 8. After a failed write, what shows commits that will never be durable is replaced: each reply by
- *    an error, in its place; messages by nothing. Where replies cannot be told apart any more,
- *    since part of one has left or may come from elsewhere (PIECES), the connection is closed.
- * 9. A connection that has_corked has one entry in worker->late, which may leave as it is, and
- *    nothing in its first queue. Between rounds there are none.
+ *    delay it.
+ * 4. At most one piece of one value reader per connection is in memory.
+ * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
+ *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
+ * 6. While a reply is streamed (reply_stream.h), pushes are in a second queue, conn->held.
+ * 7. output_bytes counts a reader at its own cost, and the one being sent as one piece, however
+ *    long its value is.
+ * 8. After a failed write to the journal, output that shows commits that will never be durable is
+ *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
+ *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
+ *    closed.
+ * 9. A connection that has_corked has one entry in worker->corked, which may be sent as it is, and
+ *    nothing in its first queue. Between rounds there are no such entries.
  *
- * Short replies to sockets leave together at the end of the round: a client that sleeps is woken by
- * the first and is awake when the others come. Waking it for each one is half of what sending them
- * costs.
+ * Short replies to sockets are sent together at the end of the round: the first one wakes a
+ * sleeping client, which is awake when the others arrive. Waking it for each reply is half the cost
+ * of sending.
  */
 #include "server/net/conn.h"
 
@@ -39,33 +40,33 @@
 #include "server/net/transport.h"
 
 #define SEGMENT_MIN (16 * 1024)
-#define PUSH_SEGMENT_MIN 512  /* the same message may stand in very many queues */
+#define PUSH_SEGMENT_MIN 512  /* the same message may be in very many queues */
 #define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
-#define LATE_MAX (16 * 1024)  /* longer replies leave at once */
-#define STREAM_COST 2048      /* of one that waits: about what the store keeps for it */
+#define LATE_MAX (16 * 1024)  /* longer replies are sent at once */
+#define STREAM_COST 2048      /* of a waiting reader: about the store's memory for it */
 #define SEND_VECTORS 64
 #define SEND_MAX (1024 * 1024)        /* per system call */
-#define PIECES UINT32_MAX             /* of replies: parts of them, or a stream */
-#define PUSHES (UINT32_MAX - 1)       /* none: messages */
-#define KEPT_OUTPUT_MAX (1024 * 1024) /* a longer shared buffer is given back after use */
+#define PIECES UINT32_MAX             /* of replies: parts of them, or a reader */
+#define PUSHES (UINT32_MAX - 1)       /* no replies: messages */
+#define KEPT_OUTPUT_MAX (1024 * 1024) /* a larger shared buffer is freed after use */
 
 struct segment {
     struct segment *next;
     uint64_t shown;
     bool is_sealed;
-    uint32_t replies; /* how many whole ones it is; or PIECES, or PUSHES */
+    uint32_t replies; /* number of whole replies; or PIECES, or PUSHES */
 
-    char *data; /* bytes [sent, len) wait; NULL: a stream */
+    char *data; /* bytes [sent, len) are unsent; NULL: a reader */
     size_t sent, len, capacity;
-    struct publication *publication; /* whose bytes they are; NULL: the segment's own */
+    struct publication *publication; /* the owner of `data`; NULL: the segment itself */
 
     struct store_reader *reader;
-    const struct iovec *vectors; /* the piece in memory, of which `sent` bytes have gone */
+    const struct iovec *vectors; /* the piece in memory, `sent` bytes of it are sent */
     int vector_count;
     size_t piece_len;
     bool is_begun;                /* a piece may be in memory */
     struct transport_place place; /* offset: of what is sent next */
-    bool is_placing, is_dropped;  /* dropped: the end of placing frees it */
+    bool is_placing, is_dropped;  /* is_dropped: the end of placing frees it */
     struct conn *conn;
 };
 
@@ -91,7 +92,7 @@ static void begin_sharing(struct conn *conn, struct publication *publication)
         client_memory_note_published(conn->worker->server, (int64_t)publication->len);
 }
 
-/* With so much of it unsent. */
+/* `unsent` bytes of it were not sent. */
 static void end_sharing(struct conn *conn, struct publication *publication, uint64_t unsent)
 {
     note_shared(conn, -unsent);
@@ -126,7 +127,7 @@ static void free_segment(struct segment *segment)
     free(segment);
 }
 
-/* Also one half sent: its unsent bytes are still counted. */
+/* Also a partly sent one: its unsent bytes are still counted. */
 static void drop_first(struct conn *conn)
 {
     struct segment *segment = conn->output;
@@ -142,7 +143,7 @@ static void drop_first(struct conn *conn)
         free_segment(segment);
 }
 
-/* Between what is queued to be sent and what is held back behind a reply that flows. */
+/* Swaps the queue to be sent and the one held back while a reply is streamed. */
 static void exchange_queues(struct conn *conn)
 {
     struct segment *first = conn->output, *last = conn->last_output;
@@ -189,7 +190,8 @@ static bool waits_for_journal(const struct conn *conn, uint64_t shown)
            shown > store_durable(server->store);
 }
 
-/* What has not to wait does not begin to, for what comes behind it. */
+/* Never merge a reply that must wait for the journal into a segment that need not: it would hold
+ * the earlier bytes back. */
 static bool may_merge(const struct conn *conn, const struct segment *last, size_t len,
                       uint32_t replies)
 {
@@ -198,7 +200,7 @@ static bool may_merge(const struct conn *conn, const struct segment *last, size_
            (conn->shown <= last->shown || !waits_for_journal(conn, conn->shown));
 }
 
-/* `room`: of a new segment, for what may follow. */
+/* `room`: capacity of a new segment, for later bytes. */
 static void add_bytes(struct conn *conn, const char *data, size_t len, size_t room,
                       uint32_t replies)
 {
@@ -340,7 +342,7 @@ static void hand_over(struct conn *conn, struct resp_writer *writer, uint32_t re
     append(conn, segment);
 }
 
-/* Empties the shared buffer into the queue; a long one becomes part of it. */
+/* Moves the shared buffer's contents to the queue; a large buffer becomes a segment itself. */
 static void settle(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -390,7 +392,7 @@ static void exchange_bytes(struct conn *conn, struct segment *segment, struct re
     conn->output_bytes += segment_cost(segment);
 }
 
-/* The first of the queue shows what will never be durable. */
+/* The first segment shows commits that will never be durable. */
 static void withhold(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -419,7 +421,7 @@ static void withhold(struct conn *conn)
     exchange_bytes(conn, segment, &errors);
 }
 
-/* Nothing leaves before it is durable. */
+/* The first segment must wait until its commits are durable. */
 static void wait_for_journal(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -445,7 +447,7 @@ static ssize_t send_vectors(struct conn *conn, const struct iovec *vectors, int 
     return 0;
 }
 
-/* What nothing is queued before; what is left of it is queued. */
+/* Sends bytes when the queue is empty; the unsent rest is queued. */
 static void send_at_once(struct conn *conn, char *data, size_t len)
 {
     struct iovec vector = {.iov_base = data, .iov_len = len};
@@ -464,10 +466,10 @@ static void send_entry(struct worker *worker, struct corked_reply *corked)
     corked->conn = NULL;
     send_at_once(conn, worker->corked_bytes + corked->at, corked->len);
     if (conn->output != NULL)
-        conn_mark_ready(conn); /* what its transport is to tell of has changed */
+        conn_mark_ready(conn); /* the events it wants have changed */
 }
 
-/* The one of this connection, before the others' turn. */
+/* Sends this connection's entry ahead of the others. */
 static void send_corked(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -486,7 +488,8 @@ void conn_output_uncork(struct worker *worker)
     worker->corked_count = worker->corked_used = 0;
 }
 
-/* A connection that may be closed now has no time; what strangers are owed is counted at once. */
+/* Not for a connection that may be closed soon; and replies to unauthenticated clients are counted
+ * at once. */
 static bool may_be_late(const struct conn *conn, size_t len)
 {
     return len <= LATE_MAX && conn->transport->ops->wakes && conn->session.authenticated &&
@@ -506,7 +509,7 @@ static void keep_corked(struct conn *conn, const char *data, size_t len)
     conn->has_corked = true;
 }
 
-/* The usual way: nothing is queued, and all of it leaves from the shared buffer. */
+/* The usual case: the queue is empty, and everything is sent from the shared buffer. */
 static void send_directly(struct conn *conn)
 {
     struct resp_writer *output = &conn->worker->output;
@@ -568,7 +571,8 @@ static int remaining_vectors(const struct segment *segment, struct iovec vectors
     return count;
 }
 
-/* The next piece of the first segment's stream; false: there is none now, or no stream any more. */
+/* Loads the next piece of the first segment's reader; false: none is ready, or the reader has
+ * ended. */
 static bool load_piece(struct conn *conn)
 {
     struct segment *segment = conn->output;
@@ -606,7 +610,7 @@ static void note_sent(struct conn *conn, size_t sent)
     conn->output->place.offset += sent;
 }
 
-/* Gives a part out without copying it. False: it is to be written. */
+/* Lets the transport send a part from its place, without a copy. False: it must be written. */
 static bool place_piece(struct conn *conn, const struct iovec *vectors, int count)
 {
     struct transport *transport = conn->transport;
@@ -626,7 +630,7 @@ static bool place_piece(struct conn *conn, const struct iovec *vectors, int coun
     return placed != 0;
 }
 
-/* False: the stream has nothing to send now. */
+/* False: the reader has nothing to send now. */
 static bool send_piece(struct conn *conn)
 {
     const struct segment *first = conn->output;
@@ -651,7 +655,8 @@ static bool send_piece(struct conn *conn)
     return true;
 }
 
-/* After SEND_MAX bytes the others have their turns; the transport, still writable, calls again. */
+/* After SEND_MAX bytes other connections get their turn; the transport, still writable, calls
+ * again. */
 static void send_queue(struct conn *conn)
 {
     uint64_t before =
@@ -672,7 +677,7 @@ static void send_queue(struct conn *conn)
         uint64_t now =
             atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
         if (now > before)
-            conn->session.last_active_ms = worker_now(conn->worker); /* it reads */
+            conn->session.last_active_ms = worker_now(conn->worker); /* the client reads */
         conn->send_yielded = now - before >= SEND_MAX && conn->output != NULL;
     }
 }
@@ -694,7 +699,7 @@ static void check_limit(struct conn *conn)
         conn->soft_limit_since_ms = now_ms;
     bool is_corked =
         is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
-    /* A reply that flows counts whole: elsewhere it would all be waiting by now. */
+    /* A streamed reply counts as a whole: without streaming, all of it would be buffered by now. */
     uint64_t most = bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;
     if (!is_corked && (limit.hard_bytes == 0 || most <= limit.hard_bytes))
         return;

@@ -11,7 +11,7 @@ static size_t bulk_size(size_t len)
     return 1 + resp_print_int64(digits, (int64_t)len) + 2 + len + 2;
 }
 
-/* Returns where the string itself stands; *to moves behind it. */
+/* Returns the address of the string itself; advances *to past it. */
 static const char *write_bulk(char **to, struct resp_slice string)
 {
     char *at = *to;

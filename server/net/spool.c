@@ -11,35 +11,35 @@
 
 #define PIECE STORE_READER_PIECE
 #define CHUNK_PIECES 64        /* of an upload */
-#define TAIL_LEAST 4096        /* bytes of memory for it, to begin with */
-#define TAIL_SHORT (16 * 1024) /* that go to the device when clients hold much memory */
-#define PATIENCE_MS 5000       /* with a client that does not read, while there is no room */
-#define CHUNK_COST 2048        /* of memory: about what the store keeps of it */
+#define TAIL_LEAST 4096        /* initial size */
+#define TAIL_SHORT (16 * 1024) /* a tail written to the device when client memory is short */
+#define PATIENCE_MS 5000       /* for a client that does not read, while the device is full */
+#define CHUNK_COST 2048        /* of memory: about the store's state for it */
 
 _Static_assert(TAIL_SHORT >= STORE_UPLOAD_SHORTEST, "a short tail is an upload");
 
 struct chunk {
     struct chunk *next;
     struct store_upload *upload;
-    struct store_reader *stream; /* that reads it; NULL: none now */
-    uint64_t length, taken;      /* bytes that it has, that were read */
-    uint64_t most;               /* that it may have */
-    bool is_sealed;              /* it gets no more */
+    struct store_reader *stream; /* reads the chunk; NULL: not open */
+    uint64_t length, taken;      /* bytes it has; bytes read of them */
+    uint64_t most;               /* its capacity */
+    bool is_sealed;              /* no more is added */
 };
 
 struct spool {
     struct conn *conn;
     struct chunk *first, *last;
     uint32_t chunk_count;
-    uint64_t chunk_bytes; /* that were not read */
+    uint64_t chunk_bytes; /* not read yet */
     const struct iovec
-        *vectors; /* of the first chunk's piece, from byte vector_at of the first on */
+        *vectors; /* of the first chunk's piece, from byte vector_at of the first vector on */
     int vector_count;
     size_t vector_at;
     char *tail; /* bytes [tail_start, tail_end) of it */
     size_t tail_start, tail_end, tail_capacity;
     bool waits_to_write, waits_to_read, has_ended;
-    enum store_result refusal; /* of the device; STORE_OK: none since something was read */
+    enum store_result refusal; /* of the device; STORE_OK: none since the last read */
 };
 
 /* ---- life ---- */
@@ -71,7 +71,7 @@ static void drop_reader(struct spool *spool)
     struct chunk *chunk = spool->first;
     if (chunk->stream != NULL) {
         store_reader_close(chunk->stream);
-        spool->waits_to_read = false; /* a closed stream does not call back */
+        spool->waits_to_read = false; /* a closed reader does not call back */
     }
     chunk->stream = NULL;
     spool->vector_count = 0;
@@ -83,7 +83,7 @@ static void drop_first(struct spool *spool)
     struct chunk *chunk = spool->first;
     drop_reader(spool);
     if (!chunk->is_sealed)
-        spool->waits_to_write = false; /* for nothing any more */
+        spool->waits_to_write = false; /* nothing to wait for any more */
     store_upload_close(chunk->upload);
     count(spool, -(chunk->length - chunk->taken));
     spool->first = chunk->next;
@@ -111,7 +111,7 @@ static const char *reason_of(enum store_result result)
                                        : "the store has failed";
 }
 
-/* What was set aside is lost. */
+/* The spooled input is lost. */
 static void fail(struct spool *spool, enum store_result result)
 {
     struct conn *conn = spool->conn;
@@ -146,14 +146,14 @@ static size_t tail_length(const struct spool *spool)
     return spool->tail_end - spool->tail_start;
 }
 
-/* The last has nothing yet but room for the tail, as long as it is now. */
+/* The last chunk is empty, with room for the tail as it is now. */
 static bool is_begun(const struct spool *spool)
 {
     return spool->last != NULL && !spool->last->is_sealed && spool->last->length == 0;
 }
 
-/* Each short tail becomes a chunk. Once these take as much memory as a piece does, whole pieces
- * take less. */
+/* Each short tail becomes a chunk. When these take as much memory as a piece, whole pieces are
+ * cheaper. */
 static size_t tail_most(const struct spool *spool)
 {
     bool is_short = client_memory_is_short(spool->conn->worker);
@@ -217,7 +217,7 @@ bool spool_has_ended(const struct spool *spool)
     return spool->has_ended;
 }
 
-/* One for whole pieces, or for what there is. */
+/* Adds a chunk for whole pieces, or for `len` bytes. */
 static enum store_result add_chunk(struct spool *spool, size_t len)
 {
     struct chunk *chunk = calloc(1, sizeof *chunk);
@@ -241,7 +241,7 @@ static enum store_result add_chunk(struct spool *spool, size_t len)
     return STORE_OK;
 }
 
-/* The last is one that the tail, of this length, may go to. */
+/* Makes sure that the last chunk can take a tail of this length. */
 static enum store_result find_chunk(struct spool *spool, size_t len)
 {
     struct chunk *last = spool->last;
@@ -290,7 +290,7 @@ static enum store_result write_tail(struct spool *spool)
     return STORE_OK;
 }
 
-/* What was written so far is good, but for a piece that is partly filled. */
+/* All data written so far is kept, except for a partly filled piece. */
 static void refuse(struct spool *spool, enum store_result result)
 {
     struct chunk *last = spool->last;
@@ -323,7 +323,7 @@ void spool_settle(struct spool *spool, bool is_read)
 
 /* ---- reading ---- */
 
-/* The first chunk, of which not all was read, has a stream. */
+/* Opens the reader of the first chunk that is not completely read. */
 static enum store_result open_first(struct spool *spool)
 {
     struct chunk *chunk = spool->first;
@@ -341,7 +341,7 @@ static enum store_result open_first(struct spool *spool)
     return result;
 }
 
-/* What is to be read next is not whole yet. */
+/* The next bytes to be read are not completely written yet. */
 static bool awaits_writer(const struct spool *spool)
 {
     return spool->first == spool->last && is_partly_filled(spool);

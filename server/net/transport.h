@@ -1,6 +1,6 @@
 /*
- * A transport carries the bytes of one connection: bytes in, space out, close, and one readiness
- * callback. TCP and Unix sockets are one implementation (transport_socket.c); tests have another.
+ * A transport carries the bytes of one connection: read, write, close, and one readiness callback.
+ * TCP and Unix sockets are one implementation (transport_socket.c); tests have another.
  *
  * Threads: a transport belongs to its worker's thread.
  */
@@ -16,49 +16,50 @@
 struct event_base;
 struct transport;
 
-#define TRANSPORT_AGAIN (-1)  /* nothing now: the callback tells when */
-#define TRANSPORT_CLOSED (-2) /* by the peer, or broken: nothing more will come or go */
+#define TRANSPORT_AGAIN (-1)  /* nothing now: the callback reports when */
+#define TRANSPORT_CLOSED (-2) /* by the peer, or broken: no more bytes either way */
 
 #define TRANSPORT_NAME_MAX 128
 
-/* ENDED: the other end has gone. An implementation that learns of it otherwise than by reading
- * tells so, wanted or not. */
+/* ENDED: the peer has disconnected. An implementation that learns of it other than by reading
+ * reports it, wanted or not. */
 enum transport_ready { TRANSPORT_READABLE = 1, TRANSPORT_WRITABLE = 2, TRANSPORT_ENDED = 4 };
 
-/* A part of a long value that is given to the other end from where it lies: see `place`. */
+/* A part of a long value that the peer fetches from its place: see `place`. */
 struct transport_place {
-    uint64_t offset, total; /* of the part within the value, of the value */
-    /* Once for each part taken: its memory is not needed any more. */
+    uint64_t offset, total; /* of the part within the value; of the value */
+    /* Called once for each part taken: its memory is free again. */
     void (*done)(struct transport_place *place);
 };
 
 struct transport_ops {
-    /* Bytes moved (more than 0), TRANSPORT_AGAIN or TRANSPORT_CLOSED. */
+    /* Returns the bytes moved (more than 0), TRANSPORT_AGAIN or TRANSPORT_CLOSED. */
     ssize_t (*read)(struct transport *transport, void *to, size_t size);
     ssize_t (*write)(struct transport *transport, const struct iovec *vectors, int count);
-    /* As read, into several places; NULL: read is called for each. They are parts of a large
-     * value's place (store_upload_space): after TRANSPORT_AGAIN the next call begins at the same
-     * place, so that an implementation may fill it meanwhile. */
+    /* Like read, into several buffers; NULL: read is called for each. They belong to a large
+     * value's extent (store_upload_space): after TRANSPORT_AGAIN the next call has the same
+     * buffers, so an implementation may fill them meanwhile. */
     ssize_t (*read_vectors)(struct transport *transport, const struct iovec *vectors, int count);
-    /* NULL, or whether the next bytes need not pass through memory: read_vectors will have them
-     * filled in where they belong. */
+    /* NULL, or whether the next bytes need not be buffered: read_vectors will have them written
+     * directly to their place. */
     bool (*refers)(struct transport *transport);
-    /* NULL, or to be called before `close`: whether nothing that read_vectors was given is being
-     * filled. False: done(arg) is called when it is so. */
+    /* NULL, or to be called before `close`: whether no buffer passed to read_vectors is being
+     * filled. False: done(arg) is called when that is so. */
     bool (*let_go)(struct transport *transport, void (*done)(void *arg), void *arg);
-    /* NULL, or like write, but without copying: what is taken must stay as it is until done() is
-     * called, which may be after the transport was closed; until then it only says TRANSPORT_AGAIN
-     * or TRANSPORT_CLOSED, whatever it is given. 0: these bytes are to be written. */
+    /* NULL, or like write, but without copying. The bytes taken must stay unchanged until done()
+     * is called, which may be after the transport was closed; until then, further calls return
+     * only TRANSPORT_AGAIN or TRANSPORT_CLOSED, whatever is passed. 0: these bytes must be
+     * written. */
     ssize_t (*place)(struct transport *transport, const struct iovec *vectors, int count,
                      struct transport_place *place);
-    /* Whether the other end sends no more, be there something to read before that or not. NULL: the
-     * callback tells (TRANSPORT_ENDED). */
+    /* Whether the peer sends no more, even if there is unread input. NULL: the callback reports it
+     * (TRANSPORT_ENDED). */
     bool (*has_ended)(struct transport *transport);
-    /* What the callback is to be called for, a set of enum transport_ready. Level-triggered. */
+    /* The events to call back for, a set of enum transport_ready. Level-triggered. */
     void (*want)(struct transport *transport, unsigned ready);
     /* Ends the connection and frees the transport; no callback comes after it. */
     void (*close)(struct transport *transport);
-    /* A write may wake a peer that sleeps: short replies are worth being written together. */
+    /* A write may wake a sleeping peer: short replies should be written together. */
     bool wakes;
 };
 

@@ -99,7 +99,7 @@ static const struct transport_ops socket_ops = {.read = socket_read,
                                                 .close = socket_close,
                                                 .wakes = true};
 
-/* As CLIENT LIST shows them; a Unix socket's both ends have the name of the listening one. */
+/* For CLIENT LIST; both ends of a Unix socket have the name of the listening one. */
 static void name_of(char name[TRANSPORT_NAME_MAX], const struct sockaddr_storage *address)
 {
     char text[INET6_ADDRSTRLEN] = "?";
