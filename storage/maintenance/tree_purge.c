@@ -91,6 +91,12 @@ static bool is_of(const struct dropped_tree *dropped, const struct format_node *
     return node->item.database == FORMAT_HIDDEN && node->collection == dropped->collection;
 }
 
+/* A damaged page tells nothing: that the collection names it has to do. */
+static bool is_of_another(const struct dropped_tree *dropped, const struct format_node *node)
+{
+    return node->item.database != FORMAT_DAMAGED && !is_of(dropped, node);
+}
+
 static enum store_result purge_node(struct store_txn *txn, struct dropped_tree *dropped)
 {
     struct purge_node purge = dropped->to_purge.at[dropped->to_purge.count - 1];
@@ -134,7 +140,7 @@ static void give_page(struct page_file *file, const struct dropped_tree *dropped
     uint32_t frame = is_node_page(file, page) ? file->table[page] : 0;
     bool is_here = frame && arena_frame(file->arena, frame)->state == FRAME_VALID;
     if (!is_node_page(file, page) || page_file_slot_is_free(file, page, 0) ||
-        (is_here && !is_of(dropped, (const void *)arena_memory(file->arena, frame)))) {
+        (is_here && is_of_another(dropped, (const void *)arena_memory(file->arena, frame)))) {
         report_damage(file->engine, dropped, page);
         return;
     }
