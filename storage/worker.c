@@ -77,8 +77,8 @@ void store_detach(struct store_worker *worker)
     pthread_mutex_lock(&store->maintenance_lock);
     store->workers[worker->index] = NULL;
     pthread_mutex_unlock(&store->maintenance_lock);
-    pthread_mutex_lock(
-        &worker->inbox_lock); /* the thread that woke its last transaction has released it */
+    /* Waits until the thread that woke the last transaction has released the inbox. */
+    pthread_mutex_lock(&worker->inbox_lock);
     pthread_mutex_unlock(&worker->inbox_lock);
     while (worker->free_txns) {
         struct store_txn *txn = worker->free_txns;

@@ -29,8 +29,8 @@ enum disk_kind { DISK_READ, DISK_WRITE, DISK_FLUSH };
  * one. */
 struct disk_op {
     enum disk_kind kind;
-    bool durable; /* a write that is on the medium when it completes (RWF_DSYNC); covers this write
-                     alone */
+    /* A write that is on the medium when it completes (RWF_DSYNC); covers this write alone. */
+    bool durable;
     struct disk_file *file;
     struct iovec *vectors; /* changed when a transfer was short */
     int vector_count;
@@ -55,9 +55,8 @@ struct disk_ops {
     int (*sync_directory)(struct disk *disk);
     int (*queue_create)(struct disk *disk, uint32_t depth, struct disk_queue **queue);
     void (*queue_free)(struct disk_queue *queue);
-    int (*queue_fd)(
-        struct disk_queue *queue);            /* eventfd, readable when operations have completed */
-    void (*submit)(struct disk_queue *queue); /* passes the queued operations to the device */
+    int (*queue_fd)(struct disk_queue *queue); /* eventfd, readable after completions */
+    void (*submit)(struct disk_queue *queue);  /* passes the queued operations to the device */
     /* Calls done for completed operations; waits for at least `least` of those in flight. */
     void (*reap)(struct disk_queue *queue, uint32_t least);
     void (*free)(struct disk *disk);

@@ -34,8 +34,8 @@ static inline enum access_kind access_kind(const struct access_clock *clock)
 void access_want(struct access_clock *clock, enum access_kind kind, int64_t now_ms);
 void access_drop(struct page_file *file);                           /* all that is tracked */
 void access_drop_segment(struct page_file *file, uint32_t segment); /* while it has its class */
-void access_tidy(
-    struct page_cache *cache); /* frees arrays that are no longer needed; takes the locks */
+/* Frees arrays that are no longer needed. Takes the locks. */
+void access_tidy(struct page_cache *cache);
 
 /* The item was accessed. random: the caller's generator state, for the probabilistic counter. */
 void access_touch(struct page_file *file, uint32_t page, uint32_t slot, int64_t now_ms,

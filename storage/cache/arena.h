@@ -92,8 +92,8 @@ static inline bool arena_is_over(const struct arena *arena)
 /* Returns 0 if there is no frame. */
 uint32_t arena_take(struct arena *arena, enum arena_need need);
 void arena_give(struct arena *arena, uint32_t number);
-void arena_trim(
-    struct arena *arena); /* returns the memory of free frames over the limit to the system */
+/* Returns the memory of free frames over the limit to the system. */
+void arena_trim(struct arena *arena);
 
 void arena_check(struct arena *arena); /* asserts that the lists and counters agree; slow */
 

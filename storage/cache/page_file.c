@@ -173,8 +173,8 @@ static uint32_t take_frame(struct page_file *file, bool urgent)
     if (page_file_evict(file) || evict_elsewhere(file))
         number = arena_take(file->arena, ARENA_INSTEAD);
     if (number && arena_is_over(file->arena) && page_file_evict(file))
-        arena_trim(
-            file->arena); /* so that usage shrinks also while a caller holds the locks for long */
+        /* Shrinks also while a caller holds the locks for long. */
+        arena_trim(file->arena);
     if (!number && urgent)
         number = arena_take(file->arena, ARENA_URGENT);
     return number;
@@ -244,9 +244,8 @@ bool page_file_writable(struct page_file *file, uint32_t *number)
     detach(file, *number);
     file->table[page] = copy;
     queue_add(file, copy);
-    page_file_mark_dirty(file, copy,
-                         frame->commit); /* a clean copy could be evicted and read again before the
-                                            write of the old frame has completed */
+    /* A clean copy could be evicted and read again before the old frame is written. */
+    page_file_mark_dirty(file, copy, frame->commit);
     *number = copy;
     return true;
 }

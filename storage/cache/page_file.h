@@ -116,11 +116,11 @@ uint32_t page_file_add_frame(struct page_file *file, uint32_t page, bool urgent)
 /* The same, urgent, for a run in progress: frames that it has read, of this page file and of
  * others that it has locked, are not evicted. */
 uint32_t page_file_add_frame_beside(struct page_file *file, uint32_t page);
-void page_file_drop(struct page_file *file,
-                    uint32_t page); /* drops the page's frame, if it has one */
+/* Drops the page's frame, if it has one. */
+void page_file_drop(struct page_file *file, uint32_t page);
 void page_file_ref(struct page_file *file, uint32_t number);
-void page_file_unref(struct page_file *file,
-                     uint32_t number); /* frees an orphan with its last reference */
+/* Frees an orphan with its last reference. */
+void page_file_unref(struct page_file *file, uint32_t number);
 
 /* Makes the page's frame changeable; *number is replaced if that takes another frame. */
 STORE_MUST_CHECK bool page_file_writable(struct page_file *file, uint32_t *number);
@@ -167,8 +167,8 @@ uint32_t page_file_class_at(const struct page_file *file, uint32_t page);
 /* Life of a segment: blank, taken, assigned to a class; once all its slots are free, detached
  * from the class; once it is zeroed, blank again. */
 void page_file_add_blank(struct page_file *file, uint32_t segment);
-STORE_MUST_CHECK bool page_file_take_blank(struct page_file *file,
-                                           uint32_t *segment); /* the first one */
+/* Takes the first blank segment. */
+STORE_MUST_CHECK bool page_file_take_blank(struct page_file *file, uint32_t *segment);
 bool page_file_segment_is_free(const struct page_file *file, uint32_t segment);
 void page_file_detach_segment(struct page_file *file, uint32_t segment);
 /* Gives a segment its class and marks all its slots free. */

@@ -273,8 +273,8 @@ struct format_child {
     uint32_t page;
     uint16_t separator;
     uint16_t separator_len;
-    uint32_t
-        head; /* the separator's first bytes, as a number ordered like the keys, except for ties */
+    /* The separator's first bytes, as a number ordered like the keys, except for ties. */
+    uint32_t head;
 };
 
 /* An overflow value: an item of its own under this key. */

@@ -87,12 +87,11 @@ struct journal {
     uint64_t next_commit;
     int64_t oldest_ms; /* when the oldest record of `filling` was appended (monotonic clock) */
     struct journal_buffer filling;
-    struct journal_flight
-        flights[JOURNAL_FLIGHTS]; /* a ring: flight_count entries, from the oldest one */
+    struct journal_flight flights[JOURNAL_FLIGHTS]; /* a ring: flight_count from the oldest on */
     uint32_t oldest_flight, flight_count;
     struct format_databases databases, sealed_databases;
-    struct long_record *long_records,
-        *long_records_last;         /* of commits after the tail (long_record.c) */
+    /* Of commits after the tail (long_record.c). */
+    struct long_record *long_records, *long_records_last;
     uint32_t long_record_unwritten; /* of records in `filling`, whose sealing waits for them */
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;

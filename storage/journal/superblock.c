@@ -267,9 +267,8 @@ enum store_result superblock_read(struct superblock *block, char *message)
             env_log(block->env, STORE_LOG_WARNING,
                     "A copy of the superblock is damaged: the other one is used");
         if (memcmp(best.store_id, block->latest.store_id, sizeof best.store_id) != 0)
-            format_make_secret(
-                &best,
-                &block->secret); /* only once: a reload must not change it under its readers */
+            /* Only once: a reload must not change it under its readers. */
+            format_make_secret(&best, &block->secret);
         block->latest = best;
         env_set_clock(block->env, (int64_t)best.clock_ms);
     }

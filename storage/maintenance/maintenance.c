@@ -64,9 +64,8 @@ static uint32_t growth(const struct store *store, const struct page_file *file)
     uint64_t room = limit == 0 ? UINT32_MAX : limit > bytes ? (limit - bytes) / SEGMENT_BYTES : 0;
     uint32_t wanted = file->segment_count / 8;
     wanted = wanted < GROW_LEAST ? GROW_LEAST : wanted > GROW_MOST ? GROW_MOST : wanted;
-    uint64_t share =
-        room / (2 * (store->partition_count +
-                     1)); /* so that the first file does not take the last of the room */
+    /* A share, so that the first file does not take the last of the room. */
+    uint64_t share = room / (2 * (store->partition_count + 1));
     if (wanted > share)
         wanted = share > 0 ? (uint32_t)share : 1;
     return wanted < room ? wanted : (uint32_t)room;
@@ -114,8 +113,7 @@ static void grow(struct store *store, struct page_file *file)
 /* Reuses segments that another class has emptied before extending the file. */
 static void find_room(struct store *store, struct page_file *file)
 {
-    if (atomic_load(
-            &store->full)) { /* the requesters were refused: their free segments may be taken */
+    if (atomic_load(&store->full)) { /* the refused requesters no longer need their free segments */
         pthread_mutex_lock(&file->lock);
         page_file_forget_asked(file);
         pthread_mutex_unlock(&file->lock);

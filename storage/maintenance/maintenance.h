@@ -7,7 +7,7 @@
 STORE_MUST_CHECK int maintenance_start(struct store *store);
 void maintenance_finish(struct store *store); /* final checkpoint; then the thread ends */
 void maintenance_halt(struct store *store);   /* the thread ends without one */
-void maintenance_nap(struct store *store,
-                     int64_t ms); /* the maintenance thread sleeps; a request wakes it */
+/* The maintenance thread sleeps; a request wakes it. */
+void maintenance_nap(struct store *store, int64_t ms);
 
 #endif

@@ -26,11 +26,10 @@ struct redo_log {
     size_t redo_count, redo_capacity;
     uint64_t position, sequence, previous; /* of the next expected group */
     uint64_t order;                        /* of the next operation */
-    uint64_t *assigned[FORMAT_PARTITION_MAX +
-                       1]; /* per page file and segment: the number of the operation that last
-                              assigned or removed its class; 0: none did */
-    uint64_t commit;       /* the first commit number that is not in it */
-    uint64_t commits;      /* the number of commits */
+    /* Per page file and segment: the operation that last assigned or removed its class; 0: none. */
+    uint64_t *assigned[FORMAT_PARTITION_MAX + 1];
+    uint64_t commit;  /* the first commit number that is not in it */
+    uint64_t commits; /* the number of commits */
 };
 
 /* Reads the journal, and applies operations that do not concern slots: segments' classes, the

@@ -14,8 +14,7 @@ struct store_tree {
     struct store_txn *txn;
     struct collection *collection;
     struct format_tree *root;
-    char *buffer; /* the last entry returned, where pages may be evicted while the caller reads them
-                   */
+    char *buffer; /* the last entry returned, where its page may be evicted meanwhile */
     /* The node last read of each level: its page stays in memory as long as the run holds its
      * locks and does not release its pages (load_leave_pages). */
     struct {

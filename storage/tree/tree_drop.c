@@ -93,8 +93,7 @@ void tree_drop(struct store *store, const struct format_trees *roots)
 void tree_drop_of(struct store *store, const struct format_trees *roots, uint64_t generation)
 {
     if (number_list_has(&store->disputed_collections, roots->collection)) {
-        atomic_store(&store->scan_wanted,
-                     true); /* the collection of the other item must be found again, too */
+        atomic_store(&store->scan_wanted, true); /* for the other item's collection, too */
         return;
     }
     struct dropped_tree *dropped = new_dropped_tree(store, roots->collection, roots->home);

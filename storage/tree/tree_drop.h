@@ -30,8 +30,8 @@ struct dropped_tree {
     uint32_t home;
     bool has_overflow;
     bool is_running, is_done;
-    struct store_key
-        key; /* in the home partition: takes its lock, and queues behind store-wide locks */
+    /* In the home partition: takes its lock, and queues behind store-wide locks. */
+    struct store_key key;
     struct format_overflow_key key_bytes;
     struct purge_list to_purge;
     struct page_list pages;
