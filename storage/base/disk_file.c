@@ -363,7 +363,7 @@ static enum store_result lock_directory(struct file_disk *d, const char *directo
 {
     d->lock_fd = openat(d->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (d->lock_fd < 0) {
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot make a lock file in %s: %s", directory,
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot create a lock file in %s: %s", directory,
                  strerror(errno));
         return STORE_IO;
     }

@@ -70,8 +70,8 @@ void env_fail(struct env *env, const char *doing, int error)
     if (atomic_exchange(&env->failed, true))
         return;
     env_log(env, STORE_LOG_WARNING,
-            "An error occurred while %s: %s. Nothing more is written or acknowledged; reads go "
-            "on. Repair the device and start again",
+            "An error occurred while %s: %s. Nothing more is written or acknowledged; reads "
+            "continue. Repair the device and start again",
             doing, strerror(error));
     if (env->on_failure)
         env->on_failure(env->arg);

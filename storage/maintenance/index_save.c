@@ -16,13 +16,13 @@
 static const char *why_not(struct store *store)
 {
     if (atomic_load(&store->damaged) > 0)
-        return "something in it is damaged";
+        return "the store contains damaged data";
     if (atomic_load(&store->scan_wanted))
-        return "the next start is to look for space that was lost";
+        return "the next start must scan for lost space";
     if (atomic_load(&store->dropped_tree_count) > 0)
-        return "a deleted collection was not yet taken apart";
+        return "a deleted collection is not yet purged";
     if (store->deferred || !LIST_EMPTY(&store->snapshots) || !LIST_EMPTY(&store->open_uploads))
-        return "large values are still read or written";
+        return "large values are still being read or written";
     return NULL;
 }
 

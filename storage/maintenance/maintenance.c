@@ -75,7 +75,7 @@ static void note_full(struct store *store, int error)
 {
     if (!atomic_exchange(&store->full, true))
         env_log(&store->env, STORE_LOG_WARNING,
-                "No room for more data: %s. Deletes and reads go on",
+                "No room for more data: %s. Deletes and reads continue",
                 error ? strerror(error) : "maxstore is reached");
     atomic_store(&store->grow_retry_ms, env_clock_ms() + RETRY_MS);
 }
@@ -83,7 +83,7 @@ static void note_full(struct store *store, int error)
 static void note_room(struct store *store)
 {
     if (atomic_exchange(&store->full, false))
-        env_log(&store->env, STORE_LOG_NOTICE, "There is room for data again");
+        env_log(&store->env, STORE_LOG_NOTICE, "There is room for more data again");
 }
 
 static void grow(struct store *store, struct page_file *file)

@@ -137,7 +137,7 @@ static void check_long_key(struct check *check, const struct format_item *item)
             head.hashes[1] != format_second_hash(secret, key.bytes, key.length) ||
             head.slot != store_hash_slot(key.bytes, key.length))
             env_log(&check->store->env, STORE_LOG_WARNING,
-                    "The bytes of the long key %s are those of another", check->long_key);
+                    "The bytes of the long key %s belong to another key", check->long_key);
     }
     free(key.bytes);
 }
@@ -474,7 +474,7 @@ enum store_result store_check(const char *directory,
     check_store(&check);
     engine_destroy(check.store);
     if (check.result != STORE_OK)
-        snprintf(message, STORE_MESSAGE_MAX, "The check did not get to the end: %s",
+        snprintf(message, STORE_MESSAGE_MAX, "The check was not completed: %s",
                  check.result == STORE_IO ? "a file cannot be read" : "out of memory");
     return check.result;
 }

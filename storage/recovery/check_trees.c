@@ -90,7 +90,7 @@ static bool read_node(struct walk *walk, uint32_t page, uint32_t level, struct f
         return false;
     }
     if (node->level != level)
-        say(walk, page, "a node is of another level");
+        say(walk, page, "a node has the wrong level");
     return node->level == level;
 }
 
@@ -133,7 +133,7 @@ static void walk_node(struct walk *walk, uint32_t page, uint32_t level)
             uint64_t before = walk->entries;
             walk_node(walk, inner_page(node, i), level - 1);
             if (walk->entries - before != inner_count(node, i))
-                say(walk, page, "a node counts other entries than there are");
+                say(walk, page, "a node has a wrong count of entries");
         }
     }
     free(node);
@@ -146,7 +146,7 @@ static void walk_tree(struct check *check, const struct seen_owner *owner,
     if (tree->height > 0)
         walk_node(&walk, tree->root, tree->height - 1u);
     if (walk.entries != tree->count)
-        say(&walk, tree->root, "it has other entries than it counts");
+        say(&walk, tree->root, "its count of entries is wrong");
 }
 
 /* ---- nodes and values without an owner ---- */
@@ -164,7 +164,7 @@ static void find_left_over(struct check *check)
     for (uint64_t i = 0; i < check->nodes.count; i++)
         if (!nodes[i].is_reached && is_owned(check, nodes[i].collection))
             env_log(&check->store->env, STORE_LOG_WARNING,
-                    "Page %u of partition %u is a node that its collection does not lead to",
+                    "Page %u of partition %u is a node that its collection does not reach",
                     nodes[i].page, nodes[i].partition);
     for (uint64_t i = 0; i < check->overflow.count; i++)
         if (!overflow[i].is_reached && is_owned(check, overflow[i].collection))

@@ -126,7 +126,7 @@ static enum store_result open_superblock(struct store *store, const struct store
                                                : superblock_read(&store->superblock, message);
     if (result == STORE_ABSENT) {
         env_log(&store->env, STORE_LOG_NOTICE,
-                "Making a new data directory: %u partitions, journal %llu MB",
+                "Creating a new data directory: %u partitions, journal %llu MB",
                 options->partition_count, (unsigned long long)options->journal_bytes >> 20);
         return superblock_create(&store->superblock, options, message);
     }

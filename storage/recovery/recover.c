@@ -306,8 +306,8 @@ static int class_of(struct scan *scan, struct page_file *file, uint32_t segment,
         scan->damaged++;
     if (size_class < 0 || !whole)
         env_log(&scan->store->env, STORE_LOG_WARNING,
-                "The header of segment %u of space %u is damaged: %s", segment, file->id,
-                size_class < 0 ? "its items are not served" : "its copy is used, and it is mended");
+                "The header of segment %u of page file %u is damaged: %s", segment, file->id,
+                size_class < 0 ? "its items are not served" : "its copy is used to repair it");
     return size_class;
 }
 

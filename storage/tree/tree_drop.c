@@ -114,8 +114,7 @@ void tree_drop_of(struct store *store, const struct format_trees *roots, uint64_
         atomic_store(&store->scan_wanted, true);
     if (!noted)
         env_log(&store->env, STORE_LOG_WARNING,
-                "Out of memory: the space of a deleted collection comes back with the next "
-                "start");
+                "Out of memory: the space of a deleted collection is recovered at the next start");
     if (dropped)
         dropped_tree_free(dropped);
 }
