@@ -1,5 +1,5 @@
 /*
- * What clients ask about replicas, cluster and modules, of a server that has none of them.
+ * Commands about replicas, cluster and modules, on a server that has none of them.
  */
 #include "server/commands/commands.h"
 
@@ -7,12 +7,12 @@ enum store_result cmd_role(struct call *call)
 {
     resp_array(call->reply, 3);
     resp_bulk_string(call->reply, "master");
-    resp_integer(call->reply, 0); /* the replication offset, as INFO has it */
+    resp_integer(call->reply, 0); /* the replication offset, as in INFO */
     resp_array(call->reply, 0);
     return STORE_OK;
 }
 
-/* READONLY, CLUSTER HELP and the like: what only a node of a cluster does. */
+/* READONLY, CLUSTER HELP and the like, which only a cluster node supports. */
 enum store_result cmd_cluster(struct call *call)
 {
     resp_error(call->reply, "ERR This instance has cluster support disabled");

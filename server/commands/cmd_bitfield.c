@@ -1,15 +1,17 @@
 /*
  * BITFIELD: integers of 1 to 64 bits anywhere in a string.
  *
- * The string is worked on through a window, a short run of its bytes with what was changed in it.
- * Fields near to each other are read and written together; the window moves where a field does not
- * lie in it, writing back first, so that a long string is never read or written as a whole.
+ * The string is accessed through a window: a short range of its bytes, including pending changes.
+ * Fields close to each other are read and written together. The window moves, after writing back,
+ * when a field lies outside it, so a long string is never read or written as a whole.
  *
  * Invariants of the window:
- * 1. bytes[] shows the string from `start` on, this command's changes included, and zeros beyond
- *    the string's end;
- * 2. [dirty_from, dirty_to) covers all bytes that differ from the store; empty if equal;
- * 3. `value` is the string as the store knows it now, `stale` only between write and next read.
+ * 1. bytes[] contains the string from `start` on, including this command's changes, and zeros
+ *    beyond the string's end.
+ * 2. [dirty_from, dirty_to) covers all bytes that differ from the store; it is empty if there are
+ *    none.
+ * 3. `value` is the string as the store has it now; it is `stale` only between a write and the
+ *    next read.
  */
 #include "server/commands/commands.h"
 
@@ -23,7 +25,7 @@
 
 #define WINDOW_BYTES 512
 #define WINDOW_STEP 256   /* windows start at multiples of this */
-#define FIELD_BYTES_MAX 9 /* 64 bits that do not begin with a byte */
+#define FIELD_BYTES_MAX 9 /* 64 bits that are not byte-aligned */
 
 _Static_assert(WINDOW_STEP + FIELD_BYTES_MAX <= WINDOW_BYTES, "a field lies in one window");
 
@@ -33,7 +35,7 @@ struct window {
     bool stale;
     bool open;
     bool has_written;
-    bool has_set; /* a field, whatever it was; what only lengthens the string is not told of */
+    bool has_set; /* a field was written; mere growth of the string is not notified */
     uint64_t start;
     size_t dirty_from, dirty_to;
     uint8_t bytes[WINDOW_BYTES];
@@ -68,7 +70,7 @@ static enum store_result window_flush(struct window *window)
     return string_write(window->call, window->call->keys, &window->value, at, copy, len);
 }
 
-/* Takes up the string as it is after a write of ours. */
+/* Reads the string's state again after a write of ours. */
 static enum store_result window_refresh(struct window *window)
 {
     if (!window->stale)
@@ -79,7 +81,7 @@ static enum store_result window_refresh(struct window *window)
     return result;
 }
 
-/* Moves the window so that it shows the bytes [from, to). */
+/* Moves the window so that it covers the bytes [from, to). */
 static enum store_result window_show(struct window *window, uint64_t from, uint64_t to)
 {
     if (window->open && from >= window->start && to <= window->start + WINDOW_BYTES)
@@ -104,8 +106,8 @@ static enum store_result window_show(struct window *window, uint64_t from, uint6
     return STORE_OK;
 }
 
-/* Writes back what is left, and sees to it that the string has `length` bytes at least: a write
- * that failed on overflow lengthens it all the same. */
+/* Writes back the pending changes and extends the string to at least `length` bytes: a write that
+ * failed on overflow extends it all the same. */
 static enum store_result window_close(struct window *window, uint64_t length)
 {
     enum store_result result = window_flush(window);
@@ -169,7 +171,7 @@ static void window_set(struct window *window, const struct field *field, uint64_
 
 /* ---- arithmetic ---- */
 
-/* The field's bits as the integer they stand for; an unsigned one has 63 bits at most. */
+/* The field's bits as an integer; an unsigned field has at most 63 bits. */
 static int64_t field_value(const struct field *field, uint64_t bits)
 {
     uint64_t sign = UINT64_C(1) << (field->bits - 1);
@@ -178,7 +180,7 @@ static int64_t field_value(const struct field *field, uint64_t bits)
     return (int64_t)bits;
 }
 
-/* base + addend as the field keeps it, by its overflow rule; false if it is not to be written. */
+/* base + addend as the field's overflow rule stores it. False: it must not be written. */
 static bool field_sum(const struct field *field, int64_t base, int64_t addend, int64_t *sum)
 {
     int64_t max = (int64_t)(field_mask(field) >> (field->is_signed ? 1 : 0));
@@ -186,7 +188,7 @@ static bool field_sum(const struct field *field, int64_t base, int64_t addend, i
     bool wrapped = __builtin_add_overflow(base, addend, sum);
     bool over = wrapped ? addend > 0 : *sum > max;
     bool under = wrapped ? addend < 0 : *sum < min;
-    /* A negative number to be set in an unsigned field stands for a huge one. */
+    /* A negative value for an unsigned field stands for a huge one. */
     if (field->action == FIELD_SET && !field->is_signed && under) {
         over = true;
         under = false;
@@ -255,8 +257,8 @@ static bool read_overflow(struct call *call, struct resp_slice arg, enum field_o
     return false;
 }
 
-/* Reads the operation at argv[*at] and moves *at behind it; field->overflow is the rule in force.
- * *has_field: it was one, not a new overflow rule. */
+/* Parses the operation at argv[*at] and advances *at past it. field->overflow is the rule in force.
+ * *has_field: it was a field operation, not a new overflow rule. */
 static bool read_field(struct call *call, size_t *at, struct field *field, bool *has_field)
 {
     const struct resp_slice *arg = &call->argv[*at];
@@ -285,7 +287,7 @@ struct fields {
     struct field *list;
     size_t count;
     bool writes;
-    uint64_t written_length; /* the string is to have so many bytes */
+    uint64_t written_length; /* minimum length of the string afterwards */
 };
 
 static enum store_result read_fields(struct call *call, struct fields *fields)

@@ -26,7 +26,7 @@ static void store_word(char *to, uint64_t word)
     memcpy(to, &word, WORD_BYTES);
 }
 
-/* How many bits each byte of a word has set, in that byte. */
+/* The number of bits set in each byte of a word, in that byte. */
 static uint64_t byte_counts(uint64_t word)
 {
     word -= word >> 1 & 0x5555555555555555;
@@ -42,7 +42,7 @@ static uint64_t sum_of_bytes(uint64_t word)
 
 static uint64_t count_bits(const char *bytes, size_t len)
 {
-    enum { WORDS = 31 }; /* so many counts of 8 fit a byte */
+    enum { WORDS = 31 }; /* a byte holds this many counts of 8 */
     uint64_t total = 0;
     size_t i = 0;
     while (len - i >= WORD_BYTES) {
@@ -73,7 +73,7 @@ bool bitmap_offset(struct call *call, struct resp_slice arg, unsigned field_bits
     return false;
 }
 
-/* The byte of a string at `position`; beyond its end all bits are 0. */
+/* The byte of a string at `position`; 0 beyond its end. */
 static enum store_result read_byte(struct call *call, const struct string_value *value,
                                    uint64_t position, uint8_t *byte)
 {
@@ -140,13 +140,14 @@ enum store_result cmd_setbit(struct call *call)
 
 /* ---- ranges of bits ---- */
 
-/* [start [end [BYTE|BIT]]] as given, before the string's length is known; then positions in it. */
+/* [start [end [BYTE|BIT]]] as given, before the string's length is known; afterwards positions in
+ * it. */
 struct bit_range {
     int64_t first, last;
     bool by_bit;
 };
 
-/* Arguments that are not there leave what is preset. */
+/* Missing arguments keep the defaults set before. */
 static bool read_position(struct call *call, size_t at, int64_t *position)
 {
     return at >= call->argc || call_int64(call, call->argv[at], position);
@@ -160,15 +161,15 @@ static bool read_unit(struct call *call, size_t at, bool *by_bit)
     return *by_bit || slice_is(call->argv[at], "BYTE") || call_syntax_error(call);
 }
 
-/* A part of a range of bits: whole bytes, of which the first and the last may count in part. */
+/* A part of a range of bits: whole bytes, of which the first and the last may be masked. */
 struct bit_span {
     const char *bytes; /* NULL: zeros */
     uint64_t len;
-    uint64_t first_bit;                 /* position of its first byte's first bit in the string */
+    uint64_t first_bit; /* position in the string of the first bit of its first byte */
     uint8_t skipped_head, skipped_tail; /* masks of the bits outside the range */
 };
 
-/* What is left of the range in this string, in bits; false: nothing. */
+/* The rest of the range in this string, in bits. False: nothing is left. */
 static bool cut_range(const struct string_value *value, struct bit_range *range)
 {
     int64_t unit = range->by_bit ? 1 : 8;
@@ -185,7 +186,7 @@ static struct string_walk *walk_range(struct call *call, const struct string_val
     return string_walk(call, &value->item, first, last - first + 1, here);
 }
 
-/* As string_walk_next. */
+/* Results are those of string_walk_next(). */
 static enum store_result next_span(struct call *call, const struct string_value *value,
                                    const struct bit_range *range, struct string_walk *walk,
                                    struct bit_span *span)
@@ -233,7 +234,7 @@ enum store_result cmd_bitcount(struct call *call)
     struct string_value value;
     struct bit_range range = {.first = 0, .last = -1};
     uint64_t count = 0;
-    /* A start needs an end here. */
+    /* Here, unlike in BITPOS, a start needs an end. */
     if (call->argc == 3 || call->argc > 5) {
         call_syntax_error(call);
         return STORE_OK;
@@ -249,7 +250,7 @@ enum store_result cmd_bitcount(struct call *call)
     return result;
 }
 
-/* Index of the first byte in [from, len) that is not `skipped`; len if there is none. */
+/* Index of the first byte in [from, len) other than `skipped`; len if there is none. */
 static size_t find_other_byte(const char *bytes, size_t from, size_t len, uint8_t skipped)
 {
     uint64_t skipped_word = skipped * UINT64_C(0x0101010101010101);
@@ -260,7 +261,7 @@ static size_t find_other_byte(const char *bytes, size_t from, size_t len, uint8_
     return from;
 }
 
-/* Of a span of zeros. */
+/* For a span of zeros. */
 static int64_t find_in_zeros(const struct bit_span *span, bool bit)
 {
     uint64_t outside = 0;
@@ -276,7 +277,7 @@ static int64_t find_bit(const struct bit_span *span, bool bit)
     if (span->bytes == NULL)
         return find_in_zeros(span, bit);
     for (size_t i = 0; i < span->len; i++) {
-        /* Bits outside the range are given the value that is not looked for. */
+        /* Bits outside the range are set to the value that is not searched for. */
         uint8_t outside = i == 0 ? span->skipped_head : 0;
         if (i == span->len - 1)
             outside |= span->skipped_tail;
@@ -333,7 +334,7 @@ enum store_result cmd_bitpos(struct call *call)
     enum store_result result = string_find(call, call->keys, &value);
     if (result != STORE_OK)
         return result;
-    if (!value.exists) { /* nothing but zeros, without end */
+    if (!value.exists) { /* an endless run of zeros */
         resp_integer(call->reply, bit ? -1 : 0);
         return STORE_OK;
     }
@@ -342,7 +343,7 @@ enum store_result cmd_bitpos(struct call *call)
         result = find_in_range(call, &value, &range, bit, &position);
     if (result != STORE_OK)
         return result;
-    /* Where no end is given, the string goes on in zeros behind its last byte. */
+    /* Without an end argument the string is continued by zeros. */
     if (found && position < 0 && !bit && call->argc < 5)
         position = (int64_t)value.length * 8;
     resp_integer(call->reply, position);
@@ -399,15 +400,15 @@ static void invert(char *bytes, size_t len)
         bytes[i] = (char)~bytes[i];
 }
 
-/* What BITOP has found; a source that is not there is an empty string. */
+/* The sources of BITOP; an absent key is an empty string. */
 struct bitop {
     enum bit_operation operation;
     struct string_value *sources;
     uint32_t count;
-    uint64_t length; /* of the longest */
+    uint64_t length; /* length of the longest source */
 };
 
-/* Finds all sources, so that a wrong type is known before anything is computed. */
+/* Finds all sources first, so that a wrong type is reported before anything is computed. */
 static enum store_result find_sources(struct call *call, struct bitop *bitop)
 {
     bitop->count = call->key_count - 1;
@@ -425,8 +426,8 @@ static enum store_result find_sources(struct call *call, struct bitop *bitop)
     return STORE_OK;
 }
 
-/* Works `count` bytes of source number i, behind which it is zeros, into `len` bytes, of which all
- * from *used on are. */
+/* Combines `count` bytes of source number i with the `len` bytes at `to`. The source counts as
+ * zeros after `count`, `to` as zeros from *used on. */
 static void work_in(enum bit_operation operation, uint32_t i, const char *from, size_t count,
                     char *to, size_t *used, size_t len)
 {
@@ -449,7 +450,7 @@ static void work_in(enum bit_operation operation, uint32_t i, const char *from, 
     }
 }
 
-/* string_maker */
+/* a string_maker */
 static enum store_result make_piece(struct call *call, struct string_build *build, size_t len,
                                     void *arg)
 {

@@ -1,5 +1,5 @@
 /*
- * What the commands on bitmaps share.
+ * Common to the commands on bitmaps.
  */
 #ifndef VELLUM_CMD_BITMAP_H
 #define VELLUM_CMD_BITMAP_H
@@ -9,9 +9,9 @@
 
 #include "server/core/command.h"
 
-/* Reads the position of a bit; "#n", where field_bits is not 0, is that of the n-th field of so
- * many bits. Answers with the error and returns false when it is none, or beyond the longest
- * string. */
+/* Parses a bit offset; if field_bits is not 0, "#n" is the offset of the n-th field of that size.
+ * On an invalid offset, or one beyond the longest string, replies with the error and returns false.
+ */
 bool bitmap_offset(struct call *call, struct resp_slice arg, unsigned field_bits, uint64_t *offset);
 
 #endif

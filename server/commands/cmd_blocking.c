@@ -1,5 +1,5 @@
 /*
- * Commands that wait: for an element, or for a time.
+ * Commands that block, for an element or for a time.
  */
 #include "server/commands/cmd_list.h"
 #include "server/commands/cmd_zset.h"
@@ -11,9 +11,9 @@
 
 /* ---- elements of lists ---- */
 
-/* A request that was woken may find another type at its key: since then a command has overwritten
- * the key, or databases were swapped. It keeps waiting
- * instead of being answered with WRONGTYPE. True: so it is here. */
+/* A blocked request may find another type at its key when it is woken: meanwhile a command has
+ * overwritten the key, or databases were swapped. The request keeps waiting; it is not answered
+ * with WRONGTYPE. True: this is such a case. */
 static bool drop_wrong_type(struct call *call, enum store_result result, size_t reply_start)
 {
     if (result != STORE_ANSWERED || !call_has_waited(call))
@@ -22,7 +22,7 @@ static bool drop_wrong_type(struct call *call, enum store_result result, size_t 
     return true;
 }
 
-/* Not *takes: there is nothing in the list for this request. */
+/* Not *takes: the list has no element for this request. */
 static enum store_result find_for(struct call *call, const struct store_key *key, struct list *list,
                                   bool *takes)
 {
@@ -104,7 +104,7 @@ static enum store_result blocking_move(struct call *call, enum list_end from, en
         return list_move(call, from, to, &takes);
     if (call->outer == NULL)
         return wait_for(call, TYPE_LIST, 1, timeout_ms);
-    resp_null(call->reply); /* not what it answers in the end of a time */
+    resp_null(call->reply); /* differs from the reply at a timeout */
     return STORE_OK;
 }
 
@@ -123,7 +123,7 @@ enum store_result cmd_brpoplpush(struct call *call)
 
 /* ---- elements of sorted sets ---- */
 
-/* The first that has something for this request; not *takes: none. */
+/* The first sorted set with an element for this request. Not *takes: there is none. */
 static enum store_result find_zset(struct call *call, struct zset *zset, bool *takes)
 {
     *takes = false;
@@ -201,7 +201,7 @@ static void answer_acknowledged(struct call *call)
     resp_integer(call->reply, 0);
 }
 
-/* The journal is what Redis has its AOF for, and is always on, whatever `appendonly` says. */
+/* The journal takes the role of Redis's AOF. It is always on, whatever `appendonly` says. */
 enum store_result cmd_waitaof(struct call *call)
 {
     int64_t local, replicas, timeout_ms;
@@ -218,7 +218,7 @@ enum store_result cmd_waitaof(struct call *call)
     return call_await(call, replicas == 0 ? written : 0, timeout_ms, answer_acknowledged);
 }
 
-/* It takes its time. */
+/* There are no replicas, so it waits for the whole timeout. */
 enum store_result cmd_wait(struct call *call)
 {
     int64_t replicas, timeout_ms;

@@ -1,6 +1,6 @@
 /*
- * CLIENT. LIST and KILL make a tour: they run once on each worker's thread and look at its
- * connections there; what they have found so far is kept in the call.
+ * CLIENT. LIST and KILL are broadcast: they run once on each worker's thread and examine its
+ * connections there. The results so far are kept in the call.
  */
 #include "storage/base/array.h"
 #include "server/commands/commands.h"
@@ -181,7 +181,7 @@ static size_t argument_bytes(const struct call *call)
     return bytes;
 }
 
-/* The running command's bytes as they were received, unless it came as an inline line. */
+/* The running command's bytes as received, unless it was an inline command. */
 static size_t command_bytes(const struct call *call)
 {
     size_t bytes = argument_bytes(call) + (size_t)snprintf(NULL, 0, "*%zu\r\n", call->argc);
@@ -226,8 +226,8 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-/* The fields and order of Redis 7.2; there are clients that refuse any other, so that only channels
- * say what they are. Replies have no fixed buffer here: rbs, rbp and obl are 0. */
+/* Has the fields of Redis 7.2 in their order, because some clients reject any others; only RDMA
+ * channels add a field. Replies have no fixed buffer here, so rbs, rbp and obl are 0. */
 static int describe(const struct call *call, const struct conn *conn, char **line)
 {
     const struct session *session = &conn->session;
@@ -280,7 +280,7 @@ struct filter {
     bool other_type; /* a type that no connection has: nothing matches */
     enum { ANY_TYPE, NORMAL_TYPE, PUBSUB_TYPE } type;
     bool skip_self;
-    bool old_form; /* CLIENT KILL address */
+    bool old_form; /* the form CLIENT KILL address */
 };
 
 static bool refuse(struct call *call, const char *text, struct resp_slice arg)
@@ -460,7 +460,7 @@ enum store_result cmd_client_list(struct call *call)
     struct filter filter = {.id = 0};
     size_t reply_start = call->reply->len;
     if (!parse_list(call, &filter)) {
-        if (!call->broadcast_last) /* the error is said once, at the end */
+        if (!call->broadcast_last) /* the error is reported once, at the end */
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }

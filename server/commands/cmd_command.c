@@ -1,5 +1,5 @@
 /*
- * COMMAND: the command table, told in Redis's forms.
+ * COMMAND: the command table in Redis's reply formats.
  */
 #include "server/commands/commands.h"
 
@@ -13,7 +13,7 @@
 #include "server/core/call.h"
 
 #define WORD_MAX 24
-#define NAMES_SHARE 4 /* asked for at once, of all there are */
+#define NAMES_SHARE 4 /* per call, as a multiple of the number of commands */
 
 /* ---- lists of words ---- */
 
@@ -73,7 +73,7 @@ static void reply_flags(struct resp_writer *reply, uint32_t flags)
             resp_status(reply, flag_names[i].name);
 }
 
-/* ACL categories in Redis's order, and the flags that imply them. */
+/* ACL categories in Redis's order, with the flags that imply them. */
 static const struct {
     const char *name;
     uint32_t implied_by;
@@ -124,9 +124,9 @@ static void reply_categories(struct resp_writer *reply, const struct command *co
 
 /* ---- key specifications ---- */
 
-/* One part of key_flags: which keys it is about. `last` as in the table; with count_at, the
- * argument that says how many there are, the other numbers do not count; nor do they of keys that
- * are not known. */
+/* One key specification, for one part of key_flags. `last` is as in the table. If count_at, the
+ * argument with the number of keys, is set, the other numbers are ignored; they are also ignored if
+ * the keys are unknown. */
 struct key_spec {
     char flags[64];
     int first, last, step, count_at;
@@ -165,7 +165,7 @@ static void reply_numbers(struct resp_writer *reply, const char *const names[3],
     }
 }
 
-/* "begin_search" or "find_keys" of keys that are not known. */
+/* "begin_search" or "find_keys" of unknown keys. */
 static void reply_unknown(struct resp_writer *reply, const char *what)
 {
     resp_bulk_string(reply, what);
@@ -203,7 +203,7 @@ static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
     if (spec->count_at != 0)
         reply_numbers(reply, (const char *[]){"keynumidx", "firstkey", "keystep"},
                       (const int[]){0, 1, 1});
-    else /* the last one counted from the first, unless from the end */
+    else /* relative to the first key, unless counted from the end */
         reply_numbers(
             reply, (const char *[]){"lastkey", "keystep", "limit"},
             (const int[]){spec->last < 0 ? spec->last : spec->last - spec->first, spec->step, 0});
@@ -234,7 +234,7 @@ static size_t count_subcommands(const struct command *command)
     return count;
 }
 
-/* A command of its own, and not taken away by rename-command. */
+/* A top-level command that rename-command has not removed. */
 static bool is_told(const struct call *call, const struct command *command)
 {
     return !is_subcommand(command) && command_is_reachable(&call->server->commands, command);
@@ -249,7 +249,7 @@ static size_t count_commands(const struct call *call)
     return count;
 }
 
-/* A command by the name "get" or "config|get". */
+/* A command by a name like "get" or "config|get". */
 static const struct command *find_full(const struct call *call, struct resp_slice name)
 {
     const char *bar = memchr(name.data, '|', name.len);
@@ -279,11 +279,11 @@ static void reply_info(struct resp_writer *reply, const struct command *command)
     reply_categories(reply, command);
     reply_bulk_words(reply, command->tips);
     reply_key_specs(reply, command);
-    if (subcommands == 0) /* Redis says "none" by an empty set, and "some" by an array */
+    if (subcommands == 0) /* Redis replies an empty set for no hints, but an array for some */
         resp_set(reply, 0);
     else
         resp_array(reply, subcommands);
-    for (size_t i = 0; i < subcommands; i++) /* one level: subcommands contain no others */
+    for (size_t i = 0; i < subcommands; i++) /* subcommands contain no others */
         reply_info(reply, command + 1 + i);
 }
 
@@ -297,7 +297,7 @@ enum store_result cmd_command(struct call *call)
     return STORE_OK;
 }
 
-/* Nobody needs so many; and the reply, many times as long, is made at once. */
+/* No client needs that many names, and the reply, many times as long, is built at once. */
 static bool are_too_many_names(struct call *call)
 {
     if (call->argc - 2 <= NAMES_SHARE * call->server->commands.count)
@@ -343,7 +343,7 @@ static void reply_deprecation(struct resp_writer *reply, const char *deprecated)
     resp_bulk_string(reply, deprecated + version + 1);
 }
 
-/* A part of an argument's description; nothing where it is empty. */
+/* A part of an argument's description; omitted if it is empty. */
 static void reply_part(struct resp_writer *reply, const char *name, struct resp_slice value)
 {
     if (value.len == 0)
@@ -369,7 +369,7 @@ static void reply_arguments(struct resp_writer *reply, struct resp_slice syntax)
 static void reply_argument(struct resp_writer *reply, const struct syntax_argument *argument)
 {
     bool is_group = syntax_is_group(argument), has_key_spec = argument->key_spec >= 0;
-    /* Three: its name, its type, and what it is shown as or consists of. */
+    /* Three parts: the name, the type, and the display text or the nested arguments. */
     resp_map(reply, 3 + has_key_spec + (argument->token.len > 0) + (argument->since.len > 0) +
                         (argument->deprecated_since.len > 0) + (argument->flags != 0));
     resp_bulk_string(reply, "name");
@@ -390,7 +390,7 @@ static void reply_argument(struct resp_writer *reply, const struct syntax_argume
         reply_arguments(reply, argument->arguments);
 }
 
-/* They nest no deeper than the table does. */
+/* Recursion is bounded by the nesting in the command table. */
 static void reply_arguments(struct resp_writer *reply, struct resp_slice syntax)
 {
     struct syntax_argument argument;
@@ -422,7 +422,7 @@ static void reply_docs(struct resp_writer *reply, const struct command *command)
         return;
     resp_bulk_string(reply, "subcommands");
     resp_map(reply, subcommands);
-    for (size_t i = 0; i < subcommands; i++) /* one level, as above */
+    for (size_t i = 0; i < subcommands; i++) /* subcommands contain no others */
         reply_docs(reply, command + 1 + i);
 }
 
@@ -507,7 +507,8 @@ enum store_result cmd_command_list(struct call *call)
 
 /* ---- COMMAND GETKEYS ---- */
 
-/* The command that argv[2 ...] would be, if that is well formed and has keys; else replies. */
+/* The command given by argv[2 ...], if it is well-formed and has keys. Otherwise replies with an
+ * error. */
 static const struct command *inner_command(struct call *call)
 {
     const struct resp_slice *argv = call->argv + 2;
@@ -539,19 +540,19 @@ static bool has_option(const struct call *call, size_t from, const char *options
     return false;
 }
 
-/* What is done with a key may depend on the arguments. */
+/* The access to a key may depend on the arguments. */
 static const char *flags_in_call(struct call *call, const struct command *command,
                                  const struct key_spec *spec)
 {
     const struct variable_flags *variable = &command->variable;
     if (variable->options == NULL)
         return spec->flags;
-    /* The command's name is this call's third argument. */
+    /* The command's name is the third argument of this call. */
     return has_option(call, (size_t)variable->from + 2, variable->options) ? variable->with
                                                                            : variable->without;
 }
 
-/* Where the keys of one part stand in a call, and how far they are apart. */
+/* The positions of one specification's keys in a call, and the distance between them. */
 static void spec_range(const struct command *command, const struct key_spec *spec, size_t argc,
                        const struct resp_slice *argv, size_t range[2])
 {

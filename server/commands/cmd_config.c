@@ -1,6 +1,6 @@
 /*
- * CONFIG: shows and changes directives. A CONFIG SET of several is checked as a whole before
- * anything is changed.
+ * CONFIG: shows and changes directives. A CONFIG SET of several directives is validated as a whole
+ * before anything changes.
  */
 #include "server/commands/commands.h"
 
@@ -159,7 +159,7 @@ static bool parse_change(struct call *call, size_t at, struct change *change)
     return good || refuse(call, call->argv[at], error);
 }
 
-/* What does not read its number from the configuration at each use is told of the change. */
+/* Notifies the parts that do not read their number from the configuration at each access. */
 static void make_effective(struct server *server, size_t row)
 {
     const struct config *config = &server->config;
@@ -202,7 +202,7 @@ static const struct change *change_of(const struct change *changes, size_t count
     return NULL;
 }
 
-/* A directive's number, or text, as it will be. */
+/* A directive's number or text after the change. */
 static int64_t coming_number(const struct config *config, const struct change *changes,
                              size_t count, enum config_id id)
 {
@@ -229,7 +229,7 @@ static bool adjust_oom_score(struct call *call, const struct change *changes, si
     return process_adjust_oom_score(call->server, mode, values);
 }
 
-/* The first of two directives among the arguments; `count`: neither is. */
+/* The position of the first of two directives among the changes; `count` if neither is there. */
 static size_t first_of(const struct change *changes, size_t count, size_t one, size_t other)
 {
     size_t at = 0;
@@ -269,7 +269,7 @@ static bool try_overflow(struct call *call, const struct change *changes, size_t
         return false;
     if (try_listener(call, changes, count))
         return true;
-    (void)adjust_oom_score(call, NULL, 0); /* as it was */
+    (void)adjust_oom_score(call, NULL, 0); /* restores the old value */
     return false;
 }
 
@@ -327,7 +327,7 @@ static void clear_counters(_Atomic uint64_t *counters, size_t count)
         atomic_store_explicit(&counters[i], 0, memory_order_relaxed);
 }
 
-/* A tour, since only a worker itself writes its counters. */
+/* Broadcast to all workers, because only a worker itself writes its counters. */
 enum store_result cmd_config_resetstat(struct call *call)
 {
     struct worker *worker = call->worker;

@@ -1,5 +1,5 @@
 /*
- * Commands about the connection they come by.
+ * Commands about the client's own connection.
  */
 #include "server/commands/commands.h"
 
@@ -28,7 +28,8 @@ static bool slice_equals(struct resp_slice slice, const char *text)
     return slice.len == strlen(text) && memcmp(slice.data, text, slice.len) == 0;
 }
 
-/* There is one user, "default", whose password is requirepass; with none set any will do. */
+/* There is one user, "default", whose password is requirepass. If that is empty, any password is
+ * accepted. */
 static bool authenticate(struct call *call, struct resp_slice user, struct resp_slice password)
 {
     struct config *config = &call->server->config;
@@ -64,7 +65,7 @@ enum store_result cmd_auth(struct call *call)
 
 struct hello {
     uint8_t version;
-    const struct resp_slice *user; /* the password follows; NULL: no AUTH */
+    const struct resp_slice *user; /* the password is the argument after it; NULL: no AUTH */
     const struct resp_slice *name;
 };
 
@@ -188,7 +189,8 @@ enum store_result cmd_quit(struct call *call)
     return STORE_OK;
 }
 
-/* A stranger gets no channel, and one who becomes a stranger keeps none. */
+/* An unauthenticated client gets no channel, and loses the one it has when its authentication ends.
+ */
 static bool is_stranger_with_channel(const struct call *call)
 {
     const struct session *session = call->session;

@@ -1,7 +1,8 @@
 /*
- * DEBUG: for tests of the server, and only where enable-debug-command allows it.
+ * DEBUG: for tests of the server. Permitted only by enable-debug-command.
  *
- * Those that must see or stop everything (RELOAD, DIGEST, SLEEP) run alone on the whole store.
+ * Subcommands that must read or stop everything (RELOAD, DIGEST, SLEEP) run with the exclusive
+ * lock on the store.
  */
 #include "server/commands/cmd_debug.h"
 
@@ -58,12 +59,13 @@ static enum store_result reload(struct call *call)
         resp_errorf(call->reply, "ERR Nothing was reloaded: %s", message);
     } else {
         resp_errorf(call->reply, "ERR Error trying to reload, the server stops: %s", message);
-        server_stop(call->server); /* what it has in memory is not to be served */
+        server_stop(call->server); /* the data in memory must not be served any more */
     }
     return STORE_OK;
 }
 
-/* Whatever the options say, everything acknowledged is in the files already, and nothing else. */
+/* Whatever the options say, the files already contain everything that was acknowledged, and nothing
+ * else. */
 enum store_result cmd_debug_reload(struct call *call)
 {
     if (!debug_is_allowed(call))
@@ -87,7 +89,8 @@ enum store_result cmd_debug_loadaof(struct call *call)
 
 /* ---- QUICKLIST-PACKED-THRESHOLD ---- */
 
-/* Where elements stand goes by their length and their page alone. */
+/* Accepted without effect: where elements are stored depends only on their length and their page.
+ */
 enum store_result cmd_debug_quicklist_packed_threshold(struct call *call)
 {
     if (debug_is_allowed(call))
@@ -106,7 +109,7 @@ enum store_result cmd_debug_loop_gap(struct call *call)
 
 /* ---- SLEEP, SET-ACTIVE-EXPIRE, SET-DISABLE-DENY-SCRIPTS ---- */
 
-/* As strtod reads it: what is behind the number does not matter, what is none is 0. */
+/* Like strtod(): text after the number is ignored, and text without a number is 0. */
 static double read_seconds(struct resp_slice arg)
 {
     char text[64];
@@ -117,7 +120,7 @@ static double read_seconds(struct resp_slice arg)
     return seconds > 0 && seconds < 1e9 ? seconds : seconds >= 1e9 ? 1e9 : 0;
 }
 
-/* Nobody reads or writes a key meanwhile. */
+/* No other request reads or writes a key meanwhile. */
 enum store_result cmd_debug_sleep(struct call *call)
 {
     if (!debug_is_allowed(call))
@@ -154,7 +157,7 @@ enum store_result cmd_debug_set_disable_deny_scripts(struct call *call)
 
 /* ---- ERROR, LOG, SEGFAULT ---- */
 
-/* The text as a reply, whatever it is; it must only stay one line. */
+/* Replies with the text unchanged, except that it must be a single line. */
 enum store_result cmd_debug_error(struct call *call)
 {
     struct resp_slice text = call->argv[2];
@@ -182,7 +185,7 @@ enum store_result cmd_debug_log(struct call *call)
     return STORE_OK;
 }
 
-/* Ends like a bug of ours would: nothing is put in order. */
+/* Ends the way a crash would: without any cleanup. */
 enum store_result cmd_debug_segfault(struct call *call)
 {
     if (debug_is_allowed(call))
@@ -192,11 +195,11 @@ enum store_result cmd_debug_segfault(struct call *call)
 
 /* ---- POPULATE ---- */
 
-#define POPULATE_KEY_MAX 127 /* a longer name is cut there, as in Redis */
+#define POPULATE_KEY_MAX 127 /* longer names are truncated to this, as in Redis */
 
 struct populating {
     struct resp_slice prefix;
-    int64_t count, size; /* size 0: as long as the text is */
+    int64_t count, size; /* size 0: the length of the text */
 };
 
 static bool parse_populate(struct call *call, struct populating *what)
@@ -211,7 +214,7 @@ static bool parse_populate(struct call *call, struct populating *what)
            (call->argc < 5 || call_int64_between(call, argv[4], 0, STORE_VALUE_MAX, &what->size));
 }
 
-/* The text, cut or followed by zeros. */
+/* The text, truncated or padded with zeros. */
 static struct resp_slice numbered_value(struct call *call, int64_t number, int64_t size)
 {
     char text[32];
@@ -225,7 +228,7 @@ static struct resp_slice numbered_value(struct call *call, int64_t number, int64
     return (struct resp_slice){room, wanted};
 }
 
-/* A key that is there already stays as it is. */
+/* A key that exists already is left unchanged. */
 static enum store_result populate_one(struct call *call, const struct populating *what,
                                       int64_t number)
 {
@@ -265,7 +268,7 @@ enum store_result cmd_debug_populate(struct call *call)
 
 /* ---- STRINGMATCH-LEN ---- */
 
-/* A pattern against so many letters: how long a match can take. */
+/* Matches a pattern against a text of that many letters, to measure how long a match can take. */
 enum store_result cmd_debug_stringmatch_len(struct call *call)
 {
     static const int64_t most = 64 * 1024 * 1024;
@@ -284,9 +287,10 @@ enum store_result cmd_debug_stringmatch_len(struct call *call)
 
 /* ---- OBJECT ---- */
 
-#define MEASURED_MAX (1024 * 1024) /* a longer string is not compressed to see how long it gets */
+#define MEASURED_MAX (1024 * 1024) /* longer strings are not compressed for this */
 
-/* What DUMP would take for a string, without its frame; of a collection, what its items take. */
+/* The length of a string in DUMP's encoding, without its frame. For a collection, the size of its
+ * items. */
 static enum store_result saved_length(struct call *call, const struct store_item *item,
                                       uint64_t *length)
 {
@@ -306,7 +310,7 @@ static enum store_result saved_length(struct call *call, const struct store_item
     return result;
 }
 
-/* Values have no address and no age of their own: those fields are 0. */
+/* Values have neither an address nor an age of their own, so those fields are 0. */
 enum store_result cmd_debug_object(struct call *call)
 {
     struct store_item item;

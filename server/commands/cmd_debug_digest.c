@@ -1,9 +1,9 @@
 /*
- * DEBUG DIGEST and DIGEST-VALUE: whether two stores, or two values, hold the same. Both go in
- * steps, their keys held.
+ * DEBUG DIGEST and DIGEST-VALUE: whether two stores, or two values, have the same contents. Both
+ * work in steps while they hold their key locks.
  *
- * Invariant: what is kept in call->progress holds exactly what lies before the place that it names,
- * whenever a run may end.
+ * Invariant: whenever a run may end, the state in call->progress covers exactly the data before
+ * the position that it records.
  */
 #include "server/commands/commands.h"
 
@@ -18,12 +18,12 @@
 #include "server/types/string_walk.h"
 #include "server/core/server.h"
 
-#define DIGEST_LANES 3 /* 160 bits are shown */
+#define DIGEST_LANES 3 /* of which 160 bits are shown */
 #define DIGEST_PIECE (64 * 1024)
-#define DIGEST_SCAN 64u      /* index entries that are looked at together */
+#define DIGEST_SCAN 64u      /* index entries per scan */
 #define DIGEST_STEP 2048     /* elements */
-#define DIGEST_PIECE_COST 64 /* as elements */
-#define DIGEST_ELEMENT 1024  /* bytes of a long one that count as one more */
+#define DIGEST_PIECE_COST 64 /* counted in elements */
+#define DIGEST_ELEMENT 1024  /* bytes of a long element that count as another one */
 
 struct digest {
     uint64_t lanes[DIGEST_LANES];
@@ -39,7 +39,8 @@ static void absorb_word(struct digest *digest, uint64_t word)
     }
 }
 
-/* In words; only the last piece of a text may have a length that is not a multiple of 8. */
+/* Hashes word by word; only the last piece of a text may have a length that is not a multiple of 8.
+ */
 static void absorb(struct digest *digest, const char *bytes, size_t len)
 {
     for (size_t at = 0; at < len; at += 8) {
@@ -56,7 +57,7 @@ static struct digest digest_begin(uint64_t purpose)
     return digest;
 }
 
-/* The order of keys is nobody's business: what is found of each is added up. */
+/* Keys have no order, so their digests are added. */
 static void add(struct digest *sum, const struct digest *digest)
 {
     for (int i = 0; i < DIGEST_LANES; i++)
@@ -74,7 +75,7 @@ static struct digest element_digest(struct resp_slice name, struct resp_slice va
     return digest;
 }
 
-/* Of one value, as far as it has come. */
+/* The progress in one value. */
 struct value_walk {
     bool has_begun;
     uint64_t at; /* in bytes or elements */
@@ -106,8 +107,8 @@ static enum store_result digest_large(struct call *call, const struct store_item
     return result;
 }
 
-/* Lists come in their order; of the other collections what is found of each element is added up,
- * so that it is the same however they are kept. */
+/* The elements of a list are hashed in order. In other collections the digests of the elements are
+ * added, so the result does not depend on how they are stored. */
 static void add_element(struct digest *digest, enum item_type type, struct resp_slice name,
                         struct resp_slice value)
 {
@@ -163,7 +164,7 @@ static enum store_result digest_entry(struct call *call, struct store_cursor *cu
     return result;
 }
 
-/* Of the tree in which the members are found by their names. */
+/* For the tree that finds members by name. */
 static enum store_result digest_tree(struct call *call, const struct store_key *key,
                                      const struct store_item *item, struct value_walk *walk,
                                      int64_t *budget)
@@ -188,7 +189,7 @@ static enum store_result digest_tree(struct call *call, const struct store_key *
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
-/* Of a value, and of whether it will expire. */
+/* For a value, and whether it will expire. */
 static enum store_result digest_value(struct call *call, const struct store_key *key,
                                       const struct store_item *item, struct value_walk *walk,
                                       int64_t *budget)
@@ -223,20 +224,20 @@ static void reply_digest(struct call *call, const struct digest *digest)
 struct digest_walk {
     uint32_t db;
     uint64_t cursor;
-    uint32_t key_count; /* of those that the scan meets from there */
+    uint32_t key_count; /* keys from the cursor on that are done */
     struct digest sum;
-    struct value_walk value; /* of the key that comes next */
+    struct value_walk value; /* of the next key */
 };
 
 struct digest_step {
     struct call *call;
     struct digest_walk *walk;
-    uint32_t met; /* keys, by this scan */
+    uint32_t met; /* keys met by this scan */
     int64_t *budget;
     enum store_result result;
 };
 
-/* A key met in a scan; its bytes and its struct must live as long as the run. */
+/* Handles a key met in a scan; its bytes and its struct must live as long as the run. */
 static enum store_result digest_found(struct call *call, struct digest_walk *walk,
                                       struct resp_slice name, const struct store_item *item,
                                       int64_t *budget)

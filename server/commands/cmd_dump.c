@@ -24,21 +24,21 @@
 
 /* ---- DUMP ---- */
 
-/* Written in the order of enum rdb_kind, which is that of the item types. */
+/* Indexed by enum rdb_kind, which has the same numbers as the item types. */
 _Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
                    RDB_SET == (int)TYPE_SET && RDB_ZSET == (int)TYPE_ZSET &&
                    RDB_HASH == (int)TYPE_HASH,
                "one numbering");
 
-#define LONG_STRING (1024 * 1024) /* not compressed, and sent from where it is */
-#define LONG_PIECE (128 * 1024)   /* of it, read at once */
+#define LONG_STRING (1024 * 1024) /* not compressed, and sent from where it is stored */
+#define LONG_PIECE (128 * 1024)   /* of a long string, read at a time */
 
 struct dumping {
     struct collector *collector;
     enum item_type type;
 };
 
-/* What is behind `before` will stay. */
+/* The bytes added after `before` are final. */
 static void add_to_checksum(struct collector *collector, size_t before)
 {
     const struct resp_writer *out = &collector->out;
@@ -47,7 +47,7 @@ static void add_to_checksum(struct collector *collector, size_t before)
             collector->checksum, (struct resp_slice){out->data + before, out->len - before});
 }
 
-/* Once. */
+/* Does nothing after the first time. */
 static void put_head(struct collector *collector, enum rdb_kind kind, uint64_t count)
 {
     if (collector->at > 0 || collector->out.len > 0)
@@ -139,7 +139,8 @@ static enum store_result dump_string(struct call *call, const struct store_item 
     return STORE_OK;
 }
 
-/* Goes through it for the checksum; gather->out has the head, and room for a piece. */
+/* Computes the checksum of the whole string. collector->out contains the head and has room for a
+ * piece. */
 static enum store_result sum_up(struct call *call, const struct store_item *item,
                                 struct collector *collector)
 {
@@ -161,7 +162,8 @@ static enum store_result sum_up(struct call *call, const struct store_item *item
     return result;
 }
 
-/* Twice read, since the checksum comes last, but what comes first is needed first. */
+/* Reads the string twice: the first pass computes the checksum, the second sends the bytes. The
+ * string must not be kept in memory. */
 static enum store_result dump_long_string(struct call *call, const struct store_item *item,
                                           struct collector *collector)
 {
@@ -179,7 +181,7 @@ static enum store_result dump_long_string(struct call *call, const struct store_
     return result;
 }
 
-/* What was gathered, and its footer. */
+/* Replies with the collected payload and its footer. */
 static enum store_result reply_payload(struct call *call, struct collector *collector)
 {
     struct resp_writer *out = &collector->out;
@@ -224,16 +226,16 @@ enum store_result cmd_dump(struct call *call)
 /* ---- RESTORE ---- */
 
 #define SUMMED_AT_ONCE (64 * 1024)
-#define LONG_PAYLOAD (64 * 1024) /* what comes of it may be too much for one run */
+#define LONG_PAYLOAD (64 * 1024) /* the result may be too large for one run */
 
-/* Kept over the runs: what a long payload says, which is read once, and what has been made of it.
- */
+/* Kept over the runs of a call: the contents of a long payload, which is parsed once, and the part
+ * of the value built so far. */
 struct restoring {
-    struct chunk *chunks; /* of memory that `value` refers to */
+    struct chunk *chunks; /* memory that `value` points into */
     uint64_t bytes;
     struct collected collected;
     bool is_read;
-    bool is_checked; /* no member comes twice */
+    bool is_checked; /* no duplicate members */
     struct rdb_value value;
     struct bulk_store bulk_store;
 };
@@ -243,12 +245,12 @@ struct chunk {
     _Alignas(16) char bytes[];
 };
 
-#define NEW_FREQUENCY 5 /* of a key whose use is not told, as of any new one */
+#define NEW_FREQUENCY 5 /* of a key without given access data, as of any new key */
 
 struct restore {
     bool replaces, is_absolute;
     int64_t ttl;
-    bool is_idle, is_frequent; /* IDLETIME or FREQ is given: `use` */
+    bool is_idle, is_frequent; /* IDLETIME or FREQ was given: see `use` */
     struct store_access use;
 };
 
@@ -300,7 +302,7 @@ static bool restore_options(struct call *call, struct restore *restore)
     return true;
 }
 
-/* Merges names[begin, middle) and names[middle, end), each in order, into `to`. */
+/* Merges the sorted ranges names[begin, middle) and names[middle, end) into `to`. */
 static enum store_result merge(struct call *call, const struct resp_slice *names, size_t begin,
                                size_t middle, size_t end, struct resp_slice *to)
 {
@@ -315,8 +317,8 @@ static enum store_result merge(struct call *call, const struct resp_slice *names
     return result;
 }
 
-/* By halves, so that others have their turns. `spare` has as much room; what is in order stands in
- * *sorted, which is one of both. */
+/* Merge sort in steps, between which other requests run. `spare` has the same size as the names.
+ * *sorted is set to the one of the two that holds the result. */
 static enum store_result sort_names(struct call *call, struct resp_slice *names,
                                     struct resp_slice *spare, size_t count,
                                     struct resp_slice **sorted)
@@ -335,7 +337,7 @@ static enum store_result sort_names(struct call *call, struct resp_slice *names,
     return result;
 }
 
-/* Whether a member comes twice; to be known before anything is written. */
+/* Whether a member occurs twice. This must be known before anything is written. */
 static enum store_result find_twins(struct call *call, const struct rdb_value *value, bool *found)
 {
     size_t width = value->kind == RDB_HASH ? 2 : 1, count = value->count / width;
@@ -366,8 +368,8 @@ static void restoring_free(void *progress)
     free(restoring);
 }
 
-/* The call's own; NULL and true: it does with what a run has. Inside of other commands arguments
- * may be elsewhere in the next run. */
+/* The call's state. True with NULL: none is needed, because everything is done in one run. Inside
+ * other commands the arguments may be at other addresses in the next run. */
 static bool restoring_get(struct call *call, struct restoring **restoring)
 {
     *restoring = call->progress;
@@ -401,7 +403,7 @@ static void *alloc_lasting(void *arg, size_t size)
     return chunk->bytes;
 }
 
-/* The checksum is taken in pieces, so that others have their turns. */
+/* The checksum is computed in pieces, between which other requests run. */
 static enum store_result check_footer(struct call *call, struct resp_slice payload)
 {
     enum store_result result = STORE_OK;
@@ -418,7 +420,7 @@ static enum store_result check_footer(struct call *call, struct resp_slice paylo
     return STORE_ANSWERED;
 }
 
-/* What the payload says; it may say so to several runs. */
+/* Parses the payload. The result may be shared by several runs. */
 static enum rdb_result parse(struct call *call, struct restoring *restoring,
                              struct rdb_value *value)
 {
@@ -591,7 +593,7 @@ enum store_result cmd_restore(struct call *call)
     if (ttl > 0 && !restore.is_absolute)
         ttl = ttl > INT64_MAX - call->now_ms ? INT64_MAX : ttl + call->now_ms;
     resp_ok(call->reply);
-    if (ttl > 0 && ttl <= call->now_ms) /* it would have gone by now */
+    if (ttl > 0 && ttl <= call->now_ms) /* it has expired already */
         return exists ? call_delete(call, call->keys) : STORE_OK;
     result = make(call, restoring, &value);
     if (result == STORE_OK && ttl > 0)

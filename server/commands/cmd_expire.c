@@ -1,5 +1,5 @@
 /*
- * Commands on when keys expire.
+ * Commands about the expiry of keys.
  */
 #include "server/commands/commands.h"
 #include "server/exec/keyspace.h"
@@ -9,8 +9,8 @@
 enum expire_condition {
     EXPIRE_NX = 1 << 0, /* only if it has no expiry */
     EXPIRE_XX = 1 << 1, /* only if it has one */
-    EXPIRE_GT = 1 << 2, /* only if that is later than the present one; none is latest */
-    EXPIRE_LT = 1 << 3, /* only if it is earlier */
+    EXPIRE_GT = 1 << 2, /* only if later than the present one; no expiry is the latest */
+    EXPIRE_LT = 1 << 3, /* only if earlier */
 };
 
 /* ---- EXPIRE and its kin ---- */
@@ -49,7 +49,7 @@ static bool invalid_time(struct call *call)
     return false;
 }
 
-/* argv[2] in units of `unit_ms` from base_ms on, as a Unix time in milliseconds. */
+/* Parses argv[2], in units of `unit_ms` from base_ms on, to a Unix time in milliseconds. */
 static bool expire_time(struct call *call, int64_t base_ms, int64_t unit_ms, int64_t *when_ms)
 {
     if (!call_int64(call, call->argv[2], when_ms))
@@ -135,7 +135,7 @@ enum store_result cmd_persist(struct call *call)
 
 /* ---- TTL and its kin ---- */
 
-/* Answers with the expiry less base_ms, in units of `unit_ms`, rounded; -1: none; -2: no key. */
+/* Replies with the expiry minus base_ms, rounded to units of `unit_ms`; -1: none; -2: no key. */
 static enum store_result report_expiry(struct call *call, int64_t base_ms, int64_t unit_ms)
 {
     struct store_item item;

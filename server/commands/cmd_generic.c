@@ -1,6 +1,6 @@
 /*
- * Commands on keys of any type, but for expiry (cmd_expire.c) and walks (cmd_scan.c); and those on
- * whole databases.
+ * Commands on keys of any type, except for expiry (cmd_expire.c) and scans (cmd_scan.c), and
+ * commands on whole databases.
  */
 #include "server/commands/commands.h"
 
@@ -16,7 +16,7 @@
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
-#define EMBEDDED_MAX 44 /* longest string that Redis keeps inside its object */
+#define EMBEDDED_MAX 44 /* longest string that Redis embeds in its object */
 
 static const char no_such_key[] = "ERR no such key";
 static const char same_object[] = "ERR source and destination objects are the same";
@@ -42,7 +42,7 @@ enum store_result cmd_del(struct call *call)
     return STORE_OK;
 }
 
-/* Space comes back in the background whichever of the two names is used. */
+/* UNLINK and DEL are the same: space is always freed in the background. */
 enum store_result cmd_unlink(struct call *call)
 {
     return cmd_del(call);
@@ -62,7 +62,7 @@ enum store_result cmd_exists(struct call *call)
     return STORE_OK;
 }
 
-/* Finding a key is what marks its page as used. */
+/* Looking up a key marks its page as accessed. */
 enum store_result cmd_touch(struct call *call)
 {
     return cmd_exists(call);
@@ -80,7 +80,7 @@ enum store_result cmd_type(struct call *call)
 
 /* ---- from one key to another ---- */
 
-/* STORE_ABSENT is an answer here, not a failure to be passed up. */
+/* STORE_ABSENT is a valid answer here, not an error to be passed up. */
 static enum store_result key_exists(struct call *call, const struct store_key *key, bool *exists)
 {
     struct store_item item;
@@ -89,7 +89,7 @@ static enum store_result key_exists(struct call *call, const struct store_key *k
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
-/* What comes in another's place is new, as Redis sees it. */
+/* As in Redis, the destination is reported as new even if it replaces a key. */
 static void notify_moved(struct call *call, const char *from, const char *to)
 {
     call_notify(call, NOTIFY_NEW, "new", &call->keys[1]);
@@ -133,7 +133,8 @@ enum store_result cmd_renamenx(struct call *call)
     return rename_key(call, true);
 }
 
-/* C's int, as Redis numbers databases; `text`, if any, is the error for whatever is not one. */
+/* Parses a C int, as Redis numbers databases. `text`, if not NULL, is the error for anything else.
+ */
 static bool read_int(struct call *call, struct resp_slice arg, const char *text, int64_t *number)
 {
     if (text == NULL)
@@ -252,7 +253,7 @@ enum store_result cmd_move(struct call *call)
 
 /* ---- OBJECT ---- */
 
-/* An absent key is answered; it is no key miss that anybody is notified of. */
+/* An absent key has a regular reply and causes no key-miss notification. */
 static enum store_result object_find(struct call *call, struct store_item *item)
 {
     enum store_result result = store_get(call->txn, &call->keys[0], item);
@@ -304,8 +305,8 @@ enum store_result cmd_object_encoding(struct call *call)
     return result;
 }
 
-/* Values are not shared between keys; Redis shares small numbers, where eviction does not go by
- * their use, and says so by the largest number there is. */
+/* Values are not shared between keys. Redis shares small integers, unless eviction depends on their
+ * access data, and reports INT_MAX as their reference count. */
 int32_t object_references(struct server *server, const struct store_item *item)
 {
     const struct config *config = &server->config;
@@ -348,7 +349,7 @@ static enum store_result object_access(struct call *call, struct store_access *u
         result = store_get_access(call->txn, call->keys, use);
     if (result != STORE_ABSENT)
         return result;
-    *use = (struct store_access){.idle_ms = 0}; /* this transaction has made it */
+    *use = (struct store_access){.idle_ms = 0}; /* created by this transaction */
     return STORE_OK;
 }
 
@@ -412,7 +413,7 @@ enum store_result cmd_dbsize(struct call *call)
     return result;
 }
 
-/* ASYNC and SYNC mean the same: a flush is one record, and space comes back afterwards. */
+/* ASYNC and SYNC are the same: a flush is a single record, and space is freed afterwards. */
 static bool flush_options_ok(struct call *call)
 {
     if (call->argc == 1 ||
@@ -446,7 +447,7 @@ enum store_result cmd_swapdb(struct call *call)
         !read_int(call, call->argv[2], "ERR invalid second DB index", &b) || !is_db(call, a) ||
         !is_db(call, b))
         return STORE_OK;
-    if (a != b) /* else it is no change, for WATCH either */
+    if (a != b) /* otherwise it changes nothing, for WATCH either */
         store_swap_db(call->txn, (uint32_t)a, (uint32_t)b);
     resp_ok(call->reply);
     return STORE_OK;

@@ -1,5 +1,5 @@
 /*
- * Commands on single fields of hashes; those on many at once are in cmd_hash_walk.c.
+ * Commands on single fields of hashes. Those on many fields are in cmd_hash_walk.c.
  */
 #include "server/commands/commands.h"
 
@@ -156,7 +156,7 @@ enum store_result cmd_hdel(struct call *call)
 
 /* ---- numbers ---- */
 
-/* The field's value, and whether there is one. */
+/* The field's value, and whether the field exists. */
 static enum store_result find_value(struct call *call, struct members *hash,
                                     struct resp_slice *value, bool *found)
 {
@@ -198,7 +198,7 @@ enum store_result cmd_hincrby(struct call *call)
     return set_number(call, &hash, text, len, "hincrby");
 }
 
-/* False: answered with an error. */
+/* False: replied with an error. */
 static bool read_increment(struct call *call, long double *increment)
 {
     if (!resp_read_long_double(call->argv[3].data, call->argv[3].len, increment))

@@ -1,5 +1,5 @@
 /*
- * Commands that answer with many fields of a hash. Large hashes are walked in steps: see
+ * Commands that reply with many fields of a hash. Large hashes are walked in steps: see
  * collector.h.
  */
 #include "server/commands/commands.h"

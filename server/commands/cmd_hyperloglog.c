@@ -1,5 +1,5 @@
 /*
- * PFADD, PFCOUNT, PFMERGE, and PFDEBUG, PFSELFTEST for tests.
+ * PFADD, PFCOUNT and PFMERGE, and for tests PFDEBUG and PFSELFTEST.
  */
 #include "server/commands/commands.h"
 
@@ -28,7 +28,7 @@ static enum store_result check_state(struct call *call, enum hll_state state)
     return STORE_ANSWERED;
 }
 
-/* A key's string, checked to begin as a HyperLogLog; empty where there is none. */
+/* A key's string, whose header is checked; empty if the key is absent. */
 static enum store_result find(struct call *call, const struct store_key *key,
                               struct string_value *value, struct resp_slice *string)
 {
@@ -45,7 +45,7 @@ static enum store_result find(struct call *call, const struct store_key *key,
     return check_state(call, is_one ? HLL_GOOD : HLL_FOREIGN);
 }
 
-/* The first key's, to be changed; a new one where there is none. */
+/* The first key's HyperLogLog, to be changed; a new one if the key is absent. */
 static enum store_result find_own(struct call *call, const struct store_key *key,
                                   struct string_value *value, struct hll **hll)
 {
@@ -94,7 +94,7 @@ enum store_result cmd_pfadd(struct call *call)
     return write_own(call, call->keys, &value, hll);
 }
 
-/* Of one key: the estimate is written down in it, if it was not there. */
+/* For one key: the estimate is cached in its header if it was out of date. */
 static enum store_result count_one(struct call *call)
 {
     struct string_value value;
@@ -121,7 +121,7 @@ static enum store_result count_one(struct call *call)
     return string_write(call, call->keys, &value, HLL_KEPT_AT, bytes, 8);
 }
 
-/* *any_dense: one of them was. */
+/* *any_dense: at least one of them was dense. */
 static enum store_result collect(struct call *call, uint8_t registers[HLL_REGISTERS],
                                  bool *any_dense)
 {
@@ -234,7 +234,7 @@ enum store_result cmd_pfdebug(struct call *call)
     return write_own(call, call->keys, &value, hll);
 }
 
-/* What PFSELFTEST keeps from step to step. */
+/* State of PFSELFTEST between steps. */
 struct selftest {
     uint64_t done; /* elements */
     struct hll sparse, dense;
@@ -254,8 +254,7 @@ static struct selftest *selftest_of(struct call *call)
     return test;
 }
 
-/* Sparse and dense registers must be the same, and the estimate within four of its standard
- * errors. */
+/* Sparse and dense registers must be equal, and the estimate within four standard errors. */
 static bool selftest_is_right(const struct selftest *test)
 {
     const double error = 4 * 1.04 / 128;
@@ -267,7 +266,7 @@ static bool selftest_is_right(const struct selftest *test)
     return off <= error && off >= -error;
 }
 
-/* From the first element to many; a step is some milliseconds. */
+/* From the first element to many, in steps of a few milliseconds. */
 enum store_result cmd_pfselftest(struct call *call)
 {
     enum { ELEMENTS = 60000, LOOK = 1000, STEP = 200 };

@@ -1,13 +1,13 @@
 /*
  * LCS: the longest common subsequence of two strings.
  *
- * The lengths of all prefixes' common subsequences form a table, filled row by row. Only one row of
- * it is kept, and for the walk back one bit per cell, which tells the way out of a cell whose bytes
- * differ; where they are equal the way is always over the diagonal. Rows run over the shorter
- * string, so that the row stays small beside the bits.
+ * The lengths of the common subsequences of all prefixes form a table, which is filled row by row.
+ * Only one row is kept, and for the walk back one bit per cell: the direction out of a cell whose
+ * bytes differ. If they are equal the walk always takes the diagonal. Rows run over the shorter
+ * string, so that the row is small compared with the bits.
  *
- * A large table is filled in steps, and long strings are copied in steps before: what there is so
- * far is kept in call->progress, counted with what other commands keep (collected_set).
+ * A large table is filled in steps, and long strings are copied in steps before. The intermediate
+ * state is kept in call->progress and accounted with that of other commands (collected_set).
  */
 #include "server/commands/commands.h"
 
@@ -21,7 +21,7 @@
 #include "server/types/string_walk.h"
 #include "server/core/call.h"
 
-#define LCS_STEP_CELLS (512 * 1024) /* a millisecond or two */
+#define LCS_STEP_CELLS (512 * 1024) /* takes a millisecond or two */
 
 struct lcs_options {
     bool length_only, ranges, with_match_len;
@@ -32,13 +32,13 @@ struct lcs {
     struct resp_slice a, b;
     bool swapped;    /* rows run over a, not over b */
     uint32_t length; /* of the longest common subsequence */
-    uint8_t *way;    /* a bit per cell: go to the previous byte of a, or else of b */
+    uint8_t *way;    /* one bit per cell: go to the previous byte of a, or else of b */
     uint32_t *row;   /* one cell more than the shorter string has bytes */
-    size_t next;     /* the first row that is not filled yet */
+    size_t next;     /* the first row not yet filled */
 
-    /* of a table that is filled in steps */
+    /* only if the table is filled in steps */
     struct collected collected;
-    char *bytes; /* of both strings, a's first; they are kept, or read in each run */
+    char *bytes; /* both strings, a's first; kept, or read again in each run */
     size_t loaded;
 };
 
@@ -69,8 +69,8 @@ static bool read_options(struct call *call, struct lcs_options *options)
     return false;
 }
 
-/* The bound is on what the whole table would take, at 4 bytes a cell, as clients know it; it bounds
- * the time as well. */
+/* The limit is on the size of the whole table at 4 bytes per cell, as in Redis; it also bounds the
+ * time. */
 static bool table_fits(struct call *call, size_t a_len, size_t b_len)
 {
     uint64_t cells = ((uint64_t)a_len + 1) * ((uint64_t)b_len + 1);
@@ -86,7 +86,7 @@ static size_t cell_of(const struct lcs *lcs, size_t in_a, size_t in_b)
     return lcs->swapped ? in_b * lcs->a.len + in_a : in_a * lcs->b.len + in_b;
 }
 
-/* Fills rows of the table, `most` cells or some more. False: there are more rows. */
+/* Fills rows, `most` cells or slightly more. False: rows are left. */
 static bool fill(struct lcs *lcs, size_t most)
 {
     struct resp_slice outer = lcs->swapped ? lcs->b : lcs->a;
@@ -122,8 +122,8 @@ static size_t way_bytes(const struct lcs *lcs)
     return lcs->a.len * lcs->b.len / 8 + 1;
 }
 
-/* The next match before (*a_end, *b_end): bytes equal in both strings, as many in a row as there
- * are. Moves both ends to its beginning; false at the beginning of either string. */
+/* Finds the last match before (*a_end, *b_end): a longest run of bytes equal in both strings. Moves
+ * both ends to its beginning. False: the beginning of a string was reached. */
 static bool match_before(const struct lcs *lcs, size_t *a_end, size_t *b_end,
                          struct lcs_match *match)
 {
@@ -159,7 +159,7 @@ static void reply_matches(struct call *call, const struct lcs *lcs,
 {
     struct lcs_match match;
     uint64_t count = 0;
-    /* Twice over the same way: the reply starts with how many there are. */
+    /* Walks the same way twice, because the reply starts with the number of matches. */
     for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);)
         count += (int64_t)match.len >= options->min_match_len;
     resp_map(call->reply, 2);
@@ -193,7 +193,7 @@ static enum store_result reply_subsequence(struct call *call, const struct lcs *
     return STORE_OK;
 }
 
-/* LCS has its own error for other types, not WRONGTYPE. */
+/* LCS has an error of its own for other types instead of WRONGTYPE. */
 static enum store_result find_both(struct call *call, struct string_value values[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -255,7 +255,7 @@ static void free_kept(void *progress)
     free(lcs);
 }
 
-/* The first run's; NULL: out of memory. */
+/* Creates the state in the first run. NULL: out of memory. */
 static struct lcs *new_kept(struct call *call, const struct lcs *lcs, bool walk_back)
 {
     struct lcs *kept = malloc(sizeof *kept);
@@ -279,7 +279,7 @@ static struct lcs *new_kept(struct call *call, const struct lcs *lcs, bool walk_
     return kept;
 }
 
-/* Copies of one string what is left, or a piece. */
+/* Copies the next piece of one string, if any is left. */
 static enum store_result copy_piece(struct call *call, struct lcs *kept,
                                     const struct string_value *value, uint64_t at, char **room,
                                     uint32_t *work)
@@ -327,7 +327,7 @@ static enum store_result compute_in_steps(struct call *call, struct lcs *lcs,
                                           const struct string_value values[2], bool walk_back)
 {
     struct lcs *kept = call->progress;
-    /* What came before it in its transaction has failed since. */
+    /* An earlier write in the same transaction has failed. */
     if (kept != NULL && (kept->a.len != lcs->a.len || kept->b.len != lcs->b.len))
         call_drop_progress(call);
     if (call->progress == NULL)

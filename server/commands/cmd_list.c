@@ -1,5 +1,5 @@
 /*
- * Lists, but for what searches them (cmd_list_search.c).
+ * Commands on lists, except for searches (cmd_list_search.c).
  */
 #include "server/commands/cmd_list.h"
 
@@ -52,7 +52,7 @@ enum store_result list_changed(struct list *list, const char *event)
     return list_save(list);
 }
 
-/* Elements that lie together, from the place on. */
+/* Writes contiguous elements from the position on. */
 static enum store_result reply_some(struct steps *steps, struct list *list,
                                     struct list_place *place, uint64_t left)
 {
@@ -102,7 +102,7 @@ static enum store_result take(struct list *list, enum list_end end, uint64_t cou
     return result == STORE_OK ? list_remove(list, &place, count) : result;
 }
 
-/* Up to `count` of them, as an array; with_key: behind the key's name. */
+/* Replies with up to `count` elements as an array; with_key: preceded by the key's name. */
 static enum store_result pop_some(struct list *list, enum list_end end, int64_t count,
                                   bool with_key)
 {
@@ -139,7 +139,7 @@ static enum store_result copy_end(struct list *list, enum list_end end, struct r
     return result == STORE_OK ? list_copy(list, &element, value) : result;
 }
 
-/* Whether the next command of the connection is the same: there will be elements when it comes. */
+/* Whether the next command of the batch is the same and will find an element. */
 static bool goes_on(struct list *list)
 {
     return list_is_large(list) && list_count(list) > 0 && call_next_in_batch(list->call);
@@ -374,7 +374,7 @@ enum store_result cmd_llen(struct call *call)
     return result;
 }
 
-/* A position as given, from the end when negative. False: there is no such element. */
+/* Resolves an index, which may be negative. False: there is no such element. */
 static bool find_index(const struct list *list, int64_t index, uint64_t *at)
 {
     int64_t count = (int64_t)list_count(list);

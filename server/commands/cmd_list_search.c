@@ -1,6 +1,6 @@
 /*
- * Commands that search lists by value. A long one is gone through in steps; what is changed is
- * changed when all has been found.
+ * Commands that search lists by value. Long lists are searched in steps. Changes are made only
+ * after the search is complete.
  */
 #include "server/commands/commands.h"
 
@@ -12,7 +12,7 @@
 
 #define COMPARE_PIECE 4096
 
-/* Whether an element has these bytes; a large one is compared piece by piece. */
+/* Whether an element has these bytes. A large element is compared piece by piece. */
 static enum store_result is_equal(struct list *list, const struct store_item *element,
                                   struct resp_slice value, bool *equal)
 {
@@ -38,12 +38,12 @@ struct search {
     struct list *list;
     struct resp_slice value;
     bool backwards;
-    uint64_t visit_max; /* elements to be looked at */
-    uint64_t skip;      /* so many that are equal do not count */
-    uint64_t wanted;    /* behind those; 0: all */
+    uint64_t visit_max; /* number of elements to examine */
+    uint64_t skip;      /* number of matches to skip */
+    uint64_t wanted;    /* number of further matches wanted; 0: all */
 };
 
-/* Compares the element that `place` is moved over, and counts it. */
+/* Compares and counts the element that `place` passes. */
 static enum store_result visit(const struct search *search, struct collector *collector,
                                struct list_place *place)
 {
@@ -68,7 +68,7 @@ static enum store_result visit(const struct search *search, struct collector *co
     return pauses ? collector_step(search->list->call, collector) : STORE_OK;
 }
 
-/* Gathers the positions of what was found. */
+/* Collects the positions of the matches. */
 static enum store_result run_search(const struct search *search, struct collector **collected)
 {
     struct list_place place;
@@ -136,7 +136,7 @@ enum store_result cmd_linsert(struct call *call)
 
 /* ---- LREM ---- */
 
-/* Takes out the elements found, the last ones first: the others keep their places. */
+/* Removes the matches, the last ones first, so that earlier positions stay valid. */
 static enum store_result remove_kept(struct list *list, const struct collector *collector,
                                      bool rising)
 {
@@ -183,7 +183,7 @@ enum store_result cmd_lrem(struct call *call)
 /* ---- LPOS ---- */
 
 struct lpos {
-    int64_t rank, count, max_len; /* count -1: one position, and not an array of them */
+    int64_t rank, count, max_len; /* count -1: a single position instead of an array */
 };
 
 static bool lpos_options(struct call *call, struct lpos *lpos)

@@ -1,5 +1,5 @@
 /*
- * MEMORY: what a key takes. Values are on the device; it is bytes there that are told.
+ * MEMORY: the size of a key. Values are on the device, so the bytes there are reported.
  */
 #include "server/commands/commands.h"
 
@@ -7,11 +7,11 @@
 #include "server/exec/keyspace.h"
 #include "server/core/call.h"
 
-#define ITEM_OVERHEAD 48 /* header, slot's rest, index entry: about */
-#define ENTRY_OVERHEAD 6 /* of a tree's entry, and its share of the nodes above: about */
+#define ITEM_OVERHEAD 48 /* estimate: header, slack of the slot, index entry */
+#define ENTRY_OVERHEAD 6 /* estimate per tree entry: overhead and its share of the inner nodes */
 #define DEFAULT_SAMPLES 5
 
-/* Adds what the entry with this rank takes to gather->count. */
+/* Adds the size of the entry with this rank to collector->count. */
 static enum store_result sample(struct store_tree *tree, uint64_t rank, struct collector *collector)
 {
     struct store_cursor cursor;
@@ -24,7 +24,8 @@ static enum store_result sample(struct store_tree *tree, uint64_t rank, struct c
     return result == STORE_ABSENT ? STORE_DAMAGED : result;
 }
 
-/* From `samples` entries, evenly spread; 0: from all. gather->count sums those of this tree. */
+/* Estimates the size from `samples` evenly spaced entries; 0: from all. collector->count is the sum
+ * for this tree. */
 static enum store_result measure_tree(struct call *call, struct store_tree *tree,
                                       struct collector *collector, uint64_t samples, uint64_t *size)
 {
@@ -44,7 +45,7 @@ static enum store_result measure_tree(struct call *call, struct store_tree *tree
     return STORE_OK;
 }
 
-/* All trees of a collection have as many entries, or hold the same members: one is measured. */
+/* All trees of a collection have as many entries, or the same members, so one is measured. */
 static enum store_result measure(struct call *call, const struct store_item *item, uint64_t samples,
                                  uint64_t *size)
 {

@@ -41,7 +41,7 @@ enum store_result cmd_discard(struct call *call)
 
 /* ---- EXEC ---- */
 
-/* A SELECT in the queue counts for what follows it. */
+/* A SELECT in the queue applies to the commands after it. */
 static void follow_select(const struct call *call, uint32_t *db)
 {
     int64_t number;
@@ -51,7 +51,7 @@ static void follow_select(const struct call *call, uint32_t *db)
         *db = (uint32_t)number;
 }
 
-/* All keys of all queued commands, and the watched ones. */
+/* Declares the keys of all queued commands and the watched ones. */
 static bool declare_queue(struct request *request, struct nested_calls *nested_calls)
 {
     struct store_request *store = &request->store;
@@ -96,7 +96,7 @@ bool exec_declare(struct call *call)
     return nested_calls->is_aborted || declare_queue(request, nested_calls);
 }
 
-/* Whether EXEC may run what is queued; else it has answered. */
+/* Whether EXEC may run the queue. If not, it has replied. */
 static enum store_result may_run(struct call *call, bool *may)
 {
     struct nested_calls *nested_calls = call->nested_calls;
@@ -121,8 +121,8 @@ static enum store_result may_run(struct call *call, bool *may)
     return STORE_OK;
 }
 
-/* A read may take much memory of the transaction's, and a queue may hold thousands of them: none
- * needs it any more when it has answered. */
+/* A read may use much memory of the transaction, and a queue may contain thousands of reads. That
+ * memory is released as soon as the read has replied. */
 static enum store_result run_next(struct nested *nested, struct call *exec)
 {
     const uint32_t flags = nested->call.command->flags;
@@ -213,7 +213,7 @@ enum store_result cmd_watch(struct call *call)
     return STORE_OK;
 }
 
-/* Within EXEC there is nothing left to forget: it has taken the watched keys along. */
+/* Within EXEC there is nothing to unwatch: EXEC has taken over the watched keys. */
 enum store_result cmd_unwatch(struct call *call)
 {
     watch_free(call->session->watch);

@@ -1,6 +1,7 @@
 /*
- * Publish and subscribe, and MONITOR. A message is an effect of PUBLISH's run; subscribing changes
- * the session at once, so it is done outside of transactions (CMD_LOCAL).
+ * Publish and subscribe, and MONITOR. A message is an effect of PUBLISH and is sent when its run
+ * commits. Subscribing changes the session at once, so it is done outside of transactions
+ * (CMD_LOCAL).
  */
 #include "server/commands/commands.h"
 
@@ -16,7 +17,7 @@
 
 /* ---- subscribing ---- */
 
-/* Channels and patterns are counted together, as Redis does. */
+/* Channels and patterns are counted together, as in Redis. */
 static int64_t subscription_count(const struct call *call, enum pubsub_kind kind)
 {
     const uint32_t *count = call->session->pubsub.count;

@@ -1,5 +1,6 @@
 /*
- * RDMA: a channel beside the connection (../protocol/RDMA.md). LIST and CLOSE make a tour.
+ * RDMA: a channel in addition to the connection (../protocol/RDMA.md). LIST and CLOSE are
+ * broadcast to all workers.
  */
 #include "server/commands/commands.h"
 
@@ -17,7 +18,7 @@
 #include "server/core/worker.h"
 #include "server/core/call.h"
 
-/* Answers why there is no RDMA, if there is none. */
+/* If RDMA is unavailable, replies with the reason. */
 static bool is_offered(struct call *call)
 {
     if (call->server->rdma != NULL)
@@ -26,7 +27,8 @@ static bool is_offered(struct call *call)
     return false;
 }
 
-/* "10.9.0.1:7000" or "[::1]:7000" as a GID: IPv4 in its mapped form. False: no such address. */
+/* Converts "10.9.0.1:7000" or "[::1]:7000" to a GID, with IPv4 in mapped form. False: no such
+ * address. */
 static bool gid_of_name(const char *name, uint8_t gid[16])
 {
     char text[TRANSPORT_NAME_MAX];
@@ -49,7 +51,7 @@ static void find_path(const struct call *call, struct rdma_path *path)
     path->has_peer = gid_of_name(conn_peer_name(conn), path->peer);
 }
 
-/* What is offered to this connection. */
+/* The RDMA offer to this connection. */
 static void ask_info(struct call *call, struct rdma_info *info)
 {
     struct rdma_path path;
@@ -151,7 +153,7 @@ enum store_result cmd_rdma_info(struct call *call)
 /* ---- CONNECT ---- */
 
 struct connecting {
-    struct rdma_request request; /* first: the implementation returns it */
+    struct rdma_request request; /* first, because the implementation returns it */
     struct call *call;
 };
 
@@ -179,8 +181,9 @@ static bool parse_end(struct call *call, struct rdma_end *end)
     return missing == NULL;
 }
 
-/* A client may only bring in its own address: else it could have us send to anybody. On InfiniBand
- * a GID is no IP address, and the fabric's partitions decide: the implementation knows. */
+/* A client may only name its own address. Otherwise it could make the server send to anyone. On
+ * InfiniBand a GID is not an IP address and the fabric's partitions decide; the implementation
+ * checks that. */
 static bool is_peers_own(struct call *call, const struct rdma_end *end)
 {
     struct conn *conn = call->session->conn;
@@ -190,7 +193,7 @@ static bool is_peers_own(struct call *call, const struct rdma_end *end)
     return gid_of_name(conn_peer_name(conn), gid) && memcmp(gid, end->gid, sizeof gid) == 0;
 }
 
-/* Answers what is offered, if that is not. */
+/* Parses the mode. If it is not offered, replies with the modes that are. */
 static bool read_mode(struct call *call, enum rdma_mode *mode)
 {
     struct rdma_info info;
@@ -291,7 +294,7 @@ static void list_one(struct call *call, const struct conn *conn, const struct rd
     reply_number(call, "bytes-out", stats->bytes_out);
 }
 
-/* The elements are gathered on the tour; how many there are is known at its end. */
+/* The elements are collected by the broadcast; their number is known at its end. */
 static void free_writer(void *progress)
 {
     resp_writer_free(progress);

@@ -1,9 +1,9 @@
 /*
- * Walks over the keys of a database: KEYS, SCAN, RANDOMKEY.
+ * Scans over the keys of a database: KEYS, SCAN, RANDOMKEY.
  *
- * A walk may be longer than what is in memory, so it goes in steps, and call->progress keeps what
- * they have collected: a rerun goes on with the step that had to wait. Invariant: between steps
- * what was gathered is exactly the matching keys of the walk up to gather->at.
+ * A scan may cover more than fits in memory, so it proceeds in steps, and call->progress keeps the
+ * keys collected so far. A rerun continues with the step that had to wait. Invariant: between
+ * steps the collected keys are exactly the matching ones before collector->at.
  */
 #include "server/commands/commands.h"
 
@@ -13,14 +13,14 @@
 #include "server/core/call.h"
 
 #define STEP_ENTRIES 128    /* pages that one step may need at once */
-#define RANDOM_CANDIDATES 8 /* RANDOMKEY picks among so many neighbours */
+#define RANDOM_CANDIDATES 8 /* RANDOMKEY picks among this many neighbours */
 
 struct visit {
     struct collector *collector;
     const struct scan_filter *filter;
 };
 
-/* The walk of this request, begun at `cursor` in the first run; NULL: no memory. */
+/* The request's scan, begun at `cursor` in the first run. NULL: out of memory. */
 static struct collector *walk_get(struct call *call, uint64_t cursor)
 {
     bool is_first = call->progress == NULL;
@@ -42,9 +42,9 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
     visit->collector->count++;
 }
 
-/* Steps until the end of the database, or until so many index entries were looked at: call->cursor
- * counts them. A step that has to wait has visited nothing, so the walk stands where the next run
- * is to go on. */
+/* Runs steps until the end of the database, or until a number of index entries was visited, which
+ * call->cursor counts. A step that has to wait has visited nothing, so the scan's position is where
+ * the next run must continue. */
 static enum store_result walk_on(struct call *call, struct collector *collector, uint64_t budget,
                                  const struct scan_filter *filter)
 {
@@ -104,7 +104,7 @@ enum store_result cmd_scan(struct call *call)
 
 /* ---- RANDOMKEY ---- */
 
-/* Keeps each of the keys seen so far with the same probability. */
+/* Reservoir sampling: each key seen so far is kept with the same probability. */
 static void pick_key(void *arg, const char *key, uint32_t key_len, const struct store_item *item)
 {
     struct collector *collector = arg;
@@ -115,8 +115,8 @@ static void pick_key(void *arg, const char *key, uint32_t key_len, const struct 
     resp_bulk(&collector->out, key, key_len);
 }
 
-/* A few keys from a random place on, the walk going on at the beginning if it meets the end; so a
- * key that follows a wide gap is not much more likely than the others. */
+/* Picks among a few keys from a random position on, wrapping around at the end. So a key after a
+ * wide gap is not much more likely than the others. */
 enum store_result cmd_randomkey(struct call *call)
 {
     uint32_t db = call->session->db;
@@ -131,7 +131,7 @@ enum store_result cmd_randomkey(struct call *call)
         return STORE_NO_MEMORY;
     while (collector->count < RANDOM_CANDIDATES) {
         uint32_t budget = RANDOM_CANDIDATES;
-        collector->is_over |= collector->at == 0; /* it goes on to the end, and no further */
+        collector->is_over |= collector->at == 0; /* after wrapping around it ends at the end */
         enum store_result result =
             store_scan(call->txn, db, &collector->at, &budget, pick_key, collector);
         if (result != STORE_OK)

@@ -1,9 +1,9 @@
 /*
  * EVAL, EVALSHA, their read-only forms, and SCRIPT.
  *
- * A script is a command that runs others (nested.h). Its declared keys are the transaction's; when
- * it uses another one, what it did is thrown away, and it runs again with the whole store for
- * itself, from then on at once.
+ * A script is a command that runs others (nested.h). The transaction locks its declared keys. If
+ * the script accesses another key, its effects are rolled back and it runs again with the
+ * exclusive lock on the store, as do all its later calls.
  */
 #include "server/commands/commands.h"
 
@@ -20,9 +20,9 @@
 #include "server/core/server.h"
 #include "server/core/call.h"
 
-/* What is kept over the runs of a call. */
+/* State kept over the runs of a call. */
 struct evaluation {
-    struct script *script; /* NULL: there is none, `problem` says why */
+    struct script *script; /* NULL: there is none, see `problem` */
     char problem[SCRIPT_PROBLEM_MAX];
     size_t key_count;
 };
@@ -51,7 +51,7 @@ static struct script *find_by_sha(struct call *call, struct resp_slice name)
     return scripts_find(call->server->scripts, sha);
 }
 
-/* The texts stand in the account of memory. */
+/* Accounts the memory of the scripts' texts. */
 static void note_texts(struct server *server)
 {
     int64_t change = scripts_take_change(server->scripts);
@@ -81,7 +81,7 @@ static void find_script(struct call *call, struct evaluation *evaluation)
     evaluation->script = add_script(call, call->argv[1], false, evaluation->problem);
 }
 
-/* The number of keys, or what is wrong with it. */
+/* Parses the number of keys. Returns NULL, or the error. */
 static const char *read_key_count(const struct call *call, size_t *count)
 {
     int64_t number;
@@ -95,7 +95,7 @@ static const char *read_key_count(const struct call *call, size_t *count)
     return NULL;
 }
 
-/* In the first run, or before it. */
+/* Called in the first run, or before it. */
 static bool prepare(struct call *call)
 {
     struct nested_calls *nested_calls = call->nested_calls;
@@ -140,7 +140,7 @@ bool eval_declare(struct call *call)
 
 static enum store_result evaluate(struct call *call)
 {
-    if (call->progress == NULL) { /* inside EXEC nothing was declared */
+    if (call->progress == NULL) { /* inside EXEC: not yet declared */
         if (!prepare(call))
             return STORE_NO_MEMORY;
         nested_calls_begin(call);

@@ -71,7 +71,7 @@ enum store_result cmd_info(struct call *call)
 
 /* ---- TIME ---- */
 
-/* No picture, whatever VERSION is asked for: what clients look for is the last line. */
+/* No picture, whatever VERSION is given: clients look at the last line. */
 enum store_result cmd_lolwut(struct call *call)
 {
     static const char text[] =
@@ -88,7 +88,7 @@ enum store_result cmd_time(struct call *call)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (call->outer != NULL) { /* time stands still, also over reruns */
+    if (call->outer != NULL) { /* the time is fixed, also over reruns */
         now.tv_sec = call->now_ms / 1000;
         now.tv_nsec = call->now_ms % 1000 * 1000000;
     }
@@ -100,7 +100,8 @@ enum store_result cmd_time(struct call *call)
 
 /* ---- SHUTDOWN ---- */
 
-/* There is nothing to save and nobody to wait for: the options only have to be well formed. */
+/* There is nothing to save and there are no replicas to wait for, so the options must only be
+ * well-formed. */
 enum store_result cmd_shutdown(struct call *call)
 {
     bool save = false, nosave = false, abort = false, good = true;
@@ -122,7 +123,7 @@ enum store_result cmd_shutdown(struct call *call)
         resp_error(call->reply, SCRIPT_BUSY_TEXT);
     } else {
         server_stop(call->server);
-        call->session->close_after_reply = true; /* as Redis: the answer is the end */
+        call->session->close_after_reply = true; /* as Redis: the connection closes */
     }
     return STORE_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * Commands on one set, and SMOVE; those that pick by chance are in cmd_set_random.c, those that
- * combine sets in cmd_set_algebra.c.
+ * Commands on one set, and SMOVE. Random picks are in cmd_set_random.c, set operations in
+ * cmd_set_algebra.c.
  */
 #include "server/commands/commands.h"
 
@@ -52,7 +52,7 @@ enum store_result cmd_srem(struct call *call)
     return result;
 }
 
-/* Between two different sets. */
+/* Moves between two different sets. */
 static enum store_result move(struct call *call, struct members *from, struct members *to,
                               struct resp_slice member, bool *moved)
 {

@@ -1,11 +1,11 @@
 /*
- * SINTER, SUNION, SDIFF, their STORE forms, SINTERCARD.
+ * SINTER, SUNION, SDIFF, their STORE forms, and SINTERCARD.
  *
- * All walk some of the sets member by member and look each one up in others: the smallest against
- * all others (SINTER), the first against all others (SDIFF), each against those before it (SUNION).
- * Large sets are sorted by one and the same hash, so that these look-ups go through their pages in
- * order, too. What is found is gathered, in steps; a result to be stored is written when all of it
- * is there, or, if it is long, to a building in between.
+ * All walk some of the sets member by member and look each member up in others: the smallest set
+ * in all others (SINTER), the first in all others (SDIFF), each in those before it (SUNION). Large
+ * sets are all ordered by the same hash, so these look-ups access their pages in order, too.
+ * Results are collected in steps. A result to be stored is written when it is complete, or, if it
+ * is long, to a bulk load meanwhile.
  */
 #include "server/commands/commands.h"
 
@@ -25,24 +25,24 @@ enum operation { INTERSECTION, UNION, DIFFERENCE };
 struct algebra {
     struct call *call;
     enum operation operation;
-    struct members *sets; /* intersections: by rising size */
+    struct members *sets; /* intersections: ascending by size */
     uint32_t count;
-    uint64_t limit;             /* SINTERCARD: enough */
-    bool is_stored, is_counted; /* what is gathered: members to store, nothing; else a reply */
+    uint64_t limit;             /* SINTERCARD: stop at this count */
+    bool is_stored, is_counted; /* collects members to store, or nothing; else a reply */
     bool has_missing;
     struct collector *collector;
 };
 
 /* ---- what belongs to the result ---- */
 
-/* Whether set `index` has a member found in set gather->source, which stays valid. */
+/* Whether set `index` has a member found in set collector->source, which stays valid. */
 static enum store_result other_has(struct algebra *algebra, uint32_t index, struct resp_slice name,
                                    bool *found)
 {
     const struct members *source = &algebra->sets[algebra->collector->source];
     struct members *other = &algebra->sets[index];
     *found = true;
-    if (call_same_name(source->key, other->key)) /* looking it up would lose sight of the name */
+    if (call_same_name(source->key, other->key)) /* the lookup would invalidate `name` */
         return STORE_OK;
     return set_has(algebra->call, other, name, found);
 }
@@ -110,10 +110,10 @@ static int by_size(const void *a, const void *b)
     uint64_t n = members_count(x), m = members_count(y);
     if (n != m)
         return n < m ? -1 : 1;
-    return x->key < y->key ? -1 : x->key > y->key; /* reruns must find the same order */
+    return x->key < y->key ? -1 : x->key > y->key; /* reruns must use the same order */
 }
 
-/* Finds what the keys from `first` on hold. */
+/* Finds the sets at the keys from `first` on. */
 static enum store_result find_sets(struct algebra *algebra, uint32_t first)
 {
     struct call *call = algebra->call;
@@ -132,7 +132,7 @@ static enum store_result find_sets(struct algebra *algebra, uint32_t first)
     return STORE_OK;
 }
 
-/* The gathered members, one after the other. */
+/* Iterates over the collected members. */
 static struct resp_slice next_collected(const struct collector *collector, size_t *at)
 {
     uint64_t len;
@@ -157,7 +157,7 @@ static enum store_result add_collected(struct call *call, const struct collector
     return result;
 }
 
-/* To the building. */
+/* Adds the collected members to the bulk load. */
 static enum store_result fill(struct call *call, struct collector *collector)
 {
     struct members set;
@@ -172,7 +172,7 @@ static enum store_result fill(struct call *call, struct collector *collector)
     return result;
 }
 
-/* Gathers the result. */
+/* Collects the result. */
 static enum store_result compute(struct algebra *algebra, uint32_t first)
 {
     struct call *call = algebra->call;

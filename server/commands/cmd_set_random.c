@@ -1,5 +1,5 @@
 /*
- * SPOP and SRANDMEMBER. What is picked depends on the call's seed alone, so that reruns agree.
+ * SPOP and SRANDMEMBER. The picks depend only on the call's seed, so that reruns agree.
  */
 #include "server/commands/commands.h"
 
@@ -30,7 +30,7 @@ enum store_result cmd_srandmember(struct call *call)
 
 /* ---- SPOP ---- */
 
-/* The same roll of the same dice as for the reply. */
+/* Repeats the random picks made for the reply. */
 static enum store_result pop_one(struct call *call, struct members *set)
 {
     struct rng rng = rng_new(call->random_seed);
@@ -41,7 +41,7 @@ static enum store_result pop_one(struct call *call, struct members *set)
     return result == STORE_OK ? members_write(call, set, NOTIFY_SET, "spop") : result;
 }
 
-/* From the last on: removing leaves the ranks before it as they are. */
+/* From the last on, because a removal keeps the ranks before it. */
 static enum store_result remove_picked(struct call *call, struct members *set,
                                        const struct collector *collector)
 {

@@ -1,8 +1,8 @@
 /*
- * SORT and SORT_RO. With a BY or GET pattern other keys than those declared are read: then it runs
- * with the whole store.
+ * SORT and SORT_RO. A BY or GET pattern reads keys that are not declared; the command then runs
+ * with the exclusive lock on the store.
  *
- * What is sorted is read, weighed, sorted in memory and given in steps: see sort_table.h.
+ * Elements are read, weighed, sorted in memory and output in steps: see sort_table.h.
  */
 #include "server/commands/commands.h"
 
@@ -29,7 +29,7 @@ struct sort {
     bool descending, by_bytes, is_unsorted;
     int64_t offset, limit; /* limit < 0: no end */
     struct resp_slice by;  /* data == NULL: by the elements themselves */
-    size_t *gets;          /* arguments that hold a GET pattern */
+    size_t *gets;          /* arguments that contain a GET pattern */
     size_t get_count;
     const struct store_key *to; /* or NULL */
 };
@@ -73,7 +73,7 @@ static bool read_options(struct call *call, struct sort *sort)
 
 /* ---- patterns ---- */
 
-/* The key, and the field of a hash, that a pattern names for an element. */
+/* The key, and the field of a hash, that a pattern yields for an element. */
 static bool expand(struct call *call, struct resp_slice pattern, struct resp_slice element,
                    struct store_key *key, struct resp_slice *field)
 {
@@ -107,7 +107,7 @@ static enum store_result copy_slice(struct call *call, struct resp_slice from,
     return STORE_OK;
 }
 
-/* What a pattern gives for an element; value->data == NULL: nothing. */
+/* The value that a pattern yields for an element; value->data == NULL: none. */
 static enum store_result look_up(struct sort *sort, struct resp_slice pattern,
                                  struct resp_slice element, struct resp_slice *value)
 {
@@ -156,7 +156,8 @@ static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint
         *end = *first + (uint64_t)sort->limit;
 }
 
-/* Of `count` elements all are read, but where they come as they are. */
+/* Reserves memory for all `count` elements, or only for those in the range if they are not sorted.
+ */
 static enum store_result reserve(const struct sort *sort, enum item_type type, uint64_t count)
 {
     uint64_t first = 0, end = count;
@@ -169,15 +170,15 @@ static enum store_result reserve(const struct sort *sort, enum item_type type, u
     return sort_table_reserve(sort->table, end - first);
 }
 
-/* What was loaded for an element has been copied. Of a script other commands may refer to theirs.
- */
+/* The data loaded for an element has been copied. In a script other commands may still refer to
+ * theirs. */
 static void drop_loaded(const struct sort *sort)
 {
     if (sort->call->outer == NULL)
         store_drop_loaded(sort->call->txn);
 }
 
-/* The next element, in bytes that may go away. */
+/* Adds the next element, whose bytes may become invalid. */
 static enum store_result keep(struct sort *sort, struct resp_slice name)
 {
     struct sort_table *table = sort->table;
@@ -215,7 +216,7 @@ static enum store_result read_list(struct sort *sort)
     return result;
 }
 
-/* Finds out what comes after what, where that is how members are given. */
+/* Determines the display order, if members are output in that order. */
 static enum store_result arrange_set(struct sort *sort, struct members *set)
 {
     struct sort_table *table = sort->table;
@@ -226,7 +227,7 @@ static enum store_result arrange_set(struct sort *sort, struct members *set)
     return is_step ? sort_table_step(sort->call, table) : result;
 }
 
-/* The member that is the next to be read. */
+/* The rank of the next member to read. */
 static uint64_t next_rank(const struct sort_table *table)
 {
     uint64_t place = table->from + table->count;
@@ -281,7 +282,7 @@ static bool is_in_script(const struct call *call)
     return outer != NULL && outer->command->role != ROLE_EXEC;
 }
 
-/* *type stays what it was where there is nothing. */
+/* *type is unchanged if the key is absent. */
 static enum store_result read_all(struct sort *sort, enum item_type *type)
 {
     struct call *call = sort->call;
@@ -290,10 +291,10 @@ static enum store_result read_all(struct sort *sort, enum item_type *type)
     call->misses += result == STORE_ABSENT;
     if (result != STORE_OK)
         return result == STORE_ABSENT ? STORE_OK : result;
-    call->hits += (call->command->flags & CMD_READONLY) == 0; /* else counted when it is opened */
+    call->hits += (call->command->flags & CMD_READONLY) == 0; /* reads are counted on opening */
     *type = item_type(&item);
     if (sort->is_unsorted && *type == TYPE_SET && (sort->to != NULL || is_in_script(call))) {
-        sort->is_unsorted = false; /* what is stored comes in an order that is always the same */
+        sort->is_unsorted = false; /* stored results need a deterministic order */
         sort->by_bytes = true;
         sort->by = (struct resp_slice){NULL, 0};
     }
@@ -326,11 +327,11 @@ static int compare(const void *x, const void *y, void *arg)
     else
         order = (a->weight.data != NULL) - (b->weight.data != NULL);
     if (order == 0)
-        order = by_name(a, b); /* all alike come in one order, on every run */
+        order = by_name(a, b); /* equal weights: the same order in every run */
     return sort->descending ? -order : order;
 }
 
-/* Once. */
+/* Called once. */
 static void reverse(struct sort_table *table)
 {
     if (table->width == UINT64_MAX)
@@ -343,7 +344,7 @@ static void reverse(struct sort_table *table)
     }
 }
 
-/* strtod's numbers, up to a zero byte or the end, as in Redis; what is empty counts as 0. */
+/* Like strtod(), up to a zero byte or the end, as in Redis; an empty text is 0. */
 static bool read_weight(struct call *call, struct resp_slice text, double *number)
 {
     char room[128], *copy = room, *end;
@@ -358,7 +359,7 @@ static bool read_weight(struct call *call, struct resp_slice text, double *numbe
     return *end == '\0' && !isnan(*number);
 }
 
-/* STORE_ANSWERED: it has no weight. */
+/* STORE_ANSWERED: the weight is not a number. */
 static enum store_result weigh(struct sort *sort, struct sort_element *element)
 {
     struct call *call = sort->call;
@@ -393,7 +394,7 @@ static enum store_result weigh_all(struct sort *sort)
     return STORE_OK;
 }
 
-/* Brings them into their order. */
+/* Sorts the elements. */
 static enum store_result arrange(struct sort *sort, enum item_type type)
 {
     if (sort->is_unsorted) {
@@ -410,7 +411,8 @@ static enum store_result arrange(struct sort *sort, enum item_type type)
 
 /* ---- results ---- */
 
-/* The element, or what the GET patterns give for it, to the reply or what is to be stored. */
+/* Outputs the element, or the values of the GET patterns, to the reply or the result to be stored.
+ */
 static enum store_result give(struct sort *sort, struct resp_slice element, size_t width)
 {
     struct sort_table *table = sort->table;
@@ -424,7 +426,7 @@ static enum store_result give(struct sort *sort, struct resp_slice element, size
         }
         if (sort->to != NULL) {
             struct resp_slice *kept = &table->values[table->given * width + which];
-            bool is_kept = value.data == element.data; /* as an element is */
+            bool is_kept = value.data == element.data; /* as for an element */
             *kept = value.data == NULL ? (struct resp_slice){"", 0} : value;
             enum store_result result = is_kept ? STORE_OK : sort_table_copy(table, *kept, kept);
             if (result != STORE_OK)
@@ -506,7 +508,7 @@ static enum store_result give_all(struct sort *sort)
 
 /* ---- the command ---- */
 
-/* Keys named by a pattern are nobody's declared keys. */
+/* Keys named by a pattern cannot be declared in advance. */
 static bool needs_all(const struct sort *sort)
 {
     bool needs = has_star(sort->by);

@@ -69,7 +69,7 @@ enum store_result string_write(struct call *call, const struct store_key *key,
     }
     if (offset == 0)
         return store_put(call->txn, key, TYPE_STRING | ITEM_RAW, bytes, len, STORE_NO_EXPIRY);
-    /* An empty string first: the zeros before `offset` are then the store's to make, and need no
+    /* Starts with an empty string: the store then creates the zeros before `offset`, which take no
      * memory here. */
     struct store_item fresh;
     enum store_result result =
@@ -105,7 +105,7 @@ static enum store_result reply_value(struct call *call, const struct string_valu
     return STORE_OK;
 }
 
-/* Deleting what is not there is no failure. */
+/* Deleting an absent key is not an error. */
 static enum store_result delete_key(struct call *call, const struct store_key *key)
 {
     enum store_result result = store_delete(call->txn, key);
@@ -130,7 +130,7 @@ enum option_bit {
 #define OPTIONS_OF_SET (OPTION_NX | OPTION_XX | OPTION_GET | OPTION_KEEPTTL | OPTIONS_EXPIRY)
 #define OPTIONS_OF_GETEX (OPTION_PERSIST | OPTIONS_EXPIRY)
 
-/* `group`: of these only one may be given, though that one more than once. */
+/* `group`: options of a group exclude each other, but one may be repeated. */
 static const struct option_word {
     const char *word;
     unsigned bit, group;
@@ -144,7 +144,7 @@ static const struct option_word {
 
 struct options {
     unsigned bits;
-    struct resp_slice time; /* of the expiry option given last */
+    struct resp_slice time; /* of the last expiry option */
 };
 
 static const struct option_word *find_option(struct resp_slice arg, unsigned allowed)
@@ -178,7 +178,7 @@ static bool expire_time_error(struct call *call)
     return false;
 }
 
-/* Reads `time` as the option `bit` means it: a Unix time in milliseconds. */
+/* Converts `time` by the option `bit` to a Unix time in milliseconds. */
 static bool read_expiry(struct call *call, unsigned bit, struct resp_slice time, int64_t *expire_ms)
 {
     int64_t value;
@@ -200,7 +200,7 @@ static bool read_expiry(struct call *call, unsigned bit, struct resp_slice time,
     return true;
 }
 
-/* Replaces the value; one that has expired already is not kept at all. */
+/* Replaces the value. One that has expired already is not stored at all. */
 static enum store_result put_told(struct call *call, struct resp_slice value, int64_t expire_ms,
                                   bool tells_expiry)
 {
@@ -236,7 +236,7 @@ enum store_result cmd_get(struct call *call)
     return reply_value(call, &value);
 }
 
-/* What SET with options finds in place of the key: any type, unless GET asks for a string. */
+/* Finds the value that SET with options replaces: any type, unless GET requires a string. */
 static enum store_result find_replaced(struct call *call, unsigned bits, struct string_value *old)
 {
     old->exists = false;
@@ -352,7 +352,7 @@ enum store_result cmd_getex(struct call *call)
     enum store_result result = string_look_up(call, call->keys, &value);
     if (result != STORE_OK)
         return result;
-    /* An absent key answers null before its expire time is looked at. */
+    /* An absent key replies null before its expiry argument is checked. */
     if (value.exists && (options.bits & OPTIONS_EXPIRY) != 0 &&
         !read_expiry(call, options.bits, options.time, &expire_ms))
         return STORE_OK;
@@ -394,7 +394,7 @@ enum store_result cmd_append(struct call *call)
         return STORE_OK;
     resp_integer(call->reply, (int64_t)(value.length + tail.len));
     string_notify(call, &value, "append");
-    if (value.exists && tail.len == 0) /* counts as a change, for WATCH too */
+    if (value.exists && tail.len == 0) /* counts as a change for WATCH, too */
         return store_set_expiry(call->txn, call->keys, &value.item, value.item.expire_ms);
     if (!value.exists)
         return store_put(call->txn, call->keys, TYPE_STRING, tail.data, tail.len, STORE_NO_EXPIRY);
@@ -465,7 +465,7 @@ enum store_result cmd_mget(struct call *call)
     return STORE_OK;
 }
 
-/* An argument without its value: key and value come in pairs after the name. */
+/* A key without a value: keys and values alternate after the command's name. */
 static bool pairs_are_whole(struct call *call)
 {
     if (call->argc % 2 == 1)
@@ -501,7 +501,7 @@ enum store_result cmd_msetnx(struct call *call)
 {
     if (!pairs_are_whole(call))
         return STORE_OK;
-    /* All are looked up before the first is written, so a key named twice is not in its own way. */
+    /* All keys are looked up before the first write, so that a key may be given twice. */
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct store_item item;
         enum store_result result = store_get(call->txn, &call->keys[i], &item);

@@ -6,8 +6,8 @@
 #include "server/commands/cmd_string.h"
 #include "server/core/call.h"
 
-/* Stores a number's text over the value, which keeps its expiry. The text is copied: it must live
- * until the request is finished. */
+/* Replaces the value by a number's text and keeps its expiry. The text is copied, because it must
+ * live until the request is finished. */
 static enum store_result put_number(struct call *call, const struct string_value *value,
                                     const char *event, uint8_t type, const char *text, size_t len)
 {
@@ -27,7 +27,7 @@ static enum store_result add(struct call *call, int64_t increment)
     enum store_result result = string_find(call, call->keys, &value);
     if (result != STORE_OK)
         return result;
-    /* No large value is a number: its bytes need not be read to know. */
+    /* No large value is a number, so its bytes are not read. */
     if (value.exists &&
         (value.item.large || !resp_read_int64(value.item.bytes, value.length, &number))) {
         resp_error(call->reply, "ERR value is not an integer or out of range");

@@ -1,5 +1,5 @@
 /*
- * Sorted sets: members and their scores, one by one. Ranges are in cmd_zset_range.c.
+ * Sorted sets: single members and their scores. Ranges are in cmd_zset_range.c.
  */
 #include "server/commands/cmd_zset.h"
 
@@ -84,9 +84,9 @@ struct adding {
     struct zset zset;
     unsigned options;
     uint64_t added, updated;
-    bool is_done; /* INCR: there is a score to be shown */
-    double score; /* INCR's */
-    bool is_nan;  /* INCR would have made it so */
+    bool is_done; /* INCR: there is a score to reply */
+    double score; /* INCR's result */
+    bool is_nan;  /* INCR would have produced it */
 };
 
 static unsigned add_option(struct resp_slice arg)
@@ -102,7 +102,7 @@ static unsigned add_option(struct resp_slice arg)
     return 0;
 }
 
-/* Reads the options; *at is the first score. */
+/* Parses the options; *at is the position of the first score. */
 static bool read_add_options(struct call *call, unsigned *options, size_t *at)
 {
     unsigned option;

@@ -1,12 +1,12 @@
 /*
- * ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: over sorted sets, and over sets, whose
+ * ZUNION, ZINTER, ZDIFF, their STORE forms, and ZINTERCARD: over sorted sets, and over sets, whose
  * members have the score 1.
  *
- * As in cmd_set_algebra.c, some of the sources are walked member by member and each is looked up in
- * others: the smallest one in all others (ZINTER), the first in all others (ZDIFF), each in all
- * others (ZUNION), where a member counts in the first source it is in. Walks and look-ups are in
- * the order of the members' hashes. What is found is gathered, in steps, and sorted at the end; or,
- * to be stored, put into a building as there.
+ * As in cmd_set_algebra.c, some sources are walked member by member and each member is looked up
+ * in others: the smallest source in all others (ZINTER), the first in all others (ZDIFF), each in
+ * all others (ZUNION), where a member belongs to the first source that has it. Walks and look-ups
+ * follow the order of the members' hashes. Results are collected in steps and sorted at the end;
+ * to be stored, they may go to a bulk load as there.
  */
 #include "server/commands/cmd_zset_algebra.h"
 
@@ -36,11 +36,11 @@ struct algebra {
     struct call *call;
     enum operation operation;
     enum aggregate aggregate;
-    size_t count_at; /* the argument numkeys */
+    size_t count_at; /* position of the argument numkeys */
     bool is_stored, is_counted, with_scores;
-    uint64_t limit; /* ZINTERCARD: enough */
+    uint64_t limit; /* ZINTERCARD: stop at this count */
     uint32_t count;
-    struct source *sources; /* but for differences, by rising size */
+    struct source *sources; /* ascending by size, except for differences */
     struct collector *collector;
 };
 
@@ -60,7 +60,7 @@ enum store_result zset_collect_pair(struct collector *collector, const struct zs
     return collector->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-/* The pair at *at, which moves behind it. */
+/* Reads the pair at *at and advances past it. */
 static struct zset_pair next_collected(const struct collector *collector, size_t *at)
 {
     struct collected_head head;
@@ -71,7 +71,7 @@ static struct zset_pair next_collected(const struct collector *collector, size_t
     return pair;
 }
 
-/* All of them, none of which is in a building. */
+/* All pairs, if none of them is in a bulk load. */
 static enum store_result collected_pairs(struct call *call, const struct collector *collector,
                                          struct zset_pair **pairs)
 {
@@ -91,7 +91,7 @@ static int by_order(const void *a, const void *b)
 
 /* ---- storing them ---- */
 
-/* To the building. */
+/* Adds the collected pairs to the bulk load. */
 static enum store_result fill(struct call *call, struct collector *collector)
 {
     struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
@@ -166,14 +166,14 @@ static enum store_result weighted(const struct source *source, struct resp_slice
     return STORE_OK;
 }
 
-/* Nothing of infinity, or opposite infinities. */
+/* Results of 0 * infinity, or of adding opposite infinities. */
 static double zero_if_nan(double score)
 {
     return isnan(score) ? 0 : score;
 }
 
-/* As Redis has it: in an intersection the weighted score of a later source may be nan, which a sum
- * makes 0 and the others ignore; in a union it is 0 by itself. */
+/* As in Redis: in an intersection the weighted score of a later source may be nan, which SUM turns
+ * into 0 and the others ignore. In a union it becomes 0 by itself. */
 static double combine(const struct algebra *algebra, double a, double b)
 {
     if (algebra->operation == UNION)
@@ -184,20 +184,20 @@ static double combine(const struct algebra *algebra, double a, double b)
     return is_better ? b : a;
 }
 
-/* The score that a member of source gather->source, with `value` there, has in another one. */
+/* The score in source `index` of a member found in source collector->source with `value`. */
 static enum store_result look_up(struct algebra *algebra, uint32_t index, struct resp_slice name,
                                  struct resp_slice value, double *score, bool *found)
 {
     const struct source *walked = &algebra->sources[algebra->collector->source];
     struct source *other = &algebra->sources[index];
     *found = true;
-    if (call_same_name(walked->members.key, other->members.key)) /* its name would be lost */
+    if (call_same_name(walked->members.key, other->members.key)) /* name would be lost */
         return weighted(other, value, score);
     enum store_result result = members_get(algebra->call, &other->members, name, &value, found);
     return result == STORE_OK && *found ? weighted(other, value, score) : result;
 }
 
-/* *yes: the member counts, and *score is what it has by all sources. */
+/* *yes: the member belongs to the result, and *score combines all sources. */
 static enum store_result judge(struct algebra *algebra, struct resp_slice name,
                                struct resp_slice value, double *score, bool *yes)
 {
@@ -285,7 +285,7 @@ static int by_size(const void *a, const void *b)
     uint64_t n = members_count(&x->members), m = members_count(&y->members);
     if (n != m)
         return n < m ? -1 : 1;
-    return x->position < y->position ? -1 : 1; /* reruns must find the same order */
+    return x->position < y->position ? -1 : 1; /* reruns must use the same order */
 }
 
 static bool read_count(struct algebra *algebra)
@@ -305,7 +305,7 @@ static bool read_count(struct algebra *algebra)
     return true;
 }
 
-/* Finds what the keys hold. */
+/* Finds the sources at the keys. */
 static enum store_result find_sources(struct algebra *algebra)
 {
     struct call *call = algebra->call;
@@ -389,7 +389,7 @@ static bool read_options(struct algebra *algebra)
 
 /* ---- the commands ---- */
 
-/* Gathers the result. */
+/* Collects the result. */
 static enum store_result compute(struct algebra *algebra)
 {
     algebra->limit = UINT64_MAX;
@@ -398,7 +398,7 @@ static enum store_result compute(struct algebra *algebra)
     enum store_result result = find_sources(algebra);
     if (result != STORE_OK)
         return result;
-    if (!read_options(algebra)) /* as in Redis, after the types of the keys */
+    if (!read_options(algebra)) /* as in Redis, after the types of the keys were checked */
         return STORE_ANSWERED;
     if (algebra->operation != DIFFERENCE)
         qsort(algebra->sources, algebra->count, sizeof(*algebra->sources), by_size);
@@ -417,7 +417,7 @@ static int by_place(const void *a, const void *b, void *collector)
     return zset_compare(&x, &y);
 }
 
-/* Where in what was gathered the pairs are, in their order: for all runs to come. */
+/* Sorts the positions of the collected pairs. Done once for all later runs. */
 static enum store_result sort_places(struct collector *collector)
 {
     size_t at = 0;
@@ -433,7 +433,7 @@ static enum store_result sort_places(struct collector *collector)
     return STORE_OK;
 }
 
-/* From gather->at on, which the walk has left at 0. */
+/* Continues from collector->at, which the walk has left at 0. */
 static enum store_result reply_pairs(struct algebra *algebra)
 {
     struct call *call = algebra->call;
@@ -458,7 +458,7 @@ static enum store_result reply_pairs(struct algebra *algebra)
     return reply_spill_reply(call, &collector->spill, said);
 }
 
-/* `event`: of the form that stores; NULL: it replies. */
+/* `event`: of the storing form; NULL: the result is the reply. */
 static enum store_result run(struct call *call, enum operation operation, const char *event)
 {
     struct algebra algebra = {.call = call,

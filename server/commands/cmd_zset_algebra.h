@@ -1,5 +1,5 @@
 /*
- * Results that are gathered as pairs, to be replied or stored.
+ * Results that are collected as pairs, to be replied or stored.
  */
 #ifndef VELLUM_CMD_ZSET_ALGEBRA_H
 #define VELLUM_CMD_ZSET_ALGEBRA_H
@@ -9,10 +9,10 @@
 
 STORE_MUST_CHECK enum store_result zset_collect_pair(struct collector *collector,
                                                      const struct zset_pair *pair);
-/* Of pairs to be stored, before going on to gather: see collector_build. */
+/* For pairs to be stored; called before each further collection: see collector_build(). */
 STORE_MUST_CHECK enum store_result zset_build(struct call *call, struct collector *collector);
-/* Makes a sorted set of all of them at the first key, and replies how many they are; they are
- * different. None: the key is deleted. */
+/* Stores all pairs, whose members are distinct, as a sorted set at the first key and replies with
+ * their number. Without pairs the key is deleted. */
 STORE_MUST_CHECK enum store_result zset_store(struct call *call, struct collector *collector,
                                               const char *event);
 

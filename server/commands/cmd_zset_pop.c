@@ -1,5 +1,5 @@
 /*
- * Sorted sets: taking elements from an end, picking some by chance, ZSCAN.
+ * Sorted sets: pops from an end, random picks, ZSCAN.
  */
 #include "server/commands/cmd_zset_pop.h"
 
@@ -22,7 +22,7 @@ static const char *pop_event(enum zset_end end)
     return end == ZSET_MIN ? "zpopmin" : "zpopmax";
 }
 
-/* Its place is looked for once, for the reply and for taking it out. */
+/* Its position is looked up once, for both the reply and the removal. */
 static enum store_result pop_end(struct steps *steps, struct zset *zset, enum zset_end end,
                                  enum zset_form form)
 {
@@ -38,7 +38,7 @@ static enum store_result pop_end(struct steps *steps, struct zset *zset, enum zs
     return result == STORE_OK ? zset_changed(zset, pop_event(end)) : result;
 }
 
-/* Replies with what is then taken out; the head of the reply is there, for a fresh one. */
+/* Replies with the elements and then removes them. The head of the reply was written already. */
 static enum store_result pop_range(struct steps *steps, struct zset *zset, enum zset_end end,
                                    uint64_t count, enum zset_form form)
 {
@@ -68,7 +68,7 @@ enum store_result zset_pop_one(struct zset *zset, enum zset_end end)
     return pop_range(&steps, zset, end, 1, ZSET_FLAT);
 }
 
-/* One, and those that the connection's next commands pop, as long as there are more. */
+/* Pops one element, and those for the following commands of the batch while there are more. */
 static enum store_result pop_on(struct call *call, struct zset *zset, enum zset_end end)
 {
     struct steps steps;
@@ -255,7 +255,7 @@ struct scanning {
     struct collector *collector;
 };
 
-/* Scores as Redis prints them here: with 17 digits once it keeps the sorted set as a skip list. */
+/* The format of scores here in Redis: 17 digits once the sorted set is a skip list. */
 static enum store_result show_scanned(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct scanning *scanning = arg;
@@ -285,7 +285,7 @@ enum store_result cmd_zscan(struct call *call)
     enum store_result result = zset_find(call, call->keys, &zset);
     if (result != STORE_OK)
         return result;
-    /* Redis looks at the options only if there is something to be walked. */
+    /* Redis parses the options only if the key exists. */
     if (zset.exists && !scan_read_options(call, 3, false, &filter))
         return STORE_OK;
     struct scanning scanning = {.zset = &zset, .filter = &filter, .collector = collector_get(call)};

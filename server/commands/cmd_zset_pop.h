@@ -1,5 +1,5 @@
 /*
- * Taking elements from an end of a sorted set, the blocking commands included.
+ * Pops from an end of a sorted set, including the blocking commands.
  */
 #ifndef VELLUM_CMD_ZSET_POP_H
 #define VELLUM_CMD_ZSET_POP_H
@@ -8,11 +8,11 @@
 
 enum zset_end { ZSET_MIN, ZSET_MAX };
 
-/* numkeys key ... MIN|MAX [COUNT n], from argument `at` on; false: wrong, and answered. */
+/* Parses numkeys key ... MIN|MAX [COUNT n] from argument `at` on. False: replied with an error. */
 bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *count);
 
-/* Take elements out of one that is not empty; the reply is [key, [[member, score] ...]], of one
- * [key, member, score]. */
+/* Pop elements from a non-empty sorted set. The reply is [key, [[member, score] ...]], for a single
+ * element [key, member, score]. */
 STORE_MUST_CHECK enum store_result zset_pop_many(struct zset *zset, enum zset_end end,
                                                  int64_t count);
 STORE_MUST_CHECK enum store_result zset_pop_one(struct zset *zset, enum zset_end end);

@@ -1,6 +1,6 @@
 /*
- * Ranges of sorted sets, by rank, score or member: counted, read, stored, removed. Whichever way a
- * range is given, it becomes one of ranks first.
+ * Ranges of sorted sets, by rank, score or member: counted, read, stored, removed. Every kind of
+ * range is first converted to one of ranks.
  */
 #include "server/commands/commands.h"
 
@@ -23,7 +23,7 @@ struct range {
     struct zset_lex_range lex;
 };
 
-/* As strtod takes it up to the first zero byte: blanks before it and nothing at all included. */
+/* Like strtod() up to the first zero byte: accepts leading blanks and an empty text. */
 static bool read_score_bound(struct resp_slice arg, struct zset_bound *bound)
 {
     char text[RESP_NUMBER_MAX], *end;
@@ -51,7 +51,7 @@ static bool read_lex_bound(struct resp_slice arg, struct zset_lex_bound *bound)
     return first == '(' || first == '[';
 }
 
-/* False: wrong, and answered. */
+/* False: replied with an error. */
 static bool read_range(struct call *call, enum range_kind kind, struct resp_slice min,
                        struct resp_slice max, struct range *range)
 {
@@ -70,7 +70,7 @@ static bool read_range(struct call *call, enum range_kind kind, struct resp_slic
     return false;
 }
 
-/* By rank it may be counted from the last element: that is the caller's. */
+/* A range by rank may count from the last element; the caller resolves that. */
 static enum store_result find_range(struct zset *zset, const struct range *range, uint64_t *first,
                                     uint64_t *count)
 {
@@ -148,15 +148,15 @@ enum store_result cmd_zremrangebylex(struct call *call)
 /* ---- ZRANGE and its older forms ---- */
 
 struct query {
-    size_t at; /* the first bound's argument */
+    size_t at; /* position of the first bound */
     enum range_kind kind;
-    bool may_choose; /* ZRANGE: options tell kind and direction */
+    bool may_choose; /* ZRANGE: options give kind and direction */
     bool backwards, with_scores, is_stored;
     int64_t offset, limit;
     struct range range;
 };
 
-/* One option, and what belongs to it; *i is moved to its last argument. */
+/* Parses one option and its arguments; *i is moved to the last of them. */
 static bool read_option(struct call *call, struct query *query, size_t *i, bool *by_option)
 {
     struct resp_slice arg = call->argv[*i];
@@ -202,7 +202,7 @@ static bool read_query(struct call *call, struct query *query)
                       call->argv[query->at + !swapped], &query->range);
 }
 
-/* *first: the rank to begin at, backwards the one behind it. */
+/* *first: the rank to start at; if reversed, the one after it. */
 static enum store_result run_query(struct zset *zset, const struct query *query, uint64_t *first,
                                    uint64_t *count)
 {
@@ -275,7 +275,7 @@ enum store_result cmd_zrevrangebylex(struct call *call)
 
 /* ---- ZRANGESTORE ---- */
 
-/* Gathers elements [first, first + count), in order whatever the query's direction. */
+/* Collects elements [first, first + count), in ascending order whatever the query's direction. */
 static enum store_result collector_range(struct zset *zset, struct collector *collector,
                                          uint64_t first, uint64_t count)
 {

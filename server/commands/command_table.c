@@ -1,14 +1,14 @@
 /*
- * All commands: the one place that knows which there are. Names, arities, flags and positions are
- * the facts of Redis 7.2. The rows stand in files by group, a block per command, and say what is
- * not 0, false or NULL.
+ * All commands: the only place that lists them. Names, arities, flags and key positions are the
+ * facts of Redis 7.2. The rows are in one file per group, with a block per command, which sets
+ * only the fields that are not 0, false or NULL.
  */
 #include "server/core/command.h"
 
 #include "server/commands/commands.h"
 #include "server/types/prefetch_hints.h"
 
-/* Arguments that several commands have. */
+/* Arguments shared by several commands. */
 #define ARGUMENTS_EXPIRE_CONDITION "[condition(NX|XX|GT|LT)@7.0.0]"
 #define ARGUMENTS_SCAN "cursor [MATCH pattern] [COUNT count]"
 #define ARGUMENTS_LIMIT "[LIMIT limit(offset count)]"

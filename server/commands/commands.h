@@ -6,8 +6,8 @@
 
 #include "server/core/command.h"
 
-/* All commands, by group; subcommands follow their container. command_count rows, and one without
- * a name. */
+/* All commands, by group; subcommands follow their container. There are command_count rows and a
+ * terminator without a name. */
 extern const struct command command_table[];
 extern const size_t command_count;
 
@@ -281,7 +281,7 @@ command_fn cmd_flushdb;
 command_fn cmd_flushall;
 command_fn cmd_swapdb;
 
-/* The name of the form in which Redis would keep the value. */
+/* The name of the encoding in which Redis would keep the value. */
 const char *object_encoding(const struct store_item *item);
 int32_t object_references(struct server *server, const struct store_item *item);
 

@@ -1,9 +1,9 @@
 /*
- * INFO's sections: Redis 7.2's fields in Redis's order, so that exporters and dashboards find what
- * they look for; figures of things that are not there are 0. What is ours stands under "Vellum".
+ * INFO's sections: Redis 7.2's fields in Redis's order, so that exporters and dashboards find
+ * them. Figures of features that do not exist are 0. Our own fields are in the section "Vellum".
  *
- * Threads: the counters of other workers are read while they are written (relaxed atomics): every
- * figure is right for some moment of the call, not all for the same.
+ * Threads: the counters of other workers are read while they change (relaxed atomics). Every
+ * figure is right for some moment of the call, but not all for the same moment.
  */
 #include "server/commands/info.h"
 
@@ -30,7 +30,7 @@
 #define LOAD(counter) ((unsigned long long)atomic_load_explicit(&(counter), memory_order_relaxed))
 #define U(value) ((unsigned long long)(value))
 
-/* Over all workers. */
+/* Sums over all workers. */
 #define SUM(server, field) sum_counters(server, offsetof(struct worker_counters, field))
 
 static unsigned long long sum_counters(const struct server *server, size_t offset)
@@ -50,7 +50,7 @@ static int64_t now_usec(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* "1015.27K", as Redis prints sizes for humans. */
+/* "1015.27K": Redis's format of sizes for humans. */
 static const char *human(char text[32], uint64_t bytes)
 {
     static const char units[] = "KMGTP";
@@ -134,8 +134,8 @@ static void write_clients(FILE *to, struct server *server)
 /* ---- memory ---- */
 
 struct memory {
-    uint64_t used; /* what cannot be dropped: the heap and the engine's structures, no clean page */
-    uint64_t peak; /* of `used`, as far as INFO has seen it */
+    uint64_t used; /* not evictable: the heap and the engine\'s structures, no clean pages */
+    uint64_t peak; /* the highest `used` that INFO has seen */
     uint64_t resident;
     uint64_t heap_in_use, heap_size;
 };
@@ -251,7 +251,7 @@ static void write_persistence(FILE *to, struct server *server)
     fprintf(to, "current_cow_peak:0\r\ncurrent_cow_size:0\r\ncurrent_cow_size_age:0\r\n");
     fprintf(to, "current_fork_perc:0.00\r\n");
     fprintf(to, "current_save_keys_processed:0\r\ncurrent_save_keys_total:0\r\n");
-    /* There is no save but the start: rdb_last_save_time is when that was. */
+    /* There are no explicit saves: rdb_last_save_time is the start time. */
     fprintf(to, "rdb_changes_since_last_save:%llu\r\n", U(stats.commits));
     fprintf(to, "rdb_bgsave_in_progress:0\r\n");
     fprintf(to, "rdb_last_save_time:%lld\r\n", (long long)(server->start_ms / 1000));
@@ -277,7 +277,7 @@ static uint64_t thread_usec(const struct server *server)
     return usec;
 }
 
-/* What the workers' threads have been running, since it was forgotten. */
+/* CPU time of the workers' threads since the last reset. */
 static uint64_t loop_usec(const struct server *server)
 {
     uint64_t usec = thread_usec(server), before = LOAD(server->loop_usec_before);
@@ -289,7 +289,8 @@ void info_forget_loop_time(struct server *server)
     atomic_store_explicit(&server->loop_usec_before, thread_usec(server), memory_order_relaxed);
 }
 
-/* Of commands; of those that run others, the others alone. */
+/* Summed over commands. Those that run others are left out, because their time includes the
+ * others'. */
 static uint64_t commands_usec(const struct server *server)
 {
     const struct command_index *all = &server->commands;
@@ -301,7 +302,7 @@ static uint64_t commands_usec(const struct server *server)
     return nsec / 1000;
 }
 
-/* Without a clock of its own: the rates are those between two calls of INFO. */
+/* Has no timer of its own: the rates are those between two calls of INFO. */
 static void update_rates(struct server *server)
 {
     struct info_rates *rates = &server->rates;
@@ -344,7 +345,7 @@ static void write_traffic(FILE *to, struct server *server)
     fprintf(to, "sync_full:0\r\nsync_partial_ok:0\r\nsync_partial_err:0\r\n");
 }
 
-/* The loops of all workers. */
+/* The event loops of all workers. */
 static void write_loops(FILE *to, struct server *server)
 {
     const struct info_rates *rates = &server->rates;
@@ -423,7 +424,7 @@ static void write_times(FILE *to, int who, const char *suffix)
             (long)usage.ru_utime.tv_usec);
 }
 
-/* The "main thread" of Redis is the worker that answers here. */
+/* Redis's "main thread" is the worker that replies here. */
 static void write_cpu(FILE *to, struct server *server)
 {
     (void)server;

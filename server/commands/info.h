@@ -12,14 +12,14 @@
 struct server;
 
 struct info_section {
-    const char *name; /* lower case, as INFO's argument */
+    const char *name; /* lower case, as in INFO's argument */
     void (*write)(FILE *to, struct server *server);
-    bool usual; /* shown without arguments */
-    /* The same within a transaction, with what that has changed; NULL: it makes no difference. */
+    bool usual; /* shown by INFO without arguments */
+    /* The same within a transaction, including its changes. NULL: there is no difference. */
     enum store_result (*write_inside)(FILE *to, struct store_txn *txn);
 };
 
-/* CONFIG RESETSTAT: the time that the workers have run so far counts no more. */
+/* CONFIG RESETSTAT: resets the workers' run time. */
 void info_forget_loop_time(struct server *server);
 
 extern const struct info_section info_sections[];
