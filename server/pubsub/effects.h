@@ -1,6 +1,6 @@
 /*
- * What a command does besides its reply and its transaction: messages to be sent out. They are
- * gathered during a run, forgotten when the function is run again or fails, and sent in their order
+ * The effects of a command besides its reply and its transaction: messages to be published. They
+ * are collected during a run, discarded when the function is run again or fails, and sent in order
  * once it has succeeded and its writes are committed.
  *
  * Threads: effects belong to the thread of their request.
@@ -14,7 +14,7 @@
 #include "server/core/worker.h"
 #include "server/net/publication.h"
 
-/* A line for the log. */
+/* A log line. */
 struct effects_line {
     struct effects_line *next;
     enum config_loglevel level;
@@ -26,11 +26,11 @@ struct effects {
     struct effects_line *lines, *last_line;
 };
 
-void effects_add(struct effects *effects, struct publication *publication); /* takes it over */
+void effects_add(struct effects *effects, struct publication *publication); /* takes ownership */
 bool effects_log(struct effects *effects, enum config_loglevel level,
                  struct resp_slice text); /* false: out of memory */
 void effects_drop(struct effects *effects);
-void effects_write_lines(struct effects *effects, const struct log *log); /* and forgets them */
+void effects_write_lines(struct effects *effects, const struct log *log); /* and frees them */
 static inline bool effects_any(const struct effects *effects)
 {
     return __builtin_expect(effects->first != NULL || effects->lines != NULL, 0);

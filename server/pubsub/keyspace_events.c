@@ -1,9 +1,9 @@
 /*
  * Invariants:
- * 1. The store's observer is called under its locks, by any thread: it makes the messages and posts
- *    them to the workers with subscribers, no more. So they come in the order of the commits, and
- *    before what a later command on the same key has to say.
- * 2. At most PENDING_MAX messages are on their way to workers; what comes above that is dropped and
+ * 1. The store calls the observer under its locks, on any thread: the observer only creates the
+ *    messages and posts them to the workers with subscribers. They therefore arrive in commit
+ *    order, and before the messages of later commands on the same key.
+ * 2. At most PENDING_MAX messages are on their way to workers; further ones are dropped and
  *    counted.
  */
 #include "server/pubsub/keyspace_events.h"
@@ -22,12 +22,12 @@
 
 struct keyspace_events {
     struct server *server;
-    pthread_mutex_t lock; /* of is_listening; before the store's locks */
+    pthread_mutex_t lock; /* guards is_listening; taken before the store's locks */
     bool is_listening;
     _Atomic uint64_t pending, dropped;
 };
 
-/* A request that writes over what had expired lets it expire first. */
+/* A request that overwrites an expired key first lets it expire. */
 static bool had_expired(const struct store_change *change)
 {
     struct timespec now;

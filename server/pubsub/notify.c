@@ -10,7 +10,7 @@
 
 #define PREFIX_MAX 32 /* "__keyspace@15__:" */
 #define EVENT_MAX 64
-#define KEY_USUAL 1024 /* up to this length nothing is allocated */
+#define KEY_USUAL 1024 /* longer keys need an allocation */
 
 /* ---- what a command says ---- */
 
@@ -57,7 +57,7 @@ bool call_notifies(const struct call *call, enum notify_class kind)
     return (config_notify_classes(&call->server->config) & kind) != 0;
 }
 
-/* Where memory runs out a notification is lost: it is not worth failing the command. */
+/* If memory runs out, the notification is lost: it is not worth failing the command. */
 void call_notify(struct call *call, enum notify_class kind, const char *event,
                  const struct store_key *key)
 {

@@ -1,18 +1,18 @@
 /*
- * A topic is a channel, a pattern or a shard channel with at least one subscriber. It stands in one
- * of the shards of a table, with a part for each worker: the list of the worker's subscriptions.
+ * A topic is a channel, a pattern or a shard channel with at least one subscriber. It is in one of
+ * the shards of a table, and has a part for each worker: the list of that worker's subscriptions.
  *
  * Invariants:
- * 1. A topic is in its shard while its total is more than 0; total and the parts' counts change
+ * 1. A topic is in its shard while its total is more than 0; the total and the parts' counts change
  *    under the shard's lock. A pattern is also in the list of patterns, under its lock.
- * 2. A part's list is its worker's alone. So a worker may use a topic without a lock as long as it
- *    has a subscription there itself.
- * 3. Every subscription and every publication has a number of one sequence. A publication goes to
- *    those with a lower one: who subscribes while it is on its way does not get it.
- * 4. A worker's patterns with subscribers of its own are in a list of its own.
- * 5. What is on its way to workers is bounded: where they deliver less than is published, who has
- *    published is not read from for a while.
- * 6. A closed connection has no subscriptions: what an EXEC still runs for it makes none.
+ * 2. A part's list is accessed by its worker alone. A worker may therefore access a topic without a
+ *    lock as long as it has a subscription there itself.
+ * 3. Subscriptions and publications are numbered in one sequence. A publication is delivered to
+ *    subscriptions with lower numbers only: those made while it is on its way do not get it.
+ * 4. Each worker has a list of the patterns that have subscribers of its own.
+ * 5. The bytes on their way to workers are bounded: if workers deliver less than is published, the
+ *    publishing connections are not read from for a while.
+ * 6. A closed connection has no subscriptions: an EXEC that still runs for it makes none.
  *
  * Locks: a shard's, then that of the patterns.
  */
@@ -35,31 +35,31 @@
 #define SHARDS 64
 #define BUCKETS_MIN 16
 #define UNDELIVERED_LEAST (1024 * 1024)
-#define ENTRIES_MORE 64 /* malloc's share, and that of the buckets */
+#define ENTRIES_MORE 64 /* overhead of malloc and of the buckets */
 
 struct subscription {
     struct topic *topic;
     struct conn *conn;
     uint64_t sequence;
-    LIST_ENTRY(subscription) of_topic; /* of its part */
+    LIST_ENTRY(subscription) of_topic; /* in the topic's part */
     LIST_ENTRY(subscription) of_session;
-    struct subscription *bucket_next; /* of the worker's table */
+    struct subscription *bucket_next; /* in the worker's table */
 };
 
 struct topic_part {
     LIST_HEAD(, subscription) subscriptions;
     _Atomic uint32_t count;
-    LIST_ENTRY(topic) link; /* of the worker's patterns */
+    LIST_ENTRY(topic) link; /* in the worker's list of patterns */
 };
 
 struct topic {
     struct topic *bucket_next;
-    LIST_ENTRY(topic) of_patterns; /* of all */
+    LIST_ENTRY(topic) of_patterns; /* in the list of all patterns */
     uint64_t hash;
     uint64_t total;
     enum pubsub_kind kind;
     size_t len;
-    char *name; /* behind the parts */
+    char *name; /* stored after the parts */
     struct topic_part parts[];
 };
 
@@ -69,7 +69,7 @@ struct shard {
     uint32_t bucket_count, topic_count;
 };
 
-/* What one worker knows: its subscriptions by connection and topic. */
+/* State of one worker: its subscriptions by connection and topic. */
 struct local {
     struct subscription **buckets;
     uint32_t bucket_count, count;
@@ -79,10 +79,11 @@ struct local {
 
 struct pubsub {
     uint32_t worker_count;
-    uint64_t seed; /* of the names' hash: nobody outside can choose names that collide */
+    uint64_t seed; /* of the name hash, so that clients cannot choose names that collide */
     _Atomic uint64_t sequence;
-    _Atomic uint64_t undelivered; /* bytes of publications, for each worker they are to visit */
-    _Atomic bool is_throttled;    /* workers are to be woken when that has become less */
+    _Atomic uint64_t
+        undelivered;           /* of publications, counted once for each worker they will visit */
+    _Atomic bool is_throttled; /* workers must be woken when `undelivered` has shrunk */
     _Atomic uint64_t topic_counts[PUBSUB_KINDS];
     struct shard shards[SHARDS];
     pthread_rwlock_t patterns_lock;
@@ -167,7 +168,7 @@ static struct topic *find(const struct shard *shard, uint64_t hash, enum pubsub_
     return topic;
 }
 
-/* False: out of memory, and the table is as it was; that matters only if it is the first. */
+/* False: out of memory, and the table is unchanged; an error only if it has no buckets. */
 static bool grow(struct shard *shard)
 {
     uint32_t old_count = shard->bucket_count;
@@ -289,7 +290,7 @@ static struct subscription *find_own(const struct conn *conn, enum pubsub_kind k
     return one;
 }
 
-/* What one takes, with its topic, which may be its alone. */
+/* Memory of a subscription, with its topic, which may have no other. */
 static uint64_t bytes_of(const struct subscription *one)
 {
     const struct pubsub *pubsub = one->conn->worker->server->pubsub;
@@ -431,7 +432,7 @@ void pubsub_leave(struct conn *conn)
 
 #define HEAD_TEXT_MAX 64
 
-/* What stands before channel and message: "message", or "pmessage" and the pattern. */
+/* The push's head before channel and message: "message", or "pmessage" and the pattern. */
 static void push_to(struct conn *conn, const struct topic *topic, struct publication *publication)
 {
     char text[HEAD_TEXT_MAX], type = conn->session.resp_version == 3 ? '>' : '*';
@@ -460,7 +461,7 @@ static void deliver_topic(const struct topic *topic, uint32_t worker,
             push_to(one->conn, topic, publication);
 }
 
-/* As much as would be too much in the clients' buffers. */
+/* As much as would exceed the clients' memory limits. */
 static uint64_t undelivered_most(const struct server *server)
 {
     uint64_t most = atomic_load_explicit(&server->client_soft_limit, memory_order_relaxed);
@@ -481,10 +482,10 @@ bool pubsub_throttles(struct worker *worker)
         return false;
     worker->is_throttled = true;
     atomic_store(&pubsub->is_throttled, true);
-    return atomic_load(&pubsub->undelivered) > most; /* from here on who makes it less tells */
+    return atomic_load(&pubsub->undelivered) > most; /* a thread that reduces it later wakes us */
 }
 
-/* Looks again once it has asked to be woken: else it might not be. */
+/* Checks again after asking to be woken, to avoid a lost wake-up. */
 void pubsub_hear_again(struct worker *worker)
 {
     struct pubsub *pubsub = worker->server->pubsub;
@@ -537,7 +538,7 @@ static void deliver(struct worker *worker, struct worker_message *message)
 
 _Static_assert(offsetof(struct publication_visit, message) == 0, "a visit is its message");
 
-/* Marks the workers to go to; false: there is none. */
+/* Marks the workers to visit; false: none. */
 static bool choose_workers(struct pubsub *pubsub, struct publication *publication)
 {
     bool is_channel = publication->kind == PUBSUB_CHANNEL, any = false;
