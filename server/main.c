@@ -1,6 +1,6 @@
 /*
- * vellum-server: reads its configuration, opens the store, starts the workers, accepts until it is
- * told to stop, and undoes all that in the opposite order.
+ * vellum-server: reads its configuration, opens the store, starts the workers, accepts connections
+ * until it is stopped, and then undoes all that in the opposite order.
  */
 #include "server/commands/commands.h"
 #include "server/core/server.h"
@@ -91,7 +91,7 @@ static void log_start(struct server *server)
              memory != 0 ? "" : " (half of this machine's)");
 }
 
-/* At the start nothing else is to be done: all processors may. */
+/* At the start nothing else runs: all processors may be used. */
 static uint32_t scan_threads(const struct server *server)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -144,7 +144,7 @@ static void warn_of_rdma(void *log, const char *text)
     log_line(log, CONFIG_LOG_WARNING, "RDMA: %s", text);
 }
 
-/* Without RDMA the server serves as well, unless it was asked for. */
+/* Without RDMA the server serves all the same, unless it was asked for. */
 static bool start_rdma(struct server *server)
 {
     struct config *config = &server->config;
@@ -185,7 +185,7 @@ static bool start_rdma(struct server *server)
     return server->rdma != NULL || wanted != CONFIG_RDMA_YES;
 }
 
-/* What its helper thread has posted last is about channels: it is visited while they exist. */
+/* The last messages of its helper thread refer to channels: they are visited while these exist. */
 static void stop_rdma(struct server *server, uint32_t workers)
 {
     if (server->rdma != NULL)
@@ -210,7 +210,7 @@ static void end_workers(struct server *server, uint32_t started, uint32_t made)
         worker_free(server->workers[i]);
 }
 
-/* Workers run; until they do, failing leaves none behind. */
+/* On failure, no worker is left running. */
 static bool start_workers(struct server *server)
 {
     if (!start_rdma(server))
@@ -287,7 +287,7 @@ static void adjust_oom_score(struct server *server)
     char values[64];
     config_text(&server->config, CONFIG_OOM_SCORE_ADJ_VALUES, values, sizeof values);
     (void)process_adjust_oom_score(server, config_number(&server->config, CONFIG_OOM_SCORE_ADJ),
-                                   values); /* it serves without, too */
+                                   values); /* the server works without it, too */
 }
 
 static bool run_server(struct server *server)
@@ -313,7 +313,7 @@ static bool run_server(struct server *server)
     return is_well;
 }
 
-/* The log is open: from here on everything is told there. */
+/* The log is open: from here on everything is logged there. */
 static bool run_process(struct server *server)
 {
     pthread_t signals;
@@ -362,7 +362,7 @@ static bool start(struct server *server)
     return run_process(server);
 }
 
-/* What is large goes back to the system when it is freed, whatever else stands in the heap. */
+/* Large blocks are returned to the system when freed, whatever else is in the heap. */
 static void set_up_heap(void)
 {
     mallopt(M_MMAP_THRESHOLD, 1024 * 1024);

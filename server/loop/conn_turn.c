@@ -1,22 +1,23 @@
 /*
- * A connection's life and its input.
+ * A connection's life cycle and its input.
  *
  *     conn_open -> open -> (kill, or the last reply sent) -> closed -> freed
  *
- * A connection has its turn when its transport is ready or it is on worker->attention. In a turn it
- * may use what its worker's connections share: the input block, the parser and worker->output.
+ * A connection gets a turn when its transport is ready or it is on worker->ready_conns. During its
+ * turn it may use what its worker's connections share: the input block, the parser and
+ * worker->output.
  *
  * Invariants:
- * 1. Between turns the shared parser is at a command's start and worker->output is empty.
- * 2. A connection without unfinished input holds no input memory: bytes that could not be parsed
- *    or run yet are in its own block; `parser` is its own only in the middle of a command.
- * 3. Bytes that a request holds are not moved: a block with other holders is only added to.
- * 4. While conn->upload is set the parser is in the middle of its command, which is in the
- *    connection's own block, with room for the line end behind the value.
- * 5. While there is a spool nothing is read from the transport but into it, and nothing but it is
- *    parsed behind the connection's own input.
+ * 1. Between turns the shared parser is at the start of a command and worker->output is empty.
+ * 2. A connection without unfinished input holds no input memory: bytes that could not be parsed or
+ *    run yet are in its own block; it has a `parser` of its own only in the middle of a command.
+ * 3. Bytes that a request holds are not moved: a block with other holders is only appended to.
+ * 4. While conn->upload is set, the parser is in the middle of its command, which is in the
+ *    connection's own block, with room for the CRLF after the value.
+ * 5. While there is a spool, the transport is read only into it, and after the connection's own
+ *    input only the spool is parsed.
  * 6. A closed connection has transport NULL, is not in worker->conns, and is freed when none of its
- *    requests runs any more and it is on no list.
+ *    requests is running and it is on no list.
  */
 #include "server/loop/conn_turn.h"
 
@@ -38,12 +39,12 @@
 #include "server/exec/upload.h"
 #include "server/pubsub/pubsub.h"
 
-#define READ_BLOCK (256 * 1024) /* the shared block: for several reads, if requests hold parts */
+#define READ_BLOCK (256 * 1024) /* the shared block: several reads, parts of which may be held */
 #define READ_MAX (64 * 1024)    /* one read into it */
-#define READ_SHORT (4 * 1024)   /* likewise, when clients hold much memory */
-#define HEAD_MAX 1024 /* after a long value: what comes is likely the next one's command */
+#define READ_SHORT (4 * 1024)   /* likewise, when client memory is short */
+#define HEAD_MAX 1024           /* after a long value: likely the head of another such command */
 
-/* A command known to be longer is read into the connection's own block. */
+/* Longer commands, if known to be, are read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)
 
 /* ---- life ---- */
@@ -101,7 +102,7 @@ void conn_open(struct worker *worker, struct transport *transport)
     transport->ops->want(transport, TRANSPORT_READABLE);
 }
 
-/* A parser that is between commands goes back to the worker. */
+/* Returns a parser between commands to the worker. */
 static void give_back_parser(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -137,7 +138,8 @@ static void close_conn(struct conn *conn)
     forget_client(conn->worker);
     if (conn->waiter != NULL)
         blocked_end(conn, BLOCKED_TIMEOUT);
-    /* Now its client may know: whoever hears of it and pushes has nothing taken by the dead. */
+    /* Close the socket last: a client that sees the close and then pushes must not lose the
+     * element to this connection. */
     transport->ops->close(transport);
     conn_output_free(conn);
     drop_input(conn);
@@ -174,14 +176,16 @@ static void set_limits(struct conn *conn, struct resp_parser *parser)
     const struct config *config = &conn->worker->server->config;
     uint64_t bulk_max = (uint64_t)config_number(config, CONFIG_PROTO_MAX_BULK_LEN);
     struct resp_limits limits = {
-        .bulk_max = bulk_max < UINT32_MAX ? bulk_max : UINT32_MAX, /* as long as keys can be told */
+        .bulk_max = bulk_max < UINT32_MAX
+                        ? bulk_max
+                        : UINT32_MAX, /* keys at most as long as can be represented */
         .count_max = INT32_MAX,
         .unauthenticated = !conn->session.authenticated && config_has_password(config),
     };
     resp_parser_set_limits(parser, limits);
 }
 
-/* Takes commands from bytes [start, end); returns where the first one begins that was not taken. */
+/* Takes commands from bytes [start, end); returns the start of the first one not taken. */
 static size_t take_commands(struct conn *conn, struct input_buffer *block, size_t start, size_t end)
 {
     struct resp_parser *parser = conn->parser != NULL ? conn->parser : conn->worker->parser;
@@ -221,8 +225,8 @@ static size_t take_commands(struct conn *conn, struct input_buffer *block, size_
     return start;
 }
 
-/* The unfinished bytes move to a block of their own, but for `taken` of them behind the first
- * `head`. */
+/* Moves the unfinished bytes to a block of the connection's own, except for `taken` of them after
+ * the first `head`. */
 static void move_input(struct conn *conn, const char *data, size_t head, size_t taken, size_t len)
 {
     struct input_buffer *block = NULL;
@@ -237,7 +241,7 @@ static void move_input(struct conn *conn, const char *data, size_t head, size_t 
     conn->input_end = block != NULL ? len - taken : 0;
 }
 
-/* If what is missing is a long value that may go to its place in the store, it begins to. */
+/* If a long value is missing that may be uploaded to the store, starts the upload. */
 static bool begin_upload(struct conn *conn, const char *data, size_t len)
 {
     if (!upload_start(conn, data, len))
@@ -270,7 +274,7 @@ static bool ensure_parser(struct worker *worker)
     return worker->parser != NULL;
 }
 
-/* Takes what there is in the connection's own block. */
+/* Takes the commands in the connection's own block. */
 static void take_own(struct conn *conn)
 {
     if (!ensure_parser(conn->worker)) {
@@ -285,7 +289,7 @@ static void take_own(struct conn *conn)
                      conn->input_end - conn->input_start);
 }
 
-/* Room for one read in the shared block, behind what requests hold of it. */
+/* Room for one read in the shared block, after the bytes that requests hold. */
 static struct input_buffer *shared_block(struct worker *worker)
 {
     struct input_buffer *block = worker->input;
@@ -311,7 +315,7 @@ static bool note_read(struct conn *conn, ssize_t count)
     return true;
 }
 
-/* Reads behind the unfinished bytes, which are copied to the shared block: they are few. */
+/* Reads to the end of the unfinished bytes, which are copied to the shared block: they are few. */
 static void read_shared(struct conn *conn)
 {
     struct input_buffer *block = shared_block(conn->worker);
@@ -339,8 +343,8 @@ static void read_shared(struct conn *conn)
         block->used = end;
 }
 
-/* A block of the connection's own with room for the command it is in the middle of: of exactly the
- * size it wants, when that is known to be long. */
+/* Gives the connection a block of its own with room for its unfinished command; of exactly the
+ * command's size, if that is known to be long. */
 static bool grow_own(struct conn *conn)
 {
     struct input_buffer *block = conn->input;
@@ -386,7 +390,7 @@ static void read_own(struct conn *conn)
     take_own(conn);
 }
 
-/* Bytes of the value that had arrived when the store had to catch up. */
+/* Passes on bytes of the value that had arrived when the store had to catch up. */
 static void feed_upload(struct conn *conn)
 {
     struct upload *upload = conn->upload;
@@ -435,7 +439,8 @@ static void read_input(struct conn *conn)
         return;
     }
     size_t kept = conn->input_end - conn->input_start;
-    if (kept > 0 && conn->upload == NULL && upload_is_referred_to(conn)) /* it had not come yet */
+    if (kept > 0 && conn->upload == NULL &&
+        upload_is_referred_to(conn)) /* it had not arrived yet */
         begin_upload(conn, conn->input->data + conn->input_start, kept);
     bool is_long = conn->parser != NULL && conn->parser->wanted > SHARED_WANTED_MAX;
     if (conn->upload != NULL && !upload_is_whole(conn->upload))
@@ -449,27 +454,27 @@ static void read_input(struct conn *conn)
 
 /* ---- turns ---- */
 
-/* Whole commands lie in the connection's own block, and may be taken now. */
+/* The connection's own block has whole commands, which may be taken now. */
 static bool can_go_on(const struct conn *conn)
 {
     return conn->input != NULL && conn->parser == NULL && runner_may_take(conn);
 }
 
-/* Reads are not wanted while earlier input is not taken. */
+/* The transport is not read while earlier input is not taken. */
 static bool can_read(const struct conn *conn)
 {
     return !conn->input_ended && (conn->input == NULL || conn->parser != NULL) &&
            (conn->upload == NULL || !conn->upload->waits) && runner_may_take(conn);
 }
 
-/* What was set aside may be taken now. */
+/* Spooled input may be taken now. */
 static bool can_go_back(const struct conn *conn)
 {
     return conn->spool != NULL && can_read(conn) && spool_is_ready(conn->spool);
 }
 
-/* Whether the transport is read from now, and where to. What is only referred to cannot be set
- * aside. */
+/* Whether, and into what, the transport is read now. Input received by reference cannot be
+ * spooled. */
 static bool can_receive(const struct conn *conn)
 {
     return conn->spool == NULL && can_read(conn);
@@ -522,15 +527,15 @@ static void settle_spool(struct conn *conn)
     conn->spool = NULL;
 }
 
-/* The client sends no more, whether all was taken or not. */
+/* The client sends no more, whether all its input was taken or not. */
 static bool has_ended(const struct conn *conn)
 {
     return conn->input_ended || conn->peer_has_gone ||
            (conn->spool != NULL && spool_has_ended(conn->spool));
 }
 
-/* Everything it asked for has been sent, or it cannot be. A client that has ended its side is not
- * waited for when it does not read. */
+/* All replies have been sent, or cannot be. A client that has closed its sending side and does not
+ * read is not waited for. */
 static bool is_over(const struct conn *conn)
 {
     if (conn->kill || (has_ended(conn) && conn->waiter != NULL))
@@ -553,8 +558,8 @@ unsigned conn_wants(const struct conn *conn)
     return wanted;
 }
 
-/* Of what was set aside one part is taken: the others' turn, then the transport, that would take
- * more, calls again. */
+/* After a part of the spooled input other connections get their turn; then the transport, still
+ * writable, calls again. */
 static void end_turn(struct conn *conn)
 {
     bool has_gone_back = false;
@@ -607,7 +612,7 @@ void conn_turn(struct conn *conn)
         free_closed(conn);
 }
 
-/* For a reply, or for what it has subscribed to. */
+/* The client waits for a reply or for messages. */
 static bool is_waiting(const struct conn *conn)
 {
     const struct pubsub_session *pubsub = &conn->session.pubsub;
@@ -615,7 +620,7 @@ static bool is_waiting(const struct conn *conn)
            pubsub->count[PUBSUB_MONITOR] > 0;
 }
 
-/* Of one that waits, and has sent more than is read, the end of its input is not seen. */
+/* If a waiting client has sent more than is read, the end of its input would go unnoticed. */
 static void look_after_waiter(struct conn *conn)
 {
     const struct transport_ops *ops = conn->transport->ops;

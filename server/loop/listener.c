@@ -3,9 +3,10 @@
  *
  * Invariants:
  * 1. Each accepted socket is counted in server->connected_clients and in its worker's
- *    connection_count from here on; the connection (or its refusal) counts it out again.
- * 2. The Unix socket has its mode from the moment it can be reached: the umask gives it.
- * 3. port and addresses say where the TCP sockets are, or were to be, if opening them again failed.
+ *    connection_count from here on; the end of the connection (or its refusal) decrements both.
+ * 2. The Unix socket has its final mode from the moment it is reachable: the umask sets it.
+ * 3. port and addresses are those of the TCP sockets, or those wanted if reopening the sockets
+ *    failed.
  */
 #include "server/loop/listener.h"
 
@@ -33,7 +34,7 @@
 #include "server/net/transport.h"
 #include "server/core/worker.h"
 
-#define SOCKETS_MAX 33 /* 16 addresses, 16 that they move to, and the Unix socket */
+#define SOCKETS_MAX 33 /* 16 addresses, 16 to move to, and the Unix socket */
 #define ACCEPTS_PER_EVENT 256
 #define BIND_TEXT_MAX 4096
 #define LEAVING_NSEC (2 * 1000 * 1000)
@@ -46,7 +47,7 @@ struct listening {
     struct event *event;
 };
 
-/* What a worker asks for, and waits for. */
+/* A worker's request, which it waits for. */
 struct move {
     int port;
     const char *addresses;
@@ -61,15 +62,15 @@ struct listener {
     int count;
     int port;
     char addresses[BIND_TEXT_MAX];
-    int ask_fd;           /* eventfd: `wanted` is there */
-    pthread_mutex_t lock; /* of the following */
+    int ask_fd;           /* eventfd: `wanted` is set */
+    pthread_mutex_t lock; /* guards the following */
     pthread_cond_t answered;
     struct move *wanted;
-    bool is_over; /* nobody will answer any more */
+    bool is_over; /* no request will be answered any more */
     char unix_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
 };
 
-/* A socket on its way to its worker. */
+/* An accepted socket on its way to its worker. */
 struct arrival {
     struct worker_message message;
     int fd;
@@ -78,7 +79,7 @@ struct arrival {
 
 /* ---- binding ---- */
 
-/* Takes over the socket, also on failure: out of memory. */
+/* Takes ownership of the socket, also on failure (out of memory). */
 static bool keep_socket(struct listener *listener, int fd, bool is_unix)
 {
     struct listening *listening = malloc(sizeof *listening);
@@ -99,7 +100,7 @@ static void drop_socket(struct listening *listening)
     free(listening);
 }
 
-/* Returns the socket, or -1 with *step telling which call failed, errno why. */
+/* Returns the socket, or -1 with *step naming the call that failed, and errno. */
 static int bind_address(const struct addrinfo *address, const char **step)
 {
     int yes = 1;
@@ -121,14 +122,14 @@ static int bind_address(const struct addrinfo *address, const char **step)
     return -1;
 }
 
-/* Such an address is not there: no reason to stop if it was marked as one that may be missing. */
+/* The address does not exist: not an error if it is marked as optional. */
 static bool is_missing(int reason)
 {
     return reason == EADDRNOTAVAIL || reason == EAFNOSUPPORT || reason == EPROTONOSUPPORT ||
            reason == EPFNOSUPPORT || reason == ESOCKTNOSUPPORT || reason == ENOPROTOOPT;
 }
 
-/* One word of `bind`: "*" and "::*" are all addresses, "-" before it lets it be missing. */
+/* One word of `bind`: "*" and "::*" are all addresses; the prefix "-" makes it optional. */
 static bool bind_word(struct listener *listener, const char *word, int port)
 {
     const struct log *log = &listener->server->log;
@@ -193,7 +194,7 @@ static bool bind_unix(struct listener *listener)
     int fd = -1;
     if (len < sizeof address.sun_path) {
         memcpy(address.sun_path, listener->unix_path, len + 1);
-        unlink(address.sun_path); /* left over from a server that did not end in order */
+        unlink(address.sun_path); /* left over by a server that was killed */
         mode_t mode = (mode_t)config_number(&server->config, CONFIG_UNIXSOCKETPERM);
         mode_t before = umask(0);
         umask(mode != 0 ? ~mode & 0777 : before);
@@ -222,7 +223,7 @@ static void set_keepalive(int fd, int interval)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-/* Without these options a connection works, only worse: their failure is not looked at. */
+/* Without these options a connection works, only less well: failures are ignored. */
 static void set_tcp_options(const struct server *server, int fd)
 {
     int yes = 1;
@@ -248,8 +249,8 @@ static bool is_full(const struct server *server)
     return clients >= (uint64_t)config_number(&server->config, CONFIG_MAXCLIENTS);
 }
 
-/* A client that has just left may not be counted out yet by its worker, when the next one comes:
- * once for all that come together, the workers get some moments. */
+/* A worker may not yet have counted out a client that has just disconnected when the next one
+ * arrives: the workers get a few moments, once for all that arrive together. */
 static void wait_for_leavers(const struct server *server)
 {
     const struct timespec moment = {.tv_nsec = LEAVING_NSEC};
@@ -257,7 +258,7 @@ static void wait_for_leavers(const struct server *server)
         nanosleep(&moment, NULL);
 }
 
-/* Why this client may not connect, as a reply; NULL: it may. */
+/* The error reply for a client that may not connect; NULL: it may. */
 static const char *refusal_of(struct server *server, const struct sockaddr_storage *peer,
                               bool is_unix)
 {
@@ -274,7 +275,7 @@ static const char *refusal_of(struct server *server, const struct sockaddr_stora
     return NULL;
 }
 
-/* One that a script keeps busy is the last choice. */
+/* The worker with the fewest connections; one that a busy script occupies is the last choice. */
 static struct worker *least_loaded(struct server *server)
 {
     struct worker *best = server->workers[0];
@@ -293,7 +294,7 @@ static struct worker *least_loaded(struct server *server)
     return best;
 }
 
-/* On the worker's thread. */
+/* Runs on the worker's thread. */
 static void arrive(struct worker *worker, struct worker_message *message)
 {
     struct arrival *arrival = (struct arrival *)message;
@@ -314,7 +315,7 @@ static void welcome(struct server *server, int fd, const struct sockaddr_storage
     struct arrival *arrival = refusal == NULL ? malloc(sizeof *arrival) : NULL;
     if (arrival == NULL) {
         ssize_t written = refusal != NULL ? write(fd, refusal, strlen(refusal)) : 0;
-        (void)written; /* a refused client may be gone already */
+        (void)written; /* a refused client may have disconnected already */
         atomic_fetch_add_explicit(&server->rejected_connections, 1, memory_order_relaxed);
         close(fd);
         return;
@@ -330,7 +331,7 @@ static void welcome(struct server *server, int fd, const struct sockaddr_storage
     worker_post(worker, &arrival->message);
 }
 
-/* No descriptors are left: the clients wait in the backlog, this thread does not spin. */
+/* No descriptors are left: clients wait in the backlog, and this thread does not spin. */
 static void pause_accepting(struct listener *listener)
 {
     const struct timeval pause = {.tv_usec = 100 * 1000};
@@ -403,7 +404,7 @@ static bool listen_one(struct listening *listening)
     return listening->event != NULL && event_add(listening->event, NULL) == 0;
 }
 
-/* All of them, or none. */
+/* Opens all of them, or none. */
 static bool open_tcp(struct listener *listener, int port, const char *addresses)
 {
     int before = listener->count;
@@ -415,7 +416,7 @@ static bool open_tcp(struct listener *listener, int port, const char *addresses)
     return good;
 }
 
-/* Those among the first `end` sockets. */
+/* Closes the TCP sockets among the first `end`. */
 static void close_tcp(struct listener *listener, int end)
 {
     int kept = 0;
@@ -429,7 +430,7 @@ static void close_tcp(struct listener *listener, int end)
     listener->count = kept;
 }
 
-/* To another port first, then away from the old one; but on one port both cannot be. */
+/* Opens another port before it closes the old one; on the same port it must close first. */
 static bool move(struct listener *listener, int port, const char *addresses)
 {
     int before = listener->count;
@@ -455,7 +456,7 @@ static void on_asked(evutil_socket_t fd, short what, void *arg)
     struct listener *listener = arg;
     uint64_t count;
     ssize_t got = read(fd, &count, sizeof count);
-    (void)got; /* only clears it */
+    (void)got; /* only resets it */
     pthread_mutex_lock(&listener->lock);
     struct move *wanted = listener->wanted;
     if (wanted != NULL) {
@@ -477,7 +478,7 @@ bool listener_move(struct listener *listener, int port, const char *addresses)
     if (!listener->is_over) {
         listener->wanted = &wanted;
         ssize_t written = write(listener->ask_fd, &one, sizeof one);
-        (void)written; /* it is readable in any case */
+        (void)written; /* the descriptor is readable in any case */
     }
     while (!wanted.is_done && !listener->is_over)
         pthread_cond_wait(&listener->answered, &listener->lock);

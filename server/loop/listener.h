@@ -1,8 +1,8 @@
 /*
- * The server's listening sockets: TCP on every address of `bind`, and a Unix socket. Accepted
- * connections go to the worker that has the fewest.
+ * The server's listening sockets: TCP on every address of `bind`, and a Unix socket. An accepted
+ * connection goes to the worker with the fewest.
  *
- * Threads: all calls from the main thread, but for listener_move.
+ * Threads: all calls from the main thread, except for listener_move.
  */
 #ifndef VELLUM_LISTENER_H
 #define VELLUM_LISTENER_H
@@ -13,20 +13,21 @@
 
 struct listener;
 
-/* Takes the addresses, without letting anybody connect yet. NULL: logged what is wrong. */
+/* Binds the addresses; clients cannot connect yet. NULL: failed, logged. */
 struct listener *listener_bind(struct server *server);
 
-/* Lets clients connect. False: logged what is wrong. */
+/* Lets clients connect. False: failed, logged. */
 bool listener_listen(struct listener *listener);
 
-/* From a worker: other addresses or another port (0: none) for TCP. Waits until clients can connect
- * there, and no more to the old ones. False: logged why, and they are what they were. */
+/* Called by a worker: moves TCP to other addresses or another port (0: none). Waits until clients
+ * can connect there and no longer to the old ones. False: failed and logged; nothing has changed.
+ */
 bool listener_move(struct listener *listener, int port, const char *addresses);
 
 /* Accepts until the server stops. */
 void listener_run(struct listener *listener);
 
-/* Closes the sockets; the Unix socket's name goes away. */
+/* Closes the sockets and removes the Unix socket's name. */
 void listener_free(struct listener *listener);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * Invariants:
- * 1. The worker blocks only when completions wake it: sleep() has said so since the last poll.
- * 2. While it spins, libevent has its turn every LOOK_EVERY rounds in which something came, and
- *    whenever POLLS_PER_LOOK polls have found nothing. The clock is looked at only then.
- * 3. Spinning pays where what it waits for comes within the time to spin. After LONG_WAITS waits in
- *    a row that were longer it is left out, until one is short again.
+ * 1. The worker blocks only when completions will wake it: sleep() has returned true since the last
+ *    poll.
+ * 2. While it spins, libevent is called once every LOOK_EVERY rounds with progress, and after
+ *    POLLS_PER_LOOK polls without. The clock is read only then.
+ * 3. Spinning pays if the awaited events arrive within the spin time. After LONG_WAITS longer waits
+ *    in a row the worker stops spinning, until a wait is short again.
  */
 #include "server/loop/rdma_loop.h"
 
@@ -14,7 +15,7 @@
 #include <event2/event.h>
 
 #define LOOK_EVERY 8
-#define POLLS_PER_LOOK 256 /* a look delays what comes meanwhile */
+#define POLLS_PER_LOOK 256 /* calling libevent delays completions that arrive meanwhile */
 #define LONG_WAITS 4
 
 struct rdma_loop {
@@ -22,9 +23,9 @@ struct rdma_loop {
     struct rdma_poll_group *group;
     const struct config *config;
     struct event *woken;
-    bool is_spinning; /* something has moved since the last sleep */
-    bool is_timed;    /* quiet_since_ns is set: nothing has moved since then */
-    bool has_slept;   /* likewise, and the time to spin was over */
+    bool is_spinning; /* there was progress since the last sleep */
+    bool is_timed;    /* quiet_since_ns is set: no progress since then */
+    bool has_slept;   /* no progress since then either, and the spin time was over */
     uint64_t quiet_since_ns;
     uint32_t long_waits; /* in a row */
     uint32_t rounds;
@@ -42,7 +43,7 @@ static uint64_t spin_ns(const struct rdma_loop *loop)
     return (uint64_t)config_number(loop->config, CONFIG_RDMA_SPIN_US) * 1000;
 }
 
-/* Whether the time to spin is not over; it begins with the first look at the clock. */
+/* Whether the spin time is not over; it begins with the first look at the clock. */
 static bool still_spins(struct rdma_loop *loop)
 {
     uint64_t now_ns = clock_ns();
@@ -52,7 +53,7 @@ static bool still_spins(struct rdma_loop *loop)
     return loop->long_waits < LONG_WAITS && now_ns - loop->quiet_since_ns < spin_ns(loop);
 }
 
-/* Something has moved. What came before the first look was no wait. */
+/* There was progress. Without a look at the clock before it, it was not a wait. */
 static void note_wait(struct rdma_loop *loop)
 {
     bool is_long = loop->has_slept && clock_ns() - loop->quiet_since_ns >= spin_ns(loop);

@@ -2,7 +2,7 @@
  * A worker's loop and its RDMA channels: when completions are polled for, and when the worker may
  * sleep until the device wakes it.
  *
- * Threads: the worker's, but for rdma_loop_make and rdma_loop_free.
+ * Threads: the worker's, except for rdma_loop_make and rdma_loop_free.
  */
 #ifndef VELLUM_RDMA_LOOP_H
 #define VELLUM_RDMA_LOOP_H
@@ -18,12 +18,12 @@ struct rdma_loop;
 STORE_MUST_CHECK bool rdma_loop_make(struct worker *worker);
 void rdma_loop_free(struct worker *worker); /* before the service is stopped */
 
-/* What to do about libevent after polling. */
+/* How to call libevent after polling. */
 enum rdma_turn {
-    RDMA_TURN_SLEEP, /* nothing is to be expected: it may block */
+    RDMA_TURN_SLEEP, /* no event is expected soon: it may block */
     RDMA_TURN_LOOK,  /* without blocking */
-    RDMA_TURN_IDLE,  /* likewise; nothing came, but something may at any moment */
-    RDMA_TURN_SKIP,  /* not in this round: polling comes first */
+    RDMA_TURN_IDLE,  /* without blocking; nothing arrived, but may at any moment */
+    RDMA_TURN_SKIP,  /* not in this round: poll first */
 };
 enum rdma_turn rdma_loop_turn(struct rdma_loop *loop);
 

@@ -1,13 +1,14 @@
 /*
- * A worker's thread and loop. The outer loop is ours: libevent tells which descriptors are ready,
- * everything else of a round happens in worker_round.
+ * A worker's thread and loop. The outer loop is our own: libevent only reports ready descriptors;
+ * everything else in a round happens in worker_round.
  *
- *     running -> draining (the server stops: nothing new starts) -> settled (nothing of ours runs,
- *     every worker's is waited for, because a tour may still come by) -> ended
+ *     running -> draining (the server stops: nothing new starts)
+ *             -> settled (nothing of this worker runs; it waits for the others' broadcasts)
+ *             -> ended
  *
  * Invariants:
- * 1. Between rounds worker->attention is empty, all replies that may leave have, as far as clients
- *    take them, and everything submitted to the store has been handed to the kernel.
+ * 1. Between rounds worker->ready_conns is empty, all replies that may be sent have been, as far as
+ *    the clients take them, and everything submitted to the store has been passed to the kernel.
  * 2. The thread blocks only when its inbox is empty or its eventfd readable.
  * 3. A worker leaves its loop only when server->workers_busy is 0.
  */
@@ -43,9 +44,9 @@
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
 
 struct worker_loop {
-    int second_fd; /* while a timer is pending, libevent reads its clock twice a round */
+    int second_fd; /* a pending timer makes libevent read its clock twice a round */
     struct event *woken, *store_ready, *second, *pulse;
-    uint64_t durable_seen; /* as of the last look at worker->undurable */
+    uint64_t durable_seen; /* at the last check of worker->undurable */
     bool is_ticking;       /* the timer of `second_fd` is armed */
     bool is_settled;       /* counted out of server->workers_busy */
 };
@@ -62,7 +63,7 @@ static void on_woken(evutil_socket_t fd, short what, void *arg)
     (void)what;
     uint64_t count;
     ssize_t got = read((int)fd, &count, sizeof count);
-    (void)got; /* the inbox tells what there is */
+    (void)got; /* the inbox itself has the messages */
     worker_visit_inbox(arg);
 }
 
@@ -117,7 +118,8 @@ static void keep_pulsing(struct worker *worker)
         event_add(event, &pulse);
 }
 
-/* Connections whose replies or commands wait for the journal, when it has moved or never will. */
+/* Serves connections whose replies or commands wait for the journal, when it has advanced or never
+ * will. */
 static void look_at_undurable(struct worker *worker)
 {
     if (worker->undurable == NULL && LIST_EMPTY(&worker->awaiting))
@@ -136,7 +138,7 @@ static void look_at_undurable(struct worker *worker)
     blocked_note_durable(worker);
 }
 
-/* Connections that were put off in the round before. */
+/* Serves connections that were put off in the previous round. */
 static void take_up_again(struct worker *worker)
 {
     struct conn *next = worker->put_off;
@@ -148,7 +150,7 @@ static void take_up_again(struct worker *worker)
     }
 }
 
-/* `apart`: whose turn is to come later; or NULL. */
+/* `apart`: the connection that gets no turn now; or NULL. */
 static void give_turns_but(struct worker *worker, struct conn *apart)
 {
     bool is_owed = false;
@@ -169,7 +171,7 @@ static void give_turns(struct worker *worker)
     give_turns_but(worker, NULL);
 }
 
-/* Whom sending has found closed, or full, needs a turn, too. */
+/* Connections found closed or blocked while sending need a turn as well. */
 static void send_replies(struct worker *worker, struct conn *apart)
 {
     while (worker->corked_count > 0) {
@@ -180,7 +182,7 @@ static void send_replies(struct worker *worker, struct conn *apart)
 
 /* ---- from inside a command that runs for long ---- */
 
-/* What its connections take turns with; the one apart is in the middle of its own. */
+/* The state shared by its connections in turns; the one apart is in the middle of its turn. */
 struct shared {
     struct resp_parser *parser, prefetch_run;
     struct input_buffer *input;
@@ -216,7 +218,7 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
     worker->output_replies = shared->output_replies;
 }
 
-/* Sockets are asked directly: libevent's loop is not to be entered twice. */
+/* Polls sockets directly: libevent's loop must not be entered recursively. */
 static void serve_sockets(struct worker *worker, const struct conn *apart)
 {
     uint32_t room = atomic_load_explicit(&worker->connection_count, memory_order_relaxed);
@@ -267,8 +269,8 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     put_shared_back(worker, &shared);
 }
 
-/* The server stops: connections with nothing in progress are closed, and when none is left, the
- * worker tells so, once. */
+/* The server stops: closes connections without anything in progress; when none is left, the worker
+ * reports it, once. */
 static void drain(struct worker *worker)
 {
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
@@ -294,8 +296,8 @@ void worker_round(struct worker *worker, bool may_block)
     bool blocks = may_block && turn == RDMA_TURN_SLEEP && worker->put_off == NULL;
     if (blocks)
         worker->now_ms = 0;
-    if (turn !=
-        RDMA_TURN_SKIP) /* once also without blocking: else it stays while anybody is ready */
+    if (turn != RDMA_TURN_SKIP) /* once without blocking, too: otherwise it never sleeps while some
+                                   connection is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
     take_up_again(worker);
@@ -304,8 +306,8 @@ void worker_round(struct worker *worker, bool may_block)
     give_turns(worker);
     client_memory_keep_bound(worker);
     give_turns(worker);
-    /* What it has posted to itself, above all: clients that wake each other, before a command is
-     * read that was sent when the first of them had been woken. */
+    /* Above all the messages it has posted to itself: clients that wake each other are served
+     * before commands that were sent after the first of them was woken. */
     for (int i = 0; i < WAKE_CHAIN_MAX && worker_has_messages(worker); i++) {
         worker_visit_inbox(worker);
         give_turns(worker);
@@ -321,7 +323,7 @@ void worker_round(struct worker *worker, bool may_block)
     worker->now_ms = 0;
     round_clock_restart(worker);
     round_clock_look_up(worker);
-    if (turn != RDMA_TURN_SLEEP) /* the command that is polled for need not look at the clock */
+    if (turn != RDMA_TURN_SLEEP) /* the command being polled for need not read the clock */
         worker_now(worker);
 }
 

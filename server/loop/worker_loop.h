@@ -1,15 +1,15 @@
 /*
- * A worker's life and its rounds: socket events, the store's completions, the inbox; then the
- * connections that need attention (commands run on), the replies of all are written, and the store
- * is submitted to.
+ * A worker's life cycle and its rounds: socket events, the store's completions and the inbox; then
+ * the ready connections are served (commands run on), all replies are sent, and the store is
+ * submitted to.
  */
 #ifndef VELLUM_WORKER_LOOP_H
 #define VELLUM_WORKER_LOOP_H
 
 #include "server/core/worker.h"
 
-/* All workers are made before the first is started, and all joined before the first is freed:
- * they know each other through server->workers. */
+/* All workers are made before the first is started, and all are joined before the first is freed:
+ * they refer to each other through server->workers. */
 STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
                                   char message[STORE_MESSAGE_MAX]);
 STORE_MUST_CHECK bool worker_start(struct worker *worker);
