@@ -655,7 +655,7 @@ void store_swap_db(struct store_txn *txn, uint32_t a, uint32_t b);
 STORE_MUST_CHECK enum store_result store_reload(struct store_txn *txn,
                                                 char message[STORE_MESSAGE_MAX]);
 
-/* ---- watching changes ---- */
+/* ---- observing changes ---- */
 
 enum store_change_kind { STORE_CHANGE_KEY, STORE_CHANGE_FLUSH, STORE_CHANGE_SWAP };
 enum store_cause { STORE_BY_REQUEST, STORE_BY_EXPIRY, STORE_BY_EVICTION };
@@ -691,7 +691,7 @@ void store_unobserve(struct store *store, store_observer *observer, void *arg);
 /* In a run function: the cause of its changes; STORE_BY_REQUEST by default. */
 void store_set_cause(struct store_txn *txn, enum store_cause cause);
 
-/* ---- waiting to be called ---- */
+/* ---- lock hand-off ---- */
 
 /*
  * A request that finds nothing to do may wait until one of its keys is handed to it: its run
@@ -757,7 +757,7 @@ STORE_MUST_CHECK enum store_result store_snapshot_next(struct store_snapshot *sn
                                                        const struct store_snapshot_item **item);
 void store_snapshot_end(struct store_snapshot *snapshot); /* at any time, also before the end */
 
-/* ---- figures ---- */
+/* ---- statistics ---- */
 
 /* Any thread may call these, also in a run function and with any scope. */
 

@@ -51,7 +51,7 @@ struct store_reader {
 
 static const char zeros[PAGE_SIZE];
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static void end_at(struct store_reader *reader, uint64_t end)
 {

@@ -44,7 +44,7 @@ static void request_key_locks(struct store_txn *txn)
         txn->failure = STORE_NO_MEMORY;
 }
 
-/* ---- the barrier ---- */
+/* ---- the store lock ---- */
 
 static void store_lock_queue(struct store_txn *txn)
 {
@@ -489,7 +489,7 @@ void request_run_ready(struct store_worker *worker)
     prefetch_run_more(worker);
 }
 
-/* ---- a run that takes long ---- */
+/* ---- pausing a long run ---- */
 
 /* Refuses the transactions after the store lock that may be refused; the others stay, in order. */
 static void refuse_behind_store_lock(struct store_txn *txn)

@@ -137,7 +137,7 @@ static int place_of(const struct store_snapshot *snapshot, const struct format_i
     return -1;
 }
 
-/* ---- writers hand over ---- */
+/* ---- hand-over by writers ---- */
 
 static void hand_over(struct store_snapshot *snapshot, struct kept *kept)
 {
@@ -170,7 +170,7 @@ static void before_change(void *arg, const struct store_change *change)
         hand_over(snapshot, copy_item(item, db));
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 uint64_t snapshot_oldest(const struct store *store)
 {
@@ -407,7 +407,7 @@ static void go_on(struct store_snapshot *snapshot,
     snapshot->result = result;
 }
 
-/* ---- giving out ---- */
+/* ---- output ---- */
 
 /* Moves the items that writers have handed over to `ready`. */
 static void take_handed(struct store_snapshot *snapshot)

@@ -27,7 +27,7 @@
 
 #define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 /* Frees what few transactions need; otherwise each pooled transaction would grow to the size of the
  * largest command so far. */
@@ -146,7 +146,7 @@ static bool same_key(const struct store_key *a, const struct store_key *b)
            memcmp(a->data, b->data, a->len) == 0;
 }
 
-/* ---- use ---- */
+/* ---- access data ---- */
 
 void store_count_access(struct store_txn *txn, bool counts)
 {

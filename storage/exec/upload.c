@@ -54,7 +54,7 @@ struct store_upload {
     struct iovec vectors[FORMAT_EXTENT_PAGES];
 };
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static uint32_t divided(uint64_t value, uint32_t by)
 {

@@ -45,7 +45,7 @@
 #define QUEUE_DEPTH 512u
 #define KEY_LOCK_BUCKETS 1024u
 
-/* ---- order per key (key_locks.c) ---- */
+/* ---- key locks (key_locks.c) ---- */
 
 /* A transaction's place in the lock queue of one key. Queues are found by the key's hash: after a
  * collision two keys share one queue, which delays requests but does no harm. */

@@ -7,7 +7,7 @@
 
 /* The transaction has read this item: one access, however often it reads it. */
 void item_use_touch(struct store_txn *txn, struct page_file *file, uint32_t page, uint32_t slot);
-/* Its write puts an item at new_page, in place of one at old_page (0: of none). */
+/* The transaction writes an item at new_page, replacing the one at old_page (0: none). */
 void item_use_write(struct store_txn *txn, struct page_file *file, const struct write *write);
 
 #endif

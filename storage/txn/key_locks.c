@@ -255,7 +255,7 @@ static void leave(struct partition *partition, struct key_lock *key_lock, struct
     check(partition, key_lock->hash);
 }
 
-/* ---- going ahead of others ---- */
+/* ---- hand-off: ahead of the queue ---- */
 
 /* Links it after `before`, among the waiting ones. */
 static void link_behind(struct key_lock *first, struct key_lock *before, struct key_lock *key_lock)

@@ -240,7 +240,7 @@ static void loaded(struct disk_op *op)
     free(load);
 }
 
-/* ---- departure ---- */
+/* ---- starting reads ---- */
 
 /* Allocates frames for up to `count` absent pages from `page` on; returns how many were
  * available. */

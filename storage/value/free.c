@@ -15,7 +15,7 @@
 
 #include "storage/value/long_record.h"
 
-/* ---- who reads versions ---- */
+/* ---- readers of old versions ---- */
 
 /* All value readers and others that read runs see the commits up to this number: what those gave up
  * may be freed. extents.lock is held. */
@@ -44,7 +44,7 @@ void run_reader_end(struct store *store, struct run_reader *reader)
     pthread_mutex_unlock(&store->extents.lock);
 }
 
-/* ---- giving back ---- */
+/* ---- deferring and freeing ---- */
 
 static void defer(struct store *store, struct deferred_free *entry)
 {
