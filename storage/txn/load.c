@@ -225,7 +225,7 @@ static void loaded(struct disk_op *op)
     atomic_fetch_add_explicit(&store->pages_read, load->count, memory_order_relaxed);
     if (op->error) {
         atomic_fetch_add_explicit(&store->read_errors, 1, memory_order_relaxed);
-        env_log(&store->env, STORE_LOG_WARNING, "Reading page %u of space %u failed: %s",
+        env_log(&store->env, STORE_LOG_WARNING, "Reading page %u of page file %u failed: %s",
                 load->page, file->id, strerror(op->error));
     }
     pthread_mutex_lock(&file->lock);
