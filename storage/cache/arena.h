@@ -78,8 +78,8 @@ uint32_t arena_urgent_frames(uint32_t limit);
 
 enum arena_need {
     ARENA_MORE,    /* one more, within the limit */
-    ARENA_INSTEAD, /* replaces a frame that the caller has just freed: the limit may have sunk below
-                      `used`, and the maintenance thread lowers that */
+    ARENA_INSTEAD, /* replaces a frame that the caller has just freed: also above a lowered limit,
+                      which the maintenance thread enforces */
     ARENA_URGENT,  /* for a commit that has begun */
 };
 

@@ -103,8 +103,8 @@ bool sweep_step(struct store *store)
         return false;
     struct partition *partition = &store->partitions[store->sweep_partition];
     pthread_mutex_lock(&partition->file.lock);
-    if (!LIST_EMPTY(&store->snapshots)) { /* a snapshot reads flushed items; its end notifies the
-                                             maintenance thread, which continues */
+    /* A snapshot reads flushed items; its end notifies the maintenance thread, which continues. */
+    if (!LIST_EMPTY(&store->snapshots)) {
         pthread_mutex_unlock(&partition->file.lock);
         free(buffer);
         return false;

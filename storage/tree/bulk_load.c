@@ -30,8 +30,8 @@
 
 struct store_bulk_load {
     struct store *store;
-    uint64_t generation; /* of the memory state; if it differs from the store's, the collection no
-                            longer exists */
+    /* Of the memory state. If it differs from the store's, the collection no longer exists. */
+    uint64_t generation;
     uint64_t steps;
     bool is_handed_over;
     uint32_t length; /* of roots */
