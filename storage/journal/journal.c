@@ -245,8 +245,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
 {
     struct journal *journal = flight->journal;
     journal->used += ring_cost(journal, flight->group.length);
-    assert(journal->used <=
-           journal->size); /* must_wait refuses a group that would reach the tail */
+    assert(journal->used <= journal->size); /* must_wait refuses longer groups */
     if (padded > journal->size - journal->position)
         journal->position = 0;
     flight->vector = (struct iovec){flight->group.memory, padded};
