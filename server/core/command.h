@@ -223,7 +223,7 @@ struct command_slot {
 
 struct command_index {
     const struct command *table;
-    size_t count; /* rows of the table */
+    size_t count; /* entries of the table */
     struct command_slot slots[COMMAND_INDEX_SLOTS];
 };
 

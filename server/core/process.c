@@ -113,7 +113,7 @@ void process_remove_pidfile(struct server *server)
         unlink(name);
 }
 
-/* ---- the score by which the kernel chooses whom to end when memory is short ---- */
+/* ---- oom_score_adj ---- */
 
 #define OOM_SCORE_FILE "/proc/self/oom_score_adj"
 

@@ -43,7 +43,7 @@ static inline void round_clock_restart(struct worker *worker)
     worker->round_began_nsec = 0;
 }
 
-/* ---- the measure, for tests (DEBUG LOOP-GAP) ---- */
+/* ---- measurement, for tests (DEBUG LOOP-GAP) ---- */
 
 void round_clock_measure(struct worker *worker);
 

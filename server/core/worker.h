@@ -108,7 +108,7 @@ struct worker {
     struct command_counters *command_counters; /* command_count of them */
 
     /* shared by the connections, in turns: see conn_turn.c */
-    struct resp_parser *parser;      /* at a command's start between turns */
+    struct resp_parser *parser;      /* between commands, between turns */
     struct resp_parser prefetch_run; /* of read_ahead.c */
     struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
     uint32_t spare_parser_count;

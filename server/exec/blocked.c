@@ -262,7 +262,7 @@ static void leave_all(struct blocked *blocked, struct waiter *waiter)
     waiter->place_count = 0;
 }
 
-/* ---- what the store tells ---- */
+/* ---- observing the store ---- */
 
 static void note_key(struct blocked *blocked, const struct store_change *change)
 {

@@ -37,7 +37,7 @@
 #include "server/exec/runner_reply.h"
 #include "server/exec/slowlog.h"
 
-/* ---- finding out what is to be run ---- */
+/* ---- checks before the run ---- */
 
 static bool is_allowed(const struct request *request, const struct command *command)
 {

@@ -252,7 +252,7 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
     return next;
 }
 
-/* ---- forgetting ---- */
+/* ---- dropping calls ---- */
 
 /* The tally of the same command and error ("-CODE ...", or empty); NULL: out of memory. */
 static struct nested_calls_tally *tally_of(struct nested_calls *nested_calls,

@@ -8,7 +8,7 @@
 #define PART_MIN (64 * 1024)
 #define AHEAD_MAX (256 * 1024) /* output not yet read by the client */
 
-/* ---- resting ---- */
+/* ---- suspending ---- */
 
 static void link_suspended(struct request *request)
 {

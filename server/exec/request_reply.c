@@ -17,7 +17,7 @@
 #define COPIED_PART (64 * 1024) /* shorter values are copied */
 #define COPIED_SHARE 8          /* of memory, for other values read whole */
 
-/* ---- the streams of a reply ---- */
+/* ---- value readers of a reply ---- */
 
 void request_drop_readers(struct request *request, bool are_ours)
 {

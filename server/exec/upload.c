@@ -1,8 +1,9 @@
 /*
  * Invariants:
- * 1. Between turns of its connection, bytes of the value stand in the connection's input only while
+ * 1. Between turns of its connection, bytes of the value are in the connection's input only while
  *    `waits` is set.
- * 2. The store is asked to finish when the value is whole, and again each time it has caught up.
+ * 2. The store is asked to finish the upload when the value is complete, and again each time the
+ *    store has caught up.
  */
 #include "server/exec/upload.h"
 

@@ -71,7 +71,7 @@ static bool is_same(const struct store_key *a, const struct store_key *b)
            memcmp(a->data, b->data, a->len) == 0;
 }
 
-/* ---- what the store tells ---- */
+/* ---- observing the store ---- */
 
 /* Deletion of a key that did not exist only removed an expired key: no change. If the key was
  * swapped in from another database, it is a change. */

@@ -47,7 +47,7 @@
 /* Longer commands, if known to be, are read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void link_conn(struct conn *conn)
 {

@@ -488,7 +488,7 @@ bool listener_move(struct listener *listener, int port, const char *addresses)
     return wanted.is_good;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 struct listener *listener_bind(struct server *server)
 {

@@ -90,7 +90,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     blocked_rest(worker->server->blocked);
 }
 
-/* The seconds tick only for connections: a worker without any sleeps. */
+/* The timer ticks only for connections: a worker without any sleeps. */
 static void keep_ticking(struct worker *worker)
 {
     struct worker_loop *loop = worker->loop;
@@ -180,7 +180,7 @@ static void send_replies(struct worker *worker, struct conn *apart)
     }
 }
 
-/* ---- from inside a command that runs for long ---- */
+/* ---- nested rounds, inside long commands ---- */
 
 /* The state shared by its connections in turns; the one apart is in the middle of its turn. */
 struct shared {
@@ -341,7 +341,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static struct event_base *new_base(void)
 {

@@ -42,7 +42,7 @@ struct spool {
     enum store_result refusal; /* of the device; STORE_OK: none since the last read */
 };
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void on_ready(void *arg)
 {
@@ -431,7 +431,7 @@ bool spool_is_empty(const struct spool *spool)
     return spool->chunk_bytes == 0 && tail_length(spool) == 0;
 }
 
-/* ---- figures ---- */
+/* ---- sizes ---- */
 
 uint64_t spool_bytes(const struct spool *spool)
 {

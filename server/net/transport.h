@@ -75,7 +75,8 @@ struct transport {
     char local[TRANSPORT_NAME_MAX];
 };
 
-/* Takes over a connected, non-blocking socket, and closes it also on failure (NULL). */
+/* Takes ownership of a connected, non-blocking socket, also on failure (NULL), when it is closed.
+ */
 struct transport *transport_socket(struct event_base *base, int fd, bool is_unix);
 
 #endif

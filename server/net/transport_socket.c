@@ -1,7 +1,8 @@
 /*
  * Transport over a connected stream socket, TCP or Unix, driven by libevent.
  *
- * Invariants: an event is pending exactly for what is in `wanted`; the socket is non-blocking.
+ * Invariants: an event is pending exactly for the directions in `wanted`; the socket is
+ * non-blocking.
  */
 #include "server/net/transport.h"
 

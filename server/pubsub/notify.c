@@ -12,7 +12,7 @@
 #define EVENT_MAX 64
 #define KEY_USUAL 1024 /* longer keys need an allocation */
 
-/* ---- what a command says ---- */
+/* ---- notifications of commands ---- */
 
 static struct publication *in_keyspace(const struct server *server, const char *event,
                                        const struct store_key *key)

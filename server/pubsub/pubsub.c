@@ -91,7 +91,7 @@ struct pubsub {
     struct local locals[];
 };
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 struct pubsub *pubsub_new(uint32_t worker_count)
 {
@@ -587,7 +587,7 @@ void pubsub_send(struct worker *self, struct effects *effects, uint64_t shown)
     }
 }
 
-/* ---- what there is ---- */
+/* ---- queries ---- */
 
 bool pubsub_has(const struct pubsub *pubsub, enum pubsub_kind kind)
 {

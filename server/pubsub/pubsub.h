@@ -55,7 +55,7 @@ void pubsub_hear_again(struct worker *worker); /* resumes them; in every round *
 /* Whether there is any subscription of this kind. */
 bool pubsub_has(const struct pubsub *pubsub, enum pubsub_kind kind);
 
-/* ---- what there is ---- */
+/* ---- queries ---- */
 
 uint64_t pubsub_topics(const struct pubsub *pubsub, enum pubsub_kind kind);
 uint64_t pubsub_subscribers(struct pubsub *pubsub, enum pubsub_kind kind, struct resp_slice name);
