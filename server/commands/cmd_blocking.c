@@ -178,7 +178,7 @@ enum store_result cmd_bzmpop(struct call *call)
                  : wait_for(call, TYPE_ZSET, call->key_count, timeout_ms);
 }
 
-/* ---- WAIT and WAITAOF: there are no replicas, so that none has acknowledged anything ---- */
+/* ---- WAIT and WAITAOF: there are no replicas that could acknowledge anything ---- */
 
 static bool read_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
 {

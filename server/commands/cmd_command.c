@@ -279,7 +279,7 @@ static void reply_info(struct resp_writer *reply, const struct command *command)
     reply_categories(reply, command);
     reply_bulk_words(reply, command->tips);
     reply_key_specs(reply, command);
-    if (subcommands == 0) /* Redis replies an empty set for no hints, but an array for some */
+    if (subcommands == 0) /* Redis: an empty set, but a non-empty array */
         resp_set(reply, 0);
     else
         resp_array(reply, subcommands);

@@ -192,7 +192,7 @@ static void make_effective(struct server *server, size_t row)
     }
 }
 
-/* ---- what the system may refuse: tried before anything is taken ---- */
+/* ---- changes that the system may refuse: tried before any value changes ---- */
 
 static const struct change *change_of(const struct change *changes, size_t count, size_t row)
 {

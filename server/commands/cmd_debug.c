@@ -25,7 +25,7 @@
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
-/* ---- who may ---- */
+/* ---- permission ---- */
 
 static bool is_local(const struct conn *conn)
 {

@@ -162,8 +162,8 @@ static enum store_result sum_up(struct call *call, const struct store_item *item
     return result;
 }
 
-/* Reads the string twice: the first pass computes the checksum, the second sends the bytes. The
- * string must not be kept in memory. */
+/* Reads the string twice: first to compute the checksum, then to send the bytes, which go straight
+ * from the store to the client. */
 static enum store_result dump_long_string(struct call *call, const struct store_item *item,
                                           struct collector *collector)
 {

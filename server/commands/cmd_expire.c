@@ -13,7 +13,7 @@ enum expire_condition {
     EXPIRE_LT = 1 << 3, /* only if earlier */
 };
 
-/* ---- EXPIRE and its kin ---- */
+/* ---- EXPIRE and related commands ---- */
 
 static bool expire_conditions(struct call *call, unsigned *conditions)
 {
@@ -133,7 +133,7 @@ enum store_result cmd_persist(struct call *call)
     return STORE_OK;
 }
 
-/* ---- TTL and its kin ---- */
+/* ---- TTL and related commands ---- */
 
 /* Replies with the expiry minus base_ms, rounded to units of `unit_ms`; -1: none; -2: no key. */
 static enum store_result report_expiry(struct call *call, int64_t base_ms, int64_t unit_ms)

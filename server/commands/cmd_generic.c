@@ -21,7 +21,7 @@
 static const char no_such_key[] = "ERR no such key";
 static const char same_object[] = "ERR source and destination objects are the same";
 
-/* ---- one key after the other ---- */
+/* ---- key by key ---- */
 
 enum store_result cmd_del(struct call *call)
 {

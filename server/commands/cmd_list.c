@@ -13,7 +13,7 @@
 
 #define READ_TOGETHER 32 /* elements */
 
-/* ---- what the commands on lists share ---- */
+/* ---- shared by the list commands ---- */
 
 static const char *pop_event(enum list_end end)
 {

@@ -33,7 +33,7 @@ struct algebra {
     struct collector *collector;
 };
 
-/* ---- what belongs to the result ---- */
+/* ---- membership of the result ---- */
 
 /* Whether set `index` has a member found in set collector->source, which stays valid. */
 static enum store_result other_has(struct algebra *algebra, uint32_t index, struct resp_slice name,

@@ -145,7 +145,7 @@ static enum store_result look_up(struct sort *sort, struct resp_slice pattern,
     return result;
 }
 
-/* ---- what is sorted ---- */
+/* ---- reading the elements ---- */
 
 static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint64_t *end)
 {

@@ -9,7 +9,7 @@
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
-/* ---- what the commands on sorted sets share ---- */
+/* ---- shared by the sorted-set commands ---- */
 
 enum store_result zset_changed(struct zset *zset, const char *event)
 {

@@ -44,7 +44,7 @@ struct algebra {
     struct collector *collector;
 };
 
-/* ---- gathered pairs: score, length, member ---- */
+/* ---- collected pairs: score, length, member ---- */
 
 struct collected_head {
     double score;
@@ -154,7 +154,7 @@ enum store_result zset_store(struct call *call, struct collector *collector, con
     return result == STORE_OK ? zset_changed(&zset, event) : result;
 }
 
-/* ---- what belongs to the result ---- */
+/* ---- membership of the result ---- */
 
 static enum store_result weighted(const struct source *source, struct resp_slice value,
                                   double *score)

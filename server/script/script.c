@@ -31,7 +31,7 @@ struct scripts {
     _Atomic uint64_t bytes, shown_count, flushes;
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct scripts *scripts_new(void)
 {
@@ -261,7 +261,7 @@ static bool read_shebang(struct script *script, char *problem)
     return true;
 }
 
-/* ---- what is asked of it ---- */
+/* ---- queries ---- */
 
 struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN])
 {

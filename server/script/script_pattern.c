@@ -187,7 +187,7 @@ static const char *match_least(struct match *match, const char *at, const char *
     }
 }
 
-/* ---- captures, and what is made of them ---- */
+/* ---- captures and results ---- */
 
 static const char *open_capture(struct match *match, const char *at, const char *pattern,
                                 ptrdiff_t what)

@@ -178,7 +178,7 @@ void script_push_scratch(lua_State *lua)
     lua_pushlstring(lua, scratch->data, scratch->len);
 }
 
-/* ---- the state's life ---- */
+/* ---- lifecycle ---- */
 
 struct script_state *script_state_new(struct worker *worker)
 {

@@ -23,8 +23,8 @@
 struct worker;
 
 /* The limit for the Lua states of all workers, including the memory of the commands that their runs
- * execute (until those runs end) and their replies. The output buffers of libraries have the same
- * limit of their own. It is a fraction of memory, but at most SCRIPT_MEMORY_MAX. */
+ * execute (until those runs end) and their replies. It is a fraction of memory, but at most
+ * SCRIPT_MEMORY_MAX. The output buffer of a library is limited to the same size separately. */
 #define SCRIPT_MEMORY_SHARE 2
 #define SCRIPT_MEMORY_MAX (256u * 1024 * 1024)
 
