@@ -404,7 +404,7 @@ enum config_start config_read(struct config *config, int argc, char *const argv[
     if (!read_all(&reader, argc, argv))
         return CONFIG_EXIT_FAILURE;
     if (!make_absolute(config)) {
-        fprintf(err, "Fatal error, the working directory cannot be named: %s\n", strerror(errno));
+        fprintf(err, "Fatal error, cannot determine the working directory: %s\n", strerror(errno));
         return CONFIG_EXIT_FAILURE;
     }
     return CONFIG_START;

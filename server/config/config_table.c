@@ -50,14 +50,14 @@
 #define REPLICATION UNUSED("there is no replication yet")
 #define CLUSTER UNUSED("there is no cluster mode yet")
 #define TLS UNUSED("connections are not encrypted")
-#define TYPES UNUSED("there are no such values yet, or they are kept in another form")
+#define TYPES UNUSED("there are no such values yet, or they are stored in another form")
 #define ACLS UNUSED("there are no ACL users yet; requirepass works")
 #define MEMORY_USE UNUSED("the engine manages its memory itself")
-#define IN_BACKGROUND UNUSED("space always comes back in the background")
+#define IN_BACKGROUND UNUSED("space is always freed in the background")
 #define PROCESS UNUSED("the server leaves this to the system")
 #define MONITORING UNUSED("this is not recorded yet")
 #define THREADS UNUSED("'workers' sets the number of threads")
-#define EVICTION UNUSED("keys are evicted beside the commands, as many as are needed")
+#define EVICTION UNUSED("keys are evicted in the background, as many as needed")
 
 static const struct directive_choice sync_names[] = {{"everysec", STORE_SYNC_EVERYSEC},
                                                      {"always", STORE_SYNC_ALWAYS},

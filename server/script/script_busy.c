@@ -25,7 +25,7 @@ static void note_busy(struct script_state *state, uint64_t ran_nsec)
         return;
     atomic_store_explicit(&worker->script.is_busy, true, memory_order_relaxed);
     log_line(&worker->server->log, CONFIG_LOG_WARNING,
-             "A script runs for %llu ms already; SCRIPT KILL ends it. Its name: %s.",
+             "A script has been running for %llu ms; SCRIPT KILL ends it. Its SHA-1: %s.",
              (unsigned long long)(ran_nsec / NSEC_PER_MS), state->script->sha);
 }
 
