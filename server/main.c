@@ -255,7 +255,7 @@ static bool serve(struct server *server, struct listener *listener)
     } else {
         server_stop(server);
     }
-    log_line(&server->log, CONFIG_LOG_NOTICE, "Finishing what runs");
+    log_line(&server->log, CONFIG_LOG_NOTICE, "Shutting down: waiting for commands in flight");
     end_workers(server, server->worker_count, server->worker_count);
     return is_listening;
 }
@@ -276,7 +276,7 @@ static bool serve_store(struct server *server, struct listener *listener)
     log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");
     if (store_close(server->store) != STORE_OK) {
         log_line(&server->log, CONFIG_LOG_WARNING,
-                 "Writing to the store has failed: what was not acknowledged may be lost");
+                 "Writing to the store has failed: unacknowledged writes may be lost");
         is_well = false;
     }
     return is_well;

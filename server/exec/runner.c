@@ -126,7 +126,7 @@ static bool is_cut_short(const struct request *request)
         return false;
     if (request->result != STORE_CANCELLED)
         log_line(&request->call.server->log, CONFIG_LOG_WARNING,
-                 "A collection could not be read while it was sent: closing client %s",
+                 "Client %s closed: a collection could not be read while it was being sent",
                  conn_peer_name(request->conn));
     return true;
 }

@@ -442,7 +442,7 @@ static bool move(struct listener *listener, int port, const char *addresses)
         close_tcp(listener, before);
     if (!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses))
         log_line(&listener->server->log, CONFIG_LOG_WARNING,
-                 "Nobody can connect by TCP: the addresses left cannot be taken again");
+                 "No client can connect by TCP: the previous addresses cannot be bound again");
     if (good) {
         listener->port = port;
         snprintf(listener->addresses, sizeof listener->addresses, "%s", addresses);

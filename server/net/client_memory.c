@@ -147,8 +147,8 @@ void client_memory_keep_bound(struct worker *worker)
         if (conn == NULL || held_bytes(conn) == 0)
             return;
         log_line(&worker->server->log, CONFIG_LOG_NOTICE,
-                 "Client %s closed: clients are over their share of maxmemory, and it holds the "
-                 "most, %llu bytes",
+                 "Client %s closed: client buffers exceed their limit, and it has the largest, "
+                 "%llu bytes",
                  conn_peer_name(conn), (unsigned long long)held_bytes(conn));
         counter_add(&worker->counters.evicted_clients, 1);
         close_largest(conn);

@@ -595,7 +595,7 @@ static bool load_piece(struct conn *conn)
     }
     if (result != STORE_ABSENT) {
         log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
-                 "A stored value could not be read while it was sent: closing client %s",
+                 "Client %s closed: a stored value could not be read while it was being sent",
                  conn_peer_name(conn));
         conn_kill(conn);
         return false;
@@ -705,8 +705,8 @@ static void check_limit(struct conn *conn)
         return;
     counter_add(&worker->counters.output_buffer_closed, 1);
     log_line(&worker->server->log, CONFIG_LOG_WARNING,
-             "Client %s closed: it is over its output buffer limit, by what it has not read or by "
-             "one reply",
+             "Client %s closed: its unread output, or a single reply, exceeds the output buffer "
+             "limit",
              conn_peer_name(conn));
     conn_kill(conn);
 }

@@ -116,8 +116,8 @@ static void fail(struct spool *spool, enum store_result result)
 {
     struct conn *conn = spool->conn;
     log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
-             "Client %s closed: commands that were set aside could not be read: %s",
-             conn_peer_name(conn), reason_of(result));
+             "Client %s closed: its spooled commands could not be read: %s", conn_peer_name(conn),
+             reason_of(result));
     conn_kill(conn);
 }
 
@@ -127,8 +127,8 @@ void spool_tick(struct spool *spool, int64_t idle_ms)
     if (spool->refusal == STORE_OK || idle_ms <= PATIENCE_MS)
         return;
     log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
-             "Client %s closed: it does not read its replies, and commands that it sends cannot "
-             "be set aside: %s",
+             "Client %s closed: it does not read its replies, and its further commands cannot be "
+             "spooled: %s",
              conn_peer_name(conn), reason_of(spool->refusal));
     conn_kill(conn);
 }
