@@ -15,8 +15,7 @@ bool process_raise_descriptors(struct server *server);
 /* Descriptors that the server needs besides its clients'. */
 uint64_t process_own_descriptors(const struct config *config);
 
-/* Continues as a child with its own session, without terminal. Call before any thread is started.
- */
+/* Continues as a child with its own session, without terminal. Call before starting threads. */
 bool process_daemonize(void);
 
 /* Written if a pidfile is configured, or the process is a daemon. */

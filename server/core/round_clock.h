@@ -29,8 +29,7 @@ static inline uint32_t round_clock_weight(const struct command *command)
 
 bool round_clock_is_late(struct worker *worker);
 
-/* A command of this weight has run. Returns whether the round has taken too long for another one.
- */
+/* A command of this weight has run. Returns whether the round is too long for another one. */
 static inline bool round_clock_note(struct worker *worker, uint32_t weight)
 {
     worker->round_weight += weight;

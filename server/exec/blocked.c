@@ -187,8 +187,7 @@ static bool has_choice(const struct waiter *waiter, uint64_t turn)
     return atomic_load(&waiter->state) == SUMMONED && atomic_load(&waiter->turn) == turn;
 }
 
-/* Hands the key to the first waiter whose type is ready. The lock of the key's partition is held.
- */
+/* Hands the key to the first waiter whose type is ready. Under the lock of the key's partition. */
 static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
 {
     if (queue->ready == 0 || queue->handed != NULL)

@@ -35,8 +35,7 @@ bool watch_add(struct watch *watch, const struct store_key *key, const struct st
 void watch_keys(const struct watch *watch, struct store_key *keys);
 
 /* In a run function that has declared them: whether any key has changed or expired since it was
- * added. Exact: a key that has not changed now cannot change before the transaction is committed.
- */
+ * added. Exact: a key not changed now cannot change before the transaction is committed. */
 STORE_MUST_CHECK enum store_result watch_check(const struct watch *watch, struct store_txn *txn,
                                                bool *has_changed);
 

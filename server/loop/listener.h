@@ -1,6 +1,6 @@
 /*
  * The server's listening sockets: TCP on every address of `bind`, and a Unix socket. An accepted
- * connection goes to the worker with the fewest.
+ * connection goes to the worker with the fewest connections.
  *
  * Threads: all calls from the main thread, except for listener_move.
  */
@@ -20,8 +20,7 @@ struct listener *listener_bind(struct server *server);
 bool listener_listen(struct listener *listener);
 
 /* Called by a worker: moves TCP to other addresses or another port (0: none). Waits until clients
- * can connect there and no longer to the old ones. False: failed and logged; nothing has changed.
- */
+ * can connect there and no longer to the old ones. False: failed, logged, nothing has changed. */
 bool listener_move(struct listener *listener, int port, const char *addresses);
 
 /* Accepts until the server stops. */

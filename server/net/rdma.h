@@ -56,8 +56,7 @@ struct rdma_port_info {
 
 struct rdma_info {
     struct rdma_port_info chosen; /* for the connection that asked */
-    /* Source addresses of its channels: the one that is their connection's address, else end.gid.
-     */
+    /* Source addresses of its channels: their connection's own address, else end.gid. */
     uint8_t gids[RDMA_GIDS_MAX][16];
     uint32_t gid_count;
     struct rdma_port_info ports[RDMA_DEVICES_MAX]; /* all in use */

@@ -75,8 +75,7 @@ struct transport {
     char local[TRANSPORT_NAME_MAX];
 };
 
-/* Takes ownership of a connected, non-blocking socket, also on failure (NULL), when it is closed.
- */
+/* Takes ownership of a connected, non-blocking socket; closes it also on failure (NULL). */
 struct transport *transport_socket(struct event_base *base, int fd, bool is_unix);
 
 #endif
