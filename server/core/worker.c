@@ -178,7 +178,7 @@ void worker_visit_urgent(struct worker *worker)
 
 void worker_visit_woken(struct worker *worker)
 {
-    if (!worker->is_spilled)
+    if (!worker->runs_nested_round)
         store_run_handoffs(worker->store);
 }
 

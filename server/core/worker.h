@@ -141,7 +141,7 @@ struct worker {
     struct script_state *scripts; /* NULL: no script has run here yet */
     struct script_shown script;
     bool is_throttled;      /* see pubsub_throttles */
-    bool is_spilled;        /* in hooks->run_nested_round: only CMD_ALLOW_BUSY commands run */
+    bool runs_nested_round; /* in hooks->run_nested_round: only CMD_ALLOW_BUSY commands run */
     struct rdma_loop *rdma; /* NULL: no RDMA here */
     struct rdma_poll_group *rdma_group;
     const struct loop_hooks *hooks;

@@ -256,7 +256,7 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     struct shared shared;
     conn_output_uncork(worker);
     set_shared_apart(worker, &shared);
-    worker->is_spilled = true;
+    worker->runs_nested_round = true;
     worker->now_ms = 0;
     worker_visit_urgent(worker);
     round_clock_restart(worker);
@@ -265,7 +265,7 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     take_up_again(worker);
     give_turns_but(worker, apart);
     send_replies(worker, apart);
-    worker->is_spilled = false;
+    worker->runs_nested_round = false;
     put_shared_back(worker, &shared);
 }
 
