@@ -68,11 +68,11 @@ def test_a_script_that_holds_a_key(server):
             pytest.skip("this machine lets nobody trace a process")
     assert re.search(r"conn id=\d+ name=blocked db=0 resp=2 cmd=blpop .* blocked", said), said
     queue = re.search(r"queue of key hash .*\n((?:  .*\n)+)", said).group(1)
-    assert re.search(r"claim hash=.* granted txn=", queue) and re.search(r"shared waits txn=", queue), said
+    assert re.search(r"key_lock hash=.* granted txn=", queue) and re.search(r"shared waits txn=", queue), said
     assert "not granted: 1" in queue, said
     assert re.search(r"txn (paused|running), next TXN_RUN, HOLDS_KEYS", queue), said
     assert "txn queued, next TXN_RUN, HOLDS_KEYS" in queue, said
     assert re.search(r"^valid.*: [1-9]", said, re.M) and re.search(r"^free: [1-9]", said, re.M), said
     assert re.search(r"item key='needle:7' database=\d+ commit=\d+ payload=10 ", said), said
-    assert re.search(r"^frame page=\d+ of space \d+ ", said, re.M), said
+    assert re.search(r"^frame page=\d+ of file \d+ ", said, re.M), said
     assert "Error" not in said and "Traceback" not in said, said

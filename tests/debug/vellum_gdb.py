@@ -3,7 +3,7 @@
     gdb -p PID -x tests/debug/vellum_gdb.py
     gdb build/bin/vellum-server CORE -x tests/debug/vellum_gdb.py
 
-Printers: struct format_item (with its key), struct frame, struct claim (a key lock), struct store_txn,
+Printers: struct format_item (with its key), struct frame, struct key_lock, struct store_txn,
 struct conn. Commands, which find the server by the frames of its threads:
 
     vellum connections     each connection: its client, last command, requests, unsent bytes
@@ -19,9 +19,9 @@ import gdb
 
 FIELDS = {
     "format_item": ["database", "version", "key_len", "payload_len", "type", "flags"],
-    "frame": ["page", "space", "state", "refs", "commit", "dirty", "writing", "visited", "waiters"],
-    "claim": ["next", "txn", "hash", "partition", "exclusive", "granted", "queue"],
-    "store_txn": ["state", "phase", "hold", "again", "scout", "waits", "reruns", "blocking_io", "starved", "throttled",
+    "frame": ["page", "file", "state", "refs", "commit", "dirty", "writing", "visited", "waiters"],
+    "key_lock": ["next", "txn", "hash", "partition", "exclusive", "granted", "queue"],
+    "store_txn": ["state", "phase", "hold", "again", "prefetch_run", "waits", "reruns", "blocking_io", "starved", "throttled",
                   "refuses", "key_lock_count", "ungranted", "write_count", "pin_count", "shown"],
     "conn": ["session", "transport", "next", "request_count", "running", "output_bytes", "waiter",
              "is_flowing", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
@@ -30,7 +30,7 @@ FIELDS = {
     "worker": ["server", "conns", "index"],
     "store": ["partitions", "partition_count", "cache"],
     "page_cache": ["arena"],
-    "partition": ["claims", "key_lock_count"],
+    "partition": ["key_locks", "key_lock_count"],
     "arena": ["frames", "memory", "chunk_count"],
 }
 TXN_FLAGS = ("blocking_io", "starved", "throttled", "refuses")
@@ -91,22 +91,22 @@ def frame_state(frame):
 
 
 def say_frame(frame):
-    return (f"frame page={int(frame['page'])} of space {int(frame['space'])} {frame_state(frame)}"
+    return (f"frame page={int(frame['page'])} of file {int(frame['file'])} {frame_state(frame)}"
             f" refs={int(frame['refs'])} commit={int(frame['commit'])}"
             f"{flags(frame, ('dirty', 'writing', 'visited'))}"
             f"{' awaited' if int(frame['waiters']) else ''}")
 
 
-def say_claim(claim):
-    return (f"claim hash={int(claim['hash']):#x} partition={int(claim['partition'])}"
-            f" {'exclusive' if claim['exclusive'] else 'shared'}"
-            f" {'granted' if claim['granted'] else 'waits'} txn={int(claim['txn']):#x}")
+def say_key_lock(key_lock):
+    return (f"key_lock hash={int(key_lock['hash']):#x} partition={int(key_lock['partition'])}"
+            f" {'exclusive' if key_lock['exclusive'] else 'shared'}"
+            f" {'granted' if key_lock['granted'] else 'waits'} txn={int(key_lock['txn']):#x}")
 
 
 def say_txn(txn):
     state = named(txn["state"], "txn_state", "TXN_")
     return (f"txn {state}, next {txn['phase']}, {txn['hold']} waits={number(txn['waits'])}"
-            f" claims={int(txn['key_lock_count'])}"
+            f" key_locks={int(txn['key_lock_count'])}"
             f" (not granted: {number(txn['ungranted'])}) writes={int(txn['write_count'])}"
             f" pins={int(txn['pin_count'])} reruns={int(txn['reruns'])} shown={int(txn['shown'])}"
             f"{flags(txn, TXN_FLAGS)}")
@@ -123,7 +123,7 @@ def say_conn(conn):
             f"{'' if int(conn['transport']) else ' closed'}")
 
 
-WORDING = {"format_item": say_item, "frame": say_frame, "claim": say_claim, "store_txn": say_txn,
+WORDING = {"format_item": say_item, "frame": say_frame, "key_lock": say_key_lock, "store_txn": say_txn,
            "conn": say_conn}
 
 
@@ -203,20 +203,20 @@ def connections(server):
 
 
 def locks(server):
-    """The first claim of each queue of a bucket leads to the next key's queue."""
+    """The first key_lock of each queue of a bucket leads to the next key's queue."""
     store = server["store"]
     for index in range(int(store["partition_count"])):
         partition = store["partitions"][index]
         if not int(partition["key_lock_count"]):
             continue
-        first, last = partition["claims"].type.range()
+        first, last = partition["key_locks"].type.range()
         for bucket in range(first, last + 1):
-            head = partition["claims"][bucket]
+            head = partition["key_locks"][bucket]
             while int(head):
                 print(f"queue of key hash {int(head['hash']):#x}, partition {index}")
-                for claim in chain(head):
-                    print(f"  {say_claim(claim)}")
-                    print(f"    {say_txn(claim['txn'].dereference())}")
+                for key_lock in chain(head):
+                    print(f"  {say_key_lock(key_lock)}")
+                    print(f"    {say_txn(key_lock['txn'].dereference())}")
                 head = head["queue"]["next_bucket"]
 
 
