@@ -572,10 +572,8 @@ static bool over_dirty_limit(const struct store *store)
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
-enum store_result commit(struct store_txn *txn)
+static enum store_result commit_changes(struct store_txn *txn)
 {
-    if (txn->write_count == 0 && !changes_databases(txn) && txn->phase != TXN_BUILD)
-        return STORE_OK;
     assert(txn->phase != TXN_RUN && txn->prefetch_run == SCOUT_NEVER);
     if (env_failed(&txn->store->env))
         return STORE_REFUSED;
@@ -599,4 +597,11 @@ enum store_result commit(struct store_txn *txn)
     release_frames(txn);
     tree_release(txn);
     return result;
+}
+
+/* Small, so that reads pay no call. */
+enum store_result commit(struct store_txn *txn)
+{
+    bool changes = txn->write_count > 0 || changes_databases(txn) || txn->phase == TXN_BUILD;
+    return changes ? commit_changes(txn) : STORE_OK;
 }

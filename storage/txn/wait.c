@@ -78,6 +78,14 @@ bool request_holds(const struct store_txn *txn, uint32_t partition)
     return txn->locked[partition / 64] >> (partition % 64) & 1;
 }
 
+/* Further keys of a request of very many add nothing then. */
+static bool locks_all(const struct store_txn *txn)
+{
+    uint32_t locked =
+        (uint32_t)(__builtin_popcountll(txn->locked[0]) + __builtin_popcountll(txn->locked[1]));
+    return locked == txn->store->partition_count;
+}
+
 void request_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;
@@ -85,11 +93,11 @@ void request_lock(struct store_txn *txn)
     assert(!txn->locked[0] && !txn->locked[1]);
     txn->locked[0] = txn->more[0];
     txn->locked[1] = txn->more[1];
-    uint32_t missing = store->partition_count;
-    for (uint32_t i = 0; i < request->key_count && missing > 0; i++) {
+    for (uint32_t i = 0; i < request->key_count; i++) {
         uint32_t partition = request->keys[i].slot >> store->slot_shift;
-        missing -= !request_holds(txn, partition);
         txn->locked[partition / 64] |= 1ull << (partition % 64);
+        if (i % 64 == 63 && locks_all(txn))
+            break;
     }
     if (request->scope == STORE_SCOPE_ALL)
         for (uint32_t i = 0; i < store->partition_count; i++)
