@@ -137,6 +137,8 @@ bool format_item_is_sound(const struct format_item *item)
 {
     const uint8_t forms = item->flags & (FORMAT_LARGE | FORMAT_TREES);
     uint32_t head = sizeof(struct format_long_key);
+    if (item->version == 0) /* a transaction's own write has none */
+        return false;
     if (item->flags & FORMAT_NODE)
         return item->flags == FORMAT_NODE && item->database == FORMAT_HIDDEN &&
                node_is_sound((const struct format_node *)item);

@@ -119,6 +119,11 @@ enum store_result superblock_create(struct superblock *block, const struct store
 
 /* ---- an existing one ---- */
 
+static bool is_known(uint32_t version)
+{
+    return version >= FORMAT_STAMP_OLDEST && version <= FORMAT_STAMP;
+}
+
 /* Later than any real time: keys would expire by it. */
 #define CLOCK_MOST_MS (1ull << 48)
 /* More commits or starts than possible: numbers would wrap to 0. */
@@ -129,7 +134,7 @@ enum store_result superblock_create(struct superblock *block, const struct store
 static bool is_sound(const struct format_superblock *super)
 {
     uint32_t partitions = super->partition_count;
-    return super->version != FORMAT_STAMP ||
+    return !is_known(super->version) ||
            (partitions > 0 && partitions <= FORMAT_PARTITION_MAX &&
             (partitions & (partitions - 1)) == 0 && super->journal_bytes >= JOURNAL_MIN_BYTES &&
             super->journal_bytes <= JOURNAL_MAX_BYTES &&
@@ -156,11 +161,6 @@ static bool is_damaged(const struct format_superblock *copy)
 {
     static const struct format_superblock blank;
     return memcmp(copy, &blank, sizeof blank) != 0 && !is_valid(copy);
-}
-
-static bool is_known(uint32_t version)
-{
-    return version >= FORMAT_STAMP_OLDEST && version <= FORMAT_STAMP;
 }
 
 static enum store_result judge(const struct format_superblock *found, uint64_t magic,

@@ -75,8 +75,8 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
     pthread_mutex_lock(&file->lock);
     bool is_sound = format_extent_is_sound(extent);
     bool kept = is_sound && page_file_try_keep_run(file, extent);
-    bool is_noted = kept || !is_sound || !page_file_has_run(file, extent) ||
-                    extent_note_disputed(scan->store, extent->page);
+    /* Also where no run begins now: one may, once the segment has another class. */
+    bool is_noted = kept || !is_sound || extent_note_disputed(scan->store, extent->page);
     pthread_mutex_unlock(&file->lock);
     if (!kept) {
         scan->damaged++;

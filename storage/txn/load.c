@@ -119,7 +119,8 @@ static void verify_items(struct page_file *file, uint32_t page, char *memory)
     for (uint32_t slot = 0; slot < count; slot++) {
         struct format_item *item = (struct format_item *)(memory + slot * size);
         bool empty = file->free_slots[page] >> slot & 1;
-        if (empty || verify_slot(file, page, slot, item) != SLOT_DAMAGED)
+        if (empty || (verify_slot(file, page, slot, item) != SLOT_DAMAGED &&
+                      item->version <= atomic_load(&file->engine->journal.appended)))
             continue;
         if (item->database != FORMAT_DAMAGED) {
             env_log(&file->engine->env, STORE_LOG_WARNING,

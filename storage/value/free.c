@@ -197,10 +197,12 @@ static void free_extents(struct page_file *file, const struct format_extent *ext
     pthread_mutex_unlock(&file->lock);
 }
 
+/* Also false for a disputed node: the scan took the extents that it names for free. */
 static bool has_run(struct store *store, const struct format_extent *run)
 {
     pthread_mutex_lock(&store->extents.lock);
-    bool there = page_file_has_run(&store->extents, run);
+    bool there = page_file_has_run(&store->extents, run) &&
+                 !number_list_has(&store->disputed_runs, run->page);
     pthread_mutex_unlock(&store->extents.lock);
     return there;
 }

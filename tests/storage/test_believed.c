@@ -269,7 +269,10 @@ static void try_once(struct rig *rig, struct rng *rng, const struct medium *whol
 {
     struct medium *medium = medium_copy(whole);
     char text[160];
-    uint32_t most = rng_chance(rng, 70) ? 1 : 4;
+    /* Of nested structures one: where the next field is, a spoiled one cannot tell. */
+    bool is_nested =
+        kind == SPOIL_ITEM || kind == SPOIL_NODE || kind == SPOIL_EXTENTS || kind == SPOIL_JOURNAL;
+    uint32_t most = is_nested || rng_chance(rng, 70) ? 1 : 4;
     for (uint32_t i = 0; i < most; i++)
         if (!spoil(rng, medium, kind, text))
             text[0] = 0;
