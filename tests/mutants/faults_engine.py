@@ -305,7 +305,8 @@ fault("copy-is-clean", "storage/cache/page_file.c",
       by=[CONCURRENT, RANDOM])
 fault("page-unverified", "storage/txn/load.c",
       "a damaged item is served from a page that was read",
-      ("if (empty || verify_slot(file, page, slot, item) != SLOT_DAMAGED)", "if (true)"),
+      ("if (empty || (verify_slot(file, page, slot, item) != SLOT_DAMAGED && "
+       "item->version <= atomic_load(&file->engine->journal.appended)))", "if (true)"),
       by=[FAULTS])
 fault("read-error-ignored", "storage/txn/load.c",
       "what a failed read left in a frame is served",
