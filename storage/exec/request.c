@@ -521,7 +521,7 @@ static void refuse_behind_store_lock(struct store_txn *txn)
 
 static void begin_to_refuse(struct store_txn *txn)
 {
-    assert(txn_state(txn) == TXN_RUNNING && txn->hold != HOLDS_NOTHING);
+    assert(txn_state(txn) == TXN_RUNNING);
     txn->refuses = true;
     atomic_fetch_add_explicit(&txn->store->refusing, 1, memory_order_relaxed);
     if (txn->hold == HOLDS_STORE)
