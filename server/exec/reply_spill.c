@@ -110,7 +110,11 @@ enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill
         if (result != STORE_OK)
             return result;
     }
-    resp_move(call->reply, said);
+    /* A write runs again if it has to wait after its reply, and needs the bytes once more. */
+    if ((call->command->flags & CMD_READONLY) != 0 && call->outer == NULL)
+        resp_move(call->reply, said);
+    else
+        resp_raw(call->reply, said->data, said->len);
     return STORE_OK;
 }
 

@@ -192,3 +192,13 @@ def test_a_change_of_many_elements_is_many_rounds(server, words):
     left = {"zset": MEMBERS, "set": MEMBERS, "hash": 0}
     left[words[1]] += 25_000 if words[0] in ("SADD", "HSET") else -25_000
     assert [client.zcard("zset"), client.scard("set"), client.hlen("hash")] == list(left.values())
+
+
+def test_a_long_removal_keeps_its_reply(server):
+    """What SPOP has chosen is in its reply, although it runs again after the reply was made."""
+    client = server.client()
+    members = [b"%0100d" % i for i in range(30000)]
+    client.sadd("popped", *members)
+    taken = client.spop("popped", 20000)
+    assert len(set(taken)) == 20000 and set(taken) <= set(members)
+    assert client.scard("popped") == 10000
