@@ -505,17 +505,22 @@ void leaf_append(struct format_node *to, const struct format_node *from, uint32_
     leaf_rehash(to);
 }
 
-uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t extra)
+uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t size, bool *is_left)
 {
-    uint32_t half = (node_used(node) + extra) / 2, passed = 0, i = 0;
-    while (i + 1 < node->count) {
-        uint32_t size = leaf_size_at(node, i) + (i == place ? extra : 0);
-        if (passed + size > half && i > 0)
-            break;
-        passed += size;
-        i++;
+    uint32_t half = (node_used(node) + size) / 2, passed = 0;
+    for (uint32_t i = 0;; i++) {
+        *is_left = place < i;
+        if (i == place) {
+            if (passed && passed + size > half)
+                return i;
+            passed += size;
+            *is_left = true;
+        }
+        uint32_t next = leaf_size_at(node, i);
+        if (passed && passed + next > half)
+            return i;
+        passed += next;
     }
-    return i;
 }
 
 void leaf_divide(const struct format_node *left, const struct format_node *right,

@@ -86,8 +86,10 @@ void leaf_rehash(struct format_node *node);
 /* Appends entries [first, end) of `from` to those of `to`. */
 void leaf_append(struct format_node *to, const struct format_node *from, uint32_t first,
                  uint32_t end);
-/* Where to split a leaf that is to get `extra` bytes at `place`, into halves of equal size. */
-uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t extra);
+/* Where to split a full leaf that is to get an entry of `size` bytes at `place`: returns the first
+ * entry of the right half; *is_left tells whether the new one belongs to the left half. Each half
+ * has room, because no entry takes more than a quarter of a node. */
+uint32_t leaf_middle(const struct format_node *node, uint32_t place, uint32_t size, bool *is_left);
 /* The shortest key that separates the end of `left` from the beginning of `right`; it lies in
  * `right`. */
 void leaf_divide(const struct format_node *left, const struct format_node *right,

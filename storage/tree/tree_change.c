@@ -183,11 +183,12 @@ static enum store_result part_leaf(struct store_cursor *cursor, struct format_no
         leaf_insert(fresh, 0, entry);
         leaf_rehash(leaf);
     } else {
-        uint32_t middle = leaf_middle(leaf, place, leaf_entry_size(entry));
+        bool is_left;
+        uint32_t middle = leaf_middle(leaf, place, leaf_entry_size(entry), &is_left);
         leaf_append(fresh, leaf, middle, leaf->count);
         node_truncate(leaf, middle);
         leaf_rehash(leaf);
-        if (place < middle)
+        if (is_left)
             leaf_insert(leaf, place, entry);
         else
             leaf_insert(fresh, place - middle, entry);

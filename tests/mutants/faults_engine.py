@@ -209,6 +209,10 @@ fault("wrong-leaf", "storage/tree/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
       ("if (!at_end && !at_start)", "if (true)"),
       by=TREES)
+fault("new-entry-in-the-fuller-half", "storage/format/tree_node.c",
+      "a new entry that belongs to the left half of a split leaf comes into the right one",
+      ("passed += size; *is_left = true;", "passed += size;"),
+      by=[TREES[0], "test_collections.py::test_a_leaf_splits_around_an_entry_of_a_quarter"])
 fault("shared-bytes-unchecked", "storage/format/tree_node.c",
       "a key that does not begin as the others do comes into a leaf unnoticed",
       ("if (node->shared == 0) return true;", "if (node->count) return true;"),

@@ -289,3 +289,21 @@ def test_larger_than_memory(make_server):
         (names[i], 2.0 * i + 1) for i in range(10, 5001)]
     assert client.llen("l3") in (0, 30000) and client.smismember("s3", names[::100]) == 60 * [1]
     assert [client.lindex("l2", i) for i in range(0, 30000, 1000)] == values[::1000]
+
+
+def test_a_leaf_splits_around_an_entry_of_a_quarter(server, client):
+    """Wherever the new entry comes to lie, both halves have room for what they get."""
+    rng = harness.chance()
+    for case in range(400):
+        key, model = "split:%d" % case, {}
+        for _ in range(12):
+            field = b"%03d" % rng.randrange(1000)
+            model[field] = b"v" * rng.choice([1, 200, 480, 900, 960, 970])
+            client.hset(key, field, model[field])
+        assert client.hgetall(key) == model, case
+    shapes = [(b"a", 500), (b"b2", 980), (b"b3", 980), (b"b4", 980), (b"c", 480), (b"b1", 980)]
+    client.hset("shaped", mapping={name: b"v" * length for name, length in shapes})
+    assert client.hlen("shaped") == 6
+    server.restart()
+    kept = server.client().hgetall("shaped")
+    assert kept == {name: b"v" * length for name, length in shapes}
