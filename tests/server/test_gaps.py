@@ -168,7 +168,7 @@ def test_a_long_transaction_is_many_rounds(server):
             raw.reply()
         rounds, reply = rounds_of(server, raw, "EXEC")
         assert reply == b"*%d\r\n" % commands + b":1\r\n" * commands
-    assert rounds > 8
+    assert rounds > 5  # of which asking takes three
     assert server.client().scard("set") == MEMBERS + commands
 
 
@@ -188,7 +188,7 @@ def test_a_change_of_many_elements_is_many_rounds(server, words):
     with server.raw(timeout=300) as raw:
         rounds, reply = rounds_of(server, raw, *words)
     assert counted(reply) in (25_000, 50_000)  # ZPOPMIN tells the scores, too
-    assert rounds > 8
+    assert rounds > 5  # of which asking takes three
     left = {"zset": MEMBERS, "set": MEMBERS, "hash": 0}
     left[words[1]] += 25_000 if words[0] in ("SADD", "HSET") else -25_000
     assert [client.zcard("zset"), client.scard("set"), client.hlen("hash")] == list(left.values())
