@@ -5,6 +5,7 @@
 #include "server/commands/commands.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -80,7 +81,7 @@ static bool find_row(struct call *call, struct resp_slice name, size_t *row)
     if (*row < directive_count)
         return true;
     resp_errorf(call->reply, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
-                name.len < 128 ? (int)name.len : 128, name.data);
+                name.len < INT_MAX ? (int)name.len : INT_MAX, name.data);
     return false;
 }
 

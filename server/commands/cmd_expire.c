@@ -2,6 +2,9 @@
  * Commands about the expiry of keys.
  */
 #include "server/commands/commands.h"
+
+#include <limits.h>
+
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
@@ -26,7 +29,7 @@ static bool expire_conditions(struct call *call, unsigned *conditions)
             n++;
         if (n == 4) {
             resp_errorf(call->reply, "ERR Unsupported option %.*s",
-                        arg.len > 1024 ? 1024 : (int)arg.len, arg.data);
+                        arg.len > INT_MAX ? INT_MAX : (int)arg.len, arg.data);
             return false;
         }
         *conditions |= 1u << n;

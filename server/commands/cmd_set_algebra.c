@@ -6,6 +6,9 @@
  * sets are all ordered by the same hash, so these look-ups access their pages in order, too.
  * Results are collected in steps. A result to be stored is written when it is complete, or, if it
  * is long, to a bulk load meanwhile.
+ *
+ * Like Redis, SUNION of sets of integers replies in the order of the numbers if there are few
+ * enough to be such a set, too.
  */
 #include "server/commands/commands.h"
 
@@ -20,6 +23,8 @@
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
+#define SORTED_MAX 65536 /* members of all sources; more are never sorted */
+
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 
 struct algebra {
@@ -29,6 +34,7 @@ struct algebra {
     uint32_t count;
     uint64_t limit;             /* SINTERCARD: stop at this count */
     bool is_stored, is_counted; /* collects members to store, or nothing; else a reply */
+    bool is_sorted;             /* collects members to sort, then a reply */
     bool has_missing;
     struct collector *collector;
 };
@@ -76,7 +82,7 @@ static enum store_result visit(void *arg, struct resp_slice name, struct resp_sl
     if (result != STORE_OK || !yes)
         return result;
     collector->count++;
-    if (algebra->is_stored) {
+    if (algebra->is_stored || algebra->is_sorted) {
         uint64_t len = name.len;
         resp_raw(&collector->out, (const char *)&len, sizeof len);
         resp_raw(&collector->out, name.data, name.len);
@@ -113,6 +119,19 @@ static int by_size(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key; /* reruns must use the same order */
 }
 
+/* Whether the union is by number, if it is not too large. */
+static bool is_of_integers(const struct algebra *algebra)
+{
+    uint64_t members = 0;
+    for (uint32_t i = 0; i < algebra->count; i++) {
+        const struct members *set = &algebra->sets[i];
+        if (set->exists && (set->type & ITEM_INTEGERS) == 0)
+            return false;
+        members += members_count(set);
+    }
+    return members <= SORTED_MAX;
+}
+
 /* Finds the sets at the keys from `first` on. */
 static enum store_result find_sets(struct algebra *algebra, uint32_t first)
 {
@@ -129,6 +148,8 @@ static enum store_result find_sets(struct algebra *algebra, uint32_t first)
     }
     if (algebra->operation == INTERSECTION)
         qsort(algebra->sets, algebra->count, sizeof *algebra->sets, by_size);
+    algebra->is_sorted =
+        algebra->operation == UNION && !algebra->is_stored && is_of_integers(algebra);
     return STORE_OK;
 }
 
@@ -182,7 +203,7 @@ static enum store_result compute(struct algebra *algebra, uint32_t first)
     struct collector *collector = algebra->collector = collector_get(call);
     if (collector == NULL)
         return STORE_NO_MEMORY;
-    collector->is_tail = !algebra->is_stored;
+    collector->is_tail = !algebra->is_stored && !algebra->is_sorted;
     if (algebra->is_stored)
         result = collector_build(call, collector, call->keys, 1, false, fill);
     if (result == STORE_OK)
@@ -194,6 +215,30 @@ static enum store_result compute(struct algebra *algebra, uint32_t first)
 
 /* ---- replying ---- */
 
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static enum store_result reply_sorted(struct call *call, const struct collector *collector)
+{
+    int64_t *numbers = store_alloc(call->txn, (collector->count + 1) * sizeof *numbers);
+    if (numbers == NULL)
+        return STORE_NO_MEMORY;
+    size_t at = 0;
+    for (uint64_t i = 0; i < collector->count; i++) {
+        struct resp_slice member = next_collected(collector, &at);
+        if (!resp_read_int64(member.data, member.len, &numbers[i]))
+            return STORE_DAMAGED;
+    }
+    if (set_may_be_integers(call, collector->count))
+        qsort(numbers, collector->count, sizeof *numbers, by_number);
+    for (uint64_t i = 0; i < collector->count; i++)
+        resp_bulk_integer(call->reply, numbers[i]);
+    return STORE_OK;
+}
+
 static enum store_result reply(struct call *call, enum operation operation)
 {
     struct algebra algebra = {.call = call, .operation = operation};
@@ -201,7 +246,8 @@ static enum store_result reply(struct call *call, enum operation operation)
     if (result != STORE_OK)
         return result;
     resp_set(call->reply, algebra.collector->count);
-    return collector_reply(call, algebra.collector);
+    return algebra.is_sorted ? reply_sorted(call, algebra.collector)
+                             : collector_reply(call, algebra.collector);
 }
 
 enum store_result cmd_sinter(struct call *call)

@@ -4,6 +4,7 @@
 #include "server/commands/commands.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 #include "server/types/members_reply.h"
 #include "server/types/set.h"
@@ -41,13 +42,34 @@ static enum store_result pop_one(struct call *call, struct members *set)
     return result == STORE_OK ? members_write(call, set, NOTIFY_SET, "spop") : result;
 }
 
+static int by_rank(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* The ranks of the picked members, ascending, for this run. */
+static const uint64_t *picked_ranks(struct call *call, const struct collector *collector)
+{
+    if (collector->order.places == NULL)
+        return collector->ranks;
+    uint64_t *ranks = store_alloc(call->txn, collector->count * sizeof *ranks);
+    if (ranks == NULL)
+        return NULL;
+    for (uint64_t i = 0; i < collector->count; i++)
+        ranks[i] = collector->order.places[collector->ranks[i]].rank;
+    qsort(ranks, collector->count, sizeof *ranks, by_rank);
+    return ranks;
+}
+
 /* From the last on, because a removal keeps the ranks before it. */
 static enum store_result remove_picked(struct call *call, struct members *set,
                                        const struct collector *collector)
 {
-    enum store_result result = STORE_OK;
+    const uint64_t *ranks = picked_ranks(call, collector);
+    enum store_result result = ranks != NULL ? STORE_OK : STORE_NO_MEMORY;
     for (uint64_t i = collector->count; i-- > 0 && result == STORE_OK;) {
-        result = members_remove_at(call, set, collector->ranks[i]);
+        result = members_remove_at(call, set, ranks[i]);
         if (result == STORE_OK)
             result = members_yield(call, set, i);
     }

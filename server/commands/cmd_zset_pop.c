@@ -182,38 +182,70 @@ static bool random_options(struct call *call, int64_t *count, bool *with_scores)
 }
 
 struct picking {
+    struct zset *zset;
     struct collector *collector;
     enum zset_form form;
 };
 
-static enum store_result show_picked(void *arg, struct resp_slice name, struct resp_slice value)
+static enum store_result element_at(struct zset *zset, uint64_t rank, struct zset_pair *pair)
+{
+    struct zset_place place;
+    struct zset_element element;
+    enum store_result result = zset_seek(zset, rank, &place);
+    if (result == STORE_OK)
+        result = zset_get(zset, &place, &element);
+    if (result == STORE_OK)
+        result = zset_name(zset, &element, &pair->member);
+    if (result == STORE_OK)
+        pair->score = element.score;
+    return result;
+}
+
+static enum store_result show_picked(void *arg, uint64_t rank)
 {
     const struct picking *picking = arg;
     struct resp_writer *out = &picking->collector->out;
-    double score;
-    if (!zset_score_parse(value, &score))
-        return STORE_DAMAGED;
+    struct zset_pair pair;
+    enum store_result result = element_at(picking->zset, rank, &pair);
+    if (result != STORE_OK)
+        return result;
     if (picking->form == ZSET_PAIRS)
         resp_array(out, 2);
-    resp_bulk(out, name.data, name.len);
+    resp_bulk(out, pair.member.data, pair.member.len);
     if (picking->form != ZSET_MEMBERS)
-        resp_double(out, score);
+        resp_double(out, pair.score);
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-static enum store_result reply_some(struct call *call, const struct zset *zset, int64_t count,
+/* As in Redis from the last element on. */
+static enum store_result reply_all(struct call *call, struct zset *zset, enum zset_form form)
+{
+    struct steps steps;
+    uint64_t count = zset_count(zset);
+    enum store_result result =
+        steps_begin(&steps, call, zset_is_large(zset) && steps_are_many(count));
+    if (result == STORE_OK && steps.fresh)
+        zset_put_head(steps.out, count, form);
+    return result == STORE_OK ? zset_reply_range(&steps, zset, count, count, true, form) : result;
+}
+
+static enum store_result reply_some(struct call *call, struct zset *zset, int64_t count,
                                     enum zset_form form)
 {
     struct members members = zset_members(zset);
-    struct picking picking = {.collector = collector_get(call), .form = form};
+    uint64_t picks = members_pick_count(&members, count);
+    if (picks == zset_count(zset) && count >= 0)
+        return reply_all(call, zset, form);
+    struct picking picking = {.zset = zset, .collector = collector_get(call), .form = form};
     struct collector *collector = picking.collector;
     if (collector == NULL)
         return STORE_NO_MEMORY;
     if (collector->at == 0 && collector->out.len == 0)
-        zset_put_head(&collector->out, members_pick_count(&members, count), form);
+        zset_put_head(&collector->out, picks, form);
     collector->is_reply = members_pick_ends(count);
-    enum store_result result =
-        members_pick(call, &members, collector, count, show_picked, &picking);
+    enum store_result result = STORE_OK;
+    if (picks > 0)
+        result = collector_pick(call, collector, zset_count(zset), count, show_picked, &picking);
     return result == STORE_OK ? collector_reply(call, collector) : result;
 }
 
@@ -256,23 +288,50 @@ struct scanning {
 };
 
 /* The format of scores here in Redis: 17 digits once the sorted set is a skip list. */
-static enum store_result show_scanned(void *arg, struct resp_slice name, struct resp_slice value)
+static enum store_result show_pair(const struct scanning *scanning, const struct zset_pair *pair)
 {
-    const struct scanning *scanning = arg;
     struct resp_writer *out = &scanning->collector->out;
     char text[40];
-    double score;
-    if (!zset_score_parse(value, &score))
-        return STORE_DAMAGED;
-    if (!scan_matches(scanning->filter, name))
+    if (!scan_matches(scanning->filter, pair->member))
         return STORE_OK;
     bool is_big = (scanning->zset->type & ITEM_BIG) != 0;
-    size_t len = is_big ? (size_t)snprintf(text, sizeof(text), "%.17g", score)
-                        : resp_print_double(text, score);
-    resp_bulk(out, name.data, name.len);
+    size_t len = is_big ? (size_t)snprintf(text, sizeof(text), "%.17g", pair->score)
+                        : resp_print_double(text, pair->score);
+    resp_bulk(out, pair->member.data, pair->member.len);
     resp_bulk(out, text, len);
     scanning->collector->count += 2;
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+static enum store_result show_scanned(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    struct zset_pair pair = {.member = name};
+    return zset_score_parse(value, &pair.score) ? show_pair(arg, &pair) : STORE_DAMAGED;
+}
+
+/* All of them by score: what Redis would keep as a listpack. */
+static enum store_result scan_whole(struct zset *zset, const struct scanning *scanning)
+{
+    struct collector *collector = scanning->collector;
+    while (collector->at < zset_count(zset)) {
+        struct zset_pair pair;
+        enum store_result result = element_at(zset, collector->at, &pair);
+        if (result == STORE_OK)
+            result = show_pair(scanning, &pair);
+        if (result != STORE_OK)
+            return result;
+        if (++collector->at < zset_count(zset) && collector_step_is_full(collector))
+            return collector_step(zset->call, collector);
+    }
+    return STORE_OK;
+}
+
+/* Some of them, in the order of the tree by member. */
+static enum store_result scan_part(struct zset *zset, struct scanning *scanning, uint64_t *cursor)
+{
+    struct members members = zset_members(zset);
+    return members_scan(zset->call, &members, scanning->collector, cursor, scanning->filter->count,
+                        show_scanned, scanning);
 }
 
 enum store_result cmd_zscan(struct call *call)
@@ -292,9 +351,10 @@ enum store_result cmd_zscan(struct call *call)
     if (scanning.collector == NULL)
         return STORE_NO_MEMORY;
     scanning.collector->is_tail = true;
-    struct members members = zset_members(&zset);
-    result = members_scan(call, &members, scanning.collector, &cursor, filter.count, show_scanned,
-                          &scanning);
+    if ((zset.type & ITEM_BIG) == 0)
+        cursor = 0;
+    result = (zset.type & ITEM_BIG) != 0 ? scan_part(&zset, &scanning, &cursor)
+                                         : scan_whole(&zset, &scanning);
     if (result != STORE_OK)
         return result;
     scan_reply_cursor(call, cursor);

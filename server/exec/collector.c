@@ -50,6 +50,28 @@ void collector_begin_step(struct collector *collector)
     collector->step_end = collector->out.len + step_bytes(collector);
 }
 
+enum store_result collector_pick(struct call *call, struct collector *collector, uint64_t size,
+                                 int64_t count, rank_visit *visit, void *arg)
+{
+    uint64_t picks = count < 0 ? -(uint64_t)count : (uint64_t)count;
+    if (count > 0 && collector->ranks == NULL) {
+        collector->ranks = rng_choose(&collector->rng, size, picks);
+        if (collector->ranks == NULL)
+            return STORE_NO_MEMORY;
+    }
+    while (collector->at < picks) {
+        struct rng rng = collector->rng;
+        uint64_t rank = count > 0 ? collector->ranks[collector->at] : rng_below(&rng, size);
+        enum store_result result = visit(arg, rank);
+        if (result != STORE_OK)
+            return result;
+        collector->rng = rng;
+        if (++collector->at < picks && collector_step_is_full(collector))
+            return collector_step(call, collector);
+    }
+    return STORE_OK;
+}
+
 void collector_next_source(struct collector *collector)
 {
     collector->source++;

@@ -78,6 +78,14 @@ struct collector *collector_get(struct call *call);
 
 void collector_begin_step(struct collector *collector);
 
+/* Picks ranks below `size` at random and visits them: `count` distinct ones in ascending order, or,
+ * if it is negative, -count of them with repetitions. A visit that does not return STORE_OK ends
+ * it, and is repeated. A count that is not negative must be below `size`. */
+typedef enum store_result rank_visit(void *arg, uint64_t rank);
+STORE_MUST_CHECK enum store_result collector_pick(struct call *call, struct collector *collector,
+                                                  uint64_t size, int64_t count, rank_visit *visit,
+                                                  void *arg);
+
 /* Moves on to the next source key. */
 void collector_next_source(struct collector *collector);
 

@@ -404,15 +404,22 @@ static enum store_result each_in_tree(struct call *call, struct members *members
     return result;
 }
 
+/* Finds the order, in steps. */
+static enum store_result arrange(struct call *call, struct members *members,
+                                 struct collector *collector)
+{
+    struct collector_order *order = &collector->order;
+    enum store_result result = members_arrange(call, members, order, collector->entries_left);
+    return result == STORE_OK && !order->is_sorted ? collector_step(call, collector) : result;
+}
+
 static enum store_result each_in_order(struct call *call, struct members *members,
                                        struct collector *collector, bool with_values,
                                        member_visit *visit, void *arg)
 {
     uint64_t count = members_count(members);
-    struct collector_order *order = &collector->order;
-    enum store_result result = members_arrange(call, members, order, collector->entries_left);
-    if (result == STORE_OK && !order->is_sorted)
-        return collector_step(call, collector);
+    const struct collector_order *order = &collector->order;
+    enum store_result result = arrange(call, members, collector);
     while (result == STORE_OK && collector->at < count) {
         struct store_cursor cursor;
         result = store_tree_seek_rank(members->tree, order->places[collector->at].rank, &cursor);
@@ -444,31 +451,22 @@ enum store_result members_each(struct call *call, struct members *members,
 
 /* ---- random members ---- */
 
-/* Pick number `index`; *rng is in the state before it. */
-static uint64_t pick(const struct collector *collector, struct rng *rng, uint64_t index,
-                     uint64_t count)
-{
-    return collector->ranks != NULL ? collector->ranks[index] : rng_below(rng, count);
-}
+struct picking {
+    struct call *call;
+    struct members *members;
+    const struct collector_place *places; /* in Redis's order, or NULL */
+    member_visit *visit;
+    void *arg;
+};
 
-static enum store_result visit_picks(struct call *call, struct members *members,
-                                     struct collector *collector, uint64_t picks,
-                                     member_visit *visit, void *arg)
+static enum store_result visit_rank(void *arg, uint64_t rank)
 {
-    while (collector->at < picks) {
-        struct resp_slice name, value;
-        struct rng rng = collector->rng;
-        uint64_t rank = pick(collector, &rng, collector->at, members_count(members));
-        enum store_result result = members_at(call, members, rank, &name, &value);
-        if (result == STORE_OK)
-            result = visit(arg, name, value);
-        if (result != STORE_OK)
-            return result;
-        collector->rng = rng;
-        if (++collector->at < picks && collector_step_is_full(collector))
-            return collector_step(call, collector);
-    }
-    return STORE_OK;
+    const struct picking *picking = arg;
+    struct resp_slice name, value;
+    if (picking->places != NULL)
+        rank = picking->places[rank].rank;
+    enum store_result result = members_at(picking->call, picking->members, rank, &name, &value);
+    return result == STORE_OK ? picking->visit(picking->arg, name, value) : result;
 }
 
 uint64_t members_pick_count(const struct members *members, int64_t count)
@@ -488,13 +486,14 @@ enum store_result members_pick(struct call *call, struct members *members,
         return STORE_OK;
     if (count >= 0 && (uint64_t)count >= size)
         return members_each(call, members, collector, true, visit, arg);
-    if (count > 0 && collector->ranks == NULL) {
-        collector->ranks = rng_choose(&collector->rng, size, (uint64_t)count);
-        if (collector->ranks == NULL)
-            return STORE_NO_MEMORY;
+    /* Repeated picks have no order. */
+    if (count > 0 && members_are_reordered(members)) {
+        enum store_result result = arrange(call, members, collector);
+        if (result != STORE_OK)
+            return result;
     }
-    uint64_t picks = members_pick_count(members, count);
-    return enough(visit_picks(call, members, collector, picks, visit, arg));
+    struct picking picking = {call, members, collector->order.places, visit, arg};
+    return enough(collector_pick(call, collector, size, count, visit_rank, &picking));
 }
 
 /* ---- in parts ---- */

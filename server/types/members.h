@@ -114,8 +114,9 @@ static inline bool members_pick_ends(int64_t count)
 /* The number of members that members_pick() picks. */
 uint64_t members_pick_count(const struct members *members, int64_t count);
 
-/* Picks random members: up to `count` distinct ones, or, if `count` is negative, that many with
- * repetitions. Otherwise like members_each(). */
+/* Picks random members: up to `count` distinct ones in Redis's order, or, if `count` is negative,
+ * that many with repetitions. Otherwise like members_each(). The distinct ones' ranks are those of
+ * collector->ranks, through collector->order if that is not empty. */
 STORE_MUST_CHECK enum store_result members_pick(struct call *call, struct members *members,
                                                 struct collector *collector, int64_t count,
                                                 member_visit *visit, void *arg);

@@ -22,6 +22,11 @@ static void become(struct members *set, uint8_t form)
     set->type = (uint8_t)(TYPE_SET | form);
 }
 
+bool set_may_be_integers(const struct call *call, uint64_t count)
+{
+    return count <= (uint64_t)limit(call, CONFIG_SET_MAX_INTSET_ENTRIES);
+}
+
 void set_expect(struct call *call, struct members *set, struct resp_slice first, size_t count)
 {
     int64_t number;

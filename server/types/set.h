@@ -25,6 +25,9 @@ static inline enum store_result set_has(struct call *call, struct members *set,
  * once. */
 void set_expect(struct call *call, struct members *set, struct resp_slice first, size_t count);
 
+/* Whether Redis would keep so many integers as an intset. */
+bool set_may_be_integers(const struct call *call, uint64_t count);
+
 STORE_MUST_CHECK enum store_result set_add(struct call *call, struct members *set,
                                            struct resp_slice member, bool *added);
 

@@ -58,6 +58,7 @@ def check_hash(server, key, mapping):
     assert scanned(server, "HSCAN", key, 0, "MATCH", "1*") == pairs(
         {field: value for field, value in mapping.items() if field.startswith(b"1")})
     assert raw_elements(server, "HRANDFIELD", key, 10_000, "WITHVALUES") == pairs(mapping)
+    assert len(check_picks(server, list(mapping), "HRANDFIELD", key, 5)) == 5
     script = "return redis.call('hkeys', KEYS[1])"
     assert raw_elements(server, "EVAL", script, 1, key) == list(mapping)
 
@@ -71,6 +72,14 @@ def check_set(server, key, members):
     assert raw_elements(server, "SORT", key, "BY", "nosort", "LIMIT", 5, 50) == members[5:55]
     assert raw_elements(server, "SINTER", key, key) == members
     assert raw_elements(server, "EVAL", "return redis.call('smembers', KEYS[1])", 1, key) == members
+
+
+def check_picks(server, shown, *words):
+    """A few by chance come in the same order as all of them."""
+    place = {member: i for i, member in enumerate(shown)}
+    picked = raw_elements(server, *words)
+    assert [place[member] for member in picked] == sorted(place[member] for member in picked)
+    return picked
 
 
 def test_a_hash_is_shown_as_it_was_made(server, client):
@@ -120,6 +129,15 @@ def test_a_set_is_shown_as_it_was_made(server, client):
     assert raw_elements(server, "SUNION", "nosuch", "s") == list(members)
     assert client.sinterstore("t", "s", "s") and client.sunionstore("u", "s")
     client.smove("t", "v", list(members)[3])
+    check_picks(server, list(members), "SRANDMEMBER", "s", 30)
+    for _ in range(3):
+        popped = check_picks(server, list(members), "SPOP", "s", 7)
+        assert len(popped) == 7 and not any(client.smismember("s", popped))
+        members = {member: 1 for member in members if member not in popped}
+        check_set(server, "s", members)
+    client.sadd("s", *(set(client.smembers("u")) - set(members)))
+    assert client.sinterstore("s", "u", "s") and client.sunionstore("s", "u")
+    members = {member: 1 for member in raw_elements(server, "SMEMBERS", "s")}
     check_set(server, "u", members)
     check_set(server, "t", [m for i, m in enumerate(members) if i != 3])
     assert raw_elements(server, "SPOP", "s", 1000) == list(members) and not client.exists("s")
@@ -139,6 +157,45 @@ def test_a_set_of_integers_is_shown_by_number(server, client):
         raw.call("HELLO", 3)
         reply = raw.call("SMEMBERS", "i").split(b"\r\n")
     assert reply[2::2][:len(left)] == [b"%d" % number for number in left]
+
+
+def test_a_union_of_integers_is_by_number(server, client):
+    chance = harness.chance()
+    sets = [[chance.randrange(-2**63, 2**63) for _ in range(count)] for count in (200, 3, 250)]
+    for number, members in enumerate(sets):
+        client.sadd(f"i{number}", *members, *sets[0][:20])
+    expected = [b"%d" % number for number in sorted(set(sum(sets, [])))]
+    assert raw_elements(server, "SUNION", "i0", "i1", "nosuch", "i2") == expected
+    script = "return redis.call('sunion', KEYS[1], KEYS[2], KEYS[3])"
+    assert raw_elements(server, "EVAL", script, 3, "i0", "i1", "i2") == expected
+    client.sunionstore("u", "i2", "i1", "i0")
+    check_set(server, "u", expected)
+    client.sadd("i1", *range(400))  # which leaves more of them than an intset may have
+    assert sorted(map(int, raw_elements(server, "SUNION", "i0", "i1", "i2"))) == sorted(
+        set(sum(sets, list(range(400)))))
+
+
+def test_a_sorted_set_is_shown_by_score(server, client):
+    client.config_set("zset-max-listpack-entries", 128)
+    client.config_set("zset-max-listpack-value", 64)
+    chance = harness.chance()
+    scores = {name(i): chance.randrange(9) for i in range(120)}
+    for member in chance.sample(list(scores), len(scores)):
+        client.zadd("z", {member: scores[member]})
+    client.zincrby("z", 5, name(3))
+    scores[name(3)] += 5
+    client.zrem("z", name(4))
+    del scores[name(4)]
+    assert client.object("encoding", "z") == b"listpack"
+    ordered = sorted(scores, key=lambda member: (scores[member], member))
+    flat = [word for member in ordered for word in (member, b"%d" % scores[member])]
+    assert scanned(server, "ZSCAN", "z", 0, "COUNT", 3) == flat
+    assert scanned(server, "ZSCAN", "z", 0, "MATCH", "1*")[::2] == [
+        member for member in ordered if member.startswith(b"1")]
+    assert raw_elements(server, "ZRANDMEMBER", "z", 119) == ordered[::-1]
+    assert raw_elements(server, "ZRANDMEMBER", "z", 1000, "WITHSCORES")[::2] == ordered[::-1]
+    assert len(check_picks(server, ordered, "ZRANDMEMBER", "z", 7)) == 7
+    assert len(raw_elements(server, "ZRANDMEMBER", "z", -300)) == 300
 
 
 @pytest.mark.vellum

@@ -378,3 +378,11 @@ def test_idle_server_uses_no_cpu(server):
         before = cpu_seconds(server)
         time.sleep(2)
         assert cpu_seconds(server) - before < 0.1
+
+
+def test_an_error_names_a_long_word_as_a_whole(server):
+    word = "w" * 5000
+    with server.raw() as raw:
+        assert raw.call("EXPIRE", "k", "100", word) == f"-ERR Unsupported option {word}\r\n".encode()
+        assert raw.call("CONFIG", "SET", word, "1") == (
+            f"-ERR Unknown option or number of arguments for CONFIG SET - '{word}'\r\n".encode())
