@@ -190,7 +190,7 @@ static size_t take_commands(struct conn *conn, struct input_buffer *block, size_
 {
     struct resp_parser *parser = conn->parser != NULL ? conn->parser : conn->worker->parser;
     bool was_authenticated = conn->session.authenticated;
-    enum resp_status status = RESP_COMPLETE;
+    enum resp_status status = conn->parser != NULL ? RESP_INCOMPLETE : RESP_COMPLETE;
     struct read_ahead look;
     read_ahead_begin(&look, conn->worker, &conn->session, conn->parser != NULL);
     set_limits(conn, parser);
@@ -414,7 +414,7 @@ static void read_upload(struct conn *conn)
     if (!note_read(conn, upload_read(conn->upload, tail, &tailed)))
         return;
     conn->input_end += tailed;
-    if (tailed > 0 && runner_may_take(conn))
+    if (tailed > 0)
         take_own(conn);
 }
 
@@ -454,10 +454,18 @@ static void read_input(struct conn *conn)
 
 /* ---- turns ---- */
 
-/* The connection's own block has whole commands, which may be taken now. */
+/* The parser can go on with what is in the connection's own block. Bytes of an unfinished command
+ * are left there when memory became short, by other workers too, after they were asked for. */
+static bool has_unparsed(const struct conn *conn)
+{
+    if (conn->input == NULL || (conn->upload != NULL && !upload_is_whole(conn->upload)))
+        return false;
+    return conn->parser == NULL || conn->input_end - conn->input_start >= conn->parser->wanted;
+}
+
 static bool can_go_on(const struct conn *conn)
 {
-    return conn->input != NULL && conn->parser == NULL && runner_may_take(conn);
+    return has_unparsed(conn) && runner_may_take(conn);
 }
 
 /* The transport is not read while earlier input is not taken. */
@@ -546,8 +554,7 @@ static bool is_over(const struct conn *conn)
         return false;
     if (conn->output != NULL)
         return conn->send_blocked && conn->input_ended;
-    return conn->session.close_after_reply ||
-           (conn->requests == NULL && (conn->input == NULL || conn->parser != NULL));
+    return conn->session.close_after_reply || (conn->requests == NULL && !has_unparsed(conn));
 }
 
 unsigned conn_wants(const struct conn *conn)

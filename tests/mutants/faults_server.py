@@ -286,6 +286,16 @@ fault("waits-count-nothing", "server/exec/runner.c",
       "what a client waits with behind BLPOP is not counted as its memory",
       ("if (request->waiter != NULL) bytes += blocked_memory(request->waiter);", ""),
       by=["test_memory.py::test_what_a_client_waits_with_counts"])
+fault("unfinished-parser-lent", "server/loop/conn_turn.c",
+      "a parser in the middle of a command goes to another client when memory is short",
+      ("enum resp_status status = conn->parser != NULL ? RESP_INCOMPLETE : RESP_COMPLETE;",
+       "enum resp_status status = RESP_COMPLETE;"),
+      by=["test_memory.py::test_what_arrives_when_memory_becomes_short_runs_later"])
+fault("last-bytes-left", "server/loop/conn_turn.c",
+      "a command whose last bytes came when memory was short waits for more bytes",
+      ("conn->parser == NULL || conn->input_end - conn->input_start >= conn->parser->wanted",
+       "conn->parser == NULL"),
+      by=["test_memory.py::test_what_arrives_when_memory_becomes_short_runs_later"])
 fault("selftest-in-one-go", "server/commands/cmd_hyperloglog.c",
       "PFSELFTEST holds its worker from its beginning to its end",
       ("if (i % STEP == 0 && i < ELEMENTS) return store_step(call->txn);", ""),

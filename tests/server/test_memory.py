@@ -76,6 +76,37 @@ def test_elements_are_sorted_by_long_values(make_server):
     assert client.sort("l", by="v*") == [b"%d" % i for i in reversed(range(30))]
 
 
+def eventually(holds):
+    end = time.monotonic() + 30
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.02)
+    return holds()
+
+
+@pytest.mark.parametrize("length", [40_000, 100_000])
+def test_what_arrives_when_memory_becomes_short_runs_later(make_server, length):
+    """Room for the rest of a command makes it short, while five others of its client wait behind BLPOP:
+    more than may be in flight then."""
+    server = make_server(maxmemory=BOUND)
+    client = server.client()
+    client.client_no_evict("on")
+    element = b"e" * length
+    request = encode("RPUSH", "l", element)
+    with server.raw() as raw, server.raw() as other:
+        assert raw.call("CLIENT", "NO-EVICT", "on") == b"+OK\r\n"
+        raw.send(encode("BLPOP", "awaited", 0) + encode("PING") * 5 + request[:38_000])
+        clients = lambda: client.info("memory")["mem_clients_normal"]  # noqa: E731
+        assert eventually(lambda: clients() > 38_000 and client.info("clients")["blocked_clients"])
+        client.config_set("maxmemory-clients", clients() + 20_000)
+        raw.send(request[38_000:])
+        time.sleep(0.1)
+        assert other.call("ECHO", "x") == b"$1\r\nx\r\n"
+        client.rpush("awaited", "v")
+        assert raw.reply() == b"*2\r\n$7\r\nawaited\r\n$1\r\nv\r\n"
+        assert [raw.reply() for _ in range(6)] == [b"+PONG\r\n"] * 5 + [b":1\r\n"]
+    assert client.lindex("l", 0) == element
+
+
 @pytest.fixture
 def stage():
     server = harness.Server(2, **memory_scenarios.OPTIONS)
