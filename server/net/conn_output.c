@@ -49,6 +49,7 @@
 #define PIECES UINT32_MAX             /* of replies: parts of them, or a reader */
 #define PUSHES (UINT32_MAX - 1)       /* no replies: messages */
 #define KEPT_OUTPUT_MAX (1024 * 1024) /* a larger shared buffer is freed after use */
+#define UNCOUNTED_OUTPUT (16 * 1024)  /* fits the buffer that Redis does not count */
 
 struct segment {
     struct segment *next;
@@ -684,12 +685,38 @@ static void send_queue(struct conn *conn)
 
 /* ---- limits ---- */
 
+static struct config_output_limit output_limit(const struct conn *conn)
+{
+    bool is_subscriber = pubsub_is_subscriber(&conn->session.pubsub);
+    return config_output_limit(&conn->worker->server->config,
+                               is_subscriber ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL);
+}
+
+static void close_over_limit(struct conn *conn)
+{
+    counter_add(&conn->worker->counters.output_buffer_closed, 1);
+    log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
+             "Client %s closed: its unread output, or a single reply, exceeds the output buffer "
+             "limit",
+             conn_peer_name(conn));
+    conn_kill(conn);
+}
+
+/* What a turn has produced counts before any of it is sent, however fast the client reads. */
+static void check_turn(struct conn *conn)
+{
+    uint64_t bytes = conn->output_bytes + conn->worker->output.len;
+    if (bytes <= UNCOUNTED_OUTPUT || conn->kill)
+        return;
+    struct config_output_limit limit = output_limit(conn);
+    if (limit.hard_bytes != 0 && bytes > limit.hard_bytes)
+        close_over_limit(conn);
+}
+
 static void check_limit(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    enum config_client_class client_class =
-        pubsub_is_subscriber(&conn->session.pubsub) ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL;
-    struct config_output_limit limit = config_output_limit(&worker->server->config, client_class);
+    struct config_output_limit limit = output_limit(conn);
     uint64_t bytes = conn->output_bytes;
     bool is_over_soft = limit.soft_bytes != 0 && bytes > limit.soft_bytes;
     int64_t now_ms = worker_now(worker);
@@ -701,14 +728,8 @@ static void check_limit(struct conn *conn)
         is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
     /* A streamed reply counts as a whole: without streaming, all of it would be buffered by now. */
     uint64_t most = bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;
-    if (!is_corked && (limit.hard_bytes == 0 || most <= limit.hard_bytes))
-        return;
-    counter_add(&worker->counters.output_buffer_closed, 1);
-    log_line(&worker->server->log, CONFIG_LOG_WARNING,
-             "Client %s closed: its unread output, or a single reply, exceeds the output buffer "
-             "limit",
-             conn_peer_name(conn));
-    conn_kill(conn);
+    if (is_corked || (limit.hard_bytes != 0 && most > limit.hard_bytes))
+        close_over_limit(conn);
 }
 
 void conn_output_flush(struct conn *conn)
@@ -716,6 +737,7 @@ void conn_output_flush(struct conn *conn)
     struct resp_writer *output = &conn->worker->output;
     if (output->failed)
         conn_kill(conn);
+    check_turn(conn);
     if (conn->kill || conn->transport == NULL) {
         empty_output(conn->worker);
     } else {

@@ -316,6 +316,16 @@ def test_long_values_that_are_overwritten_meanwhile(make_server):
         assert raw.reply() in (b"$-1\r\n", b"$%d\r\n%s\r\n" % (2 * MB, old[b"f0"]))
 
 
+def received_until_closed(raw):
+    received = 0
+    try:
+        while part := raw.socket.recv(MB):
+            received += len(part)
+    except ConnectionResetError:
+        pass
+    return received
+
+
 def test_one_reply_over_the_output_limit(make_server):
     """It ends its client in the middle, also one that reads; shorter ones leave."""
     server = make_server()
@@ -325,16 +335,24 @@ def test_one_reply_over_the_output_limit(make_server):
     client.config_set("client-output-buffer-limit", f"normal {4 * MB} 0 0")
     with server.raw() as raw:
         raw.send(encode("HRANDFIELD", "hash", "-999999999"))
-        received = 0
-        try:
-            while part := raw.socket.recv(MB):
-                received += len(part)
-        except ConnectionResetError:
-            pass
-        assert received < 64 * MB
+        assert received_until_closed(raw) < 64 * MB
     if not IS_REDIS:  # 7.2 counts it; the one that the tests are compared with is older
         assert client.info("stats")["client_output_buffer_limit_disconnections"] == 1
     for _ in range(4):
         assert len(client.lrange("list", 0, -1)) == 20000
+    client.config_set("client-output-buffer-limit", "normal 1000000 0 0")
+    script = "return redis.call('lrange', KEYS[1], 0, 15000)"
+    for words in (["LRANGE", "list", "0", "15000"], ["EVAL", script, 1, "list"]):
+        with server.raw() as raw:
+            raw.send(encode(*words))
+            assert received_until_closed(raw) < 15000 * 100
+    with server.raw() as raw:  # also within a transaction, which is carried out
+        raw.send(encode("MULTI") + encode("SET", "a", "1") + encode("LRANGE", "list", "0", "15000") +
+                 encode("SET", "b", "2"))
+        assert [raw.reply() for _ in range(4)] == [b"+OK\r\n"] + [b"+QUEUED\r\n"] * 3
+        raw.send(encode("EXEC"))
+        assert received_until_closed(raw) == 0
+    assert client.mget("a", "b") == [b"1", b"2"]
+    assert len(client.lrange("list", 0, 8000)) == 8001
     client.config_set("client-output-buffer-limit", "normal 0 0 0")
     assert len(client.hrandfield("hash", -200000)) == 200000
