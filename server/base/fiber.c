@@ -15,6 +15,7 @@
 #define STACK_BYTES ((size_t)8 << 20)
 #define GUARD_BYTES ((size_t)64 << 10)
 #define KEPT_BYTES ((size_t)64 << 10) /* of a spare fiber's stack */
+#define PAGE_BYTES ((size_t)4096)
 
 struct fiber {
     ucontext_t self, caller;
@@ -22,6 +23,7 @@ struct fiber {
     void (*function)(void *arg);
     void *arg;
     bool has_begun, has_ended;
+    uint64_t bytes;               /* counted in its pool */
     void *own_mark, *caller_mark; /* sanitizer state */
     const void *caller_stack;
     size_t caller_bytes;
@@ -40,6 +42,7 @@ struct fiber {
 #endif
 
 #if defined(FIBER_ASAN)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
 static void before_entering(struct fiber *fiber)
@@ -63,9 +66,11 @@ static void after_leaving(struct fiber *fiber)
     __sanitizer_finish_switch_fiber(fiber->caller_mark, NULL, NULL);
 }
 
+/* The frames of a function that was given up keep their redzones otherwise. */
 static void forget_marks(struct fiber *fiber)
 {
     fiber->own_mark = NULL;
+    __asan_unpoison_memory_region(fiber->stack + GUARD_BYTES, STACK_BYTES);
 }
 #elif defined(FIBER_TSAN)
 #include <sanitizer/tsan_interface.h>
@@ -126,6 +131,26 @@ static void forget_marks(struct fiber *fiber)
 }
 #endif
 
+static void set_bytes(struct fiber_pool *pool, struct fiber *fiber, uint64_t bytes)
+{
+    uint64_t all = atomic_load_explicit(&pool->bytes, memory_order_relaxed);
+    atomic_store_explicit(&pool->bytes, all + bytes - fiber->bytes, memory_order_relaxed);
+    fiber->bytes = bytes;
+}
+
+/* Stacks grow downwards: the lowest resident page tells how deep it has been. */
+uint64_t fiber_measure(struct fiber_pool *pool, struct fiber *fiber)
+{
+    unsigned char is_resident[STACK_BYTES / PAGE_BYTES];
+    size_t page = 0, pages = sizeof is_resident;
+    if (mincore(fiber->stack + GUARD_BYTES, STACK_BYTES, is_resident) == 0) {
+        while (page < pages && (is_resident[page] & 1) == 0)
+            page++;
+        set_bytes(pool, fiber, (pages - page) * PAGE_BYTES);
+    }
+    return fiber->bytes;
+}
+
 struct fiber *fiber_new(struct fiber_pool *pool)
 {
     if (pool->spare_count > 0) {
@@ -161,17 +186,22 @@ void fiber_free(struct fiber_pool *pool, struct fiber *fiber)
     fiber->has_begun = fiber->has_ended = false;
     pool->used_count--;
     if (pool->spare_count == FIBER_SPARES) {
+        set_bytes(pool, fiber, 0);
         destroy(fiber);
         return;
     }
+    set_bytes(pool, fiber, fiber->bytes < KEPT_BYTES ? fiber->bytes : KEPT_BYTES);
     madvise(fiber->stack + GUARD_BYTES, STACK_BYTES - KEPT_BYTES, MADV_DONTNEED);
     pool->spares[pool->spare_count++] = fiber;
 }
 
 void fiber_pool_free(struct fiber_pool *pool)
 {
-    while (pool->spare_count > 0)
-        destroy(pool->spares[--pool->spare_count]);
+    while (pool->spare_count > 0) {
+        struct fiber *fiber = pool->spares[--pool->spare_count];
+        set_bytes(pool, fiber, 0);
+        destroy(fiber);
+    }
 }
 
 /* makecontext() passes ints, so the pointer is passed in two halves. */

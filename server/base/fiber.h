@@ -7,6 +7,7 @@
 #ifndef VELLUM_FIBER_H
 #define VELLUM_FIBER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,11 +19,14 @@ struct fiber_pool {
     struct fiber *spares[FIBER_SPARES]; /* for reuse */
     uint32_t spare_count;
     uint32_t used_count;
+    _Atomic uint64_t bytes; /* of all stacks, as measured last; read by other threads, too */
 };
 
 struct fiber *fiber_new(struct fiber_pool *pool); /* NULL: out of memory */
 /* Allowed at any point of its function; the rest of the function does not run. */
 void fiber_free(struct fiber_pool *pool, struct fiber *fiber);
+/* Counts in the pool, and returns, the memory that the fiber's stack takes. */
+uint64_t fiber_measure(struct fiber_pool *pool, struct fiber *fiber);
 void fiber_pool_free(struct fiber_pool *pool); /* no fiber may be in use */
 
 /* Starts or resumes the fiber. Returns true when its function has returned, false when it called

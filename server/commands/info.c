@@ -140,6 +140,14 @@ struct memory {
     uint64_t heap_in_use, heap_size;
 };
 
+static uint64_t stack_bytes(const struct server *server)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        sum += LOAD(server->workers[i]->fibers.bytes);
+    return sum;
+}
+
 static void measure_memory(struct server *server, struct memory *memory)
 {
     struct store_stats stats;
@@ -148,7 +156,8 @@ static void measure_memory(struct server *server, struct memory *memory)
     memory->heap_in_use = heap.uordblks + heap.hblkhd;
     memory->heap_size = heap.arena + heap.hblkhd;
     /* The engine maps its index and its page frames; its journal buffers come from the heap. */
-    memory->used = memory->heap_in_use + stats.index_bytes + stats.dirty_bytes;
+    memory->used =
+        memory->heap_in_use + stats.index_bytes + stats.dirty_bytes + stack_bytes(server);
     memory->resident = process_resident();
     memory->peak = atomic_load_explicit(&server->memory_peak, memory_order_relaxed);
     while (memory->peak < memory->used &&

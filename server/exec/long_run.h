@@ -19,8 +19,13 @@
 #include "server/core/command.h"
 #include "server/exec/request.h"
 
-/* Units of work, about a microsecond each, between two checks of the clock. */
+/* Units of work, about a microsecond each, between two checks of the clock. Short in the build
+ * with random waits, as are the time slices (long_run.c). */
+#ifdef VELLUM_WAIT
+#define YIELD_EVERY 4
+#else
 #define YIELD_EVERY 64
+#endif
 
 /* Any result but STORE_OK is passed up at once. Items and entries read before the call are
  * invalid afterwards; cursors stay valid. As with any STORE_WAIT, do not call it after a change

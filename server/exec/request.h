@@ -79,9 +79,10 @@ struct request {
     LIST_ENTRY(request) of_resting;
 
     /* for long runs, see long_run.h */
-    struct fiber *fiber; /* NULL: it has none */
-    uint64_t attempt;    /* in which it was suspended */
-    uint64_t looked_ns;  /* when its time slice began; 0: not started */
+    struct fiber *fiber;  /* NULL: it has none */
+    uint64_t stack_bytes; /* its memory, as far as counted in `bytes` */
+    uint64_t attempt;     /* in which it was suspended */
+    uint64_t looked_ns;   /* when its time slice began; 0: not started */
     enum store_result run_result;
     bool is_long;     /* its next run gets a fiber */
     bool is_on_fiber; /* at this moment */

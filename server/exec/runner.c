@@ -179,7 +179,8 @@ static void answer(struct request *request)
 /* Memory of a request, without its reply and collected results. */
 static uint64_t memory_of_request(const struct request *request)
 {
-    uint64_t bytes = REQUEST_MEMORY + request->argv_capacity * sizeof *request->argv +
+    uint64_t bytes = REQUEST_MEMORY + request->stack_bytes +
+                     request->argv_capacity * sizeof *request->argv +
                      request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
     if (request->waiter != NULL)
         bytes += blocked_memory(request->waiter);

@@ -20,6 +20,10 @@ fault("run-without-end", "server/exec/long_run.c",
       ("if (now - request->looked_ns < (request->is_on_fiber ? TURN_NSEC : FIRST_NSEC)) return STORE_OK;",
        "if (now > 0) return STORE_OK;"),
       by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
+fault("stack-uncounted", "server/base/fiber.c",
+      "the stack of a command that runs for long counts in no account",
+      ("fiber->bytes = bytes; } /* Stacks", "fiber->bytes = bytes; atomic_store(&pool->bytes, 0); } /* Stacks"),
+      by=["test_fiber"])
 fault("exec-without-a-look", "server/commands/cmd_multi.c",
       "EXEC runs all its commands in one round",
       ("if (++place % LOOK_EVERY == 0)", "if (++place == 0)"),

@@ -82,6 +82,57 @@ static void one_given_up_begins_anew(void **state)
     fiber_pool_free(&pool);
 }
 
+static uint32_t sum_of(const volatile unsigned char *bytes, size_t length)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < length; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+static void fill_much(void *arg)
+{
+    unsigned char bytes[1 << 20];
+    memset(bytes, 1, sizeof bytes);
+    ((struct counting *)arg)->total = sum_of(bytes, sizeof bytes);
+}
+
+/* What a sanitizer knew of the frames of the former function is forgotten with them. */
+static void a_stack_left_halfway_is_clean(void **state)
+{
+    (void)state;
+    struct fiber_pool pool = {.spare_count = 0};
+    struct counting counting = {.turns = 1};
+    counting.fiber = fiber_new(&pool);
+    assert_false(fiber_enter(counting.fiber, count, &counting));
+    fiber_free(&pool, counting.fiber);
+    counting.fiber = fiber_new(&pool);
+    assert_true(fiber_enter(counting.fiber, fill_much, &counting));
+    assert_int_equal(counting.total, 1 << 20);
+    fiber_free(&pool, counting.fiber);
+    fiber_pool_free(&pool);
+}
+
+static void what_a_stack_takes_is_counted(void **state)
+{
+    (void)state;
+    struct fiber_pool pool = {.spare_count = 0};
+    struct counting two[2] = {{.turns = 1}, {.turns = 1}};
+    for (int i = 0; i < 2; i++) {
+        two[i].fiber = fiber_new(&pool);
+        assert_false(fiber_enter(two[i].fiber, count, &two[i]));
+        uint64_t bytes = fiber_measure(&pool, two[i].fiber);
+        assert_in_range(bytes, 300 * 4096, 8 << 20);
+        assert_int_equal(fiber_measure(&pool, two[i].fiber), bytes);
+        assert_int_equal(pool.bytes, (uint64_t)(i + 1) * bytes);
+    }
+    for (int i = 0; i < 2; i++)
+        fiber_free(&pool, two[i].fiber);
+    assert_in_range(pool.bytes, 1, 2 * (64 << 10)); /* the spares keep a little */
+    fiber_pool_free(&pool);
+    assert_int_equal(pool.bytes, 0);
+}
+
 static void more_than_spares_come_and_go(void **state)
 {
     (void)state;
@@ -105,6 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_goes_on_where_it_was),
         cmocka_unit_test(one_given_up_begins_anew),
+        cmocka_unit_test(a_stack_left_halfway_is_clean),
+        cmocka_unit_test(what_a_stack_takes_is_counted),
         cmocka_unit_test(more_than_spares_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
