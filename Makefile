@@ -130,6 +130,7 @@ SERVER_SRC := \
 	server/base/sha1.c \
 	server/base/word_list.c \
 	server/config/config.c \
+	server/config/config_directive.c \
 	server/config/config_file.c \
 	server/config/config_rewrite.c \
 	server/config/config_table.c \
@@ -449,8 +450,7 @@ SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \
 # A server whose rounds the test calls.
 FIXTURE_TEST_LINK = $(call objects,tests/unit/fixture.c) $(SERVER_TEST_LINK)
 
-CONFIG_TEST_LINK = $(call objects,server/config/config.c server/config/config_file.c server/config/config_rewrite.c \
-	server/config/config_table.c server/config/config_words.c)
+CONFIG_TEST_LINK = $(call objects,$(filter server/config/config%,$(SERVER_SRC)))
 
 # What collections are made of, and the commands on them.
 COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands/cmd_list_search.c server/types/list.c \

@@ -18,6 +18,7 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/loop/listener.h"
+#include "server/config/config_file.h"
 #include "server/config/log.h"
 #include "server/pubsub/keyspace_events.h"
 #include "server/core/process.h"

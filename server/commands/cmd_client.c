@@ -5,6 +5,7 @@
 #include "storage/base/array.h"
 #include "server/commands/commands.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -13,6 +13,7 @@
 
 #include "server/net/client_memory.h"
 #include "server/config/config_directive.h"
+#include "server/config/config_rewrite.h"
 #include "server/base/glob.h"
 #include "server/commands/info.h"
 #include "server/pubsub/keyspace_events.h"

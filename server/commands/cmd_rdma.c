@@ -5,6 +5,7 @@
 #include "server/commands/commands.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

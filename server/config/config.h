@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* The directives that code looks up by id. All others are in later rows of the table and are kept
  * only for CONFIG GET and CONFIG SET. */
@@ -140,22 +139,6 @@ struct config {
 
 bool config_init(struct config *config); /* all defaults; false: out of memory */
 void config_free(struct config *config);
-
-/* What main() does next. */
-enum config_start {
-    CONFIG_START,        /* continue and start */
-    CONFIG_EXIT_SUCCESS, /* --help or --version was printed to `out` */
-    CONFIG_EXIT_FAILURE, /* the error was printed to `err` */
-};
-
-/* Reads the command line and the configuration file that it names, in Redis's form: vellum-server
- * [/path/to/file.conf] [--directive value ...] */
-enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
-                              FILE *err);
-
-/* Calls `line` for each warning about the configuration. Call it when the log is open. */
-void config_each_note(const struct config *config, void (*line)(void *arg, const char *text),
-                      void *arg);
 
 /* ---- values ---- */
 

@@ -1,5 +1,5 @@
 /*
- * Private to config*.c: one directive of the table, and how its values are parsed and shown.
+ * One directive of the table, and how its values are parsed and shown.
  */
 #ifndef VELLUM_CONFIG_DIRECTIVE_H
 #define VELLUM_CONFIG_DIRECTIVE_H
@@ -73,27 +73,5 @@ void config_take(struct config *config, size_t row, struct config_value *value);
 
 /* The value as CONFIG GET shows it. The caller frees it. NULL: out of memory. */
 char *config_show(struct config *config, size_t row);
-
-/* Writes the present values to config->file. On failure returns false, fills `error` and leaves the
- * file unchanged. */
-bool config_rewrite(struct config *config, char error[DIRECTIVE_ERROR_MAX]);
-
-/* Keeps a warning for config_each_note(); duplicates are dropped. False: out of memory. */
-bool config_note(struct config *config, const char *text);
-void config_notes_free(struct config *config);
-
-/* ---- lines ---- */
-
-/* The words of a line, which may be quoted with "..." (escapes \n \r \t \a \b \xHH) or '...'. */
-struct config_words {
-    size_t count;
-    char **words;
-};
-/* False: unbalanced quotes, or out of memory. */
-bool config_split(const char *line, struct config_words *words);
-void config_words_free(struct config_words *words);
-
-/* Quotes a word if it could not be parsed back otherwise. NULL: out of memory. */
-char *config_quote(const char *word);
 
 #endif

@@ -2,8 +2,7 @@
  * Parses the configuration file and the command line. Every error aborts the start: a server that
  * ignores part of its configuration is worse than one that does not run.
  */
-#include "server/config/config.h"
-#include "server/config/config_directive.h"
+#include "server/config/config_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,6 +14,8 @@
 #include <unistd.h>
 
 #include "server/base/version.h"
+#include "server/config/config_directive.h"
+#include "server/config/config_words.h"
 
 #define INCLUDE_DEPTH_MAX 16
 

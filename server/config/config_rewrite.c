@@ -4,16 +4,18 @@
  * have no line yet are appended after a marker. The new file replaces the old one by rename(), so
  * one of the two always exists in full.
  */
-#include "server/config/config.h"
-#include "server/config/config_directive.h"
+#include "server/config/config_rewrite.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "server/config/config_words.h"
 
 #define MARKER "# Written by CONFIG REWRITE"
 

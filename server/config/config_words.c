@@ -1,6 +1,7 @@
-#include "server/config/config_directive.h"
+#include "server/config/config_words.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,6 +13,9 @@
 
 #include "server/core/command.h"
 #include "server/config/config_directive.h"
+#include "server/config/config_file.h"
+#include "server/config/config_rewrite.h"
+#include "server/config/config_words.h"
 #include "server/pubsub/notify.h"
 #include "storage/store.h"
 

@@ -1,0 +1,32 @@
+/*
+ * The configuration as it is read at the start: the command line, the file that it names, and the
+ * warnings about both.
+ */
+#ifndef VELLUM_CONFIG_FILE_H
+#define VELLUM_CONFIG_FILE_H
+
+#include <stdio.h>
+
+#include "server/config/config.h"
+
+/* What main() does next. */
+enum config_start {
+    CONFIG_START,        /* continue and start */
+    CONFIG_EXIT_SUCCESS, /* --help or --version was printed to `out` */
+    CONFIG_EXIT_FAILURE, /* the error was printed to `err` */
+};
+
+/* Reads the command line and the configuration file that it names, in Redis's form: vellum-server
+ * [/path/to/file.conf] [--directive value ...] */
+enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
+                              FILE *err);
+
+/* Calls `line` for each warning about the configuration. Call it when the log is open. */
+void config_each_note(const struct config *config, void (*line)(void *arg, const char *text),
+                      void *arg);
+
+/* Keeps a warning for config_each_note(); duplicates are dropped. False: out of memory. */
+bool config_note(struct config *config, const char *text);
+void config_notes_free(struct config *config);
+
+#endif
