@@ -145,6 +145,7 @@ SERVER_SRC := \
 	server/core/round_clock.c \
 	server/core/server.c \
 	server/core/worker.c \
+	server/core/worker_inbox.c \
 	server/net/client_memory.c \
 	server/net/conn.c \
 	server/net/conn_output.c \

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "storage/base/disk_file.h"
 #include "storage/value/long_record.h"
 #include "storage/cache/access_clock.h"
 #include "storage/recovery/open.h"
@@ -79,34 +80,6 @@ void store_set_policy(struct store *store, const struct store_policy *policy)
 }
 
 /* ---- opening ---- */
-
-static enum store_result start(struct store *store, char *message)
-{
-    if (!store->disk->ops->direct(store->disk))
-        env_log(&store->env, STORE_LOG_WARNING,
-                "The file system does not support O_DIRECT: the kernel caches the data once "
-                "more, outside of maxmemory");
-    engine_adjust_memory(store);
-    env_log(&store->env, STORE_LOG_NOTICE,
-            "%s %llu items and %llu commits of the journal in %.3f seconds",
-            store->is_loaded ? "Loaded the index checkpoint:" : "Recovered",
-            (unsigned long long)store->recovered_items,
-            (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
-    if (maintenance_start(store) != 0) {
-        snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
-        return STORE_NO_MEMORY;
-    }
-    return STORE_OK;
-}
-
-enum store_result store_open_on(struct disk *disk, const struct store_options *options,
-                                struct store **store, char message[STORE_MESSAGE_MAX])
-{
-    enum store_result result = engine_recover_on(disk, options, store, message);
-    if (result == STORE_OK && (result = start(*store, message)) != STORE_OK)
-        engine_destroy(*store);
-    return result;
-}
 
 enum store_result store_open(const struct store_options *options, struct store **store,
                              char message[STORE_MESSAGE_MAX])

@@ -2,15 +2,14 @@
  * CLIENT. LIST and KILL are broadcast: they run once on each worker's thread and examine its
  * connections there. The results so far are kept in the call.
  */
-#include "storage/base/array.h"
-#include "server/commands/commands.h"
+#include "server/commands/cmd_client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/commands/commands.h"
 #include "server/exec/blocked.h"
-#include "server/core/client.h"
 #include "server/net/conn.h"
 #include "server/exec/multi.h"
 #include "server/core/server.h"
@@ -18,6 +17,7 @@
 #include "server/exec/watch.h"
 #include "server/core/worker.h"
 #include "server/core/call.h"
+#include "storage/base/array.h"
 
 bool client_name_good(struct resp_slice name)
 {

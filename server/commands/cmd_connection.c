@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/core/client.h"
+#include "server/commands/cmd_client.h"
 #include "server/net/conn.h"
 #include "server/exec/multi.h"
 #include "server/core/server.h"

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "server/commands/commands.h"
+#include "server/commands/cmd_generic.h"
 #include "server/net/conn.h"
 #include "server/base/glob.h"
 #include "server/types/rdb.h"

@@ -2,11 +2,12 @@
  * Commands on keys of any type, except for expiry (cmd_expire.c) and scans (cmd_scan.c), and
  * commands on whole databases.
  */
-#include "server/commands/commands.h"
+#include "server/commands/cmd_generic.h"
 
 #include <limits.h>
 #include <string.h>
 
+#include "server/commands/commands.h"
 #include "server/types/copy_trees.h"
 #include "server/core/server.h"
 #include "server/core/session.h"

@@ -11,6 +11,7 @@
 #include "server/commands/cmd_zset.h"
 #include "server/commands/cmd_zset_algebra.h"
 #include "server/core/call.h"
+#include "server/types/zset_order.h"
 
 /* ---- ranges as clients give them ---- */
 

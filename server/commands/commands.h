@@ -281,10 +281,6 @@ command_fn cmd_flushdb;
 command_fn cmd_flushall;
 command_fn cmd_swapdb;
 
-/* The name of the encoding in which Redis would keep the value. */
-const char *object_encoding(const struct store_item *item);
-int32_t object_references(struct server *server, const struct store_item *item);
-
 /* ---- scripts ---- */
 command_fn cmd_eval;
 command_fn cmd_evalsha;

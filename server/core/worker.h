@@ -4,8 +4,8 @@
  * then it serves the ready connections (commands run on), sends the replies of all, and submits to
  * the store.
  *
- * Threads: everything here belongs to the worker's thread, except for worker_post, worker_wake, the
- * counters and connection_count.
+ * Threads: everything here belongs to the worker's thread, except for the counters and
+ * connection_count.
  */
 #ifndef VELLUM_WORKER_H
 #define VELLUM_WORKER_H
@@ -17,9 +17,9 @@
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
 #include "server/base/fiber.h"
-#include "server/base/message.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
+#include "server/core/worker_inbox.h"
 
 struct event_base;
 struct input_buffer;
@@ -145,7 +145,7 @@ struct worker {
     struct rdma_loop *rdma; /* NULL: no RDMA here */
     struct rdma_poll_group *rdma_group;
     const struct loop_hooks *hooks;
-    struct worker_inbox *inbox; /* see worker.c */
+    struct worker_inbox *inbox; /* see worker_inbox.c */
     struct worker_loop *loop;   /* see worker_loop.c */
 };
 
@@ -160,23 +160,10 @@ static inline uint64_t worker_random(struct worker *worker)
     return x;
 }
 
-void worker_wake(struct worker *worker);                /* from any thread */
 uint64_t worker_busy_usec(const struct worker *worker); /* its thread's time, from any thread */
 
 /* Whether a script on any worker has run beyond busy-reply-threshold. */
 bool worker_any_script_is_busy(const struct server *server);
-
-/* Opens the inbox. False: out of memory or descriptors; it must be closed nevertheless, when it is
- * empty and no thread posts any more. Its descriptor is readable when a message has been posted. */
-STORE_MUST_CHECK bool worker_open_inbox(struct worker *worker);
-void worker_close_inbox(struct worker *worker);
-int worker_inbox_fd(const struct worker *worker);
-bool worker_has_messages(const struct worker *worker);
-/* Messages may have many subscribers, whose connections need turns in between to send and to count
- * their output: in that case some messages are left for later. */
-void worker_visit_inbox(struct worker *worker);
-void worker_visit_urgent(struct worker *worker); /* the others are held, in order */
-void worker_visit_rest(struct worker *worker);   /* what is left, after the worker has ended */
 
 /* Serves this worker's clients that the previous command has woken: after each command, so that
  * they need not wait for the commands that come after it. */
@@ -184,9 +171,5 @@ void worker_visit_woken(struct worker *worker);
 
 /* The round's time, read at its first use. */
 int64_t worker_now(struct worker *worker);
-
-/* worker_post (message.h) by the worker's own thread. The message is visited in this round, after
- * the turns of all connections; no wake-up is needed. Only within the worker's round. */
-void worker_post_self(struct worker *self, struct worker_message *message);
 
 #endif

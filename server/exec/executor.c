@@ -36,6 +36,7 @@
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 #include "server/exec/slowlog.h"
+#include "server/net/conn_output.h"
 
 /* ---- checks before the run ---- */
 

@@ -4,6 +4,7 @@
 
 #include "server/net/client_memory.h"
 #include "server/exec/collector.h"
+#include "server/net/conn_output.h"
 
 #define PART_MIN (64 * 1024)
 #define AHEAD_MAX (256 * 1024) /* output not yet read by the client */

@@ -36,6 +36,7 @@
 #include "server/exec/runner_reply.h"
 #include "server/exec/upload.h"
 #include "server/core/call.h"
+#include "server/net/conn_output.h"
 
 #define IN_FLIGHT_SHORT 2               /* per connection, when client memory is short */
 #define LONG_REQUESTS_BYTES (16 * 1024) /* then only one such request is taken */

@@ -38,6 +38,7 @@
 #include "server/net/transport.h"
 #include "server/exec/upload.h"
 #include "server/pubsub/pubsub.h"
+#include "server/net/conn_output.h"
 
 #define READ_BLOCK (256 * 1024) /* the shared block: several reads, parts of which may be held */
 #define READ_MAX (64 * 1024)    /* one read into it */

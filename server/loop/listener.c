@@ -31,7 +31,7 @@
 
 #include "server/loop/conn_turn.h"
 #include "server/config/log.h"
-#include "server/net/transport.h"
+#include "server/net/transport_socket.h"
 #include "server/core/worker.h"
 
 #define SOCKETS_MAX 33 /* 16 addresses, 16 to move to, and the Unix socket */

@@ -40,6 +40,7 @@
 #include "server/exec/watch.h"
 #include "server/commands/commands.h"
 #include "server/pubsub/pubsub.h"
+#include "server/net/conn_output.h"
 
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
 

@@ -1,6 +1,7 @@
 #include "server/net/client_memory.h"
 
 #include "server/net/conn.h"
+#include "server/net/conn_output.h"
 #include "server/config/log.h"
 
 #define TELL_STEP (1 << 20) /* smaller changes are not reported to the store at once */

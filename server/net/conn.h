@@ -19,7 +19,6 @@
 #include "server/core/worker.h"
 
 struct input_buffer;
-struct publication;
 struct request;
 struct segment;
 struct spool;
@@ -131,44 +130,5 @@ size_t conn_output_list(const struct conn *conn);     /* oll: unsent segments */
 uint64_t conn_output_memory(const struct conn *conn); /* omem */
 uint64_t conn_total_memory(const struct conn *conn);  /* tot-mem */
 const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
-
-/* ---- output; on failure (memory) the connection is killed ---- */
-
-/* Replaces replies that show commits which will never be durable, see conn_withholds. */
-#define CONN_UNKEPT_TEXT                                                                           \
-    "MISCONF Errors writing to the journal: whether the change that this reply would show or "     \
-    "acknowledge is kept is not known until the server is started again. See the log."
-
-/* A write to the journal has failed, and by the policy a reply or message that shows this commit
- * must never be sent. */
-bool conn_withholds(const struct conn *conn, uint64_t shown);
-
-/* Counts a reply just written to worker->output; not `is_whole`: the last part of one. */
-void conn_output_count(struct conn *conn, bool is_whole);
-
-/* Moves the first bytes of worker->output, with all the replies counted there, to the queue. */
-void conn_output_settle(struct conn *conn, size_t len);
-
-/* Each appends part of a reply to the queue; worker->output must be empty, and comes after it. */
-void conn_output_piece(struct conn *conn, const char *data, size_t len);
-void conn_output_reader(struct conn *conn, struct store_reader *reader, uint64_t length);
-
-/* Appends a push: `head` is copied, the publication's bytes are shared if they are long. Only
- * between turns; the connection gets a turn in this round. */
-void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
-                      struct publication *publication);
-
-/* Moves a writer's buffer to the end of the output, without copying it. */
-void conn_output_take(struct conn *conn, struct resp_writer *writer);
-
-/* Appends the pushes that were held back while a reply was streamed. */
-void conn_output_release(struct conn *conn);
-
-/* Sends what may be sent and the transport takes, and keeps the rest. A short reply may be corked:
- * it is sent with those of other connections, at the latest in conn_output_uncork. */
-void conn_output_flush(struct conn *conn);
-/* Sends the corked replies of all connections of this round; connections may become ready. */
-void conn_output_uncork(struct worker *worker);
-void conn_output_free(struct conn *conn);
 
 #endif

@@ -25,7 +25,7 @@
  * sleeping client, which is awake when the others arrive. Waking it for each reply is half the cost
  * of sending.
  */
-#include "server/net/conn.h"
+#include "server/net/conn_output.h"
 
 #include <assert.h>
 #include <stddef.h>

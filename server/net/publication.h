@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "protocol/resp.h"
-#include "server/base/message.h"
+#include "server/core/worker_inbox.h"
 #include "server/core/session.h"
 
 struct server;

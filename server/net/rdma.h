@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "protocol/rdma_end.h"
-#include "server/base/message.h"
+#include "server/core/worker_inbox.h"
 #include "server/net/transport.h"
 
 struct rdma_channel;

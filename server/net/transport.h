@@ -13,7 +13,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-struct event_base;
 struct transport;
 
 #define TRANSPORT_AGAIN (-1)  /* nothing now: the callback reports when */
@@ -74,8 +73,5 @@ struct transport {
     char peer[TRANSPORT_NAME_MAX]; /* "127.0.0.1:40000", "[::1]:40000", "/path/socket:0" */
     char local[TRANSPORT_NAME_MAX];
 };
-
-/* Takes ownership of a connected, non-blocking socket; closes it also on failure (NULL). */
-struct transport *transport_socket(struct event_base *base, int fd, bool is_unix);
 
 #endif

@@ -4,7 +4,7 @@
  * Invariants: an event is pending exactly for the directions in `wanted`; the socket is
  * non-blocking.
  */
-#include "server/net/transport.h"
+#include "server/net/transport_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -28,6 +28,7 @@
 #include <sys/random.h>
 
 #include "server/net/conn.h"
+#include "server/net/conn_output.h"
 #include "server/pubsub/effects.h"
 #include "server/base/glob.h"
 #include "server/core/server.h"

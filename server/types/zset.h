@@ -98,33 +98,6 @@ STORE_MUST_CHECK enum store_result zset_prev(struct zset *zset, struct zset_plac
 STORE_MUST_CHECK enum store_result zset_name(struct zset *zset, const struct zset_element *element,
                                              struct resp_slice *name);
 
-/* ---- ranges: each is `count` elements from rank `first` on ---- */
-
-struct zset_bound {
-    double score;
-    bool exclusive;
-};
-struct zset_score_range {
-    struct zset_bound min, max;
-};
-
-struct zset_lex_bound {
-    enum { LEX_LEAST, LEX_MEMBER, LEX_MOST } kind;
-    bool exclusive;
-    struct resp_slice member;
-};
-struct zset_lex_range {
-    struct zset_lex_bound min, max;
-};
-
-STORE_MUST_CHECK enum store_result zset_score_range(struct zset *zset,
-                                                    const struct zset_score_range *range,
-                                                    uint64_t *first, uint64_t *count);
-/* Requires equal scores; otherwise the range is unspecified. */
-STORE_MUST_CHECK enum store_result zset_lex_range(struct zset *zset,
-                                                  const struct zset_lex_range *range,
-                                                  uint64_t *first, uint64_t *count);
-
 /* ---- changes; they take effect by zset_save ---- */
 
 /* To be called before `count` members are added, the first of which has this length. As in Redis,

@@ -89,15 +89,4 @@ int disk_flush(struct disk_queue *queue, struct disk_file *file);
 /* Memory aligned for transfers, or NULL; release with free(). */
 void *disk_alloc(uint64_t len);
 
-/* Real files under `directory`, which is created if missing. Locks the directory, and each file
- * while it is open: EBUSY if another server holds the lock. */
-STORE_MUST_CHECK enum store_result disk_open_directory(const char *directory, struct disk **disk,
-                                                       char message[STORE_MESSAGE_MAX]);
-
-/* store_open on any disk. The store frees the disk when it is closed or cannot be opened. */
-STORE_MUST_CHECK enum store_result store_open_on(struct disk *disk,
-                                                 const struct store_options *options,
-                                                 struct store **store,
-                                                 char message[STORE_MESSAGE_MAX]);
-
 #endif

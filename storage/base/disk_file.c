@@ -8,7 +8,7 @@
  * 3. A released queue is kept by the disk for reuse, because the kernel takes some 30 ms to
  *    destroy an io context. At the end all of them are destroyed at once.
  */
-#include "storage/base/disk.h"
+#include "storage/base/disk_file.h"
 
 #include <assert.h>
 #include <errno.h>

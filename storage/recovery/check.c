@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "storage/recovery/disk_readonly.h"
+#include "storage/recovery/check_trees.h"
 #include "storage/recovery/open.h"
 #include "storage/maintenance/index_stream.h"
 #include "storage/recovery/index_load.h"

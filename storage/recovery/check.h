@@ -40,7 +40,4 @@ struct check {
     void *log_arg;
 };
 
-/* Walks all collections, after all slabs were read. */
-void check_trees(struct check *check);
-
 #endif

@@ -2,7 +2,7 @@
  * Checks whole collections: from each item that is one down to every entry; and then whether any
  * node or overflow value is left that no entry leads to.
  */
-#include "storage/recovery/check.h"
+#include "storage/recovery/check_trees.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Opens the files of a store and recovers their content, up to the point where its threads may
- * start; and releases everything again.
+ * Opens the files of a store, recovers their content and starts its threads; and releases
+ * everything again.
  */
 #include "storage/recovery/open.h"
 
@@ -16,6 +16,7 @@
 #include "storage/recovery/recover.h"
 #include "storage/tree/tree_drop.h"
 #include "storage/value/free.h"
+#include "storage/maintenance/maintenance.h"
 
 #define FRAMES_AT_FIRST 256u
 #define MAINTENANCE_DEPTH 64u
@@ -289,5 +290,35 @@ enum store_result engine_recover_on(struct disk *disk, const struct store_option
         *store = s;
     else
         engine_destroy(s);
+    return result;
+}
+
+/* ---- with its threads ---- */
+
+static enum store_result start(struct store *store, char *message)
+{
+    if (!store->disk->ops->direct(store->disk))
+        env_log(&store->env, STORE_LOG_WARNING,
+                "The file system does not support O_DIRECT: the kernel caches the data once "
+                "more, outside of maxmemory");
+    engine_adjust_memory(store);
+    env_log(&store->env, STORE_LOG_NOTICE,
+            "%s %llu items and %llu commits of the journal in %.3f seconds",
+            store->is_loaded ? "Loaded the index checkpoint:" : "Recovered",
+            (unsigned long long)store->recovered_items,
+            (unsigned long long)store->recovered_commits, (double)store->recovery_ms / 1000);
+    if (maintenance_start(store) != 0) {
+        snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
+        return STORE_NO_MEMORY;
+    }
+    return STORE_OK;
+}
+
+enum store_result store_open_on(struct disk *disk, const struct store_options *options,
+                                struct store **store, char message[STORE_MESSAGE_MAX])
+{
+    enum store_result result = engine_recover_on(disk, options, store, message);
+    if (result == STORE_OK && (result = start(*store, message)) != STORE_OK)
+        engine_destroy(*store);
     return result;
 }

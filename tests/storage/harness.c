@@ -1,5 +1,6 @@
 #include "tests/storage/harness.h"
 
+#include "storage/recovery/open.h"
 #include "storage/txn/engine.h"
 
 #include <poll.h>

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "storage/base/disk_file.h"
 #include "tests/storage/workload.h"
 
 #define PAGE 4096u
