@@ -17,6 +17,7 @@
 #include "server/commands/cmd_generic.h"
 #include "server/net/conn.h"
 #include "server/base/glob.h"
+#include "server/config/config_directive.h"
 #include "server/types/rdb.h"
 #include "server/types/rdb_write.h"
 #include "server/core/round_clock.h"
@@ -90,11 +91,21 @@ enum store_result cmd_debug_loadaof(struct call *call)
 
 /* ---- QUICKLIST-PACKED-THRESHOLD ---- */
 
-/* Accepted without effect: where elements are stored depends only on their length and their page.
- */
+/* Validated, but without effect: where elements are stored depends only on their length and their
+ * page. */
 enum store_result cmd_debug_quicklist_packed_threshold(struct call *call)
 {
-    if (debug_is_allowed(call))
+    static const int64_t most = ((int64_t)1 << 32) - ((int64_t)1 << 20); /* Redis's */
+    struct resp_slice arg = call->argv[2];
+    char text[64];
+    int64_t bytes;
+    if (!debug_is_allowed(call))
+        return STORE_OK;
+    snprintf(text, sizeof text, "%.*s", arg.len < sizeof text ? (int)arg.len : 0, arg.data);
+    if (!config_read_memory(text, &bytes) || bytes > most)
+        resp_error(call->reply,
+                   "ERR argument must be a memory value bigger than 1 and smaller than 4gb");
+    else
         resp_ok(call->reply);
     return STORE_OK;
 }
@@ -108,7 +119,7 @@ enum store_result cmd_debug_loop_gap(struct call *call)
     return STORE_OK;
 }
 
-/* ---- SLEEP, SET-ACTIVE-EXPIRE, SET-DISABLE-DENY-SCRIPTS ---- */
+/* ---- SLEEP, SET-ACTIVE-EXPIRE, SET-DISABLE-DENY-SCRIPTS, SET-SKIP-CHECKSUM-VALIDATION ---- */
 
 /* Like strtod(): text after the number is ignored, and text without a number is 0. */
 static double read_seconds(struct resp_slice arg)
@@ -152,6 +163,16 @@ enum store_result cmd_debug_set_disable_deny_scripts(struct call *call)
     if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &all))
         return STORE_OK;
     atomic_store(&call->server->scripts_may_all, all != 0);
+    resp_ok(call->reply);
+    return STORE_OK;
+}
+
+enum store_result cmd_debug_set_skip_checksum_validation(struct call *call)
+{
+    int64_t skips;
+    if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &skips))
+        return STORE_OK;
+    atomic_store(&call->server->skips_checksums, skips != 0);
     resp_ok(call->reply);
     return STORE_OK;
 }
@@ -462,6 +483,8 @@ enum store_result cmd_debug_help(struct call *call)
         "    Whether expired keys are looked for in the background.",
         "SET-DISABLE-DENY-SCRIPTS <0|1>",
         "    Whether scripts may run what they are denied otherwise, if it can be run again.",
+        "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+        "    Whether RESTORE believes a payload whatever its checksum.",
         "SLEEP <seconds>",
         "    Let all keys wait for so long.",
         "STRINGMATCH-LEN <length> <pattern>",

@@ -60,6 +60,7 @@ command_fn cmd_debug_reload;
 command_fn cmd_debug_segfault;
 command_fn cmd_debug_set_active_expire;
 command_fn cmd_debug_set_disable_deny_scripts;
+command_fn cmd_debug_set_skip_checksum_validation;
 command_fn cmd_debug_sleep;
 command_fn cmd_debug_stringmatch_len;
 command_fn cmd_info;

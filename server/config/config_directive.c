@@ -65,7 +65,7 @@ static bool read_unit(const char *unit, uint64_t *factor)
     return false;
 }
 
-static bool read_memory(const char *text, int64_t *number)
+bool config_read_memory(const char *text, int64_t *number)
 {
     if (!isdigit((unsigned char)text[0]))
         return false;
@@ -128,9 +128,9 @@ static bool read_number(const struct directive *directive, const char *text, int
         return read_integer(text, 8, number) ||
                fail(error, "argument couldn't be parsed as an octal number");
     case DIRECTIVE_MEMORY:
-        return read_memory(text, number) || fail(error, "argument must be a memory value");
+        return config_read_memory(text, number) || fail(error, "argument must be a memory value");
     case DIRECTIVE_PERCENT:
-        if (read_percent(text, number, error) || read_memory(text, number))
+        if (read_percent(text, number, error) || config_read_memory(text, number))
             return true;
         return error[0] == '\0' ? fail(error, "argument must be a memory or percent value") : false;
     case DIRECTIVE_ENUM:
@@ -261,7 +261,7 @@ static bool parse_limits(size_t argc, char *const argv[], uint64_t *limits,
         if (limited < 0)
             return fail(error, "Invalid client class specified in buffer limit configuration.");
         int64_t hard, soft, seconds;
-        if (!read_memory(argv[i + 1], &hard) || !read_memory(argv[i + 2], &soft) ||
+        if (!config_read_memory(argv[i + 1], &hard) || !config_read_memory(argv[i + 2], &soft) ||
             !read_integer(argv[i + 3], 10, &seconds) || seconds < 0)
             return fail(error, "Error in hard, soft or soft_seconds setting in buffer limit "
                                "configuration.");

@@ -59,6 +59,9 @@ static inline bool directive_is_number(const struct directive *directive)
     return directive->type < DIRECTIVE_TEXT;
 }
 
+/* Reads a memory size, as "100mb". False: it is none, or too large. */
+bool config_read_memory(const char *text, int64_t *number);
+
 /* Finds a directive by name or alias, case-insensitively. Returns directive_count if there is none.
  */
 size_t directive_find(const char *name);

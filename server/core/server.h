@@ -78,6 +78,7 @@ struct server {
     _Atomic bool stopping;         /* set by server_stop alone */
     _Atomic bool measures_gaps;    /* DEBUG LOOP-GAP */
     _Atomic bool scripts_may_all;  /* DEBUG SET-DISABLE-DENY-SCRIPTS */
+    _Atomic bool skips_checksums;  /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
     int stop_fd;                   /* eventfd: readable from server_stop on */
 };

@@ -277,11 +277,16 @@ enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory
     return result == RDB_OK && !is_whole ? RDB_BAD : result;
 }
 
-bool rdb_footer_is_good(struct resp_slice payload, uint64_t sum)
+bool rdb_version_is_good(struct resp_slice payload)
 {
     if (payload.len < RDB_FOOTER_BYTES)
         return false;
-    size_t len = payload.len - 8;
-    const uint8_t *footer = (const uint8_t *)payload.data + len;
-    return rdb_number(footer - 2, 2) <= RDB_VERSION_READ && rdb_number(footer, 8) == sum;
+    const uint8_t *footer = (const uint8_t *)payload.data + payload.len - RDB_FOOTER_BYTES;
+    return rdb_number(footer, 2) <= RDB_VERSION_READ;
+}
+
+bool rdb_checksum_is_good(struct resp_slice payload, uint64_t sum)
+{
+    return payload.len >= RDB_FOOTER_BYTES &&
+           rdb_number((const uint8_t *)payload.data + payload.len - 8, 8) == sum;
 }

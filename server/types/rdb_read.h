@@ -6,9 +6,10 @@
 
 #include "server/types/rdb.h"
 
-/* Whether the footer's version and checksum are valid. `sum` is that of all but the last 8 bytes.
- */
-bool rdb_footer_is_good(struct resp_slice payload, uint64_t sum);
+/* Whether the footer's version can be read, and its checksum is `sum`, that of all but the last 8
+ * bytes. */
+bool rdb_version_is_good(struct resp_slice payload);
+bool rdb_checksum_is_good(struct resp_slice payload, uint64_t sum);
 /* `bytes` excludes the footer. Members may occur twice; the caller must check that. */
 enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
                                struct rdb_value *value);

@@ -485,3 +485,29 @@ def test_stringmatch_len(make_server):
 
 def test_lolwut_ends_with_the_version(client):
     assert b"\nRedis ver. 7.2." in client.execute_command("LOLWUT", "VERSION", "5")
+
+
+def test_restore_without_a_look_at_the_checksum(client):
+    client.set("k", "value")
+    payload = bytearray(client.dump("k"))
+    payload[-1] ^= 1
+    with pytest.raises(redis.ResponseError, match="DUMP payload version or checksum are wrong"):
+        client.restore("r", 0, bytes(payload))
+    assert flat(client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", 1)) in (b"OK", b"True")
+    client.restore("r", 0, bytes(payload))
+    assert client.get("r") == b"value"
+    payload[-10:-8] = b"\xff\xff"  # the version counts all the same
+    for bad in (bytes(payload), b"", b"123456789"):
+        with pytest.raises(redis.ResponseError, match="DUMP payload version or checksum are wrong"):
+            client.restore("s", 0, bad)
+    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", 0)
+    with pytest.raises(redis.ResponseError, match="checksum are wrong"):
+        client.restore("s", 0, client.dump("k")[:-1] + b"\0\0")
+
+
+def test_the_packed_threshold_is_a_size(client):
+    for good in ("0", "100", "1gb", "10KB"):
+        assert flat(client.execute_command("DEBUG", "QUICKLIST-PACKED-THRESHOLD", good)) in (b"OK", b"True")
+    for bad in ("abc", "5gb", "1x", "4gb", "9" * 30, "1" * 100):
+        with pytest.raises(redis.ResponseError, match="argument must be a memory value bigger than 1"):
+            client.execute_command("DEBUG", "QUICKLIST-PACKED-THRESHOLD", bad)
