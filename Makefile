@@ -281,14 +281,14 @@ RDMA_SRC := \
 
 # The client library; built where RDMA is.
 CLIENT_SRC := \
-	clients/async.c \
 	clients/channel.c \
-	clients/into.c \
-	clients/move.c \
+	clients/get_into.c \
+	clients/io.c \
 	clients/pool.c \
-	clients/reference.c \
+	clients/registered_memory.c \
 	clients/upgrade.c \
 	clients/vellum.c \
+	clients/vellum_async.c \
 	clients/window.c
 
 # Tests in a machine that has RDMA devices.

@@ -36,7 +36,7 @@ struct vellum_splice {
     struct vellum_splice *next;
 };
 
-struct vellum_into; /* see into.c */
+struct vellum_into; /* see get_into.c */
 
 struct vellum {
     struct vellum_options options; /* owns its strings */
@@ -71,7 +71,7 @@ int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
 /* Appends bytes of a command that is counted elsewhere. */
 int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length);
 
-/* ---- into.c ---- */
+/* ---- get_into.c ---- */
 
 /* What was granted last gets its reply: that comes by vellum_into_receive, which feeds the reader
  * with what the application gets. REDIS_ERR: nothing will come any more. */
