@@ -282,6 +282,8 @@ RDMA_SRC := \
 # The client library; built where RDMA is.
 CLIENT_SRC := \
 	clients/channel.c \
+	clients/connect.c \
+	clients/connection.c \
 	clients/get_into.c \
 	clients/io.c \
 	clients/pool.c \

@@ -9,13 +9,13 @@
  * 2. A splice stands before the command of each that is to be granted, where the output stops until
  *    all replies before have been taken, and one behind it, until its own has come.
  */
-#include "clients/vellum.h"
+#include "clients/get_into.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clients/vellum_private.h"
+#include "clients/registered_memory.h"
 
 #define HEAD_MAX 32
 
@@ -222,13 +222,6 @@ int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_le
     if (vellum_span_of(vellum, memory, offset, size, &span) != REDIS_OK)
         return REDIS_ERR;
     return append(vellum, key, key_length, &span);
-}
-
-redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
-                            const struct vellum_memory *memory, size_t offset, size_t size)
-{
-    return vellum_reply_to(vellum,
-                           vellum_append_get_into(vellum, key, key_length, memory, offset, size));
 }
 
 void vellum_into_forget(struct vellum *vellum)

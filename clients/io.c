@@ -1,31 +1,17 @@
 /*
  * Bytes to and from the server without waiting, and what loops of the application's own need.
  */
-#include "clients/vellum_private.h"
+#include "clients/io.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include <hiredis/sds.h>
 
+#include "clients/get_into.h"
+
 #define READ_BYTES (16 * 1024)
-
-void vellum_fail(struct vellum *vellum, const char *text)
-{
-    if (vellum->error[0] == '\0')
-        snprintf(vellum->error, sizeof vellum->error, "%s", text);
-}
-
-bool vellum_has_failed(struct vellum *vellum)
-{
-    if (vellum->tcp == NULL)
-        vellum_fail(vellum, "out of memory");
-    else if (vellum->tcp->err != 0)
-        vellum_fail(vellum, vellum->tcp->errstr);
-    return vellum->error[0] != '\0';
-}
 
 /* What send() and recv() say: bytes, 0 for none now, -1 for the end. */
 static ssize_t outcome(ssize_t moved)
@@ -53,16 +39,6 @@ static ssize_t read_bytes(struct vellum *vellum, void *bytes, size_t size)
 static const char *closed_text(const struct vellum *vellum)
 {
     return vellum->channel != NULL ? VELLUM_CLOSED_TEXT : "the server has closed the connection";
-}
-
-size_t vellum_output_length(const struct vellum *vellum)
-{
-    return sdslen(vellum->tcp->obuf);
-}
-
-bool vellum_has_output(const struct vellum *vellum)
-{
-    return vellum_output_length(vellum) > 0 || vellum->splices != NULL;
 }
 
 /* The output's beginning has been sent. */

@@ -2,13 +2,11 @@
  * Values in the application's own memory: registered with the device of the connection's channel,
  * and again with that of the next one after a reconnect.
  */
-#include "clients/vellum.h"
+#include "clients/registered_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <stdio.h>
-
-#include "clients/vellum_private.h"
 
 static bool pin(struct vellum_memory *memory)
 {
@@ -93,22 +91,6 @@ int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, si
 
 /* ---- SET ---- */
 
-int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
-                  const struct vellum_span *span)
-{
-    struct vellum_splice *made = malloc(sizeof *made);
-    if (made == NULL) {
-        vellum_fail(vellum, "out of memory");
-        return REDIS_ERR;
-    }
-    *made = (struct vellum_splice){
-        .kind = kind, .span = *span, .before = vellum_output_length(vellum) - vellum->spliced};
-    vellum->spliced += made->before;
-    *vellum->splices_end = made;
-    vellum->splices_end = &made->next;
-    return REDIS_OK;
-}
-
 static int append_by_reference(struct vellum *vellum, const char *key, size_t key_length,
                                const struct vellum_span *span)
 {
@@ -134,11 +116,4 @@ int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_le
     if (span.mr == NULL || length == 0)
         return vellum_append(vellum, "SET %b %b", key, key_length, span.at, length);
     return append_by_reference(vellum, key, key_length, &span);
-}
-
-redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
-                            const struct vellum_memory *memory, size_t offset, size_t length)
-{
-    return vellum_reply_to(vellum,
-                           vellum_append_set_from(vellum, key, key_length, memory, offset, length));
 }

@@ -6,173 +6,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <stdio.h>
 #include <time.h>
 
-#include "clients/upgrade.h"
-#include "clients/vellum_private.h"
-
-/* ---- connecting ---- */
-
-static char *copy_of(const char *text, bool *has_failed)
-{
-    char *copy = text != NULL ? strdup(text) : NULL;
-    *has_failed = *has_failed || (text != NULL && copy == NULL);
-    return copy;
-}
-
-struct vellum *vellum_new(const struct vellum_options *options)
-{
-    struct vellum *vellum = calloc(1, sizeof *vellum);
-    bool has_failed = false;
-    if (vellum == NULL)
-        return NULL;
-    vellum->options = *options;
-    vellum->options.host =
-        copy_of(options->host != NULL ? options->host : "127.0.0.1", &has_failed);
-    vellum->options.path = copy_of(options->path, &has_failed);
-    vellum->options.user = copy_of(options->user, &has_failed);
-    vellum->options.password = copy_of(options->password, &has_failed);
-    vellum->options.device = copy_of(options->device, &has_failed);
-    if (options->port == 0)
-        vellum->options.port = 6379;
-    if (options->spin_us == 0)
-        vellum->options.spin_us = VELLUM_USUAL_SPIN_US;
-    vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
-    vellum->transport = options->path != NULL ? "unix" : "tcp";
-    vellum->splices_end = &vellum->splices;
-    vellum->intos_end = &vellum->intos;
-    if (!has_failed)
-        return vellum;
-    vellum_free(vellum);
-    return NULL;
-}
-
-static redisContext *dial(const struct vellum_options *options)
-{
-    struct timeval limit = {.tv_sec = options->timeout_ms / 1000,
-                            .tv_usec = options->timeout_ms % 1000 * 1000};
-    redisContext *tcp;
-    if (options->path != NULL && options->timeout_ms > 0)
-        tcp = redisConnectUnixWithTimeout(options->path, limit);
-    else if (options->path != NULL)
-        tcp = redisConnectUnix(options->path);
-    else if (options->timeout_ms > 0)
-        tcp = redisConnectWithTimeout(options->host, options->port, limit);
-    else
-        tcp = redisConnect(options->host, options->port);
-    if (tcp != NULL && tcp->err == 0 && options->timeout_ms > 0)
-        redisSetTimeout(tcp, limit);
-    if (tcp != NULL && tcp->err == 0 && options->path == NULL)
-        redisEnableKeepAlive(tcp); /* an idle channel does not notice a dead peer */
-    return tcp;
-}
-
-static void log_in(struct vellum *vellum)
-{
-    const struct vellum_options *options = &vellum->options;
-    if (options->password == NULL)
-        return;
-    redisReply *reply =
-        options->user != NULL
-            ? redisCommand(vellum->tcp, "AUTH %s %s", options->user, options->password)
-            : redisCommand(vellum->tcp, "AUTH %s", options->password);
-    if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
-        vellum_fail(vellum, reply->str);
-    if (reply != NULL)
-        freeReplyObject(reply);
-}
-
-struct vellum_channel_options vellum_channel_options(const struct vellum *vellum)
-{
-    return (struct vellum_channel_options){
-        .device = vellum->options.device,
-        .mode = vellum->options.mode == VELLUM_RDMA_WRITE ? RDMA_MODE_WRITE : RDMA_MODE_SEND,
-        .spin_us = vellum->options.spin_us};
-}
-
-/* NULL: there is none, for the reason in `reason`. */
-void vellum_take_channel(struct vellum *vellum, struct vellum_channel *channel)
-{
-    vellum->channel = channel;
-    if (channel != NULL) {
-        vellum->transport = "rdma";
-        vellum->reason[0] = '\0';
-        vellum_pin_all(vellum);
-    } else if (vellum->options.rdma == VELLUM_RDMA_ONLY) {
-        vellum_fail(vellum, vellum->reason);
-    }
-}
-
-static void upgrade(struct vellum *vellum)
-{
-    struct vellum_channel_options wanted = vellum_channel_options(vellum);
-    if (vellum->options.rdma == VELLUM_RDMA_NEVER)
-        snprintf(vellum->reason, sizeof vellum->reason, "it was not asked for");
-    else
-        vellum_take_channel(vellum, vellum_upgrade(vellum->tcp, &wanted, vellum->reason));
-}
-
-static void connect_now(struct vellum *vellum)
-{
-    vellum->transport = vellum->options.path != NULL ? "unix" : "tcp";
-    vellum->tcp = dial(&vellum->options);
-    if (!vellum_has_failed(vellum))
-        log_in(vellum);
-    if (!vellum_has_failed(vellum))
-        upgrade(vellum);
-}
-
-struct vellum *vellum_connect(const struct vellum_options *options)
-{
-    struct vellum *vellum = vellum_new(options);
-    if (vellum != NULL)
-        connect_now(vellum);
-    return vellum;
-}
-
-void vellum_close(struct vellum *vellum)
-{
-    for (struct vellum_splice *next, *splice = vellum->splices; splice != NULL; splice = next) {
-        next = splice->next;
-        free(splice);
-    }
-    vellum->splices = NULL;
-    vellum->splices_end = &vellum->splices;
-    vellum->spliced = 0;
-    vellum->appended = vellum->answered = 0;
-    vellum_into_forget(vellum);
-    if (vellum->channel != NULL)
-        vellum_channel_stop(vellum->channel);
-    vellum_unpin_all(vellum);
-    if (vellum->tcp != NULL)
-        redisFree(vellum->tcp);
-    vellum_channel_free(vellum->channel);
-    vellum->tcp = NULL;
-    vellum->channel = NULL;
-    vellum->has_slept = false;
-    vellum->error[0] = vellum->reason[0] = '\0';
-}
-
-int vellum_reconnect(struct vellum *vellum)
-{
-    vellum_close(vellum);
-    connect_now(vellum);
-    return vellum_has_failed(vellum) ? REDIS_ERR : REDIS_OK;
-}
-
-void vellum_free(struct vellum *vellum)
-{
-    if (vellum == NULL)
-        return;
-    vellum_close(vellum);
-    free((char *)vellum->options.host);
-    free((char *)vellum->options.path);
-    free((char *)vellum->options.user);
-    free((char *)vellum->options.password);
-    free((char *)vellum->options.device);
-    free(vellum);
-}
+#include "clients/get_into.h"
+#include "clients/io.h"
 
 const char *vellum_error(const struct vellum *vellum)
 {
@@ -332,13 +169,6 @@ int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t len
     return vellum_append_bytes(vellum, bytes, length);
 }
 
-int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length)
-{
-    if (vellum_has_failed(vellum))
-        return REDIS_ERR;
-    return result(vellum, redisAppendFormattedCommand(vellum->tcp, bytes, length));
-}
-
 /* hiredis's write would raise SIGPIPE if the server is gone. */
 static int flush_socket(struct vellum *vellum)
 {
@@ -375,7 +205,8 @@ int vellum_flush(struct vellum *vellum)
     return vellum->channel != NULL ? flush_channel(vellum) : flush_socket(vellum);
 }
 
-redisReply *vellum_reply_to(struct vellum *vellum, int appended)
+/* Waits for the reply to what was appended last, with that result; NULL: it has failed. */
+static redisReply *reply_to(struct vellum *vellum, int appended)
 {
     redisReply *reply = NULL;
     if (appended != REDIS_OK || vellum_get_reply(vellum, &reply) != REDIS_OK)
@@ -385,7 +216,7 @@ redisReply *vellum_reply_to(struct vellum *vellum, int appended)
 
 redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments)
 {
-    return vellum_reply_to(vellum, vellum_vappend(vellum, format, arguments));
+    return reply_to(vellum, vellum_vappend(vellum, format, arguments));
 }
 
 redisReply *vellum_command(struct vellum *vellum, const char *format, ...)
@@ -400,5 +231,18 @@ redisReply *vellum_command(struct vellum *vellum, const char *format, ...)
 redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **argv,
                                 const size_t *lengths)
 {
-    return vellum_reply_to(vellum, vellum_append_argv(vellum, argc, argv, lengths));
+    return reply_to(vellum, vellum_append_argv(vellum, argc, argv, lengths));
+}
+
+redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct vellum_memory *memory, size_t offset, size_t length)
+{
+    return reply_to(vellum,
+                    vellum_append_set_from(vellum, key, key_length, memory, offset, length));
+}
+
+redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
+                            const struct vellum_memory *memory, size_t offset, size_t size)
+{
+    return reply_to(vellum, vellum_append_get_into(vellum, key, key_length, memory, offset, size));
 }

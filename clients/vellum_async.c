@@ -25,8 +25,9 @@
 #include <event2/event.h>
 #include <hiredis/sds.h>
 
+#include "clients/connect.h"
+#include "clients/io.h"
 #include "clients/upgrade.h"
-#include "clients/vellum_private.h"
 
 #define REPLIES_PER_TURN 1000 /* then others in the loop get their turn */
 

@@ -1,0 +1,58 @@
+/*
+ * The state of a connection: its error, and its output with the splices in it.
+ */
+#include "clients/connection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <hiredis/sds.h>
+
+void vellum_fail(struct vellum *vellum, const char *text)
+{
+    if (vellum->error[0] == '\0')
+        snprintf(vellum->error, sizeof vellum->error, "%s", text);
+}
+
+bool vellum_has_failed(struct vellum *vellum)
+{
+    if (vellum->tcp == NULL)
+        vellum_fail(vellum, "out of memory");
+    else if (vellum->tcp->err != 0)
+        vellum_fail(vellum, vellum->tcp->errstr);
+    return vellum->error[0] != '\0';
+}
+
+size_t vellum_output_length(const struct vellum *vellum)
+{
+    return sdslen(vellum->tcp->obuf);
+}
+
+bool vellum_has_output(const struct vellum *vellum)
+{
+    return vellum_output_length(vellum) > 0 || vellum->splices != NULL;
+}
+
+int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length)
+{
+    if (vellum_has_failed(vellum))
+        return REDIS_ERR;
+    int status = redisAppendFormattedCommand(vellum->tcp, bytes, length);
+    return vellum_has_failed(vellum) ? REDIS_ERR : status;
+}
+
+int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
+                  const struct vellum_span *span)
+{
+    struct vellum_splice *made = malloc(sizeof *made);
+    if (made == NULL) {
+        vellum_fail(vellum, "out of memory");
+        return REDIS_ERR;
+    }
+    *made = (struct vellum_splice){
+        .kind = kind, .span = *span, .before = vellum_output_length(vellum) - vellum->spliced};
+    vellum->spliced += made->before;
+    *vellum->splices_end = made;
+    vellum->splices_end = &made->next;
+    return REDIS_OK;
+}

@@ -1,0 +1,24 @@
+/*
+ * Bytes to and from the server without waiting. REDIS_ERR: the connection is closed.
+ */
+#ifndef VELLUM_IO_H
+#define VELLUM_IO_H
+
+#include "clients/connection.h"
+
+/* Whether there is output, and no reply has to be taken first. */
+bool vellum_can_send(const struct vellum *vellum);
+
+/* Sends and receives what is possible now; REDIS_ERR: the connection is closed. */
+int vellum_send_some(struct vellum *vellum);
+
+/* By a socket: waits for room, as long as the connection's time limit allows. */
+int vellum_send_some_waiting(struct vellum *vellum);
+
+/* REDIS_ERR: nothing follows what the reader has. */
+int vellum_receive_some(struct vellum *vellum);
+
+/* Takes a whole reply, or NULL. */
+int vellum_parse(struct vellum *vellum, redisReply **reply);
+
+#endif
