@@ -648,6 +648,7 @@ check:
 	$(MAKE) -s -j"$$(nproc)" BUILD=build/symbols CFLAGS='-std=c11 -O0 -w' objects
 	tests/check/rooms.py build/symbols
 	tests/check/symbols.py build/symbols
+	tests/check/prototypes.py build/symbols
 
 objects: $(call objects,$(SERVER_SRC) $(STORAGE_SRC) $(PROTOCOL_SRC)) $(STORAGE_LIB) \
 	$(if $(VERBS),$(RDMA_OBJECTS) $(CLIENT_LIB))
