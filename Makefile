@@ -273,9 +273,12 @@ RDMA_SRC := \
 	rdma-ext/failure.c \
 	rdma-ext/jobs.c \
 	rdma-ext/pages.c \
+	rdma-ext/poll_group.c \
+	rdma-ext/port.c \
 	rdma-ext/resolve.c \
 	rdma-ext/service.c \
 	rdma-ext/watch.c \
+	rdma-ext/watch_ask.c \
 	rdma-ext/worker.c \
 	$(LINK_SRC)
 
@@ -384,8 +387,9 @@ test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
-test_rdma_devices_LINK = $(call objects,rdma-ext/choose.c rdma-ext/devices.c rdma-ext/watch.c)
-test_rdma_service_LINK = $(call objects,rdma-ext/jobs.c rdma-ext/service.c)
+test_rdma_devices_LINK = $(call objects,rdma-ext/choose.c rdma-ext/devices.c rdma-ext/poll_group.c \
+	rdma-ext/watch.c rdma-ext/watch_ask.c)
+test_rdma_service_LINK = $(call objects,rdma-ext/jobs.c rdma-ext/port.c rdma-ext/service.c)
 test_rdma_loop_LINK = $(call objects,server/loop/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)

@@ -16,8 +16,10 @@
 
 #include "rdma-ext/channel.h"
 #include "rdma-ext/choose.h"
+#include "rdma-ext/poll_group.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch.h"
+#include "rdma-ext/watch_ask.h"
 #include "rdma-ext/worker.h"
 
 /* ---- devices ---- */
@@ -133,42 +135,12 @@ static void halt(struct rdma_devices *devices)
 
 /* ---- groups ---- */
 
-static bool join(struct rdma_poll_group *group, struct rdma_worker *worker)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = worker};
-    if (group->worker_count == GROUP_WORKERS_MAX ||
-        epoll_ctl(group->epoll_fd, EPOLL_CTL_ADD, worker->events->fd, &event) != 0)
-        return false;
-    group->workers[group->worker_count++] = worker;
-    return true;
-}
-
-void rdma_group_join(struct rdma_worker *worker)
-{
-    join(worker->group, worker);
-}
-
-void rdma_group_leave(struct rdma_worker *worker)
-{
-    struct rdma_poll_group *group = worker->group;
-    uint32_t i = 0;
-    while (i < group->worker_count && group->workers[i] != worker)
-        i++;
-    if (i < group->worker_count) {
-        epoll_ctl(group->epoll_fd, EPOLL_CTL_DEL, worker->events->fd, NULL);
-        group->worker_count--;
-        memmove(&group->workers[i], &group->workers[i + 1],
-                (group->worker_count - i) * sizeof group->workers[0]);
-    }
-    rdma_has_left(worker);
-}
-
 static bool join_all(struct rdma_poll_group *group)
 {
     struct rdma_devices *devices = group->devices;
     for (uint32_t i = 0; i < devices->service_count; i++) {
         struct rdma_worker *worker = rdma_service_attach(devices->services[i], group);
-        if (worker == NULL || !join(group, worker))
+        if (worker == NULL || !rdma_group_join(worker))
             return false;
     }
     return true;

@@ -12,9 +12,7 @@
 
 struct rdma_service;
 struct rdma_seeking;
-struct rdma_worker;
-
-#define GROUP_WORKERS_MAX (2 * RDMA_DEVICES_MAX) /* those that leave included */
+struct rdma_poll_group;
 
 /* All that the process uses: see devices.c and watch.c. */
 struct rdma_devices {
@@ -39,22 +37,10 @@ struct rdma_devices {
     struct rdma_seeking *seekers;
 };
 
-/* A worker's queues with each device, in the order in which these came into use. */
-struct rdma_poll_group {
-    struct rdma_devices *devices;
-    struct worker *owner;
-    int epoll_fd; /* of the workers' completion channels */
-    struct rdma_worker *workers[GROUP_WORKERS_MAX];
-    uint32_t worker_count;
-};
-
 /* Opens the next port that fits and is not in use. NULL: there is none, and message tells why. By
  * the watcher. */
 struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
                                             char message[RDMA_ERROR_MAX]);
-/* By the worker's thread. */
-void rdma_group_join(struct rdma_worker *worker);
-void rdma_group_leave(struct rdma_worker *worker);
 /* As rdma_ops.connect, with the devices that the group has. */
 bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *request);
 

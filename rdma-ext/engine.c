@@ -15,6 +15,7 @@
 #include "rdma-ext/devices.h"
 #include "rdma-ext/failure.h"
 #include "rdma-ext/jobs.h"
+#include "rdma-ext/port.h"
 #include "rdma-ext/resolve.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/worker.h"

@@ -17,8 +17,9 @@
 
 #include "rdma-ext/channel.h"
 #include "rdma-ext/jobs.h"
+#include "rdma-ext/port.h"
 #include "rdma-ext/service.h"
-#include "rdma-ext/watch.h"
+#include "rdma-ext/watch_ask.h"
 #include "rdma-ext/worker.h"
 
 #define SAY_NS 1000000000

@@ -79,8 +79,4 @@ void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *
 void rdma_service_gids(struct rdma_service *service, struct rdma_info *info);
 void rdma_service_count(struct rdma_service *service, struct rdma_info *info);
 
-/* By the helper: addresses come and go, and the port's state, LID and MTU change. */
-void rdma_look_at_gids(struct rdma_service *service);
-void rdma_look_at_port(struct rdma_service *service);
-
 #endif

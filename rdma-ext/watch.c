@@ -22,11 +22,11 @@
 #include "rdma-ext/choose.h"
 #include "rdma-ext/devices.h"
 #include "rdma-ext/failure.h"
-#include "rdma-ext/jobs.h"
+#include "rdma-ext/poll_group.h"
 #include "rdma-ext/service.h"
+#include "rdma-ext/watch_ask.h"
 #include "rdma-ext/worker.h"
 
-#define LOOK_NS 1000000000
 #define LISTED_MAX 512
 
 /* A CONNECT that waits for a look. */
@@ -38,27 +38,6 @@ struct rdma_seeking {
 };
 
 /* ---- to be called by others ---- */
-
-static bool is_to_look(const struct rdma_devices *devices)
-{
-    return rdma_clock_ns() - devices->looked_ns >= LOOK_NS;
-}
-
-void rdma_devices_ask(struct rdma_devices *devices)
-{
-    if (devices->is_asked || !is_to_look(devices))
-        return;
-    devices->is_asked = true;
-    pthread_cond_signal(&devices->wake);
-}
-
-void rdma_devices_changed(struct rdma_devices *devices)
-{
-    pthread_mutex_lock(&devices->lock);
-    devices->is_asked = true;
-    pthread_cond_signal(&devices->wake);
-    pthread_mutex_unlock(&devices->lock);
-}
 
 bool rdma_devices_seek(struct rdma_poll_group *group, struct rdma_request *request)
 {
@@ -117,13 +96,6 @@ static void retire_lost(struct rdma_devices *devices)
         if (atomic_load(&devices->services[i]->is_lost) &&
             devices->leaving_count < RDMA_DEVICES_MAX)
             retire(devices, i);
-}
-
-void rdma_has_left(struct rdma_worker *worker)
-{
-    struct rdma_service *service = worker->service;
-    if (atomic_fetch_sub(&service->staying, 1) == 1)
-        rdma_devices_changed(service->devices);
 }
 
 static void on_farewell(struct worker *owner, struct worker_message *message)
@@ -296,7 +268,7 @@ static void *watch(void *arg)
         while (!devices->is_asked && !devices->is_stopping && devices->seekers == NULL)
             pthread_cond_wait(&devices->wake, &devices->lock);
         struct rdma_seeking *seekers = devices->seekers;
-        bool looks = devices->is_asked || is_to_look(devices);
+        bool looks = devices->is_asked || rdma_devices_look_is_due(devices);
         devices->seekers = NULL;
         devices->is_asked = false;
         is_stopping = devices->is_stopping;

@@ -15,6 +15,7 @@
 #include "rdma-ext/engine.h"
 #include "rdma-ext/failure.h"
 #include "rdma-ext/jobs.h"
+#include "rdma-ext/poll_group.h"
 #include "rdma-ext/service.h"
 
 #define POLL_BATCH 16

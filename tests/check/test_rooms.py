@@ -79,11 +79,6 @@ def test_a_small_circle_is_not(plant):
     assert plant(SOUND | four) == []
 
 
-def test_a_circle_over_four_has_a_limit_of_its_own(plant, monkeypatch):
-    monkeypatch.setitem(rooms.CIRCLE_LIMITS, "server/low", 5)
-    assert plant(SOUND | RING) == []
-
-
 def test_objects_are_wanted(plant):
     plant(SOUND)
     assert list(rooms.complaints("nowhere")) == ["nowhere/obj: no objects, whose symbols show the calls"]

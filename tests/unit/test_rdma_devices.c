@@ -5,8 +5,10 @@
 #include "rdma-ext/channel.h"
 #include "rdma-ext/devices.h"
 #include "rdma-ext/failure.h"
+#include "rdma-ext/poll_group.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch.h"
+#include "rdma-ext/watch_ask.h"
 #include "rdma-ext/worker.h"
 
 #include <setjmp.h>

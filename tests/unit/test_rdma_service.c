@@ -5,6 +5,7 @@
 #include "rdma-ext/engine.h"
 #include "rdma-ext/failure.h"
 #include "rdma-ext/pages.h"
+#include "rdma-ext/port.h"
 #include "rdma-ext/resolve.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/worker.h"

@@ -1,0 +1,19 @@
+/*
+ * Asks the watcher (watch.c) to look whether devices have come or gone. A file of its
+ * own, below all that the watcher calls.
+ */
+#ifndef VELLUM_RDMA_WATCH_ASK_H
+#define VELLUM_RDMA_WATCH_ASK_H
+
+#include <stdbool.h>
+
+struct rdma_devices;
+
+/* Has the watcher look whether devices have come or gone, once a second at most; the lock is held.
+ */
+void rdma_devices_ask(struct rdma_devices *devices);
+void rdma_devices_changed(struct rdma_devices *devices); /* at once; the lock is not held */
+/* Whether the last look was long enough ago; the lock is held. */
+bool rdma_devices_look_is_due(const struct rdma_devices *devices);
+
+#endif
