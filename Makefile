@@ -268,18 +268,18 @@ LINK_SRC := \
 RDMA_SRC := \
 	rdma-ext/channel.c \
 	rdma-ext/choose.c \
+	rdma-ext/completion_loop.c \
 	rdma-ext/devices.c \
-	rdma-ext/engine.c \
 	rdma-ext/failure.c \
 	rdma-ext/jobs.c \
-	rdma-ext/pages.c \
+	rdma-ext/page_registration.c \
 	rdma-ext/poll_group.c \
 	rdma-ext/port.c \
 	rdma-ext/resolve.c \
 	rdma-ext/service.c \
+	rdma-ext/setup_jobs.c \
 	rdma-ext/watch.c \
 	rdma-ext/watch_ask.c \
-	rdma-ext/worker.c \
 	$(LINK_SRC)
 
 # The client library; built where RDMA is.

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #include "rdma-ext/failure.h"
-#include "rdma-ext/pages.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/page_registration.h"
+#include "rdma-ext/completion_loop.h"
 
 #define PAGE_PIECES 64 /* store pages in one part of a value */
 

@@ -5,7 +5,7 @@
  *     worker            helper thread           worker
  *     rdma_worker_connect   rdma_job_connect   rdma_on_made: it may use the queues and memory
  *                           rdma_resolve       (a resolver's thread, resolve.c)
- *                           (engine.c)         rdma_on_connected: wrapped or dropped
+ *                           (setup_jobs.c)     rdma_on_connected: wrapped or dropped
  *     rdma_end_channel      rdma_job_stop      its last request completes
  *                           (waits for that)   rdma_on_settled: everything is polled
  *                           rdma_job_destroy   rdma_on_destroyed: freed
@@ -28,7 +28,7 @@
 #define VELLUM_RDMA_CHANNEL_H
 
 #include "server/net/rdma.h"
-#include "rdma-ext/engine.h"
+#include "rdma-ext/setup_jobs.h"
 #include "rdma-ext/link.h"
 #include "rdma-ext/service.h"
 

@@ -20,7 +20,7 @@
 #include "rdma-ext/port.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch_ask.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #define SAY_NS 1000000000
 

@@ -5,7 +5,7 @@
 
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch_ask.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 void rdma_has_left(struct rdma_worker *worker)
 {

@@ -18,14 +18,14 @@
 #include <unistd.h>
 
 #include "rdma-ext/devices.h"
-#include "rdma-ext/engine.h"
+#include "rdma-ext/setup_jobs.h"
 #include "rdma-ext/failure.h"
 #include "rdma-ext/jobs.h"
 #include "rdma-ext/link.h"
-#include "rdma-ext/pages.h"
+#include "rdma-ext/page_registration.h"
 #include "rdma-ext/port.h"
 #include "rdma-ext/resolve.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #define LOOK_NS 1000000000
 

@@ -41,7 +41,7 @@ struct rdma_service {
     struct rdma_worker **workers;
     uint32_t worker_count;
 
-    /* pages.c */
+    /* page_registration.c */
     bool (*pages_around)(void *arg, const void *address, void **start, size_t *size);
     void *pages_arg;
     struct ibv_mr **regions; /* room for REGIONS_MAX */

@@ -25,7 +25,7 @@
 #include "rdma-ext/poll_group.h"
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch_ask.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #define LISTED_MAX 512
 

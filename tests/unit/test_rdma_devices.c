@@ -9,7 +9,7 @@
 #include "rdma-ext/service.h"
 #include "rdma-ext/watch.h"
 #include "rdma-ext/watch_ask.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,13 +2,13 @@
  * The helper's list of jobs, on a device that has only a port to look at.
  */
 #include "rdma-ext/devices.h"
-#include "rdma-ext/engine.h"
+#include "rdma-ext/setup_jobs.h"
 #include "rdma-ext/failure.h"
-#include "rdma-ext/pages.h"
+#include "rdma-ext/page_registration.h"
 #include "rdma-ext/port.h"
 #include "rdma-ext/resolve.h"
 #include "rdma-ext/service.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #include <semaphore.h>
 #include <setjmp.h>

@@ -7,14 +7,14 @@
  * 2. One region at a time is being added: is_registering is set by the worker that asks for it.
  * When one cannot be had it stays set, and what lies in others goes on being copied.
  */
-#include "rdma-ext/pages.h"
+#include "rdma-ext/page_registration.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "rdma-ext/jobs.h"
 #include "rdma-ext/service.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
 {

@@ -1,8 +1,8 @@
 /*
- * The memory and queues of workers and channels, as the helper thread makes them: see engine.c.
+ * The memory and queues of workers and channels, as the helper thread makes them: see setup_jobs.c.
  */
-#ifndef VELLUM_RDMA_ENGINE_H
-#define VELLUM_RDMA_ENGINE_H
+#ifndef VELLUM_RDMA_SETUP_JOBS_H
+#define VELLUM_RDMA_SETUP_JOBS_H
 
 #include <stdbool.h>
 #include <stdint.h>

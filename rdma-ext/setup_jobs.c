@@ -2,7 +2,7 @@
  * Slow verbs calls, as jobs of the helper thread: queues, memory and queue pairs are created,
  * connected, stopped and destroyed here.
  */
-#include "rdma-ext/engine.h"
+#include "rdma-ext/setup_jobs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "rdma-ext/port.h"
 #include "rdma-ext/resolve.h"
 #include "rdma-ext/service.h"
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #define SETTLE_NS (20 * 1000 * 1000)
 #define DRAIN_LOOK_NS (5 * 1000 * 1000)

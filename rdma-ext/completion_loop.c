@@ -1,7 +1,7 @@
 /*
  * A worker's channels: completions, the connections' turns, and messages from the helper.
  */
-#include "rdma-ext/worker.h"
+#include "rdma-ext/completion_loop.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "rdma-ext/channel.h"
 #include "rdma-ext/choose.h"
 #include "rdma-ext/devices.h"
-#include "rdma-ext/engine.h"
+#include "rdma-ext/setup_jobs.h"
 #include "rdma-ext/failure.h"
 #include "rdma-ext/jobs.h"
 #include "rdma-ext/poll_group.h"

@@ -1,8 +1,8 @@
 /*
- * The store's pages, registered with the device: see pages.c.
+ * The store's pages, registered with the device: see page_registration.c.
  */
-#ifndef VELLUM_RDMA_PAGES_H
-#define VELLUM_RDMA_PAGES_H
+#ifndef VELLUM_RDMA_PAGE_REGISTRATION_H
+#define VELLUM_RDMA_PAGE_REGISTRATION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /*
- * What a worker's thread does with the channels of one device: see worker.c.
+ * What a worker's thread does with the channels of one device: see completion_loop.c.
  */
-#ifndef VELLUM_RDMA_WORKER_H
-#define VELLUM_RDMA_WORKER_H
+#ifndef VELLUM_RDMA_COMPLETION_LOOP_H
+#define VELLUM_RDMA_COMPLETION_LOOP_H
 
 #include <stdatomic.h>
 
 #include "server/net/rdma.h"
-#include "rdma-ext/engine.h"
+#include "rdma-ext/setup_jobs.h"
 #include "rdma-ext/service.h"
 
 struct rdma_channel;
