@@ -106,6 +106,7 @@ void txn_reset(struct store_txn *txn)
     tree_forget(txn);
     trim(txn);
     txn->more[0] = txn->more[1] = 0;
+    txn->more_has_keys = false;
     txn_move(txn, TXN_FREE);
     txn->hold = HOLDS_NOTHING;
     txn->again = AGAIN_WHEN_LOADED;

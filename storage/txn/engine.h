@@ -261,6 +261,7 @@ struct store_txn {
     uint64_t shown;
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
     uint64_t more[2];   /* partitions to lock besides those of its keys */
+    bool more_has_keys; /* and those, too */
     uint64_t attempt;   /* see store_attempt */
 
     struct write *writes;

@@ -78,12 +78,32 @@ bool request_holds(const struct store_txn *txn, uint32_t partition)
     return txn->locked[partition / 64] >> (partition % 64) & 1;
 }
 
+#define MANY_KEYS 64
+
 /* Further keys of a request of very many add nothing then. */
 static bool locks_all(const struct store_txn *txn)
 {
     uint32_t locked =
         (uint32_t)(__builtin_popcountll(txn->locked[0]) + __builtin_popcountll(txn->locked[1]));
     return locked == txn->store->partition_count;
+}
+
+/* Many keys are looked through once only: txn->more has their partitions then. */
+static void lock_those_of_keys(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    const struct store_request *request = txn->request;
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        uint32_t partition = request->keys[i].slot >> store->slot_shift;
+        txn->locked[partition / 64] |= 1ull << (partition % 64);
+        if (i % 64 == 63 && locks_all(txn))
+            break;
+    }
+    if (request->key_count < MANY_KEYS)
+        return;
+    txn->more[0] = txn->locked[0];
+    txn->more[1] = txn->locked[1];
+    txn->more_has_keys = true;
 }
 
 void request_lock(struct store_txn *txn)
@@ -93,12 +113,8 @@ void request_lock(struct store_txn *txn)
     assert(!txn->locked[0] && !txn->locked[1]);
     txn->locked[0] = txn->more[0];
     txn->locked[1] = txn->more[1];
-    for (uint32_t i = 0; i < request->key_count; i++) {
-        uint32_t partition = request->keys[i].slot >> store->slot_shift;
-        txn->locked[partition / 64] |= 1ull << (partition % 64);
-        if (i % 64 == 63 && locks_all(txn))
-            break;
-    }
+    if (!txn->more_has_keys)
+        lock_those_of_keys(txn);
     if (request->scope == STORE_SCOPE_ALL)
         for (uint32_t i = 0; i < store->partition_count; i++)
             txn->locked[i / 64] |= 1ull << (i % 64);
