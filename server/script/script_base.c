@@ -5,6 +5,7 @@
  */
 #include "server/script/script_base.h"
 
+#include <ctype.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdlib.h>
@@ -225,6 +226,7 @@ static int base_load(lua_State *lua)
 #define LONG_TEXT (64 * 1024)
 
 #define REPEATED_AT_ONCE (1024 * 1024)
+#define CHANGED_AT_ONCE (256 * 1024)
 
 /* Repeats `len` bytes up to `whole` bytes. */
 static void push_repeated(lua_State *lua, const char *text, size_t len, size_t whole)
@@ -270,6 +272,60 @@ static int string_walk(lua_State *lua)
     if (len > LONG_TEXT)
         script_check_interrupt(lua);
     return script_call_wrapped(lua);
+}
+
+/* `change` writes each piece to its place among the `len` bytes of the result. */
+static int change_in_pieces(lua_State *lua, void (*change)(char *to, const char *text, size_t at,
+                                                           size_t piece, size_t len))
+{
+    size_t len;
+    const char *text = luaL_checklstring(lua, 1, &len);
+    if (len < LONG_TEXT)
+        return script_call_wrapped(lua);
+    char *all = lua_newuserdata(lua, len);
+    for (size_t at = 0; at < len; at += CHANGED_AT_ONCE) {
+        size_t left = len - at;
+        script_check_interrupt(lua);
+        change(all, text, at, left < CHANGED_AT_ONCE ? left : CHANGED_AT_ONCE, len);
+    }
+    script_check_interrupt(lua);
+    lua_pushlstring(lua, all, len);
+    return 1;
+}
+
+static void to_upper(char *to, const char *text, size_t at, size_t piece, size_t len)
+{
+    (void)len;
+    for (size_t end = at + piece; at < end; at++)
+        to[at] = (char)toupper((unsigned char)text[at]);
+}
+
+static void to_lower(char *to, const char *text, size_t at, size_t piece, size_t len)
+{
+    (void)len;
+    for (size_t end = at + piece; at < end; at++)
+        to[at] = (char)tolower((unsigned char)text[at]);
+}
+
+static void to_reverse(char *to, const char *text, size_t at, size_t piece, size_t len)
+{
+    for (size_t end = at + piece; at < end; at++)
+        to[len - 1 - at] = text[at];
+}
+
+static int string_upper(lua_State *lua)
+{
+    return change_in_pieces(lua, to_upper);
+}
+
+static int string_lower(lua_State *lua)
+{
+    return change_in_pieces(lua, to_lower);
+}
+
+static int string_reverse(lua_State *lua)
+{
+    return change_in_pieces(lua, to_reverse);
 }
 
 #define RANDOM_MAX 2147483647.0
@@ -375,9 +431,9 @@ static void open_strings(lua_State *lua)
 {
     lua_getglobal(lua, "string");
     script_wrap(lua, "rep", string_rep);
-    script_wrap(lua, "upper", string_walk);
-    script_wrap(lua, "lower", string_walk);
-    script_wrap(lua, "reverse", string_walk);
+    script_wrap(lua, "upper", string_upper);
+    script_wrap(lua, "lower", string_lower);
+    script_wrap(lua, "reverse", string_reverse);
     script_wrap(lua, "format", string_walk);
     script_open_patterns(lua);
     lua_pop(lua, 1);

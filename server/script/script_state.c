@@ -4,7 +4,9 @@
 #include "server/script/script_state.h"
 
 #include <lauxlib.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "server/core/server.h"
 #include "server/core/session.h"
@@ -12,6 +14,7 @@
 #include "server/exec/nested.h"
 
 #define HOOK_FEWEST 10
+#define HUGE_PAGE ((size_t)2 << 20)
 /* Bytes. One instruction may walk a whole block, so between two interrupt checks at most this many
  * bytes per instruction are allowed: HOOK_BLOCK * SCRIPT_HOOK_INSTRUCTIONS. */
 #define HOOK_BLOCK (64 * 1024)
@@ -135,6 +138,15 @@ bool script_note_reply(struct script_state *state, size_t bytes)
     return is_within_grant(state);
 }
 
+/* A large string is written at once, by a function of C: it takes a page fault for each page. */
+static void use_huge_pages(char *block, size_t size)
+{
+    uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)block + size) & ~(HUGE_PAGE - 1);
+    if (begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 static void *allocate(void *arg, void *block, size_t old_size, size_t size)
 {
     struct script_state *state = arg;
@@ -148,6 +160,8 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
     void *moved = realloc(block, size);
     if (moved != NULL)
         state->bytes += size - old_size;
+    if (moved != NULL && size >= 2 * HUGE_PAGE)
+        use_huge_pages(moved, size);
     if (size > HOOK_BLOCK && state->is_hooked)
         note_block(state, size);
     if (size >= old_size + NOTE_STEP && state->is_hooked)

@@ -486,6 +486,7 @@ return ('xyz'):rep(30000.9):sub(-5)
 return ('x'):rep(0/0)
 return ('abc'):upper() .. ('ABC'):lower() .. ('abc'):reverse()
 return string.upper()
+local s = ('aBc\0d'):rep(123457) .. 'xY' return redis.sha1hex(s:upper()) .. redis.sha1hex(s:lower()) .. redis.sha1hex(s:reverse())
 return string.format('%q', ('a\\n'):rep(40000)):len()
 return {pcall(xpcall, error, 5)}
 return {xpcall(error, 5)}

@@ -72,6 +72,14 @@ def test_value(raw, script, reply):
         assert raw.call("EVAL", script, 1, "k", "a").startswith(b"-ERR user_script:1: Script atte")
 
 
+def test_long_texts_are_changed_in_pieces(raw):
+    text = b"aBc\0d" * 123_457 + b"xY"
+    raw.call("SET", "text", text)
+    for name, changed in ("upper", text.upper()), ("lower", text.lower()), ("reverse", text[::-1]):
+        script = f"return string.{name}(redis.call('GET', KEYS[1]))"
+        assert raw.call("EVAL", script, 1, "text") == b"$%d\r\n%s\r\n" % (len(text), changed)
+
+
 def test_info_stands_in_its_turn(raw):
     """It reports what was written before it, not what follows it."""
     raw.call("FLUSHALL")
