@@ -236,7 +236,7 @@ static size_t count_subcommands(const struct command *command)
 }
 
 /* A top-level command that rename-command has not removed. */
-static bool is_told(const struct call *call, const struct command *command)
+static bool is_shown(const struct call *call, const struct command *command)
 {
     return !is_subcommand(command) && command_is_reachable(&call->server->commands, command);
 }
@@ -246,7 +246,7 @@ static size_t count_commands(const struct call *call)
     const struct command_index *all = &call->server->commands;
     size_t count = 0;
     for (size_t row = 0; row < all->count; row++)
-        count += is_told(call, &all->table[row]);
+        count += is_shown(call, &all->table[row]);
     return count;
 }
 
@@ -293,7 +293,7 @@ enum store_result cmd_command(struct call *call)
     const struct command_index *all = &call->server->commands;
     resp_array(call->reply, count_commands(call));
     for (size_t row = 0; row < all->count; row++)
-        if (is_told(call, &all->table[row]))
+        if (is_shown(call, &all->table[row]))
             reply_info(call->reply, &all->table[row]);
     return STORE_OK;
 }
@@ -436,7 +436,7 @@ enum store_result cmd_command_docs(struct call *call)
     if (call->argc == 2) {
         resp_map(call->reply, count_commands(call));
         for (size_t row = 0; row < all->count; row++)
-            if (is_told(call, &all->table[row]))
+            if (is_shown(call, &all->table[row]))
                 reply_docs(call->reply, &all->table[row]);
         return STORE_OK;
     }

@@ -201,15 +201,15 @@ static bool read_expiry(struct call *call, unsigned bit, struct resp_slice time,
 }
 
 /* Replaces the value. One that has expired already is not stored at all. */
-static enum store_result put_told(struct call *call, struct resp_slice value, int64_t expire_ms,
-                                  bool tells_expiry)
+static enum store_result put_and_notify(struct call *call, struct resp_slice value,
+                                        int64_t expire_ms, bool notifies_expiry)
 {
     const struct store_key *key = call->keys;
     enum store_result result = call_notify_if_new(call, key);
     if (result != STORE_OK)
         return result;
     call_notify(call, NOTIFY_STRING, "set", key);
-    if (tells_expiry)
+    if (notifies_expiry)
         call_notify(call, NOTIFY_GENERIC, "expire", key);
     bool is_kept = expire_ms == STORE_NO_EXPIRY || expire_ms > call->now_ms;
     if (is_kept && call->upload != NULL)
@@ -222,7 +222,7 @@ static enum store_result put_told(struct call *call, struct resp_slice value, in
 
 static enum store_result put(struct call *call, struct resp_slice value)
 {
-    return put_told(call, value, STORE_NO_EXPIRY, false);
+    return put_and_notify(call, value, STORE_NO_EXPIRY, false);
 }
 
 /* ---- GET, SET and their relatives ---- */
@@ -277,7 +277,7 @@ static enum store_result set_with_options(struct call *call)
         return STORE_OK;
     if ((options.bits & OPTION_KEEPTTL) != 0 && old.exists)
         expire_ms = old.item.expire_ms;
-    return put_told(call, call->argv[2], expire_ms, (options.bits & OPTIONS_EXPIRY) != 0);
+    return put_and_notify(call, call->argv[2], expire_ms, (options.bits & OPTIONS_EXPIRY) != 0);
 }
 
 enum store_result cmd_set(struct call *call)
@@ -306,7 +306,7 @@ static enum store_result set_for(struct call *call, unsigned unit)
     if (!read_expiry(call, unit, call->argv[2], &expire_ms))
         return STORE_OK;
     resp_ok(call->reply);
-    return put_told(call, call->argv[3], expire_ms, true);
+    return put_and_notify(call, call->argv[3], expire_ms, true);
 }
 
 enum store_result cmd_setex(struct call *call)

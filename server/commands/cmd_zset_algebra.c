@@ -438,24 +438,24 @@ static enum store_result reply_pairs(struct algebra *algebra)
 {
     struct call *call = algebra->call;
     struct collector *collector = algebra->collector;
-    struct resp_writer *said = &collector->said;
+    struct resp_writer *out = &collector->reordered;
     enum zset_form form = zset_form(call, algebra->with_scores);
     enum store_result result = collector->ranks == NULL ? sort_places(collector) : STORE_OK;
-    for (size_t begun = said->len; result == STORE_OK && collector->at < collector->count;) {
+    for (size_t begun = out->len; result == STORE_OK && collector->at < collector->count;) {
         size_t at = collector->ranks[collector->at++];
         struct zset_pair pair = next_collected(collector, &at);
         if (form == ZSET_PAIRS)
-            resp_array(said, 2);
-        resp_bulk(said, pair.member.data, pair.member.len);
+            resp_array(out, 2);
+        resp_bulk(out, pair.member.data, pair.member.len);
         if (form != ZSET_MEMBERS)
-            resp_double(said, pair.score);
-        if (said->len - begun >= COLLECT_STEP_BYTES && !collector->is_nested)
-            return reply_spill_step(call, &collector->spill, said);
+            resp_double(out, pair.score);
+        if (out->len - begun >= COLLECT_STEP_BYTES && !collector->is_nested)
+            return reply_spill_step(call, &collector->spill, out);
     }
     if (result != STORE_OK)
         return result;
     zset_put_head(call->reply, collector->count, form);
-    return reply_spill_reply(call, &collector->spill, said);
+    return reply_spill_reply(call, &collector->spill, out);
 }
 
 /* `event`: of the storing form; NULL: the result is the reply. */

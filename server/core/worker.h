@@ -98,7 +98,7 @@ struct worker {
     _Atomic uint32_t connection_count; /* the listener chooses the worker by it */
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
     uint64_t shared_bytes;             /* of publications in them, counted in each */
-    int64_t client_bytes_told;         /* as reported to the store */
+    int64_t client_bytes_reported;     /* as reported to the store */
     uint64_t unsent_bytes;             /* of replies */
     enum client_hold hold;             /* see client_memory.c */
     int64_t held_since_ms;

@@ -85,7 +85,7 @@ static void collector_free(void *progress)
     struct collector *collector = progress;
     collected_set(&collector->collected, 0);
     resp_writer_free(&collector->out);
-    resp_writer_free(&collector->said);
+    resp_writer_free(&collector->reordered);
     reply_spill_free(&collector->spill);
     free(collector->ranks);
     free(collector->order.places);
@@ -115,7 +115,7 @@ struct collector *collector_get(struct call *call)
             return NULL;
         collector->collected.server = call->server;
         resp_writer_init(&collector->out, call->reply->version);
-        resp_writer_init(&collector->said, call->reply->version);
+        resp_writer_init(&collector->reordered, call->reply->version);
         collector->rng = rng_new(call->random_seed);
         collector->is_nested = call->outer != NULL;
         collector_begin_step(collector);
@@ -126,7 +126,8 @@ struct collector *collector_get(struct call *call)
     if ((collector->is_reply || collector->is_tail) && call_is_in_vain(call))
         return NULL;
     note_steps(collector);
-    uint64_t bytes = collector->out.capacity + collector->said.capacity + collector->rank_bytes +
+    uint64_t bytes = collector->out.capacity + collector->reordered.capacity +
+                     collector->rank_bytes +
                      collector->order.capacity * sizeof *collector->order.places;
     return collected_set(&collector->collected, bytes) ? collector : NULL;
 }

@@ -56,10 +56,10 @@ struct collector {
     struct collector_order order;
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct collected collected;
-    struct reply_spill spill; /* output before `out`, or before `said` */
-    struct resp_writer said;  /* for commands that reply in another order than they read */
-    bool is_reply;            /* `out` is the reply from its first byte and may be streamed */
-    bool is_tail;             /* `out` follows the reply's head and may be spilled to disk */
+    struct reply_spill spill;     /* output before `out`, or before `reordered` */
+    struct resp_writer reordered; /* for commands that reply in another order than they read */
+    bool is_reply;                /* `out` is the reply from its first byte and may be streamed */
+    bool is_tail;                 /* `out` follows the reply's head and may be spilled to disk */
     bool is_nested;
     bool is_over;          /* set by the command */
     uint64_t entries_left; /* in this step, over all waits within it */

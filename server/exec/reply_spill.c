@@ -56,30 +56,30 @@ static enum store_result put_piece(struct reply_spill *spill, const char *piece)
 }
 
 /* Writes as many whole pieces as there are and as the device takes now. */
-static enum store_result put_pieces(struct reply_spill *spill, struct resp_writer *said)
+static enum store_result put_pieces(struct reply_spill *spill, struct resp_writer *out)
 {
     enum store_result result = STORE_OK;
     size_t at = 0;
-    while (said->len - at >= STORE_READER_PIECE) {
-        result = put_piece(spill, said->data + at);
+    while (out->len - at >= STORE_READER_PIECE) {
+        result = put_piece(spill, out->data + at);
         if (result != STORE_OK)
             break;
         at += STORE_READER_PIECE;
     }
-    memmove(said->data, said->data + at, said->len - at);
-    said->len -= at;
+    memmove(out->data, out->data + at, out->len - at);
+    out->len -= at;
     spill->bytes += at;
     return result;
 }
 
 enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
-                                   struct resp_writer *said)
+                                   struct resp_writer *out)
 {
     struct request *request = request_of_call(call);
     struct conn *conn = request->conn;
-    if (said->failed)
+    if (out->failed)
         return STORE_NO_MEMORY;
-    if (!may_spill(call, request) || !is_due(call, spill, said->len))
+    if (!may_spill(call, request) || !is_due(call, spill, out->len))
         return store_step(call->txn);
     if (conn->transport == NULL || conn->kill)
         return STORE_CANCELLED;
@@ -87,7 +87,7 @@ enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
     if (spill->upload == NULL)
         result = call_upload_begin(call, STORE_UPLOAD_OPEN, &spill->upload);
     if (result == STORE_OK)
-        result = put_pieces(spill, said);
+        result = put_pieces(spill, out);
     if (result == STORE_WAIT)
         return store_suspend(call->txn);
     spill->is_over = result != STORE_OK;
@@ -95,11 +95,11 @@ enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
 }
 
 enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill,
-                                    struct resp_writer *said)
+                                    struct resp_writer *out)
 {
-    if (said->failed)
+    if (out->failed)
         return STORE_NO_MEMORY;
-    if (spill->part > 0 && put_pieces(spill, said) == STORE_WAIT)
+    if (spill->part > 0 && put_pieces(spill, out) == STORE_WAIT)
         return store_suspend(call->txn);
     if (spill->bytes > 0) {
         enum store_result result = store_upload_finish(spill->upload);
@@ -112,9 +112,9 @@ enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill
     }
     /* A write runs again if it has to wait after its reply, and needs the bytes once more. */
     if ((call->command->flags & CMD_READONLY) != 0 && call->outer == NULL)
-        resp_move(call->reply, said);
+        resp_move(call->reply, out);
     else
-        resp_raw(call->reply, said->data, said->len);
+        resp_raw(call->reply, out->data, out->len);
     return STORE_OK;
 }
 

@@ -23,12 +23,12 @@ struct reply_spill {
  * the steps. If it is large, its first pieces are moved to the device. Nested commands keep all of
  * it. */
 STORE_MUST_CHECK enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,
-                                                    struct resp_writer *said);
+                                                    struct resp_writer *out);
 
 /* Once the head is written: appends all of the output to the reply. After STORE_WAIT, call it
  * again in the next run. */
 STORE_MUST_CHECK enum store_result reply_spill_reply(struct call *call, struct reply_spill *spill,
-                                                     struct resp_writer *said);
+                                                     struct resp_writer *out);
 
 /* Called when the command's progress is freed. */
 void reply_spill_free(struct reply_spill *spill);

@@ -100,12 +100,12 @@ bool reply_stream_holds_back(const struct request *request)
            reply_stream_is_heard(conn) && (conn->requests != request || is_ahead(conn));
 }
 
-enum store_result call_step(struct call *call, struct resp_writer *said)
+enum store_result call_step(struct call *call, struct resp_writer *out)
 {
     struct request *request = request_of_call(call);
     struct conn *conn = request->conn;
     unlink_suspended(request);
-    if (said->failed)
+    if (out->failed)
         return STORE_NO_MEMORY;
     if (!may_leave(call, request) || request->state != REQUEST_RUNNING)
         return store_step(call->txn);
@@ -113,17 +113,17 @@ enum store_result call_step(struct call *call, struct resp_writer *said)
         return STORE_CANCELLED;
     bool is_first = conn->requests == request, is_short = client_memory_is_short(conn->worker);
     enum store_result result = STORE_OK;
-    if (is_first && said->len >= (is_short ? COLLECT_SHORT_BYTES : PART_MIN))
-        result = pass_on(request, said);
+    if (is_first && out->len >= (is_short ? COLLECT_SHORT_BYTES : PART_MIN))
+        result = pass_on(request, out);
     if (result != STORE_OK)
         return result;
     bool is_enough =
-        is_first ? request->is_streamed && is_ahead(conn) : said->len >= (is_short ? 1 : AHEAD_MAX);
+        is_first ? request->is_streamed && is_ahead(conn) : out->len >= (is_short ? 1 : AHEAD_MAX);
     return is_enough && !request->is_hurried ? reply_stream_suspend(request)
                                              : store_step(call->txn);
 }
 
-enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+enum store_result call_pass_on(struct call *call, struct resp_writer *out,
                                const struct store_item *item, uint64_t offset)
 {
     struct request *request = request_of_call(call);
@@ -141,16 +141,16 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *said,
     enum store_result result = store_reader_open(call->txn, item, offset, &reader);
     if (result != STORE_OK)
         return result;
-    resp_bulk_header(said, item->length - offset);
-    if (said->failed)
+    resp_bulk_header(out, item->length - offset);
+    if (out->failed)
         return STORE_NO_MEMORY;
-    result = pass_on(request, said);
+    result = pass_on(request, out);
     if (result != STORE_OK)
         return result; /* the transaction closes the reader */
     store_reader_keep(reader);
     conn->flowed_bytes += item->length - offset;
     conn_output_reader(conn, reader, item->length - offset);
-    resp_raw(said, "\r\n", 2);
+    resp_raw(out, "\r\n", 2);
     return STORE_OK;
 }
 

@@ -50,8 +50,8 @@ bool reply_stream_is_stuck(const struct conn *conn);
 /* ---- for command functions ---- */
 
 /* store_step, for commands that write their reply from its first byte into a buffer kept over the
- * steps. The contents of `said` may have been sent afterwards, and then it is empty. */
-STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *said);
+ * steps. The contents of `out` may have been sent afterwards, and then it is empty. */
+STORE_MUST_CHECK enum store_result call_step(struct call *call, struct resp_writer *out);
 
 /* The server is stopping, and a long read whose only effect is its reply would delay that. Its
  * connection is closed. */
@@ -59,8 +59,8 @@ bool call_is_in_vain(struct call *call);
 
 /* Within a step of such a command: appends a large item, from `offset` on, as a bulk string after
  * the output so far, and streams both to the client. STORE_ABSENT: the caller has to read the item
- * into `said`. With any result but STORE_OK nothing has changed. */
-STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *said,
+ * into `out`. With any result but STORE_OK nothing has changed. */
+STORE_MUST_CHECK enum store_result call_pass_on(struct call *call, struct resp_writer *out,
                                                 const struct store_item *item, uint64_t offset);
 
 #endif

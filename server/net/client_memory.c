@@ -11,12 +11,12 @@
 #define UNSENT_SHARE 2 /* of the limit */
 #define HOLD_MOST_MS 500
 
-static void tell(struct server *server, int64_t untold)
+static void tell(struct server *server, int64_t unreported)
 {
-    atomic_fetch_add(&server->client_bytes, untold);
-    store_note_memory(server->store, untold);
-    if (untold > 0) /* the maintenance thread may be too late */
-        store_give_way(server->store, WAY_SHARE * (uint64_t)untold);
+    atomic_fetch_add(&server->client_bytes, unreported);
+    store_note_memory(server->store, unreported);
+    if (unreported > 0) /* the maintenance thread may be too late */
+        store_give_way(server->store, WAY_SHARE * (uint64_t)unreported);
 }
 
 static void count(struct worker *worker, int64_t change)
@@ -24,11 +24,11 @@ static void count(struct worker *worker, int64_t change)
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
     bytes += (uint64_t)change;
     atomic_store_explicit(&worker->client_bytes, bytes, memory_order_relaxed);
-    int64_t untold = (int64_t)bytes - worker->client_bytes_told;
-    if (untold < TELL_STEP && untold > -TELL_STEP)
+    int64_t unreported = (int64_t)bytes - worker->client_bytes_reported;
+    if (unreported < TELL_STEP && unreported > -TELL_STEP)
         return;
-    worker->client_bytes_told = (int64_t)bytes;
-    tell(worker->server, untold);
+    worker->client_bytes_reported = (int64_t)bytes;
+    tell(worker->server, unreported);
 }
 
 static uint64_t unsent_most(const struct server *server)
@@ -64,8 +64,8 @@ void client_memory_note(struct conn *conn)
 void client_memory_note_published(struct server *server, int64_t more)
 {
     atomic_fetch_add(&server->published_bytes, (uint64_t)more);
-    int64_t untold = atomic_fetch_add(&server->published_untold, more) + more;
-    if (untold >= TELL_STEP || untold <= -TELL_STEP)
+    int64_t unreported = atomic_fetch_add(&server->published_untold, more) + more;
+    if (unreported >= TELL_STEP || unreported <= -TELL_STEP)
         tell(server, atomic_exchange(&server->published_untold, 0));
 }
 

@@ -97,9 +97,9 @@ static size_t mirrored_size(const uint8_t *at, size_t left, size_t size)
     return width;
 }
 
-static bool count_is(uint64_t told, uint64_t found)
+static bool count_is(uint64_t stated, uint64_t found)
 {
-    return told == COUNT_UNKNOWN || told == found;
+    return stated == COUNT_UNKNOWN || stated == found;
 }
 
 enum rdb_result rdb_read_listpack(struct rdb_reader *reader, struct resp_slice bytes)
@@ -108,7 +108,7 @@ enum rdb_result rdb_read_listpack(struct rdb_reader *reader, struct resp_slice b
     uint64_t found = 0;
     if (bytes.len < 7 || rdb_number(at, 4) != bytes.len || *--end != END)
         return RDB_BAD;
-    uint64_t told = rdb_number(at + 4, 2);
+    uint64_t stated = rdb_number(at + 4, 2);
     for (at += 6; at < end; found++) {
         struct entry entry;
         if (!listpack_entry(at, (size_t)(end - at), &entry))
@@ -122,7 +122,7 @@ enum rdb_result rdb_read_listpack(struct rdb_reader *reader, struct resp_slice b
             return RDB_BAD;
         at += size + behind;
     }
-    return count_is(told, found) ? RDB_OK : RDB_BAD;
+    return count_is(stated, found) ? RDB_OK : RDB_BAD;
 }
 
 /* ---- ziplist ---- */
@@ -190,10 +190,10 @@ enum rdb_result rdb_read_ziplist(struct rdb_reader *reader, struct resp_slice by
         return RDB_BAD;
     for (const uint8_t *at = begin + 10; at < end; found++) {
         struct entry entry;
-        uint64_t told;
-        size_t width = short_length(at, (size_t)(end - at), &told);
+        uint64_t stated;
+        size_t width = short_length(at, (size_t)(end - at), &stated);
         last = (uint64_t)(at - begin);
-        if (width == 0 || told != before ||
+        if (width == 0 || stated != before ||
             !ziplist_entry(at + width, (size_t)(end - at) - width, &entry))
             return RDB_BAD;
         enum rdb_result result = add_entry(reader, at + width, &entry);
@@ -214,7 +214,7 @@ enum rdb_result rdb_read_zipmap(struct rdb_reader *reader, struct resp_slice byt
     uint64_t found = 0, length;
     if (bytes.len < 2 || *--end != END)
         return RDB_BAD;
-    uint8_t told = *at++;
+    uint8_t stated = *at++;
     for (; at < end; found++) {
         bool is_value = found % 2 == 1;
         size_t width = short_length(at, (size_t)(end - at), &length);
@@ -230,7 +230,7 @@ enum rdb_result rdb_read_zipmap(struct rdb_reader *reader, struct resp_slice byt
             return result;
         at += length + unused;
     }
-    return found % 2 == 0 && (told >= 0xfe || told == found / 2) ? RDB_OK : RDB_BAD;
+    return found % 2 == 0 && (stated >= 0xfe || stated == found / 2) ? RDB_OK : RDB_BAD;
 }
 
 /* ---- intset ---- */

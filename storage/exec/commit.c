@@ -574,7 +574,7 @@ static bool over_dirty_limit(const struct store *store)
 
 static enum store_result commit_changes(struct store_txn *txn)
 {
-    assert(txn->phase != TXN_RUN && txn->prefetch_run == SCOUT_NEVER);
+    assert(txn->phase != TXN_RUN && txn->prefetch_run == PREFETCH_RUN_NONE);
     if (env_failed(&txn->store->env))
         return STORE_REFUSED;
     if (over_dirty_limit(txn->store)) {

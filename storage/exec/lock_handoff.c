@@ -36,7 +36,7 @@ enum store_result store_wait_register(struct store_txn *txn)
     if (!waiting)
         return STORE_NO_MEMORY;
     txn_begin(waiting, request);
-    txn_move(waiting, TXN_ENLISTED);
+    txn_move(waiting, TXN_REGISTERED);
     if (!key_locks_reserve(waiting)) {
         txn_reset(waiting);
         return STORE_NO_MEMORY;
@@ -63,7 +63,7 @@ void store_hand_off(struct store_request *request, const struct store_key *key,
                     struct store_worker *from)
 {
     struct store_txn *txn = request->registered_waiter;
-    assert(txn_state(txn) == TXN_ENLISTED && !txn->handoffs.txn);
+    assert(txn_state(txn) == TXN_REGISTERED && !txn->handoffs.txn);
     key_locks_hand_off(txn, key, from);
     request_wake(txn, from);
 }

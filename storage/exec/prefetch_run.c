@@ -8,9 +8,9 @@
  *    --prefetch_run_begin--> [LISTED --prefetch_run_more-->] RUNNING --> BEHIND
  *    --prefetch_run_resume--> RUNNING ..., and from LISTED or BEHIND prefetch_run_end leads back to
  *    NEVER. All of this happens on the transaction's own thread.
- * 2. At most window() of a worker's transactions are in SCOUT_BEHIND, so that the pages they have
- *    read are still in memory at their turn. The others stand in worker->unprefetched, in order of
- *    arrival.
+ * 2. At most window() of a worker's transactions are in PREFETCH_RUN_DONE, so that the pages they
+ * have read are still in memory at their turn. The others stand in worker->unprefetched, in order
+ * of arrival.
  */
 #include "storage/exec/prefetch_run.h"
 
@@ -38,11 +38,11 @@ static uint32_t window(const struct store *store)
 static void run(struct store_txn *txn)
 {
     assert(txn->phase == TXN_RUN && txn->write_count == 0 && txn->pin_count == 0);
-    txn->prefetch_run = SCOUT_RUNNING;
+    txn->prefetch_run = PREFETCH_RUN_ACTIVE;
     txn->found_absent = false;
     enum store_result forgotten = txn->request->run(txn, txn->request);
     (void)forgotten;
-    txn->prefetch_run = SCOUT_BEHIND;
+    txn->prefetch_run = PREFETCH_RUN_DONE;
     txn->again = AGAIN_WHEN_LOADED;
     txn->bulk_load = NULL;
     txn->prefetch_runs++;
@@ -52,19 +52,19 @@ static void run(struct store_txn *txn)
 
 bool store_is_prefetch_run(const struct store_txn *txn)
 {
-    return txn->prefetch_run == SCOUT_RUNNING;
+    return txn->prefetch_run == PREFETCH_RUN_ACTIVE;
 }
 
 static void join_unprefetched(struct store_worker *worker, struct store_txn *txn)
 {
-    txn->prefetch_run = SCOUT_LISTED;
-    TAILQ_INSERT_TAIL(&worker->unprefetched, txn, of_unscouted);
+    txn->prefetch_run = PREFETCH_RUN_LISTED;
+    TAILQ_INSERT_TAIL(&worker->unprefetched, txn, of_unprefetched);
 }
 
 void prefetch_run_begin(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
-    assert(txn->prefetch_run == SCOUT_NEVER && txn_state(txn) == TXN_QUEUED);
+    assert(txn->prefetch_run == PREFETCH_RUN_NONE && txn_state(txn) == TXN_QUEUED);
     txn->prefetch_runs = 0;
     if (!TAILQ_EMPTY(&worker->unprefetched) || worker->prefetched >= window(worker->store)) {
         join_unprefetched(worker, txn);
@@ -76,16 +76,16 @@ void prefetch_run_begin(struct store_txn *txn)
 
 void prefetch_run_end(struct store_txn *txn)
 {
-    if (txn->prefetch_run == SCOUT_NEVER)
+    if (txn->prefetch_run == PREFETCH_RUN_NONE)
         return;
-    assert(txn->prefetch_run != SCOUT_RUNNING);
-    if (txn->prefetch_run == SCOUT_LISTED) {
-        TAILQ_REMOVE(&txn->worker->unprefetched, txn, of_unscouted);
+    assert(txn->prefetch_run != PREFETCH_RUN_ACTIVE);
+    if (txn->prefetch_run == PREFETCH_RUN_LISTED) {
+        TAILQ_REMOVE(&txn->worker->unprefetched, txn, of_unprefetched);
     } else {
         assert(txn->worker->prefetched > 0);
         txn->worker->prefetched--;
     }
-    txn->prefetch_run = SCOUT_NEVER;
+    txn->prefetch_run = PREFETCH_RUN_NONE;
 }
 
 void prefetch_run_more(struct store_worker *worker)
@@ -93,7 +93,7 @@ void prefetch_run_more(struct store_worker *worker)
     uint32_t most = TAILQ_EMPTY(&worker->unprefetched) ? 0 : window(worker->store);
     struct store_txn *txn;
     while (worker->prefetched < most && (txn = TAILQ_FIRST(&worker->unprefetched))) {
-        TAILQ_REMOVE(&worker->unprefetched, txn, of_unscouted);
+        TAILQ_REMOVE(&worker->unprefetched, txn, of_unprefetched);
         worker->prefetched++;
         request_lock(txn);
         run(txn);
@@ -112,7 +112,7 @@ static bool is_hopeful(struct store_worker *worker)
 void prefetch_run_resume(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
-    bool is_waiting = txn->prefetch_run == SCOUT_BEHIND && txn_state(txn) == TXN_QUEUED;
+    bool is_waiting = txn->prefetch_run == PREFETCH_RUN_DONE && txn_state(txn) == TXN_QUEUED;
     if (!is_waiting || txn->prefetch_runs == RUNS || !is_hopeful(worker))
         return;
     request_lock(txn);

@@ -108,14 +108,14 @@ static void store_lock_open(struct store *store, struct store_worker *from)
 
 enum store_result store_suspend(struct store_txn *txn)
 {
-    txn_run_again(txn, AGAIN_WHEN_ROUSED);
+    txn_run_again(txn, AGAIN_WHEN_RESUMED);
     return STORE_WAIT;
 }
 
 void store_resume(struct store_request *request)
 {
     struct store_txn *txn = request->parked;
-    if (txn_state(txn) == TXN_RESTING)
+    if (txn_state(txn) == TXN_SUSPENDED)
         request_wake(txn, txn->worker);
 }
 
@@ -140,7 +140,7 @@ static void end_step(struct store_txn *txn, bool is_suspended)
         return; /* pending waits refer to its pins */
     if (is_suspended) {
         request_wait(txn);
-        txn_move(txn, TXN_RESTING);
+        txn_move(txn, TXN_SUSPENDED);
     }
     load_release_pins(txn);
     txn->reruns = 0;
@@ -154,7 +154,7 @@ static void discard_run(struct store_txn *txn)
 {
     uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
     enum txn_again again = txn->again;
-    if (again == AGAIN_TO_GO_ON) {
+    if (again == AGAIN_AFTER_YIELD) {
         txn->again = AGAIN_WHEN_LOADED;
         txn->worker->steps++;
         return;
@@ -162,7 +162,7 @@ static void discard_run(struct store_txn *txn)
     txn_discard(txn);
     txn->again = AGAIN_WHEN_LOADED;
     if (again >= AGAIN_IN_TURN)
-        end_step(txn, again == AGAIN_WHEN_ROUSED);
+        end_step(txn, again == AGAIN_WHEN_RESUMED);
     if (again != AGAIN_WHEN_LOADED)
         return;
     atomic_fetch_add_explicit(&txn->store->reruns, 1, memory_order_relaxed);
@@ -231,7 +231,7 @@ static bool take_handoffs(struct store_txn *txn)
  * all of that has arrived: the pending waits refer to it. */
 static enum store_result attempt(struct store_txn *txn)
 {
-    if (txn_state(txn) == TXN_SUMMONED && !take_handoffs(txn))
+    if (txn_state(txn) == TXN_HANDED_OFF && !take_handoffs(txn))
         return STORE_WAIT;
     txn_move(txn, TXN_RUNNING);
     if (storage_checks_enabled())

@@ -163,14 +163,14 @@ struct pin {
 /* The transaction's state: txn_state.h has the diagram and what each state means. */
 enum txn_state {
     TXN_FREE,
-    TXN_ENLISTED,
-    TXN_SUMMONED,
+    TXN_REGISTERED,
+    TXN_HANDED_OFF,
     TXN_QUEUED,
     TXN_READY,
     TXN_RUNNING,
     TXN_PAUSED,
     TXN_PARKED,
-    TXN_RESTING,
+    TXN_SUSPENDED,
     TXN_STATES
 };
 
@@ -191,19 +191,19 @@ enum txn_hold {
 /* How a run that returned STORE_WAIT continues. A later demand does not undo an earlier one: the
  * greatest counts. */
 enum txn_again {
-    AGAIN_WHEN_LOADED, /* it waits for a page, or for something else that `waits` counts */
-    AGAIN_AT_ONCE,     /* it ended only to begin again: not counted as a rerun for a page */
-    AGAIN_IN_TURN,     /* after other requests had their turn: store_step */
-    AGAIN_WHEN_ROUSED, /* likewise, but not before store_resume: store_suspend */
-    AGAIN_TO_GO_ON,    /* in turn, keeping what this run has written: store_yield */
+    AGAIN_WHEN_LOADED,  /* it waits for a page, or for something else that `waits` counts */
+    AGAIN_AT_ONCE,      /* it ended only to begin again: not counted as a rerun for a page */
+    AGAIN_IN_TURN,      /* after other requests had their turn: store_step */
+    AGAIN_WHEN_RESUMED, /* likewise, but not before store_resume: store_suspend */
+    AGAIN_AFTER_YIELD,  /* in turn, keeping what this run has written: store_yield */
 };
 
 /* Progress of a queued transaction's prefetch run: see prefetch_run.c. */
-enum txn_scout {
-    SCOUT_NEVER,   /* no prefetch run allowed, or the transaction has run for real */
-    SCOUT_LISTED,  /* not begun: the transaction is in the worker's list */
-    SCOUT_RUNNING, /* it starts reads and does not wait for them */
-    SCOUT_BEHIND,  /* finished; the transaction still waits for its turn */
+enum txn_prefetch_run {
+    PREFETCH_RUN_NONE,   /* no prefetch run allowed, or the transaction has run for real */
+    PREFETCH_RUN_LISTED, /* not begun: the transaction is in the worker's list */
+    PREFETCH_RUN_ACTIVE, /* it starts reads and does not wait for them */
+    PREFETCH_RUN_DONE,   /* finished; the transaction still waits for its turn */
 };
 
 #define TOUCHED_MOST 64u
@@ -236,7 +236,7 @@ struct store_txn {
     enum txn_phase phase;
     enum txn_hold hold;
     enum txn_again again;
-    enum txn_scout prefetch_run;
+    enum txn_prefetch_run prefetch_run;
     enum store_result failure; /* to be returned once nothing is pending any more */
     _Atomic uint32_t
         waits; /* loads, lock grants, extent writes, throttle; one more during an attempt */
@@ -251,7 +251,7 @@ struct store_txn {
     bool found_absent; /* as a prefetch run, it has started a read */
 
     uint32_t prefetch_runs;
-    TAILQ_ENTRY(store_txn) of_unscouted;
+    TAILQ_ENTRY(store_txn) of_unprefetched;
     uint64_t generation; /* changes when the struct is reused for another request */
     uint32_t reruns;
     uint32_t frame_waits;
@@ -324,7 +324,7 @@ struct store_worker {
     struct disk_queue *sync_queue; /* for blocking reads: nothing else completes on it */
     int fd;
     TAILQ_HEAD(, store_txn) unprefetched;
-    uint32_t prefetched;        /* transactions in SCOUT_BEHIND */
+    uint32_t prefetched;        /* transactions in PREFETCH_RUN_DONE */
     uint32_t prefetch_run_luck; /* how often continued prefetch runs found another missing page
                                    recently */
     struct load *low_priority, *low_priority_last; /* reads needed only by writers, not submitted to

@@ -320,7 +320,7 @@ static void enqueue_ahead(struct partition *partition, struct key_lock *key_lock
 void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
                         struct store_worker *from)
 {
-    assert(txn_state(txn) == TXN_ENLISTED && !txn->handoffs.txn);
+    assert(txn_state(txn) == TXN_REGISTERED && !txn->handoffs.txn);
     struct partition *partition = engine_partition(txn->store, key->slot);
     txn->handoffs = key_lock_of(txn, key);
     struct key_lock **first = find_queue(partition, txn->handoffs.hash);

@@ -6,9 +6,9 @@
  * 2. Every waiter on a frame counts once in its transaction's `waits`, and holds a pin.
  * 3. Items are verified once, when their page arrives; a damaged one is marked in the frame, so
  *    that it is never served.
- * 4. At most PATIENT_DEPTH low-priority reads, those that only a write needs, are in flight per
- *    worker: that many keep a device busy, and more would only delay every GET. While some are held
- *    back, others are in flight, and each completion submits one.
+ * 4. At most LOW_PRIORITY_READS_MAX low-priority reads, those that only a write needs, are in
+ * flight per worker: that many keep a device busy, and more would only delay every GET. While some
+ * are held back, others are in flight, and each completion submits one.
  */
 #include "storage/txn/load.h"
 
@@ -22,7 +22,7 @@
 #include "storage/txn/wait.h"
 #include "storage/txn/verify.h"
 
-#define PATIENT_DEPTH 64u
+#define LOW_PRIORITY_READS_MAX 64u
 #define FRAME_WAIT_LIMIT 400u /* of the maintenance thread's rounds, about a millisecond each */
 
 struct load {
@@ -175,7 +175,7 @@ static void mark_held(struct load *load, bool held)
 static void hold_back(struct load *load)
 {
     struct store_worker *worker = load->worker;
-    assert(load->low_priority && worker->low_priority_reads == PATIENT_DEPTH);
+    assert(load->low_priority && worker->low_priority_reads == LOW_PRIORITY_READS_MAX);
     mark_held(load, true);
     if (worker->low_priority)
         worker->low_priority_last->next = load;
@@ -292,7 +292,7 @@ static uint32_t start(struct store_worker *worker, struct page_file *file, uint3
                                 .offset = (uint64_t)page * PAGE_SIZE,
                                 .done = loaded,
                                 .arg = load};
-    if (low_priority && worker->low_priority_reads == PATIENT_DEPTH) {
+    if (low_priority && worker->low_priority_reads == LOW_PRIORITY_READS_MAX) {
         hold_back(load);
         return covered;
     }
@@ -333,7 +333,7 @@ static enum store_result wait_for(struct store_txn *txn, struct page_file *file,
 static enum store_result load_blocking(struct store_txn *txn, struct page_file *file, uint32_t page,
                                        uint32_t *number)
 {
-    assert(txn->blocking_io && txn->prefetch_run != SCOUT_RUNNING);
+    assert(txn->blocking_io && txn->prefetch_run != PREFETCH_RUN_ACTIVE);
     *number = page_file_add_frame(file, page, true);
     if (!*number)
         return STORE_NO_MEMORY;
@@ -357,7 +357,7 @@ static enum store_result load_blocking(struct store_txn *txn, struct page_file *
 /* In the test build, a resident page is sometimes treated as absent on first access. */
 static bool pretend_absent(struct store_txn *txn, struct page_file *file, uint32_t number)
 {
-    if (txn->blocking_io || txn->prefetch_run == SCOUT_RUNNING || pinned(txn, file, number))
+    if (txn->blocking_io || txn->prefetch_run == PREFETCH_RUN_ACTIVE || pinned(txn, file, number))
         return false;
     txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
     return txn->random >> 62 == 0 && pin(txn, file, number);
@@ -422,7 +422,7 @@ static enum store_result load_absent(struct store_txn *txn, struct page_file *fi
     if (txn->failed_space == file && txn->failed_page == page)
         return STORE_IO;
     counter_add(&file->misses, 1);
-    if (txn->prefetch_run == SCOUT_RUNNING) {
+    if (txn->prefetch_run == PREFETCH_RUN_ACTIVE) {
         txn->found_absent = true;
         start_ahead(txn->worker, file, page, txn);
         return STORE_WAIT;
@@ -443,7 +443,7 @@ enum store_result load_page(struct store_txn *txn, struct page_file *file, uint3
         return load_absent(txn, file, page, number);
     struct frame *frame = arena_frame(file->arena, *number);
     if (frame->state == FRAME_LOADING)
-        return txn->prefetch_run == SCOUT_RUNNING || pinned(txn, file, *number)
+        return txn->prefetch_run == PREFETCH_RUN_ACTIVE || pinned(txn, file, *number)
                    ? STORE_WAIT
                    : wait_for(txn, file, *number);
     if (!frame->visited)
@@ -459,7 +459,7 @@ enum store_result load_pages(struct store_txn *txn, struct page_file *file, uint
     enum store_result result = STORE_OK;
     if (txn->failed_space == file && txn->failed_page - page < count)
         return STORE_IO;
-    if (txn->prefetch_run == SCOUT_RUNNING) /* large values are read only when needed */
+    if (txn->prefetch_run == PREFETCH_RUN_ACTIVE) /* large values are read only when needed */
         return STORE_WAIT;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = file->table[page + i];

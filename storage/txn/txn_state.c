@@ -7,15 +7,15 @@
 #define TO(state) (1u << TXN_##state)
 
 const uint16_t txn_state_next[TXN_STATES] = {
-    [TXN_FREE] = TO(RUNNING) | TO(QUEUED) | TO(ENLISTED),
-    [TXN_ENLISTED] = TO(SUMMONED) | TO(FREE),
-    [TXN_SUMMONED] = TO(RUNNING) | TO(QUEUED),
+    [TXN_FREE] = TO(RUNNING) | TO(QUEUED) | TO(REGISTERED),
+    [TXN_REGISTERED] = TO(HANDED_OFF) | TO(FREE),
+    [TXN_HANDED_OFF] = TO(RUNNING) | TO(QUEUED),
     [TXN_QUEUED] = TO(READY),
     [TXN_READY] = TO(RUNNING),
-    [TXN_RUNNING] = TO(PAUSED) | TO(PARKED) | TO(RESTING) | TO(FREE),
+    [TXN_RUNNING] = TO(PAUSED) | TO(PARKED) | TO(SUSPENDED) | TO(FREE),
     [TXN_PAUSED] = TO(RUNNING),
     [TXN_PARKED] = TO(READY),
-    [TXN_RESTING] = TO(READY),
+    [TXN_SUSPENDED] = TO(READY),
 };
 
 /* In the free list a transaction keeps nothing of its last request. */
@@ -23,7 +23,8 @@ static void check_free(const struct store_txn *txn)
 {
     assert(txn->hold == HOLDS_NOTHING && txn->key_lock_count == 0 && !txn->handoffs.txn);
     assert(txn->write_count == 0 && txn->pin_count == 0 && !txn->readers && !txn->trees.edits);
-    assert(txn->prefetch_run == SCOUT_NEVER && txn->again == AGAIN_WHEN_LOADED && !txn->throttled);
+    assert(txn->prefetch_run == PREFETCH_RUN_NONE && txn->again == AGAIN_WHEN_LOADED &&
+           !txn->throttled);
     assert(!txn->refuses && !txn->blocking_io && !txn->arrangement.changed);
 }
 
@@ -49,12 +50,12 @@ void txn_check(const struct store_txn *txn)
     assert(atomic_load(&txn->waits) > 0);
     assert(txn->hold == HOLDS_KEYS || (txn->key_lock_count == 0 && !txn->handoffs.txn));
     assert(txn->key_lock_count == 0 || txn->key_lock_count == txn->request->key_count);
-    if (state == TXN_ENLISTED || state == TXN_QUEUED)
+    if (state == TXN_REGISTERED || state == TXN_QUEUED)
         assert(txn->phase == TXN_RUN && txn->write_count == 0);
     else
-        assert(ungranted == 0 && txn->prefetch_run == SCOUT_NEVER);
-    if (state == TXN_PARKED || state == TXN_RESTING)
+        assert(ungranted == 0 && txn->prefetch_run == PREFETCH_RUN_NONE);
+    if (state == TXN_PARKED || state == TXN_SUSPENDED)
         check_hold(txn);
-    if (state == TXN_RESTING)
+    if (state == TXN_SUSPENDED)
         assert(txn->pin_count == 0 && !txn->throttled && txn->phase == TXN_RUN);
 }

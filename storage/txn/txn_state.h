@@ -3,34 +3,34 @@
  *
  *   FREE --store_execute----------------------------------> RUNNING
  *    | '---queue: others come first--> QUEUED               ^ |
- *    '---store_wait_register--> ENLISTED | request_wake     | | finished: txn_reset --> FREE
- *         store_wait_cancel: |  |        v                  | |
- *                  FREE <----'  |      READY ---------------' |
- *          store_hand_off, then |        ^         attempt    | park: STORE_WAIT
- *          request_wake         v        |                    v
- *                        SUMMONED        '--------------- PARKED, or RESTING
- *                         |               request_wake    (end_step, until store_resume)
+ *    '---store_wait_register--> REGISTERED | request_wake   | | finished: txn_reset --> FREE
+ *         store_wait_cancel: |  |          v                | |
+ *                  FREE <----'  |        READY -------------' |
+ *          store_hand_off, then |          ^       attempt    | park: STORE_WAIT
+ *          request_wake         v          |                  v
+ *                        HANDED_OFF        '------------- PARKED, or SUSPENDED
+ *                         |                 request_wake  (end_step, until store_resume)
  *                         '--attempt: take_handoffs--> RUNNING, or QUEUED
  *
  *   RUNNING --store_pause--> PAUSED --store_go_on--> RUNNING
  *
- *   FREE      in its worker's free list, or taken from it by txn_begin
- *   ENLISTED  a registered waiter: it has no key locks, and waits for a hand-off (lock_handoff.c)
- *   SUMMONED  handed a key, ready for its first attempt, which requests the other key locks
- *   QUEUED    not run yet, except as a prefetch run: it waits for the store lock, or for its keys
- *   READY     in its worker's inbox or ready list
- *   RUNNING   being attempted, under its partitions' locks: it runs or commits, as `phase` says
- *   PAUSED    in the middle of its run, with the locks released
- *   PARKED    it waits to run or commit again: for pages, extents, the journal, the dirty limit.
- *             Meanwhile it holds its keys, so that what it has read stays true until it commits
- *   RESTING   it waits to run again, for store_resume and nothing else
+ *   FREE        in its worker's free list, or taken from it by txn_begin
+ *   REGISTERED  a registered waiter: it has no key locks, and waits for a hand-off (lock_handoff.c)
+ *   HANDED_OFF  handed a key, ready for its first attempt, which requests the other key locks
+ *   QUEUED      not run yet, except as a prefetch run: it waits for the store lock or for its keys
+ *   READY       in its worker's inbox or ready list
+ *   RUNNING     being attempted, under its partitions' locks: it runs or commits, as `phase` says
+ *   PAUSED      in the middle of its run, with the locks released
+ *   PARKED      it waits to run or commit again: for pages, extents, the journal, the dirty limit.
+ *               Meanwhile it holds its keys, so that what it has read stays true until it commits
+ *   SUSPENDED   it waits to run again, for store_resume and nothing else
  *
  * Invariants
- * 1. Only its own thread changes its state, except for the moves to SUMMONED and READY: the thread
- *    that takes `waits` to 0 makes these, and has the transaction to itself until it is in the
- *    list.
- * 2. A transaction that is not FREE, ENLISTED, SUMMONED or QUEUED has run at least once. If it
- *    names keys and is PAUSED, PARKED or RESTING, or READY after one of these, it holds their
+ * 1. Only its own thread changes its state, except for the moves to HANDED_OFF and READY: the
+ *    thread that takes `waits` to 0 makes these, and has the transaction to itself until it is in
+ *    the list.
+ * 2. A transaction that is not FREE, REGISTERED, HANDED_OFF or QUEUED has run at least once. If it
+ *    names keys and is PAUSED, PARKED or SUSPENDED, or READY after one of these, it holds their
  *    locks; one that is QUEUED for keys waits in their lock queues.
  */
 #ifndef VELLUM_STORE_TXN_STATE_H

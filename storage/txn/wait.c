@@ -37,8 +37,8 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     if (before > 1)
         return;
     struct store_worker *worker = txn->worker;
-    bool is_handed_off = txn_state(txn) == TXN_ENLISTED;
-    txn_move(txn, is_handed_off ? TXN_SUMMONED : TXN_READY);
+    bool is_handed_off = txn_state(txn) == TXN_REGISTERED;
+    txn_move(txn, is_handed_off ? TXN_HANDED_OFF : TXN_READY);
     if (worker == from) {
         if (is_handed_off)
             wait_append(&worker->handed_off, &worker->handed_off_last, txn);
@@ -151,7 +151,7 @@ enum store_result store_step(struct store_txn *txn)
 
 enum store_result store_yield(struct store_txn *txn)
 {
-    txn_run_again(txn, AGAIN_TO_GO_ON);
+    txn_run_again(txn, AGAIN_AFTER_YIELD);
     return STORE_WAIT;
 }
 
@@ -173,7 +173,7 @@ void maintenance_ask(struct store *store)
 void maintenance_throttle(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    assert(txn_state(txn) == TXN_RUNNING || txn->prefetch_run == SCOUT_RUNNING);
+    assert(txn_state(txn) == TXN_RUNNING || txn->prefetch_run == PREFETCH_RUN_ACTIVE);
     pthread_mutex_lock(&store->throttle_lock);
     if (!txn->throttled) {
         request_wait(txn);

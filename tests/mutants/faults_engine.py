@@ -203,7 +203,7 @@ fault("nobody-scouts", "storage/exec/request.c",
       by=TREES)
 fault("scouts-stop-at-once", "storage/exec/prefetch_run.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
-      ("bool is_waiting = txn->prefetch_run == SCOUT_BEHIND &&", "bool is_waiting = false &&"),
+      ("bool is_waiting = txn->prefetch_run == PREFETCH_RUN_DONE &&", "bool is_waiting = false &&"),
       by=TREES)
 fault("wrong-leaf", "storage/tree/tree_change.c",
       "an entry between two leaves is put where the cursor is, whatever their separator says",
@@ -224,7 +224,7 @@ fault("values-outside-not-judged", "storage/recovery/recover_trees.c",
       by=TREES)
 fault("step-keeps-its-pins", "storage/exec/request.c",
       "a walk in steps holds all pages it has seen",
-      ("if (again >= AGAIN_IN_TURN) end_step(txn, again == AGAIN_WHEN_ROUSED);", ""),
+      ("if (again >= AGAIN_IN_TURN) end_step(txn, again == AGAIN_WHEN_RESUMED);", ""),
       by=TREES)
 
 # ---- order and isolation ----

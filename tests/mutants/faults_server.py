@@ -30,7 +30,7 @@ fault("exec-without-a-look", "server/commands/cmd_multi.c",
       by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
 fault("yield-forgets", "storage/exec/request.c",
       "a run that gives way goes on without what it has written",
-      ("if (again == AGAIN_TO_GO_ON) {", "if (again == AGAIN_TO_GO_ON) { tree_discard(txn);"),
+      ("if (again == AGAIN_AFTER_YIELD) {", "if (again == AGAIN_AFTER_YIELD) { tree_discard(txn);"),
       by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
 fault("removal-without-a-look", "server/types/zset.c",
       "a range of a sorted set is removed in one round",
