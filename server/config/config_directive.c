@@ -328,7 +328,8 @@ bool directive_parse(const struct config *config, size_t row, size_t argc, char 
     struct config_words words;
     if (!config_split(argv[0], &words))
         return fail(error, "Unbalanced quotes in configuration line");
-    bool good = parse_words(directive, words.count, words.words, value, error);
+    bool good = words.has_zero ? fail(error, "argument contains a zero byte")
+                               : parse_words(directive, words.count, words.words, value, error);
     config_words_free(&words);
     return good;
 }

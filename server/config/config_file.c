@@ -174,6 +174,8 @@ static bool include(struct reader *reader, const char *pattern)
 static bool obey(struct reader *reader, struct config_words *words)
 {
     const char *name = words->words[0];
+    if (words->has_zero)
+        return fail(reader, "argument contains a zero byte");
     if (strcasecmp(name, "include") == 0)
         return words->count == 2 ? include(reader, words->words[1])
                                  : fail(reader, "wrong number of arguments");

@@ -46,8 +46,9 @@ static const char *read_quoted(const char *at, char quote, char **to)
     return *at == '\0' || isspace((unsigned char)*at) ? at : NULL;
 }
 
-static const char *read_word(const char *at, char *word)
+static const char *read_word(const char *at, char *word, bool *has_zero)
 {
+    const char *begin = word;
     while (at != NULL && *at != '\0' && !isspace((unsigned char)*at)) {
         if (*at == '"' || *at == '\'')
             at = read_quoted(at + 1, *at, &word);
@@ -55,6 +56,7 @@ static const char *read_word(const char *at, char *word)
             *word++ = *at++;
     }
     *word = '\0';
+    *has_zero |= strlen(begin) < (size_t)(word - begin);
     return at;
 }
 
@@ -81,7 +83,7 @@ bool config_split(const char *line, struct config_words *words)
             line++;
         if (*line == '\0')
             break;
-        line = read_word(line, word);
+        line = read_word(line, word, &words->has_zero);
         good = line != NULL && add_word(words, word);
     }
     free(word);

@@ -11,6 +11,7 @@
 struct config_words {
     size_t count;
     char **words;
+    bool has_zero; /* a word contains a zero byte, \x00, and ends there: to be refused */
 };
 /* False: unbalanced quotes, or out of memory. */
 bool config_split(const char *line, struct config_words *words);

@@ -461,6 +461,8 @@ static void mistakes_end_the_start(void **state)
         {"port\n", "at line 1", ">>> 'port'", "wrong number of arguments"},
         {"\nport 1 2\n", "at line 2", ">>> 'port 1 2'", "wrong number of arguments"},
         {"timeout \"1\n", "at line 1", ">>> 'timeout \"1'", "Unbalanced quotes"},
+        {"port 7\nrequirepass \"abc\\x00def\"\n", "at line 2", ">>> 'requirepass \"abc\\x00def\"'",
+         "zero byte"},
         {"databases 17\n", "at line 1", ">>> 'databases 17'", "16 databases"},
         {"user default on\n", "at line 1", ">>> 'user default on'", "ACL users"},
         {"loadmodule /x.so\n", "at line 1", ">>> 'loadmodule /x.so'", "modules"},
