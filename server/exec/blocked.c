@@ -57,7 +57,7 @@ struct queue {
     char bytes[];
 };
 
-enum waiter_state { WAITS, SUMMONED, ENDS };
+enum waiter_state { WAITS, HANDED_OFF, ENDS };
 
 struct waiter {
     struct request *request;
@@ -184,7 +184,7 @@ static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
  * leaves. */
 static bool has_choice(const struct waiter *waiter, uint64_t turn)
 {
-    return atomic_load(&waiter->state) == SUMMONED && atomic_load(&waiter->turn) == turn;
+    return atomic_load(&waiter->state) == HANDED_OFF && atomic_load(&waiter->turn) == turn;
 }
 
 /* Hands the key to the first waiter whose type is ready. Under the lock of the key's partition. */
@@ -199,7 +199,7 @@ static void hand_on(struct queue *queue, struct store_worker *from, uint64_t tur
         struct waiter *waiter = at->waiter;
         if ((queue->ready >> waiter->type & 1) == 0)
             continue;
-        if (stop_waiting(waiter, SUMMONED)) {
+        if (stop_waiting(waiter, HANDED_OFF)) {
             atomic_store(&waiter->turn, turn);
             queue->handed = waiter;
             store_hand_off(&waiter->request->store, &queue->key, from);

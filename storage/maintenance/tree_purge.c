@@ -81,8 +81,8 @@ static void report_damage(struct store *store, const struct dropped_tree *droppe
     atomic_store(&store->scan_wanted, true);
     atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
     env_log(&store->env, STORE_LOG_WARNING,
-            "A deleted collection names page %u of partition %u, which is not its own: damaged, "
-            "the page stays in use",
+            "A deleted collection refers to page %u of partition %u, which does not belong to it: "
+            "it is damaged, and the page remains allocated",
             page, dropped->home);
 }
 

@@ -81,7 +81,8 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
     if (!kept) {
         scan->damaged++;
         env_log(&scan->store->env, STORE_LOG_WARNING,
-                "A large value names page %u of `extents`, which is not its own: damaged",
+                "A large value refers to page %u of `extents`, which does not belong to it: it is "
+                "damaged",
                 extent->page);
     }
     scan->out_of_memory |= !is_noted;

@@ -66,7 +66,7 @@ void extent_free_list(struct store *store, const struct format_extent *extents, 
     if (!entry) {
         atomic_store(&store->scan_wanted, true);
         env_log(&store->env, STORE_LOG_WARNING,
-                "Out of memory: the space of a deleted value comes back with the next start");
+                "Out of memory: the space of a deleted value is free again after the next start");
         return;
     }
     *entry = (struct deferred_free){.commit = commit, .count = count, .depth = depth};
@@ -135,7 +135,7 @@ void extent_free_all(struct store *store, uint64_t commit)
         atomic_store(&store->scan_wanted, true);
     if (!runs)
         env_log(&store->env, STORE_LOG_WARNING,
-                "Out of memory: the space of large values comes back with the next start");
+                "Out of memory: the space of large values is free again after the next start");
     else
         extent_free_list(store, runs, used, 0, commit);
     pthread_mutex_unlock(&store->free_lock);
@@ -148,8 +148,8 @@ static void report_damage(struct store *store, const struct format_extent *run)
     atomic_store(&store->scan_wanted, true);
     atomic_fetch_add_explicit(&store->damaged, 1, memory_order_relaxed);
     env_log(&store->env, STORE_LOG_WARNING,
-            "A deleted large value names page %u of `extents`, which is not its own: damaged, "
-            "the page stays in use",
+            "A deleted large value refers to page %u of `extents`, which does not belong to it: "
+            "it is damaged, and the page remains allocated",
             run->page);
 }
 
