@@ -109,7 +109,7 @@ struct worker {
 
     /* shared by the connections, in turns: see conn_turn.c */
     struct resp_parser *parser;      /* between commands, between turns */
-    struct resp_parser prefetch_run; /* of read_ahead.c */
+    struct resp_parser ahead_parser; /* of read_ahead.c */
     struct resp_parser *spare_parsers[WORKER_SPARE_PARSERS];
     uint32_t spare_parser_count;
     struct input_buffer *input; /* transports are read into it; NULL: not allocated */

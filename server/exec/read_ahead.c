@@ -61,39 +61,39 @@ static void hint_trees(const struct read_ahead *look, uint64_t with_trees)
 }
 
 /* Parses one whole command of no more than `room` arguments. */
-static bool prefetch_command(struct resp_parser *prefetch_run, const char *data, size_t len,
+static bool prefetch_command(struct resp_parser *ahead_parser, const char *data, size_t len,
                              size_t room)
 {
     if (len == 0 || data[0] != '*')
         return false;
-    if (resp_parse(prefetch_run, data, len) == RESP_COMPLETE)
-        return prefetch_run->count <= room;
-    struct resp_limits limits = prefetch_run->limits;
-    resp_parser_free(prefetch_run); /* it would continue in the middle of a command */
-    resp_parser_init(prefetch_run, limits);
+    if (resp_parse(ahead_parser, data, len) == RESP_COMPLETE)
+        return ahead_parser->count <= room;
+    struct resp_limits limits = ahead_parser->limits;
+    resp_parser_free(ahead_parser); /* it would continue in the middle of a command */
+    resp_parser_init(ahead_parser, limits);
     return false;
 }
 
 static void read_ahead(struct read_ahead *look, struct resp_limits limits, const char *data,
                        size_t len)
 {
-    struct resp_parser *prefetch_run = &look->worker->prefetch_run;
+    struct resp_parser *ahead_parser = &look->worker->ahead_parser;
     struct resp_slice *args = look->args;
     uint32_t key_count = 0;
     look->count = look->next = 0;
-    resp_parser_set_limits(prefetch_run, limits);
+    resp_parser_set_limits(ahead_parser, limits);
     while (
         look->count < READ_AHEAD_COMMANDS &&
-        prefetch_command(prefetch_run, data, len, (size_t)(look->args + READ_AHEAD_ARGS - args))) {
+        prefetch_command(ahead_parser, data, len, (size_t)(look->args + READ_AHEAD_ARGS - args))) {
         struct ahead *ahead = &look->commands[look->count++];
-        if (prefetch_run->count > 0) /* an empty line has no words */
-            memcpy(args, prefetch_run->args, prefetch_run->count * sizeof *args);
-        describe(look, ahead, prefetch_run, args);
+        if (ahead_parser->count > 0) /* an empty line has no words */
+            memcpy(args, ahead_parser->args, ahead_parser->count * sizeof *args);
+        describe(look, ahead, ahead_parser, args);
         if (find_key(look->worker->server->store, ahead, look->session->db, &look->keys[key_count]))
             ahead->key = &look->keys[key_count++];
-        args += prefetch_run->count;
-        data += prefetch_run->consumed;
-        len -= prefetch_run->consumed;
+        args += ahead_parser->count;
+        data += ahead_parser->consumed;
+        len -= ahead_parser->consumed;
     }
     look->is_cut = look->count < READ_AHEAD_COMMANDS;
     if (key_count > 1 &&

@@ -185,7 +185,7 @@ static void send_replies(struct worker *worker, struct conn *apart)
 
 /* The state shared by its connections in turns; the one apart is in the middle of its turn. */
 struct shared {
-    struct resp_parser *parser, prefetch_run;
+    struct resp_parser *parser, ahead_parser;
     struct input_buffer *input;
     struct resp_writer output;
     uint32_t output_replies;
@@ -194,14 +194,14 @@ struct shared {
 static void set_shared_apart(struct worker *worker, struct shared *shared)
 {
     *shared = (struct shared){.parser = worker->parser,
-                              .prefetch_run = worker->prefetch_run,
+                              .ahead_parser = worker->ahead_parser,
                               .input = worker->input,
                               .output = worker->output,
                               .output_replies = worker->output_replies};
     worker->parser = NULL;
     worker->input = NULL;
     worker->output_replies = 0;
-    resp_parser_init(&worker->prefetch_run, shared->prefetch_run.limits);
+    resp_parser_init(&worker->ahead_parser, shared->ahead_parser.limits);
     resp_writer_init(&worker->output, 2);
 }
 
@@ -209,11 +209,11 @@ static void put_shared_back(struct worker *worker, const struct shared *shared)
 {
     assert(worker->output.len == 0);
     free_parser(worker->parser);
-    resp_parser_free(&worker->prefetch_run);
+    resp_parser_free(&worker->ahead_parser);
     input_buffer_release(worker->input);
     resp_writer_free(&worker->output);
     worker->parser = shared->parser;
-    worker->prefetch_run = shared->prefetch_run;
+    worker->ahead_parser = shared->ahead_parser;
     worker->input = shared->input;
     worker->output = shared->output;
     worker->output_replies = shared->output_replies;
@@ -400,7 +400,7 @@ void worker_free(struct worker *worker)
     script_state_free(worker->scripts);
     input_buffer_release(worker->input);
     resp_writer_free(&worker->output);
-    resp_parser_free(&worker->prefetch_run);
+    resp_parser_free(&worker->ahead_parser);
     free(worker->command_counters);
     free(worker->corked_bytes);
     free(worker->loop);
@@ -420,7 +420,7 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     worker->index = index;
     worker->hooks = &hooks;
     resp_writer_init(&worker->output, 2);
-    resp_parser_init(&worker->prefetch_run,
+    resp_parser_init(&worker->ahead_parser,
                      (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});
     worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
     worker->corked_bytes = malloc(WORKER_LATE_BYTES);

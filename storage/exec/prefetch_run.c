@@ -4,13 +4,13 @@
  * repeated to find the next one.
  *
  * Invariants
- * 1. A prefetch run happens between the queueing of a transaction and its first real run: NEVER
- *    --prefetch_run_begin--> [LISTED --prefetch_run_more-->] RUNNING --> BEHIND
- *    --prefetch_run_resume--> RUNNING ..., and from LISTED or BEHIND prefetch_run_end leads back to
- *    NEVER. All of this happens on the transaction's own thread.
+ * 1. A prefetch run happens between the queueing of a transaction and its first real run: NONE
+ *    --prefetch_run_begin--> [LISTED --prefetch_run_more-->] ACTIVE --> DONE
+ *    --prefetch_run_resume--> ACTIVE ..., and from LISTED or DONE prefetch_run_end leads back to
+ *    NONE. All of this happens on the transaction's own thread.
  * 2. At most window() of a worker's transactions are in PREFETCH_RUN_DONE, so that the pages they
- * have read are still in memory at their turn. The others stand in worker->unprefetched, in order
- * of arrival.
+ *    have read are still in memory at their turn. The others are in worker->unprefetched, in order
+ *    of arrival.
  */
 #include "storage/exec/prefetch_run.h"
 

@@ -4,8 +4,8 @@
 
 #include "storage/txn/engine.h"
 
-/* Requests room in a size class of the page file, whose lock is held. False: there is no hope of
- * any. */
+/* Requests room in a size class of the page file, whose lock is held. False: no eviction
+ * can make any. */
 bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class);
 /* Index and buffers leave too little memory for frames: evict keys, or refuse new ones. */
 void evict_for_memory(struct store *store);
