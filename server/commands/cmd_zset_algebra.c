@@ -20,7 +20,10 @@
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
+#include "server/exec/long_run.h"
 #include "server/core/call.h"
+
+#define SORTED_RUN 1024 /* pairs sorted at once */
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
@@ -417,20 +420,71 @@ static int by_place(const void *a, const void *b, void *collector)
     return zset_compare(&x, &y);
 }
 
-/* Sorts the positions of the collected pairs. Done once for all later runs. */
-static enum store_result sort_places(struct collector *collector)
+static bool note_places(struct collector *collector)
 {
-    size_t at = 0;
-    collector->rank_bytes = (collector->count + 1) * sizeof(*collector->ranks);
-    collector->ranks = malloc(collector->rank_bytes);
-    if (collector->ranks == NULL)
-        return STORE_NO_MEMORY;
+    size_t at = 0, bytes = (collector->count + 1) * sizeof(*collector->ranks);
+    collector->rank_bytes = 2 * bytes;
+    collector->ranks = malloc(bytes);
+    collector->spare = malloc(bytes);
+    if (collector->ranks == NULL || collector->spare == NULL)
+        return false;
     for (uint64_t i = 0; i < collector->count; i++) {
         collector->ranks[i] = at;
         next_collected(collector, &at);
     }
-    qsort_r(collector->ranks, collector->count, sizeof(*collector->ranks), by_place, collector);
-    return STORE_OK;
+    return true;
+}
+
+static enum store_result sort_runs(struct call *call, struct collector *collector)
+{
+    enum store_result result = STORE_OK;
+    for (uint64_t at = 0; at < collector->count && result == STORE_OK; at += SORTED_RUN) {
+        uint64_t left = collector->count - at;
+        qsort_r(collector->ranks + at, left < SORTED_RUN ? left : SORTED_RUN,
+                sizeof(*collector->ranks), by_place, collector);
+        result = call_yield(call);
+    }
+    return result;
+}
+
+/* Merges each two runs into one in `spare`. `ranks` keep what they are until that is done, since
+ * the pass may begin anew. */
+static enum store_result merge_runs(struct call *call, struct collector *collector)
+{
+    const uint64_t *from = collector->ranks;
+    uint64_t width = collector->width, count = collector->count, a = 0, b = 0, b_end = 0;
+    enum store_result result = STORE_OK;
+    for (uint64_t at = 0, a_end = 0; at < count && result == STORE_OK; at++) {
+        if (at == b_end) {
+            a = at;
+            b = a_end = count - a < width ? count : a + width;
+            b_end = count - b < width ? count : b + width;
+        }
+        bool is_a = a < a_end && (b == b_end || by_place(&from[a], &from[b], collector) <= 0);
+        collector->spare[at] = is_a ? from[a++] : from[b++];
+        result = call_yield_at(call, at);
+    }
+    return result;
+}
+
+/* Sorts the positions of the collected pairs; others have their turns meanwhile. */
+static enum store_result sort_places(struct call *call, struct collector *collector)
+{
+    if (collector->ranks == NULL && !note_places(collector))
+        return STORE_NO_MEMORY;
+    enum store_result result = collector->width == 0 ? sort_runs(call, collector) : STORE_OK;
+    if (result == STORE_OK && collector->width == 0)
+        collector->width = SORTED_RUN;
+    while (result == STORE_OK && collector->width < collector->count) {
+        result = merge_runs(call, collector);
+        if (result != STORE_OK)
+            return result;
+        uint64_t *merged = collector->spare;
+        collector->spare = collector->ranks;
+        collector->ranks = merged;
+        collector->width *= 2;
+    }
+    return result;
 }
 
 /* Continues from collector->at, which the walk has left at 0. */
@@ -440,7 +494,7 @@ static enum store_result reply_pairs(struct algebra *algebra)
     struct collector *collector = algebra->collector;
     struct resp_writer *out = &collector->reordered;
     enum zset_form form = zset_form(call, algebra->with_scores);
-    enum store_result result = collector->ranks == NULL ? sort_places(collector) : STORE_OK;
+    enum store_result result = sort_places(call, collector);
     for (size_t begun = out->len; result == STORE_OK && collector->at < collector->count;) {
         size_t at = collector->ranks[collector->at++];
         struct zset_pair pair = next_collected(collector, &at);
@@ -451,6 +505,7 @@ static enum store_result reply_pairs(struct algebra *algebra)
             resp_double(out, pair.score);
         if (out->len - begun >= COLLECT_STEP_BYTES && !collector->is_nested)
             return reply_spill_step(call, &collector->spill, out);
+        result = call_yield_at(call, collector->at);
     }
     if (result != STORE_OK)
         return result;

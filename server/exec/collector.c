@@ -88,6 +88,7 @@ static void collector_free(void *progress)
     resp_writer_free(&collector->reordered);
     reply_spill_free(&collector->spill);
     free(collector->ranks);
+    free(collector->spare);
     free(collector->order.places);
     if (collector->build.bulk_load != NULL)
         store_bulk_load_end(collector->build.bulk_load);

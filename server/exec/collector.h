@@ -53,6 +53,8 @@ struct collector {
     uint64_t checksum;   /* DUMP: of all bytes collected */
     uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; freed */
     uint64_t rank_bytes; /* of `ranks` */
+    uint64_t *spare;     /* of the same size, while `ranks` are being sorted; freed */
+    uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
     struct collector_order order;
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
     struct collected collected;

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+import harness
+
 pytestmark = pytest.mark.shared
 
 
@@ -112,3 +114,21 @@ def test_pipelines_say_what_single_commands_would(server, client):
     said = pipe.execute(raise_on_error=False)
     assert said[:5] == [1, 1, [], 1, b"b"] and said[7] is None
     assert "WRONGTYPE" in str(said[5]) and "wrong number" in str(said[6])
+
+
+@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 2048, 2049, 5000])
+def test_a_union_is_sorted_whatever_its_length(server, count):
+    """It is sorted in runs of 1024, between which others have their turns."""
+    chance = harness.chance()
+    scores = {f"member:{n}": chance.choice([1, 2, 3, chance.random()]) for n in range(count)}
+    client = server.client()
+    client.delete("union", "other")
+    client.zadd("union", scores)
+    client.zadd("other", {"last": 9})
+    scores["last"] = 9
+    expected = sorted(((name.encode(), float(score)) for name, score in scores.items()),
+                      key=lambda pair: pair[::-1])
+    pipe = client.pipeline(transaction=True)
+    pipe.zunion(["union", "other"], withscores=True)
+    for reply in [client.zunion(["union", "other"], withscores=True), *pipe.execute()]:
+        assert [tuple(pair) for pair in reply] == expected
