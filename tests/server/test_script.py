@@ -96,8 +96,13 @@ def test_info_stands_in_its_turn(raw):
 
 
 def test_waits_end_at_once(raw):
-    assert raw.call("EVAL", "return {redis.call('wait','1','0'), redis.call('waitaof','0','1','0')[2]}",
-                    0) == b"*2\r\n:0\r\n:0\r\n"
+    assert raw.call("EVAL", "return redis.call('wait', 1, 0)", 0) == b":0\r\n"
+
+
+@pytest.mark.skipif(harness.IS_REDIS, reason="7.2 has WAITAOF, 7.0 has not")
+def test_waitaof_stands_in_no_script(raw):
+    reply = raw.call("EVAL", "return redis.call('waitaof', 0, 1, 0)", 0)
+    assert reply.startswith(b"-ERR This Redis command is not allowed from script")
 
 
 @pytest.mark.skipif(harness.IS_REDIS, reason="7.2 lets them stand in scripts, 7.0 does not")
