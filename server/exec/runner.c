@@ -37,6 +37,7 @@
 #include "server/exec/upload.h"
 #include "server/core/call.h"
 #include "server/net/conn_output.h"
+#include "storage/base/checks.h"
 
 #define IN_FLIGHT_SHORT 2               /* per connection, when client memory is short */
 #define LONG_REQUESTS_BYTES (16 * 1024) /* then only one such request is taken */
@@ -414,6 +415,24 @@ bool runner_can_advance(const struct conn *conn)
            !is_ending(conn) && may_start(conn, conn->first_parked);
 }
 
+/* Asserts invariants 1 and 3, and that no finished request is first. */
+static void runner_check(const struct conn *conn)
+{
+    const struct request *last = NULL;
+    uint32_t count = 0, running = 0;
+    bool is_parked = false;
+    assert(conn->requests == NULL || conn->requests->state != REQUEST_FINISHED);
+    for (const struct request *request = conn->requests; request != NULL; request = request->next) {
+        is_parked = is_parked || request == conn->first_parked;
+        assert((request->state == REQUEST_PARKED) == is_parked && request->conn == conn);
+        running += request->state == REQUEST_RUNNING;
+        count++;
+        last = request;
+    }
+    assert(conn->last_request == last && conn->request_count == count);
+    assert(conn->running == running && is_parked == (conn->first_parked != NULL));
+}
+
 void runner_advance(struct conn *conn)
 {
     answer_finished(conn);
@@ -428,6 +447,8 @@ void runner_advance(struct conn *conn)
         free(conn->refusal);
         conn->refusal = NULL;
     }
+    if (storage_checks_enabled())
+        runner_check(conn);
 }
 
 void runner_abandon(struct conn *conn)

@@ -38,6 +38,7 @@
 #include "server/net/publication.h"
 #include "server/config/log.h"
 #include "server/net/transport.h"
+#include "storage/base/checks.h"
 
 #define SEGMENT_MIN (16 * 1024)
 #define PUSH_SEGMENT_MIN 512  /* the same message may be in very many queues */
@@ -45,6 +46,7 @@
 #define LATE_MAX (16 * 1024)  /* longer replies are sent at once */
 #define STREAM_COST 2048      /* of a waiting reader: about the store's memory for it */
 #define SEND_VECTORS 64
+#define CHECKED_MOST 256              /* segments that conn_output_check() walks over */
 #define SEND_MAX (1024 * 1024)        /* per system call */
 #define PIECES UINT32_MAX             /* of replies: parts of them, or a reader */
 #define PUSHES (UINT32_MAX - 1)       /* no replies: messages */
@@ -732,6 +734,25 @@ static void check_limit(struct conn *conn)
         close_over_limit(conn);
 }
 
+static uint64_t cost_of(const struct segment *segment, uint32_t *count)
+{
+    uint64_t cost = 0;
+    for (; segment != NULL; segment = segment->next, (*count)++)
+        cost += segment_cost(segment);
+    return cost;
+}
+
+/* Asserts that what both queues cost is what is counted, unless they are too long for a walk. */
+static void conn_output_check(const struct conn *conn)
+{
+    uint32_t count = 0;
+    if (conn->segment_count > CHECKED_MOST)
+        return;
+    uint64_t cost = cost_of(conn->output, &count) + cost_of(conn->held, &count);
+    assert(conn->output_bytes == cost && conn->segment_count == count);
+    assert(!conn->has_corked || conn->output == NULL);
+}
+
 void conn_output_flush(struct conn *conn)
 {
     struct resp_writer *output = &conn->worker->output;
@@ -756,4 +777,6 @@ void conn_output_flush(struct conn *conn)
         resp_writer_free(output);
         resp_writer_init(output, 2);
     }
+    if (storage_checks_enabled())
+        conn_output_check(conn);
 }
