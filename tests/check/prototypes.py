@@ -82,6 +82,8 @@ def breach(path, name, sources):
     if path.endswith(".c"):
         return f"{path} declares {name}: a prototype stands in a header"
     if path in FACES:
+        sources = sources or [source for source in rooms.sources(FACES[path])
+                              if source.endswith(".c") and stands_in_text(source, name)]
         if not any(source.startswith(FACES[path]) for source in sources):
             return f"{path} declares {name}, which nothing in {FACES[path]} defines"
     elif sources and own not in sources:
