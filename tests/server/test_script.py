@@ -346,6 +346,18 @@ def test_time_and_chance_stand_still(raw):
 
 
 @pytest.mark.vellum
+def test_time_stands_still_past_the_busy_threshold(make_server):
+    client = make_server(busy_reply_threshold="1").client()
+    first, last = client.eval("""
+        local first = redis.call('time')
+        for i = 1, 1e7 do end
+        return {first, redis.call('time')}
+    """, 0)
+    assert first == last
+    assert client.time() > (int(first[0]), int(first[1]))
+
+
+@pytest.mark.vellum
 def test_trees_are_read_by_many_commands_of_one_run(make_server):
     """A run that has waited often reads in place, and its trees keep a buffer from then on."""
     server = make_server(maxmemory="64mb", partitions=4, journal_size="32mb")
