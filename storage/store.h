@@ -133,11 +133,12 @@ void store_set_memory(struct store *store, uint64_t memory_bytes);
 /* Reports memory that the process has taken or given back beside the store's: page frames make room
  * at once, before process_bytes is called again. It counts as not freeable. Any thread. */
 void store_note_memory(struct store *store, int64_t change);
+void store_promise_memory(struct store *store, uint64_t bytes);   /* may be taken without asking */
+bool store_has_memory(const struct store *store, uint64_t bytes); /* beside what is promised */
 /* Evicts frames beyond their limit at once, this many bytes or a little more. Not in a run. */
 void store_give_way(struct store *store, uint64_t bytes);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);
-void store_set_policy(struct store *store,
-                      const struct store_policy *policy); /* initially none is evicted */
+void store_set_policy(struct store *store, const struct store_policy *policy);
 /* Whether expired keys are searched for; those that reads find are deleted in any case. */
 void store_set_active_expiry(struct store *store, bool active);
 

@@ -26,11 +26,14 @@ static void tell_store(struct collected *collected, uint64_t bytes)
 bool collected_set(struct collected *collected, uint64_t bytes)
 {
     struct server *server = collected->server;
+    bool grows = bytes > collected->bytes;
     uint64_t more = bytes - collected->bytes;
     uint64_t all = atomic_fetch_add_explicit(&server->collected_bytes, more, memory_order_relaxed);
     uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
     collected->bytes = bytes;
-    bool may_be = bytes <= FEW_BYTES || all + more <= memory / COLLECTED_SHARE;
+    bool may_be = bytes <= FEW_BYTES ||
+                  (all + more <= memory / COLLECTED_SHARE &&
+                   (!grows || store_has_memory(server->store, bytes - collected->noted)));
     if (may_be)
         tell_store(collected, bytes);
     return may_be;

@@ -29,6 +29,7 @@
 
 #define COMPILED_MAX 1000 /* when exceeded, all are dropped */
 #define FULL_COLLECT_SHARE 4
+#define SMALL_BYTES ((size_t)1 << 20) /* kept where others may need the memory */
 #define KEPT_SHARE 2 /* fraction of the runs' memory that all workers together keep */
 
 /* Objects that a run takes from Lua's registry by number, so that it allocates no strings or
@@ -197,8 +198,12 @@ static bool push_function(lua_State *lua, struct script_state *state, const stru
 static void write_compile_error(lua_State *lua, struct resp_writer *reply)
 {
     const char *text = lua_tostring(lua, -1);
-    resp_errorf(reply, "ERR Error compiling script (new function): %s",
-                text != NULL ? text : "unknown");
+    if (text != NULL &&
+        strcmp(text, "not enough memory") == 0) /* LUA_ERRMEM's, no syntax error's */
+        resp_error(reply, "OOM command not allowed when used memory > 'maxmemory'.");
+    else
+        resp_errorf(reply, "ERR Error compiling script (new function): %s",
+                    text != NULL ? text : "unknown");
 }
 
 struct compilation {
@@ -376,7 +381,10 @@ static void make_smaller(struct script_state *state, lua_CFunction way)
 static void keep_small(struct script_state *state)
 {
     size_t most = script_memory_max(state);
-    size_t own = most / KEPT_SHARE / state->worker->server->worker_count;
+    const struct server *server = state->worker->server;
+    size_t own = most / KEPT_SHARE / server->worker_count;
+    if (state->bytes > SMALL_BYTES && !store_has_memory(server->store, most / KEPT_SHARE))
+        own = SMALL_BYTES;
     if (state->bytes > most / FULL_COLLECT_SHARE || state->bytes > own)
         make_smaller(state, collect);
     if (state->bytes > own && state->compiled > 0)

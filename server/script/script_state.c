@@ -61,7 +61,8 @@ static bool is_granted(struct script_state *state, size_t bytes)
     _Atomic uint64_t *of_all = &state->worker->server->script_bytes;
     size_t more = (bytes - state->granted + GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
     uint64_t before = atomic_fetch_add_explicit(of_all, more, memory_order_relaxed);
-    if (bytes > GRANT_ALWAYS && before + more > script_memory_max(state)) {
+    if (bytes > GRANT_ALWAYS && (before + more > script_memory_max(state) ||
+                                 !store_has_memory(state->worker->server->store, more))) {
         atomic_fetch_sub_explicit(of_all, more, memory_order_relaxed);
         return false;
     }

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 #define BLOCK_SIZE 16384u
-#define NOTE_STEP (256u << 10) /* smaller changes are not reported to the memory account */
+#define NOTE_STEP (256u << 10)  /* smaller changes are not reported to the memory account */
+#define ALWAYS_BYTES (1u << 20) /* as much is taken without asking it */
 
 struct memory_block {
     struct memory_block *next;
@@ -38,13 +39,18 @@ static void free_block(struct store_txn *txn, struct memory_block *block)
     free(block);
 }
 
+static bool may_grow(const struct store_txn *txn, size_t bytes)
+{
+    return txn->block_bytes + bytes <= ALWAYS_BYTES || store_has_memory(txn->store, bytes);
+}
+
 void *store_alloc(struct store_txn *txn, size_t size)
 {
     size = (size + 15) & ~(size_t)15;
     struct memory_block *block = txn->blocks;
     if (!block || block->size - block->used < size) {
         size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        struct memory_block *fresh = malloc(sizeof *fresh + room);
+        struct memory_block *fresh = may_grow(txn, room) ? malloc(sizeof *fresh + room) : NULL;
         if (!fresh)
             return NULL;
         *fresh = (struct memory_block){.next = block, .size = room};

@@ -284,7 +284,8 @@ static struct whole *find_whole(struct store_txn *txn, const char *root, uint32_
     }
     uint64_t length, loaded = atomic_load_explicit(&txn->store->loaded_bytes, memory_order_relaxed);
     memcpy(&length, root, sizeof length);
-    if (loaded + length > most && !is_key) /* a key is read whatever its length */
+    bool may_be = loaded + length <= most && store_has_memory(txn->store, length);
+    if (!may_be && !is_key) /* a key is read whatever its length */
         return NULL;
     struct whole *whole = calloc(1, sizeof *whole);
     if (!whole)

@@ -359,6 +359,25 @@ def long_writes_of_a_script(stage):
                   "redis.call('SET', 'k' .. i, v .. i) end", 0)
 
 
+# ---- all of it ----
+
+@scenario
+def scripts_transactions_and_clients_at_once(stage):
+    """Each keeps to its own bound, and all of these together are more than there is."""
+    stage.connect(400)
+    stage.measured()
+    stage.send(b"*3\r\n$5\r\nLPUSH\r\n$1\r\nk\r\n$60000\r\n" + b"x" * 36_000, 5)
+    table = ("local t = {} for i = 1, ARGV[1] do t[i] = 'element ' .. i end "
+             "local n = 0 for i = 1, 20 * ARGV[1] do n = n + #t[i % ARGV[1] + 1] end return #t")
+    write = "for i = 1, 40000 do redis.call('SET', 'key:' .. i, string.rep('v', 400)) end"
+    threads = [threading.Thread(target=stage.at_once, args=words) for words in
+               ((2, "EVAL", table, 0, 300_000), (2, "EVAL", write, 0))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 # ---- the account ----
 
 class Neighbour:

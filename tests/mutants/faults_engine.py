@@ -485,3 +485,16 @@ fault("array-size-wraps", "storage/base/array.h",
       ("if (__builtin_mul_overflow(wanted, size, &bytes)) return false;",
        "bytes = wanted * size;"),
       by=["test_array"])
+fault("memory-for-all-who-ask", "storage/txn/memory.c",
+      "who asks for memory gets it, whatever the process has taken",
+      ("(uint64_t)taken_now(store) + promised + bytes <= budget - budget / RESERVE_SHARE", "true"),
+      by=["test_evict"])
+fault("promised-memory-given-away", "storage/txn/memory.c",
+      "memory that clients may take without asking is given to who asks",
+      ("(uint64_t)taken_now(store) + promised + bytes", "(uint64_t)taken_now(store) + 0 * promised + bytes"),
+      by=["test_evict"])
+fault("transactions-ask-nobody", "storage/txn/txn_memory.c",
+      "a transaction takes as much memory as it wants",
+      ("txn->block_bytes + bytes <= ALWAYS_BYTES || store_has_memory(txn->store, bytes)",
+       "bytes > 0 || store_has_memory(txn->store, bytes)"),
+      by=["test_evict"])

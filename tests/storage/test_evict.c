@@ -337,6 +337,47 @@ static void who_grows_measures_in_the_maintenance_threads_place(void **state)
     medium_free(medium);
 }
 
+static enum store_result take_three_megabytes(struct store_txn *txn, struct store_request *request)
+{
+    (void)request;
+    bool is_taken = true;
+    for (uint32_t i = 0; is_taken && i < 48; i++)
+        is_taken = store_alloc(txn, 64 * 1024) != NULL;
+    return is_taken ? STORE_OK : STORE_NO_MEMORY;
+}
+
+static enum store_result run_taker(struct rig *rig)
+{
+    struct store_request request = {.run = take_three_megabytes, .scope = STORE_SCOPE_NONE};
+    return store_execute(rig->workers[0], &request); /* it waits for nothing */
+}
+
+/* 4 MB of 16 are taken, and an eighth is for those that take without asking. */
+static void who_asks_for_memory_is_told_what_there_is(void **state)
+{
+    (void)state;
+    struct process process = {.asker = pthread_self()};
+    struct rig rig;
+    struct medium *medium = medium_new(1);
+    rig_defaults(&rig);
+    rig.options.memory_bytes = 16 * MB;
+    rig.options.process_bytes = tell_process_bytes;
+    rig.options.process_arg = &process;
+    rig_open_on(&rig, medium);
+    store_note_memory(rig.store, 0);
+    must(store_has_memory(rig.store, 8 * MB), "8 of 10 MB are refused");
+    must(!store_has_memory(rig.store, 11 * MB), "11 of 10 MB are granted");
+    store_promise_memory(rig.store, 4 * MB);
+    must(!store_has_memory(rig.store, 8 * MB), "what is promised is granted again");
+    must(run_taker(&rig) == STORE_OK, "3 of 6 MB are refused to a transaction");
+    store_promise_memory(rig.store, 9 * MB);
+    must(run_taker(&rig) == STORE_NO_MEMORY, "3 of 1 MB are granted to a transaction");
+    store_promise_memory(rig.store, 0);
+    must(run_taker(&rig) == STORE_OK, "3 of 10 MB are refused afterwards");
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +389,7 @@ int main(void)
         cmocka_unit_test(what_was_given_up_is_waited_for),
         cmocka_unit_test(use_is_remembered),
         cmocka_unit_test(who_grows_measures_in_the_maintenance_threads_place),
+        cmocka_unit_test(who_asks_for_memory_is_told_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
