@@ -17,7 +17,8 @@
 #define FRAMES_LEAST 256u
 #define LEAST_SHARE 32u       /* of the memory that frames get in any case */
 #define INDEX_SHARE 8u        /* a smaller index is not worth evicting keys for */
-#define RESERVE_SHARE 8u      /* who asks gets none of this: it is for what takes without asking */
+#define RESERVE_SHARE 8u      /* of memory, for what is taken without asking */
+#define KEPT_MOST (24u << 20) /* of that and promises together, as of 64 MB */
 #define OVER_SHARE 16u        /* less than this share for frames is too little */
 #define SLACK_SHARE 32u       /* reserve for what the process takes between two measurements, */
 #define SLACK_BYTES (2 << 20) /* at least this much even of a small memory */
@@ -190,9 +191,11 @@ void store_promise_memory(struct store *store, uint64_t bytes)
 bool store_has_memory(const struct store *store, uint64_t bytes)
 {
     uint64_t budget = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed);
-    uint64_t promised = atomic_load_explicit(&store->promised_bytes, memory_order_relaxed);
-    return !store->process_bytes ||
-           (uint64_t)taken_now(store) + promised + bytes <= budget - budget / RESERVE_SHARE;
+    uint64_t kept =
+        budget / RESERVE_SHARE + atomic_load_explicit(&store->promised_bytes, memory_order_relaxed);
+    if (kept > KEPT_MOST)
+        kept = KEPT_MOST;
+    return !store->process_bytes || (uint64_t)taken_now(store) + kept + bytes <= budget;
 }
 
 void store_give_way(struct store *store, uint64_t bytes)

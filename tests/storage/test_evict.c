@@ -353,7 +353,7 @@ static enum store_result run_taker(struct rig *rig)
 }
 
 /* 4 MB of 16 are taken, and an eighth is for those that take without asking. */
-static void who_asks_for_memory_is_told_what_there_is(void **state)
+static void a_question_for_memory_is_answered_by_what_there_is(void **state)
 {
     (void)state;
     struct process process = {.asker = pthread_self()};
@@ -374,6 +374,10 @@ static void who_asks_for_memory_is_told_what_there_is(void **state)
     must(run_taker(&rig) == STORE_NO_MEMORY, "3 of 1 MB are granted to a transaction");
     store_promise_memory(rig.store, 0);
     must(run_taker(&rig) == STORE_OK, "3 of 10 MB are refused afterwards");
+    store_set_memory(rig.store, 512 * MB);
+    store_promise_memory(rig.store, 128 * MB);
+    must(store_has_memory(rig.store, 480 * MB), "of a large memory more is kept back than helps");
+    must(!store_has_memory(rig.store, 490 * MB), "nothing of it is kept back");
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -389,7 +393,7 @@ int main(void)
         cmocka_unit_test(what_was_given_up_is_waited_for),
         cmocka_unit_test(use_is_remembered),
         cmocka_unit_test(who_grows_measures_in_the_maintenance_threads_place),
-        cmocka_unit_test(who_asks_for_memory_is_told_what_there_is),
+        cmocka_unit_test(a_question_for_memory_is_answered_by_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
