@@ -85,6 +85,7 @@ void store_detach(struct store_worker *worker)
         worker->free_txns = txn->next;
         txn_free(txn);
     }
+    store_note_memory(store, worker->unreported_bytes);
     store->disk->ops->queue_free(worker->queue);
     store->disk->ops->queue_free(worker->sync_queue);
     pthread_mutex_destroy(&worker->inbox_lock);

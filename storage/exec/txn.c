@@ -129,7 +129,7 @@ void txn_free(struct store_txn *txn)
     free(txn->blocks);
     free(txn->writes);
     free(txn->write_table);
-    store_note_memory(txn->store, -txn->noted_bytes);
+    txn->worker->unreported_bytes -= txn->noted_bytes;
     free(txn->trees.table);
     free(txn->pins);
     free(txn->key_locks);

@@ -293,7 +293,7 @@ struct store_txn {
 
     struct memory_block *blocks; /* allocated by store_alloc */
     uint64_t block_bytes;        /* total size of `blocks` */
-    int64_t noted_bytes;         /* bytes of its memory reported through store_note_memory */
+    int64_t noted_bytes;         /* its memory, as counted last (txn_memory.c) */
     uint64_t copied_bytes;       /* bytes of items copied by this run in blocking mode */
     uint64_t random;             /* of the WAIT=1 build */
 #ifdef VELLUM_WAIT
@@ -341,6 +341,7 @@ struct store_worker {
     bool stopping;                            /* being detached: starts no work of its own */
     uint32_t removals[STORE_BY_EVICTION + 1]; /* in progress, by cause (removal.c) */
     uint64_t removal_bytes;                   /* of the removals' long keys */
+    int64_t unreported_bytes; /* change of its transactions' memory since the last report */
     struct unreadable_name unreadable[EXPIRED_NOTES]; /* the most recent ones, a ring */
     uint32_t unreadable_count;
     _Atomic bool expire_due; /* set by the maintenance thread's clock */

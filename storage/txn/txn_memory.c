@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #define BLOCK_SIZE 16384u
-#define NOTE_STEP (256u << 10)  /* smaller changes are not reported to the memory account */
-#define ALWAYS_BYTES (1u << 20) /* as much is taken without asking it */
+#define NOTE_STEP (256u << 10)    /* smaller changes of a worker's transactions are not reported */
+#define ALWAYS_BYTES (256u << 10) /* a transaction takes as much without asking */
 
 struct memory_block {
     struct memory_block *next;
@@ -20,15 +20,32 @@ struct memory_block {
     char bytes[];
 };
 
+static uint64_t entry_bytes(const struct store_txn *txn)
+{
+    return sizeof *txn->writes + WRITE_CELLS * sizeof *txn->write_table;
+}
+
 void txn_memory_note(struct store_txn *txn)
 {
-    uint64_t entry = sizeof *txn->writes + WRITE_CELLS * sizeof *txn->write_table;
-    int64_t held = (int64_t)(txn->block_bytes + txn->write_capacity * entry);
-    int64_t change = held - txn->noted_bytes;
-    if (change < NOTE_STEP && change > -NOTE_STEP)
-        return;
+    struct store_worker *worker = txn->worker;
+    int64_t held = (int64_t)(txn->block_bytes + txn->write_capacity * entry_bytes(txn));
+    int64_t change = worker->unreported_bytes + held - txn->noted_bytes;
     txn->noted_bytes = held;
-    store_note_memory(txn->store, change);
+    bool is_due = change >= NOTE_STEP || change <= -NOTE_STEP;
+    worker->unreported_bytes = is_due ? 0 : change;
+    if (is_due)
+        store_note_memory(txn->store, change);
+}
+
+static bool may_grow(const struct store_txn *txn, uint64_t bytes)
+{
+    return (uint64_t)txn->noted_bytes + bytes <= ALWAYS_BYTES ||
+           store_has_memory(txn->store, bytes);
+}
+
+bool txn_memory_for_writes(const struct store_txn *txn)
+{
+    return may_grow(txn, txn->write_capacity * entry_bytes(txn));
 }
 
 static void free_block(struct store_txn *txn, struct memory_block *block)
@@ -37,11 +54,6 @@ static void free_block(struct store_txn *txn, struct memory_block *block)
     txn->block_bytes -= block->size;
     txn_memory_note(txn);
     free(block);
-}
-
-static bool may_grow(const struct store_txn *txn, size_t bytes)
-{
-    return txn->block_bytes + bytes <= ALWAYS_BYTES || store_has_memory(txn->store, bytes);
 }
 
 void *store_alloc(struct store_txn *txn, size_t size)

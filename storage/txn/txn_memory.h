@@ -13,7 +13,10 @@ struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block 
 void txn_memory_free(struct store_txn *txn, struct memory_block *blocks);
 /* Keeps the first block: a reused transaction rarely needs another. */
 void txn_memory_release(struct store_txn *txn);
-/* Reports the change of the transaction's memory to the memory account, if it is large. */
+/* Whether there is memory to double the transaction's writes. */
+bool txn_memory_for_writes(const struct store_txn *txn);
+/* Counts what the transaction holds now. Changes are reported to the memory account when those of
+ * all of the worker's transactions together are large. */
 void txn_memory_note(struct store_txn *txn);
 
 #endif

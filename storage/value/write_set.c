@@ -48,8 +48,11 @@ struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
     return NULL;
 }
 
-static bool grow_writes(struct store_txn *txn)
+/* Deletions get memory in any case: they give some back. */
+static bool grow_writes(struct store_txn *txn, enum write_kind kind)
 {
+    if (kind != WRITE_DELETE && !txn_memory_for_writes(txn))
+        return false;
     if (!array_reserve(&txn->writes, &txn->write_capacity, txn->write_count + 1,
                        sizeof *txn->writes))
         return false;
@@ -91,7 +94,7 @@ struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
     uint32_t place = databases_place(txn, key->db);
     if (!write) {
         bool grows = txn->write_count == txn->write_capacity;
-        if (grows && !grow_writes(txn))
+        if (grows && !grow_writes(txn, kind))
             return NULL;
         bool table_due = txn->write_count == WRITES_SEARCHED || (grows && txn->write_table_size);
         if (table_due && !build_table(txn))

@@ -496,6 +496,6 @@ fault("promised-memory-given-away", "storage/txn/memory.c",
       by=["test_evict"])
 fault("transactions-ask-nobody", "storage/txn/txn_memory.c",
       "a transaction takes as much memory as it wants",
-      ("txn->block_bytes + bytes <= ALWAYS_BYTES || store_has_memory(txn->store, bytes)",
-       "bytes > 0 || store_has_memory(txn->store, bytes)"),
+      ("(uint64_t)txn->noted_bytes + bytes <= ALWAYS_BYTES || store_has_memory(txn->store, bytes)",
+       "bytes < UINT64_MAX || store_has_memory(txn->store, bytes)"),
       by=["test_evict"])
