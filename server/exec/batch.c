@@ -4,7 +4,7 @@
 
 #include "server/exec/monitor.h"
 
-#define REPLY_MOST (16 * 1024) /* beyond this the output is flushed first */
+#define REPLY_MOST (16 * 1024) /* a reply longer than this ends its batch */
 
 static bool is_alike(const struct call *call, const struct ahead *next)
 {

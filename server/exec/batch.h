@@ -11,7 +11,8 @@
  *
  * Invariants:
  * 1. A batch begins with a command that writes directly to its connection's output. Either the
- *    whole batch is executed then, or its first command alone; so only the first run may batch.
+ *    whole batch is executed then, or its first command alone; so a request that has been queued
+ *    never batches.
  * 2. The arguments of its commands are contiguous. Between runs, the call's arguments are those of
  *    the first command; batch_taken counts the others, which are held too if the commit has to
  *    wait.

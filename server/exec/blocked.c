@@ -65,7 +65,7 @@ struct waiter {
     enum item_type type;
     _Atomic int state;
     _Atomic uint64_t turn; /* the commit after which it was handed a key */
-    bool looks;            /* its run has begun: the run's snapshot is fixed */
+    bool looks;            /* a run has begun since it waited: now_ms is set for all reruns */
     bool blocks;           /* its last run called call_block */
     bool is_counted;
     enum blocked_ending ending;
@@ -173,15 +173,15 @@ static void remove_queue(struct blocked *blocked, struct shard *shard, struct qu
     atomic_fetch_sub(&blocked->queue_count, 1);
 }
 
-/* Ends the waiting for a key. True: the waiter was waiting until now. */
+/* Leaves the state WAITS. False: the waiter was in another state already. */
 static bool stop_waiting(struct waiter *waiter, enum waiter_state state)
 {
     int waits = WAITS;
     return atomic_compare_exchange_strong(&waiter->state, &waits, (int)state);
 }
 
-/* A waiter that was handed another key by the same commit may choose; it hands on the key it
- * leaves. */
+/* A waiter that the same commit handed another key is handed this one as well: it takes from either
+ * and hands the other on. */
 static bool has_choice(const struct waiter *waiter, uint64_t turn)
 {
     return atomic_load(&waiter->state) == HANDED_OFF && atomic_load(&waiter->turn) == turn;
@@ -228,7 +228,8 @@ static bool enter(struct blocked *blocked, struct waiter *waiter, const struct s
     return queue != NULL;
 }
 
-/* Under the lock of the key's partition: the request has ended, or waits again. */
+/* Under the lock of the key's partition: the request has ended, or waits again (`stays`). Hands the
+ * key on if it is ready. */
 static void let_go(struct blocked *blocked, struct place *place, bool stays)
 {
     const struct waiter *waiter = place->waiter;
@@ -283,7 +284,7 @@ static void note_swapped(struct queue *queue, const struct store_change *change)
     hand_on(queue, change->worker, change->commit);
 }
 
-/* SWAPDB brought other values to the keys: every waiter looks at its key by itself. */
+/* SWAPDB may have replaced the values of the keys: each waiter must look its key up again. */
 static void note_swap(struct blocked *blocked, const struct store_change *change)
 {
     for (uint32_t i = 0; i < SHARDS; i++) {

@@ -49,8 +49,9 @@ void blocked_note_durable(struct worker *worker);
 /* Stops observing the store when no request needs it. Not from within a run function. */
 void blocked_rest(struct blocked *blocked);
 
-/* Ends the wait of a connection that has a waiter: its request gets the time-out reply, an
- * error, or no reply at all. */
+/* Ends the wait of a connection that has a waiter: its request gets the time-out reply or an
+ * error. If a key has been handed to the waiter, this happens only if its next run finds nothing.
+ * BLOCKED_GOES_ON: the wait has not been ended. */
 enum blocked_ending { BLOCKED_GOES_ON, BLOCKED_TIMEOUT, BLOCKED_ERROR };
 void blocked_end(struct conn *conn, enum blocked_ending ending);
 

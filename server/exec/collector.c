@@ -210,7 +210,7 @@ enum store_result collector_build(struct call *call, struct collector *collector
 {
     struct build *build = &collector->build;
     bool is_begun = build->bulk_load != NULL;
-    /* of two trees, one is in another order than the entries come */
+    /* of two trees, one has an order other than that of the collected entries */
     size_t enough = is_begun && trees > 1 ? SPREAD_BYTES : BUILD_BYTES;
     bool is_due =
         at_end && is_begun ? collector->out.len > 0 : !at_end && collector->out.len >= enough;

@@ -20,8 +20,8 @@
 
 #define COLLECT_SHORT_BYTES (8 * 1024) /* when client memory is short */
 
-/* The results collected by all commands together may take at most this share of maxmemory. They
- * are reported to the store, so that it evicts frames to make room. */
+/* The results collected by all commands together may take at most maxmemory divided by this. They
+ * are reported to the store, so that it evicts page frames to make room. */
 #define COLLECTED_SHARE 3
 
 struct collected {
@@ -40,7 +40,7 @@ struct collector_place {
     uint64_t rank; /* in the tree */
 };
 struct collector_order {
-    struct collector_place *places; /* NULL: not begun; freed */
+    struct collector_place *places; /* owned; NULL: not begun */
     uint64_t capacity, count;       /* entries noted so far */
     bool is_sorted;                 /* all entries are noted and sorted */
 };
@@ -51,9 +51,9 @@ struct collector {
     uint64_t count;      /* entries collected, in the command's own units */
     struct rng rng;      /* from the call's seed */
     uint64_t checksum;   /* DUMP: of all bytes collected */
-    uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; freed */
+    uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; owned */
     uint64_t rank_bytes; /* of `ranks` */
-    uint64_t *spare;     /* of the same size, while `ranks` are being sorted; freed */
+    uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */
     uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
     struct collector_order order;
     struct resp_writer out; /* in the protocol of the reply, or the command's own form */
@@ -82,7 +82,7 @@ void collector_begin_step(struct collector *collector);
 
 /* Picks ranks below `size` at random and visits them: `count` distinct ones in ascending order, or,
  * if it is negative, -count of them with repetitions. A visit that does not return STORE_OK ends
- * it, and is repeated. A count that is not negative must be below `size`. */
+ * the walk, and is repeated in the next run. A count that is not negative must be below `size`. */
 typedef enum store_result rank_visit(void *arg, uint64_t rank);
 STORE_MUST_CHECK enum store_result collector_pick(struct call *call, struct collector *collector,
                                                   uint64_t size, int64_t count, rank_visit *visit,
@@ -129,8 +129,8 @@ STORE_MUST_CHECK enum store_result collector_step(struct call *call, struct coll
 STORE_MUST_CHECK enum store_result collector_item(struct call *call, struct collector *collector,
                                                   const struct store_item *item, uint64_t offset);
 
-/* Writes the collected result into the reply; STORE_NO_MEMORY if it is too large. For a tail,
- * another run may be needed. */
+/* Writes the collected result into the reply; STORE_NO_MEMORY if it is too large. With `is_tail` it
+ * may return STORE_WAIT first. */
 STORE_MUST_CHECK enum store_result collector_reply(struct call *call, struct collector *collector);
 
 #endif

@@ -84,7 +84,7 @@ bool executor_declare_keys(struct request *request, const struct command *comman
 
 /* ---- running ---- */
 
-/* The newest commit that its messages may reveal. A reply that was withheld revealed nothing. */
+/* The newest commit that the connection's messages may reveal. A withheld reply reveals nothing. */
 static uint64_t known_with(const struct conn *conn, uint64_t shown)
 {
     uint64_t known = conn->newest_shown;

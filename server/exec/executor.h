@@ -17,8 +17,8 @@ void executor_send_broadcast(struct request *request);
 /* Declares the keys that the command table names. False: out of memory. */
 bool executor_declare_keys(struct request *request, const struct command *command);
 
-/* Ends a command without transaction that has returned STORE_WAIT, or one that waits for its
- * keys. Called on its worker's thread, in a later round, when the reply is written. */
+/* Ends a command without transaction that has returned STORE_WAIT, or a blocked one, once its reply
+ * is written. Called on its worker's thread, in a later round. */
 void executor_finish(struct call *call, enum store_result result);
 
 #endif

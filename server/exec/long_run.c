@@ -16,7 +16,7 @@
 #define TURN_NSEC 1000000
 #define FIRST_NSEC (2 * TURN_NSEC)
 #endif
-#define FIBERS_MAX 64 /* per worker; further long runs wait for a free one */
+#define FIBERS_MAX 64 /* per worker; further long runs are repeated until one is free */
 
 static bool is_in_script(const struct call *call)
 {
@@ -59,7 +59,7 @@ static void run_command(void *arg)
     request->run_result = call_run(&request->call);
 }
 
-/* A request that has waited is queued: its memory counts for its client. */
+/* A request with a fiber is queued, so the fiber's stack counts as its connection's memory. */
 static void count_stack(struct request *request, uint64_t bytes)
 {
     uint64_t more = bytes - request->stack_bytes;
@@ -82,7 +82,7 @@ void long_run_drop(struct request *request)
 
 /* ---- a run ---- */
 
-/* The previous run was suspended, and no other attempt has run since. */
+/* The previous run was suspended, and the transaction has not started another attempt since. */
 static bool goes_on(const struct request *request)
 {
     return request->fiber != NULL && request->attempt == store_attempt(request->call.txn);

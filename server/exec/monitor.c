@@ -63,7 +63,7 @@ struct resp_slice monitor_argument(const struct call *call, size_t i)
 {
     if (is_secret(call, i))
         return (struct resp_slice){"(redacted)", 10};
-    /* The value was already being written to the store when monitoring began. */
+    /* The value was being written to the store before monitoring began. */
     if (call->upload != NULL && call->upload->argument == i)
         return (struct resp_slice){"(long value)", 12};
     return call->argv[i];

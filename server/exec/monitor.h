@@ -16,11 +16,11 @@ static inline bool monitor_any(const struct server *server)
     return __builtin_expect(count > 0, 0);
 }
 
-/* Adds the command to its run's effects, in the order in which commands have ended.
+/* Adds the command to its run's effects; commands must be added in the order in which they end.
  * Administrative commands are not shown. */
 void monitor_feed(const struct call *call);
 
-/* For a command that runs a script, before it does: the script's commands are shown after it. */
+/* Called by a command before it runs a script: the script's commands are shown after it. */
 void monitor_feed_script(const struct call *call);
 
 /* monitor_feed for each command that the request stands for; once per request. */

@@ -387,8 +387,8 @@ enum store_result nested_declare(struct nested *nested)
     return STORE_INVALID;
 }
 
-/* The time for SLOWLOG: it runs on over all runs until the command ends, and is not measured again
- * when a later command has to wait. */
+/* The time for SLOWLOG spans all runs until the command first ends; it is not measured again when a
+ * later command has to wait. */
 static void begin_time(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
@@ -458,7 +458,7 @@ static enum store_result run_or_repeat(struct nested *nested)
     return STORE_WAIT;
 }
 
-/* A script may have very many short replies: they count as its commands do. */
+/* A script may have very many short replies: they count with its commands. */
 static bool count_kept(struct nested *nested)
 {
     struct nested_calls *nested_calls = nested->call.outer->nested_calls;

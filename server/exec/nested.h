@@ -42,11 +42,11 @@ struct nested {
     struct nested_args *args;   /* or NULL */
     struct input_buffer *block; /* the arguments lie in it; NULL: in this struct */
     uint64_t bytes;             /* of memory, arguments included */
-    uint64_t nsec;              /* its time, multiplied by the calls it is sampled for */
+    uint64_t nsec;              /* its time, multiplied by the number of calls it is a sample of */
     uint64_t slow_from;         /* start of its time, see slowlog.h; 0: not measured */
     uint64_t took_ns;           /* from then until its first end */
     bool is_timed;              /* took_ns is set */
-    bool has_run;               /* or will run, if it is deferred */
+    bool has_run;               /* or is deferred, and will run */
     bool is_ended;              /* in this run or an earlier one */
     char *kept;      /* the reply of a stepwise walk, so that it is not repeated; or NULL */
     size_t kept_len; /* if short, it is counted in `bytes`, */

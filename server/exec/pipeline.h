@@ -4,8 +4,8 @@
  *
  * 1. Reads, beside reads.
  * 2. Plain commands on one key, ordered by its lock queue: if all running commands are plain
- *    commands on the same key, and at least one of each pair writes, then the store's lock queue
- *    keeps their order, and their pages are read concurrently.
+ *    commands on the same key, the store's lock queue keeps the order of any two of which one
+ *    writes, while their pages are read concurrently.
  *
  * Any other command waits until none is running.
  */
@@ -26,7 +26,7 @@ uint64_t pipeline_ordering_key(const struct request *request, const struct comma
 /* `request` is the first of its connection that has not started. */
 bool pipeline_may_start(const struct conn *conn, const struct request *request);
 
-/* The request starts running, or has stopped. */
+/* The request has started and is running, or has ended. */
 void pipeline_note_start(struct conn *conn, const struct request *request);
 void pipeline_note_end(struct conn *conn, const struct request *request);
 

@@ -44,7 +44,7 @@ static bool find_key(const struct store *store, const struct ahead *ahead, uint3
     return true;
 }
 
-/* `with_trees`: bit set of the keys that have trees. */
+/* Bit i of `with_trees`: look->keys[i] has trees. */
 static void hint_trees(const struct read_ahead *look, uint64_t with_trees)
 {
     struct store_prefetch_hint prefetch_hints[PROBES_MOST * READ_AHEAD_COMMANDS];

@@ -8,7 +8,7 @@
 #include "server/core/server.h"
 
 #define LEAST_BYTES (256 * 1024) /* less always stays in memory */
-#define MEMORY_SHARE 64          /* of memory, for all replies together */
+#define MEMORY_SHARE 64 /* of memory, for all collected replies: beyond it they are spilled */
 
 static bool may_spill(const struct call *call, const struct request *request)
 {

@@ -15,11 +15,11 @@
 struct reply_spill {
     struct store_upload *upload; /* NULL: nothing is spilled */
     uint64_t bytes;              /* spilled, in whole pieces */
-    size_t part;                 /* bytes of the next piece */
+    size_t part;                 /* bytes of the next piece that the upload already has */
     bool is_over;                /* no room: nothing more is spilled */
 };
 
-/* store_step, for commands that write the output after the reply's head into a buffer kept over
+/* store_step, for commands that write the output after the reply's head into a buffer kept across
  * the steps. If it is large, its first pieces are moved to the device. Nested commands keep all of
  * it. */
 STORE_MUST_CHECK enum store_result reply_spill_step(struct call *call, struct reply_spill *spill,

@@ -68,9 +68,9 @@ struct request {
     struct call *broadcasting;     /* `call`, or one inside it; NULL: none */
     struct worker_message message; /* of a broadcast */
     struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
-    bool may_block;
-    uint64_t began_ns; /* see slowlog.h; 0: not measured, or it blocks */
-    bool is_monitored; /* monitors have seen it */
+    bool may_block;                /* from blocked_prepare on: counted in the registry's users */
+    uint64_t began_ns;             /* see slowlog.h; 0: not measured, or it blocks */
+    bool is_monitored;             /* monitors have seen it */
     /* for streamed replies, see reply_stream.h */
     bool is_streamed;  /* a part has been sent */
     bool is_suspended; /* on worker->suspended */

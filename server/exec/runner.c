@@ -40,7 +40,7 @@
 #include "storage/base/checks.h"
 
 #define IN_FLIGHT_SHORT 2               /* per connection, when client memory is short */
-#define LONG_REQUESTS_BYTES (16 * 1024) /* then only one such request is taken */
+#define LONG_REQUESTS_BYTES (16 * 1024) /* a request this long is then the only one in flight */
 #define REQUEST_MEMORY 2048             /* approximately: a request and the store's state for it */
 #define KEY_MEMORY 64                   /* approximately, of each key */
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */

@@ -12,12 +12,12 @@
 #include "server/core/worker.h"
 
 #define RUNNER_IN_FLIGHT_MAX 128 /* commands of a connection, taken and not yet answered */
-#define RUNNER_UPLOADS_MAX 2     /* of them, with long values not yet written to the device */
+#define RUNNER_UPLOADS_MAX 2     /* of them, with long values not yet written: see UPLOAD_WEIGHT */
 
 /* Whether another command may be taken from the connection's input now. */
 bool runner_may_take(const struct conn *conn);
 
-/* No command may be taken, until its client reads, or another client acts. */
+/* No command may be taken until the client reads, or another client acts. */
 bool runner_is_stuck(const struct conn *conn);
 
 /* Takes a command. `block` holds the arguments; NULL: the parser owns some of them, as with inline

@@ -9,8 +9,8 @@
 #define SCRIPT_BUSY_TEXT                                                                           \
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 
-/* The command to run, given the one that its first argument names, if any. NULL: no such command,
- * or wrong number of arguments; the error has been written. */
+/* The command to run: `command`, which the first argument names (NULL: none), or its subcommand.
+ * NULL: no such command, or wrong number of arguments; the error has been written. */
 const struct command *reply_unless_found(struct call *call, const struct command *command);
 /* The same, whatever is wrong with the arguments; writes no reply. */
 const struct command *command_meant(const struct call *call, const struct command *command);

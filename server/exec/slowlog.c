@@ -5,8 +5,8 @@
  * Invariants, under the lock:
  * 1. Numbers rise by one from entry to entry and are never reused, whatever is removed.
  * 2. `count` entries are in `entries`, newest first.
- * 3. After an insertion there are at most slowlog-max-len entries, and all but the newest fit into
- *    the log's share of memory.
+ * 3. After an insertion there are at most slowlog-max-len entries, and they fit into the log's
+ *    share of memory unless only the newest is left.
  * 4. `bytes` is their memory; it has been reported to the store, except for less than TELL_STEP.
  */
 #include "server/exec/slowlog.h"
@@ -30,11 +30,11 @@
 #define SHOWN_ARGUMENTS 32
 #define SHOWN_BYTES 128 /* of an argument */
 
-#define MEMORY_SHARE 16 /* of maxmemory: the most they take */
+#define MEMORY_SHARE 16 /* of maxmemory, for all entries */
 #define TELL_STEP (64 * 1024)
 
-/* From here on (or two ticks, if that is more) a cheap clock is precise enough, which moves only
- * with the kernel's ticks. */
+/* For thresholds from here on (or from two ticks, if that is more) the coarse clock is precise
+ * enough; it is cheap, but advances only with the kernel's ticks. */
 #define COARSE_FROM_USEC 10000
 
 struct entry {
@@ -152,7 +152,7 @@ uint64_t slowlog_clock(const struct server *server)
 uint64_t slowlog_since(const struct server *server, uint64_t began)
 {
     uint64_t now = began != 0 ? slowlog_clock(server) : 0;
-    return now > began ? now - began : 0; /* the two clocks differ by a tick */
+    return now > began ? now - began : 0; /* the coarse clock lags by up to a tick */
 }
 
 bool slowlog_is_slow(const struct server *server, uint64_t nsec)
@@ -266,7 +266,6 @@ static void note_nested(const struct call *outer)
     }
 }
 
-/* All of it took `nsec`, so nothing in it took longer. */
 static void note_request(struct request *request, uint64_t nsec)
 {
     struct call *call = &request->call;
@@ -280,6 +279,7 @@ static void note_request(struct request *request, uint64_t nsec)
     call->argv = first;
 }
 
+/* None of its commands was slow if the request as a whole was not. */
 void slowlog_note(struct request *request)
 {
     const struct server *server = request->call.server;

@@ -33,7 +33,7 @@ uint64_t slowlog_since(const struct server *server,
 /* Whether a command of this duration is logged. */
 bool slowlog_is_slow(const struct server *server, uint64_t nsec);
 
-/* The request has ended: logs it, or the commands it stands for, if they were slow. */
+/* The request has ended: logs its commands, batched and nested ones too, that were slow. */
 void slowlog_note(struct request *request);
 
 uint64_t slowlog_count(struct slowlog *slowlog);

@@ -2,8 +2,9 @@
  * Replies over many elements: collected in steps if that is too much for one run, otherwise written
  * at once.
  *
- *     steps_begin; from element *steps.done on: write each element's output to steps.out,
- * steps_count; at the end steps_finish.
+ *     steps_begin
+ *     for each element from *steps.done on: write its output to steps.out, steps_count
+ *     steps_finish
  *
  * Any result but STORE_OK is passed up, from these functions too. The next run continues after the
  * last element that was counted: `out` must hold exactly the output of the elements counted.
@@ -19,14 +20,15 @@ struct steps {
     struct collector *collector; /* NULL: all in one run */
     uint64_t *done;              /* elements counted, by all runs so far */
     struct resp_writer *out;     /* the reply itself, if one run is enough */
-    bool fresh;                  /* this is the first run: `out` needs its head */
+    bool fresh;                  /* nothing is kept from an earlier run: `out` needs its head */
     uint64_t done_here;
 };
 
 /* `many`: too much for one run. A command must pass the same value in each run. */
 STORE_MUST_CHECK enum store_result steps_begin(struct steps *steps, struct call *call, bool many);
 
-/* One more element was processed. Nothing may have been written to the store. */
+/* One more element was processed. The run must not have written to the store: it may be
+ * repeated. */
 STORE_MUST_CHECK enum store_result steps_count(struct steps *steps);
 
 /* Writes a value as a bulk string to `out`. */

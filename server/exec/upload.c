@@ -23,7 +23,8 @@
 
 /* ---- beginning ---- */
 
-/* A client that exceeds its limit is closed on the way, not answered at the end. */
+/* A client that exceeds the limit is to be closed while the value arrives, not answered at the
+ * end. */
 static bool is_within_query_limit(const struct conn *conn, uint64_t bytes)
 {
     const struct config *config = &conn->worker->server->config;
@@ -176,7 +177,7 @@ static size_t length_of(const struct iovec *vectors, int count)
     return total;
 }
 
-/* Reads once. *is_filled: there may be more. */
+/* Reads once. *is_filled: the read filled the space, so there may be more. */
 static ssize_t read_once(struct upload *upload, char *tail, size_t *tailed, bool *is_filled)
 {
     char sink[SINK_BYTES];

@@ -6,12 +6,12 @@
  *       -> upload_take, upload_read, until it is complete
  *       -> the command is taken; it is parked in the runner until the upload is settled, and runs
  *       -> upload_put, if the command stores the value
- *       -> freed with its request, or its place in MULTI
+ *       -> freed with its request, or with its nested call if MULTI queued it
  *
  * If the store cannot take the value, the rest of it is read and discarded, and the command fails
  * where it stores the value: it answers as if the value had been in memory.
  *
- * Threads: as for connections.
+ * Threads: an upload belongs to its connection's worker.
  */
 #ifndef VELLUM_UPLOAD_H
 #define VELLUM_UPLOAD_H
@@ -24,7 +24,7 @@ struct transport;
 
 struct conn;
 
-#define UPLOAD_WEIGHT 8 /* of a long one; of those that TCP would buffer in memory: 1 */
+#define UPLOAD_WEIGHT 8 /* of an upload from STORE_UPLOAD_MIN bytes on; of a shorter one: 1 */
 
 struct upload {
     struct conn *conn;

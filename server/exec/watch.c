@@ -27,7 +27,7 @@ struct watched {
     struct watch *watch;
     struct store_key key;
     int64_t expire_ms;
-    bool existed; /* when it was added */
+    bool existed; /* when the entry was added */
     bool swapped; /* SWAPDB may have replaced it */
     char bytes[];
 };

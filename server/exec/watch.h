@@ -1,6 +1,6 @@
 /*
- * WATCH: which keys have changed since a client looked at them. All watched keys of the server are
- * in one registry, which observes the changes of the store as long as there are any.
+ * WATCH: records which keys have changed since a client began to watch them. All watched keys of
+ * the server are in one registry, which observes the changes of the store as long as there are any.
  *
  * Threads: a watch belongs to its session's worker; the registry is shared by all workers.
  */
